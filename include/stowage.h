@@ -1,0 +1,441 @@
+/* Stowage: train neural networks on one device in exactly the memory it has.
+ *
+ *   model + global batch + bytes  ->  stw_plan_create  ->  plan  ->  stw_trainer_create  ->  training
+ *
+ * A plan says what lies where in memory before anything is allocated. A trainer allocates exactly that, once, and
+ * trains. For the same numerics (precision, optimizer, state format) the trained bits are the same for every memory
+ * budget, micro-batch, recompute choice, number of threads and instruction set.
+ *
+ * Rules that hold for every entry
+ *  - Status: 0 is success, everything else is one of the STW_* codes; the category is code / 1000 * 1000. Details go to
+ *    a caller-owned stw_error, which may be NULL. On failure outputs are NULL or untouched, nothing leaks, and the
+ *    objects stand where they stood.
+ *  - Options: `struct_size` is sizeof the struct, set by the caller; a zero-filled rest means defaults. Fields whose
+ *    zero is a useful value are read only where their bit in `set_mask` is set. A struct that is longer than the
+ *    library knows is accepted where its unknown tail is zero. All pointers in options are borrowed during the call,
+ *    unless the field says otherwise. NULL options mean all defaults where an entry allows it.
+ *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
+ *    exception: any thread, any time while the trainer exists.
+ *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.
+ *  - The library never aborts, exits, prints, reads environment variables, installs signal handlers or lets an
+ *    exception out, and it keeps no state that is shared between objects.
+ */
+#ifndef STOWAGE_H
+#define STOWAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STW_VERSION_MAJOR 0
+#define STW_VERSION_MINOR 1
+#define STW_VERSION_PATCH 0
+
+#if defined(_WIN32) && defined(STW_BUILD)
+#  define STW_API __declspec(dllexport)
+#elif defined(_WIN32) && !defined(STW_STATIC)
+#  define STW_API __declspec(dllimport)
+#elif defined(STW_BUILD) && defined(__GNUC__)
+#  define STW_API __attribute__((visibility("default")))
+#else
+#  define STW_API
+#endif
+
+#ifdef __cplusplus
+#  define STW_NOEXCEPT noexcept
+extern "C" {
+#else
+#  define STW_NOEXCEPT
+#endif
+
+/* ---- status ----------------------------------------------------------------------------------------------------- */
+typedef int32_t stw_status;
+enum {
+  STW_OK = 0,
+  STW_BAD_ARGUMENT = 1000, STW_BAD_STRUCT_SIZE = 1001, STW_BAD_STATE = 1002,
+  STW_UNSUPPORTED = 2000, STW_UNSUPPORTED_FIELD = 2001, STW_UNSUPPORTED_SHAPE = 2002,
+  STW_OUT_OF_MEMORY = 3000, STW_OVER_BUDGET = 3001, STW_HOST_OUT_OF_MEMORY = 3002,
+  STW_DEVICE_ERROR = 4000, STW_DEVICE_LOST = 4001,
+  STW_IO_ERROR = 5000, STW_CORRUPT = 5001,
+  STW_CANCELLED = 6000, STW_CALLBACK_FAILED = 6001,
+  STW_NUMERIC = 7000, STW_NON_FINITE = 7001,
+  STW_INTERNAL = 9000
+};
+
+typedef struct stw_error {
+  uint32_t struct_size;
+  stw_status status;
+  int32_t native_code;       /* errno or cudaError_t, else 0 */
+  uint32_t reserved;
+  uint64_t bytes_needed;     /* 3xxx */
+  uint64_t bytes_available;  /* 3xxx */
+  char message[480];         /* one line */
+} stw_error;
+
+/* ---- handles ---------------------------------------------------------------------------------------------------- */
+typedef struct stw_device stw_device;
+typedef struct stw_model stw_model;
+typedef struct stw_plan stw_plan;
+typedef struct stw_dataset stw_dataset;
+typedef struct stw_trainer stw_trainer;
+struct DLManagedTensorVersioned;     /* dlpack.h 1.0 or newer */
+
+/* ---- library ---------------------------------------------------------------------------------------------------- */
+/* major * 10000 + minor * 100 + patch of the library that is loaded. Thread: any. Since: 0.1 */
+STW_API uint32_t stw_version(void) STW_NOEXCEPT;
+/* What this library was built with, in words: compiler, instruction sets, CUDA. Thread: any. Since: 0.1 */
+STW_API const char *stw_build_info(void) STW_NOEXCEPT;
+/* "STW_OVER_BUDGET" for 3001; "STW_UNKNOWN" for a code that is none. Thread: any. Since: 0.1 */
+STW_API const char *stw_status_name(stw_status status) STW_NOEXCEPT;
+
+/* ---- device ----------------------------------------------------------------------------------------------------- */
+enum { STW_BACKEND_AUTO = 0, STW_BACKEND_CPU = 1, STW_BACKEND_CUDA = 2 };
+enum { STW_LOG_ERROR = 1, STW_LOG_WARNING = 2, STW_LOG_INFO = 3 };
+enum { STW_ISA_AUTO = 0, STW_ISA_SCALAR = 1, STW_ISA_AVX2 = 2, STW_ISA_AVX512 = 3, STW_ISA_NEON = 4 };
+
+/* Called on the thread that called the library. `message` is borrowed. */
+typedef void (*stw_log_fn)(void *user, int32_t level, const char *component, const char *message);
+/* The host's memory for arenas: at least `bytes` at a multiple of `alignment`, or NULL. `stream` is NULL on the CPU. */
+typedef void *(*stw_allocate_fn)(void *user, size_t bytes, size_t alignment, void *stream);
+typedef void (*stw_release_fn)(void *user, void *memory, size_t bytes, void *stream);
+/* The host's threads: calls task(context, i) once for every i in [0, tasks), at most `threads` of them at the same
+ * time, and returns when all have returned. */
+typedef void (*stw_run_fn)(void *user, uint32_t tasks, void (*task)(void *context, uint32_t index), void *context);
+
+typedef struct stw_device_options {
+  uint32_t struct_size;
+  uint32_t backend;          /* STW_BACKEND_*; auto: CUDA where there is one, else the CPU */
+  int32_t ordinal;           /* of several CUDA devices */
+  uint32_t threads;          /* CPU: threads that compute, the caller's included; 0: one for each processor */
+  uint32_t isa;              /* CPU: STW_ISA_*; auto: the widest that runs here. No bit depends on it. */
+  int32_t log_level;         /* 0: STW_LOG_WARNING */
+  void *stream;              /* CUDA: the host's stream; NULL: one of the library's */
+  stw_log_fn log;
+  void *log_user;
+  stw_allocate_fn allocate;  /* both or none */
+  stw_release_fn release;
+  void *memory_user;
+  stw_run_fn run;            /* NULL: a pool of the library's that sleeps when idle */
+  void *run_user;
+} stw_device_options;
+
+typedef struct stw_device_info {
+  uint32_t struct_size;
+  uint32_t backend;
+  uint64_t memory_total;     /* bytes */
+  uint64_t memory_free;      /* CPU: what the system says is available */
+  int32_t compute_major, compute_minor;
+  uint32_t threads;
+  uint32_t isa;
+  char name[64];
+} stw_device_info;
+
+/* The index-th device that can train here; STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */
+STW_API stw_status stw_device_at(size_t index, stw_device_info *out, stw_error *error) STW_NOEXCEPT;
+/* Opens a device. Errors: STW_UNSUPPORTED where this build or machine has no such backend or instruction set.
+ * Owner: the caller, who closes it after every trainer on it. Thread: any. Since: 0.1 */
+STW_API stw_status stw_device_open(stw_device **out, const stw_device_options *options, stw_error *error) STW_NOEXCEPT;
+STW_API void stw_device_close(stw_device *device) STW_NOEXCEPT;
+STW_API stw_status stw_device_query(const stw_device *device, stw_device_info *out) STW_NOEXCEPT;
+
+/* ---- model ------------------------------------------------------------------------------------------------------ */
+enum { STW_SET_DROPOUT = 1 };
+
+typedef struct stw_model_options {
+  uint32_t struct_size;
+  uint32_t set_mask;
+  const char *source;        /* a folder with config.json, a config.json, or the name of a preset such as "nano" */
+  const char *config_json;   /* instead of source: the text of a config.json; not terminated, config_json_size bytes */
+  size_t config_json_size;
+  const char *weights;       /* a .safetensors file, or a folder with one or with an index; NULL: those of the source
+                                folder if it has any, else random values drawn from `seed` */
+  uint64_t seed;             /* 0: 1337 */
+  float dropout;             /* STW_SET_DROPOUT: replaces all rates of the config */
+  uint32_t reserved;
+} stw_model_options;
+
+typedef struct stw_model_info {
+  uint32_t struct_size;
+  uint32_t layers;
+  uint64_t parameters;       /* tied ones counted once */
+  uint64_t trainable;
+  uint64_t vocabulary;
+  uint64_t positions;        /* longest sequence */
+  uint32_t has_weights;      /* 1: read from files; 0: drawn from the seed */
+  uint32_t width;
+  char architecture[32];     /* "gpt2", "llama", "qwen2" */
+} stw_model_info;
+
+enum { STW_DTYPE_F32 = 0, STW_DTYPE_BF16 = 1 };
+typedef struct stw_tensor_info {
+  uint32_t struct_size;
+  uint32_t ndim;
+  const char *name;          /* as in the weight files; lives as long as the model */
+  int64_t shape[4];
+  uint64_t elements;
+} stw_tensor_info;
+
+/* Describes a model; weights are only opened and checked (names, shapes, dtypes), and read when a trainer is made.
+ * Errors: STW_IO_ERROR, STW_CORRUPT, STW_UNSUPPORTED (architecture), STW_UNSUPPORTED_FIELD, STW_BAD_ARGUMENT.
+ * Owner: the caller. A model may be destroyed before what was made from it. Thread: any. Since: 0.1 */
+STW_API stw_status stw_model_create(stw_model **out, const stw_model_options *options, stw_error *error) STW_NOEXCEPT;
+STW_API void stw_model_destroy(stw_model *model) STW_NOEXCEPT;
+STW_API stw_status stw_model_query(const stw_model *model, stw_model_info *out) STW_NOEXCEPT;
+STW_API size_t stw_model_tensor_count(const stw_model *model) STW_NOEXCEPT;
+STW_API stw_status stw_model_tensor_at(const stw_model *model, size_t index, stw_tensor_info *out) STW_NOEXCEPT;
+STW_API stw_status stw_model_tensor_find(const stw_model *model, const char *name, size_t *index) STW_NOEXCEPT;
+/* The index-th preset's name; NULL past the last one. Thread: any. Since: 0.1 */
+STW_API const char *stw_model_preset_at(size_t index) STW_NOEXCEPT;
+
+/* ---- plan: no device, no file, no clock -------------------------------------------------------------------------- */
+enum { STW_PRECISION_DEFAULT = 0, STW_PRECISION_FP32 = 1, STW_PRECISION_BF16 = 2 };
+enum { STW_OPTIMIZER_ADAMW = 0 };
+enum { STW_STATES_AUTO = 0, STW_STATES_32 = 32, STW_STATES_8 = 8 };
+enum { STW_RECOMPUTE_AUTO = 0, STW_RECOMPUTE_NONE = 1, STW_RECOMPUTE_FULL = 2 };
+
+typedef struct stw_plan_options {
+  uint32_t struct_size;
+  uint32_t set_mask;         /* reserved, 0 */
+  uint64_t memory_bytes;     /* bounds the peak; 0: what the device has (device_memory, or the profile's) */
+  uint64_t global_batch;     /* samples of one optimizer step; required */
+  uint64_t sequence;         /* tokens of a sample; 0: the model's positions, at most 1024 */
+  const char *device;        /* "cpu", or a profile's name such as "rtx4090"; NULL: "cpu" */
+  uint64_t device_memory;    /* bytes that are free there now; 0: the profile's */
+  uint64_t reserve_bytes;    /* taken off for what lies outside the arena; 0: the profile's (CPU: none) */
+  uint32_t threads;          /* CPU: threads that will compute (scratch memory depends on it); 0: one a processor */
+  uint32_t precision;        /* default: fp32 on the CPU, bf16 elsewhere */
+  uint32_t optimizer;
+  uint32_t state_bits;       /* STW_STATES_AUTO: 32 unless that does not fit or costs more than 10 % of the speed */
+  uint32_t micro_batch;      /* 0: chosen */
+  uint32_t recompute;        /* STW_RECOMPUTE_* */
+} stw_plan_options;
+
+typedef struct stw_plan_info {
+  uint32_t struct_size;
+  uint32_t fits;             /* 0: nothing fits; minimum_bytes says what would */
+  uint64_t micro_batch, accumulation_steps, last_micro_batch, loss_chunks;
+  uint64_t global_batch, sequence;
+  /* Bytes at the moment of the peak; `parameters` to `padding` add up to `arena`. */
+  uint64_t parameters, gradients, optimizer, saved_activations, transient, workspace, inputs, padding;
+  uint64_t arena;            /* what a trainer allocates */
+  uint64_t reserve, peak;    /* peak = arena + reserve */
+  uint64_t budget, host;
+  uint64_t minimum_bytes;    /* smallest memory_bytes that works with these options */
+  uint32_t state_bits, precision;
+  double step_seconds, tokens_per_second, recompute_fraction;   /* predicted */
+  char fingerprint[20];      /* 16 hexadecimal digits: XXH3-64 of the plan */
+} stw_plan_info;
+
+typedef struct stw_buffer_info {
+  uint32_t struct_size;
+  uint32_t persistent;       /* 1: lives for ever, first and last are 0 */
+  const char *name;          /* of the tensor; lives as long as the plan */
+  const char *owner;         /* "parameters", "gradients", ... */
+  uint64_t offset, bytes;    /* in the arena */
+  uint32_t first, last;      /* instructions of the micro-step's program, both included */
+} stw_buffer_info;
+
+/* Chooses the fastest way to train that fits. Guarantees: deterministic; a smaller budget never gives a larger peak, a
+ * larger one never a slower plan. Errors: STW_OVER_BUDGET when nothing fits: `out` is then still a plan, with
+ * info.fits = 0, that can be queried and printed but not trained (the one exception to "outputs are NULL");
+ * STW_BAD_ARGUMENT, STW_UNSUPPORTED. Owner: the caller. Thread: any. Since: 0.1 */
+STW_API stw_status stw_plan_create(stw_plan **out, const stw_model *model, const stw_plan_options *options,
+                                   stw_error *error) STW_NOEXCEPT;
+STW_API void stw_plan_destroy(stw_plan *plan) STW_NOEXCEPT;
+STW_API stw_status stw_plan_query(const stw_plan *plan, stw_plan_info *out) STW_NOEXCEPT;
+/* The plan as JSON text, and as a table for people; both end with a zero byte and live as long as the plan. Thread: any. */
+STW_API const char *stw_plan_json(const stw_plan *plan) STW_NOEXCEPT;
+STW_API const char *stw_plan_report(const stw_plan *plan) STW_NOEXCEPT;
+/* Reads what stw_plan_json wrote. Errors: STW_CORRUPT where the text was edited (fingerprint) or is of another model
+ * or version. Thread: any. Since: 0.1 */
+STW_API stw_status stw_plan_load(stw_plan **out, const stw_model *model, const char *json, size_t json_size,
+                                 stw_error *error) STW_NOEXCEPT;
+/* Replays every program of the plan in an independent judge. Thread: any. Since: 0.1 */
+STW_API stw_status stw_plan_verify(const stw_plan *plan, stw_error *error) STW_NOEXCEPT;
+STW_API size_t stw_plan_buffer_count(const stw_plan *plan) STW_NOEXCEPT;
+STW_API stw_status stw_plan_buffer_at(const stw_plan *plan, size_t index, stw_buffer_info *out) STW_NOEXCEPT;
+
+/* ---- dataset ---------------------------------------------------------------------------------------------------- */
+enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };
+
+typedef struct stw_dataset_options {
+  uint32_t struct_size;
+  uint32_t tokenizer;        /* auto: ids for .bin files, bytes otherwise */
+  const char *path;          /* text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536) */
+  uint64_t vocabulary;       /* every id must be smaller */
+  uint64_t sequence;         /* tokens of a sample */
+  uint64_t seed;             /* of the windows; 0: 1337 */
+} stw_dataset_options;
+
+typedef struct stw_dataset_info {
+  uint32_t struct_size;
+  uint32_t tokenizer;
+  uint64_t training_tokens, evaluation_tokens;   /* the last 10 % are held out */
+} stw_dataset_info;
+
+/* Opens and checks a file; it is read window by window, never loaded. Errors: STW_IO_ERROR; STW_CORRUPT for an id
+ * outside of the vocabulary, an empty file or one shorter than a sequence. Owner: the caller; it may be used by
+ * several trainers one after the other. Thread: exclusive. Since: 0.1 */
+STW_API stw_status stw_dataset_open(stw_dataset **out, const stw_dataset_options *options, stw_error *error) STW_NOEXCEPT;
+STW_API void stw_dataset_close(stw_dataset *dataset) STW_NOEXCEPT;
+STW_API stw_status stw_dataset_query(const stw_dataset *dataset, stw_dataset_info *out) STW_NOEXCEPT;
+
+/* ---- trainer ---------------------------------------------------------------------------------------------------- */
+enum { STW_PHASE_IDLE = 0, STW_PHASE_TRAIN = 1, STW_PHASE_EVALUATE = 2, STW_PHASE_GENERATE = 3, STW_PHASE_SAVE = 4 };
+
+/* What a callback is told and stw_trainer_progress tells at any time. */
+typedef struct stw_progress {
+  uint32_t struct_size;
+  uint32_t phase;
+  uint64_t step;             /* successful updates so far */
+  uint64_t batches;          /* global batches consumed so far: step + skipped */
+  uint64_t skipped;          /* steps without an update: no target, or a loss or gradient that is not finite */
+  double loss;               /* of the last step, mean per target */
+  double grad_norm;          /* before clipping */
+  double learning_rate;
+  double seconds;            /* of the last step */
+  double tokens_per_second;
+  uint64_t tokens;           /* trained on so far */
+  double evaluation_loss;    /* of the last evaluation; 0 before the first */
+} stw_progress;
+
+/* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. */
+typedef int32_t (*stw_progress_fn)(void *user, const stw_progress *now);
+
+/* Between the last micro-step and the norm. The host may change what the pointers point to, in stream order (CPU:
+ * before it returns): adding up `data`, `*loss_sum` and `*target_count` over several trainers makes one step of the
+ * joint batch. Non-zero: the step fails with STW_CALLBACK_FAILED and nothing was updated. */
+typedef struct stw_gradients {
+  uint32_t struct_size;
+  uint32_t reserved;
+  float *data;               /* sums over tokens, not normalised, of all trainable parameters; holes are to be ignored */
+  uint64_t count;            /* floats, holes included */
+  double *loss_sum;
+  uint64_t *target_count;
+  void *stream;
+} stw_gradients;
+typedef int32_t (*stw_gradient_fn)(void *user, const stw_gradients *gradients);
+
+enum {
+  STW_SET_WEIGHT_DECAY = 1, STW_SET_CLIP_NORM = 2, STW_SET_BETA1 = 4, STW_SET_BETA2 = 8
+};
+
+typedef struct stw_trainer_options {
+  uint32_t struct_size;
+  uint32_t set_mask;
+  uint64_t seed;             /* of dropout; 0: 1337 */
+  float beta1, beta2;        /* unset: 0.9, 0.95 */
+  float epsilon;             /* 0: 1e-8 */
+  float weight_decay;        /* unset: 0.1; none on 1-D tensors */
+  float clip_norm;           /* unset: 1; 0: no clipping */
+  uint32_t reserved;
+  void *arena;               /* the host's memory, at least info.arena bytes at a multiple of 256; NULL: allocated */
+  uint64_t arena_bytes;
+  stw_gradient_fn gradient_hook;
+  void *gradient_user;
+} stw_trainer_options;
+
+typedef struct stw_batch {
+  uint32_t struct_size;
+  uint32_t count;            /* tensors */
+  /* Named tensors (samples, tokens) of int32 in host memory, at most (global_batch, sequence): "tokens" and "targets"
+   * (already shifted: the token that follows; -100: no loss), both required. Missing samples and tokens count as
+   * ignored. */
+  const char *const *names;
+  const struct DLManagedTensorVersioned *const *tensors;
+  double learning_rate;
+} stw_batch;
+
+typedef struct stw_step_result {
+  uint32_t struct_size;
+  uint32_t skipped;          /* 1: no update; nothing but the count of batches has changed */
+  uint64_t step;             /* successful updates so far, this one included */
+  double loss, grad_norm;
+  uint64_t targets;          /* that had a loss */
+  double seconds;
+} stw_step_result;
+
+enum { STW_SCHEDULE_COSINE = 0, STW_SCHEDULE_LINEAR = 1, STW_SCHEDULE_CONSTANT = 2 };
+enum { STW_SET_MIN_RATE = 1 };
+
+typedef struct stw_run_options {
+  uint32_t struct_size;
+  uint32_t set_mask;
+  uint64_t until;            /* run until this many batches have been consumed */
+  uint64_t total;            /* length of the schedule; 0: `until` */
+  uint64_t warmup;           /* steps of linear warm-up */
+  double learning_rate;      /* 0: 3e-4 */
+  double min_rate;           /* unset: a tenth of it */
+  uint32_t schedule;
+  uint32_t progress_every;   /* 0: 1 */
+  stw_progress_fn progress;
+  void *progress_user;
+} stw_run_options;
+
+typedef struct stw_generate_options {
+  uint32_t struct_size;
+  uint32_t top_k;            /* 0: all */
+  const int32_t *prompt;     /* at least one token */
+  uint64_t prompt_count;
+  int32_t *out;              /* receives new tokens */
+  uint64_t out_capacity;     /* and at most this many */
+  double temperature;        /* 0: the most probable token */
+  uint64_t seed;             /* 0: 1337 */
+} stw_generate_options;
+
+/* Allocates the plan's arena, fills it with weights, and is ready. No device memory is allocated after this until it is
+ * destroyed. Errors: STW_OUT_OF_MEMORY, STW_BAD_STATE (a plan that does not fit, or of another model or device), those
+ * of reading weights. Owner: the caller. The plan and model may be destroyed; the device may not. Thread: exclusive
+ * use of the device during the call. Since: 0.1 */
+STW_API stw_status stw_trainer_create(stw_trainer **out, stw_device *device, const stw_model *model,
+                                      const stw_plan *plan, const stw_trainer_options *options,
+                                      stw_error *error) STW_NOEXCEPT;
+STW_API void stw_trainer_destroy(stw_trainer *trainer) STW_NOEXCEPT;
+/* One optimizer step over a whole global batch. The batch is borrowed until stw_trainer_wait returns. A step is a
+ * transaction: after a cancel or a failed callback the trainer stands at the last completed step.
+ * Errors: STW_BAD_ARGUMENT (shapes, a token outside the vocabulary), STW_CANCELLED, STW_CALLBACK_FAILED. Since: 0.1 */
+STW_API stw_status stw_trainer_step(stw_trainer *trainer, const stw_batch *batch, stw_error *error) STW_NOEXCEPT;
+/* Waits for the last step and tells its result. Errors: STW_BAD_STATE without a step. Since: 0.1 */
+STW_API stw_status stw_trainer_wait(stw_trainer *trainer, stw_step_result *out, stw_error *error) STW_NOEXCEPT;
+/* Steps over a dataset. Windows depend on the dataset's seed and on the number of batches consumed, so an interrupted
+ * run continues where it stood. Errors: STW_CANCELLED when a callback or stw_trainer_cancel stopped it. Since: 0.1 */
+STW_API stw_status stw_trainer_run(stw_trainer *trainer, stw_dataset *dataset, const stw_run_options *options,
+                                   stw_error *error) STW_NOEXCEPT;
+/* Mean loss per target over `batches` global batches of the held-out part, in the same arena, the same windows each
+ * time. Since: 0.1 */
+STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *dataset, uint64_t batches, double *loss,
+                                        stw_error *error) STW_NOEXCEPT;
+/* Continues a prompt, in the same arena; prompt and new tokens together fit the plan's sequence. `*count` receives the
+ * number of new tokens. Errors: STW_BAD_ARGUMENT, STW_UNSUPPORTED_SHAPE (too long). Since: 0.1 */
+STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
+                                        stw_error *error) STW_NOEXCEPT;
+/* Stops a step, run or evaluation that is under way before its next micro-step, from any thread. Since: 0.1 */
+STW_API void stw_trainer_cancel(stw_trainer *trainer) STW_NOEXCEPT;
+/* Thread: any, while the trainer exists. Since: 0.1 */
+STW_API stw_status stw_trainer_progress(const stw_trainer *trainer, stw_progress *out) STW_NOEXCEPT;
+/* CUDA stream of the trainer; NULL on the CPU. Since: 0.1 */
+STW_API void *stw_trainer_stream(const stw_trainer *trainer) STW_NOEXCEPT;
+
+enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMENT = 2, STW_TENSOR_SECOND_MOMENT = 3 };
+/* A view of a tensor in the arena, without a copy, valid until the trainer is destroyed; gradients hold the last
+ * step's sums (of the first use of a tied tensor) until the next call that computes. The caller calls its deleter.
+ * Errors: STW_UNSUPPORTED where the state is not stored as one array of fp32 or bf16. Since: 0.1 */
+STW_API stw_status stw_trainer_export_tensor(stw_trainer *trainer, size_t index, uint32_t kind,
+                                             struct DLManagedTensorVersioned **out, stw_error *error) STW_NOEXCEPT;
+/* Overwrites a parameter with fp32 values of the same shape in host memory; masters follow. Since: 0.1 */
+STW_API stw_status stw_trainer_import_tensor(stw_trainer *trainer, size_t index,
+                                             const struct DLManagedTensorVersioned *in, stw_error *error) STW_NOEXCEPT;
+
+/* Checkpoint: parameters, states, step, random numbers and data position in one file, replaced atomically and
+ * checksummed. Any budget, micro-batch or recompute choice may restore it; other numerics or another model may not.
+ * Errors: STW_IO_ERROR; restore: STW_CORRUPT, STW_BAD_STATE naming the field that does not match, with the trainer
+ * unchanged. Since: 0.1 */
+STW_API stw_status stw_trainer_save(stw_trainer *trainer, const char *path, stw_error *error) STW_NOEXCEPT;
+STW_API stw_status stw_trainer_restore(stw_trainer *trainer, const char *path, stw_error *error) STW_NOEXCEPT;
+/* Writes config.json and model.safetensors into a folder that transformers can load. fp32 runs write F32, bf16 runs
+ * BF16. Since: 0.1 */
+STW_API stw_status stw_trainer_export_model(stw_trainer *trainer, const char *folder, stw_error *error) STW_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,22 @@
+// AdamW with 32-bit moments: one pass over parameter, gradient and both moments, bound by memory traffic.
+#include "kernels/cpu/adamw_step.h"
+#include "kernels/cpu/kernels_isa.h"
+
+namespace stw::kernels::STW_ISA {
+
+void adamw(const Launch& launch, const AdamWArgs& args) {
+  if (args.state->skip != 0) return;
+  const AdamWScalars scalars = adamw_scalars(args);
+  for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
+    for_groups(begin, end, [&](int64_t at, int64_t n) {
+      F16 g = scaled_gradient(args, scalars, at, n);
+      F16 m = next_first(scalars, load_group(args.first, DType::f32, at, n), g);
+      F16 v = next_second(scalars, load_group(args.second, DType::f32, at, n), g);
+      store_group(args.first, DType::f32, at, m, n);
+      store_group(args.second, DType::f32, at, v, n);
+      store_parameter(args, at, next_parameter(scalars, load_parameter(args, at, n), m, sqrt(v)), n);
+    });
+  });
+}
+
+}  // namespace stw::kernels::STW_ISA

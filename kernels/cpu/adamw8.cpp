@@ -1,0 +1,83 @@
+// AdamW with 8-bit block-wise moments: 2.03 bytes of state an element instead of 8. Blocks of 256 elements are decoded,
+// updated in fp32 as in adamw.cpp, and encoded again with the block's new absolute maximum; the parameter uses the new
+// moments before they are rounded.
+//
+// The second moment is kept as √v. Kept as v, everything below 1.6e-7 of the block's maximum would become 0, that is
+// gradients below 4e-4 of the largest, while their first moment survives: steps 26 to 29 times too long.
+#include "kernels/cpu/adamw_step.h"
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/quantile_map.h"
+
+namespace stw::kernels::STW_ISA {
+
+namespace {
+
+static_assert(task_elements % quantile_block == 0 && serial_elements % quantile_block == 0);
+
+// Single lanes are written here and read as vectors only a whole loop later: a vector load right behind narrower stores
+// would wait for them to reach the cache. That is why decoding, update and encoding are passes over the block.
+STW_INLINE void decode(const QuantileMap& map, const uint8_t* codes, int64_t count, float* x) {
+  for (int64_t i = 0; i < count; ++i) x[i] = map.value[codes[i]];
+  for (int64_t i = count; i < round_up(count, 16); ++i) x[i] = 0.0f;
+}
+
+// Codes of x / absmax. What is no number gets a valid code too: such a step was to be skipped before.
+STW_INLINE void encode(const QuantileMap& map, const float* x, int64_t count, float absmax, uint8_t* codes) {
+  if (absmax == 0.0f) {
+    memset(codes, map.zero, (size_t)count);
+    return;
+  }
+  const uint8_t* lowest = map.lowest[0];
+  float f[quantile_block];
+  int32_t index[quantile_block];
+  for (int64_t at = 0; at < count; at += 16) store(f + at, div(load(x + at), splat(absmax)));
+  for (int64_t i = 0; i < round_up(count, 16); ++i) {
+    const uint32_t bits = bits_of(f[i]);
+    int32_t bucket = (int32_t)((bits & 0x7fffffffu) >> quantile_shift) - (int32_t)quantile_first;
+    bucket = bucket < 0 ? 0 : bucket;
+    bucket = bucket < (int32_t)quantile_buckets ? bucket : (int32_t)quantile_buckets - 1;
+    index[i] = bucket + (int32_t)(bits >> 31) * (int32_t)quantile_buckets;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const uint8_t low = lowest[index[i]];
+    codes[i] = (uint8_t)(low + (f[i] > map.boundary[low] ? 1 : 0));
+  }
+}
+
+void update_block(const AdamWArgs& args, const AdamWScalars& scalars, int64_t begin, int64_t count) {
+  const int64_t block = begin / quantile_block;
+  const F16 old_first = splat(args.first_absmax[block]), old_second = splat(args.second_absmax[block]);
+  float first[quantile_block], second[quantile_block];
+  decode(signed_quantiles, args.first_code + begin, count, first);
+  decode(unsigned_quantiles, args.second_code + begin, count, second);
+  F16 most_first = zero(), most_second = zero();
+  for_groups(0, count, [&](int64_t i, int64_t n) {
+    const int64_t at = begin + i;
+    F16 g = scaled_gradient(args, scalars, at, n);
+    F16 m = next_first(scalars, mul(load(first + i), old_first), g);
+    F16 root = mul(load(second + i), old_second);
+    root = sqrt(next_second(scalars, mul(root, root), g));
+    store(first + i, m);
+    store(second + i, root);
+    most_first = maximum(most_first, maximum(m, sub(zero(), m)));
+    most_second = maximum(most_second, root);
+    store_parameter(args, at, next_parameter(scalars, load_parameter(args, at, n), m, root), n);
+  });
+  args.first_absmax[block] = fold_maximum(most_first);
+  args.second_absmax[block] = fold_maximum(most_second);
+  encode(signed_quantiles, first, count, args.first_absmax[block], args.first_code + begin);
+  encode(unsigned_quantiles, second, count, args.second_absmax[block], args.second_code + begin);
+}
+
+}  // namespace
+
+void adamw8(const Launch& launch, const AdamWArgs& args) {
+  if (args.state->skip != 0) return;
+  const AdamWScalars scalars = adamw_scalars(args);
+  for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += quantile_block)
+      update_block(args, scalars, at, min(quantile_block, end - at));
+  });
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,123 @@
+// Attention of one chunk of queries of one head over all its keys, with the running maximum and sum of Milakov and
+// Gimelshein, "Online normalizer calculation for softmax" (2018), blocked as in Dao et al., "FlashAttention" (2022): no
+// tensor of all scores exists. Shared by `attention` and `attention_cached`, whose rows must agree bit for bit.
+//
+// Sum of a row: 16 lanes, each a serial sum over the blocks (rescaled when the maximum grows), one fold at the end.
+#pragma once
+#include "kernels/cpu/attention_tile.h"
+#include "kernels/cpu/math.h"
+#include "kernels/cpu/philox.h"
+
+namespace stw::kernels {
+
+// One thread's scratch memory. Chunks are never longer than `chunk` rows.
+struct ForwardWorkspace {
+  int64_t chunk;
+  float *queries, *turned_keys, *values, *outputs, *scores, *factors, *maxima, *sum, *rescale;
+};
+STW_INLINE int64_t carve_forward(int64_t rows, int64_t head_dim, char* memory, ForwardWorkspace* w) {
+  Carver carver{memory, 0};
+  const int64_t stride = row_stride(head_dim);
+  w->chunk = rows < query_chunk ? rows : query_chunk;
+  w->queries = carver.take(w->chunk * stride);
+  w->turned_keys = carver.take(head_dim * turned_stride);
+  w->values = carver.take(key_block * stride);
+  w->outputs = carver.take(w->chunk * stride);
+  w->scores = carver.take(query_group * turned_stride);
+  w->factors = carver.take(key_block + 64);
+  w->maxima = carver.take(w->chunk + 32);
+  w->sum = carver.take(w->chunk * 16);
+  w->rescale = carver.take(32);
+  return carver.bytes;
+}
+
+namespace STW_ISA {
+
+struct HeadAttention {
+  HeadRows queries, keys, values;
+  int64_t query_rows;           // rows of the head; the dropout's element count
+  int64_t keys_count;
+  int64_t position;             // of query row 0 among the keys
+  int64_t head_dim;
+  float scale;
+  bool causal;
+  const Dropout* dropout;       // or null
+  int64_t dropout_first;        // element of (query row 0, key 0)
+  Matrix out;
+  int64_t out_at, out_stride;
+  float* lse;                   // (query_rows), or null
+};
+
+// Scores of `rows` rows against one block of keys, then their exponentials in place, then outputs += scores · values.
+// `row` counts from the chunk's first row; `visible` keys of this block are seen by the group's last row.
+static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first, int64_t row,
+                                int64_t rows, int64_t key_first, int64_t visible) {
+  const int64_t stride = row_stride(h.head_dim), panels = panels_of(visible);
+  float* maxima = w.maxima + row;
+  float* outputs = w.outputs + row * stride;
+  attention_product<false>(rows, panels, h.head_dim, w.queries + row * stride, stride, w.turned_keys, turned_stride,
+                           w.scores, turned_stride, false);
+  float before[32], now[32];
+  for (int64_t r = 0; r < rows; ++r) {
+    float* s = w.scores + r * turned_stride;
+    int64_t seen = visible;
+    if (h.causal) seen = max(0, min(seen, h.position + chunk_first + row + r - key_first + 1));
+    for (int64_t k = seen; k < 16 * panels; ++k) s[k] = -infinity;
+    F16 largest = load(s);
+    for (int64_t p = 1; p < panels; ++p) largest = maximum(largest, load(s + 16 * p));
+    before[r] = maxima[r];
+    const float found = fold_maximum(largest);
+    now[r] = found > before[r] ? found : before[r];
+    maxima[r] = now[r];
+  }
+  for (int64_t r = rows; r < 32; ++r) before[r] = now[r] = 0;
+  for (int i = 0; i < 32; i += 16) store(w.rescale + i, exp(sub(load(before + i), load(now + i))));
+  const int64_t output_panels = panels_of(h.head_dim);
+  for (int64_t r = 0; r < rows; ++r) {
+    float* s = w.scores + r * turned_stride;
+    const F16 rescale = splat(w.rescale[r]), largest = splat(now[r]);
+    F16 sum = key_first == 0 ? zero() : mul(load(w.sum + (row + r) * 16), rescale);
+    for (int64_t p = 0; p < panels; ++p) {
+      F16 e = exp(sub(load(s + 16 * p), largest));
+      sum = add(sum, e);
+      store(s + 16 * p, e);
+    }
+    store(w.sum + (row + r) * 16, sum);
+    if (h.dropout != nullptr) {
+      const int64_t element = h.dropout_first + (chunk_first + row + r) * h.query_rows + key_first;
+      dropout_factors(*h.dropout, element, 16 * panels, w.factors);
+      for (int64_t p = 0; p < panels; ++p) store(s + 16 * p, mul(load(s + 16 * p), load(w.factors + 16 * p)));
+    }
+    if (key_first != 0 && w.rescale[r] != 1.0f)
+      for (int64_t p = 0; p < output_panels; ++p)
+        store(outputs + r * stride + 16 * p, mul(load(outputs + r * stride + 16 * p), rescale));
+  }
+  attention_product<false>(rows, output_panels, visible, w.scores, turned_stride, w.values, stride, outputs, stride,
+                           key_first != 0);
+}
+
+// Query rows [first, first + w.chunk) of the head.
+static inline void attend_chunk(const HeadAttention& h, const ForwardWorkspace& w, int64_t first) {
+  const int64_t stride = row_stride(h.head_dim), count = min(w.chunk, h.query_rows - first);
+  pack_rows(h.queries, first, count, h.head_dim, h.scale, w.queries);
+  for (int64_t r = 0; r < count; ++r) w.maxima[r] = -infinity;
+  const int64_t last = h.causal ? min(h.keys_count, h.position + first + count) : h.keys_count;
+  for (int64_t key = 0; key < last; key += key_block) {
+    const int64_t keys = min(key_block, last - key);
+    pack_turned(h.keys, key, keys, h.head_dim, w.turned_keys);
+    pack_rows(h.values, key, keys, h.head_dim, 1.0f, w.values);
+    for (int64_t row = 0; row < count; row += query_group) {
+      const int64_t rows = min(query_group, count - row);
+      const int64_t visible = h.causal ? min(keys, h.position + first + row + rows - key) : keys;
+      if (visible > 0) attend_group(h, w, first, row, rows, key, visible);
+    }
+  }
+  for (int64_t r = 0; r < count; ++r) {
+    const float sum = fold(load(w.sum + r * 16));
+    unpack_row(w.outputs + r * stride, 1.0f / sum, h.head_dim, h.out, h.out_at + (first + r) * h.out_stride);
+    if (h.lse != nullptr) h.lse[first + r] = w.maxima[r] + log1(sum);
+  }
+}
+
+}  // namespace STW_ISA
+}  // namespace stw::kernels

@@ -1,0 +1,82 @@
+// Token losses, log(Σ exp x) - x[target] with the maximum taken out, and in place their gradient, softmax - onehot.
+//
+// Three passes over a row: maximum, sum of exponentials, gradient. fp32 rows keep the exponentials of the second pass.
+// The sum has 64 lanes (four vectors in turn, folded pairwise), so that it is short enough a chain for any vocabulary.
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/math.h"
+
+namespace stw::kernels::STW_ISA {
+namespace {
+
+// Lanes past the row's end are `past_end`.
+template <DType dtype> STW_INLINE F16 load_lanes(const void* p, int64_t at, int64_t lanes, float past_end) {
+  if (lanes >= 16) return load16(p, dtype, at);
+  float f[16];
+  for (int i = 0; i < 16; ++i) f[i] = i < lanes ? load1(p, dtype, at + i) : past_end;
+  return load(f);
+}
+template <DType dtype> STW_INLINE void store_lanes(void* p, int64_t at, int64_t lanes, F16 x) {
+  if (lanes >= 16) store16(p, dtype, at, x);
+  else store16_some(p, dtype, at, x, lanes);
+}
+
+template <DType dtype>
+STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient) {
+  const int64_t end = at + count;
+  F16 most[4], sums[4];
+  for (int i = 0; i < 4; ++i) most[i] = splat(-infinity), sums[i] = zero();
+  int64_t j = at;
+  for (; j + 64 <= end; j += 64)
+    for (int i = 0; i < 4; ++i) most[i] = maximum(most[i], load16(logits, dtype, j + 16 * i));
+  for (; j < end; j += 16) most[0] = maximum(most[0], load_lanes<dtype>(logits, j, end - j, -infinity));
+  const float largest = fold_maximum(maximum(maximum(most[0], most[1]), maximum(most[2], most[3])));
+  const float target_logit = load1(logits, dtype, at + target);
+  const bool keep = gradient && dtype == DType::f32;
+  for (j = at; j + 64 <= end; j += 64)
+    for (int i = 0; i < 4; ++i) {
+      const F16 e = exp(sub(load16(logits, dtype, j + 16 * i), splat(largest)));
+      sums[i] = add(sums[i], e);
+      if (keep) store16(logits, dtype, j + 16 * i, e);
+    }
+  for (int i = 0; j < end; j += 16, ++i) {
+    const F16 e = exp(sub(load_lanes<dtype>(logits, j, end - j, -infinity), splat(largest)));
+    sums[i] = add(sums[i], e);
+    if (keep) store_lanes<dtype>(logits, j, end - j, e);
+  }
+  const float sum = fold(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
+  if (gradient) {
+    const F16 inverse = splat(1.0f / sum);
+    const float target_gradient = fma1(exp1(target_logit - largest), 1.0f / sum, -1.0f);
+    for (j = at; j < end; j += 16) {
+      const F16 x = load_lanes<dtype>(logits, j, end - j, 0);
+      store_lanes<dtype>(logits, j, end - j, mul(keep ? x : exp(sub(x, splat(largest))), inverse));
+    }
+    store1(logits, dtype, at + target, target_gradient);
+  }
+  return log1(sum) + (largest - target_logit);
+}
+
+template <DType dtype> void one_row(const CrossEntropyArgs& args, int64_t row) {
+  const int64_t at = row * args.vocabulary, target = args.targets[row];
+  if (target != ignored_target) {
+    args.token_loss[row] = row_loss<dtype>(args.logits.data, at, args.vocabulary, target, args.gradient);
+    return;
+  }
+  args.token_loss[row] = 0;
+  const size_t bytes = dtype == DType::f32 ? 4 : 2;
+  if (args.gradient) memset((char*)args.logits.data + (size_t)at * bytes, 0, (size_t)args.vocabulary * bytes);
+}
+
+}  // namespace
+
+void cross_entropy(const Launch& launch, const CrossEntropyArgs& args) {
+  const int64_t step = max(1, 16384 / args.vocabulary);   // rows of a task: enough work to be worth handing out
+  parallel_for(launch, ceil_div(args.rows, step), [&](int64_t index, int) {
+    for (int64_t row = index * step; row < min(args.rows, (index + 1) * step); ++row) {
+      if (args.logits.dtype == DType::f32) one_row<DType::f32>(args, row);
+      else one_row<DType::bf16>(args, row);
+    }
+  });
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,50 @@
+// Which tables this build has and this processor runs. Compiled once, for the baseline instruction set. The build
+// defines STW_HAVE_AVX2, STW_HAVE_AVX512 and STW_HAVE_NEON where it compiled the kernels for them.
+#include <initializer_list>
+
+#include "kernels/kernels.h"
+
+namespace stw::kernels {
+
+namespace scalar { extern const Table table; }
+#ifdef STW_HAVE_AVX2
+namespace avx2 { extern const Table table; }
+#endif
+#ifdef STW_HAVE_AVX512
+namespace avx512 { extern const Table table; }
+#endif
+#ifdef STW_HAVE_NEON
+namespace neon { extern const Table table; }
+#endif
+
+const Table* cpu_table(Isa isa) {
+  switch (isa) {
+    case Isa::scalar: return &scalar::table;
+    case Isa::avx2:
+#ifdef STW_HAVE_AVX2
+      if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2::table;
+#endif
+      return nullptr;
+    case Isa::avx512:
+#ifdef STW_HAVE_AVX512
+      if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &avx512::table;
+#endif
+      return nullptr;
+    case Isa::neon:  // part of the baseline wherever the build has it
+#ifdef STW_HAVE_NEON
+      return &neon::table;
+#else
+      return nullptr;
+#endif
+  }
+  return nullptr;
+}
+
+Isa best_isa() {
+  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::neon})
+    if (cpu_table(isa) != nullptr) return isa;
+  return Isa::scalar;
+}
+
+}  // namespace stw::kernels

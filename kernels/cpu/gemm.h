@@ -1,0 +1,40 @@
+// The serial matrix product that all others are made of. Every element is one chain of fused multiply-adds in order of
+// k, so the bits depend neither on the blocking, nor on the register width, nor on m and n, and a product may be cut
+// anywhere along k and continued with `accumulate`.
+//
+// Blocking: a block of at most 384×256 of `a` is packed and stays in L2; panels of at most 32 columns of `b` are packed
+// one after the other, just before their use, and stay in L1. The workspace holds one block and one panel.
+#pragma once
+#include "kernels/cpu/simd.h"
+
+namespace stw::kernels {
+
+inline constexpr int64_t block_rows = 384;    // of a; a multiple of panel_rows
+inline constexpr int64_t block_depth = 256;   // along k
+inline constexpr int64_t panel_rows = 12;     // every instruction set's register tile divides these two
+inline constexpr int64_t panel_columns = 32;
+
+// Bytes, a multiple of 64; the same on every instruction set.
+STW_INLINE int64_t chain_product_workspace(int64_t m, int64_t n, int64_t k) {
+  if (m <= 0 || n <= 0 || k <= 0) return 0;
+  const int64_t rows = m < block_rows ? (m + panel_rows - 1) / panel_rows * panel_rows : block_rows;
+  const int64_t depth = k < block_depth ? (k + 15) / 16 * 16 : block_depth;
+  return (rows + panel_columns) * depth * (int64_t)sizeof(float);
+}
+
+namespace STW_ISA {
+
+// Element (i, j) at data + i·row_stride + j·column_stride, counted in elements. One of the strides should be 1.
+struct View {
+  const void* data;
+  int64_t row_stride, column_stride;
+  DType dtype;
+};
+
+// c = (accumulate ? c : +0) + a·b, then + bias where there is one; a is (m, k), b (k, n), c (m, n) with rows ldc apart,
+// bias (n). `workspace` holds chain_product_workspace(m, n, k) bytes, 64-byte aligned.
+void chain_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate,
+                   void* workspace, const void* bias = nullptr, DType bias_dtype = DType::f32);
+
+}  // namespace STW_ISA
+}  // namespace stw::kernels

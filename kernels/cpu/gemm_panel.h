@@ -1,0 +1,105 @@
+// Packing for the matrix product: `lanes` vectors that run along k become one panel, panel[k·width + lane], widened to
+// fp32. Lanes past the end hold anything: they only reach results that nobody stores.
+#pragma once
+#include "kernels/cpu/gemm.h"
+
+namespace stw::kernels::STW_ISA {
+
+#if defined(STW_ISA_AVX2) || defined(STW_ISA_AVX512)
+template <DType dtype> STW_INLINE __m256 load8(const void* p, int64_t at) {
+  if constexpr (dtype == DType::f32) return _mm256_loadu_ps((const float*)p + at);
+  const __m128i half = _mm_loadu_si128((const __m128i*)((const uint16_t*)p + at));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+// The first `count` of 8 lanes.
+template <int count> STW_INLINE void store_first(float* p, __m256 x) {
+  if constexpr (count >= 8) _mm256_storeu_ps(p, x);
+  else {
+    _mm_storeu_ps(p, _mm256_castps256_ps128(x));
+    if constexpr (count == 6) _mm_storel_pi((__m64*)(p + 4), _mm256_extractf128_ps(x, 1));
+  }
+}
+// Eight lanes, eight steps of k: to[step·width + lane].
+template <DType dtype, int width, int count>
+STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_t k, float* to) {
+  __m256 r[8], t[8];
+  for (int i = 0; i < 8; ++i) r[i] = load8<dtype>(from, lane_at[i] + k);
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    store_first<count>(to + i * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+    store_first<count>(to + (i + 4) * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+  }
+}
+#else
+template <DType dtype, int width, int count>
+STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_t k, float* to) {
+  for (int lane = 0; lane < count; ++lane)
+    for (int i = 0; i < 8; ++i) to[i * width + lane] = load1(from, dtype, lane_at[lane] + k + i);
+}
+#endif
+
+// Vectors that lie along k: turned over in blocks of 8×8.
+template <DType dtype, int width>
+STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes, int64_t depth, float* panel) {
+  int64_t lane_at[(width + 7) / 8 * 8];
+  for (int lane = 0; lane < (width + 7) / 8 * 8; ++lane) lane_at[lane] = min(lane, lanes - 1) * lane_stride;
+  int64_t k = 0;
+  for (; k + 8 <= depth; k += 8)
+    for (int lane = 0; lane < width && lane < lanes; lane += 8) {
+      float* to = panel + k * width + lane;
+      if (width - lane >= 8) transpose_block<dtype, width, 8>(from, lane_at + lane, k, to);
+      else transpose_block<dtype, width, width % 8>(from, lane_at + lane, k, to);
+    }
+  for (; k < depth; ++k)
+    for (int lane = 0; lane < width; ++lane) panel[k * width + lane] = load1(from, dtype, lane_at[lane] + k);
+}
+
+// Neighbours are lanes of the same k: copied.
+template <DType dtype, int width>
+STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lanes, int64_t depth, float* panel) {
+  if (lanes == width) {
+    for (int64_t k = 0; k < depth; ++k) {
+      if constexpr (dtype == DType::f32) {
+        memcpy(panel + k * width, (const float*)from + k * depth_stride, width * sizeof(float));
+        continue;
+      }
+      int lane = 0;
+      for (; lane + 16 <= width; lane += 16)
+        store(panel + k * width + lane, load16(from, dtype, k * depth_stride + lane));
+      for (; lane < width; ++lane) panel[k * width + lane] = load1(from, dtype, k * depth_stride + lane);
+    }
+    return;
+  }
+  for (int64_t k = 0; k < depth; ++k)
+    for (int lane = 0; lane < width; ++lane)
+      panel[k * width + lane] = lane < lanes ? load1(from, dtype, k * depth_stride + lane) : 0.0f;
+}
+
+template <DType dtype, int width>
+STW_INLINE void pack_typed(const void* from, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth,
+                           float* panel) {
+  if (depth_stride == 1) return pack_along<dtype, width>(from, lane_stride, lanes, depth, panel);
+  if (lane_stride == 1) return pack_across<dtype, width>(from, depth_stride, lanes, depth, panel);
+  for (int64_t k = 0; k < depth; ++k)
+    for (int lane = 0; lane < width; ++lane)
+      panel[k * width + lane] = load1(from, dtype, min(lane, lanes - 1) * lane_stride + k * depth_stride);
+}
+
+// `from` is element (lane 0, k 0).
+template <int width>
+void pack_panel(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth,
+                float* panel) {
+  if (dtype == DType::f32) pack_typed<DType::f32, width>(from, lane_stride, depth_stride, lanes, depth, panel);
+  else pack_typed<DType::bf16, width>(from, lane_stride, depth_stride, lanes, depth, panel);
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,50 @@
+// y = x·Wᵀ + b for up to max_parts weights side by side. One chain per element over the inputs, in fp32 from start to
+// end, then the bias, then (bf16) one rounding: no bit depends on the number of rows, so a generated token sees the
+// numbers that training saw.
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/linear_tiles.h"
+
+namespace stw::kernels::STW_ISA {
+
+void linear(const Launch& launch, const LinearArgs& args) {
+  const int64_t inputs = args.inputs, outputs = sum_of_features(args);
+  const TileGrid grid = linear_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
+  int64_t first_tile[max_parts + 1] = {0}, first_column[max_parts] = {0}, column = 0;
+  for (int i = 0; i < args.parts; ++i) {
+    first_column[i] = column;
+    first_tile[i + 1] = first_tile[i] + ceil_div(args.part[i].features, grid.tile_columns);
+    column += args.part[i].features;
+  }
+  const int64_t column_tiles = first_tile[args.parts];
+
+  parallel_for(launch, grid.row_tiles * column_tiles, [&](int64_t index, int thread) {
+    // Neighbouring tasks share the weight's tile, which is the larger operand to read.
+    const int64_t row = index % grid.row_tiles * grid.tile_rows;
+    const int64_t column_tile = index / grid.row_tiles;
+    int part = 0;
+    while (column_tile >= first_tile[part + 1]) ++part;
+    const LinearPart& p = args.part[part];
+    const int64_t feature = (column_tile - first_tile[part]) * grid.tile_columns;
+    const int64_t rows = min(grid.tile_rows, args.rows - row), features = min(grid.tile_columns, p.features - feature);
+
+    const int64_t x_bytes = args.x.dtype == DType::f32 ? 4 : 2, w_bytes = args.weight_dtype == DType::f32 ? 4 : 2;
+    const View x = {(const char*)args.x.data + row * inputs * x_bytes, inputs, 1, args.x.dtype};
+    const int64_t w_at = args.transposed ? feature : feature * inputs;
+    const View w = {(const char*)p.weight + w_at * w_bytes, args.transposed ? p.features : 1,
+                    args.transposed ? 1 : inputs, args.weight_dtype};
+    const void* bias = p.bias != nullptr ? (const char*)p.bias + feature * w_bytes : nullptr;
+    char* const workspace = (char*)launch.workspace + thread * grid.thread_bytes;
+    const int64_t y_at = row * outputs + first_column[part] + feature;
+    if (args.y.dtype == DType::f32) {
+      chain_product(rows, features, inputs, x, w, (float*)args.y.data + y_at, outputs, false, workspace, bias,
+                    args.weight_dtype);
+      return;
+    }
+    float* const tile = (float*)(workspace + grid.product_bytes);
+    chain_product(rows, features, inputs, x, w, tile, grid.tile_columns, false, workspace, bias, args.weight_dtype);
+    for (int64_t i = 0; i < rows; ++i)
+      store_tile_row(args.y.data, args.y.dtype, y_at + i * outputs, tile + i * grid.tile_columns, features);
+  });
+}
+
+}  // namespace stw::kernels::STW_ISA

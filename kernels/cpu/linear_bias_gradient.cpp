@@ -1,0 +1,54 @@
+// db += Σ_rows dy, in tiles of token_tile rows that restart with every sample: each tile is summed from +0 and then
+// added to the buffer, so a cut between samples changes no bit. Threads take columns, which are independent.
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/linear_tiles.h"
+
+namespace stw::kernels::STW_ISA {
+
+static constexpr int64_t strip_vectors = 4, strip = 16 * strip_vectors;   // columns summed in registers
+
+// Columns [column, column + width) of dy into gradient; width <= strip.
+static void sum_strip(const LinearArgs& args, int64_t outputs, int64_t column, int64_t width, float* gradient) {
+  float held[strip] = {0};
+  if (args.accumulate) memcpy(held, gradient, (size_t)width * sizeof(float));
+  F16 total[strip_vectors];
+  for (int v = 0; v < strip_vectors; ++v) total[v] = load(held + 16 * v);
+  for (int64_t sample = 0; sample < args.rows; sample += args.rows_per_sample) {
+    const int64_t sample_end = min(sample + args.rows_per_sample, args.rows);
+    for (int64_t first = sample; first < sample_end; first += token_tile) {
+      F16 sum[strip_vectors];
+      for (int v = 0; v < strip_vectors; ++v) sum[v] = zero();
+      const int64_t end = min(first + token_tile, sample_end);
+      if (width == strip) {
+        for (int64_t row = first; row < end; ++row)
+          for (int v = 0; v < strip_vectors; ++v)
+            sum[v] = add(sum[v], load16(args.y.data, args.y.dtype, row * outputs + column + 16 * v));
+      } else {
+        for (int64_t row = first; row < end; ++row)
+          for (int v = 0; v < strip_vectors; ++v)
+            sum[v] = add(sum[v], load16_some(args.y.data, args.y.dtype, row * outputs + column + 16 * v,
+                                             max(0, min(16, width - 16 * v))));
+      }
+      for (int v = 0; v < strip_vectors; ++v) total[v] = add(total[v], sum[v]);
+    }
+  }
+  for (int v = 0; v < strip_vectors; ++v) store(held + 16 * v, total[v]);
+  memcpy(gradient, held, (size_t)width * sizeof(float));
+}
+
+void linear_bias_gradient(const Launch& launch, const LinearArgs& args) {
+  const int64_t outputs = sum_of_features(args);
+  int64_t first_column = 0;
+  for (int part = 0; part < args.parts; ++part) {
+    const LinearPart& p = args.part[part];
+    const int64_t column = first_column;
+    first_column += p.features;
+    if (p.bias_gradient == nullptr) continue;
+    parallel_for(launch, ceil_div(p.features, strip), [&](int64_t index, int) {
+      const int64_t feature = index * strip;
+      sum_strip(args, outputs, column + feature, min(strip, p.features - feature), (float*)p.bias_gradient + feature);
+    });
+  }
+}
+
+}  // namespace stw::kernels::STW_ISA

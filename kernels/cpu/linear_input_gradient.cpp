@@ -1,0 +1,43 @@
+// dx = addend + Σ_parts dy·W: one fp32 chain per element that starts from the addend and runs through the features of
+// all parts in order; a bf16 dx is rounded once, at the end.
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/linear_tiles.h"
+
+namespace stw::kernels::STW_ISA {
+
+void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
+  const int64_t inputs = args.inputs, outputs = sum_of_features(args);
+  const TileGrid grid = input_gradient_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
+  const bool direct = args.x.dtype == DType::f32;
+
+  parallel_for(launch, grid.row_tiles * grid.column_tiles, [&](int64_t index, int thread) {
+    const int64_t row = index % grid.row_tiles * grid.tile_rows, input = index / grid.row_tiles * grid.tile_columns;
+    const int64_t rows = min(grid.tile_rows, args.rows - row), columns = min(grid.tile_columns, inputs - input);
+    const int64_t at = row * inputs + input;
+    char* const workspace = (char*)launch.workspace + thread * grid.thread_bytes;
+    float* const tile = direct ? (float*)args.x.data + at : (float*)(workspace + grid.product_bytes);
+    const int64_t stride = direct ? inputs : grid.tile_columns;
+
+    const bool added = args.addend.data != nullptr, in_place = direct && args.addend.data == args.x.data;
+    if (added && !in_place)
+      for (int64_t i = 0; i < rows; ++i)
+        load_tile_row(tile + i * stride, args.addend.data, args.addend.dtype, at + i * inputs, columns);
+
+    const int64_t y_bytes = args.y.dtype == DType::f32 ? 4 : 2, w_bytes = args.weight_dtype == DType::f32 ? 4 : 2;
+    int64_t column = 0;
+    for (int i = 0; i < args.parts; ++i) {
+      const LinearPart& p = args.part[i];
+      const View dy = {(const char*)args.y.data + (row * outputs + column) * y_bytes, outputs, 1, args.y.dtype};
+      const int64_t w_at = args.transposed ? input * p.features : input;
+      const View w = {(const char*)p.weight + w_at * w_bytes, args.transposed ? 1 : inputs,
+                      args.transposed ? p.features : 1, args.weight_dtype};
+      chain_product(rows, columns, p.features, dy, w, tile, stride, added || i > 0, workspace);
+      column += p.features;
+    }
+    if (!direct)
+      for (int64_t i = 0; i < rows; ++i)
+        store_tile_row(args.x.data, args.x.dtype, at + i * inputs, tile + i * stride, columns);
+  });
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,89 @@
+// How a linear kernel divides its output among threads: a grid of tiles, each one serial product. A pure function of
+// shape, types and threads that the workspace functions share with the kernels; no bit depends on it.
+#pragma once
+#include "kernels/cpu/gemm.h"
+
+namespace stw::kernels {
+
+struct TileGrid {
+  int64_t tile_rows, tile_columns;
+  int64_t row_tiles, column_tiles;   // tiles of the last row and column may be smaller
+  int64_t product_bytes;             // of workspace a thread needs for one product
+  int64_t thread_bytes;              // that, and an fp32 tile where the output has another type
+};
+
+STW_INLINE int64_t tiles_in(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
+
+STW_INLINE int64_t even_tile(int64_t extent, int64_t tiles, int64_t multiple) {
+  const int64_t tile = tiles_in(tiles_in(extent, tiles), multiple) * multiple;
+  return tile > 0 ? tile : multiple;
+}
+
+// The grid with the least time for the busiest thread, where packing one element costs as much as packing_cost
+// multiply-adds.
+STW_INLINE TileGrid tile_grid(int64_t m, int64_t n, int64_t k, bool fp32_output, int threads) {
+  constexpr int64_t packing_cost = 12, tile_cost = 1 << 14, serial_below = 100000;
+  constexpr int64_t largest_rows = block_rows, largest_columns = 1024, largest_converted = 256;
+  const bool serial = threads <= 1 || m * n * k < serial_below;
+  const int64_t workers = serial ? 1 : threads;
+  const int64_t columns_cap = fp32_output ? largest_columns : largest_converted;
+  TileGrid best = {};
+  int64_t best_cost = -1;
+  const int64_t fewest_row_tiles = tiles_in(m > 0 ? m : 1, largest_rows);
+  const int64_t fewest_column_tiles = tiles_in(n > 0 ? n : 1, columns_cap);
+  for (int64_t split = 1; split <= (serial ? 1 : 2 * workers); split += split < 4 ? 1 : split / 2) {
+    const int64_t row_tile = even_tile(m, fewest_row_tiles * split, panel_rows);
+    const int64_t row_tiles = tiles_in(m, row_tile);
+    for (int64_t round = 1; round <= (serial ? 1 : 4); ++round) {
+      const int64_t wanted = serial || row_tiles <= 0 ? 1 : tiles_in(round * workers, row_tiles);
+      const int64_t column_tile = even_tile(n, wanted > fewest_column_tiles ? wanted : fewest_column_tiles,
+                                            panel_columns);
+      const int64_t column_tiles = tiles_in(n, column_tile);
+      const int64_t tile = (row_tile * column_tile + packing_cost * (row_tile + column_tile)) * k + tile_cost;
+      const int64_t cost = tiles_in(row_tiles * column_tiles, workers) * tile;
+      if (best_cost >= 0 && cost >= best_cost) continue;
+      best_cost = cost;
+      best = {row_tile, column_tile, row_tiles, column_tiles, 0, 0};
+    }
+  }
+  best.product_bytes = chain_product_workspace(best.tile_rows, best.tile_columns, k);
+  const int64_t converted = fp32_output ? 0 : best.tile_rows * best.tile_columns;
+  best.thread_bytes = best.product_bytes + converted * (int64_t)sizeof(float);
+  return best;
+}
+
+STW_INLINE int64_t sum_of_features(const LinearArgs& args) {
+  int64_t sum = 0;
+  for (int i = 0; i < args.parts; ++i) sum += args.part[i].features;
+  return sum;
+}
+
+// A tile lies inside one part; all parts use the tile of their joint width.
+STW_INLINE TileGrid linear_grid(const LinearArgs& args, int threads) {
+  return tile_grid(args.rows, sum_of_features(args), args.inputs, args.y.dtype == DType::f32, threads);
+}
+STW_INLINE TileGrid input_gradient_grid(const LinearArgs& args, int threads) {
+  return tile_grid(args.rows, args.inputs, sum_of_features(args), args.x.dtype == DType::f32, threads);
+}
+// Of dW as it is stored: (features, inputs), or (inputs, features) where `transposed`.
+STW_INLINE TileGrid weight_gradient_grid(const LinearArgs& args, int64_t features, int threads) {
+  return args.transposed ? tile_grid(args.inputs, features, args.rows, true, threads)
+                         : tile_grid(features, args.inputs, args.rows, true, threads);
+}
+
+namespace STW_ISA {
+
+// One row of a tile between fp32 and the type it is stored with; `at` counts elements.
+STW_INLINE void store_tile_row(void* to, DType dtype, int64_t at, const float* from, int64_t count) {
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) store16(to, dtype, at + i, load(from + i));
+  for (; i < count; ++i) store1(to, dtype, at + i, from[i]);
+}
+STW_INLINE void load_tile_row(float* to, const void* from, DType dtype, int64_t at, int64_t count) {
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) store(to + i, load16(from, dtype, at + i));
+  for (; i < count; ++i) to[i] = load1(from, dtype, at + i);
+}
+
+}  // namespace STW_ISA
+}  // namespace stw::kernels

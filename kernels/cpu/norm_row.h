@@ -1,0 +1,36 @@
+// The statistics of one row, shared by the norm and its gradient: the backward pass computes them again and must get the
+// same bits. fp32, 16 lanes, one fixed fold; the variance in a second pass over the row, around the mean, because
+// E[x²] - E[x]² cancels.
+#pragma once
+#include "kernels/cpu/split.h"
+
+namespace stw::kernels::STW_ISA {
+
+struct RowStatistics { float mean, rstd; };   // mean is 0 for RMSNorm; rstd = 1 / sqrt(variance + epsilon)
+
+// x - mean with +0 in the lanes past n, so that they add nothing to a sum.
+STW_INLINE F16 centred(F16 x, F16 mean, int64_t n) {
+  F16 difference = sub(x, mean);
+  if (n == 16) return difference;
+  float lanes[16];
+  store(lanes, difference);
+  return load_some(lanes, n);
+}
+
+STW_INLINE RowStatistics row_statistics(const NormArgs& args, int64_t row) {
+  const int64_t begin = row * args.features, end = begin + args.features;
+  float mean = 0.0f;
+  if (!args.rms) {
+    F16 sum = zero();
+    for_groups(begin, end, [&](int64_t at, int64_t n) { sum = add(sum, load_group(args.x.data, args.x.dtype, at, n)); });
+    mean = fold(sum) / (float)args.features;
+  }
+  F16 squares = zero();
+  for_groups(begin, end, [&](int64_t at, int64_t n) {
+    F16 x = centred(load_group(args.x.data, args.x.dtype, at, n), splat(mean), n);
+    squares = fma(x, x, squares);
+  });
+  return {mean, 1.0f / __builtin_sqrtf(fold(squares) / (float)args.features + args.epsilon)};
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,84 @@
+// Random numbers by counting: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
+// 1, 2, 3" (SC'11), formulas and constants of its section 4.
+//
+// Dropout draws word `element % 4` of the block with key = seed and counter = (element / 4, sample in the global batch,
+// stream, step). A number depends on nothing else: recomputing a tensor or cutting a batch never changes a mask.
+#pragma once
+#include "kernels/cpu/simd.h"
+
+namespace stw::kernels::STW_ISA {
+
+struct Philox4 { uint32_t w[4]; };
+
+STW_INLINE Philox4 philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t key) {
+  uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+    c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+    c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (uint32_t)p1;
+    c3 = (uint32_t)p0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// p · 2^32 for p in [0, 1): a word below it drops its element.
+STW_INLINE uint32_t dropout_threshold(float p) { return (uint32_t)((double)p * 4294967296.0); }
+
+// What all elements of one sample and one tensor share.
+struct Dropout {
+  uint32_t sample, stream, step, threshold;
+  uint64_t seed;
+  float kept_scale;   // 1 / (1 - p)
+};
+STW_INLINE Dropout dropout_of(float p, uint32_t stream, const StepState& state, int64_t sample) {
+  return {(uint32_t)(state.first_sample + (uint64_t)sample), stream, (uint32_t)state.step, dropout_threshold(p),
+          state.seed, 1.0f / (1.0f - p)};
+}
+
+// The factor of one element: 0 or 1 / (1 - p).
+STW_INLINE float dropout_factor(const Dropout& d, int64_t element) {
+  Philox4 r = philox((uint32_t)(element / 4), d.sample, d.stream, d.step, d.seed);
+  return r.w[element % 4] >= d.threshold ? d.kept_scale : 0.0f;
+}
+
+// The factors of elements [first, first + count), `first` any, written to `factors`, which has room for
+// round_up(count, 32) + 32 values. Eight blocks side by side, so that the compiler can use vector registers.
+STW_INLINE void dropout_factors(const Dropout& d, int64_t first, int64_t count, float* factors) {
+  int64_t block = first / 4;
+  int64_t skipped = first % 4;
+  for (int64_t done = 0; done < count + skipped; done += 32, block += 8) {
+    uint32_t c0[8], c1[8], c2[8], c3[8];
+    for (int i = 0; i < 8; ++i) {
+      c0[i] = (uint32_t)(block + i);
+      c1[i] = d.sample;
+      c2[i] = d.stream;
+      c3[i] = d.step;
+    }
+    uint32_t k0 = (uint32_t)d.seed, k1 = (uint32_t)(d.seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+      for (int i = 0; i < 8; ++i) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0[i], p1 = (uint64_t)0xCD9E8D57u * c2[i];
+        c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
+        c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+        c1[i] = (uint32_t)p1;
+        c3[i] = (uint32_t)p0;
+      }
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    float kept[32];
+    for (int i = 0; i < 8; ++i) {
+      kept[4 * i] = c0[i] >= d.threshold ? d.kept_scale : 0.0f;
+      kept[4 * i + 1] = c1[i] >= d.threshold ? d.kept_scale : 0.0f;
+      kept[4 * i + 2] = c2[i] >= d.threshold ? d.kept_scale : 0.0f;
+      kept[4 * i + 3] = c3[i] >= d.threshold ? d.kept_scale : 0.0f;
+    }
+    int64_t from = done == 0 ? skipped : 0;
+    memcpy(factors + done + from - skipped, kept + from, (size_t)(32 - from) * 4);
+  }
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,37 @@
+// Rotary positions (Su et al., "RoFormer"), in the layout of Hugging Face's `rotate_half`: element i of a head is paired
+// with element i + head_dim / 2. The backward pass is the rotation by the opposite angle, hence the same function.
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/split.h"
+
+namespace stw::kernels::STW_ISA {
+
+void rope(const Launch& launch, const RopeArgs& args) {
+  const int64_t half = args.head_dim / 2;
+  const int64_t rotated = ((int64_t)args.query_heads + args.kv_heads) * args.head_dim;
+  const int64_t width = rotated + (int64_t)args.kv_heads * args.head_dim;
+  const int64_t start = args.state == nullptr ? 0 : (int64_t)args.state->position;
+  const float sign = args.inverse ? -1.0f : 1.0f;
+  const bool in_place = args.x.data == args.y.data;
+  for_rows(launch, args.rows, width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* cosine = args.cosine + (start + row % args.rows_per_sample) * half;
+      const float* sine = args.sine + (start + row % args.rows_per_sample) * half;
+      for (int64_t head = row * width; head < row * width + rotated; head += args.head_dim) {
+        for_groups(0, half, [&](int64_t i, int64_t n) {
+          F16 c = load_group(cosine, DType::f32, i, n);
+          F16 s = mul(splat(sign), load_group(sine, DType::f32, i, n));
+          F16 a = load_group(args.x.data, args.x.dtype, head + i, n);
+          F16 b = load_group(args.x.data, args.x.dtype, head + half + i, n);
+          store_group(args.y.data, args.y.dtype, head + i, fma(a, c, mul(sub(zero(), b), s)), n);
+          store_group(args.y.data, args.y.dtype, head + half + i, fma(a, s, mul(b, c)), n);
+        });
+      }
+      if (in_place) continue;
+      for_groups(row * width + rotated, (row + 1) * width, [&](int64_t at, int64_t n) {
+        store_group(args.y.data, args.y.dtype, at, load_group(args.x.data, args.x.dtype, at, n), n);
+      });
+    }
+  });
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,40 @@
+// SwiGLU (Shazeer, arXiv:2002.05202) and its gradient: y = silu(gate)·up with silu(g) = g·σ(g). Gate and up lie side by
+// side in a row, as the one product that makes them leaves them. silu'(g) = σ(g)·(1 + g·(1 - σ(g))).
+#include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/sigmoid.h"
+#include "kernels/cpu/split.h"
+
+namespace stw::kernels::STW_ISA {
+
+void swiglu(const Launch& launch, const SwigluArgs& args) {
+  const int64_t features = args.features;
+  for_rows(launch, args.rows, features, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      for_groups(0, features, [&](int64_t i, int64_t n) {
+        F16 gate = load_group(args.x.data, args.x.dtype, row * 2 * features + i, n);
+        F16 up = load_group(args.x.data, args.x.dtype, row * 2 * features + features + i, n);
+        store_group(args.y.data, args.y.dtype, row * features + i, mul(mul(gate, sigmoid(gate)), up), n);
+      });
+    }
+  });
+}
+
+void swiglu_gradient(const Launch& launch, const SwigluArgs& args) {
+  const int64_t features = args.features;
+  for_rows(launch, args.rows, features, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t gate_at = row * 2 * features, up_at = gate_at + features;
+      for_groups(0, features, [&](int64_t i, int64_t n) {
+        F16 gate = load_group(args.x.data, args.x.dtype, gate_at + i, n);
+        F16 up = load_group(args.x.data, args.x.dtype, up_at + i, n);
+        F16 dy = load_group(args.dy.data, args.dy.dtype, row * features + i, n);
+        F16 s = sigmoid(gate);
+        F16 slope = mul(s, fma(gate, sub(splat(1.0f), s), splat(1.0f)));
+        store_group(args.y.data, args.y.dtype, gate_at + i, mul(mul(dy, up), slope), n);
+        store_group(args.y.data, args.y.dtype, up_at + i, mul(dy, mul(gate, s)), n);
+      });
+    }
+  });
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,240 @@
+// Every entry of the kernels: the math of training on raw pointers.
+//
+// A kernel neither allocates nor synchronises nor fails: shapes were checked when the plan was made, memory comes from
+// the plan's arena, scratch memory is the `workspace` of its `Launch`. A kernel set is a table of functions, one table
+// per instruction set or device; all tables compute the same function, and all CPU tables the same bits.
+//
+// Conventions
+//   rows       samples × rows_per_sample tokens; activations are row-major (rows, features), without gaps
+//   gradients  of parameters are fp32 sums that are not normalised; `accumulate` continues from what the buffer holds,
+//              otherwise the buffer is overwritten with what accumulating onto +0 gives
+//   reductions over tokens use fixed tiles of `token_tile` rows inside a sample, folded one after the other into the
+//              accumulator; matrix products are one fused multiply-add chain per element. So a cut of the rows between
+//              two samples never changes a bit (contract E3).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace stw::kernels {
+
+enum class DType : uint8_t { f32 = 0, bf16 = 1 };
+enum class Isa : uint8_t { scalar = 0, avx2 = 1, avx512 = 2, neon = 3 };
+
+inline constexpr int64_t token_tile = 64;         // rows of one tile of a reduction over tokens
+inline constexpr int max_parts = 4;               // matrices side by side in one `linear`
+inline constexpr int32_t ignored_target = -100;   // a token that has no loss
+
+struct Matrix { void* data; DType dtype; };
+struct ConstMatrix { const void* data; DType dtype; };
+
+// How a kernel gets threads. `run` calls task(context, index, thread) once for every index in [0, tasks), with
+// 0 <= thread < threads, and returns when all are done. Which thread takes which index is open: no bit may depend on it.
+struct Parallel {
+  void* self;
+  int threads;
+  void (*run)(void* self, int64_t tasks, void (*task)(void* context, int64_t index, int thread), void* context);
+};
+
+struct Launch {
+  const Parallel* parallel;
+  void* workspace;          // 64-byte aligned
+  uint64_t workspace_bytes; // at least the kernel's X_workspace(args, parallel->threads)
+  void* stream;             // null on the CPU
+};
+
+// Scalars of a step. They live in the arena, so that a captured graph can read what changes from step to step.
+struct StepState {
+  // written by the runtime before a step or micro-step
+  uint64_t seed;
+  uint64_t step;           // number of successful updates before this one
+  uint64_t first_sample;   // index in the global batch of the micro-batch's first sample
+  uint64_t position;       // generate: number of tokens already in the cache
+  double learning_rate, beta1, beta2, epsilon, max_norm;  // max_norm 0: no clipping
+  // accumulated by the micro-steps
+  double loss_sum;         // sum of the token losses, not normalised
+  uint64_t target_count;   // targets that are not ignored
+  // written by `finish_step`
+  double loss, grad_norm, coefficient;
+  double step_size;        // learning_rate / (1 - beta1^t)
+  double correction2;      // sqrt(1 - beta2^t)
+  uint32_t skip;           // 0: update; 1: no target; 2: loss or gradient not finite
+  uint32_t reserved;
+};
+static_assert(sizeof(StepState) == 136);
+
+// ---- matrix products --------------------------------------------------------------------------------------------
+// One part is a weight (features, inputs), or (inputs, features) where `transposed` is set (GPT-2's Conv1D). Several
+// parts stand side by side: columns [sum of the features before, + features) of the output belong to a part.
+struct LinearPart {
+  const void* weight;
+  const void* bias;        // (features), or null
+  void* weight_gradient;   // fp32, shape of the weight; linear_weight_gradient only; null: none is wanted (frozen)
+  void* bias_gradient;     // fp32 (features); linear_bias_gradient only; null: none is wanted
+  int64_t features;
+};
+struct LinearArgs {
+  int64_t rows, inputs, rows_per_sample;
+  int parts;
+  bool transposed;
+  bool accumulate;         // the gradients of the parameters
+  DType weight_dtype;      // of weights and biases
+  LinearPart part[max_parts];
+  Matrix x;                // (rows, inputs); for linear_input_gradient the output dx
+  Matrix y;                // (rows, sum of features); for the gradients the input dy
+  ConstMatrix addend;      // linear_input_gradient only: (rows, inputs) the chains start from, may be dx itself, or null
+};
+// linear:                  y = x·Wᵀ + b. The chain runs over inputs from +0; the bias is added last.
+// linear_input_gradient:   dx = addend + Σ_parts dy·W, one chain through all parts that starts from the addend.
+// linear_weight_gradient:  dW_i += dy_iᵀ·x, one chain over rows that starts from the buffer.
+// linear_bias_gradient:    db_i += Σ_rows dy_i, tiled.
+
+// ---- norms ------------------------------------------------------------------------------------------------------
+struct NormArgs {
+  int64_t rows, features, rows_per_sample;
+  float epsilon;
+  bool rms;                // RMSNorm: no mean, no bias
+  bool accumulate;
+  DType weight_dtype;
+  const void* weight;      // (features)
+  const void* bias;        // (features) or null
+  Matrix x;                // (rows, features)
+  Matrix y;                // (rows, features): output; for norm_gradient the input dy
+  Matrix dx;               // norm_gradient: output, or null data where only the weight is trained
+  ConstMatrix addend;      // norm_gradient: added to dx, may be dx itself, or null
+  float* weight_gradient;  // norm_gradient: fp32 (features) or null
+  float* bias_gradient;    // norm_gradient: fp32 (features) or null
+};
+// The statistics are computed again in the backward pass from x, by the same code: two numbers a row are not worth a
+// tensor that must be kept.
+
+// ---- element-wise -----------------------------------------------------------------------------------------------
+struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b
+enum class Activation : uint8_t { gelu_tanh = 0, gelu_erf = 1 };
+struct GeluArgs { int64_t count; Activation activation; ConstMatrix x, dy; Matrix y; };  // y may be x (or dy in the gradient)
+// Columns [0, features) of x are the gate, [features, 2·features) the up projection: y = silu(gate)·up.
+struct SwigluArgs { int64_t rows, features; ConstMatrix x, dy; Matrix y; };    // gradient: y is dx (rows, 2·features), may be x
+// Inverted dropout: an element is kept with probability 1 - p and then scaled by 1 / (1 - p). Philox4x32-10, key = seed,
+// counter = (element / 4, sample in the global batch, stream, step), where element counts inside the sample and word
+// element % 4 decides: kept where word >= p·2^32. The gradient is the same function applied to dy.
+struct DropoutArgs {
+  int64_t samples, per_sample;   // elements a sample
+  float p; uint32_t stream;
+  const StepState* state;
+  ConstMatrix x; Matrix y;       // y may be x
+};
+
+// ---- positions and attention ------------------------------------------------------------------------------------
+// Packed rows (query_heads + 2·kv_heads)·head_dim: queries, keys, values. Rotates pairs (i, i + head_dim/2) of queries
+// and keys by the angle of the row's position; `inverse` turns back (the backward pass).
+struct RopeArgs {
+  int64_t rows, rows_per_sample;
+  int query_heads, kv_heads, head_dim;
+  bool inverse;
+  const float* cosine;           // (positions, head_dim / 2)
+  const float* sine;
+  const StepState* state;        // null: positions start at 0, else at state->position
+  ConstMatrix x; Matrix y;       // y may be x; the values are copied
+};
+struct AttentionArgs {
+  int64_t samples, rows_per_sample;
+  int query_heads, kv_heads, head_dim;
+  float scale;                   // of the scores, usually 1 / sqrt(head_dim)
+  bool causal;
+  float dropout; uint32_t stream;// of the probabilities; element = (head·rows_per_sample + query)·rows_per_sample + key
+  const StepState* state;        // null where dropout is 0
+  ConstMatrix qkv;               // (rows, (query_heads + 2·kv_heads)·head_dim)
+  Matrix out;                    // (rows, query_heads·head_dim); for the gradient the same tensor as input
+  float* lse;                    // (samples, query_heads, rows_per_sample): log of the sum of exponentials
+  ConstMatrix dout;              // gradient: (rows, query_heads·head_dim)
+  Matrix dqkv;                   // gradient: output, shape of qkv, may not overlap the inputs
+};
+// Attention of `rows` new tokens of one sequence at state->position over a cache that holds what came before. The new
+// keys and values are appended first. No dropout.
+struct AttentionCachedArgs {
+  int64_t rows, capacity;        // capacity: positions of the cache
+  int query_heads, kv_heads, head_dim;
+  float scale;
+  const StepState* state;
+  ConstMatrix qkv; Matrix out;
+  Matrix key_cache, value_cache; // (capacity, kv_heads·head_dim) each
+};
+
+// ---- embedding and loss -----------------------------------------------------------------------------------------
+struct EmbeddingArgs {
+  int64_t rows, rows_per_sample, features, vocabulary;
+  bool accumulate;
+  DType weight_dtype;
+  const int32_t* tokens;         // (rows), each in [0, vocabulary)
+  const void* table;             // (vocabulary, features)
+  const void* positions;         // (at least rows_per_sample, features), or null
+  const StepState* state;        // null: positions start at 0, else at state->position
+  Matrix y;                      // (rows, features); for the gradients the input dy
+  float* table_gradient;         // embedding_gradient: (vocabulary, features)
+  float* position_gradient;      // position_gradient: (position_rows, features)
+  int64_t position_rows;         // rows of the position table
+};
+// embedding_gradient: stable order by (token, row), then one serial fold per token that starts from the buffer.
+// position_gradient: for each position one serial fold over the samples. Rows past rows_per_sample get +0 unless accumulating.
+struct CrossEntropyArgs {
+  int64_t rows, vocabulary;
+  const int32_t* targets;        // (rows); ignored_target has neither loss nor gradient
+  Matrix logits;                 // (rows, vocabulary); with `gradient` replaced by softmax - onehot
+  bool gradient;
+  float* token_loss;             // (rows), 0 where ignored
+};
+// state->loss_sum += Σ token losses: serial in double inside a sample, then serial over the samples.
+struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; const int32_t* targets; StepState* state; };
+
+// ---- update -----------------------------------------------------------------------------------------------------
+// *sum = Σ g² with g = gradient[0] + gradient[1] (fp32 sum where both are there): fixed chunks of 4096 elements, each by
+// 16 lanes and a fixed fold, then the chunks' sums one after the other in double.
+struct SquareSumArgs { int64_t count; const float* gradient[2]; double* sum; };
+// loss = loss_sum / N; norm = sqrt(Σ sums) / N; coefficient = min(1, max_norm / (norm + 1e-6)) / N; bias corrections.
+struct FinishStepArgs { int64_t sums; const double* sum; StepState* state; };
+// A parameter is fp32, or a bf16 half with the 16 bits that are missing to the fp32 master (`remainder`): the master's
+// bits are (half << 16) + remainder, the half is the master rounded to nearest, ties upward in magnitude.
+struct AdamWArgs {
+  int64_t count;
+  DType dtype;
+  void* parameter; int16_t* remainder;     // remainder null for fp32
+  const float* gradient[2];                // second one null unless the tensor is used twice (tied)
+  double decay;
+  const StepState* state;                  // step_size, correction2, beta1, beta2, epsilon, coefficient, skip
+  float *first, *second;                   // adamw: the moments
+  // adamw8: one byte an element, one absmax per block of 256 elements; `second` holds sqrt(v)
+  uint8_t *first_code, *second_code; float *first_absmax, *second_absmax;
+};
+struct FillArgs { void* data; uint64_t bytes; };   // zeros
+
+// ---- the table --------------------------------------------------------------------------------------------------
+#define STW_KERNELS(X) \
+  X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
+  X(linear_bias_gradient, LinearArgs) X(norm, NormArgs) X(norm_gradient, NormArgs) X(add, AddArgs) \
+  X(gelu, GeluArgs) X(gelu_gradient, GeluArgs) X(swiglu, SwigluArgs) X(swiglu_gradient, SwigluArgs) \
+  X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
+  X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
+  X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \
+  X(square_sum, SquareSumArgs) X(finish_step, FinishStepArgs) X(adamw, AdamWArgs) X(adamw8, AdamWArgs) X(fill, FillArgs)
+
+struct Table {
+#define STW_KERNEL_ENTRY(name, Args) void (*name)(const Launch&, const Args&);
+  STW_KERNELS(STW_KERNEL_ENTRY)
+#undef STW_KERNEL_ENTRY
+};
+
+// Scratch memory in bytes that a kernel may use: a pure function of shapes and threads, the same on every instruction
+// set. The others need none.
+#define STW_KERNEL_WORKSPACES(X) \
+  X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
+  X(linear_bias_gradient, LinearArgs) X(norm_gradient, NormArgs) X(attention, AttentionArgs) \
+  X(attention_gradient, AttentionArgs) X(attention_cached, AttentionCachedArgs) X(embedding_gradient, EmbeddingArgs) \
+  X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(square_sum, SquareSumArgs)
+#define STW_KERNEL_WORKSPACE(name, Args) uint64_t name##_workspace(const Args&, int threads);
+STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
+#undef STW_KERNEL_WORKSPACE
+
+// Null where this build or this processor has no such table. `best_isa` is the widest one that runs here.
+const Table* cpu_table(Isa isa);
+Isa best_isa();
+
+}  // namespace stw::kernels

@@ -1,0 +1,48 @@
+#include <initializer_list>
+
+#include "planner/program.h"
+
+namespace stw {
+
+namespace {
+
+Class owner_of(Kind kind) {
+  switch (kind) {
+    case Kind::parameter: case Kind::master: return Class::parameters;
+    case Kind::gradient: return Class::gradients;
+    case Kind::optimizer: return Class::optimizer;
+    default: return Class::workspace;  // the step's state and constant tables
+  }
+}
+
+}  // namespace
+
+Arena make_arena(const Graph& graph, uint64_t alignment) {
+  Arena arena;
+  arena.alignment = alignment;
+  arena.of_tensor.assign(graph.tensors.size(), -1);
+  uint64_t end = 0;
+  auto place = [&](int t) {
+    Buffer b;
+    b.tensor = t;
+    b.bytes = graph.at(t).bytes(1);
+    b.owner = owner_of(graph.at(t).kind);
+    b.offset = end;
+    end = round_up(size_add(end, b.bytes), alignment);
+    arena.of_tensor[static_cast<size_t>(t)] = static_cast<int>(arena.persistent.size());
+    arena.persistent.push_back(b);
+  };
+  for (Kind kind : {Kind::state, Kind::constant, Kind::parameter, Kind::master, Kind::optimizer}) {
+    for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
+      if (graph.at(t).kind == kind && graph.at(t).tied_to < 0) place(t);
+  }
+  arena.gradients_begin = end;
+  for (const ParameterGradient& g : graph.gradients) place(g.gradient);
+  arena.gradients_end = end;
+  for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
+    if (graph.at(t).tied_to >= 0)
+      arena.of_tensor[static_cast<size_t>(t)] = arena.of_tensor[static_cast<size_t>(graph.resolve(t))];
+  return arena;
+}
+
+}  // namespace stw

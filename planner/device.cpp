@@ -1,0 +1,54 @@
+#include "planner/device.h"
+
+#include <algorithm>
+
+namespace stw {
+
+namespace {
+
+constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
+constexpr const char* sheet = "vendor's data sheet: memory, bandwidth, dense peaks with fp32 accumulation; "
+                              "shares and reserve are estimates until calibrated";
+
+constexpr DeviceProfile profiles[] = {
+    {"cpu", "CPU", false, 0, 0, 60, 60, 20, 800, 700, 8000, 64,
+     "estimate for one thread of a processor with AVX2; memory bandwidth for all threads together"},
+    {"rtx3060", "NVIDIA GeForce RTX 3060", true, 12 * gib, 600 * mib, 12700, 25500, 360, 700, 850, 3000, 256, sheet},
+    {"rtx4060", "NVIDIA GeForce RTX 4060", true, 8 * gib, 600 * mib, 15100, 30200, 272, 700, 850, 3000, 256, sheet},
+    {"rtx4090", "NVIDIA GeForce RTX 4090", true, 24 * gib, 600 * mib, 82600, 165200, 1008, 700, 850, 3000, 256, sheet},
+    {"rtx5060ti", "NVIDIA GeForce RTX 5060 Ti", true, 16 * gib, 600 * mib, 23700, 47400, 448, 700, 850, 3000, 256, sheet},
+    {"rtx5090", "NVIDIA GeForce RTX 5090", true, 32 * gib, 600 * mib, 104800, 209500, 1792, 700, 850, 3000, 256, sheet},
+    {"a100-40gb", "NVIDIA A100 40GB", true, 40 * gib, 600 * mib, 19500, 312000, 1555, 700, 850, 3000, 256, sheet},
+    {"a100-80gb", "NVIDIA A100 80GB", true, 80 * gib, 600 * mib, 19500, 312000, 2039, 700, 850, 3000, 256, sheet},
+    {"l4", "NVIDIA L4", true, 23 * gib, 600 * mib, 30300, 121000, 300, 700, 850, 3000, 256, sheet},
+    {"l40s", "NVIDIA L40S", true, 45 * gib, 600 * mib, 91600, 362000, 864, 700, 850, 3000, 256, sheet},
+    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 700 * mib, 67000, 989000, 3350, 650, 850, 3000, 256, sheet},
+    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 700 * mib, 67000, 989000, 4800, 650, 850, 3000, 256, sheet},
+    {"b200", "NVIDIA B200", true, 178 * gib, 800 * mib, 75000, 2250000, 8000, 600, 850, 3000, 256, sheet},
+    {"orin", "NVIDIA Jetson AGX Orin 64GB", true, 60 * gib, 600 * mib, 5300, 42500, 204, 600, 800, 5000, 256, sheet},
+};
+
+uint64_t clamp(unsigned __int128 x) { return x > size_limit ? size_limit : static_cast<uint64_t>(x); }
+
+}  // namespace
+
+std::span<const DeviceProfile> device_profiles() { return profiles; }
+
+const DeviceProfile* find_device(std::string_view name) {
+  for (const DeviceProfile& p : profiles)
+    if (name == p.name) return &p;
+  return nullptr;
+}
+
+uint64_t op_picoseconds(const DeviceProfile& d, Format compute, int threads, const Cost& cost) {
+  // flop / (gflops · permille / 1000) in nanoseconds, times 1000 for picoseconds.
+  const bool half = compute == Format::bf16;
+  const uint64_t lanes = d.cuda ? 1 : static_cast<uint64_t>(std::max(1, threads));
+  const unsigned __int128 speed = static_cast<unsigned __int128>(half ? d.gflops_bf16 : d.gflops_fp32) * lanes * d.product_permille;
+  const unsigned __int128 width = static_cast<unsigned __int128>(d.gbytes_per_second) * d.stream_permille;
+  const unsigned __int128 arithmetic = static_cast<unsigned __int128>(cost.flops) * 1000000 / speed;
+  const unsigned __int128 traffic = static_cast<unsigned __int128>(cost.bytes) * 1000000 / width;
+  return clamp(std::max(arithmetic, traffic) + static_cast<unsigned __int128>(d.launch_nanoseconds) * 1000);
+}
+
+}  // namespace stw

@@ -1,0 +1,155 @@
+#include "planner/emitter.h"
+
+#include <cassert>
+#include <utility>
+
+namespace stw {
+
+Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows)
+    : graph_(graph), arena_(arena), threads_(threads), samples_(samples), rows_(rows), value_(graph.tensors.size(), -1) {
+  program_.samples = samples;
+  program_.instructions.reserve(graph.ops.size() * 2 + graph.gradient_ops.size());
+  program_.operands.reserve(program_.instructions.capacity() * 6);
+  program_.buffers.reserve(program_.instructions.capacity() * 2);
+}
+
+uint64_t Emitter::row_bytes(int tensor) const {
+  return graph_.at(tensor).bytes(1) / static_cast<uint64_t>(graph_.sequence);
+}
+
+int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
+  const Tensor& t = graph_.at(tensor);
+  Buffer b;
+  b.tensor = tensor;
+  b.bytes = t.chunked || (t.per_sample && rows_ > 0) ? size_mul(row_bytes(tensor), static_cast<uint64_t>(rows)) : t.bytes(samples_);
+  b.first = b.last = static_cast<int>(program_.instructions.size());
+  b.owner = t.kind == Kind::input ? Class::inputs : Class::transient;
+  program_.buffers.push_back(b);
+  made_in_.push_back(phase);
+  return value_[static_cast<size_t>(tensor)] = static_cast<int>(program_.buffers.size()) - 1;
+}
+
+int Emitter::input(int tensor) { return new_value(tensor, all_rows(), Phase::forward); }
+
+Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
+  if (tensor < 0) return {};
+  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, 0};
+  const int v = value_[static_cast<size_t>(tensor)];
+  assert(v >= 0 && "an operand was read before it was made");
+  Buffer& b = program_.buffers[static_cast<size_t>(v)];
+  b.last = static_cast<int>(program_.instructions.size());
+  if (phase != Phase::forward && made_in_[static_cast<size_t>(v)] == Phase::forward && b.owner == Class::transient)
+    b.owner = Class::saved_activations;
+  const bool part = graph_.at(tensor).per_sample && !graph_.at(tensor).chunked && rows != all_rows();
+  return {v, false, part ? row_bytes(tensor) * static_cast<uint64_t>(row_begin) : 0};
+}
+
+Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
+  if (tensor < 0) return {};
+  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, 0};
+  if (!graph_.at(tensor).per_sample) {
+    if (!has(tensor)) new_value(tensor, rows, phase);
+    const int v = value_[static_cast<size_t>(tensor)];
+    program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
+    const uint64_t offset = element_ < 0 ? 0 : static_cast<uint64_t>(element_) * element_bytes(graph_.at(tensor).format);
+    return {v, false, offset};
+  }
+  const bool part = !graph_.at(tensor).chunked && rows != all_rows();
+  // A part of a tensor that is being filled chunk by chunk continues the same value.
+  if (!(part && row_begin > 0)) new_value(tensor, rows, phase);
+  const int v = value_[static_cast<size_t>(tensor)];
+  program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
+  return {v, false, part ? row_bytes(tensor) * static_cast<uint64_t>(row_begin) : 0};
+}
+
+void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) {
+  const Op& op = graph_.op(index);
+  const OpRow& row = op_row(op.kind);
+  const Extent extent{samples_, rows, threads_};
+  Instruction i{};
+  i.kind = op.kind;
+  i.phase = phase;
+  i.accumulate = accumulate;
+  i.op = index;
+  i.first_operand = static_cast<int>(program_.operands.size());
+  i.inputs = static_cast<int>(op.inputs.size());
+  i.outputs = static_cast<int>(op.outputs.size());
+  i.samples = samples_;
+  i.rows = rows;
+  for (int t : op.inputs) program_.operands.push_back(use(t, row_begin, rows, phase));
+  for (int t : op.outputs) program_.operands.push_back(define(t, row_begin, rows, phase));
+  if (uint64_t bytes = row.workspace(graph_, op, extent); bytes > 0) {
+    Buffer b;
+    b.bytes = bytes;
+    b.first = b.last = static_cast<int>(program_.instructions.size());
+    b.owner = Class::workspace;
+    i.workspace = {static_cast<int>(program_.buffers.size()), false, 0};
+    program_.buffers.push_back(b);
+    made_in_.push_back(phase);
+  }
+  program_.instructions.push_back(i);
+}
+
+void Emitter::merge_in_place() {
+  std::vector<int> root(program_.buffers.size());
+  for (size_t b = 0; b < root.size(); ++b) root[b] = static_cast<int>(b);
+  auto buffer = [&](const Operand& o) -> Buffer& { return program_.buffers[static_cast<size_t>(root[static_cast<size_t>(o.buffer)])]; };
+  for (size_t n = 0; n < program_.instructions.size(); ++n) {
+    const Instruction& i = program_.instructions[n];
+    const Operand* operands = program_.operands.data() + i.first_operand;
+    for (InPlace pair : op_row(i.kind).in_place) {
+      if (pair.output < 0 || pair.input >= i.inputs || pair.output >= i.outputs) continue;
+      const Operand &in = operands[pair.input], &out = operands[i.inputs + pair.output];
+      if (in.buffer < 0 || out.buffer < 0 || in.persistent || out.persistent) continue;
+      const int source = root[static_cast<size_t>(in.buffer)];
+      if (source == root[static_cast<size_t>(out.buffer)]) break;
+      Buffer &from = buffer(in), &to = buffer(out);
+      if (from.last != static_cast<int>(n) || to.first != static_cast<int>(n) || to.bytes != from.bytes) continue;
+      if (from.owner == Class::inputs || in.offset != 0 || out.offset != 0) continue;
+      bool read_twice = false;
+      for (int k = 0; k < i.inputs; ++k)
+        read_twice |= k != pair.input && operands[k].buffer >= 0 && !operands[k].persistent &&
+                      root[static_cast<size_t>(operands[k].buffer)] == source;
+      if (read_twice) continue;
+      from.last = to.last;
+      root[static_cast<size_t>(out.buffer)] = source;
+      break;
+    }
+  }
+  // Buffers that were merged away leave the list.
+  std::vector<int> place(root.size(), -1);
+  std::vector<Buffer> kept;
+  for (size_t b = 0; b < root.size(); ++b) {
+    if (root[b] != static_cast<int>(b)) continue;
+    place[b] = static_cast<int>(kept.size());
+    kept.push_back(program_.buffers[b]);
+  }
+  auto renumber = [&](int& b) {
+    if (b >= 0) b = place[static_cast<size_t>(root[static_cast<size_t>(b)])];
+  };
+  for (Operand& o : program_.operands)
+    if (!o.persistent) renumber(o.buffer);
+  for (Instruction& i : program_.instructions) renumber(i.workspace.buffer);
+  for (int* b : {&program_.tokens, &program_.targets, &program_.logits}) renumber(*b);
+  for (int& b : program_.caches) renumber(b);
+  program_.buffers = std::move(kept);
+}
+
+Program Emitter::finish(uint64_t base) {
+  const int end = static_cast<int>(program_.instructions.size()) - 1;
+  for (int t : {graph_.tokens, graph_.targets}) {
+    if (!has(t)) continue;
+    program_.buffers[static_cast<size_t>(buffer_of(t))].first = 0;
+    (t == graph_.tokens ? program_.tokens : program_.targets) = buffer_of(t);
+  }
+  for (int b : program_.caches) {
+    program_.buffers[static_cast<size_t>(b)].first = 0;
+    program_.buffers[static_cast<size_t>(b)].last = end;
+  }
+  if (program_.logits >= 0) program_.buffers[static_cast<size_t>(program_.logits)].last = end;
+  merge_in_place();
+  program_.base = base;
+  return std::move(program_);
+}
+
+}  // namespace stw

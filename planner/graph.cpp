@@ -1,0 +1,223 @@
+#include "planner/graph.h"
+
+#include <cassert>
+#include <utility>
+
+namespace stw {
+
+int Graph::blocks() const {
+  int n = 0;
+  for (const Segment& s : segments) n += s.kind == SegmentKind::block;
+  return n;
+}
+
+uint64_t Graph::parameter_count() const {
+  uint64_t n = 0;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (owns_bytes(static_cast<int>(i))) n = size_add(n, tensors[i].shape.elements());
+  return n;
+}
+
+uint64_t Graph::trainable_count() const {
+  uint64_t n = 0;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (owns_bytes(static_cast<int>(i)) && tensors[i].trainable) n = size_add(n, tensors[i].shape.elements());
+  return n;
+}
+
+const Op& Graph::op(int index) const {
+  size_t i = static_cast<size_t>(index);
+  for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops}) {
+    if (i < list->size()) return (*list)[i];
+    i -= list->size();
+  }
+  return generate_ops[i];
+}
+
+GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute) {
+  graph_.architecture = std::move(architecture);
+  graph_.sequence = sequence;
+  graph_.vocabulary = vocabulary;
+  graph_.compute = compute;
+  for (const char* name : {"tokens", "targets"}) {
+    Tensor t;
+    t.name = name;
+    t.kind = Kind::input;
+    t.format = Format::i32;
+    t.shape = {sequence};
+    t.per_sample = true;
+    graph_.tensors.push_back(std::move(t));
+  }
+  graph_.tokens = 0;
+  graph_.targets = 1;
+  Tensor state;
+  state.name = "step_state";
+  state.kind = Kind::state;
+  state.format = Format::u8;
+  state.shape = {step_state_bytes};
+  graph_.tensors.push_back(std::move(state));
+  graph_.state = 2;
+}
+
+int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializer, float std) {
+  Tensor t;
+  t.name = std::move(name);
+  t.kind = Kind::parameter;
+  t.format = graph_.compute;
+  t.shape = shape;
+  t.trainable = true;
+  t.group = shape.rank >= 2 ? 0 : 1;
+  t.initializer = initializer;
+  t.init_std = std;
+  graph_.tensors.push_back(std::move(t));
+  return static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+int GraphBuilder::tied(std::string name, int to) {
+  Tensor t = graph_.at(to);
+  t.name = std::move(name);
+  t.tied_to = to;
+  graph_.tensors.push_back(std::move(t));
+  return static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+void GraphBuilder::rotary(std::vector<float> inverse_frequencies) {
+  for (int* id : {&graph_.cosine, &graph_.sine}) {
+    Tensor t;
+    t.name = id == &graph_.cosine ? "rope.cosine" : "rope.sine";
+    t.kind = Kind::constant;
+    t.shape = {graph_.sequence, static_cast<int64_t>(inverse_frequencies.size())};
+    graph_.tensors.push_back(std::move(t));
+    *id = static_cast<int>(graph_.tensors.size()) - 1;
+  }
+  graph_.inverse_frequencies = std::move(inverse_frequencies);
+}
+
+void GraphBuilder::begin(SegmentKind kind, int block, int input) {
+  Segment s;
+  s.kind = kind;
+  s.block = block;
+  s.input = input;
+  s.first_op = static_cast<int>(graph_.ops.size());
+  graph_.segments.push_back(std::move(s));
+}
+
+void GraphBuilder::end(int output) {
+  Segment& s = graph_.segments.back();
+  s.op_count = static_cast<int>(graph_.ops.size()) - s.first_op;
+  s.output = output;
+}
+
+int GraphBuilder::activation(const char* name, Shape shape, Format format) {
+  Tensor t;
+  t.name = name;
+  t.format = format;
+  t.shape = shape;
+  t.per_sample = true;
+  t.segment = static_cast<int>(graph_.segments.size()) - 1;
+  graph_.tensors.push_back(std::move(t));
+  return static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+void GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs) {
+  assert(!graph_.segments.empty());
+  graph_.ops.push_back(
+      {kind, attributes, std::move(inputs), std::move(outputs), static_cast<int>(graph_.segments.size()) - 1});
+}
+
+int GraphBuilder::embedding(int table, int positions, const char* name) {
+  int y = rows(name, graph_.at(table).shape[1]);
+  op(OpKind::embedding, {}, {graph_.tokens, table, positions}, {y});
+  return y;
+}
+
+int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, const char* name) {
+  Attributes a;
+  a.epsilon = epsilon;
+  a.rms = rms;
+  int y = rows(name, graph_.features(x));
+  op(OpKind::norm, a, {x, weight, bias}, {y});
+  return y;
+}
+
+int GraphBuilder::linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
+                         Format output) {
+  Attributes a;
+  a.transposed = transposed;
+  std::vector<int> inputs{x};
+  int64_t features = 0;
+  for (const LinearWeights& part : parts) {
+    inputs.push_back(part.weight);
+    inputs.push_back(part.bias);
+    const Shape& w = graph_.at(part.weight).shape;
+    assert(w[transposed ? 0 : 1] == graph_.features(x));
+    features += w[transposed ? 1 : 0];
+  }
+  int y = activation(name, {graph_.sequence, features}, output);
+  op(OpKind::linear, a, std::move(inputs), {y});
+  return y;
+}
+
+int GraphBuilder::rope(int x, int query_heads, int kv_heads, int head_dim, const char* name) {
+  Attributes a;
+  a.query_heads = query_heads;
+  a.kv_heads = kv_heads;
+  a.head_dim = head_dim;
+  int y = rows(name, graph_.features(x));
+  op(OpKind::rope, a, {x, graph_.cosine, graph_.sine}, {y});
+  return y;
+}
+
+int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
+                            const char* name) {
+  Attributes a;
+  a.query_heads = query_heads;
+  a.kv_heads = kv_heads;
+  a.head_dim = head_dim;
+  a.scale = scale;
+  a.dropout = dropout;
+  if (dropout > 0) a.stream = ++streams_;
+  int out = rows(name, int64_t{query_heads} * head_dim);
+  int lse = activation("attention_lse", {query_heads, graph_.sequence}, Format::f32);
+  op(OpKind::attention, a, {qkv}, {out, lse});
+  return out;
+}
+
+int GraphBuilder::gelu(int x, GeluForm form, const char* name) {
+  Attributes a;
+  a.gelu = form;
+  int y = rows(name, graph_.features(x));
+  op(OpKind::gelu, a, {x}, {y});
+  return y;
+}
+
+int GraphBuilder::swiglu(int x, const char* name) {
+  int y = rows(name, graph_.features(x) / 2);
+  op(OpKind::swiglu, {}, {x}, {y});
+  return y;
+}
+
+int GraphBuilder::add(int a, int b, const char* name) {
+  int y = rows(name, graph_.features(a));
+  op(OpKind::add, {}, {a, b}, {y});
+  return y;
+}
+
+int GraphBuilder::dropout(int x, float p, const char* name) {
+  if (p <= 0) return x;
+  Attributes a;
+  a.dropout = p;
+  a.stream = ++streams_;
+  int y = rows(name, graph_.features(x));
+  op(OpKind::dropout, a, {x}, {y});
+  return y;
+}
+
+void GraphBuilder::cross_entropy(int logits) {
+  int loss = activation("token_loss", {graph_.sequence}, Format::f32);
+  op(OpKind::cross_entropy, {}, {logits, graph_.targets}, {loss});
+  op(OpKind::loss_sum, {}, {loss, graph_.targets}, {});
+  end(loss);
+}
+
+}  // namespace stw

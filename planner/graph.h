@@ -1,0 +1,102 @@
+// The graph of one model: tensors and ops of one micro-batch, with sizes of one sample, so that a graph serves every
+// micro-batch. Models are built by a GraphBuilder (src/models); gradients are added by `differentiate`.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "planner/op.h"
+#include "planner/tensor.h"
+
+namespace stw {
+
+enum class SegmentKind : uint8_t { embedding, block, final, head };
+
+// A run of consecutive ops. A block's input is kept for the backward pass; what else is kept is the plan's decision.
+struct Segment {
+  SegmentKind kind;
+  int block = -1;               // number of the block
+  int first_op = 0, op_count = 0;
+  int input = -1, output = -1;  // tensors
+  // Backward ops of this segment in `gradient_ops`, in the order they run.
+  int first_gradient_op = 0, gradient_op_count = 0;
+  // Forward ops whose outputs its backward ops read (without the segment's output, which is always kept): bit i of a
+  // save-set stands for the outputs of saveable[i].
+  std::vector<int> saveable;
+};
+
+// One use of a parameter by a forward op has one gradient buffer: with a shared one the order of contributions would
+// depend on how the batch is cut.
+struct ParameterGradient { int parameter; int gradient; };
+
+struct Graph {
+  std::string architecture;
+  int64_t sequence = 0, vocabulary = 0;
+  Format compute = Format::f32;
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;           // forward, in execution order
+  std::vector<Op> gradient_ops;  // backward, in execution order
+  std::vector<Op> update_ops;    // after the last micro-step: norm, scalars, optimizer (update.h)
+  std::vector<Op> evaluate_ops;  // forward without dropout (inference.h)
+  std::vector<Op> generate_ops;  // that with a cache of keys and values
+  std::vector<Segment> segments;
+  std::vector<ParameterGradient> gradients;  // in op order
+  std::vector<int> producer;     // forward op that makes a tensor, or -1
+  int tokens = -1, targets = -1, cosine = -1, sine = -1, state = -1;
+  std::vector<float> inverse_frequencies;    // of the rotary embedding; empty without one
+
+  int resolve(int tensor) const {            // follows tied_to
+    while (tensors[static_cast<size_t>(tensor)].tied_to >= 0) tensor = tensors[static_cast<size_t>(tensor)].tied_to;
+    return tensor;
+  }
+  const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
+  // One numbering for all ops: the five lists one after the other.
+  const Op& op(int index) const;
+  int first_update_op() const { return static_cast<int>(ops.size() + gradient_ops.size()); }
+  int first_evaluate_op() const { return first_update_op() + static_cast<int>(update_ops.size()); }
+  int first_generate_op() const { return first_evaluate_op() + static_cast<int>(evaluate_ops.size()); }
+  bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
+  int blocks() const;
+  uint64_t parameter_count() const;
+  uint64_t trainable_count() const;
+  // Features of a per-sample activation (sequence, features).
+  int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }
+};
+
+struct LinearWeights { int weight; int bias = -1; };
+
+class GraphBuilder {
+ public:
+  GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute);
+
+  int parameter(std::string name, Shape shape, Initializer initializer, float std = 0);
+  int tied(std::string name, int to);                  // another name for a parameter's bytes
+  void rotary(std::vector<float> inverse_frequencies); // declares the cosine and sine tables
+  void begin(SegmentKind kind, int block, int input);
+  void end(int output);
+
+  int embedding(int table, int positions, const char* name);
+  int norm(int x, int weight, int bias, float epsilon, bool rms, const char* name);
+  int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
+             Format output);
+  int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name) {
+    return linear(x, parts, transposed, name, graph_.compute);
+  }
+  int rope(int x, int query_heads, int kv_heads, int head_dim, const char* name);
+  int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name);
+  int gelu(int x, GeluForm form, const char* name);
+  int swiglu(int x, const char* name);
+  int add(int a, int b, const char* name);
+  int dropout(int x, float p, const char* name);       // x itself where p is 0
+  void cross_entropy(int logits);
+
+  Graph finish() { return std::move(graph_); }
+
+ private:
+  int activation(const char* name, Shape shape, Format format);
+  int rows(const char* name, int64_t features) { return activation(name, {graph_.sequence, features}, graph_.compute); }
+  void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
+  Graph graph_;
+  uint32_t streams_ = 0;
+};
+
+}  // namespace stw

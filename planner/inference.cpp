@@ -1,0 +1,77 @@
+#include "planner/inference.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planner/emitter.h"
+#include "planner/layout.h"
+
+namespace stw {
+
+namespace {
+
+int add_cache(Graph& graph, const char* name, int64_t features) {
+  Tensor t;
+  t.name = name;
+  t.kind = Kind::cache;
+  t.format = graph.compute;
+  t.shape = {graph.sequence, features};
+  graph.tensors.push_back(std::move(t));
+  return static_cast<int>(graph.tensors.size()) - 1;
+}
+
+}  // namespace
+
+void add_inference(Graph& graph) {
+  // Nothing is dropped: who reads a dropout's output reads its input.
+  std::vector<int> stands_for(graph.tensors.size());
+  std::iota(stands_for.begin(), stands_for.end(), 0);
+  for (const Op& op : graph.ops) {
+    if (op.kind == OpKind::dropout) {
+      stands_for[static_cast<size_t>(op.outputs[0])] = stands_for[static_cast<size_t>(op.inputs[0])];
+      continue;
+    }
+    Op copy = op;
+    copy.attributes.dropout = 0;
+    for (int& t : copy.inputs)
+      if (t >= 0) t = stands_for[static_cast<size_t>(t)];
+    graph.evaluate_ops.push_back(std::move(copy));
+  }
+  // The last two ops are the loss's.
+  for (size_t i = 0; i + 2 < graph.evaluate_ops.size(); ++i) {
+    Op copy = graph.evaluate_ops[i];
+    if (copy.kind == OpKind::attention) {
+      copy.kind = OpKind::attention_cached;
+      const int64_t features = int64_t{copy.attributes.kv_heads} * copy.attributes.head_dim;
+      copy.inputs.push_back(add_cache(graph, "key_cache", features));
+      copy.inputs.push_back(add_cache(graph, "value_cache", features));
+      copy.outputs.resize(1);
+    }
+    graph.generate_ops.push_back(std::move(copy));
+  }
+}
+
+std::pair<Program, Program> build_generate(const Graph& graph, const Arena& arena, int threads) {
+  const int first = graph.first_generate_op(), end = first + static_cast<int>(graph.generate_ops.size());
+  int last_attention = first;
+  for (int i = first; i < end; ++i)
+    if (graph.op(i).kind == OpKind::attention_cached) last_attention = i;
+  auto build = [&](int64_t rows, int stop, const char* name) {
+    Emitter e(graph, arena, threads, 1, rows);
+    e.input(graph.tokens);
+    for (const Op& op : graph.generate_ops)
+      if (op.kind == OpKind::attention_cached) {
+        e.cache(op.inputs[1]);
+        e.cache(op.inputs[2]);
+      }
+    for (int i = first; i < stop; ++i) e.emit(i, Phase::generate);
+    if (stop == end) e.result(graph.generate_ops.back().outputs[0]);
+    Program p = e.finish(arena.gradients_begin);
+    p.name = name;
+    lay_out(p, arena.alignment);
+    return p;
+  };
+  return {build(std::min(prefill_rows, graph.sequence), last_attention + 1, "prefill"), build(1, end, "decode")};
+}
+
+}  // namespace stw

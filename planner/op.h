@@ -1,0 +1,62 @@
+// Kinds of operations and what an operation is. How a kind behaves (cost, workspace, backward rule) is its row in the
+// op table (op_table.h); which kernel runs it is the business of src/.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace stw {
+
+// Operands by position; -1 where an optional one is absent.
+enum class OpKind : uint8_t {
+  embedding,              // tokens, table, positions?           -> y
+  norm,                   // x, weight, bias?                     -> y
+  linear,                 // x, (weight, bias?)…                  -> y: the parts side by side
+  rope,                   // x, cosine, sine                      -> y
+  attention,              // qkv                                  -> out, lse
+  attention_cached,       // qkv, key cache, value cache          -> out          (generation)
+  gelu,                   // x                                    -> y
+  swiglu,                 // x                                    -> y
+  add,                    // a, b                                 -> y
+  dropout,                // x                                    -> y
+  cross_entropy,          // logits, targets                      -> token_loss, dlogits?
+  loss_sum,               // token_loss, targets                  -> (state)
+  embedding_gradient,     // tokens, dy                           -> dtable
+  position_gradient,      // dy                                   -> dpositions
+  norm_gradient,          // x, weight, dy, addend?               -> dx?, dweight?, dbias?
+  linear_input_gradient,  // dy, addend?, weight…                 -> dx
+  linear_weight_gradient, // dy, x, weight… (for their shapes)    -> dweight?…
+  linear_bias_gradient,   // dy, weight… (for their shapes)       -> dbias?…
+  attention_gradient,     // qkv, out, lse, dout                  -> dqkv
+  gelu_gradient,          // x, dy                                -> dx
+  swiglu_gradient,        // x, dy                                -> dx
+  square_sum,             // gradient, gradient?                  -> sum
+  finish_step,            // sums                                 -> (state)
+  adamw,                  // gradient, gradient?                  -> parameter, remainder?, first, second
+  adamw8,                 // gradient, gradient?  -> parameter, remainder?, first, second (codes), absmax of both
+};
+inline constexpr int op_kind_count = static_cast<int>(OpKind::adamw8) + 1;
+
+enum class GeluForm : uint8_t { tanh, erf };
+
+struct Attributes {
+  float epsilon = 0;
+  bool rms = false;
+  bool transposed = false;      // linear: weights are (inputs, features)
+  GeluForm gelu = GeluForm::tanh;
+  int query_heads = 0, kv_heads = 0, head_dim = 0;
+  float scale = 0;
+  bool causal = true;
+  bool inverse = false;         // rope: turn back
+  float dropout = 0;
+  uint32_t stream = 0;          // of random numbers; a recomputed op draws the same ones
+  bool decay = false;           // adamw
+};
+
+struct Op {
+  OpKind kind;
+  Attributes attributes;
+  std::vector<int> inputs, outputs;  // tensor ids
+  int segment = -1;
+};
+
+}  // namespace stw

@@ -1,0 +1,42 @@
+// The op table: one row per kind of op. Whoever adds an op adds its row (planner/ops), its kernel (kernels/) and the
+// call that joins both (src/execute.cpp); everything else, from liveness to the cost model, follows from the row.
+#pragma once
+#include <array>
+
+#include "planner/graph.h"
+
+namespace stw {
+
+class Differentiation;
+
+// What the size of an op's work depends on besides the graph. `rows` is less than samples · sequence for a chunk.
+struct Extent { int64_t samples, rows; int threads; };
+
+struct Cost { uint64_t flops = 0, bytes = 0; };
+
+// An output that may take the memory of an input which nobody reads afterwards (positions in the op's operand lists).
+struct InPlace { int8_t output = -1, input = -1; };
+
+struct OpRow {
+  OpKind kind;
+  const char* name;
+  Cost (*cost)(const Graph&, const Op&, const Extent&);
+  uint64_t (*workspace)(const Graph&, const Op&, const Extent&);  // bytes; what the kernel asserts to get
+  void (*backward)(Differentiation&, const Op&);                  // emits the gradient ops; null: not differentiable
+  std::array<InPlace, 2> in_place{};                              // tried in this order
+};
+
+const OpRow& op_row(OpKind kind);
+
+inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0; }
+
+// Rows are defined next to each other by family: planner/ops/<family>.cpp.
+extern const OpRow embedding_rows[3], norm_rows[2], linear_rows[4], attention_rows[4], elementwise_rows[6],
+    loss_rows[2], update_rows[4];
+
+// Bytes of an operand at this extent: chunks of per-sample tensors count their rows.
+uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);
+// Cost of an op that is limited by memory: all operands once, `flops_per_element` for each element of the first one.
+Cost streaming_cost(const Graph& graph, const Op& op, const Extent& extent, uint64_t flops_per_element);
+
+}  // namespace stw

@@ -1,0 +1,71 @@
+// Rows of attention and rotary positions. Attention keeps the log of the sum of exponentials of each query, so that the
+// backward pass computes the probabilities again block by block.
+#include "planner/differentiate.h"
+#include "planner/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+// Half of the score matrix where it is causal.
+uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
+  const uint64_t t = static_cast<uint64_t>(g.sequence);
+  uint64_t n = size_mul(size_mul(t, t), static_cast<uint64_t>(e.samples));
+  n = size_mul(n, static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
+  return op.attributes.causal ? n / 2 : n;
+}
+
+Cost forward_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  c.flops = size_mul(4, pairs(g, op, e));
+  return c;
+}
+Cost gradient_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  c.flops = size_mul(10, pairs(g, op, e));
+  return c;
+}
+Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  c.flops = size_mul(size_mul(4 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(g.sequence)),
+                     static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
+  return c;
+}
+Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
+
+uint64_t forward_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return workspace::attention(op.attributes, g.sequence, e.threads);
+}
+uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return workspace::attention_gradient(op.attributes, g.sequence, e.threads);
+}
+uint64_t cached_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return workspace::attention_cached(op.attributes, e.rows, g.sequence, e.threads);
+}
+
+void attention_backward(Differentiation& d, const Op& op) {
+  const int dqkv = d.new_gradient(op.inputs[0], "attention_gradient");
+  d.emit(OpKind::attention_gradient, op.attributes,
+         {op.inputs[0], op.outputs[0], op.outputs[1], d.gradient_of(op.outputs[0])}, {dqkv});
+  d.add_gradient(op.inputs[0], dqkv);
+}
+
+// A rotation is undone by the opposite one.
+void rope_backward(Differentiation& d, const Op& op) {
+  Attributes a = op.attributes;
+  a.inverse = !a.inverse;
+  const int dx = d.new_gradient(op.inputs[0], "rope_gradient");
+  d.emit(OpKind::rope, a, {d.gradient_of(op.outputs[0]), op.inputs[1], op.inputs[2]}, {dx});
+  d.add_gradient(op.inputs[0], dx);
+}
+
+}  // namespace
+
+const OpRow attention_rows[4] = {
+    {OpKind::rope, "rope", rope_cost, no_workspace, rope_backward, {{{0, 0}}}},
+    {OpKind::attention, "attention", forward_cost, forward_workspace, attention_backward, {}},
+    {OpKind::attention_cached, "attention_cached", cached_cost, cached_workspace, nullptr, {}},
+    {OpKind::attention_gradient, "attention_gradient", gradient_cost, gradient_workspace, nullptr, {}},
+};
+
+}  // namespace stw

@@ -1,0 +1,81 @@
+// Rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, and their three gradients.
+#include "planner/differentiate.h"
+#include "planner/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+struct Sizes { int64_t inputs, features; };
+
+Sizes sizes(const Graph& g, const Op& op) {
+  switch (op.kind) {
+    case OpKind::linear: return {g.features(op.inputs[0]), g.features(op.outputs[0])};
+    case OpKind::linear_input_gradient: return {g.features(op.outputs[0]), g.features(op.inputs[0])};
+    default: return {g.features(op.inputs[1]), g.features(op.inputs[0])};  // weight gradient: dy, x
+  }
+}
+
+Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 0);
+  Sizes s = sizes(g, op);
+  c.flops = size_mul(size_mul(2 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(s.inputs)),
+                     static_cast<uint64_t>(s.features));
+  return c;
+}
+
+Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
+
+uint64_t forward_workspace(const Graph& g, const Op& op, const Extent& e) {
+  Sizes s = sizes(g, op);
+  return workspace::linear(e.rows, s.inputs, s.features, e.threads);
+}
+uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
+  Sizes s = sizes(g, op);
+  return workspace::linear_input_gradient(e.rows, s.inputs, s.features, e.threads);
+}
+uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
+  Sizes s = sizes(g, op);
+  return workspace::linear_weight_gradient(e.rows, s.inputs, s.features, e.threads);
+}
+uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return workspace::linear_bias_gradient(e.rows, g.features(op.inputs[0]), e.threads);
+}
+
+// Weight gradients come first: they are the last to read x.
+void backward(Differentiation& d, const Op& op) {
+  const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]);
+  std::vector<int> weights, biases, inputs{dy, -1};
+  bool any_weight = false, any_bias = false;
+  for (size_t i = 1; i < op.inputs.size(); i += 2) {
+    inputs.push_back(op.inputs[i]);
+    weights.push_back(d.parameter_gradient(op.inputs[i]));
+    biases.push_back(op.inputs[i + 1] >= 0 ? d.parameter_gradient(op.inputs[i + 1]) : -1);
+    any_weight |= weights.back() >= 0;
+    any_bias |= biases.back() >= 0;
+  }
+  // Each list holds every part, so that a part keeps its columns; the widths come from the forward op's weights.
+  std::vector<int> products{dy, x}, sums{dy};
+  for (size_t i = 1; i < op.inputs.size(); i += 2) {
+    products.push_back(op.inputs[i]);
+    sums.push_back(op.inputs[i]);
+  }
+  if (any_weight) d.emit(OpKind::linear_weight_gradient, op.attributes, std::move(products), std::move(weights));
+  if (any_bias) d.emit(OpKind::linear_bias_gradient, op.attributes, std::move(sums), std::move(biases));
+  if (!d.wanted(x)) return;
+  const int dx = d.new_gradient(x, "linear_gradient");
+  inputs[1] = d.gradient_of(x);
+  d.emit(OpKind::linear_input_gradient, op.attributes, std::move(inputs), {dx});
+  d.set_gradient(x, dx);
+}
+
+}  // namespace
+
+const OpRow linear_rows[4] = {
+    {OpKind::linear, "linear", product_cost, forward_workspace, backward, {}},
+    {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, nullptr, {{{0, 1}}}},
+    {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, nullptr, {}},
+    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, nullptr, {}},
+};
+
+}  // namespace stw

@@ -1,0 +1,36 @@
+// Rows of the loss. Gradients are sums that are not normalised, so dlogits = softmax - onehot needs nothing but the
+// logits: cross_entropy makes it in place while it computes the loss, and the head's backward starts there.
+#include "planner/differentiate.h"
+#include "planner/ops/workspace.h"
+
+namespace stw {
+
+namespace {
+
+Cost entropy_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = streaming_cost(g, op, e, 20);
+  c.bytes = size_add(c.bytes, operand_bytes(g, op.inputs[0], e));  // one more pass over the logits
+  return c;
+}
+Cost sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
+
+uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
+  return workspace::cross_entropy(e.rows, g.vocabulary, e.threads);
+}
+uint64_t sum_workspace(const Graph&, const Op&, const Extent& e) { return workspace::loss_sum(e.samples); }
+
+// The forward op is run as part of the backward pass, once, with this second output.
+void entropy_backward(Differentiation& d, const Op& op) {
+  const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
+  d.emit(OpKind::cross_entropy, op.attributes, op.inputs, {op.outputs[0], dlogits});
+  d.set_gradient(op.inputs[0], dlogits);
+}
+
+}  // namespace
+
+const OpRow loss_rows[2] = {
+    {OpKind::cross_entropy, "cross_entropy", entropy_cost, entropy_workspace, entropy_backward, {{{1, 0}}}},
+    {OpKind::loss_sum, "loss_sum", sum_cost, sum_workspace, nullptr, {}},
+};
+
+}  // namespace stw

@@ -1,0 +1,38 @@
+// Scratch memory of the kernels: pure functions of shapes and threads that bound what kernels/ uses. A test holds them
+// against the kernels' own functions.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "planner/op.h"
+#include "planner/sizes.h"
+
+namespace stw::workspace {
+
+// Panels of a product with m rows and depth k, and a tile in fp32 for outputs of another type; see kernels/cpu/gemm.h.
+inline uint64_t product(int64_t m, int64_t n, int64_t k) {
+  const uint64_t rows = std::min<uint64_t>(round_up(static_cast<uint64_t>(m), 12), 384);
+  const uint64_t depth = std::min<uint64_t>(round_up(static_cast<uint64_t>(k), 16), 256);
+  const uint64_t columns = std::min<uint64_t>(round_up(static_cast<uint64_t>(n), 32), 256);
+  return ((rows + 32) * depth + rows * columns) * sizeof(float);
+}
+inline uint64_t linear(int64_t rows, int64_t inputs, int64_t features, int threads) {
+  return product(rows, features, inputs) * static_cast<uint64_t>(threads);
+}
+inline uint64_t linear_input_gradient(int64_t rows, int64_t inputs, int64_t features, int threads) {
+  return product(rows, inputs, features) * static_cast<uint64_t>(threads);
+}
+inline uint64_t linear_weight_gradient(int64_t rows, int64_t inputs, int64_t features, int threads) {
+  return std::max(product(features, inputs, rows), product(inputs, features, rows)) * static_cast<uint64_t>(threads);
+}
+inline uint64_t linear_bias_gradient(int64_t, int64_t, int) { return 0; }
+inline uint64_t norm_gradient(int64_t rows) { return static_cast<uint64_t>(rows) * 8; }
+inline uint64_t embedding_gradient(int64_t rows, int64_t) { return static_cast<uint64_t>(rows) * 16; }
+inline uint64_t square_sum(uint64_t elements) { return ceil_div(elements, 4096) * sizeof(float); }
+uint64_t attention(const Attributes& a, int64_t sequence, int threads);
+uint64_t attention_gradient(const Attributes& a, int64_t sequence, int threads);
+uint64_t attention_cached(const Attributes& a, int64_t rows, int64_t capacity, int threads);
+inline uint64_t cross_entropy(int64_t, int64_t, int) { return 0; }
+inline uint64_t loss_sum(int64_t samples) { return static_cast<uint64_t>(samples) * sizeof(double); }
+
+}  // namespace stw::workspace

@@ -1,0 +1,96 @@
+#include "planner/plan.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "planner/inference.h"
+#include "planner/layout.h"
+#include "planner/verify.h"
+
+namespace stw {
+
+std::vector<const Program*> Programs::all() const {
+  std::vector<const Program*> list;
+  for (const Program* p : {&micro_first, &micro_next, &micro_short, &update, &evaluate, &prefill, &decode})
+    if (!p->instructions.empty()) list.push_back(p);
+  return list;
+}
+
+Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t global_batch, int threads,
+                       uint64_t alignment) {
+  Programs p;
+  p.arena = make_arena(graph, alignment);
+  const int64_t m = decisions.micro_batch, rest = global_batch % m;
+  p.micro_next = build_micro(graph, p.arena, decisions, m, threads, true);
+  lay_out(p.micro_next, alignment);
+  // The first micro-step differs in one flag only.
+  p.micro_first = p.micro_next;
+  p.micro_first.name = "micro_first";
+  const Program first = build_micro(graph, p.arena, decisions, m, threads, false);
+  for (size_t i = 0; i < first.instructions.size(); ++i)
+    p.micro_first.instructions[i].accumulate = first.instructions[i].accumulate;
+  if (rest > 0) {
+    p.micro_short = build_micro(graph, p.arena, decisions, rest, threads, true);
+    lay_out(p.micro_short, alignment);
+  }
+  p.update = build_update(graph, p.arena, threads);
+  lay_out(p.update, alignment);
+  p.evaluate = build_evaluate(graph, p.arena, decisions, threads);
+  lay_out(p.evaluate, alignment);
+  std::tie(p.prefill, p.decode) = build_generate(graph, p.arena, threads);
+  p.arena_bytes = p.arena.gradients_end;
+  p.bound_bytes = p.arena.gradients_end;
+  for (const Program* program : p.all()) {
+    p.arena_bytes = std::max(p.arena_bytes, program->end);
+    p.bound_bytes = std::max(p.bound_bytes, live_bound(*program, alignment));
+  }
+  return p;
+}
+
+Bytes account(const Programs& programs) {
+  // The program that reaches the top of the arena, at its busiest instruction.
+  const Program* top = &programs.micro_next;
+  for (const Program* p : programs.all())
+    if (p->end > top->end) top = p;
+  std::vector<int64_t> change(top->instructions.size() + 1);
+  for (const Buffer& b : top->buffers) {
+    change[static_cast<size_t>(b.first)] += static_cast<int64_t>(b.bytes);
+    change[static_cast<size_t>(b.last) + 1] -= static_cast<int64_t>(b.bytes);
+  }
+  int64_t live = 0, most = -1;
+  int moment = 0;
+  for (size_t i = 0; i < top->instructions.size(); ++i)
+    if ((live += change[i]) > most) {
+      most = live;
+      moment = static_cast<int>(i);
+    }
+  Bytes bytes;
+  const bool overlays_gradients = top->base < programs.arena.gradients_end;
+  uint64_t sum = 0;
+  for (const Buffer& b : programs.arena.persistent) {
+    if (overlays_gradients && b.owner == Class::gradients) continue;
+    bytes.of[static_cast<size_t>(b.owner)] += b.bytes;
+    sum += b.bytes;
+  }
+  for (const Buffer& b : top->buffers) {
+    if (b.first > moment || b.last < moment) continue;
+    bytes.of[static_cast<size_t>(b.owner)] += b.bytes;
+    sum += b.bytes;
+  }
+  bytes.arena = programs.arena_bytes;
+  bytes.padding = bytes.arena - sum;
+  return bytes;
+}
+
+Result<Programs> realize(const Graph& graph, const Plan& plan) {
+  const DeviceProfile* device = find_device(plan.request.device);
+  if (!device) return Error{Code::bad_argument, "plan: unknown device '" + plan.request.device + "'"};
+  Programs programs = make_programs(graph, plan.decisions, plan.request.global_batch, plan.request.threads, device->alignment);
+  if (programs.arena_bytes != plan.bytes.arena)
+    return Error{Code::corrupt, "plan: its arena has " + std::to_string(plan.bytes.arena) + " bytes, its programs need " +
+                                    std::to_string(programs.arena_bytes)};
+  for (const Program* p : programs.all()) STW_TRY(verify(graph, programs.arena, *p, programs.arena_bytes));
+  return programs;
+}
+
+}  // namespace stw

@@ -1,0 +1,84 @@
+// A plan: what was asked, what was decided, and what it costs. The programs follow from it and are never stored.
+#pragma once
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/device.h"
+#include "planner/numerics.h"
+#include "planner/program.h"
+#include "planner/result.h"
+
+namespace stw {
+
+enum class Recompute : uint8_t { choose, none, full };
+
+struct Request {
+  std::string device = "cpu";
+  bool device_probed = false;       // memory_bytes was measured, not taken from the profile
+  uint64_t device_memory = 0;       // bytes that are free there
+  uint64_t memory_bytes = 0;        // budget; 0: device_memory
+  uint64_t reserve_bytes = 0;       // 0: the profile's
+  uint64_t host_bytes = 0;
+  int64_t global_batch = 0, sequence = 0;
+  int threads = 1;
+  int64_t micro_batch = 0;          // 0: chosen
+  Recompute recompute = Recompute::choose;
+  int state_bits = 0;               // 0: chosen
+  Precision precision = Precision::fp32;
+  Optimizer optimizer = Optimizer::adamw;
+};
+
+struct Bytes {
+  std::array<uint64_t, class_count> of{};   // at the moment of the peak
+  uint64_t padding = 0, arena = 0, reserve = 0, peak = 0, budget = 0, host = 0;
+};
+
+struct Relaxation {
+  std::string change;
+  uint64_t saves_bytes = 0;         // of the peak
+  double costs_fraction = 0;        // of the step time; negative: faster
+  bool changes_numerics = false;
+};
+
+struct Plan {
+  std::string architecture;
+  uint64_t parameters = 0, trainable = 0;
+  int layers = 0;
+  Request request;
+  Numerics numerics;
+  Decisions decisions;
+  int64_t accumulation_steps = 0, last_micro_batch = 0;
+  Bytes bytes;
+  bool fits = false;
+  uint64_t minimum_bytes = 0;       // smallest budget that works
+  std::vector<Relaxation> relaxations;
+  uint64_t step_picoseconds = 0, recompute_picoseconds = 0, bound_picoseconds = 0;
+  uint64_t layout_bound = 0;        // arena bytes that no layout of these programs undercuts
+  uint64_t model_hash = 0;
+  std::string states_reason;
+};
+
+// All programs of a plan, laid out in one arena.
+struct Programs {
+  Arena arena;
+  Program micro_first, micro_next, micro_short, update, evaluate, prefill, decode;
+  uint64_t arena_bytes = 0;
+  uint64_t bound_bytes = 0;
+  std::vector<const Program*> all() const;
+};
+
+// Builds a graph for given numerics: differentiated, with its update. The model's business (src/models).
+using GraphSource = std::function<Graph(const Numerics&)>;
+
+Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t global_batch, int threads,
+                       uint64_t alignment);
+// Bytes by class at the moment of the peak.
+Bytes account(const Programs& programs);
+
+Result<Plan> search(const GraphSource& source, const Request& request);
+// The programs of a plan, checked by the judge and against the plan's own figures.
+Result<Programs> realize(const Graph& graph, const Plan& plan);
+
+}  // namespace stw

@@ -1,0 +1,313 @@
+#include "planner/plan_file.h"
+
+#include <algorithm>
+#include <array>
+
+#include "planner/json.h"
+
+namespace stw {
+
+namespace {
+
+constexpr const char* recompute_names[] = {"auto", "none", "full"};
+
+std::string hexadecimal(uint64_t x) {
+  std::string s(16, '0');
+  for (size_t i = 16; i-- > 0; x >>= 4) s[i] = "0123456789abcdef"[x & 15];
+  return s;
+}
+
+std::string op_name(const Graph& graph, int op) {
+  return graph.at(graph.ops[static_cast<size_t>(op)].outputs[0]).name;
+}
+
+uint32_t all_of(const Segment& segment) { return (1u << segment.saveable.size()) - 1; }
+
+// Runs of blocks that recompute the same tensors.
+Json recompute_json(const Graph& graph, const Decisions& decisions) {
+  Json list = Json::array();
+  int from = -1, to = -1;
+  Json previous;
+  auto flush = [&] {
+    if (from >= 0 && !previous.elements().empty())
+      list.push(Json::object().set("blocks", Json::Array{from, to}).set("tensors", previous));
+  };
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
+    if (segment.kind != SegmentKind::block) continue;
+    Json names = Json::array();
+    for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
+      if (!(decisions.saved[s] >> bit & 1)) names.push(op_name(graph, segment.saveable[bit]));
+    if (from < 0 || !(names == previous)) {
+      flush();
+      from = segment.block;
+      previous = names;
+    }
+    to = segment.block;
+  }
+  flush();
+  return list;
+}
+
+double seconds(uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
+
+Json fingerprinted(Json body, Hash hash) {
+  const std::string text = to_string(body, 0);
+  Json out = Json::object();
+  for (const auto& [key, value] : body.members()) {
+    out.set(key, value);
+    if (key == "version") out.set("fingerprint", hexadecimal(hash(text.data(), text.size())));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string describe(const Graph& graph) {
+  std::string s = graph.architecture;
+  auto add = [&](auto x) { s += ' ' + std::to_string(x); };
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    const Tensor& tensor = graph.tensors[t];
+    if (tensor.kind != Kind::parameter) continue;
+    s += '\n' + tensor.name;
+    for (int i = 0; i < tensor.shape.rank; ++i) add(tensor.shape[i]);
+    add(tensor.tied_to >= 0);
+    add(tensor.trainable);
+  }
+  for (const Op& op : graph.ops) {
+    const Attributes& a = op.attributes;
+    s += std::string("\n") + op_row(op.kind).name;
+    for (float x : {a.epsilon, a.scale, a.dropout}) add(x);
+    for (int x : {a.query_heads, a.kv_heads, a.head_dim, int{a.rms}, int{a.transposed}, static_cast<int>(a.gelu)}) add(x);
+  }
+  for (float f : graph.inverse_frequencies) add(f);
+  return s;
+}
+
+std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
+  const Request& r = plan.request;
+  const DeviceProfile* device = find_device(r.device);
+  const double step = seconds(plan.step_picoseconds);
+  const std::string model = describe(graph);
+  Json body = Json::object();
+  body.set("format", "stowage-plan").set("version", 1).set("fits", plan.fits);
+  body.set("model", Json::object()
+                        .set("architecture", plan.architecture).set("parameters", plan.parameters)
+                        .set("trainable", plan.trainable).set("layers", plan.layers)
+                        .set("hash", hexadecimal(hash(model.data(), model.size()))));
+  body.set("device", Json::object()
+                         .set("name", r.device).set("title", device ? device->title : "")
+                         .set("memory_bytes", r.device_memory).set("source", r.device_probed ? "probe" : "profile"));
+  body.set("request", Json::object()
+                          .set("vram_bytes", r.memory_bytes).set("host_bytes", r.host_bytes)
+                          .set("reserve_bytes", r.reserve_bytes).set("global_batch", r.global_batch)
+                          .set("sequence", r.sequence).set("threads", r.threads).set("micro_batch", r.micro_batch)
+                          .set("recompute", recompute_names[static_cast<int>(r.recompute)])
+                          .set("state_bits", r.state_bits));
+  body.set("numerics", Json::object()
+                           .set("precision", name_of(plan.numerics.precision)).set("optimizer", name_of(plan.numerics.optimizer))
+                           .set("state_bits", plan.numerics.state_bits)
+                           .set("master", plan.numerics.precision == Precision::bf16 ? "split" : "none")
+                           .set("gradients", "fp32").set("exact", plan.numerics.exact)
+                           .set("states_reason", plan.states_reason));
+  body.set("micro_batch", plan.decisions.micro_batch).set("accumulation_steps", plan.accumulation_steps);
+  body.set("last_micro_batch", plan.last_micro_batch).set("loss_chunks", plan.decisions.loss_chunks);
+  body.set("recompute", recompute_json(graph, plan.decisions)).set("offload", Json::array());
+  Json bytes = Json::object();
+  for (int c = 0; c < class_count; ++c) bytes.set(class_names[c], plan.bytes.of[static_cast<size_t>(c)]);
+  bytes.set("padding", plan.bytes.padding).set("arena", plan.bytes.arena).set("reserve", plan.bytes.reserve);
+  bytes.set("peak", plan.bytes.peak).set("budget", plan.bytes.budget).set("host", plan.bytes.host);
+  body.set("bytes", bytes);
+  const double tokens = static_cast<double>(r.global_batch) * static_cast<double>(r.sequence);
+  body.set("predicted", Json::object()
+                            .set("step_seconds", step).set("tokens_per_second", tokens / step)
+                            .set("recompute_fraction", seconds(plan.recompute_picoseconds) / step));
+  body.set("search", Json::object()
+                         .set("bound_seconds", seconds(plan.bound_picoseconds))
+                         .set("gap", step / seconds(plan.bound_picoseconds) - 1)
+                         .set("proven", plan.step_picoseconds == plan.bound_picoseconds));
+  body.set("layout", Json::object()
+                         .set("arena_bytes", plan.bytes.arena).set("lower_bound_bytes", plan.layout_bound)
+                         .set("gap", static_cast<double>(plan.bytes.arena) / static_cast<double>(plan.layout_bound) - 1));
+  if (!plan.fits) {
+    body.set("minimum_vram_bytes", plan.minimum_bytes);
+    Json list = Json::array();
+    for (const Relaxation& x : plan.relaxations)
+      list.push(Json::object()
+                    .set("change", x.change).set("saves_bytes", x.saves_bytes).set("costs_fraction", x.costs_fraction)
+                    .set("changes_numerics", x.changes_numerics));
+    body.set("relaxations", list);
+  }
+  return to_string(fingerprinted(std::move(body), hash), 1) + "\n";
+}
+
+namespace {
+
+Error not_a_plan(const std::string& what) { return {Code::corrupt, "plan: " + what}; }
+
+// The text without its fingerprint, checked.
+Result<Json> checked(std::string_view text, Hash hash) {
+  STW_ASSIGN(json, parse_json(text));
+  const Json* format = json.find("format");
+  if (!format || !format->as_string() || *format->as_string() != "stowage-plan")
+    return not_a_plan("expected \"format\": \"stowage-plan\"");
+  STW_ASSIGN(version, get_int(json, "version"));
+  if (version != 1) return not_a_plan("expected version 1, found " + std::to_string(version));
+  STW_ASSIGN(fingerprint, get_string(json, "fingerprint"));
+  Json body = Json::object();
+  for (const auto& [key, value] : json.members())
+    if (key != "fingerprint") body.set(key, value);
+  const std::string canonical = to_string(body, 0);
+  const std::string actual = hexadecimal(hash(canonical.data(), canonical.size()));
+  if (fingerprint != actual)
+    return not_a_plan("it was edited: its fingerprint is " + fingerprint + ", its contents give " + actual);
+  return body;
+}
+
+Result<Numerics> read_numerics(const Json& body) {
+  Numerics n;
+  STW_ASSIGN(object, get_object(body, "numerics"));
+  STW_ASSIGN(precision, get_string(*object, "precision"));
+  STW_ASSIGN(bits, get_int(*object, "state_bits"));
+  if (precision != "fp32" && precision != "bf16") return not_a_plan("unknown precision \"" + precision + "\"");
+  if (bits != 32 && bits != 8) return not_a_plan("expected 8 or 32 state bits, found " + std::to_string(bits));
+  n.precision = precision == "bf16" ? Precision::bf16 : Precision::fp32;
+  n.state_bits = static_cast<int>(bits);
+  return n;
+}
+
+Status read_request(const Json& body, Request& r) {
+  STW_ASSIGN(device, get_object(body, "device"));
+  STW_ASSIGN(name, get_string(*device, "name"));
+  STW_ASSIGN(memory, get_uint(*device, "memory_bytes"));
+  STW_ASSIGN(origin, get_string(*device, "source"));
+  STW_ASSIGN(request, get_object(body, "request"));
+  STW_ASSIGN(vram, get_uint(*request, "vram_bytes"));
+  STW_ASSIGN(host, get_uint(*request, "host_bytes"));
+  STW_ASSIGN(reserve, get_uint(*request, "reserve_bytes"));
+  STW_ASSIGN(batch, get_int(*request, "global_batch"));
+  STW_ASSIGN(sequence, get_int(*request, "sequence"));
+  STW_ASSIGN(threads, get_int(*request, "threads"));
+  STW_ASSIGN(micro, get_int(*request, "micro_batch"));
+  STW_ASSIGN(recompute, get_string(*request, "recompute"));
+  STW_ASSIGN(bits, get_int(*request, "state_bits"));
+  if (batch < 1 || sequence < 1 || threads < 1 || threads > 1024) return not_a_plan("its request has sizes below 1");
+  r.device = name;
+  r.device_memory = memory;
+  r.device_probed = origin == "probe";
+  r.memory_bytes = vram;
+  r.host_bytes = host;
+  r.reserve_bytes = reserve;
+  r.global_batch = batch;
+  r.sequence = sequence;
+  r.threads = static_cast<int>(threads);
+  r.micro_batch = micro;
+  r.state_bits = static_cast<int>(bits);
+  for (int i = 0; i < 3; ++i)
+    if (recompute == recompute_names[i]) r.recompute = static_cast<Recompute>(i);
+  return ok();
+}
+
+Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
+  STW_ASSIGN(micro, get_int(body, "micro_batch"));
+  STW_ASSIGN(chunks, get_int(body, "loss_chunks"));
+  if (micro < 1 || micro > plan.request.global_batch || chunks < 1) return not_a_plan("its micro-batch or loss chunks make no sense");
+  plan.decisions.micro_batch = micro;
+  plan.decisions.loss_chunks = chunks;
+  plan.accumulation_steps = (plan.request.global_batch + micro - 1) / micro;
+  plan.last_micro_batch = plan.request.global_batch - (plan.accumulation_steps - 1) * micro;
+  for (const Segment& s : graph.segments) plan.decisions.saved.push_back(s.kind == SegmentKind::block ? all_of(s) : ~0u);
+  STW_ASSIGN(list, get_array(body, "recompute"));
+  for (const Json& entry : list->elements()) {
+    STW_ASSIGN(blocks, get_array(entry, "blocks"));
+    STW_ASSIGN(names, get_array(entry, "tensors"));
+    if (blocks->elements().size() != 2 || !blocks->elements()[0].as_int() || !blocks->elements()[1].as_int())
+      return not_a_plan("\"blocks\" must be two numbers");
+    for (size_t s = 0; s < graph.segments.size(); ++s) {
+      const Segment& segment = graph.segments[s];
+      if (segment.kind != SegmentKind::block || segment.block < *blocks->elements()[0].as_int() ||
+          segment.block > *blocks->elements()[1].as_int())
+        continue;
+      for (const Json& name : names->elements()) {
+        size_t bit = 0;
+        while (bit < segment.saveable.size() && !(name == Json(op_name(graph, segment.saveable[bit])))) ++bit;
+        if (bit == segment.saveable.size()) return not_a_plan("its blocks have no tensor " + to_string(name, 0));
+        plan.decisions.saved[s] &= ~(1u << bit);
+      }
+    }
+  }
+  return ok();
+}
+
+Status read_figures(const Json& body, Plan& plan) {
+  STW_ASSIGN(bytes, get_object(body, "bytes"));
+  for (int c = 0; c < class_count; ++c) {
+    STW_ASSIGN(n, get_uint(*bytes, class_names[c]));
+    plan.bytes.of[static_cast<size_t>(c)] = n;
+  }
+  const std::pair<const char*, uint64_t*> fields[] = {
+      {"padding", &plan.bytes.padding}, {"arena", &plan.bytes.arena}, {"reserve", &plan.bytes.reserve},
+      {"peak", &plan.bytes.peak}, {"budget", &plan.bytes.budget}, {"host", &plan.bytes.host}};
+  for (const auto& [name, field] : fields) {
+    STW_ASSIGN(n, get_uint(*bytes, name));
+    *field = n;
+  }
+  STW_ASSIGN(predicted, get_object(body, "predicted"));
+  STW_ASSIGN(step, get_double(*predicted, "step_seconds"));
+  STW_ASSIGN(fraction, get_double(*predicted, "recompute_fraction"));
+  STW_ASSIGN(search, get_object(body, "search"));
+  STW_ASSIGN(bound, get_double(*search, "bound_seconds"));
+  STW_ASSIGN(layout, get_object(body, "layout"));
+  STW_ASSIGN(lower, get_uint(*layout, "lower_bound_bytes"));
+  plan.step_picoseconds = static_cast<uint64_t>(step * 1e12 + 0.5);
+  plan.recompute_picoseconds = static_cast<uint64_t>(step * fraction * 1e12 + 0.5);
+  plan.bound_picoseconds = static_cast<uint64_t>(bound * 1e12 + 0.5);
+  plan.layout_bound = lower;
+  return ok();
+}
+
+}  // namespace
+
+std::string plan_fingerprint(const std::string& json) {
+  auto parsed = parse_json(json);
+  const Json* f = parsed ? parsed->find("fingerprint") : nullptr;
+  return f && f->as_string() ? *f->as_string() : std::string();
+}
+
+Result<PlanHeader> plan_header(std::string_view json, Hash hash) {
+  STW_ASSIGN(body, checked(json, hash));
+  STW_ASSIGN(numerics, read_numerics(body));
+  STW_ASSIGN(request, get_object(body, "request"));
+  STW_ASSIGN(sequence, get_int(*request, "sequence"));
+  return PlanHeader{sequence, numerics};
+}
+
+Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash) {
+  STW_ASSIGN(body, checked(json, hash));
+  Plan plan;
+  STW_ASSIGN(numerics, read_numerics(body));
+  plan.numerics = numerics;
+  STW_TRY(read_request(body, plan.request));
+  STW_ASSIGN(model, get_object(body, "model"));
+  STW_ASSIGN(model_hash, get_string(*model, "hash"));
+  const std::string text = describe(graph);
+  if (const std::string mine = hexadecimal(hash(text.data(), text.size())); mine != model_hash)
+    return not_a_plan("it is of another model: expected model hash " + mine + ", found " + model_hash);
+  plan.architecture = graph.architecture;
+  plan.parameters = graph.parameter_count();
+  plan.trainable = graph.trainable_count();
+  plan.layers = graph.blocks();
+  plan.request.precision = numerics.precision;
+  STW_ASSIGN(fits, get_bool(body, "fits"));
+  plan.fits = fits;
+  STW_ASSIGN(minimum, get_uint(body, "minimum_vram_bytes", 0));
+  plan.minimum_bytes = minimum;
+  STW_ASSIGN(numerics_object, get_object(body, "numerics"));
+  STW_ASSIGN(reason, get_string(*numerics_object, "states_reason", ""));
+  plan.states_reason = reason;
+  STW_TRY(read_decisions(graph, body, plan));
+  STW_TRY(read_figures(body, plan));
+  return plan;
+}
+
+}  // namespace stw

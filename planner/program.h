@@ -1,0 +1,87 @@
+// Programs: linear lists of kernel calls whose operands are offsets in one arena. The planner counts them and the
+// runtime runs them; there is no second account of memory.
+//
+//   arena  0                                                                              arena_bytes
+//          | state, tables, parameters, masters, optimizer states | gradients | transient of the training programs |
+//          |<---------------- resident ------------------------->|  transient of evaluate and generate             |
+//
+// Gradients live from the first micro-step to the update, so programs that run between two steps use their place.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "planner/op_table.h"
+
+namespace stw {
+
+struct Buffer {
+  int tensor = -1;           // what it holds first; -1: scratch memory of one kernel
+  uint64_t bytes = 0;
+  int first = 0, last = 0;   // instructions it lives through, both included
+  Class owner = Class::transient;
+  uint64_t offset = 0;       // from the start of the arena
+};
+
+// Persistent buffers are the arena's, the others the program's.
+struct Operand {
+  int buffer = -1;           // -1: absent
+  bool persistent = false;
+  uint64_t offset = 0;       // bytes inside the buffer
+};
+
+// `generate`: positions start at StepState::position.
+enum class Phase : uint8_t { forward, recompute, backward, update, generate };
+
+struct Instruction {
+  OpKind kind;
+  Phase phase;
+  bool accumulate = false;   // parameter gradients: continue from the buffer
+  int op = -1;               // Graph::op
+  int first_operand = 0;     // inputs, then outputs, in Program::operands
+  int inputs = 0, outputs = 0;
+  Operand workspace;
+  int64_t samples = 0, rows = 0;
+};
+
+struct Program {
+  std::string name;
+  int64_t samples = 0;
+  std::vector<Instruction> instructions;
+  std::vector<Operand> operands;
+  std::vector<Buffer> buffers;
+  int tokens = -1, targets = -1, logits = -1;  // buffers that the runtime fills or reads; -1: none
+  std::vector<int> caches;   // buffers that keep their contents from run to run, at the start of transient memory
+  uint64_t base = 0;         // where its transient memory begins
+  uint64_t end = 0;          // where it ends, after layout
+};
+
+struct Arena {
+  std::vector<Buffer> persistent;
+  std::vector<int> of_tensor;           // tensor -> persistent buffer, or -1
+  uint64_t gradients_begin = 0, gradients_end = 0;  // gradients_begin is also the end of what is resident
+  uint64_t alignment = 64;
+};
+
+Arena make_arena(const Graph& graph, uint64_t alignment);
+
+// What may differ between two programs of equal bits.
+struct Decisions {
+  int64_t micro_batch = 1;
+  int64_t loss_chunks = 1;
+  std::vector<uint32_t> saved;          // for every segment a set of Segment::saveable
+  bool operator==(const Decisions&) const = default;
+};
+
+// Rows of one loss chunk: whole multiples of 16, the last chunk may be shorter.
+int64_t chunk_rows(int64_t rows, int64_t chunks);
+
+// Programs before layout. `accumulate`: not the first micro-step of its step.
+Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,
+                    bool accumulate);
+Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads);
+Program build_update(const Graph& graph, const Arena& arena, int threads);
+
+// Bytes live at the busiest instruction: no layout is smaller.
+uint64_t live_bound(const Program& program, uint64_t alignment);
+
+}  // namespace stw

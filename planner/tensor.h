@@ -1,0 +1,66 @@
+// A tensor record is data: what a tensor is stored as, whether it is trained, which one it shares bytes with. Frozen,
+// tied, quantised and adapter weights are other values in this record, not other code.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "planner/sizes.h"
+
+namespace stw {
+
+enum class Format : uint8_t { f32, bf16, i16, i32, u8, f64 };
+inline uint64_t element_bytes(Format format) {
+  constexpr uint64_t bytes[] = {4, 2, 2, 4, 1, 8};
+  return bytes[static_cast<int>(format)];
+}
+
+// Who owns the bytes: the classes of the memory report (the working set of activations is split by lifetime later).
+enum class Class : uint8_t {
+  parameters, gradients, optimizer, saved_activations, transient, workspace, inputs,
+};
+inline constexpr int class_count = 7;
+inline constexpr const char* class_names[class_count] = {
+  "parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs"};
+
+struct Shape {
+  std::array<int64_t, 4> dims{};
+  int rank = 0;
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> d) { for (int64_t x : d) dims[static_cast<size_t>(rank++)] = x; }
+  int64_t operator[](int i) const { return dims[static_cast<size_t>(i)]; }
+  uint64_t elements() const {
+    uint64_t n = 1;
+    for (int i = 0; i < rank; ++i) n = size_mul(n, static_cast<uint64_t>(dims[static_cast<size_t>(i)]));
+    return n;
+  }
+  bool operator==(const Shape&) const = default;
+};
+
+inline constexpr int64_t step_state_bytes = 136;  // kernels::StepState; src/ asserts that both agree
+
+enum class Kind : uint8_t { parameter, master, gradient, optimizer, constant, state, input, activation, cache };
+enum class Initializer : uint8_t { none, normal, ones, zeros };
+
+struct Tensor {
+  std::string name;        // parameters: the name in the model's weight files; activations: the name inside their block
+  Kind kind = Kind::activation;
+  Format format = Format::f32;
+  Shape shape;             // of one sample where `per_sample` is set
+  bool per_sample = false; // (samples, shape…)
+  bool trainable = false;
+  int tied_to = -1;        // shares the bytes of this tensor; its gradient stays its own
+  int adapter_of = -1;     // reserved: low-rank adapter of this parameter
+  int group = 0;           // parameter group: 0 with weight decay, 1 without
+  int segment = -1;        // activations: the segment that makes it
+  bool chunked = false;    // holds the rows of one loss chunk only (logits and their gradient)
+  Initializer initializer = Initializer::none;
+  float init_std = 0;
+
+  uint64_t bytes(int64_t samples) const {
+    uint64_t n = size_mul(shape.elements(), element_bytes(format));
+    return per_sample ? size_mul(n, static_cast<uint64_t>(samples)) : n;
+  }
+};
+
+}  // namespace stw

@@ -1,0 +1,104 @@
+#include "planner/verify.h"
+
+#include <algorithm>
+#include <map>
+
+namespace stw {
+
+namespace {
+
+Error wrong(const Program& program, const std::string& what) {
+  return {Code::internal, "plan: program " + program.name + ": " + what};
+}
+
+std::string name_of(const Graph& graph, const Buffer& b) {
+  return b.tensor < 0 ? "scratch memory" : graph.at(b.tensor).name;
+}
+
+// Sweeps time; the buffers that are alive are kept by offset, so that a new one only meets its neighbours.
+Status check_overlap(const Graph& graph, const Program& program) {
+  std::vector<int> by_start(program.buffers.size());
+  for (size_t i = 0; i < by_start.size(); ++i) by_start[i] = static_cast<int>(i);
+  auto at = [&](int i) -> const Buffer& { return program.buffers[static_cast<size_t>(i)]; };
+  std::sort(by_start.begin(), by_start.end(), [&](int a, int b) { return at(a).first < at(b).first; });
+  std::multimap<int, int> ends;            // last -> buffer
+  std::map<uint64_t, int> alive;           // offset -> buffer
+  for (int i : by_start) {
+    if (at(i).bytes == 0) continue;
+    while (!ends.empty() && ends.begin()->first < at(i).first) {
+      alive.erase(at(ends.begin()->second).offset);
+      ends.erase(ends.begin());
+    }
+    auto next = alive.lower_bound(at(i).offset);
+    const bool meets_next = next != alive.end() && next->first < at(i).offset + at(i).bytes;
+    const bool meets_previous = next != alive.begin() && std::prev(next)->first + at(std::prev(next)->second).bytes > at(i).offset;
+    if (meets_next || meets_previous) {
+      const Buffer& other = at(meets_next ? next->second : std::prev(next)->second);
+      return wrong(program, name_of(graph, at(i)) + " overlaps " + name_of(graph, other));
+    }
+    alive[at(i).offset] = i;
+    ends.insert({at(i).last, i});
+  }
+  return ok();
+}
+
+Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {
+  std::vector<bool> written(program.buffers.size());
+  for (int b : {program.tokens, program.targets})
+    if (b >= 0) written[static_cast<size_t>(b)] = true;
+  for (int b : program.caches) written[static_cast<size_t>(b)] = true;
+  for (size_t n = 0; n < program.instructions.size(); ++n) {
+    const Instruction& i = program.instructions[n];
+    const Op& op = graph.op(i.op);
+    const Extent extent{i.samples, i.rows, 1};
+    if (i.inputs != static_cast<int>(op.inputs.size()) || i.outputs != static_cast<int>(op.outputs.size()))
+      return wrong(program, std::string(op_row(i.kind).name) + " has a wrong number of operands");
+    for (int k = 0; k < i.inputs + i.outputs; ++k) {
+      const Operand& o = program.operands[static_cast<size_t>(i.first_operand + k)];
+      const int tensor = k < i.inputs ? op.inputs[static_cast<size_t>(k)] : op.outputs[static_cast<size_t>(k - i.inputs)];
+      if (o.buffer < 0) {
+        if (tensor >= 0) return wrong(program, graph.at(tensor).name + " has no memory");
+        continue;
+      }
+      const Buffer& b = (o.persistent ? arena.persistent : program.buffers)[static_cast<size_t>(o.buffer)];
+      uint64_t bytes = operand_bytes(graph, tensor, extent);
+      if (i.kind == OpKind::square_sum && k >= i.inputs) bytes = sizeof(double);
+      if (o.offset + bytes > b.bytes) return wrong(program, graph.at(tensor).name + " is larger than its buffer");
+      if (o.persistent) continue;
+      if (static_cast<int>(n) < b.first || static_cast<int>(n) > b.last)
+        return wrong(program, graph.at(tensor).name + " is used outside of its life");
+      if (k >= i.inputs) written[static_cast<size_t>(o.buffer)] = true;
+      else if (!written[static_cast<size_t>(o.buffer)]) return wrong(program, graph.at(tensor).name + " is read before it is made");
+    }
+  }
+  return ok();
+}
+
+}  // namespace
+
+Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes) {
+  uint64_t end = 0;
+  for (const Buffer& b : arena.persistent) {
+    if (b.offset < end) return wrong(program, "persistent tensors overlap at " + name_of(graph, b));
+    if (b.offset % arena.alignment != 0) return wrong(program, name_of(graph, b) + " is not aligned");
+    end = b.offset + b.bytes;
+    if (b.owner == Class::gradients ? b.offset < arena.gradients_begin : end > arena.gradients_begin)
+      return wrong(program, name_of(graph, b) + " lies on the wrong side of the gradients");
+  }
+  if (end > arena_bytes || end > arena.gradients_end) return wrong(program, "persistent tensors leave the arena");
+  if (program.base < arena.gradients_begin) return wrong(program, "transient memory begins inside resident memory");
+  bool gradients_used = false;
+  for (const Operand& o : program.operands)
+    gradients_used |= o.persistent && o.buffer >= 0 && arena.persistent[static_cast<size_t>(o.buffer)].owner == Class::gradients;
+  if (gradients_used && program.base < arena.gradients_end) return wrong(program, "transient memory begins inside gradients");
+  for (const Buffer& b : program.buffers) {
+    if (b.offset % arena.alignment != 0) return wrong(program, name_of(graph, b) + " is not aligned");
+    if (b.offset < program.base || b.offset + b.bytes > arena_bytes) return wrong(program, name_of(graph, b) + " leaves the arena");
+    if (b.first > b.last || b.last >= static_cast<int>(program.instructions.size()))
+      return wrong(program, name_of(graph, b) + " has no life inside the program");
+  }
+  STW_TRY(check_overlap(graph, program));
+  return check_operands(graph, arena, program);
+}
+
+}  // namespace stw

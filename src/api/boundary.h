@@ -1,0 +1,96 @@
+// The boundary of the C API: handles, option structs of any age, errors, and no exception past it.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "include/stowage.h"
+#include "planner/result.h"
+#include "src/dataset.h"
+#include "src/device.h"
+#include "src/planned.h"
+#include "src/trainer.h"
+
+struct stw_device { std::unique_ptr<stw::Device> device; };
+struct stw_model { std::shared_ptr<const stw::Model> model; };
+struct stw_plan { std::shared_ptr<const stw::Planned> planned; };
+struct stw_dataset {
+  stw::Dataset dataset;
+  uint64_t seed;
+  int64_t sequence;
+  uint32_t tokenizer;
+};
+struct stw_trainer {
+  std::unique_ptr<stw::Trainer> trainer;
+  std::optional<stw::StepResult> last;
+};
+
+namespace stw::api {
+
+void report(stw_error* error, Code code, const char* message, int32_t native = 0, uint64_t needed = 0, uint64_t available = 0);
+stw_status fail(stw_error* error, const Error& e);
+stw_status fail(stw_error* error, Code code, const char* message);
+
+// Runs the body of an entry. What it throws (only std::bad_alloc in practice) becomes a status; telling it allocates
+// nothing.
+template <class Body>
+stw_status guard(stw_error* error, const Body& body) noexcept {
+  try {
+    report(error, Code::ok, "");
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(error, Code::host_out_of_memory, "no host memory");
+  } catch (const std::exception& e) {
+    return fail(error, Code::internal, e.what());
+  } catch (...) {
+    return fail(error, Code::internal, "unknown exception");
+  }
+}
+
+// Copies an options struct of any known or future size; null gives all defaults where `nullable`.
+template <class T>
+Status read_options(const T* options, T& out, const char* name, bool nullable = true) {
+  std::memset(&out, 0, sizeof out);
+  out.struct_size = sizeof out;
+  if (!options) return nullable ? ok() : Status(Error{Code::bad_argument, std::string(name) + " is NULL"});
+  const size_t size = options->struct_size;
+  if (size < sizeof(uint32_t)) return Error{Code::bad_struct_size, std::string(name) + ".struct_size is " + std::to_string(size)};
+  std::memcpy(&out, options, std::min(size, sizeof out));
+  const unsigned char* bytes = reinterpret_cast<const unsigned char*>(options);
+  for (size_t i = sizeof out; i < size; ++i)
+    if (bytes[i] != 0)
+      return Error{Code::bad_struct_size, std::string(name) + " has fields that this library does not know"};
+  return ok();
+}
+
+// Writes as much of a result as the caller's struct holds.
+template <class T>
+stw_status write_info(const T& info, T* out) {
+  if (!out || out->struct_size < sizeof(uint32_t)) return STW_BAD_STRUCT_SIZE;
+  const uint32_t size = out->struct_size;
+  std::memcpy(out, &info, std::min<size_t>(size, sizeof info));
+  out->struct_size = size;
+  return STW_OK;
+}
+
+template <size_t n>
+void copy_text(char (&to)[n], const std::string& from) {
+  const size_t length = std::min(n - 1, from.size());
+  std::memcpy(to, from.data(), length);
+  to[length] = 0;
+}
+
+inline uint64_t seed_or_default(uint64_t seed) { return seed ? seed : 1337; }
+
+}  // namespace stw::api
+
+// Returns the status of a failed Status or Result from a guarded body that has an `error`.
+#define STW_API_TRY(expression)                                                  \
+  do {                                                                           \
+    auto&& stw_api_status = (expression);                                        \
+    if (!stw_api_status) return stw::api::fail(error, stw_api_status.error());   \
+  } while (0)

@@ -1,0 +1,43 @@
+#include "src/api/boundary.h"
+
+using namespace stw;
+
+extern "C" {
+
+stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* options, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
+    *out = nullptr;
+    stw_dataset_options o;
+    STW_API_TRY(api::read_options(options, o, "dataset options", false));
+    if (!o.path) return api::fail(error, Code::bad_argument, "dataset: path is NULL");
+    if (o.vocabulary == 0 || o.vocabulary > INT32_MAX) return api::fail(error, Code::bad_argument, "dataset: vocabulary must be 1 to 2147483647");
+    if (o.sequence == 0 || o.sequence > INT32_MAX) return api::fail(error, Code::bad_argument, "dataset: sequence must be 1 to 2147483647");
+    if (o.tokenizer > STW_TOKENIZER_IDS) return api::fail(error, Code::bad_argument, "dataset: unknown tokenizer");
+    const std::string path = o.path;
+    const bool ids = o.tokenizer == STW_TOKENIZER_IDS || (o.tokenizer == STW_TOKENIZER_AUTO && path.ends_with(".bin"));
+    DatasetOptions d;
+    d.path = path;
+    d.vocabulary = static_cast<int64_t>(o.vocabulary);
+    d.format = !ids ? TokenFormat::bytes : o.vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;
+    auto dataset = Dataset::open(d);
+    STW_API_TRY(dataset);
+    STW_API_TRY(dataset->check_windows(static_cast<int64_t>(o.sequence)));
+    *out = new stw_dataset{std::move(*dataset), api::seed_or_default(o.seed), static_cast<int64_t>(o.sequence),
+                           static_cast<uint32_t>(ids ? STW_TOKENIZER_IDS : STW_TOKENIZER_BYTE)};
+    return STW_OK;
+  });
+}
+
+void stw_dataset_close(stw_dataset* dataset) noexcept { delete dataset; }
+
+stw_status stw_dataset_query(const stw_dataset* dataset, stw_dataset_info* out) noexcept {
+  if (!dataset || !out) return STW_BAD_ARGUMENT;
+  stw_dataset_info info{};
+  info.tokenizer = dataset->tokenizer;
+  info.training_tokens = dataset->dataset.tokens(Dataset::Part::training);
+  info.evaluation_tokens = dataset->dataset.tokens(Dataset::Part::evaluation);
+  return api::write_info(info, out);
+}
+
+}  // extern "C"

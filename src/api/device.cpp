@@ -1,0 +1,75 @@
+#include "src/api/boundary.h"
+
+using namespace stw;
+
+namespace {
+
+constexpr uint32_t isa_codes[] = {STW_ISA_SCALAR, STW_ISA_AVX2, STW_ISA_AVX512, STW_ISA_NEON};
+
+stw_device_info info_of(const DeviceInfo& d) {
+  stw_device_info info{};
+  info.struct_size = sizeof info;
+  info.backend = STW_BACKEND_CPU;
+  info.memory_total = d.memory_total;
+  info.memory_free = d.memory_free;
+  info.threads = static_cast<uint32_t>(d.threads);
+  info.isa = isa_codes[static_cast<size_t>(d.isa)];
+  api::copy_text(info.name, d.name);
+  return info;
+}
+
+}  // namespace
+
+extern "C" {
+
+stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
+    if (index > 0) return api::fail(error, Code::bad_argument, "there is no device of this index");
+    auto device = Device::open({});
+    STW_API_TRY(device);
+    const stw_status status = api::write_info(info_of((*device)->info()), out);
+    return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
+  });
+}
+
+stw_status stw_device_open(stw_device** out, const stw_device_options* options, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
+    *out = nullptr;
+    stw_device_options o;
+    STW_API_TRY(api::read_options(options, o, "device options"));
+    if (o.backend == STW_BACKEND_CUDA) return api::fail(error, Code::unsupported, "device: this build has no CUDA backend; the CPU is STW_BACKEND_CPU");
+    if (o.backend > STW_BACKEND_CUDA) return api::fail(error, Code::bad_argument, "device: unknown backend");
+    if (o.isa > STW_ISA_NEON) return api::fail(error, Code::bad_argument, "device: unknown instruction set");
+    if (o.threads > static_cast<uint32_t>(ThreadPool::max_threads)) return api::fail(error, Code::bad_argument, "device: expected at most 1024 threads");
+    DeviceOptions d;
+    d.threads = static_cast<int>(o.threads);
+    d.choose_isa = o.isa == STW_ISA_AUTO;
+    for (size_t i = 0; i < std::size(isa_codes); ++i)
+      if (isa_codes[i] == o.isa) d.isa = static_cast<kernels::Isa>(i);
+    d.log = o.log;
+    d.log_user = o.log_user;
+    d.log_level = o.log_level == 0 ? STW_LOG_WARNING : o.log_level;
+    d.allocate = o.allocate;
+    d.release = o.release;
+    d.memory_user = o.memory_user;
+    d.run = o.run;
+    d.run_user = o.run_user;
+    auto device = Device::open(d);
+    STW_API_TRY(device);
+    *out = new stw_device{std::move(*device)};
+    return STW_OK;
+  });
+}
+
+void stw_device_close(stw_device* device) noexcept { delete device; }
+
+stw_status stw_device_query(const stw_device* device, stw_device_info* out) noexcept {
+  return api::guard(nullptr, [&]() -> stw_status {
+    if (!device || !out) return STW_BAD_ARGUMENT;
+    return api::write_info(info_of(device->device->info()), out);
+  });
+}
+
+}  // extern "C"

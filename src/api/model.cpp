@@ -1,0 +1,73 @@
+#include "src/api/boundary.h"
+
+using namespace stw;
+
+extern "C" {
+
+stw_status stw_model_create(stw_model** out, const stw_model_options* options, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
+    *out = nullptr;
+    stw_model_options o;
+    STW_API_TRY(api::read_options(options, o, "model options", false));
+    if ((o.source != nullptr) == (o.config_json != nullptr))
+      return api::fail(error, Code::bad_argument, "model: give either source or config_json");
+    ModelSource source;
+    if (o.source) source.source = o.source;
+    if (o.config_json) source.config_json.assign(o.config_json, o.config_json_size);
+    if (o.source && source.source.empty()) return api::fail(error, Code::bad_argument, "model: source is empty");
+    if (o.weights) source.weights = o.weights;
+    source.seed = api::seed_or_default(o.seed);
+    if (o.set_mask & STW_SET_DROPOUT) source.dropout = o.dropout;
+    auto model = Model::open(source);
+    STW_API_TRY(model);
+    *out = new stw_model{std::move(*model)};
+    return STW_OK;
+  });
+}
+
+void stw_model_destroy(stw_model* model) noexcept { delete model; }
+
+stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept {
+  return api::guard(nullptr, [&]() -> stw_status {
+    if (!model || !out) return STW_BAD_ARGUMENT;
+    const Model& m = *model->model;
+    stw_model_info info{};
+    info.layers = static_cast<uint32_t>(m.config().layers);
+    info.parameters = m.graph().parameter_count();
+    info.trainable = m.graph().trainable_count();
+    info.vocabulary = static_cast<uint64_t>(m.config().vocabulary);
+    info.positions = static_cast<uint64_t>(m.config().positions);
+    info.has_weights = m.has_weights();
+    info.width = static_cast<uint32_t>(m.config().width);
+    api::copy_text(info.architecture, m.config().architecture);
+    return api::write_info(info, out);
+  });
+}
+
+size_t stw_model_tensor_count(const stw_model* model) noexcept { return model ? model->model->parameters().size() : 0; }
+
+stw_status stw_model_tensor_at(const stw_model* model, size_t index, stw_tensor_info* out) noexcept {
+  if (!model || !out || index >= model->model->parameters().size()) return STW_BAD_ARGUMENT;
+  const Tensor& t = model->model->graph().at(model->model->parameters()[index]);
+  stw_tensor_info info{};
+  info.ndim = static_cast<uint32_t>(t.shape.rank);
+  info.name = t.name.c_str();
+  for (int i = 0; i < t.shape.rank; ++i) info.shape[i] = t.shape[i];
+  info.elements = t.shape.elements();
+  return api::write_info(info, out);
+}
+
+stw_status stw_model_tensor_find(const stw_model* model, const char* name, size_t* index) noexcept {
+  if (!model || !name || !index) return STW_BAD_ARGUMENT;
+  for (size_t i = 0; i < model->model->parameters().size(); ++i) {
+    if (model->model->graph().at(model->model->parameters()[i]).name != name) continue;
+    *index = i;
+    return STW_OK;
+  }
+  return STW_BAD_ARGUMENT;
+}
+
+const char* stw_model_preset_at(size_t index) noexcept { return preset_name(index); }
+
+}  // extern "C"

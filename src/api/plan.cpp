@@ -1,0 +1,144 @@
+#include "src/api/boundary.h"
+
+#include "planner/plan_file.h"
+
+using namespace stw;
+
+namespace {
+
+// Options in the planner's words. The sequence's default needs the model.
+Result<Request> request_of(const stw_plan_options& o, const Model& model) {
+  Request r;
+  r.device = o.device ? o.device : "cpu";
+  r.device_memory = o.device_memory;
+  r.device_probed = o.device_memory > 0;
+  r.memory_bytes = o.memory_bytes;
+  r.reserve_bytes = o.reserve_bytes;
+  if (o.global_batch == 0) return Error{Code::bad_argument, "plan: global_batch is required"};
+  if (o.global_batch > (uint64_t{1} << 31)) return Error{Code::bad_argument, "plan: global_batch is too large"};
+  r.global_batch = static_cast<int64_t>(o.global_batch);
+  if (o.sequence > (uint64_t{1} << 31)) return Error{Code::bad_argument, "plan: sequence is too large"};
+  r.sequence = o.sequence ? static_cast<int64_t>(o.sequence) : std::min<int64_t>(model.config().positions, 1024);
+  if (o.threads > static_cast<uint32_t>(ThreadPool::max_threads)) return Error{Code::bad_argument, "plan: expected at most 1024 threads"};
+  r.threads = o.threads ? static_cast<int>(o.threads) : processor_count();
+  switch (o.precision) {
+    case STW_PRECISION_DEFAULT: r.precision = r.device == "cpu" ? Precision::fp32 : Precision::bf16; break;
+    case STW_PRECISION_FP32: r.precision = Precision::fp32; break;
+    case STW_PRECISION_BF16: r.precision = Precision::bf16; break;
+    default: return Error{Code::unsupported, "plan: unknown precision"};
+  }
+  if (o.optimizer != STW_OPTIMIZER_ADAMW) return Error{Code::unsupported, "plan: unknown optimizer"};
+  if (o.state_bits != STW_STATES_AUTO && o.state_bits != STW_STATES_32 && o.state_bits != STW_STATES_8)
+    return Error{Code::bad_argument, "plan: state_bits must be 0, 8 or 32"};
+  r.state_bits = static_cast<int>(o.state_bits);
+  r.micro_batch = o.micro_batch;
+  if (o.recompute > STW_RECOMPUTE_FULL) return Error{Code::bad_argument, "plan: unknown recompute policy"};
+  r.recompute = static_cast<Recompute>(o.recompute);
+  return r;
+}
+
+}  // namespace
+
+extern "C" {
+
+stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_plan_options* options, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!out || !model) return api::fail(error, Code::bad_argument, "out or model is NULL");
+    *out = nullptr;
+    stw_plan_options o;
+    STW_API_TRY(api::read_options(options, o, "plan options", false));
+    auto request = request_of(o, *model->model);
+    STW_API_TRY(request);
+    auto planned = Planned::make(*model->model, *request);
+    STW_API_TRY(planned);
+    *out = new stw_plan{std::move(*planned)};
+    const Plan& plan = (*out)->planned->plan;
+    if (plan.fits) return STW_OK;
+    Error e{Code::over_budget, "does not fit: the budget is " + std::to_string(plan.bytes.budget) + " bytes, the smallest that works is " +
+                                   std::to_string(plan.minimum_bytes)};
+    e.bytes_needed = plan.minimum_bytes;
+    e.bytes_available = plan.bytes.budget;
+    return api::fail(error, e);
+  });
+}
+
+void stw_plan_destroy(stw_plan* plan) noexcept { delete plan; }
+
+stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) noexcept {
+  return api::guard(nullptr, [&]() -> stw_status {
+    if (!plan || !out) return STW_BAD_ARGUMENT;
+    const Plan& p = plan->planned->plan;
+    stw_plan_info info{};
+    info.fits = p.fits;
+    info.micro_batch = static_cast<uint64_t>(p.decisions.micro_batch);
+    info.accumulation_steps = static_cast<uint64_t>(p.accumulation_steps);
+    info.last_micro_batch = static_cast<uint64_t>(p.last_micro_batch);
+    info.loss_chunks = static_cast<uint64_t>(p.decisions.loss_chunks);
+    info.global_batch = static_cast<uint64_t>(p.request.global_batch);
+    info.sequence = static_cast<uint64_t>(p.request.sequence);
+    uint64_t* const classes[class_count] = {&info.parameters, &info.gradients, &info.optimizer, &info.saved_activations,
+                                            &info.transient, &info.workspace, &info.inputs};
+    for (int c = 0; c < class_count; ++c) *classes[c] = p.bytes.of[static_cast<size_t>(c)];
+    info.padding = p.bytes.padding;
+    info.arena = p.bytes.arena;
+    info.reserve = p.bytes.reserve;
+    info.peak = p.bytes.peak;
+    info.budget = p.bytes.budget;
+    info.host = p.bytes.host;
+    info.minimum_bytes = p.minimum_bytes;
+    info.state_bits = static_cast<uint32_t>(p.numerics.state_bits);
+    info.precision = p.numerics.precision == Precision::bf16 ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
+    const double step = static_cast<double>(p.step_picoseconds) * 1e-12;
+    info.step_seconds = step;
+    info.tokens_per_second = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence) / step;
+    info.recompute_fraction = static_cast<double>(p.recompute_picoseconds) / static_cast<double>(p.step_picoseconds);
+    api::copy_text(info.fingerprint, plan_fingerprint(plan->planned->json));
+    return api::write_info(info, out);
+  });
+}
+
+const char* stw_plan_json(const stw_plan* plan) noexcept { return plan ? plan->planned->json.c_str() : nullptr; }
+const char* stw_plan_report(const stw_plan* plan) noexcept { return plan ? plan->planned->report.c_str() : nullptr; }
+
+stw_status stw_plan_load(stw_plan** out, const stw_model* model, const char* json, size_t json_size, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!out || !model || !json) return api::fail(error, Code::bad_argument, "out, model or json is NULL");
+    *out = nullptr;
+    auto planned = Planned::load(*model->model, {json, json_size});
+    STW_API_TRY(planned);
+    *out = new stw_plan{std::move(*planned)};
+    return STW_OK;
+  });
+}
+
+stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!plan) return api::fail(error, Code::bad_argument, "plan is NULL");
+    STW_API_TRY(plan->planned->verify());
+    return STW_OK;
+  });
+}
+
+size_t stw_plan_buffer_count(const stw_plan* plan) noexcept {
+  if (!plan) return 0;
+  return plan->planned->programs.arena.persistent.size() + plan->planned->programs.micro_next.buffers.size();
+}
+
+stw_status stw_plan_buffer_at(const stw_plan* plan, size_t index, stw_buffer_info* out) noexcept {
+  if (!plan || !out || index >= stw_plan_buffer_count(plan)) return STW_BAD_ARGUMENT;
+  const Planned& p = *plan->planned;
+  const std::vector<Buffer>& persistent = p.programs.arena.persistent;
+  const bool lasts = index < persistent.size();
+  const Buffer& b = lasts ? persistent[index] : p.programs.micro_next.buffers[index - persistent.size()];
+  stw_buffer_info info{};
+  info.persistent = lasts;
+  info.name = b.tensor < 0 ? "workspace" : p.graph.at(b.tensor).name.c_str();
+  info.owner = class_names[static_cast<size_t>(b.owner)];
+  info.offset = b.offset;
+  info.bytes = b.bytes;
+  info.first = static_cast<uint32_t>(b.first);
+  info.last = static_cast<uint32_t>(b.last);
+  return api::write_info(info, out);
+}
+
+}  // extern "C"

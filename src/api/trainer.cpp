@@ -1,0 +1,255 @@
+#include "src/api/boundary.h"
+
+#include "planner/plan_file.h"
+#include "src/batch.h"
+
+using namespace stw;
+
+namespace {
+
+stw_progress progress_of(const Progress& p) {
+  stw_progress out{};
+  out.struct_size = sizeof out;
+  out.phase = static_cast<uint32_t>(p.phase);
+  out.step = p.step;
+  out.batches = p.batches;
+  out.skipped = p.skipped;
+  out.loss = p.loss;
+  out.grad_norm = p.grad_norm;
+  out.learning_rate = p.learning_rate;
+  out.seconds = p.seconds;
+  out.tokens_per_second = p.tokens_per_second;
+  out.tokens = p.tokens;
+  out.evaluation_loss = p.evaluation_loss;
+  return out;
+}
+
+Result<TrainerOptions> options_of(const stw_trainer_options& o) {
+  TrainerOptions t;
+  t.seed = api::seed_or_default(o.seed);
+  if (o.set_mask & STW_SET_BETA1) t.beta1 = o.beta1;
+  if (o.set_mask & STW_SET_BETA2) t.beta2 = o.beta2;
+  if (o.epsilon != 0) t.epsilon = o.epsilon;
+  if (o.set_mask & STW_SET_WEIGHT_DECAY) t.weight_decay = o.weight_decay;
+  if (o.set_mask & STW_SET_CLIP_NORM) t.clip_norm = o.clip_norm;
+  if (!(t.beta1 >= 0 && t.beta1 < 1) || !(t.beta2 >= 0 && t.beta2 < 1)) return Error{Code::bad_argument, "trainer: betas must lie in [0, 1)"};
+  if (!(t.epsilon > 0) || !(t.weight_decay >= 0) || !(t.clip_norm >= 0))
+    return Error{Code::bad_argument, "trainer: epsilon must be positive, weight_decay and clip_norm not negative"};
+  t.arena = o.arena;
+  t.arena_bytes = o.arena_bytes;
+  if (o.gradient_hook)
+    t.gradient_hook = [hook = o.gradient_hook, user = o.gradient_user](const GradientView& view) {
+      const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, nullptr};
+      return hook(user, &g) == 0;
+    };
+  return t;
+}
+
+Result<Schedule> schedule_of(const stw_run_options& o) {
+  Schedule s;
+  if (o.schedule > STW_SCHEDULE_CONSTANT) return Error{Code::bad_argument, "run: unknown schedule"};
+  constexpr ScheduleKind kinds[] = {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::constant};
+  s.kind = kinds[o.schedule];
+  s.rate = o.learning_rate == 0 ? 3e-4 : o.learning_rate;
+  s.min_rate = o.set_mask & STW_SET_MIN_RATE ? o.min_rate : s.rate / 10;
+  s.total = o.total ? o.total : o.until;
+  s.warmup = o.warmup;
+  if (!(s.rate > 0) || !(s.min_rate >= 0)) return Error{Code::bad_argument, "run: learning rates must not be negative"};
+  if (s.warmup > s.total) return Error{Code::bad_argument, "run: the warm-up is longer than the schedule"};
+  return s;
+}
+
+// Owns what an exported view points to, except the tensor's bytes, which are the trainer's.
+struct Exported {
+  dlpack::Managed managed;
+  int64_t shape[4];
+};
+
+}  // namespace
+
+extern "C" {
+
+stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_model* model, const stw_plan* plan,
+                              const stw_trainer_options* options, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!out || !device || !model || !plan) return api::fail(error, Code::bad_argument, "out, device, model or plan is NULL");
+    *out = nullptr;
+    stw_trainer_options o;
+    STW_API_TRY(api::read_options(options, o, "trainer options"));
+    auto settings = options_of(o);
+    STW_API_TRY(settings);
+    if (describe(plan->planned->graph) != describe(build_model(model->model->config(), plan->planned->plan.request.sequence, plan->planned->plan.numerics)))
+      return api::fail(error, Code::bad_state, "trainer: the plan is of another model");
+    auto trainer = Trainer::create(*device->device, model->model, plan->planned, std::move(*settings));
+    STW_API_TRY(trainer);
+    *out = new stw_trainer{std::move(*trainer), {}};
+    return STW_OK;
+  });
+}
+
+void stw_trainer_destroy(stw_trainer* trainer) noexcept { delete trainer; }
+
+stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer) return api::fail(error, Code::bad_argument, "trainer is NULL");
+    stw_batch b;
+    STW_API_TRY(api::read_options(batch, b, "batch", false));
+    if (!(b.learning_rate >= 0)) return api::fail(error, Code::bad_argument, "batch: learning_rate must not be negative");
+    Trainer& t = *trainer->trainer;
+    auto read = Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
+                            static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary);
+    STW_API_TRY(read);
+    auto source = [&](uint64_t sample, int32_t* tokens, int32_t* targets) -> Status {
+      read->copy(static_cast<int64_t>(sample), t.sequence(), tokens, targets);
+      return ok();
+    };
+    auto result = t.step(source, static_cast<uint64_t>(read->samples()), b.learning_rate);
+    STW_API_TRY(result);
+    trainer->last = *result;
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_wait(stw_trainer* trainer, stw_step_result* out, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
+    if (!trainer->last) return api::fail(error, Code::bad_state, "trainer: no step was made");
+    const StepResult& r = *trainer->last;
+    stw_step_result result{};
+    result.skipped = r.skipped;
+    result.step = r.step;
+    result.loss = r.loss;
+    result.grad_norm = r.grad_norm;
+    result.targets = r.targets;
+    result.seconds = r.seconds;
+    const stw_status status = api::write_info(result, out);
+    return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
+  });
+}
+
+stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw_run_options* options, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !dataset) return api::fail(error, Code::bad_argument, "trainer or dataset is NULL");
+    stw_run_options o;
+    STW_API_TRY(api::read_options(options, o, "run options", false));
+    auto schedule = schedule_of(o);
+    STW_API_TRY(schedule);
+    Trainer& t = *trainer->trainer;
+    const uint64_t every = o.progress_every ? o.progress_every : 1;
+    auto after = [&](const Progress& now) {
+      trainer->last = StepResult{false, now.step, 0, now.loss, now.grad_norm, now.seconds};
+      if (!o.progress || (now.batches % every != 0 && now.batches < o.until)) return true;
+      const stw_progress p = progress_of(now);
+      return o.progress(o.progress_user, &p) == 0;
+    };
+    STW_API_TRY(t.run(dataset->dataset, dataset->seed, o.until, *schedule, after));
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_evaluate(stw_trainer* trainer, stw_dataset* dataset, uint64_t batches, double* loss, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !dataset || !loss) return api::fail(error, Code::bad_argument, "trainer, dataset or loss is NULL");
+    if (batches == 0) return api::fail(error, Code::bad_argument, "evaluate: batches must be at least 1");
+    auto result = trainer->trainer->evaluate(dataset->dataset, batches);
+    STW_API_TRY(result);
+    *loss = *result;
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate_options* options, uint64_t* count, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !count) return api::fail(error, Code::bad_argument, "trainer or count is NULL");
+    stw_generate_options o;
+    STW_API_TRY(api::read_options(options, o, "generate options", false));
+    if (o.out_capacity > 0 && !o.out) return api::fail(error, Code::bad_argument, "generate: out is NULL");
+    if (!(o.temperature >= 0)) return api::fail(error, Code::bad_argument, "generate: temperature must not be negative");
+    auto result = trainer->trainer->generate({o.prompt, o.prompt_count, o.out, o.out_capacity, o.temperature, o.top_k, api::seed_or_default(o.seed)});
+    STW_API_TRY(result);
+    *count = *result;
+    return STW_OK;
+  });
+}
+
+void stw_trainer_cancel(stw_trainer* trainer) noexcept {
+  if (trainer) trainer->trainer->cancel();
+}
+
+stw_status stw_trainer_progress(const stw_trainer* trainer, stw_progress* out) noexcept {
+  if (!trainer || !out) return STW_BAD_ARGUMENT;
+  return api::write_info(progress_of(trainer->trainer->progress()), out);
+}
+
+void* stw_trainer_stream(const stw_trainer*) noexcept { return nullptr; }
+
+stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_t kind, struct DLManagedTensorVersioned** out,
+                                     stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
+    *out = nullptr;
+    if (index >= trainer->trainer->model().parameters().size() || kind > STW_TENSOR_SECOND_MOMENT)
+      return api::fail(error, Code::bad_argument, "trainer: there is no such tensor");
+    auto view = trainer->trainer->view(index, static_cast<TensorView>(kind));
+    STW_API_TRY(view);
+    auto* exported = new Exported{};
+    dlpack::Managed& m = exported->managed;
+    m.version = {dlpack::major_version, 0};
+    m.context = exported;
+    m.deleter = [](dlpack::Managed* self) { delete static_cast<Exported*>(self->context); };
+    m.tensor.data = view->data;
+    m.tensor.device = {dlpack::device_cpu, 0};
+    m.tensor.ndim = view->shape.rank;
+    m.tensor.dtype = view->format == Format::bf16 ? dlpack::DataType{dlpack::code_bfloat, 16, 1} : dlpack::DataType{dlpack::code_float, 32, 1};
+    for (int i = 0; i < view->shape.rank; ++i) exported->shape[i] = view->shape[i];
+    m.tensor.shape = exported->shape;
+    *out = reinterpret_cast<struct DLManagedTensorVersioned*>(&m);
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const struct DLManagedTensorVersioned* in, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !in) return api::fail(error, Code::bad_argument, "trainer or in is NULL");
+    Trainer& t = *trainer->trainer;
+    if (index >= t.model().parameters().size()) return api::fail(error, Code::bad_argument, "trainer: there is no such tensor");
+    const Tensor& p = t.graph().at(t.model().parameters()[index]);
+    const dlpack::Tensor& d = reinterpret_cast<const dlpack::Managed*>(in)->tensor;
+    bool same = d.ndim == p.shape.rank && d.shape && d.data;
+    int64_t stride = 1;
+    for (int i = d.ndim - 1; same && i >= 0; --i) {
+      same = d.shape[i] == p.shape[i] && (!d.strides || d.strides[i] == stride || d.shape[i] == 1);
+      stride *= d.shape[i];
+    }
+    if (!same || d.device.type != dlpack::device_cpu || d.dtype.code != dlpack::code_float || d.dtype.bits != 32 || d.dtype.lanes != 1)
+      return api::fail(error, Code::bad_argument, "trainer: expected compact fp32 values of the parameter's shape in host memory");
+    t.write_parameter(index, 0, reinterpret_cast<const float*>(static_cast<const char*>(d.data) + d.byte_offset), p.shape.elements());
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_save(stw_trainer* trainer, const char* path, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !path) return api::fail(error, Code::bad_argument, "trainer or path is NULL");
+    STW_API_TRY(trainer->trainer->save(path));
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_restore(stw_trainer* trainer, const char* path, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !path) return api::fail(error, Code::bad_argument, "trainer or path is NULL");
+    STW_API_TRY(trainer->trainer->restore(path));
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_export_model(stw_trainer* trainer, const char* folder, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !folder) return api::fail(error, Code::bad_argument, "trainer or folder is NULL");
+    STW_API_TRY(trainer->trainer->export_model(folder));
+    return STW_OK;
+  });
+}
+
+}  // extern "C"

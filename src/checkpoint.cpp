@@ -1,0 +1,130 @@
+// What a trainer writes and takes back: checkpoints with everything that decides the next step, and model folders.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "planner/plan_file.h"
+#include "src/checkpoint_file.h"
+#include "src/hash.h"
+#include "src/trainer.h"
+
+namespace stw {
+
+namespace {
+
+constexpr uint64_t staging_bytes = 1 << 20;
+
+std::string model_hash(const Graph& graph) {
+  const std::string text = describe(graph);
+  const uint64_t h = hash64(text.data(), text.size());
+  std::string s(16, '0');
+  for (size_t i = 0; i < 16; ++i) s[i] = "0123456789abcdef"[h >> (60 - 4 * i) & 15];
+  return s;
+}
+
+// Parameters, masters and optimizer states: what a step changes.
+std::vector<int> state_tensors(const Graph& graph) {
+  std::vector<int> list;
+  for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
+    const Kind kind = graph.at(t).kind;
+    if (graph.owns_bytes(t) || kind == Kind::master || kind == Kind::optimizer) list.push_back(t);
+  }
+  return list;
+}
+
+// What must agree before a checkpoint may be restored.
+Json identity(const Trainer& trainer) {
+  const Numerics& n = trainer.plan().numerics;
+  return Json::object()
+      .set("architecture", trainer.graph().architecture)
+      .set("model", model_hash(trainer.graph()))
+      .set("precision", name_of(n.precision))
+      .set("optimizer", name_of(n.optimizer))
+      .set("state_bits", n.state_bits)
+      .set("exact", n.exact);
+}
+
+}  // namespace
+
+Status Trainer::save(const std::string& path) {
+  enter(TrainerPhase::save);
+  Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this));
+  const Progress p = progress();
+  fields.set("step", p.step).set("batches", p.batches).set("skipped", p.skipped).set("tokens", p.tokens);
+  fields.set("loss", p.loss).set("evaluation_loss", p.evaluation_loss).set("seed", options_.seed);
+  std::vector<CheckpointSection> sections;
+  const std::vector<int> tensors = state_tensors(graph());
+  for (int t : tensors) sections.push_back({graph().at(t).name, graph().at(t).bytes(1)});
+  auto write = [&]() -> Status {
+    STW_ASSIGN(writer, CheckpointWriter::create(path, fields, std::move(sections)));
+    for (int t : tensors) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));
+    return writer.finish();
+  };
+  Status status = write();
+  enter(TrainerPhase::idle);
+  return status;
+}
+
+Status Trainer::restore(const std::string& path) {
+  STW_ASSIGN(reader, CheckpointReader::open(path));
+  STW_ASSIGN(found, get_object(reader.fields(), "identity"));
+  const Json expected = identity(*this);
+  for (const auto& [key, value] : expected.members()) {
+    const Json* other = found->find(key);
+    if (!other || !(*other == value))
+      return Error{Code::bad_state, path + ": " + key + ": expected " + to_string(value, 0) + ", found " +
+                                        (other ? to_string(*other, 0) : "nothing")};
+  }
+  Progress p;
+  for (const auto& [key, field] : {std::pair{"step", &p.step}, {"batches", &p.batches}, {"skipped", &p.skipped}, {"tokens", &p.tokens}}) {
+    STW_ASSIGN(value, get_uint(reader.fields(), key));
+    *field = value;
+  }
+  STW_ASSIGN(loss, get_double(reader.fields(), "loss", 0.0));
+  STW_ASSIGN(evaluation, get_double(reader.fields(), "evaluation_loss", 0.0));
+  STW_ASSIGN(seed, get_uint(reader.fields(), "seed"));
+  p.loss = loss;
+  p.evaluation_loss = evaluation;
+  // Everything is checked before the first byte changes.
+  const std::vector<int> tensors = state_tensors(graph());
+  for (int t : tensors) {
+    auto section = reader.section(graph().at(t).name, graph().at(t).bytes(1));
+    if (!section) return std::move(section.error());
+  }
+  STW_TRY(reader.verify_all());
+  for (int t : tensors) {
+    STW_ASSIGN(section, reader.section(graph().at(t).name, graph().at(t).bytes(1)));
+    std::byte* to = address(t);
+    while (section.remaining() > 0) {
+      const size_t n = static_cast<size_t>(std::min(section.remaining(), staging_bytes));
+      STW_TRY(section.read({to, n}));
+      to += n;
+    }
+  }
+  options_.seed = seed;
+  std::lock_guard lock(progress_mutex_);
+  progress_ = p;
+  return ok();
+}
+
+Status Trainer::export_model(const std::string& folder) {
+  STW_TRY(make_directories(folder));
+  enter(TrainerPhase::save);
+  const bool half = plan().numerics.precision == Precision::bf16;
+  std::vector<SafetensorsEntry> entries;
+  for (int t : model_->parameters()) {
+    const Shape& s = graph().at(t).shape;
+    entries.push_back({graph().at(t).name, half ? TensorDType::bf16 : TensorDType::f32, {s.dims.begin(), s.dims.begin() + s.rank}});
+  }
+  auto write = [&]() -> Status {
+    STW_ASSIGN(writer, SafetensorsWriter::create(folder + "/model.safetensors", entries, {{"format", "pt"}}));
+    for (int t : model_->parameters()) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));
+    STW_TRY(writer.finish());
+    return write_text(folder + "/config.json", to_string(model_->config().json, 2) + "\n");
+  };
+  Status status = write();
+  enter(TrainerPhase::idle);
+  return status;
+}
+
+}  // namespace stw

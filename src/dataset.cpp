@@ -1,0 +1,128 @@
+#include "src/dataset.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "src/random.h"
+
+namespace stw {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tokens are stored little-endian");
+
+constexpr uint64_t chunk_tokens = 4096;             // read at once, on the stack
+constexpr uint64_t evaluation_seed = 0x73746f77616765;
+constexpr uint32_t window_stream = 0xDA7A5E7;       // third word of the counter, apart from the streams of dropout
+
+uint64_t token_bytes(TokenFormat format) {
+  return format == TokenFormat::bytes ? 1 : format == TokenFormat::uint16 ? 2 : 4;
+}
+
+uint64_t draw(uint64_t seed, uint64_t batch, uint32_t sample, uint64_t range) {
+  const auto words =
+      philox(seed, {static_cast<uint32_t>(batch), sample, window_stream, static_cast<uint32_t>(batch >> 32)});
+  return scale_to_range(words[0] | static_cast<uint64_t>(words[1]) << 32, range);
+}
+
+Status check_length(const std::string& path, const char* part, uint64_t found, int64_t sequence) {
+  if (found > static_cast<uint64_t>(sequence)) return ok();
+  return Error{Code::corrupt, path + ": the " + part + " part needs at least " + std::to_string(sequence + 1) +
+                                  " tokens (a window of " + std::to_string(sequence) + " and one target more), found " +
+                                  std::to_string(found)};
+}
+
+}  // namespace
+
+// `out` may be null: then the tokens are only checked. count may be the whole file.
+Status Dataset::read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out) {
+  unsigned char chunk[4 * chunk_tokens];
+  const uint64_t width = token_bytes(source.format);
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t now = std::min(count - done, chunk_tokens);
+    STW_TRY(source.file.read((first + done) * width, chunk, now * width));
+    for (uint64_t index = 0; index < now; ++index) {
+      uint32_t token = 0;
+      std::memcpy(&token, chunk + index * width, width);
+      if (token >= vocabulary)
+        return Error{Code::corrupt, source.file.path() + ": token " + std::to_string(first + done + index) + " is " +
+                                        std::to_string(token) + ", expected less than the vocabulary of " +
+                                        std::to_string(vocabulary)};
+      if (out) *out++ = static_cast<int32_t>(token);
+    }
+    done += now;
+  }
+  return ok();
+}
+
+Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary) {
+  if (format == TokenFormat::automatic)
+    format = !path.ends_with(".bin") ? TokenFormat::bytes
+             : vocabulary > 65536    ? TokenFormat::uint32
+                                     : TokenFormat::uint16;
+  STW_ASSIGN(file, File::open(path));
+  const uint64_t width = token_bytes(format);
+  if (file.size() == 0) return Error{Code::corrupt, path + ": expected tokens, found an empty file"};
+  if (file.size() % width != 0)
+    return Error{Code::corrupt, path + ": expected a multiple of " + std::to_string(width) + " bytes (uint" +
+                                    std::to_string(8 * width) + " tokens), found " + std::to_string(file.size())};
+  const uint64_t count = file.size() / width;
+  TokenFile source{std::move(file), format, count};
+  STW_TRY(read_tokens(source, 0, count, vocabulary, nullptr));
+  return source;
+}
+
+Result<Dataset> Dataset::open(const DatasetOptions& options) {
+  if (options.vocabulary < 1 || options.vocabulary > INT32_MAX)
+    return Error{Code::bad_argument,
+                 "vocabulary: expected 1 to 2147483647, found " + std::to_string(options.vocabulary)};
+  if (!(options.evaluation_fraction >= 0 && options.evaluation_fraction < 1))
+    return Error{Code::bad_argument,
+                 "evaluation fraction: expected [0, 1), found " + std::to_string(options.evaluation_fraction)};
+  Dataset dataset(options.vocabulary);
+  STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary));
+  dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
+  const TokenFile* file = dataset.file_.get();
+  if (!options.evaluation_path.empty()) {
+    STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary));
+    dataset.evaluation_file_ = std::make_unique<const TokenFile>(std::move(held_out));
+    dataset.training_ = {file, 0, file->count};
+    dataset.evaluation_ = {dataset.evaluation_file_.get(), 0, dataset.evaluation_file_->count};
+    return dataset;
+  }
+  const auto held_out = static_cast<uint64_t>(static_cast<double>(file->count) * options.evaluation_fraction);
+  dataset.training_ = {file, 0, file->count - held_out};
+  dataset.evaluation_ = {file, file->count - held_out, held_out};
+  return dataset;
+}
+
+Status Dataset::check_windows(int64_t sequence) const {
+  if (sequence < 1 || sequence > INT32_MAX)
+    return Error{Code::bad_argument, "sequence: expected 1 to 2147483647, found " + std::to_string(sequence)};
+  STW_TRY(check_length(training_.source->file.path(), "training", training_.count, sequence));
+  if (evaluation_.count == 0) return ok();
+  return check_length(evaluation_.source->file.path(), "held-out", evaluation_.count, sequence);
+}
+
+uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const {
+  return draw(seed, batch, sample, training_.count - static_cast<uint64_t>(sequence));
+}
+
+uint64_t Dataset::evaluation_start(uint64_t batch, uint32_t sample, int64_t sequence) const {
+  return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
+}
+
+Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets) const {
+  const Range& range = part_of(part);
+  const auto length = static_cast<uint64_t>(sequence);
+  if (sequence < 1 || range.count <= length || start >= range.count - length)
+    return Error{Code::bad_argument, range.source->file.path() + ": a window of " + std::to_string(sequence) +
+                                         " tokens and one more at " + std::to_string(start) + " is outside the " +
+                                         std::to_string(range.count) + " tokens of this part"};
+  const uint64_t first = range.first + start;
+  STW_TRY(read_tokens(*range.source, first, length, vocabulary_, tokens));
+  std::copy(tokens + 1, tokens + sequence, targets);
+  return read_tokens(*range.source, first + length, 1, vocabulary_, targets + sequence - 1);
+}
+
+}  // namespace stw

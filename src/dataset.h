@@ -1,0 +1,77 @@
+// The tokens of a training run: a file of tokens, cut into a part to train on and a part held out for evaluation, and
+// the windows that a batch takes from them.
+//
+// The file stays open and is read in windows; only the check at `open` passes over all of it, in small pieces.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "planner/result.h"
+#include "src/file.h"
+
+namespace stw {
+
+enum class TokenFormat : uint8_t {
+  automatic,  // a name that ends in ".bin": tokens, uint32 where the vocabulary exceeds 65,536, else uint16; else text
+  bytes,      // text: every byte is a token (the byte tokenizer)
+  uint16,     // little-endian
+  uint32,     // little-endian
+};
+
+struct DatasetOptions {
+  std::string path;
+  std::string evaluation_path;        // empty: the end of `path` is held out
+  double evaluation_fraction = 0.1;   // of the tokens of `path`, rounded down, in [0, 1); unused with evaluation_path
+  int64_t vocabulary = 0;             // 1 to 2^31 - 1
+  TokenFormat format = TokenFormat::automatic;
+};
+
+// Const methods may run on several threads at once, and do not allocate unless they fail.
+class Dataset {
+ public:
+  enum class Part : uint8_t { training, evaluation };
+
+  // Checks that every token is below the vocabulary.
+  // Errors: bad_argument (options), io_error, corrupt (an empty file, a size that is no multiple of a token's, a token
+  // outside the vocabulary: naming the file, its position and its id).
+  static Result<Dataset> open(const DatasetOptions& options);
+
+  uint64_t tokens(Part part) const { return part_of(part).count; }
+  // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers. The evaluation
+  // part may also be empty: then there is no evaluation.
+  Status check_windows(int64_t sequence) const;
+
+  // Where windows start, uniform over all tokens(part) - sequence starts: Philox4x32-10 over (batch, sample) keyed by
+  // `seed`. Every draw is a function of its arguments alone. The part must hold a window.
+  uint64_t training_start(uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const;
+  // The same for evaluation, keyed by a constant: every evaluation of every run sees the same windows.
+  uint64_t evaluation_start(uint64_t batch, uint32_t sample, int64_t sequence) const;
+
+  // tokens[i] = d[start + i], targets[i] = d[start + 1 + i] for i < sequence, d being the tokens of the part.
+  // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of range.
+  Status read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets) const;
+
+ private:
+  struct TokenFile {
+    File file;
+    TokenFormat format;  // never automatic
+    uint64_t count;      // tokens
+  };
+  struct Range {
+    const TokenFile* source;
+    uint64_t first, count;  // tokens
+  };
+
+  explicit Dataset(int64_t vocabulary) : vocabulary_(vocabulary) {}
+  static Result<TokenFile> open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary);
+  static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
+  const Range& part_of(Part part) const { return part == Part::training ? training_ : evaluation_; }
+
+  int64_t vocabulary_;
+  std::unique_ptr<const TokenFile> file_;
+  std::unique_ptr<const TokenFile> evaluation_file_;  // null where the end of `file_` is held out
+  Range training_{}, evaluation_{};
+};
+
+}  // namespace stw

@@ -1,0 +1,89 @@
+#include "src/device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "src/file.h"
+
+namespace stw {
+
+namespace {
+
+// A line "Key: value kB" of /proc/meminfo, in bytes; 0 where there is none.
+uint64_t meminfo(std::string_view text, std::string_view key) {
+  const size_t at = text.find(key);
+  if (at == std::string_view::npos) return 0;
+  return std::strtoull(text.data() + at + key.size(), nullptr, 10) * 1024;
+}
+
+std::string processor_name() {
+  auto text = read_text("/proc/cpuinfo", 1 << 22);
+  if (text) {
+    const size_t at = text->find("model name");
+    const size_t colon = at == std::string::npos ? at : text->find(": ", at);
+    if (colon != std::string::npos) return text->substr(colon + 2, text->find('\n', colon) - colon - 2);
+  }
+  return "CPU";
+}
+
+}  // namespace
+
+int processor_count() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, ThreadPool::max_threads); }
+
+Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
+  auto device = std::make_unique<Device>();
+  device->options_ = options;
+  if (options.threads == 0) device->options_.threads = processor_count();
+  if (options.threads < 0 || options.threads > ThreadPool::max_threads)
+    return Error{Code::bad_argument, "device: expected at most " + std::to_string(ThreadPool::max_threads) + " threads"};
+  if ((options.allocate == nullptr) != (options.release == nullptr))
+    return Error{Code::bad_argument, "device: allocate and release must be given together"};
+  if (options.choose_isa) device->options_.isa = kernels::best_isa();
+  device->table_ = kernels::cpu_table(device->options_.isa);
+  if (!device->table_) return Error{Code::unsupported, "device: this build or processor lacks the instruction set asked for"};
+  return device;
+}
+
+DeviceInfo Device::info() const {
+  DeviceInfo info;
+  info.name = processor_name();
+  info.threads = options_.threads;
+  info.isa = options_.isa;
+  auto text = read_text("/proc/meminfo", 1 << 20);
+  if (text) {
+    info.memory_total = meminfo(*text, "MemTotal:");
+    info.memory_free = meminfo(*text, "MemAvailable:");
+  } else {
+    info.memory_total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    info.memory_free = info.memory_total;
+  }
+  return info;
+}
+
+Result<std::unique_ptr<ThreadPool>> Device::make_pool(int threads) const {
+  threads = std::min(threads, options_.threads);
+  if (options_.run) return ThreadPool::create(threads, options_.run, options_.run_user);
+  return ThreadPool::create(threads);
+}
+
+void* Device::allocate(size_t bytes, size_t alignment) const {
+  if (options_.allocate) return options_.allocate(options_.memory_user, bytes, alignment, nullptr);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+void Device::release(void* memory, size_t bytes) const {
+  if (!memory) return;
+  if (options_.release) options_.release(options_.memory_user, memory, bytes, nullptr);
+  else std::free(memory);
+}
+
+void Device::log(int32_t level, const char* component, const char* message) const {
+  if (options_.log && level <= options_.log_level) options_.log(options_.log_user, level, component, message);
+}
+
+}  // namespace stw

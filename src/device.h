@@ -1,0 +1,54 @@
+// A device that a host opened: whose memory, which threads, which instruction set, who is told.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "kernels/kernels.h"
+#include "planner/result.h"
+#include "src/thread_pool.h"
+
+namespace stw {
+
+struct DeviceInfo {
+  std::string name;
+  uint64_t memory_total = 0, memory_free = 0;   // bytes
+  int threads = 1;
+  kernels::Isa isa = kernels::Isa::scalar;
+};
+
+struct DeviceOptions {
+  int threads = 0;                              // 0: one for each processor
+  bool choose_isa = true;
+  kernels::Isa isa = kernels::Isa::scalar;
+  void (*log)(void* user, int32_t level, const char* component, const char* message) = nullptr;
+  void* log_user = nullptr;
+  int32_t log_level = 2;
+  void* (*allocate)(void* user, size_t bytes, size_t alignment, void* stream) = nullptr;
+  void (*release)(void* user, void* memory, size_t bytes, void* stream) = nullptr;
+  void* memory_user = nullptr;
+  host_run run = nullptr;
+  void* run_user = nullptr;
+};
+
+int processor_count();
+
+class Device {
+ public:
+  static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);
+  DeviceInfo info() const;
+  int threads() const { return options_.threads; }
+  const kernels::Table& table() const { return *table_; }
+  // At most this many threads of the device: its own, or the host's.
+  Result<std::unique_ptr<ThreadPool>> make_pool(int threads) const;
+  // Memory for one arena, or null.
+  void* allocate(size_t bytes, size_t alignment) const;
+  void release(void* memory, size_t bytes) const;
+  void log(int32_t level, const char* component, const char* message) const;
+
+ private:
+  DeviceOptions options_;
+  const kernels::Table* table_ = nullptr;
+};
+
+}  // namespace stw

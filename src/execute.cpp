@@ -1,0 +1,390 @@
+#include "src/execute.h"
+
+#include <array>
+#include <cassert>
+#include <utility>
+
+namespace stw {
+
+static_assert(sizeof(kernels::StepState) == step_state_bytes);
+
+namespace {
+
+kernels::DType dtype_of(Format format) {
+  assert(format == Format::f32 || format == Format::bf16);
+  return format == Format::bf16 ? kernels::DType::bf16 : kernels::DType::f32;
+}
+
+// One instruction's operands as the kernels want them.
+class Call {
+ public:
+  Call(const Execution& execution, const Program& program, const Instruction& instruction)
+      : x(execution), i(instruction), op(x.graph->op(i.op)), attributes(op.attributes), program_(program) {}
+
+  int input_count() const { return i.inputs; }
+  const Tensor& input_tensor(int k) const { return x.graph->at(op.inputs[static_cast<size_t>(k)]); }
+  const Tensor& output_tensor(int k) const { return x.graph->at(op.outputs[static_cast<size_t>(k)]); }
+  template <class T = void>
+  T* input(int k) const { return k < i.inputs ? static_cast<T*>(address(operand(k))) : nullptr; }
+  template <class T = void>
+  T* output(int k) const { return k < i.outputs ? static_cast<T*>(address(operand(i.inputs + k))) : nullptr; }
+  kernels::ConstMatrix in(int k) const {
+    if (void* p = input(k)) return {p, dtype_of(input_tensor(k).format)};
+    return {nullptr, kernels::DType::f32};
+  }
+  kernels::Matrix in_out(int k) const { return {input(k), dtype_of(input_tensor(k).format)}; }
+  kernels::Matrix out(int k) const {
+    if (void* p = output(k)) return {p, dtype_of(output_tensor(k).format)};
+    return {nullptr, kernels::DType::f32};
+  }
+  int64_t input_features(int k) const { return x.graph->features(op.inputs[static_cast<size_t>(k)]); }
+  int64_t output_features(int k) const { return x.graph->features(op.outputs[static_cast<size_t>(k)]); }
+  int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : x.graph->sequence; }
+  // Positions count from the state's where a prompt is continued.
+  const kernels::StepState* position_state() const { return i.phase == Phase::generate ? x.state : nullptr; }
+
+  template <class Args>
+  void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args) const {
+    const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
+    kernel({&x.parallel, address(i.workspace), bytes, x.stream}, args);
+  }
+
+  const Execution& x;
+  const Instruction& i;
+  const Op& op;
+  const Attributes& attributes;
+
+ private:
+  const Operand& operand(int k) const { return program_.operands[static_cast<size_t>(i.first_operand + k)]; }
+  void* address(const Operand& o) const {
+    if (o.buffer < 0) return nullptr;
+    const Buffer& b = (o.persistent ? x.layout->persistent : program_.buffers)[static_cast<size_t>(o.buffer)];
+    return x.arena + b.offset + o.offset;
+  }
+  const Program& program_;
+};
+
+// One specialisation for every kind; a kind without one does not compile.
+template <OpKind kind>
+void run(const Call& c);
+
+// The parts of a linear op whose weights are inputs first, first + stride, …
+kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
+  kernels::LinearArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.x.graph->sequence;
+  a.transposed = c.attributes.transposed;
+  a.accumulate = c.i.accumulate;
+  for (int k = first; k < c.input_count(); k += stride) {
+    assert(a.parts < kernels::max_parts);
+    const Tensor& weight = c.input_tensor(k);
+    kernels::LinearPart& part = a.part[a.parts++];
+    part.weight = c.input(k);
+    part.features = weight.shape[a.transposed ? 1 : 0];
+    a.inputs = weight.shape[a.transposed ? 0 : 1];
+    a.weight_dtype = dtype_of(weight.format);
+  }
+  return a;
+}
+
+template <>
+void run<OpKind::linear>(const Call& c) {
+  kernels::LinearArgs a = linear_args(c, 1, 2);
+  for (int p = 0; p < a.parts; ++p) a.part[p].bias = c.input(2 + 2 * p);
+  a.x = c.in_out(0);
+  a.y = c.out(0);
+  c.run(c.x.table->linear, a);
+}
+
+template <>
+void run<OpKind::linear_input_gradient>(const Call& c) {
+  kernels::LinearArgs a = linear_args(c, 2, 1);
+  a.y = c.in_out(0);
+  a.addend = c.in(1);
+  a.x = c.out(0);
+  c.run(c.x.table->linear_input_gradient, a);
+}
+
+template <>
+void run<OpKind::linear_weight_gradient>(const Call& c) {
+  kernels::LinearArgs a = linear_args(c, 2, 1);
+  for (int p = 0; p < a.parts; ++p) a.part[p].weight_gradient = c.output(p);
+  a.y = c.in_out(0);
+  a.x = c.in_out(1);
+  c.run(c.x.table->linear_weight_gradient, a);
+}
+
+template <>
+void run<OpKind::linear_bias_gradient>(const Call& c) {
+  kernels::LinearArgs a = linear_args(c, 1, 1);
+  for (int p = 0; p < a.parts; ++p) a.part[p].bias_gradient = c.output(p);
+  a.y = c.in_out(0);
+  c.run(c.x.table->linear_bias_gradient, a);
+}
+
+kernels::NormArgs norm_args(const Call& c) {
+  kernels::NormArgs a{};
+  a.rows = c.i.rows;
+  a.features = c.input_features(0);
+  a.rows_per_sample = c.x.graph->sequence;
+  a.epsilon = c.attributes.epsilon;
+  a.rms = c.attributes.rms;
+  a.accumulate = c.i.accumulate;
+  a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  a.weight = c.input(1);
+  a.x = c.in_out(0);
+  return a;
+}
+
+template <>
+void run<OpKind::norm>(const Call& c) {
+  kernels::NormArgs a = norm_args(c);
+  a.bias = c.input(2);
+  a.y = c.out(0);
+  c.run(c.x.table->norm, a);
+}
+
+template <>
+void run<OpKind::norm_gradient>(const Call& c) {
+  kernels::NormArgs a = norm_args(c);
+  a.y = c.in_out(2);
+  a.addend = c.in(3);
+  a.dx = c.out(0);
+  a.weight_gradient = c.output<float>(1);
+  a.bias_gradient = c.output<float>(2);
+  c.run(c.x.table->norm_gradient, a);
+}
+
+template <>
+void run<OpKind::rope>(const Call& c) {
+  kernels::RopeArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.rows_per_sample();
+  a.query_heads = c.attributes.query_heads;
+  a.kv_heads = c.attributes.kv_heads;
+  a.head_dim = c.attributes.head_dim;
+  a.inverse = c.attributes.inverse;
+  a.cosine = c.input<float>(1);
+  a.sine = c.input<float>(2);
+  a.state = c.position_state();
+  a.x = c.in(0);
+  a.y = c.out(0);
+  c.run(c.x.table->rope, a);
+}
+
+kernels::AttentionArgs attention_args(const Call& c) {
+  kernels::AttentionArgs a{};
+  a.samples = c.i.samples;
+  a.rows_per_sample = c.x.graph->sequence;
+  a.query_heads = c.attributes.query_heads;
+  a.kv_heads = c.attributes.kv_heads;
+  a.head_dim = c.attributes.head_dim;
+  a.scale = c.attributes.scale;
+  a.causal = c.attributes.causal;
+  a.dropout = c.attributes.dropout;
+  a.stream = c.attributes.stream;
+  a.state = c.x.state;
+  a.qkv = c.in(0);
+  return a;
+}
+
+template <>
+void run<OpKind::attention>(const Call& c) {
+  kernels::AttentionArgs a = attention_args(c);
+  a.out = c.out(0);
+  a.lse = c.output<float>(1);
+  c.run(c.x.table->attention, a);
+}
+
+template <>
+void run<OpKind::attention_gradient>(const Call& c) {
+  kernels::AttentionArgs a = attention_args(c);
+  a.out = c.in_out(1);
+  a.lse = c.input<float>(2);
+  a.dout = c.in(3);
+  a.dqkv = c.out(0);
+  c.run(c.x.table->attention_gradient, a);
+}
+
+template <>
+void run<OpKind::attention_cached>(const Call& c) {
+  kernels::AttentionCachedArgs a{};
+  a.rows = c.i.rows;
+  a.capacity = c.x.graph->sequence;
+  a.query_heads = c.attributes.query_heads;
+  a.kv_heads = c.attributes.kv_heads;
+  a.head_dim = c.attributes.head_dim;
+  a.scale = c.attributes.scale;
+  a.state = c.x.state;
+  a.qkv = c.in(0);
+  a.out = c.out(0);
+  a.key_cache = c.in_out(1);
+  a.value_cache = c.in_out(2);
+  c.run(c.x.table->attention_cached, a);
+}
+
+kernels::GeluArgs gelu_args(const Call& c) {
+  kernels::GeluArgs a{};
+  a.count = c.i.rows * c.input_features(0);
+  a.activation = c.attributes.gelu == GeluForm::erf ? kernels::Activation::gelu_erf : kernels::Activation::gelu_tanh;
+  a.x = c.in(0);
+  a.y = c.out(0);
+  return a;
+}
+
+template <>
+void run<OpKind::gelu>(const Call& c) { c.run(c.x.table->gelu, gelu_args(c)); }
+
+template <>
+void run<OpKind::gelu_gradient>(const Call& c) {
+  kernels::GeluArgs a = gelu_args(c);
+  a.dy = c.in(1);
+  c.run(c.x.table->gelu_gradient, a);
+}
+
+template <>
+void run<OpKind::swiglu>(const Call& c) {
+  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0)});
+}
+
+template <>
+void run<OpKind::swiglu_gradient>(const Call& c) {
+  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0)});
+}
+
+template <>
+void run<OpKind::add>(const Call& c) {
+  c.run(c.x.table->add, kernels::AddArgs{c.i.rows * c.output_features(0), c.in(0), c.in(1), c.out(0)});
+}
+
+template <>
+void run<OpKind::dropout>(const Call& c) {
+  kernels::DropoutArgs a{};
+  a.samples = c.i.samples;
+  a.per_sample = c.x.graph->sequence * c.input_features(0);
+  a.p = c.attributes.dropout;
+  a.stream = c.attributes.stream;
+  a.state = c.x.state;
+  a.x = c.in(0);
+  a.y = c.out(0);
+  c.run(c.x.table->dropout, a);
+}
+
+template <>
+void run<OpKind::embedding>(const Call& c) {
+  kernels::EmbeddingArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.rows_per_sample();
+  a.features = c.output_features(0);
+  a.vocabulary = c.x.graph->vocabulary;
+  a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  a.tokens = c.input<int32_t>(0);
+  a.table = c.input(1);
+  a.positions = c.input(2);
+  a.state = c.position_state();
+  a.y = c.out(0);
+  c.run(c.x.table->embedding, a);
+}
+
+template <>
+void run<OpKind::embedding_gradient>(const Call& c) {
+  kernels::EmbeddingArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.x.graph->sequence;
+  a.features = c.input_features(1);
+  a.vocabulary = c.x.graph->vocabulary;
+  a.accumulate = c.i.accumulate;
+  a.tokens = c.input<int32_t>(0);
+  a.y = c.in_out(1);
+  a.table_gradient = c.output<float>(0);
+  c.run(c.x.table->embedding_gradient, a);
+}
+
+template <>
+void run<OpKind::position_gradient>(const Call& c) {
+  kernels::EmbeddingArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.x.graph->sequence;
+  a.features = c.input_features(0);
+  a.accumulate = c.i.accumulate;
+  a.y = c.in_out(0);
+  a.position_gradient = c.output<float>(0);
+  a.position_rows = c.output_tensor(0).shape[0];
+  c.run(c.x.table->position_gradient, a);
+}
+
+template <>
+void run<OpKind::cross_entropy>(const Call& c) {
+  kernels::CrossEntropyArgs a{};
+  a.rows = c.i.rows;
+  a.vocabulary = c.input_features(0);
+  a.targets = c.input<int32_t>(1);
+  a.logits = c.in_out(0);
+  a.gradient = c.i.outputs > 1;
+  a.token_loss = c.output<float>(0);
+  // The planner gave dlogits the place of the logits.
+  assert(!a.gradient || c.output(1) == c.input(0));
+  c.run(c.x.table->cross_entropy, a);
+}
+
+template <>
+void run<OpKind::loss_sum>(const Call& c) {
+  c.run(c.x.table->loss_sum, kernels::LossSumArgs{c.i.samples, c.x.graph->sequence, c.input<float>(0), c.input<int32_t>(1), c.x.state});
+}
+
+template <>
+void run<OpKind::square_sum>(const Call& c) {
+  const int64_t count = static_cast<int64_t>(c.input_tensor(0).shape.elements());
+  c.run(c.x.table->square_sum, kernels::SquareSumArgs{count, {c.input<float>(0), c.input<float>(1)}, c.output<double>(0)});
+}
+
+template <>
+void run<OpKind::finish_step>(const Call& c) {
+  c.run(c.x.table->finish_step, kernels::FinishStepArgs{c.input_tensor(0).shape[0], c.input<double>(0), c.x.state});
+}
+
+kernels::AdamWArgs adamw_args(const Call& c) {
+  kernels::AdamWArgs a{};
+  a.count = static_cast<int64_t>(c.output_tensor(0).shape.elements());
+  a.dtype = dtype_of(c.output_tensor(0).format);
+  a.parameter = c.output(0);
+  a.remainder = c.output<int16_t>(1);
+  a.gradient[0] = c.input<float>(0);
+  a.gradient[1] = c.input<float>(1);
+  a.decay = c.attributes.decay ? c.x.weight_decay : 0;
+  a.state = c.x.state;
+  return a;
+}
+
+template <>
+void run<OpKind::adamw>(const Call& c) {
+  kernels::AdamWArgs a = adamw_args(c);
+  a.first = c.output<float>(2);
+  a.second = c.output<float>(3);
+  c.run(c.x.table->adamw, a);
+}
+
+template <>
+void run<OpKind::adamw8>(const Call& c) {
+  kernels::AdamWArgs a = adamw_args(c);
+  a.first_code = c.output<uint8_t>(2);
+  a.second_code = c.output<uint8_t>(3);
+  a.first_absmax = c.output<float>(4);
+  a.second_absmax = c.output<float>(5);
+  c.run(c.x.table->adamw8, a);
+}
+
+using Runner = void (*)(const Call&);
+template <size_t... kinds>
+constexpr std::array<Runner, sizeof...(kinds)> all_runners(std::index_sequence<kinds...>) {
+  return {&run<static_cast<OpKind>(kinds)>...};
+}
+constexpr auto runners = all_runners(std::make_index_sequence<op_kind_count>());
+
+}  // namespace
+
+void execute(const Execution& execution, const Program& program) {
+  for (const Instruction& i : program.instructions) runners[static_cast<size_t>(i.kind)](Call(execution, program, i));
+}
+
+}  // namespace stw

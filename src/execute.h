@@ -1,0 +1,23 @@
+// Runs programs: every instruction becomes one kernel call on addresses in the arena. It takes no decision.
+#pragma once
+#include <cstddef>
+
+#include "kernels/kernels.h"
+#include "planner/plan.h"
+
+namespace stw {
+
+struct Execution {
+  const Graph* graph = nullptr;
+  const Arena* layout = nullptr;
+  std::byte* arena = nullptr;
+  const kernels::Table* table = nullptr;
+  kernels::Parallel parallel{};
+  void* stream = nullptr;
+  double weight_decay = 0;
+  kernels::StepState* state = nullptr;   // in the arena
+};
+
+void execute(const Execution& execution, const Program& program);
+
+}  // namespace stw

@@ -1,0 +1,172 @@
+#include "src/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace stw {
+namespace {
+
+constexpr uint64_t buffer_bytes = uint64_t{1} << 20;
+constexpr uint64_t call_bytes = uint64_t{1} << 30;  // one read or write: the kernel takes less than 2 GiB
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Makes a rename durable. File systems that cannot sync a directory answer EINVAL; there is nothing more to do there.
+Status sync_directory(const std::string& directory) {
+  Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.get() < 0) return file_error(directory, "cannot open the folder", errno);
+  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) return file_error(directory, "cannot sync the folder", errno);
+  return ok();
+}
+
+}  // namespace
+
+Error file_error(const std::string& path, std::string_view action, int error_number) {
+  const Code code = error_number == ENOMEM ? Code::host_out_of_memory : Code::io_error;
+  return {code, path + ": " + std::string(action) + ": " + std::generic_category().message(error_number),
+          error_number};
+}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    close();
+    value_ = std::exchange(other.value_, -1);
+  }
+  return *this;
+}
+
+Descriptor::~Descriptor() { close(); }
+
+int Descriptor::close() {
+  if (value_ < 0) return 0;
+  // Not repeated on EINTR: Linux has released the descriptor by then.
+  return ::close(std::exchange(value_, -1)) == 0 || errno == EINTR ? 0 : errno;
+}
+
+Result<File> File::open(const std::string& path) {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
+  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() < 0) return file_error(path, "cannot open", errno);
+  struct stat status;
+  if (::fstat(descriptor.get(), &status) != 0) return file_error(path, "cannot read its size", errno);
+  if (S_ISDIR(status.st_mode)) return file_error(path, "expected a file", EISDIR);
+  if (!S_ISREG(status.st_mode)) return Error{Code::io_error, path + ": expected a regular file"};
+  return File(path, std::move(descriptor), static_cast<uint64_t>(status.st_size));
+}
+
+Status File::read(uint64_t offset, void* data, uint64_t bytes) const {
+  auto* out = static_cast<char*>(data);
+  uint64_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::pread(descriptor_.get(), out + done, std::min(bytes - done, call_bytes),
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return file_error(path_, "cannot read " + std::to_string(bytes) + " bytes at " + std::to_string(offset), errno);
+    if (got == 0)
+      return Error{Code::io_error, path_ + ": ends early: expected " + std::to_string(bytes) + " bytes at " +
+                                       std::to_string(offset) + ", found " + std::to_string(done)};
+    done += static_cast<uint64_t>(got);
+  }
+  return ok();
+}
+
+Result<FileWriter> FileWriter::create(const std::string& path) {
+  auto buffer = std::make_unique_for_overwrite<std::byte[]>(buffer_bytes);
+  const std::string prefix = path + ".tmp." + std::to_string(::getpid()) + ".";
+  // A name is taken where another writer of this process, or a killed one of the same number, left it.
+  for (int attempt = 0; attempt < 10000; ++attempt) {
+    std::string temporary = prefix + std::to_string(attempt);
+    Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (descriptor.get() >= 0)
+      return FileWriter(path, std::move(temporary), std::move(descriptor), std::move(buffer));
+    if (errno != EEXIST) return file_error(temporary, "cannot create", errno);
+  }
+  return file_error(prefix + "0", "cannot create", EEXIST);
+}
+
+FileWriter::~FileWriter() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Status FileWriter::write_through(const std::byte* data, uint64_t bytes) {
+  while (bytes > 0) {
+    const ssize_t written = ::write(descriptor_.get(), data, std::min(bytes, call_bytes));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return file_error(temporary_, "cannot write", errno);
+    data += written;
+    bytes -= static_cast<uint64_t>(written);
+  }
+  return ok();
+}
+
+Status FileWriter::write(const void* data, uint64_t bytes) {
+  if (temporary_.empty()) return Error{Code::bad_state, path_ + ": written after it was finished"};
+  const auto* bytes_in = static_cast<const std::byte*>(data);
+  if (bytes > buffer_bytes - buffered_) {
+    STW_TRY(write_through(buffer_.get(), buffered_));
+    buffered_ = 0;
+  }
+  if (bytes >= buffer_bytes) return write_through(bytes_in, bytes);
+  if (bytes > 0) std::memcpy(buffer_.get() + buffered_, bytes_in, bytes);
+  buffered_ += bytes;
+  return ok();
+}
+
+Status FileWriter::finish() {
+  if (temporary_.empty()) return Error{Code::bad_state, path_ + ": finished twice"};
+  STW_TRY(write_through(buffer_.get(), std::exchange(buffered_, 0)));
+  if (::fsync(descriptor_.get()) != 0) return file_error(temporary_, "cannot sync", errno);
+  if (const int error_number = descriptor_.close()) return file_error(temporary_, "cannot close", error_number);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    return file_error(path_, "cannot replace it by " + temporary_, errno);
+  temporary_.clear();
+  return sync_directory(directory_of(path_));
+}
+
+bool file_exists(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
+bool is_directory(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+Status make_directories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return file_error(path, "cannot create the folder", error.value());
+  if (!is_directory(path)) return file_error(path, "cannot create the folder", ENOTDIR);
+  return ok();
+}
+
+Result<std::string> read_text(const std::string& path, uint64_t limit) {
+  STW_ASSIGN(file, File::open(path));
+  if (file.size() > limit)
+    return Error{Code::corrupt, path + ": expected at most " + std::to_string(limit) + " bytes, found " +
+                                    std::to_string(file.size())};
+  std::string text(file.size(), '\0');
+  STW_TRY(file.read(0, text.data(), text.size()));
+  return text;
+}
+
+Status write_text(const std::string& path, std::string_view text) {
+  STW_ASSIGN(writer, FileWriter::create(path));
+  STW_TRY(writer.write(text.data(), text.size()));
+  return writer.finish();
+}
+
+}  // namespace stw

@@ -1,0 +1,160 @@
+#include "src/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "src/hash.h"
+#include "src/numbers.h"
+#include "src/random.h"
+
+namespace stw {
+
+namespace {
+
+constexpr uint64_t largest_config = 1 << 20;   // bytes
+constexpr uint64_t converted_at_once = 1 << 16;  // elements
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string s = "[";
+  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  return s + "]";
+}
+
+std::vector<int64_t> dims(const Shape& shape) { return {shape.dims.begin(), shape.dims.begin() + shape.rank}; }
+
+// Standard normal values, a function of (seed, parameter, element): Box and Muller on Philox, four elements a draw.
+void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t count, double std, float* out) {
+  constexpr double pi2 = 6.283185307179586, unit = 1.0 / 4294967296.0;
+  for (uint64_t i = 0; i < count;) {
+    const uint64_t group = (first + i) / 4;
+    const auto words = philox(seed, {static_cast<uint32_t>(group), static_cast<uint32_t>(group >> 32),
+                                     static_cast<uint32_t>(parameter), static_cast<uint32_t>(parameter >> 32)});
+    double values[4];
+    for (size_t pair = 0; pair < 2; ++pair) {
+      const double radius = std::sqrt(-2 * std::log((words[2 * pair] + 0.5) * unit));
+      const double angle = pi2 * (words[2 * pair + 1] * unit);
+      values[2 * pair] = radius * std::cos(angle);
+      values[2 * pair + 1] = radius * std::sin(angle);
+    }
+    for (uint64_t lane = (first + i) % 4; lane < 4 && i < count; ++lane, ++i) out[i] = static_cast<float>(values[lane] * std);
+  }
+}
+
+void set_dropout(Json& config, double rate) {
+  for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop", "attention_dropout"})
+    if (config.find(key)) config.set(key, rate);
+}
+
+Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
+  if (source.source.empty()) {
+    origin = "config";
+    return source.config_json;
+  }
+  std::string path = source.source;
+  if (!file_exists(path) && !is_directory(path)) {
+    if (const char* preset = find_preset(path)) {
+      origin = "preset " + path;
+      return std::string(preset);
+    }
+    std::string names;
+    for (size_t i = 0; preset_name(i); ++i) names += std::string(i ? ", " : "") + preset_name(i);
+    return Error{Code::io_error, path + ": no such file or folder, and no preset of that name; presets are " + names};
+  }
+  if (is_directory(path)) {
+    if (weights.empty() && (file_exists(path + "/model.safetensors") || file_exists(path + "/model.safetensors.index.json")))
+      weights = path;
+    path += "/config.json";
+  }
+  origin = path;
+  return read_text(path, largest_config);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Model>> Model::open(const ModelSource& source) {
+  auto model = std::make_shared<Model>();
+  std::string origin, weights = source.weights;
+  STW_ASSIGN(text, read_config(source, origin, weights));
+  STW_ASSIGN(config, parse_model(text, origin));
+  if (source.dropout) {
+    if (!(*source.dropout >= 0 && *source.dropout < 1))
+      return Error{Code::bad_argument, "dropout must lie in [0, 1)"};
+    config.embedding_dropout = config.attention_dropout = config.residual_dropout = *source.dropout;
+    if (config.architecture != "gpt2") config.embedding_dropout = config.residual_dropout = 0;
+    set_dropout(config.json, *source.dropout);
+  }
+  model->seed_ = source.seed;
+  model->config_ = std::move(config);
+  // Any sequence gives the same parameters.
+  model->graph_ = architecture_of(model->config_).build(model->config_, 1, Format::f32);
+  for (int t = 0; t < static_cast<int>(model->graph_.tensors.size()); ++t)
+    if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
+  if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};
+  if (!weights.empty()) {
+    STW_ASSIGN(reader, SafetensorsReader::open(weights));
+    model->weights_.emplace(std::move(reader));
+    STW_TRY(model->check_weights());
+  }
+  return std::shared_ptr<const Model>(std::move(model));
+}
+
+const SafetensorsInfo* Model::find_weight(const std::string& name) const {
+  if (const SafetensorsInfo* found = weights_->find(name)) return found;
+  const std::string prefix = architecture_of(config_).optional_prefix;
+  return name.starts_with(prefix) ? weights_->find(name.substr(prefix.size())) : nullptr;
+}
+
+Status Model::check_weights() const {
+  for (int t : parameters_) {
+    const Tensor& p = graph_.at(t);
+    const SafetensorsInfo* found = find_weight(p.name);
+    if (!found) {
+      const std::string where = weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
+      return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
+    }
+    if (found->shape != dims(p.shape))
+      return Error{Code::corrupt, weights_->path_of(*found) + ": tensor " + found->name + ": expected shape " +
+                                      shape_text(dims(p.shape)) + ", found " + shape_text(found->shape)};
+    if (found->dtype != TensorDType::f32 && found->dtype != TensorDType::bf16 && found->dtype != TensorDType::f16 &&
+        found->dtype != TensorDType::f64)
+      return Error{Code::corrupt, weights_->path_of(*found) + ": tensor " + found->name +
+                                      ": expected dtype F32, BF16, F16 or F64, found " + std::string(dtype_name(found->dtype))};
+  }
+  return ok();
+}
+
+Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) const {
+  if (!weights_) {
+    const uint64_t key = hash64(p.name.data(), p.name.size());
+    switch (p.initializer) {
+      case Initializer::normal: draw_normal(seed_, key, first, count, p.init_std, out); break;
+      case Initializer::ones: std::fill_n(out, count, 1.0f); break;
+      default: std::fill_n(out, count, 0.0f);
+    }
+    return ok();
+  }
+  const SafetensorsInfo* info = find_weight(p.name);
+  const uint64_t size = dtype_bytes(info->dtype);
+  std::vector<std::byte> raw(static_cast<size_t>(std::min(count, converted_at_once) * size));
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t n = std::min(count - done, converted_at_once);
+    STW_TRY(weights_->read(*info, (first + done) * size, {raw.data(), static_cast<size_t>(n * size)}));
+    for (uint64_t i = 0; i < n; ++i) {
+      const std::byte* at = raw.data() + i * size;
+      uint16_t half;
+      double wide;
+      switch (info->dtype) {
+        case TensorDType::f32: std::memcpy(out + done + i, at, 4); break;
+        case TensorDType::bf16: std::memcpy(&half, at, 2); out[done + i] = from_bf16(half); break;
+        case TensorDType::f16: std::memcpy(&half, at, 2); out[done + i] = from_f16(half); break;
+        default: std::memcpy(&wide, at, 8); out[done + i] = static_cast<float>(wide);
+      }
+    }
+    done += n;
+  }
+  return ok();
+}
+
+}  // namespace stw

@@ -1,0 +1,46 @@
+// A model as the host handed it over: its configuration, and where its weights come from.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "src/models/model.h"
+#include "src/safetensors.h"
+
+namespace stw {
+
+struct ModelSource {
+  std::string source;                 // folder, config.json or preset; empty: config_json
+  std::string config_json;
+  std::string weights;                // file or folder; empty: the source's own, if any
+  uint64_t seed = 1337;
+  std::optional<float> dropout;
+};
+
+class Model {
+ public:
+  // Errors: see stw_model_create.
+  static Result<std::shared_ptr<const Model>> open(const ModelSource& source);
+
+  const ModelConfig& config() const { return config_; }
+  // Parameters with names and shapes, tied ones once; fp32, of the longest sequence.
+  const Graph& graph() const { return graph_; }
+  const std::vector<int>& parameters() const { return parameters_; }
+  bool has_weights() const { return weights_.has_value(); }
+  uint64_t seed() const { return seed_; }
+
+  // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed.
+  Status read(const Tensor& parameter, uint64_t first, uint64_t count, float* out) const;
+
+ private:
+  Status check_weights() const;
+  const SafetensorsInfo* find_weight(const std::string& name) const;
+
+  ModelConfig config_;
+  Graph graph_;
+  std::vector<int> parameters_;
+  std::optional<SafetensorsReader> weights_;
+  uint64_t seed_ = 1337;
+};
+
+}  // namespace stw

@@ -1,0 +1,142 @@
+// Llama (Touvron et al. 2023) and Qwen2: rotary positions, RMSNorm before each half of a block, grouped-query attention,
+// SwiGLU. Qwen2 differs by biases of queries, keys and values.
+#include <cmath>
+
+#include "src/models/model.h"
+
+namespace stw {
+
+namespace {
+
+// Newer files hold everything in "rope_parameters", older ones theta beside "rope_scaling".
+Status parse_rope(const Json& json, ModelConfig& c) {
+  const Json* parameters = json.find("rope_parameters");
+  const Json* scaling = parameters && parameters->is_object() ? parameters : json.find("rope_scaling");
+  STW_ASSIGN(theta, get_double(parameters && parameters->is_object() ? *parameters : json, "rope_theta", 10000.0));
+  c.theta = theta;
+  if (!scaling || !scaling->is_object()) return ok();
+  STW_ASSIGN(legacy, get_string(*scaling, "type", "default"));
+  STW_ASSIGN(type, get_string(*scaling, "rope_type", legacy));
+  if (type == "default") return ok();
+  if (type != "linear" && type != "llama3") return Error{Code::unsupported_field, "rope scaling \"" + type + "\" is not supported"};
+  STW_ASSIGN(factor, get_double(*scaling, "factor"));
+  if (!(factor >= 1)) return Error{Code::unsupported_field, "rope scaling factor is below 1"};
+  c.scaling_factor = factor;
+  c.scaling = RopeScaling::linear;
+  if (type == "linear") return ok();
+  STW_ASSIGN(low, get_double(*scaling, "low_freq_factor"));
+  STW_ASSIGN(high, get_double(*scaling, "high_freq_factor"));
+  STW_ASSIGN(original, get_int(*scaling, "original_max_position_embeddings"));
+  if (!(low > 0) || !(high > low) || original < 1) return Error{Code::unsupported_field, "rope scaling factors make no sense"};
+  c.low_frequency_factor = low;
+  c.high_frequency_factor = high;
+  c.original_positions = original;
+  c.scaling = RopeScaling::llama3;
+  return ok();
+}
+
+Status parse_common(const Json& json, ModelConfig& c) {
+  STW_ASSIGN(vocabulary, get_int(json, "vocab_size"));
+  STW_ASSIGN(positions, get_int(json, "max_position_embeddings"));
+  STW_ASSIGN(width, get_int(json, "hidden_size"));
+  STW_ASSIGN(layers, get_int(json, "num_hidden_layers"));
+  STW_ASSIGN(heads, get_int(json, "num_attention_heads"));
+  STW_ASSIGN(intermediate, get_int(json, "intermediate_size"));
+  STW_ASSIGN(kv_heads, get_int(json, "num_key_value_heads", heads));
+  STW_ASSIGN(epsilon, get_double(json, "rms_norm_eps", 1e-6));
+  STW_ASSIGN(activation, get_string(json, "hidden_act", "silu"));
+  STW_ASSIGN(dropout, get_double(json, "attention_dropout", 0.0));
+  STW_ASSIGN(range, get_double(json, "initializer_range", 0.02));
+  STW_ASSIGN(tied, get_bool(json, "tie_word_embeddings", false));
+  if (activation != "silu") return Error{Code::unsupported_field, "hidden_act \"" + activation + "\" is not supported"};
+  if (heads < 1 || heads > 65536 || kv_heads < 1 || kv_heads > heads)
+    return Error{Code::unsupported_field, std::to_string(heads) + " heads and " + std::to_string(kv_heads) + " key-value heads make no sense"};
+  STW_ASSIGN(head_dim, get_int(json, "head_dim", width / heads));
+  if (head_dim < 1 || head_dim > 65536) return Error{Code::unsupported_field, "head_dim is " + std::to_string(head_dim)};
+  c.vocabulary = vocabulary;
+  c.positions = positions;
+  c.width = width;
+  c.layers = layers;
+  c.heads = static_cast<int>(heads);
+  c.kv_heads = static_cast<int>(kv_heads);
+  c.head_dim = static_cast<int>(head_dim);
+  c.intermediate = intermediate;
+  c.epsilon = static_cast<float>(epsilon);
+  c.attention_dropout = static_cast<float>(dropout);
+  c.init_std = static_cast<float>(range);
+  c.tied = tied;
+  c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
+  return parse_rope(json, c);
+}
+
+Status parse_llama(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_common(json, c));
+  STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
+  STW_ASSIGN(mlp_bias, get_bool(json, "mlp_bias", false));
+  c.qkv_bias = c.output_bias = attention_bias;
+  c.mlp_bias = mlp_bias;
+  return ok();
+}
+
+Status parse_qwen2(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_common(json, c));
+  STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
+  if (sliding) return Error{Code::unsupported_field, "use_sliding_window is not supported"};
+  c.qkv_bias = true;
+  return ok();
+}
+
+Graph build(const ModelConfig& c, int64_t sequence, Format compute) {
+  GraphBuilder b(c.architecture, sequence, c.vocabulary, compute);
+  auto matrix = [&](const std::string& name, int64_t inputs, int64_t features, bool bias) {
+    const int weight = b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
+    return LinearWeights{weight, bias ? b.parameter(name + ".bias", {features}, Initializer::zeros) : -1};
+  };
+  auto norm = [&](int x, const std::string& name, const char* label) {
+    return b.norm(x, b.parameter(name + ".weight", {c.width}, Initializer::ones), -1, c.epsilon, true, label);
+  };
+  const int64_t queries = int64_t{c.heads} * c.head_dim, keys = int64_t{c.kv_heads} * c.head_dim;
+
+  b.rotary(rope_frequencies(c));
+  b.begin(SegmentKind::embedding, -1, -1);
+  const int table = b.parameter("model.embed_tokens.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
+  int x = b.embedding(table, -1, "embedding");
+  b.end(x);
+
+  for (int64_t layer = 0; layer < c.layers; ++layer) {
+    const std::string name = "model.layers." + std::to_string(layer) + ".";
+    const std::string attn = name + "self_attn.", mlp = name + "mlp.";
+    b.begin(SegmentKind::block, static_cast<int>(layer), x);
+    int n = norm(x, name + "input_layernorm", "attn_norm");
+    const LinearWeights q = matrix(attn + "q_proj", c.width, queries, c.qkv_bias);
+    const LinearWeights k = matrix(attn + "k_proj", c.width, keys, c.qkv_bias);
+    const LinearWeights v = matrix(attn + "v_proj", c.width, keys, c.qkv_bias);
+    const int qkv = b.rope(b.linear(n, {q, k, v}, false, "qkv"), c.heads, c.kv_heads, c.head_dim, "qkv_rope");
+    const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention");
+    int out = b.linear(attended, {matrix(attn + "o_proj", queries, c.width, c.output_bias)}, false, "attn_out");
+    const int middle = b.add(x, out, "attn_residual");
+    n = norm(middle, name + "post_attention_layernorm", "ffn_norm");
+    const LinearWeights gate = matrix(mlp + "gate_proj", c.width, c.intermediate, c.mlp_bias);
+    const LinearWeights up = matrix(mlp + "up_proj", c.width, c.intermediate, c.mlp_bias);
+    const int activated = b.swiglu(b.linear(n, {gate, up}, false, "gate_up"), "swiglu");
+    out = b.linear(activated, {matrix(mlp + "down_proj", c.intermediate, c.width, c.mlp_bias)}, false, "ffn_out");
+    x = b.add(middle, out, "ffn_residual");
+    b.end(x);
+  }
+
+  b.begin(SegmentKind::final, -1, x);
+  x = norm(x, "model.norm", "final_norm");
+  b.end(x);
+  b.begin(SegmentKind::head, -1, x);
+  const int head = c.tied ? b.tied("lm_head.weight", table)
+                          : b.parameter("lm_head.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
+  b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits", Format::f32));
+  return b.finish();
+}
+
+}  // namespace
+
+const Architecture llama_architecture = {"llama", parse_llama, build, "model."};
+const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build, "model."};
+
+}  // namespace stw

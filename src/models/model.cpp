@@ -1,0 +1,100 @@
+#include "src/models/model.h"
+
+#include <cmath>
+
+#include "planner/differentiate.h"
+#include "planner/inference.h"
+#include "planner/update.h"
+
+namespace stw {
+
+namespace {
+constexpr int64_t largest_size = int64_t{1} << 31;
+}
+
+std::span<const Architecture> architectures() {
+  static const Architecture list[] = {gpt2_architecture, llama_architecture, qwen2_architecture};
+  return list;
+}
+
+const Architecture& architecture_of(const ModelConfig& config) {
+  for (const Architecture& a : architectures())
+    if (config.architecture == a.model_type) return a;
+  return architectures()[0];
+}
+
+Result<ModelConfig> parse_model(std::string_view text, const std::string& origin) {
+  auto with_origin = [&](Error e) {
+    e.message = origin + ": " + e.message;
+    return e;
+  };
+  auto json = parse_json(text);
+  if (!json) return with_origin(std::move(json.error()));
+  if (!json->is_object()) return Error{Code::corrupt, origin + ": expected an object"};
+  auto type = get_string(*json, "model_type");
+  if (!type) return with_origin(std::move(type.error()));
+  std::string known;
+  for (const Architecture& a : architectures()) {
+    known += std::string(known.empty() ? "" : ", ") + a.model_type;
+    if (*type != a.model_type) continue;
+    ModelConfig config;
+    config.architecture = a.model_type;
+    if (auto status = a.parse(*json, config); !status) return with_origin(std::move(status.error()));
+    const std::pair<const char*, int64_t> sizes[] = {
+        {"vocabulary", config.vocabulary}, {"width", config.width}, {"number of layers", config.layers},
+        {"number of positions", config.positions}, {"intermediate width", config.intermediate},
+        {"number of heads", config.heads}, {"number of key-value heads", config.kv_heads}, {"head width", config.head_dim}};
+    for (const auto& [name, size] : sizes)
+      if (size < 1 || size > largest_size)
+        return Error{Code::unsupported_field, origin + ": " + name + " is " + std::to_string(size)};
+    if (config.heads % config.kv_heads != 0)
+      return Error{Code::unsupported_field, origin + ": " + std::to_string(config.heads) + " heads cannot share " +
+                                                std::to_string(config.kv_heads) + " key-value heads evenly"};
+    if (config.head_dim % 2 != 0 || config.head_dim > 256)
+      return Error{Code::unsupported_field, origin + ": expected an even head width of at most 256, found " +
+                                                std::to_string(config.head_dim)};
+    if (config.layers > 100000) return Error{Code::unsupported_field, origin + ": too many layers"};
+    for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout})
+      if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
+    config.json = std::move(*json);
+    return config;
+  }
+  return Error{Code::unsupported, origin + ": expected model_type " + known + ", found \"" + *type + "\""};
+}
+
+Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics) {
+  Graph graph = architecture_of(config).build(config, sequence, compute_format(numerics.precision));
+  differentiate(graph);
+  add_update(graph, numerics);
+  add_inference(graph);
+  return graph;
+}
+
+// Source: transformers, modeling_rope_utils.py: default, linear and llama3 scaling.
+std::vector<float> rope_frequencies(const ModelConfig& c) {
+  std::vector<float> f;
+  for (int i = 0; i < c.head_dim; i += 2) {
+    const float exponent = static_cast<float>(i) / static_cast<float>(c.head_dim);
+    const float power = static_cast<float>(std::pow(c.theta, static_cast<double>(exponent)));
+    float inverse = 1.0f / power;
+    if (c.scaling == RopeScaling::linear) inverse = static_cast<float>(inverse / c.scaling_factor);
+    if (c.scaling == RopeScaling::llama3) {
+      const double pi2 = 6.283185307179586;
+      const double wavelength = static_cast<double>(static_cast<float>(pi2 / inverse));
+      const double low = static_cast<double>(c.original_positions) / c.low_frequency_factor;
+      const double high = static_cast<double>(c.original_positions) / c.high_frequency_factor;
+      const float scaled = static_cast<float>(inverse / c.scaling_factor);
+      if (wavelength > low) {
+        inverse = scaled;
+      } else if (wavelength >= high) {
+        const float smooth = static_cast<float>((static_cast<double>(c.original_positions) / wavelength - c.low_frequency_factor) /
+                                                (c.high_frequency_factor - c.low_frequency_factor));
+        inverse = (1 - smooth) * scaled + smooth * inverse;
+      }
+    }
+    f.push_back(inverse);
+  }
+  return f;
+}
+
+}  // namespace stw

@@ -1,0 +1,61 @@
+// Model architectures: from a Hugging Face config.json to a graph. One file an architecture (gpt2.cpp, llama.cpp), one
+// row each in `architectures`; presets are configs with a name (presets.cpp).
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "planner/graph.h"
+#include "planner/json.h"
+#include "planner/numerics.h"
+#include "planner/result.h"
+
+namespace stw {
+
+enum class RopeScaling : uint8_t { none, linear, llama3 };
+
+// What all architectures have in common, in the words of the field; each fills in its own part.
+struct ModelConfig {
+  std::string architecture;        // "gpt2", "llama", "qwen2"
+  Json json;                       // as read: written beside exported weights
+  int64_t vocabulary = 0, width = 0, layers = 0, positions = 0, intermediate = 0;
+  int heads = 0, kv_heads = 0, head_dim = 0;
+  float epsilon = 0;
+  float init_std = 0.02f;
+  bool tied = false;
+  bool qkv_bias = false, output_bias = false, mlp_bias = false;
+  GeluForm gelu = GeluForm::tanh;
+  float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
+  float attention_scale = 0;
+  // Rotary positions
+  double theta = 10000;
+  RopeScaling scaling = RopeScaling::none;
+  double scaling_factor = 1, low_frequency_factor = 1, high_frequency_factor = 4;
+  int64_t original_positions = 0;
+};
+
+struct Architecture {
+  const char* model_type;
+  Status (*parse)(const Json& json, ModelConfig& config);
+  Graph (*build)(const ModelConfig& config, int64_t sequence, Format compute);
+  // Prefix that some weight files leave out in front of every name ("transformer." for GPT-2); may be empty.
+  const char* optional_prefix;
+};
+
+std::span<const Architecture> architectures();
+extern const Architecture gpt2_architecture, llama_architecture, qwen2_architecture;
+
+// `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.
+Result<ModelConfig> parse_model(std::string_view json, const std::string& origin);
+// The complete graph: forward, backward, update, inference.
+Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics);
+const Architecture& architecture_of(const ModelConfig& config);
+
+// Text of the preset's config.json, or null.
+const char* find_preset(std::string_view name);
+const char* preset_name(size_t index);   // null past the last one
+
+// Inverse frequencies of rotary positions, in the fp32 arithmetic of transformers.
+std::vector<float> rope_frequencies(const ModelConfig& config);
+
+}  // namespace stw

@@ -1,0 +1,173 @@
+#include "src/thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+#include <system_error>
+
+namespace stw {
+namespace {
+
+// While it lives, the calling thread and the threads that it creates get no signals but those of their own faults.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) sigdelset(&blocked, fault);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+Status check_threads(int threads) {
+  if (threads >= 1 && threads <= ThreadPool::max_threads) return ok();
+  return Error{Code::bad_argument, "threads: expected 1 to " + std::to_string(ThreadPool::max_threads) + ", found " +
+                                       std::to_string(threads)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
+  STW_TRY(check_threads(threads));
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(threads, nullptr, nullptr));
+  try {
+    pool->start_workers();
+  } catch (const std::system_error& error) {
+    return Error{Code::host_out_of_memory,
+                 "cannot start a thread: wanted " + std::to_string(threads - 1) + " workers, started " +
+                     std::to_string(pool->workers_.size()) + ": " + error.code().message(),
+                 error.code().value()};
+  }
+  return pool;
+}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, host_run run, void* user) {
+  STW_TRY(check_threads(threads));
+  assert(run);
+  return std::unique_ptr<ThreadPool>(new ThreadPool(threads, run, user));
+}
+
+ThreadPool::ThreadPool(int threads, host_run host, void* user)
+    : threads_(threads), host_(host), user_(user),
+      holders_(std::make_unique<std::atomic<std::thread::id>[]>(static_cast<size_t>(threads))) {}
+
+void ThreadPool::start_workers() {
+  const SignalsBlocked blocked;
+  workers_.reserve(static_cast<size_t>(threads_ - 1));
+  for (int thread = 1; thread < threads_; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    assert(!busy_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+kernels::Parallel ThreadPool::parallel() {
+  return {this, threads_, [](void* self, int64_t tasks, void (*task)(void*, int64_t, int), void* context) {
+            static_cast<ThreadPool*>(self)->run(tasks, task, context);
+          }};
+}
+
+int ThreadPool::thread_of_caller() const {
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int thread = 0; thread < threads_; ++thread)
+    if (holders_[thread].load(std::memory_order_relaxed) == caller) return thread;
+  return -1;
+}
+
+void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* context) {
+  if (tasks <= 0) return;
+  std::unique_lock lock(mutex_);
+  if (busy_) {
+    if (const int thread = thread_of_caller(); thread >= 0) {
+      lock.unlock();
+      for (int64_t index = 0; index < tasks; ++index) task(context, index, thread);
+      return;
+    }
+    ++queued_;
+    free_.wait(lock, [&] { return !busy_; });
+    --queued_;
+  }
+  busy_ = true;
+  task_ = task;
+  context_ = context;
+  tasks_ = tasks;
+  unfinished_.store(tasks, std::memory_order_relaxed);
+  untaken_.store(tasks, std::memory_order_release);
+  const int helpers = static_cast<int>(std::min<int64_t>(tasks, threads_)) - 1;
+  if (helpers > 0) ++job_;
+  lock.unlock();
+
+  if (host_ && helpers > 0) {
+    host_(user_, static_cast<uint32_t>(helpers + 1), run_lane, this);
+  } else if (helpers > 0 && helpers == threads_ - 1) {
+    wake_.notify_all();
+  } else {
+    for (int helper = 0; helper < helpers; ++helper) wake_.notify_one();
+  }
+  // After a host's executor this finds nothing, unless it broke its promise to call every lane.
+  holders_[0].store(std::this_thread::get_id(), std::memory_order_relaxed);
+  take_tasks(0);
+
+  lock.lock();
+  done_.wait(lock, [&] { return unfinished_.load(std::memory_order_acquire) == 0; });
+  holders_[0].store({}, std::memory_order_relaxed);
+  busy_ = false;
+  const bool queued = queued_ > 0;
+  lock.unlock();
+  if (queued) free_.notify_one();
+}
+
+// Each lane is one number. The host runs a lane once, so no two tasks share it.
+void ThreadPool::run_lane(void* self, uint32_t lane) {
+  auto* pool = static_cast<ThreadPool*>(self);
+  pool->holders_[lane].store(std::this_thread::get_id(), std::memory_order_relaxed);
+  pool->take_tasks(static_cast<int>(lane));
+  pool->holders_[lane].store({}, std::memory_order_relaxed);
+}
+
+void ThreadPool::work(int thread) {
+  holders_[thread].store(std::this_thread::get_id(), std::memory_order_relaxed);
+  uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [&] { return stopping_ || job_ != seen; });
+    if (stopping_) return;
+    seen = job_;
+    lock.unlock();
+    take_tasks(thread);
+    lock.lock();
+  }
+}
+
+// Whoever lowers `untaken_` holds a task of the current job: the job cannot end, and its fields cannot change, before
+// that task is counted in `unfinished_`. A worker that comes late lowers nothing and so reads nothing.
+void ThreadPool::take_tasks(int thread) {
+  int64_t taken = 0;
+  int64_t left = untaken_.load(std::memory_order_relaxed);
+  while (left > 0) {
+    if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+    task_(context_, tasks_ - left, thread);
+    ++taken;
+    left = untaken_.load(std::memory_order_relaxed);
+  }
+  if (taken == 0 || unfinished_.fetch_sub(taken, std::memory_order_acq_rel) != taken) return;
+  if (thread == 0 && !host_) return;  // the caller itself
+  // Under the lock, so that the caller either sees 0 before it sleeps or is asleep.
+  const std::lock_guard lock(mutex_);
+  done_.notify_one();
+}
+
+}  // namespace stw

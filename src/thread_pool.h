@@ -1,0 +1,78 @@
+// The threads of the CPU kernels: workers that sleep until there is work, or the host's own executor.
+//
+// The caller of `run` takes tasks too. It depends on no worker: tasks are taken one by one from a counter, and at the
+// end only those that a worker really took are waited for. Workers that wake late find the counter empty and sleep
+// again. Nothing spins without bound, and `run` does not allocate.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "planner/result.h"
+
+namespace stw {
+
+// The host's executor: calls task(context, index) once for every index in [0, tasks), on any threads, in any order, at
+// once or one after the other, and returns when all are done.
+typedef void (*host_run)(void* user, uint32_t tasks, void (*task)(void* context, uint32_t index), void* context);
+
+class ThreadPool {
+ public:
+  static constexpr int max_threads = 1024;
+
+  // `threads` - 1 workers and the caller of `run`. Signals of the process are never delivered to a worker.
+  // Errors: bad_argument (threads outside [1, max_threads]); host_out_of_memory where the system refuses a thread.
+  static Result<std::unique_ptr<ThreadPool>> create(int threads);
+  // No threads of its own: at most `threads` tasks at once on the host's executor. `run` is not null.
+  static Result<std::unique_ptr<ThreadPool>> create(int threads, host_run run, void* user);
+  // No `run` may be under way.
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+  // Borrows this pool.
+  kernels::Parallel parallel();
+
+  // As in kernels::Parallel. A call from inside a task runs serially under the thread number of that task; a call from
+  // another thread waits until the current one is done. So no two running tasks ever share a number.
+  void run(int64_t tasks, void (*task)(void* context, int64_t index, int thread), void* context);
+
+ private:
+  ThreadPool(int threads, host_run host, void* user);
+  void start_workers();
+  void work(int thread);
+  void take_tasks(int thread);
+  int thread_of_caller() const;
+  static void run_lane(void* self, uint32_t lane);
+
+  const int threads_;
+  const host_run host_;  // null: workers
+  void* const user_;
+  std::vector<std::thread> workers_;
+  // Who runs tasks under a number now: fixed for workers, set during a run for the caller and the host's lanes.
+  std::unique_ptr<std::atomic<std::thread::id>[]> holders_;
+
+  // The current job. Written before `untaken_` is, and stable until `unfinished_` is 0.
+  void (*task_)(void*, int64_t, int) = nullptr;
+  void* context_ = nullptr;
+  int64_t tasks_ = 0;
+  alignas(64) std::atomic<int64_t> untaken_ = 0;
+  alignas(64) std::atomic<int64_t> unfinished_ = 0;
+
+  alignas(64) std::mutex mutex_;
+  std::condition_variable wake_;   // workers: `job_` changed, or stopping
+  std::condition_variable done_;   // the caller: `unfinished_` is 0
+  std::condition_variable free_;   // other callers: not `busy_`
+  uint64_t job_ = 0;               // number of the last job
+  bool busy_ = false;
+  bool stopping_ = false;
+  int queued_ = 0;                 // callers that wait for `free_`
+};
+
+}  // namespace stw

@@ -1,0 +1,163 @@
+"""Owns the model-level goldens: one small random model per family, with logits, loss and gradients in fp64.
+
+Run once by a person (see README.md); the tests read only the files. The forward must be fp64 from end to end, apart
+from the rotary tables: there the convention itself is fp32, so the fp64 model uses the same fp32 cosines and sines.
+"""
+import json
+import pathlib
+import sys
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig, Qwen2Config
+from transformers.models.llama import modeling_llama
+from transformers.models.qwen2 import modeling_qwen2
+from transformers.utils import logging
+
+VOCABULARY = 97
+ROWS, LENGTH = 3, 16
+IGNORED = -100
+TOLERANCE = 1e-5  # max|difference| / max|reference|, per tensor
+
+LLAMA_ROPE_SCALING = {
+    # Wavelengths of head_dim 8 are 6.3, 63, 628 and 6283: kept, blended, divided, divided.
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 128,
+}
+
+
+def configurations():
+    shared = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 2,
+              "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu", "attention_dropout": 0.0,
+              "bos_token_id": 1, "eos_token_id": 2}
+    return {
+        "gpt2": GPT2Config(vocab_size=VOCABULARY, n_positions=32, n_embd=32, n_layer=2, n_head=4,
+                           activation_function="gelu_new", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+                           bos_token_id=1, eos_token_id=2, tie_word_embeddings=True),
+        "llama": LlamaConfig(**shared, head_dim=8, rms_norm_eps=1e-5, max_position_embeddings=1024,
+                             attention_bias=False, mlp_bias=False, tie_word_embeddings=False,
+                             rope_parameters={"rope_theta": 10000.0, **LLAMA_ROPE_SCALING}),
+        "qwen2": Qwen2Config(**shared, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True,
+                             use_sliding_window=False,
+                             rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+    }
+
+
+def rms_norm(self, hidden):
+    """The published forward casts to fp32; this one keeps the type of its input, so that fp64 stays fp64."""
+    variance = hidden.pow(2).mean(-1, keepdim=True)
+    return self.weight * (hidden * torch.rsqrt(variance + self.variance_epsilon))
+
+
+def randomise(model, generator):
+    """Scales that keep logits and gradients of order one, and no weight at a value that hides a missing term."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            is_norm = any(part in name for part in ("ln_", "norm"))
+            if name.endswith("bias"):
+                parameter.copy_(0.1 * noise)
+            elif is_norm:
+                parameter.copy_(1.0 + 0.1 * noise)
+            else:
+                parameter.copy_(0.18 * noise)
+
+
+def batch(generator):
+    """Targets are already shifted; masked ones are a prefix, a hole and a tail, so the mean's divisor is 41, not 48."""
+    stream = torch.randint(0, VOCABULARY, (ROWS, LENGTH + 1), generator=generator)
+    stream[0, 9] = stream[0, 4]
+    tokens, targets = stream[:, :-1].contiguous(), stream[:, 1:].clone()
+    targets[1, :4] = IGNORED
+    targets[0, 7] = IGNORED
+    targets[2, -2:] = IGNORED
+    return tokens, targets
+
+
+def evaluate(model, tokens, targets):
+    model.zero_grad(set_to_none=True)
+    logits = model(input_ids=tokens, use_cache=False).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+    loss.backward()
+    values = {"logits": logits.detach(), "loss": loss.detach().reshape(1)}
+    values |= {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters()}
+    return values
+
+
+def relative(actual, reference):
+    reference = reference.double()
+    return ((actual.double() - reference).abs().max() / reference.abs().max()).item()
+
+
+def evaluate_double(model, tokens, targets):
+    # SDPA: the eager path of Llama and Qwen2 computes its softmax in fp32 whatever the type of its input.
+    norms = (modeling_llama.LlamaRMSNorm, modeling_qwen2.Qwen2RMSNorm)
+    published = [norm.forward for norm in norms]
+    for norm in norms:
+        norm.forward = rms_norm
+    try:
+        return evaluate(model.double(), tokens, targets)
+    finally:
+        for norm, forward in zip(norms, published):
+            norm.forward = forward
+
+
+def write_legacy_config(folder):
+    """The spelling of the same configuration in most published folders: rope_theta and rope_scaling at top level."""
+    config = json.loads((folder / "config.json").read_text())
+    rope = config.pop("rope_parameters")
+    config["torch_dtype"] = config.pop("dtype")
+    config["rope_theta"] = rope.pop("rope_theta")
+    config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
+    (folder / "config_legacy.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def check(folder, expected, config=None):
+    """What a stranger gets from the folder, in fp32 and unpatched, agrees with what was stored."""
+    model = AutoModelForCausalLM.from_pretrained(folder, config=config, attn_implementation="sdpa",
+                                                 dtype=torch.float32)
+    actual = evaluate(model.eval(), expected["tokens"].long(), expected["targets"].long())
+    worst = max((relative(value, expected[name]), name) for name, value in actual.items())
+    assert set(actual) | {"tokens", "targets"} == set(expected)
+    assert worst[0] < TOLERANCE, worst
+    return worst
+
+
+def generate(name, config, seed, root):
+    folder = root / name
+    generator = torch.Generator().manual_seed(seed)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=torch.float32).eval()
+    randomise(model, generator)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    tokens, targets = batch(generator)
+    values = evaluate_double(model, tokens, targets)
+    expected = {key: value.float().contiguous() for key, value in values.items() if key != "loss"}
+    expected |= {"loss": values["loss"].double(), "tokens": tokens.int(), "targets": targets.int()}
+    save_file(expected, folder / "expected.safetensors")
+    stored = load_file(folder / "expected.safetensors")
+    error, tensor = check(folder, stored)
+    if name != "gpt2":
+        write_legacy_config(folder)
+        check(folder, stored, AutoConfig.from_pretrained(folder / "config_legacy.json"))
+    for file in folder.iterdir():
+        file.chmod(0o644)
+    gradients = [value.abs().max().item() for key, value in expected.items() if key.startswith("grad.")]
+    print(f"{name}: loss {expected['loss'].item():.9f}, logits std {expected['logits'].std().item():.3f}, "
+          f"max|gradient| {min(gradients):.2e}..{max(gradients):.2e}, worst fp32 error {error:.1e} ({tensor}), "
+          f"{sum(file.stat().st_size for file in folder.iterdir())} bytes")
+
+
+def main():
+    torch.use_deterministic_algorithms(True)
+    logging.disable_progress_bar()
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
+    for seed, (name, config) in enumerate(configurations().items(), start=20240):
+        generate(name, config, seed, root)
+
+
+if __name__ == "__main__":
+    main()

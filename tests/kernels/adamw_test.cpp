@@ -1,0 +1,239 @@
+// The update: norm of the gradients, scalars of a step, AdamW with 32-bit moments and split bf16 parameters.
+#include <limits>
+
+#include "tests/golden/adamw.h"
+#include "tests/kernels/everywhere.h"
+
+namespace stw::kernels::test {
+namespace {
+
+TEST(SquareSum, FoldsChunksInOrder) {
+  Random random(1);
+  for (int64_t count : {1, 15, 4095, 4096, 4097, 16385, 50001})
+    for (bool tied : {false, true}) {
+      const std::vector<float> a = normals(random, count), b = normals(random, count);
+      double sum = 0, expected = 0;
+      const std::vector<Buffer> bits = everywhere([&](const Table& table, int threads) {
+        const SquareSumArgs args{count, {a.data(), tied ? b.data() : nullptr}, &sum};
+        run(table.square_sum, args, threads, square_sum_workspace(args, threads));
+        Buffer out(DType::f32, 2);
+        std::memcpy(out.data(), &sum, 8);
+        return std::vector<Buffer>{out};
+      });
+      for (size_t i = 0; i < a.size(); ++i) expected += std::pow(static_cast<double>(a[i]) + (tied ? b[i] : 0.0f), 2);
+      EXPECT_NEAR(sum / expected, 1, 1e-6);
+    }
+}
+
+TEST(SquareSum, KeepsWhatIsNotFinite) {
+  for (float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    for (int64_t at : {0, 17, 4096, 9000})
+      for (const NamedTable& entry : tables()) {
+        std::vector<float> gradient(9001, 1.0f);
+        gradient[static_cast<size_t>(at)] = bad;
+        double sum = 0;
+        const SquareSumArgs args{9001, {gradient.data(), nullptr}, &sum};
+        run(entry.table->square_sum, args, 2, square_sum_workspace(args, 2));
+        EXPECT_FALSE(std::isfinite(sum));
+      }
+}
+
+StepState finished(const Table& table, StepState state, std::vector<double> sums) {
+  run(table.finish_step, FinishStepArgs{static_cast<int64_t>(sums.size()), sums.data(), &state}, 1, 0);
+  return state;
+}
+
+TEST(FinishStep, NormalisesClipsAndSkips) {
+  StepState start{};
+  start.learning_rate = 1e-3, start.beta1 = 0.9, start.beta2 = 0.999, start.epsilon = 1e-8, start.max_norm = 1;
+  start.loss_sum = 16, start.target_count = 4, start.step = 99;
+  for (const NamedTable& entry : tables()) {
+    StepState s = finished(*entry.table, start, {200, 56});  // norm 16 / 4 = 4 becomes 1
+    EXPECT_EQ(s.skip, 0u);
+    EXPECT_EQ(s.loss, 4);                       // losses {1,2,3} and {10}: 4, where a mean of means gives 6
+    EXPECT_EQ(s.grad_norm, 4);
+    EXPECT_NEAR(s.coefficient * 16, 1, 1e-6);
+    EXPECT_NEAR(s.step_size, 1e-3 / (1 - std::pow(0.9, 100)), 1e-15);
+    EXPECT_NEAR(s.correction2, std::sqrt(1 - std::pow(0.999, 100)), 1e-14);
+    EXPECT_EQ(finished(*entry.table, start, {1}).coefficient, 0.25);  // below the limit: only 1 / N
+    StepState changed = start;
+    changed.max_norm = 0;
+    EXPECT_EQ(finished(*entry.table, changed, {256}).coefficient, 0.25);
+    EXPECT_EQ(finished(*entry.table, start, {}).grad_norm, 0);
+    EXPECT_EQ(finished(*entry.table, start, {NAN}).skip, 2u);
+    EXPECT_EQ(finished(*entry.table, start, {1, INFINITY}).skip, 2u);
+    changed = start;
+    changed.loss_sum = INFINITY;
+    EXPECT_EQ(finished(*entry.table, changed, {1}).skip, 2u);
+    changed = start;
+    changed.target_count = 0, changed.loss_sum = 0;
+    s = finished(*entry.table, changed, {0});
+    EXPECT_EQ(s.skip, 1u);
+    EXPECT_EQ(s.loss, 0);
+    EXPECT_EQ(s.grad_norm, 0);
+  }
+}
+
+float golden_number(int step, int element) {
+  const uint32_t seed = static_cast<uint32_t>(step) * 7919u + static_cast<uint32_t>(element) * 104729u + 12345u;
+  const uint32_t mixed = seed * 2654435761u;
+  return (static_cast<float>(mixed >> 16) - 32768.0f) / 32768.0f;
+}
+
+TEST(AdamW, AgreesWithTorchAfterAHundredSteps) {
+  for (const golden::AdamWCase& golden : golden::adamw_cases)
+    for (const NamedTable& entry : tables()) {
+      std::vector<float> p, m(golden::adamw_count), v = m, g = m;
+      for (int i = 0; i < golden::adamw_count; ++i) p.push_back(golden_number(0, i));
+      StepState state{};
+      state.learning_rate = golden.learning_rate, state.beta1 = golden.beta1, state.beta2 = golden.beta2;
+      state.epsilon = golden.epsilon, state.target_count = 1;
+      for (int step = 1; step <= golden::adamw_steps; ++step) {
+        for (int i = 0; i < golden::adamw_count; ++i) g[static_cast<size_t>(i)] = golden_number(step, i);
+        state.step = static_cast<uint64_t>(step - 1);
+        state = finished(*entry.table, state, {1});
+        const AdamWArgs args{golden::adamw_count, DType::f32, p.data(), nullptr, {g.data(), nullptr}, golden.decay,
+                             &state, m.data(), v.data(), nullptr, nullptr, nullptr, nullptr};
+        run(entry.table->adamw, args, 1, 0);
+      }
+      for (size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(p[i] / golden.weight[i], 1, 1e-6) << entry.name << " " << i;
+    }
+}
+
+// One update of a random state; what comes back is compared bit for bit and by value.
+struct Update {
+  int64_t count;
+  std::vector<float> p, m, v, g0, g1;
+  StepState state{};
+  Update(Random& random, int64_t n)
+      : count(n), p(normals(random, n)), m(normals(random, n, 0.1)), v(normals(random, n, 0.1)),
+        g0(normals(random, n)), g1(normals(random, n)) {
+    for (float& value : v) value *= value;
+    state.learning_rate = 1e-2, state.beta1 = 0.9, state.beta2 = 0.95, state.epsilon = 1e-8, state.step = 3;
+    state.target_count = 7, state.max_norm = 1;
+    state = finished(*tables()[0].table, state, {100});
+  }
+};
+
+TEST(AdamW, SumsTiedGradientsAndUpdatesInFp32) {
+  Random random(2);
+  for (int64_t count : {1, 17, 1000, 16385, 30001})
+    for (bool tied : {false, true}) {
+      const Update u(random, count);
+      const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
+        Buffer p(DType::f32, u.p), m(DType::f32, u.m), v(DType::f32, u.v);
+        const AdamWArgs args{count, DType::f32, p.data(), nullptr, {u.g0.data(), tied ? u.g1.data() : nullptr}, 0.1,
+                             &u.state, floats_of(m), floats_of(v), nullptr, nullptr, nullptr, nullptr};
+        run(table.adamw, args, threads, 0);
+        return std::vector<Buffer>{p, m, v};
+      });
+      std::vector<double> p, m, v;
+      for (size_t i = 0; i < u.p.size(); ++i) {
+        const double g = u.state.coefficient * (static_cast<double>(u.g0[i]) + (tied ? u.g1[i] : 0.0f));
+        m.push_back(0.9 * u.m[i] + 0.1 * g);
+        v.push_back(0.95 * u.v[i] + 0.05 * g * g);
+        p.push_back(u.p[i] * (1 - 1e-2 * 0.1) -
+                    u.state.step_size * m[i] / (std::sqrt(v[i]) / u.state.correction2 + 1e-8));
+      }
+      EXPECT_LE(relative_error(out[0].floats(), p), 1e-6);
+      EXPECT_LE(relative_error(out[1].floats(), m), 1e-6);
+      EXPECT_LE(relative_error(out[2].floats(), v), 1e-6);
+    }
+}
+
+// Splits as NUMERICS section 3 words it: nearest bf16, ties to the larger magnitude.
+void split(float value, uint16_t& half, int16_t& remainder) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  half = static_cast<uint16_t>((bits >> 16) + ((bits & 0xffffu) >= 0x8000u ? 1u : 0u));
+  remainder = static_cast<int16_t>(static_cast<int64_t>(bits) - (static_cast<int64_t>(half) << 16));
+}
+
+TEST(AdamW, SplitParametersFollowTheirMasterExactly) {
+  Random random(3);
+  for (int64_t count : {5, 1000, 20001}) {
+    Update u(random, count);
+    for (size_t i = 0; i < u.p.size(); i += 7) u.p[i] = -std::ldexp(1.0f + static_cast<float>(i % 5) * 0x1p-8f, 3);
+    const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
+      Buffer p(DType::f32, u.p), m(DType::f32, u.m), v(DType::f32, u.v), m2 = m, v2 = v;
+      std::vector<uint16_t> half(u.p.size());
+      std::vector<int16_t> remainder(u.p.size());
+      for (size_t i = 0; i < u.p.size(); ++i) split(u.p[i], half[i], remainder[i]);
+      AdamWArgs args{count, DType::f32, p.data(), nullptr, {u.g0.data(), nullptr}, 0.1, &u.state,
+                     floats_of(m), floats_of(v), nullptr, nullptr, nullptr, nullptr};
+      run(table.adamw, args, threads, 0);
+      args.dtype = DType::bf16, args.parameter = half.data(), args.remainder = remainder.data();
+      args.first = floats_of(m2), args.second = floats_of(v2);
+      run(table.adamw, args, threads, 0);
+      uint64_t wrong = 0;
+      for (size_t i = 0; i < u.p.size(); ++i) {
+        uint16_t expected_half;
+        int16_t expected_remainder;
+        split(p.get(static_cast<int64_t>(i)), expected_half, expected_remainder);
+        wrong += half[i] != expected_half || remainder[i] != expected_remainder;
+      }
+      EXPECT_EQ(wrong, 0u);
+      EXPECT_TRUE(same_bits(m, m2) && same_bits(v, v2));
+      return std::vector<Buffer>{p};
+    });
+  }
+}
+
+// With learning rate 0 and no gradient the master must come back bit for bit, whatever it is.
+TEST(AdamW, SplitParametersSurviveTheRoundTrip) {
+  Random random(4);
+  std::vector<uint32_t> patterns;
+  for (uint32_t high : {0u, 0x0080u, 0x3f80u, 0x7f7fu, 0x8000u, 0xbf80u, 0xff7fu})
+    for (uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) patterns.push_back(high << 16 | low);
+  while (patterns.size() < 200000) {
+    const auto bits = static_cast<uint32_t>(random.bits());
+    if ((bits & 0x7f800000u) != 0x7f800000u) patterns.push_back(bits);
+  }
+  const auto count = static_cast<int64_t>(patterns.size());
+  StepState state{};
+  state.beta1 = 0.9, state.beta2 = 0.95, state.epsilon = 1e-8, state.target_count = 1;
+  state = finished(*tables()[0].table, state, {0});
+  const std::vector<float> g(patterns.size());
+  for (const NamedTable& entry : tables()) {
+    std::vector<uint16_t> half(patterns.size());
+    std::vector<int16_t> remainder(patterns.size());
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      float value;
+      std::memcpy(&value, &patterns[i], 4);
+      split(value, half[i], remainder[i]);
+    }
+    const auto half_before = half;
+    const auto remainder_before = remainder;
+    std::vector<float> m(patterns.size()), v = m;
+    const AdamWArgs args{count, DType::bf16, half.data(), remainder.data(), {g.data(), nullptr}, 0.1, &state, m.data(),
+                         v.data(), nullptr, nullptr, nullptr, nullptr};
+    run(entry.table->adamw, args, 2, 0);
+    uint64_t wrong = 0;
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      const auto low = static_cast<uint32_t>(static_cast<int32_t>(remainder[i]));
+      const uint32_t back = (static_cast<uint32_t>(half[i]) << 16) + low;
+      wrong += back != patterns[i];
+    }
+    EXPECT_EQ(wrong, 0u) << entry.name;
+    EXPECT_EQ(half, half_before);
+    EXPECT_EQ(remainder, remainder_before);
+  }
+}
+
+TEST(AdamW, SkippedStepTouchesNothing) {
+  Random random(5);
+  for (uint32_t skip : {1u, 2u}) {
+    Update u(random, 1000);
+    u.state.skip = skip;
+    for (const NamedTable& entry : tables()) {
+      std::vector<float> p = u.p, m = u.m, v = u.v;
+      const AdamWArgs args{1000, DType::f32, p.data(), nullptr, {u.g0.data(), nullptr}, 0.1, &u.state, m.data(),
+                           v.data(), nullptr, nullptr, nullptr, nullptr};
+      run(entry.table->adamw, args, 2, 0);
+      EXPECT_TRUE(same_bits(p, u.p) && same_bits(m, u.m) && same_bits(v, u.v));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

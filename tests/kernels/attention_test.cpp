@@ -1,0 +1,284 @@
+// Attention, its gradient and cached attention: against a naive reference in double precision, whose gradient is itself
+// held against finite differences; the same bits on every instruction set, number of threads and split of the batch.
+#include <algorithm>
+
+#include "tests/kernels/harness.h"
+
+namespace stw::kernels::test {
+namespace {
+
+struct Shape {
+  int64_t samples, rows;
+  int query_heads, kv_heads, head_dim;
+  bool causal;
+  float dropout;
+  DType dtype;
+  int64_t width() const { return (query_heads + 2 * kv_heads) * head_dim; }
+  int64_t out_width() const { return query_heads * head_dim; }
+  float scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
+};
+
+std::ostream& operator<<(std::ostream& out, const Shape& s) {
+  return out << s.samples << "x" << s.rows << " heads " << s.query_heads << "/" << s.kv_heads << " of " << s.head_dim
+             << (s.causal ? " causal" : "") << " dropout " << s.dropout << (s.dtype == DType::bf16 ? " bf16" : "");
+}
+
+StepState step_state() {
+  StepState state = {};
+  state.seed = 0x1122334455667788u, state.step = 12, state.first_sample = 3;
+  return state;
+}
+constexpr uint32_t stream = 21;
+
+// Philox4x32-10 once more, as the paper has it: the mask is judged by a copy of its own.
+double dropout_factor(const Shape& s, const StepState& state, int64_t sample, uint64_t element) {
+  uint32_t c[4] = {static_cast<uint32_t>(element / 4), static_cast<uint32_t>(state.first_sample + sample), stream,
+                   static_cast<uint32_t>(state.step)};
+  uint32_t key[2] = {static_cast<uint32_t>(state.seed), static_cast<uint32_t>(state.seed >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
+    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(b),
+                              static_cast<uint32_t>(a >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(a)};
+    std::copy(next, next + 4, c);
+    key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
+  }
+  return c[element % 4] >= static_cast<double>(s.dropout) * 4294967296.0 ? 1 / (1 - static_cast<double>(s.dropout)) : 0;
+}
+
+struct Reference { std::vector<double> out, lse, dqkv; };
+
+// Everything from its definition; dqkv only where there is a dout.
+Reference reference(const Shape& s, const std::vector<double>& qkv, const std::vector<double>& dout) {
+  const StepState state = step_state();
+  const int64_t rows = s.rows, dim = s.head_dim, group = s.query_heads / s.kv_heads;
+  Reference r;
+  r.out.resize(static_cast<size_t>(s.samples * rows * s.out_width()));
+  r.lse.resize(static_cast<size_t>(s.samples * s.query_heads * rows));
+  if (!dout.empty()) r.dqkv.resize(qkv.size());
+  std::vector<double> p(static_cast<size_t>(rows)), factor(p.size(), 1.0), dp(p.size());
+  for (int64_t sample = 0; sample < s.samples; ++sample)
+    for (int64_t head = 0; head < s.query_heads; ++head)
+      for (int64_t row = 0; row < rows; ++row) {
+        const int64_t first = sample * rows * s.width();
+        const int64_t q = first + row * s.width() + head * dim, o = (sample * rows + row) * s.out_width() + head * dim;
+        const auto key = [&](int64_t k) { return first + k * s.width() + (s.query_heads + head / group) * dim; };
+        const auto value = [&](int64_t k) { return key(k) + s.kv_heads * dim; };
+        const int64_t seen = s.causal ? row + 1 : rows;
+        double largest = -INFINITY, sum = 0, mean = 0;
+        for (int64_t k = 0; k < seen; ++k) {
+          p[k] = 0;
+          for (int64_t d = 0; d < dim; ++d) p[k] += qkv[q + d] * qkv[key(k) + d];
+          p[k] *= static_cast<double>(s.scale());
+          largest = std::max(largest, p[k]);
+        }
+        for (int64_t k = 0; k < seen; ++k) sum += std::exp(p[k] - largest);
+        r.lse[(sample * s.query_heads + head) * rows + row] = largest + std::log(sum);
+        for (int64_t k = 0; k < seen; ++k) {
+          p[k] = std::exp(p[k] - largest) / sum;
+          const auto element = static_cast<uint64_t>((head * rows + row) * rows + k);
+          if (s.dropout > 0) factor[k] = dropout_factor(s, state, sample, element);
+          for (int64_t d = 0; d < dim; ++d) r.out[o + d] += p[k] * factor[k] * qkv[value(k) + d];
+        }
+        if (dout.empty()) continue;
+        for (int64_t k = 0; k < seen; ++k) {
+          dp[k] = 0;
+          for (int64_t d = 0; d < dim; ++d) {
+            dp[k] += dout[o + d] * qkv[value(k) + d];
+            r.dqkv[value(k) + d] += p[k] * factor[k] * dout[o + d];
+          }
+          dp[k] *= factor[k];
+          mean += p[k] * dp[k];
+        }
+        for (int64_t k = 0; k < seen; ++k)
+          for (int64_t d = 0; d < dim; ++d) {
+            const double ds = p[k] * (dp[k] - mean) * static_cast<double>(s.scale());
+            r.dqkv[q + d] += ds * qkv[key(k) + d];
+            r.dqkv[key(k) + d] += ds * qkv[q + d];
+          }
+      }
+  return r;
+}
+
+std::vector<double> doubles(const Buffer& buffer) {
+  const std::vector<float> values = buffer.floats();
+  return {values.begin(), values.end()};
+}
+
+struct Outcome {
+  Buffer out, dqkv;
+  std::vector<float> lse;
+};
+
+bool same(const Outcome& a, const Outcome& b) {
+  return same_bits(a.out, b.out) && same_bits(a.dqkv, b.dqkv) && same_bits(a.lse, b.lse);
+}
+
+// `first_sample` counts from the state's own.
+Outcome compute(const Table& table, const Shape& s, const Buffer& qkv, const Buffer& dout, int threads,
+                int64_t first_sample = 0) {
+  StepState state = step_state();
+  state.first_sample += static_cast<uint64_t>(first_sample);
+  Outcome outcome{Buffer(s.dtype, s.samples * s.rows * s.out_width()), Buffer(s.dtype, qkv.count()),
+                  std::vector<float>(static_cast<size_t>(s.samples * s.query_heads * s.rows), NAN)};
+  for (int64_t i = 0; i < outcome.dqkv.count(); ++i) outcome.dqkv.set(i, NAN);
+  for (int64_t i = 0; i < outcome.out.count(); ++i) outcome.out.set(i, NAN);
+  AttentionArgs args = {};
+  args.samples = s.samples, args.rows_per_sample = s.rows;
+  args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
+  args.scale = s.scale(), args.causal = s.causal, args.dropout = s.dropout, args.stream = stream;
+  args.state = s.dropout > 0 ? &state : nullptr;
+  args.qkv = qkv.const_matrix(), args.out = outcome.out.matrix(), args.lse = outcome.lse.data();
+  run(table.attention, args, threads, attention_workspace(args, threads));
+  args.dout = dout.const_matrix(), args.dqkv = outcome.dqkv.matrix();
+  run(table.attention_gradient, args, threads, attention_gradient_workspace(args, threads));
+  return outcome;
+}
+
+Buffer slice(const Buffer& from, int64_t first, int64_t count) {
+  Buffer part(from.dtype(), count);
+  for (int64_t i = 0; i < count; ++i) part.set(i, from.get(first + i));
+  return part;
+}
+
+void check(const Shape& s, uint64_t seed) {
+  SCOPED_TRACE(testing::Message() << s);
+  Random random(seed);
+  const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
+  const Buffer dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
+  const Reference wanted = reference(s, doubles(qkv), doubles(dout));
+  const double limit = s.dtype == DType::f32 ? 1e-5 : 1e-2;
+  const Outcome first = compute(*tables()[0].table, s, qkv, dout, 1);
+  EXPECT_LE(relative_error(first.out.floats(), wanted.out), limit);
+  EXPECT_LE(relative_error(first.lse, wanted.lse), 1e-5);
+  if (s.rows > 1) {  // a row that sees itself alone has dQ = dK = 0, up to rounding
+    for (int part = 0; part < 3; ++part) {
+      std::vector<float> got;
+      std::vector<double> want;
+      const int64_t begin = part == 0 ? 0 : (s.query_heads + (part - 1) * s.kv_heads) * s.head_dim;
+      const int64_t end = begin + (part == 0 ? s.query_heads : s.kv_heads) * s.head_dim;
+      for (int64_t row = 0; row < s.samples * s.rows; ++row)
+        for (int64_t i = row * s.width() + begin; i < row * s.width() + end; ++i)
+          got.push_back(first.dqkv.get(i)), want.push_back(wanted.dqkv[i]);
+      EXPECT_LE(relative_error(got, want), limit) << "part " << part;
+    }
+  }
+  for (const NamedTable& named : tables())
+    for (int threads : {1, 2, 3, 5}) {
+      if (named.table == tables()[0].table && threads != 3) continue;  // slow, and the same source
+      EXPECT_TRUE(same(compute(*named.table, s, qkv, dout, threads), first)) << named.name << " " << threads;
+    }
+  Shape one = s;
+  one.samples = 1;
+  for (int64_t sample = 0; sample < s.samples && s.samples > 1; ++sample) {
+    const int64_t a = s.rows * s.width(), b = s.rows * s.out_width();
+    const Outcome single = compute(*tables().back().table, one, slice(qkv, sample * a, a),
+                                   slice(dout, sample * b, b), 2, sample);
+    EXPECT_TRUE(same_bits(single.out, slice(first.out, sample * b, b)));
+    EXPECT_TRUE(same_bits(single.dqkv, slice(first.dqkv, sample * a, a)));
+  }
+}
+
+TEST(Attention, ReferenceGradientAgreesWithFiniteDifferences) {
+  for (bool causal : {false, true}) {
+    const Shape s = {2, 5, 4, 2, 4, causal, 0.3f, DType::f32};
+    Random random(1);
+    const std::vector<double> qkv = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.width()));
+    const std::vector<double> dout = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.out_width()));
+    const Reference r = reference(s, qkv, dout);
+    std::vector<double> differences;
+    for (size_t i = 0; i < qkv.size(); ++i) {
+      const double step = 1e-6;
+      double slope = 0;
+      for (double sign : {1.0, -1.0}) {
+        std::vector<double> moved = qkv;
+        moved[i] += sign * step;
+        const Reference at = reference(s, moved, {});
+        for (size_t j = 0; j < dout.size(); ++j) slope += sign * at.out[j] * dout[j];
+      }
+      differences.push_back(slope / (2 * step));
+    }
+    EXPECT_LE(relative_error(differences, r.dqkv), 1e-7);
+  }
+}
+
+TEST(Attention, AgreesWithDoublePrecision) {
+  uint64_t seed = 100;
+  for (bool causal : {true, false})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      check({1, 1, 1, 1, 2, causal, 0, dtype}, seed++);
+      check({2, 63, 2, 2, 32, causal, 0, dtype}, seed++);
+      check({2, 64, 2, 1, 64, causal, 0.1f, dtype}, seed++);
+      check({1, 65, 4, 2, 16, causal, 0.25f, dtype}, seed++);
+      check({1, 257, 2, 1, 18, causal, 0, dtype}, seed++);
+      check({1, 130, 1, 1, 256, causal, 0.1f, dtype}, seed++);
+    }
+}
+
+TEST(Attention, AgreesOnRandomShapes) {
+  Random random(77);
+  for (int round = 0; round < 16; ++round) {
+    const int kv_heads = static_cast<int>(random.between(1, 3));
+    check({random.between(1, 3), random.between(1, 220), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
+           2 * static_cast<int>(random.between(1, 40)), random.between(0, 1) == 1,
+           random.between(0, 1) == 1 ? 0.2f : 0.0f, random.between(0, 2) == 0 ? DType::bf16 : DType::f32},
+          1000 + static_cast<uint64_t>(round));
+  }
+}
+
+// Scores that exceed the exponential's range; a maximum that grows from block to block.
+TEST(Attention, SurvivesLargeScores) {
+  const Shape s = {1, 200, 1, 1, 8, true, 0, DType::f32};
+  Random random(5);
+  Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width());
+  for (int64_t row = 0; row < s.rows; ++row)
+    for (int64_t d = 0; d < 8; ++d) {
+      qkv.set(row * 24 + d, 8.0f);
+      qkv.set(row * 24 + 8 + d, static_cast<float>(row % 3 == 0 ? row : -row));
+    }
+  const Buffer dout = Buffer::normal(s.dtype, random, s.rows * s.out_width());
+  const Reference wanted = reference(s, doubles(qkv), doubles(dout));
+  for (const NamedTable& named : tables()) {
+    const Outcome got = compute(*named.table, s, qkv, dout, 2);
+    EXPECT_LE(relative_error(got.out.floats(), wanted.out), 1e-5);
+    EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
+    for (int64_t i = 0; i < got.dqkv.count(); ++i) ASSERT_TRUE(std::isfinite(got.dqkv.get(i)));
+  }
+}
+
+// The whole sequence at once, and cut into steps of several sizes over a cache, give the same bits.
+TEST(AttentionCached, AgreesWithTheWholeSequenceBitForBit) {
+  for (const Shape& s : {Shape{1, 150, 4, 2, 32, true, 0, DType::f32}, Shape{1, 300, 2, 2, 18, true, 0, DType::bf16}}) {
+    Random random(31);
+    const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width(), 1.5);
+    const Buffer dout(s.dtype, s.rows * s.out_width());
+    const Outcome whole = compute(*tables()[0].table, s, qkv, dout, 1);
+    const int64_t columns = s.kv_heads * s.head_dim, capacity = s.rows + 3;
+    for (const NamedTable& named : tables())
+      for (int64_t largest : {int64_t{1}, int64_t{7}, int64_t{90}, s.rows}) {
+        Buffer keys(s.dtype, (capacity + 1) * columns), values(s.dtype, (capacity + 1) * columns);
+        for (int64_t i = 0; i < keys.count(); ++i) keys.set(i, NAN), values.set(i, NAN);
+        Buffer out(s.dtype, s.rows * s.out_width());
+        StepState state = step_state();
+        for (int64_t row = 0; row < s.rows;) {
+          const int64_t count = std::min(largest, s.rows - row);
+          const Buffer part = slice(qkv, row * s.width(), count * s.width());
+          Buffer part_out(s.dtype, count * s.out_width());
+          state.position = static_cast<uint64_t>(row);
+          AttentionCachedArgs args = {};
+          args.rows = count, args.capacity = capacity;
+          args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
+          args.scale = s.scale(), args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
+          args.key_cache = keys.matrix(), args.value_cache = values.matrix();
+          run(named.table->attention_cached, args, 2, attention_cached_workspace(args, 2));
+          for (int64_t i = 0; i < part_out.count(); ++i) out.set(row * s.out_width() + i, part_out.get(i));
+          row += count;
+        }
+        EXPECT_TRUE(same_bits(out, whole.out)) << s << ", steps of " << largest << ", " << named.name;
+        for (int64_t i = s.rows * columns; i < keys.count(); ++i)
+          ASSERT_TRUE(std::isnan(keys.get(i)) && std::isnan(values.get(i)));
+      }
+  }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

@@ -1,0 +1,243 @@
+// Add, GELU, SwiGLU, dropout, rotary positions and fill against fp64; gradients against finite differences of it.
+#include <functional>
+
+#include "tests/kernels/everywhere.h"
+
+namespace stw::kernels::test {
+namespace {
+
+constexpr int64_t counts[] = {1, 15, 16, 17, 255, 1000, 16384, 16385, 40001};
+DType dtype_of(int round) { return round % 2 ? DType::bf16 : DType::f32; }
+
+TEST(Add, SumsInPlaceOrNot) {
+  Random random(1);
+  int round = 0;
+  for (int64_t count : counts) {
+    const DType dtype = dtype_of(round++);
+    const Buffer a = Buffer::normal(dtype, random, count), b = Buffer::normal(DType::f32, random, count);
+    const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
+      Buffer out(dtype, count), in_place = a;
+      run(table.add, AddArgs{count, a.const_matrix(), b.const_matrix(), out.matrix()}, threads, 0);
+      run(table.add, AddArgs{count, in_place.const_matrix(), b.const_matrix(), in_place.matrix()}, threads, 0);
+      return std::vector<Buffer>{out, in_place};
+    });
+    std::vector<double> expected = doubles(a);
+    for (int64_t i = 0; i < count; ++i) expected[static_cast<size_t>(i)] += b.get(i);
+    EXPECT_LE(relative_error(y[0].floats(), expected), tolerance(dtype));
+    EXPECT_TRUE(same_bits(y[0], y[1]));
+  }
+}
+
+double gelu_of(Activation activation, double x) {
+  if (activation == Activation::gelu_erf) return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+double slope(const std::function<double(double)>& f, double x) { return (f(x + 1e-5) - f(x - 1e-5)) / 2e-5; }
+
+TEST(Gelu, AgreesWithDoubleAndFiniteDifferences) {
+  Random random(2);
+  int round = 0;
+  for (int64_t count : counts)
+    for (Activation activation : {Activation::gelu_tanh, Activation::gelu_erf}) {
+      const DType dtype = dtype_of(round++ / 2);
+      const Buffer x = Buffer::normal(dtype, random, count, 3), dy = Buffer::normal(dtype, random, count);
+      const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
+        Buffer y = x, dx(dtype, count), on_x = x, on_dy = dy;
+        run(table.gelu, GeluArgs{count, activation, y.const_matrix(), {}, y.matrix()}, threads, 0);
+        auto gradient = [&](const Buffer& in, const Buffer& d, Buffer& result) {
+          run(table.gelu_gradient,
+              GeluArgs{count, activation, in.const_matrix(), d.const_matrix(), result.matrix()}, threads, 0);
+        };
+        gradient(x, dy, dx);
+        gradient(on_x, dy, on_x);
+        gradient(x, on_dy, on_dy);
+        return std::vector<Buffer>{y, dx, on_x, on_dy};
+      });
+      std::vector<double> y = doubles(x), dx = y;
+      for (double& value : y) value = gelu_of(activation, value);
+      for (size_t i = 0; i < dx.size(); ++i)
+        dx[i] = slope([&](double v) { return gelu_of(activation, v); }, dx[i]) * dy.get(static_cast<int64_t>(i));
+      EXPECT_LE(relative_error(out[0].floats(), y), tolerance(dtype));
+      EXPECT_LE(relative_error(out[1].floats(), dx), tolerance(dtype));
+      EXPECT_TRUE(same_bits(out[1], out[2]));
+      EXPECT_TRUE(same_bits(out[1], out[3]));
+    }
+}
+
+TEST(Gelu, StaysFiniteFarOut) {
+  const Buffer x(DType::f32, std::vector<float>{-3e38f, -1e20f, -100, -0.0f, 0, 100, 1e20f, 3e38f});
+  const Buffer one(DType::f32, std::vector<float>(8, 1.0f));
+  const std::vector<double> y{0, 0, 0, 0, 0, 100, 1e20f, 3e38f}, dx{0, 0, 0, 0.5, 0.5, 1, 1, 1};
+  for (Activation activation : {Activation::gelu_tanh, Activation::gelu_erf}) {
+    const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
+      Buffer forward(DType::f32, 8), gradient(DType::f32, 8);
+      run(table.gelu, GeluArgs{8, activation, x.const_matrix(), {}, forward.matrix()}, threads, 0);
+      run(table.gelu_gradient, GeluArgs{8, activation, x.const_matrix(), one.const_matrix(), gradient.matrix()},
+          threads, 0);
+      return std::vector<Buffer>{forward, gradient};
+    });
+    for (int64_t i = 0; i < 8; ++i) {
+      EXPECT_NEAR(out[0].get(i), y[static_cast<size_t>(i)], 1e-6 * std::fabs(y[static_cast<size_t>(i)]));
+      EXPECT_NEAR(out[1].get(i), dx[static_cast<size_t>(i)], 1e-6);
+    }
+  }
+}
+
+double swiglu_of(double gate, double up) { return gate / (1 + std::exp(-gate)) * up; }
+
+TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
+  Random random(3);
+  for (int round = 0; round < 12; ++round) {
+    const int64_t rows = random.between(1, 60), n = random.between(1, 500);
+    const DType dtype = dtype_of(round);
+    const Buffer x = Buffer::normal(dtype, random, rows * 2 * n, 3), dy = Buffer::normal(dtype, random, rows * n);
+    const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
+      Buffer y(dtype, rows * n), dx(dtype, rows * 2 * n), in_place = x;
+      run(table.swiglu, SwigluArgs{rows, n, x.const_matrix(), {}, y.matrix()}, threads, 0);
+      run(table.swiglu_gradient, SwigluArgs{rows, n, x.const_matrix(), dy.const_matrix(), dx.matrix()}, threads, 0);
+      run(table.swiglu_gradient,
+          SwigluArgs{rows, n, in_place.const_matrix(), dy.const_matrix(), in_place.matrix()}, threads, 0);
+      return std::vector<Buffer>{y, dx, in_place};
+    });
+    std::vector<double> y, dx(static_cast<size_t>(rows * 2 * n));
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < n; ++i) {
+        const double gate = x.get(row * 2 * n + i), up = x.get(row * 2 * n + n + i), d = dy.get(row * n + i);
+        y.push_back(swiglu_of(gate, up));
+        dx[static_cast<size_t>(row * 2 * n + i)] = d * slope([&](double v) { return swiglu_of(v, up); }, gate);
+        dx[static_cast<size_t>(row * 2 * n + n + i)] = d * slope([&](double v) { return swiglu_of(gate, v); }, up);
+      }
+    EXPECT_LE(relative_error(out[0].floats(), y), tolerance(dtype));
+    EXPECT_LE(relative_error(out[1].floats(), dx), tolerance(dtype));
+    EXPECT_TRUE(same_bits(out[1], out[2]));
+  }
+}
+
+// The generator a second time, from the paper: word `element % 4` of a block.
+uint32_t philox_word(uint64_t seed, uint32_t element, uint32_t sample, uint32_t stream, uint32_t step) {
+  uint32_t c[4] = {element / 4, sample, stream, step};
+  uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = 0xD2511F53ull * c[0], b = 0xCD9E8D57ull * c[2];
+    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(b),
+                              static_cast<uint32_t>(a >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(a)};
+    std::memcpy(c, next, sizeof c);
+    key[0] += 0x9E3779B9u, key[1] += 0xBB67AE85u;
+  }
+  return c[element % 4];
+}
+
+TEST(Dropout, MaskFollowsTheCounters) {
+  Random random(4);
+  StepState state{};
+  state.seed = 0x123456789abcdef0u, state.step = 77, state.first_sample = 5;
+  for (int64_t per_sample : {1, 3, 64, 1001, 20000}) {
+    for (float p : {0.0f, 0.1f, 0.5f, 0.875f}) {
+      const int64_t samples = 3, count = samples * per_sample;
+      const DType dtype = per_sample % 2 ? DType::f32 : DType::bf16;
+      const Buffer x = Buffer::normal(dtype, random, count);
+      const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
+        Buffer out(dtype, count), in_place = x;
+        run(table.dropout, DropoutArgs{samples, per_sample, p, 9, &state, x.const_matrix(), out.matrix()}, threads, 0);
+        run(table.dropout,
+            DropoutArgs{samples, per_sample, p, 9, &state, in_place.const_matrix(), in_place.matrix()}, threads, 0);
+        return std::vector<Buffer>{out, in_place};
+      });
+      Buffer expected(dtype, count);
+      for (int64_t sample = 0; sample < samples; ++sample)
+        for (int64_t i = 0; i < per_sample; ++i) {
+          const auto element = static_cast<uint32_t>(i), global_sample = static_cast<uint32_t>(sample + 5);
+          const uint32_t word = philox_word(state.seed, element, global_sample, 9, 77);
+          const bool kept = word >= static_cast<double>(p) * 4294967296.0;
+          const float scale = 1.0f / (1.0f - p);
+          expected.set(sample * per_sample + i, kept ? x.get(sample * per_sample + i) * scale : 0.0f);
+        }
+      EXPECT_TRUE(same_bits(y[0], expected)) << per_sample << ", p " << p;
+      EXPECT_TRUE(same_bits(y[0], y[1]));
+    }
+  }
+}
+
+TEST(Dropout, CutBetweenSamplesChangesNothing) {
+  Random random(5);
+  const int64_t samples = 4, per_sample = 333;
+  Buffer x = Buffer::normal(DType::f32, random, samples * per_sample), whole = x, parts = x;
+  StepState state{};
+  state.seed = 3, state.first_sample = 8;
+  const Table& table = *tables().back().table;
+  auto drop = [&](Buffer& y, int64_t first, int64_t n) {
+    state.first_sample = 8 + static_cast<uint64_t>(first);
+    const Matrix m{floats_of(y) + first * per_sample, DType::f32};
+    run(table.dropout, DropoutArgs{n, per_sample, 0.25f, 1, &state, {m.data, m.dtype}, m}, 2, 0);
+  };
+  drop(whole, 0, 4);
+  drop(parts, 0, 1);
+  drop(parts, 1, 3);
+  EXPECT_TRUE(same_bits(whole, parts));
+  int64_t dropped = 0;
+  for (int64_t i = 0; i < whole.count(); ++i) dropped += whole.get(i) == 0;
+  EXPECT_NEAR(static_cast<double>(dropped) / static_cast<double>(whole.count()), 0.25, 0.05);
+}
+
+TEST(Rope, RotatesPairsAndTurnsBack) {
+  Random random(6);
+  for (int round = 0; round < 12; ++round) {
+    const int heads = static_cast<int>(random.between(1, 6)), kv = static_cast<int>(random.between(1, heads));
+    const int head_dim = 2 * static_cast<int>(random.between(1, 70));
+    const int64_t rows_per_sample = random.between(1, 20), rows = rows_per_sample * random.between(1, 3);
+    const int64_t half = head_dim / 2, width = (heads + 2 * kv) * static_cast<int64_t>(head_dim);
+    const DType dtype = dtype_of(round);
+    StepState state{};
+    state.position = round % 3 == 0 ? 7 : 0;
+    std::vector<float> cosine, sine;
+    for (int64_t position = 0; position < rows_per_sample + 7; ++position)
+      for (int64_t i = 0; i < half; ++i) {
+        const double frequency = std::pow(10000.0, -2.0 * static_cast<double>(i) / head_dim);
+        const double angle = static_cast<double>(position) * frequency;
+        cosine.push_back(static_cast<float>(std::cos(angle)));
+        sine.push_back(static_cast<float>(std::sin(angle)));
+      }
+    const Buffer x = Buffer::normal(dtype, random, rows * width);
+    const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
+      Buffer y(dtype, rows * width), in_place = x, back(dtype, rows * width);
+      RopeArgs args{rows, rows_per_sample, heads, kv, head_dim, false, cosine.data(), sine.data(),
+                    round % 3 == 1 ? nullptr : &state, x.const_matrix(), y.matrix()};
+      run(table.rope, args, threads, 0);
+      args.x = in_place.const_matrix(), args.y = in_place.matrix();
+      run(table.rope, args, threads, 0);
+      args.x = y.const_matrix(), args.y = back.matrix(), args.inverse = true;
+      run(table.rope, args, threads, 0);
+      return std::vector<Buffer>{y, in_place, back};
+    });
+    std::vector<double> y = doubles(x);
+    const std::vector<double> original = y;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t head = 0; head < heads + kv; ++head)
+        for (int64_t i = 0; i < half; ++i) {
+          const int64_t position = row % rows_per_sample + static_cast<int64_t>(state.position);
+          const double c = cosine[static_cast<size_t>(position * half + i)];
+          const double s = sine[static_cast<size_t>(position * half + i)];
+          const auto a = static_cast<size_t>(row * width + head * head_dim + i), b = a + static_cast<size_t>(half);
+          y[a] = original[a] * c - original[b] * s;
+          y[b] = original[b] * c + original[a] * s;
+        }
+    EXPECT_LE(relative_error(out[0].floats(), y), tolerance(dtype));
+    EXPECT_TRUE(same_bits(out[0], out[1]));
+    EXPECT_LE(relative_error(out[2].floats(), original), tolerance(dtype));
+  }
+}
+
+TEST(Fill, ZeroesExactlyItsBytes) {
+  for (uint64_t bytes : {0ull, 1ull, 63ull, 262144ull, 262145ull, 1000003ull})
+    for (const NamedTable& entry : tables())
+      for (int threads : {1, 3}) {
+        std::vector<unsigned char> memory(bytes + 1, 0xee);
+        run(entry.table->fill, FillArgs{memory.data(), bytes}, threads, 0);
+        EXPECT_EQ(memory[bytes], 0xee);
+        memory.resize(bytes);
+        EXPECT_EQ(memory, std::vector<unsigned char>(bytes, 0));
+      }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

@@ -1,0 +1,154 @@
+// Embedding, its gradients against fp64 sums, and the cut of a batch between samples.
+#include "tests/kernels/everywhere.h"
+
+namespace stw::kernels::test {
+namespace {
+
+struct Problem {
+  int64_t samples, rows_per_sample, features, vocabulary, position_rows;
+  DType dtype;
+  std::vector<int32_t> tokens;
+  Buffer table, positions, dy;
+  int64_t rows() const { return samples * rows_per_sample; }
+  EmbeddingArgs args() {
+    return {.rows = rows(), .rows_per_sample = rows_per_sample, .features = features, .vocabulary = vocabulary,
+            .accumulate = false, .weight_dtype = dtype, .tokens = tokens.data(), .table = table.data(),
+            .positions = positions.data(), .state = nullptr, .y = dy.matrix(), .table_gradient = nullptr,
+            .position_gradient = nullptr, .position_rows = position_rows};
+  }
+};
+
+Problem random_problem(Random& random, DType dtype, int64_t vocabulary) {
+  const int64_t most_features = vocabulary > 1000 ? 20 : 150;
+  Problem p{random.between(1, 5), random.between(1, 90), random.between(1, most_features), vocabulary, 0, dtype,
+            {}, {}, {}, {}};
+  p.position_rows = p.rows_per_sample + random.between(4, 8);
+  for (int64_t i = 0; i < p.rows(); ++i)  // the first token is frequent, as in a text
+    p.tokens.push_back(static_cast<int32_t>(random.between(0, 2) == 0 ? 0 : random.between(0, vocabulary - 1)));
+  p.table = Buffer::normal(dtype, random, vocabulary * p.features);
+  p.positions = Buffer::normal(dtype, random, p.position_rows * p.features);
+  p.dy = Buffer::normal(dtype, random, p.rows() * p.features);
+  return p;
+}
+
+TEST(Embedding, AddsTokenAndPosition) {
+  Random random(1);
+  for (int round = 0; round < 16; ++round) {
+    Problem p = random_problem(random, round % 2 ? DType::bf16 : DType::f32, random.between(1, 300));
+    const bool learned = round % 4 < 2;
+    StepState state{};
+    state.position = round % 3 == 0 ? 4 : 0;
+    const Buffer y = everywhere([&](const Table& table, int threads) {
+      Buffer out(p.dtype, p.rows() * p.features);
+      EmbeddingArgs args = p.args();
+      args.y = out.matrix();
+      args.state = round % 3 == 2 ? nullptr : &state;
+      if (!learned) args.positions = nullptr;
+      run(table.embedding, args, threads, 0);
+      return std::vector<Buffer>{out};
+    })[0];
+    std::vector<double> expected;
+    for (int64_t row = 0; row < p.rows(); ++row)
+      for (int64_t i = 0; i < p.features; ++i) {
+        const int64_t place = static_cast<int64_t>(state.position) + row % p.rows_per_sample;
+        expected.push_back(static_cast<double>(p.table.get(p.tokens[static_cast<size_t>(row)] * p.features + i)) +
+                           (learned ? p.positions.get(place * p.features + i) : 0.0f));
+      }
+    EXPECT_LE(relative_error(y.floats(), expected), tolerance(p.dtype));
+  }
+}
+
+TEST(EmbeddingGradient, SumsTheRowsOfEveryToken) {
+  Random random(2);
+  for (int64_t vocabulary : {1, 2, 37, 256, 257, 5000, 65537}) {
+    Problem p = random_problem(random, vocabulary % 2 ? DType::bf16 : DType::f32, vocabulary);
+    for (bool accumulate : {false, true}) {
+      const Buffer start = Buffer::normal(DType::f32, random, vocabulary * p.features);
+      const Buffer gradient = everywhere([&](const Table& table, int threads) {
+        Buffer out = start;
+        EmbeddingArgs args = p.args();
+        args.accumulate = accumulate;
+        args.table_gradient = floats_of(out);
+        run(table.embedding_gradient, args, threads, embedding_gradient_workspace(args, threads));
+        return std::vector<Buffer>{out};
+      })[0];
+      std::vector<double> expected = doubles(start);
+      if (!accumulate) expected.assign(expected.size(), 0);
+      // The promised chain, element for element: the same additions in the order of the rows.
+      std::vector<float> chain = start.floats();
+      if (!accumulate) chain.assign(chain.size(), 0);
+      for (int64_t row = 0; row < p.rows(); ++row)
+        for (int64_t i = 0; i < p.features; ++i) {
+          const auto at = static_cast<size_t>(p.tokens[static_cast<size_t>(row)] * p.features + i);
+          expected[at] += p.dy.get(row * p.features + i);
+          chain[at] += p.dy.get(row * p.features + i);
+        }
+      EXPECT_LE(relative_error(gradient.floats(), expected), 1e-5);
+      EXPECT_TRUE(same_bits(gradient.floats(), chain));
+    }
+  }
+}
+
+TEST(PositionGradient, SumsTheSamples) {
+  Random random(3);
+  for (int round = 0; round < 8; ++round) {
+    Problem p = random_problem(random, round % 2 ? DType::bf16 : DType::f32, 10);
+    const bool accumulate = round % 4 < 2;
+    StepState state{};
+    state.position = static_cast<uint64_t>(round % 3);
+    const Buffer start = Buffer::normal(DType::f32, random, p.position_rows * p.features);
+    const Buffer gradient = everywhere([&](const Table& table, int threads) {
+      Buffer out = start;
+      EmbeddingArgs args = p.args();
+      args.accumulate = accumulate;
+      args.state = &state;
+      args.position_gradient = floats_of(out);
+      run(table.position_gradient, args, threads, 0);
+      return std::vector<Buffer>{out};
+    })[0];
+    std::vector<float> chain = start.floats();
+    if (!accumulate) chain.assign(chain.size(), 0);
+    for (int64_t row = 0; row < p.rows(); ++row)
+      for (int64_t i = 0; i < p.features; ++i) {
+        const int64_t place = static_cast<int64_t>(state.position) + row % p.rows_per_sample;
+        chain[static_cast<size_t>(place * p.features + i)] += p.dy.get(row * p.features + i);
+      }
+    EXPECT_TRUE(same_bits(gradient.floats(), chain));
+  }
+}
+
+TEST(EmbeddingGradient, CutBetweenSamplesChangesNothing) {
+  Random random(4);
+  Problem p = random_problem(random, DType::f32, 50);
+  p.samples = 6, p.rows_per_sample = 31;
+  p.tokens.clear();
+  for (int64_t i = 0; i < p.rows(); ++i) p.tokens.push_back(static_cast<int32_t>(random.between(0, 49)));
+  p.position_rows = 40;
+  p.dy = Buffer::normal(DType::f32, random, p.rows() * p.features);
+  auto gradients = [&](const Table& table, int threads, std::vector<int64_t> ends) {
+    Buffer tokens(DType::f32, p.vocabulary * p.features), places(DType::f32, p.position_rows * p.features);
+    int64_t begin = 0;
+    for (int64_t end : ends) {
+      EmbeddingArgs args = p.args();
+      args.rows = (end - begin) * p.rows_per_sample;
+      args.accumulate = begin > 0;
+      args.tokens += begin * p.rows_per_sample;
+      args.y.data = floats_of(p.dy) + begin * p.rows_per_sample * p.features;
+      args.table_gradient = floats_of(tokens);
+      args.position_gradient = floats_of(places);
+      run(table.embedding_gradient, args, threads, embedding_gradient_workspace(args, threads));
+      run(table.position_gradient, args, threads, 0);
+      begin = end;
+    }
+    return std::vector<Buffer>{tokens, places};
+  };
+  const std::vector<Buffer> whole = everywhere([&](const Table& t, int threads) { return gradients(t, threads, {6}); });
+  for (const std::vector<int64_t>& ends : {std::vector<int64_t>{1, 6}, {3, 6}, {1, 2, 3, 4, 5, 6}}) {
+    const std::vector<Buffer> parts = gradients(*tables().back().table, 2, ends);
+    EXPECT_TRUE(same_bits(whole[0], parts[0]));
+    EXPECT_TRUE(same_bits(whole[1], parts[1]));
+  }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

@@ -1,0 +1,30 @@
+// Contract E4 for a test: runs the same call on every table and for several numbers of threads, and demands one result.
+#pragma once
+#include "tests/kernels/harness.h"
+
+namespace stw::kernels::test {
+
+// call(table, threads) returns the outputs as Buffers; the first result comes back.
+template <class Call>
+std::vector<Buffer> everywhere(const Call& call) {
+  std::vector<Buffer> first;
+  for (const NamedTable& entry : tables())
+    for (int threads : {1, 3}) {
+      std::vector<Buffer> result = call(*entry.table, threads);
+      if (first.empty()) first = result;
+      EXPECT_EQ(first.size(), result.size());
+      for (size_t i = 0; i < first.size(); ++i)
+        EXPECT_TRUE(same_bits(first[i], result[i])) << entry.name << ", " << threads << " threads, output " << i;
+    }
+  return first;
+}
+
+inline std::vector<double> doubles(const Buffer& buffer) {
+  const std::vector<float> values = buffer.floats();
+  return {values.begin(), values.end()};
+}
+// "1e-5 relative" of NUMERICS section 7, or what a bf16 output can hold.
+inline double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-2; }
+inline float* floats_of(Buffer& buffer) { return static_cast<float*>(buffer.data()); }
+
+}  // namespace stw::kernels::test

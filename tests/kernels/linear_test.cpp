@@ -1,0 +1,394 @@
+// kernels/cpu/linear*.cpp and gemm.cpp: every table against naive chains of fmaf bit for bit, against fp64, against
+// finite differences; threads, the number of rows and cuts between samples must not change a bit.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "tests/kernels/harness.h"
+
+namespace stw::kernels::test {
+namespace {
+
+struct Types { DType activation, weight, output, addend; };
+struct Shape { int64_t samples, rows_per_sample, inputs; std::vector<int64_t> features; };
+
+// One call of each linear kernel with random data, and the naive results to compare with.
+struct Problem {
+  Shape shape;
+  Types types;
+  bool transposed = false, bias = false, accumulate = false;
+  int64_t rows = 0, outputs = 0;
+  Buffer x, dy, addend;
+  std::vector<Buffer> weight, biases, weight_gradient, bias_gradient;
+
+  Problem(Random& random, Shape s, Types t, bool transposed_, bool bias_, bool accumulate_)
+      : shape(std::move(s)), types(t), transposed(transposed_), bias(bias_), accumulate(accumulate_) {
+    rows = shape.samples * shape.rows_per_sample;
+    x = Buffer::normal(types.activation, random, rows * shape.inputs);
+    for (int64_t features : shape.features) {
+      outputs += features;
+      weight.push_back(Buffer::normal(types.weight, random, features * shape.inputs));
+      biases.push_back(Buffer::normal(types.weight, random, features));
+      weight_gradient.push_back(Buffer::normal(DType::f32, random, features * shape.inputs));
+      bias_gradient.push_back(Buffer::normal(DType::f32, random, features));
+    }
+    dy = Buffer::normal(types.activation, random, rows * outputs);
+    addend = Buffer::normal(types.addend, random, rows * shape.inputs);
+  }
+
+  float w(size_t part, int64_t feature, int64_t input) const {
+    return weight[part].get(transposed ? input * shape.features[part] + feature : feature * shape.inputs + input);
+  }
+  int64_t dw_at(size_t part, int64_t feature, int64_t input) const {
+    return transposed ? input * shape.features[part] + feature : feature * shape.inputs + input;
+  }
+
+  LinearArgs args(Matrix x_matrix, Matrix y_matrix) {
+    LinearArgs a = {};
+    a.rows = rows, a.inputs = shape.inputs, a.rows_per_sample = shape.rows_per_sample;
+    a.parts = static_cast<int>(shape.features.size());
+    a.transposed = transposed, a.accumulate = accumulate, a.weight_dtype = types.weight;
+    for (size_t i = 0; i < shape.features.size(); ++i)
+      a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i]};
+    a.x = x_matrix, a.y = y_matrix, a.addend = {nullptr, DType::f32};
+    return a;
+  }
+
+  std::string describe() const {
+    std::string text = "samples " + std::to_string(shape.samples) + " × " + std::to_string(shape.rows_per_sample) +
+                       ", inputs " + std::to_string(shape.inputs) + ", features";
+    for (int64_t features : shape.features) text += " " + std::to_string(features);
+    for (DType type : {types.activation, types.weight, types.output, types.addend})
+      text += type == DType::f32 ? " f32" : " bf16";
+    return text + (transposed ? " transposed" : "") + (bias ? " bias" : "") + (accumulate ? " accumulate" : "");
+  }
+
+  Buffer forward(const Table& table, int threads) {
+    Buffer y(types.output, rows * outputs);
+    const LinearArgs a = args(x.matrix(), y.matrix());
+    run(table.linear, a, threads, linear_workspace(a, threads));
+    return y;
+  }
+  enum class Addend { none, other, in_place };
+  Buffer input_gradient(const Table& table, int threads, Addend kind) {
+    Buffer dx = kind == Addend::in_place ? addend : Buffer(types.output, rows * shape.inputs);
+    LinearArgs a = args(dx.matrix(), dy.matrix());
+    if (kind == Addend::other) a.addend = addend.const_matrix();
+    if (kind == Addend::in_place) a.addend = dx.const_matrix();
+    run(table.linear_input_gradient, a, threads, linear_input_gradient_workspace(a, threads));
+    return dx;
+  }
+  struct Gradients { std::vector<Buffer> weight, bias; };
+  // `cut` sorted sample numbers where a new call begins; parts in `frozen` have no gradients.
+  Gradients parameter_gradients(const Table& table, int threads, const std::vector<int64_t>& cuts = {},
+                                int frozen = -1) {
+    Gradients result = {weight_gradient, bias_gradient};
+    int64_t from = 0;
+    for (size_t piece = 0; piece <= cuts.size(); ++piece) {
+      const int64_t to = piece < cuts.size() ? cuts[piece] : shape.samples;
+      const int64_t row = from * shape.rows_per_sample, size = types.activation == DType::f32 ? 4 : 2;
+      LinearArgs a = args({static_cast<char*>(x.data()) + row * shape.inputs * size, types.activation},
+                          {static_cast<char*>(dy.data()) + row * outputs * size, types.activation});
+      a.rows = (to - from) * shape.rows_per_sample;
+      a.accumulate = accumulate || piece > 0;
+      for (int i = 0; i < a.parts; ++i)
+        if (i != frozen) {
+          a.part[i].weight_gradient = result.weight[static_cast<size_t>(i)].data();
+          a.part[i].bias_gradient = result.bias[static_cast<size_t>(i)].data();
+        }
+      run(table.linear_weight_gradient, a, threads, linear_weight_gradient_workspace(a, threads));
+      run(table.linear_bias_gradient, a, threads, linear_bias_gradient_workspace(a, threads));
+      from = to;
+    }
+    return result;
+  }
+
+  Buffer naive_forward() const {
+    Buffer y(types.output, rows * outputs);
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t at = row * outputs;
+      for (size_t part = 0; part < weight.size(); ++part)
+        for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at) {
+          float sum = 0;
+          for (int64_t i = 0; i < shape.inputs; ++i)
+            sum = std::fmaf(x.get(row * shape.inputs + i), w(part, feature, i), sum);
+          y.set(at, bias ? sum + biases[part].get(feature) : sum);
+        }
+    }
+    return y;
+  }
+  Buffer naive_input_gradient(bool added) const {
+    Buffer dx(types.output, rows * shape.inputs);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < shape.inputs; ++i) {
+        float sum = added ? addend.get(row * shape.inputs + i) : 0;
+        int64_t at = row * outputs;
+        for (size_t part = 0; part < weight.size(); ++part)
+          for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at)
+            sum = std::fmaf(dy.get(at), w(part, feature, i), sum);
+        dx.set(row * shape.inputs + i, sum);
+      }
+    return dx;
+  }
+  Gradients naive_parameter_gradients() const {
+    Gradients result = {weight_gradient, bias_gradient};
+    int64_t first = 0;
+    for (size_t part = 0; part < weight.size(); first += shape.features[part++])
+      for (int64_t feature = 0; feature < shape.features[part]; ++feature) {
+        for (int64_t i = 0; i < shape.inputs; ++i) {
+          const int64_t at = dw_at(part, feature, i);
+          float sum = accumulate ? weight_gradient[part].get(at) : 0;
+          for (int64_t row = 0; row < rows; ++row)
+            sum = std::fmaf(dy.get(row * outputs + first + feature), x.get(row * shape.inputs + i), sum);
+          result.weight[part].set(at, sum);
+        }
+        float total = accumulate ? bias_gradient[part].get(feature) : 0;
+        for (int64_t sample = 0; sample < shape.samples; ++sample)
+          for (int64_t tile = 0; tile < shape.rows_per_sample; tile += token_tile) {
+            float sum = 0;
+            for (int64_t t = tile; t < std::min(tile + token_tile, shape.rows_per_sample); ++t)
+              sum += dy.get((sample * shape.rows_per_sample + t) * outputs + first + feature);
+            total += sum;
+          }
+        result.bias[part].set(feature, total);
+      }
+    return result;
+  }
+};
+
+bool same(const Problem::Gradients& a, const Problem::Gradients& b) {
+  for (size_t i = 0; i < a.weight.size(); ++i)
+    if (!same_bits(a.weight[i], b.weight[i]) || !same_bits(a.bias[i], b.bias[i])) return false;
+  return true;
+}
+
+constexpr DType f32 = DType::f32, bf16 = DType::bf16;
+
+void expect_naive_bits(Problem& problem, const std::vector<int>& thread_counts) {
+  using Addend = Problem::Addend;
+  const Buffer y = problem.naive_forward(), dx = problem.naive_input_gradient(false),
+               dx_added = problem.naive_input_gradient(true);
+  const Problem::Gradients gradients = problem.naive_parameter_gradients();
+  for (const NamedTable& t : tables())
+    for (int threads : thread_counts) {
+      SCOPED_TRACE(std::string(t.name) + ", threads " + std::to_string(threads) + ", " + problem.describe());
+      EXPECT_TRUE(same_bits(problem.forward(*t.table, threads), y)) << "y";
+      EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::none), dx)) << "dx";
+      EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::other), dx_added)) << "dx + addend";
+      if (problem.types.addend == problem.types.output) {
+        EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::in_place), dx_added)) << "dx in place";
+      }
+      EXPECT_TRUE(same(problem.parameter_gradients(*t.table, threads), gradients)) << "parameters";
+    }
+}
+
+TEST(Linear, RandomOddShapesHaveTheBitsOfNaiveChains) {
+  Random random(1);
+  const DType types[] = {f32, bf16};
+  for (int i = 0; i < 64; ++i) {
+    Shape shape = {random.between(1, 3), random.between(1, 23), random.between(1, 70), {}};
+    for (int64_t parts = random.between(1, max_parts); parts > 0; --parts)
+      shape.features.push_back(random.between(1, i % 2 ? 20 : 70));
+    Problem problem(random, shape, {types[i & 1], types[(i >> 1) & 1], types[(i >> 2) & 1], types[random.bits() & 1]},
+                    (i >> 3) & 1, (i >> 4) & 1, (i >> 5) & 1);
+    expect_naive_bits(problem, {1, 3});
+  }
+}
+
+// Generation: few rows take a path of their own, for either form of the weight.
+TEST(Linear, FewRowsHaveTheBitsOfNaiveChains) {
+  Random random(2);
+  for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8})
+    for (bool transposed : {false, true})
+      for (DType type : {f32, bf16}) {
+        Problem problem(random, {1, rows, 261, {77, 48}}, {f32, type, type, f32}, transposed, true, true);
+        expect_naive_bits(problem, {1, 2});
+      }
+}
+
+// More than one block along every dimension.
+TEST(Linear, SeveralBlocksHaveTheBitsOfNaiveChains) {
+  Random random(3);
+  const Shape wide = {2, 35, 300, {1100}}, tall = {3, 131, 270, {40, 33}}, deep = {2, 150, 35, {530, 19}};
+  for (const Shape& shape : {wide, tall, deep})
+    for (bool transposed : {false, true}) {
+      Problem problem(random, shape, {f32, f32, transposed ? bf16 : f32, f32}, transposed, true, transposed);
+      expect_naive_bits(problem, {2});
+    }
+}
+
+TEST(Linear, ThreadsAndTablesGiveTheSameBits) {
+  Random random(4);
+  for (DType output : {f32, bf16}) {
+    Problem problem(random, {2, 97, 130, {200, 31, 31}}, {f32, f32, output, output}, false, true, true);
+    const Buffer y = problem.forward(*tables()[0].table, 1),
+                 dx = problem.input_gradient(*tables()[0].table, 1, Problem::Addend::in_place);
+    const Problem::Gradients gradients = problem.parameter_gradients(*tables()[0].table, 1);
+    for (const NamedTable& t : tables())
+      for (int threads : {1, 2, 3, 5, 16}) {
+        SCOPED_TRACE(std::string(t.name) + ", threads " + std::to_string(threads));
+        EXPECT_TRUE(same_bits(problem.forward(*t.table, threads), y));
+        EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Problem::Addend::in_place), dx));
+        EXPECT_TRUE(same(problem.parameter_gradients(*t.table, threads), gradients));
+      }
+  }
+}
+
+// Contract E3: the split of a batch into micro-batches.
+TEST(Linear, CutsBetweenSamplesGiveTheSameParameterGradients) {
+  Random random(5);
+  for (int64_t rows_per_sample : {1, 16, 70, 130})
+    for (bool transposed : {false, true}) {
+      Problem problem(random, {6, rows_per_sample, 37, {50, 19}}, {bf16, f32, f32, f32}, transposed, true, false);
+      for (const NamedTable& t : tables()) {
+        const Problem::Gradients whole = problem.parameter_gradients(*t.table, 2);
+        for (const std::vector<int64_t>& cuts :
+             {std::vector<int64_t>{1}, std::vector<int64_t>{5}, std::vector<int64_t>{2, 4},
+              std::vector<int64_t>{1, 2, 3, 4, 5}})
+          EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 2, cuts), whole)) << t.name << " " << rows_per_sample;
+      }
+    }
+}
+
+TEST(Linear, TheNumberOfRowsDoesNotChangeTheForwardBits) {
+  Random random(6);
+  for (bool transposed : {false, true}) {
+    Problem problem(random, {1, 50, 300, {90}}, {f32, f32, f32, f32}, transposed, true, false);
+    for (const NamedTable& t : tables()) {
+      const Buffer whole = problem.forward(*t.table, 1);
+      for (int64_t rows : {1, 2, 3, 4, 5, 7, 8, 13, 49})
+        for (int64_t first : {int64_t{0}, 50 - rows}) {
+          Buffer y(f32, rows * problem.outputs);
+          LinearArgs a = problem.args({static_cast<char*>(problem.x.data()) + first * 300 * 4, f32}, y.matrix());
+          a.rows = a.rows_per_sample = rows;
+          run(t.table->linear, a, 2, linear_workspace(a, 2));
+          const auto* expected = whole.bytes().data() + first * problem.outputs * 4;
+          EXPECT_EQ(std::memcmp(y.data(), expected, y.bytes().size()), 0) << t.name << " rows " << rows;
+        }
+    }
+  }
+}
+
+TEST(Linear, PartsWithoutGradientsAreLeftAlone) {
+  Random random(7);
+  Problem problem(random, {2, 9, 21, {18, 33, 7}}, {f32, f32, f32, f32}, false, true, true);
+  const Problem::Gradients expected = problem.naive_parameter_gradients();
+  for (const NamedTable& t : tables())
+    for (int frozen = 0; frozen < 3; ++frozen) {
+      const Problem::Gradients found = problem.parameter_gradients(*t.table, 2, {}, frozen);
+      for (int i = 0; i < 3; ++i) {
+        const auto part = static_cast<size_t>(i);
+        EXPECT_TRUE(same_bits(found.weight[part], i == frozen ? problem.weight_gradient[part] : expected.weight[part]));
+        EXPECT_TRUE(same_bits(found.bias[part], i == frozen ? problem.bias_gradient[part] : expected.bias[part]));
+      }
+    }
+}
+
+// The loss Σ y·r in fp64, whose derivatives the gradients are for dy = r.
+double loss(const Problem& p, const std::vector<double>& x, const std::vector<std::vector<double>>& w,
+            const std::vector<std::vector<double>>& b) {
+  double sum = 0;
+  for (int64_t row = 0; row < p.rows; ++row) {
+    int64_t at = row * p.outputs;
+    for (size_t part = 0; part < w.size(); ++part)
+      for (int64_t feature = 0; feature < p.shape.features[part]; ++feature, ++at) {
+        double y = b[part][static_cast<size_t>(feature)];
+        for (int64_t i = 0; i < p.shape.inputs; ++i)
+          y += x[static_cast<size_t>(row * p.shape.inputs + i)] *
+               w[part][static_cast<size_t>(p.dw_at(part, feature, i))];
+        sum += y * p.dy.get(at);
+      }
+  }
+  return sum;
+}
+
+std::vector<double> doubles(const Buffer& buffer) {
+  std::vector<double> values;
+  for (float value : buffer.floats()) values.push_back(value);
+  return values;
+}
+
+// The derivative of the loss by every element of `values`; the loss is linear in each, so a step of 1 is exact.
+template <class Loss>
+std::vector<double> differences(std::vector<double>& values, const Loss& value_of) {
+  std::vector<double> result;
+  for (double& value : values) {
+    const double kept = value;
+    value = kept + 0.5;
+    const double above = value_of();
+    value = kept - 0.5;
+    result.push_back(above - value_of());
+    value = kept;
+  }
+  return result;
+}
+
+TEST(Linear, GradientsAreThoseOfFiniteDifferences) {
+  Random random(8);
+  for (bool transposed : {false, true}) {
+    Problem p(random, {2, 5, 11, {7, 4}}, {f32, f32, f32, f32}, transposed, true, false);
+    std::vector<double> x = doubles(p.x);
+    std::vector<std::vector<double>> w = {doubles(p.weight[0]), doubles(p.weight[1])},
+                                     b = {doubles(p.biases[0]), doubles(p.biases[1])};
+    const auto value_of = [&] { return loss(p, x, w, b); };
+    const std::vector<double> dx = differences(x, value_of);
+    for (const NamedTable& t : tables()) {
+      EXPECT_LT(relative_error(p.input_gradient(*t.table, 1, Problem::Addend::none).floats(), dx), 1e-6) << t.name;
+      const Problem::Gradients gradients = p.parameter_gradients(*t.table, 1);
+      for (size_t part = 0; part < 2; ++part) {
+        EXPECT_LT(relative_error(gradients.weight[part].floats(), differences(w[part], value_of)), 1e-6) << t.name;
+        EXPECT_LT(relative_error(gradients.bias[part].floats(), differences(b[part], value_of)), 1e-6) << t.name;
+      }
+    }
+  }
+}
+
+TEST(Linear, LongChainsStayCloseToDoublePrecision) {
+  Random random(9);
+  Problem p(random, {4, 512, 33, {17}}, {f32, f32, f32, f32}, false, true, false);
+  std::vector<double> dw(33 * 17), db(17);
+  for (int64_t row = 0; row < p.rows; ++row)
+    for (int64_t f = 0; f < 17; ++f) {
+      db[static_cast<size_t>(f)] += p.dy.get(row * 17 + f);
+      for (int64_t i = 0; i < 33; ++i)
+        dw[static_cast<size_t>(f * 33 + i)] += static_cast<double>(p.dy.get(row * 17 + f)) * p.x.get(row * 33 + i);
+    }
+  Problem q(random, {1, 9, 3000, {40}}, {f32, f32, f32, f32}, false, true, false);
+  std::vector<double> y(9 * 40);
+  for (int64_t row = 0; row < 9; ++row)
+    for (int64_t f = 0; f < 40; ++f) {
+      double& sum = y[static_cast<size_t>(row * 40 + f)] = q.biases[0].get(f);
+      for (int64_t i = 0; i < 3000; ++i) sum += static_cast<double>(q.x.get(row * 3000 + i)) * q.w(0, f, i);
+    }
+  for (const NamedTable& t : tables()) {
+    const Problem::Gradients gradients = p.parameter_gradients(*t.table, 2);
+    EXPECT_LT(relative_error(gradients.weight[0].floats(), dw), 1e-5) << t.name;
+    EXPECT_LT(relative_error(gradients.bias[0].floats(), db), 1e-5) << t.name;
+    EXPECT_LT(relative_error(q.forward(*t.table, 2).floats(), y), 1e-5) << t.name;
+  }
+}
+
+// Nothing to sum gives what accumulating nothing gives; the workspace is bounded for the largest shapes.
+TEST(Linear, EmptyAndHugeShapes) {
+  Random random(10);
+  Problem p(random, {1, 4, 10, {6}}, {f32, f32, f32, f32}, false, false, false);
+  for (const NamedTable& t : tables()) {
+    Buffer dw = p.weight_gradient[0], db = p.bias_gradient[0];
+    LinearArgs a = p.args(p.x.matrix(), p.dy.matrix());
+    a.rows = 0;
+    a.part[0].weight_gradient = dw.data(), a.part[0].bias_gradient = db.data();
+    run(t.table->linear_weight_gradient, a, 1, linear_weight_gradient_workspace(a, 1));
+    run(t.table->linear_bias_gradient, a, 1, 0);
+    EXPECT_TRUE(same_bits(dw, Buffer(f32, 60))) << t.name;
+    EXPECT_TRUE(same_bits(db, Buffer(f32, 6))) << t.name;
+  }
+  LinearArgs huge = p.args({nullptr, bf16}, {nullptr, bf16});
+  huge.rows = 1 << 16, huge.inputs = 16384, huge.part[0].features = 262144;
+  for (int threads : {1, 2, 16, 128}) {
+    EXPECT_LE(linear_workspace(huge, threads), static_cast<uint64_t>(threads) << 20);
+    EXPECT_LE(linear_input_gradient_workspace(huge, threads), static_cast<uint64_t>(threads) << 20);
+  }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

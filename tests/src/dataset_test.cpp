@@ -1,0 +1,194 @@
+#include "src/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "tests/src/temporary_directory.h"
+
+namespace stw {
+namespace {
+
+using Part = Dataset::Part;
+
+template <class Token>
+std::string little_endian(const std::vector<uint32_t>& tokens) {
+  std::string bytes;
+  for (const uint32_t token : tokens)
+    for (size_t byte = 0; byte < sizeof(Token); ++byte) bytes.push_back(static_cast<char>(token >> (8 * byte)));
+  return bytes;
+}
+
+DatasetOptions options_of(const std::string& path, int64_t vocabulary) {
+  DatasetOptions options;
+  options.path = path;
+  options.vocabulary = vocabulary;
+  return options;
+}
+
+std::string refusal(const DatasetOptions& options) {
+  auto dataset = Dataset::open(options);
+  EXPECT_FALSE(dataset);
+  return dataset ? "" : dataset.error().message;
+}
+
+TEST(Dataset, TextIsBytesAndItsEndIsHeldOut) {
+  TemporaryDirectory folder;
+  std::string text;
+  for (int index = 0; index < 1005; ++index) text.push_back(static_cast<char>(index * 7));
+  put_file(folder / "text.txt", text);
+  auto dataset = Dataset::open(options_of(folder / "text.txt", 256));
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  EXPECT_EQ(dataset->tokens(Part::training), 905u);
+  EXPECT_EQ(dataset->tokens(Part::evaluation), 100u);
+  int32_t tokens[5], targets[5];
+  for (const auto& [part, first] : {std::pair(Part::training, 0), std::pair(Part::evaluation, 905)}) {
+    for (uint64_t start = 0; start < dataset->tokens(part) - 5; ++start) {
+      ASSERT_TRUE(dataset->read(part, start, 5, tokens, targets));
+      for (uint64_t index = 0; index < 5; ++index) {
+        ASSERT_EQ(tokens[index], static_cast<unsigned char>(text[first + start + index]));
+        ASSERT_EQ(targets[index], static_cast<unsigned char>(text[first + start + index + 1]));
+      }
+    }
+    // The last window ends with the part: training never sees a held-out token.
+    EXPECT_EQ(dataset->read(part, dataset->tokens(part) - 5, 5, tokens, targets).error().code, Code::bad_argument);
+    EXPECT_EQ(dataset->read(part, UINT64_MAX, 5, tokens, targets).error().code, Code::bad_argument);
+  }
+}
+
+TEST(Dataset, TokenFilesOfBothWidths) {
+  TemporaryDirectory folder;
+  std::vector<uint32_t> tokens(20000);
+  for (size_t index = 0; index < tokens.size(); ++index) tokens[index] = static_cast<uint32_t>(index * 3 % 60000);
+  put_file(folder / "a.bin", little_endian<uint16_t>(tokens));
+  put_file(folder / "b.bin", little_endian<uint32_t>(tokens));
+  const int64_t sequence = 9000;  // more than one piece of reading
+  std::vector<int32_t> read_tokens(sequence), read_targets(sequence);
+  for (const auto& [name, vocabulary] : {std::pair("a.bin", 65536), std::pair("b.bin", 65537)}) {
+    auto options = options_of(folder / name, vocabulary);
+    options.evaluation_fraction = 0;
+    auto dataset = Dataset::open(options);
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    EXPECT_EQ(dataset->tokens(Part::training), tokens.size());
+    EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
+    EXPECT_TRUE(dataset->check_windows(sequence));
+    ASSERT_TRUE(dataset->read(Part::training, 10999, sequence, read_tokens.data(), read_targets.data()));
+    for (int64_t index = 0; index < sequence; ++index) {
+      ASSERT_EQ(read_tokens[index], static_cast<int32_t>(tokens[10999 + index]));
+      ASSERT_EQ(read_targets[index], static_cast<int32_t>(tokens[11000 + index]));
+    }
+  }
+}
+
+TEST(Dataset, ASeparateEvaluationFile) {
+  TemporaryDirectory folder;
+  put_file(folder / "train.txt", "0123456789");
+  put_file(folder / "eval.txt", "abc");
+  auto options = options_of(folder / "train.txt", 256);
+  options.evaluation_path = folder / "eval.txt";
+  auto dataset = Dataset::open(options);
+  ASSERT_TRUE(dataset);
+  EXPECT_EQ(dataset->tokens(Part::training), 10u);
+  EXPECT_EQ(dataset->tokens(Part::evaluation), 3u);
+  const Dataset moved = std::move(*dataset);
+  int32_t tokens[2], targets[2];
+  ASSERT_TRUE(moved.read(Part::evaluation, 0, 2, tokens, targets));
+  EXPECT_EQ(targets[1], 'c');
+  EXPECT_TRUE(moved.check_windows(2));
+  EXPECT_EQ(moved.check_windows(3).error().message,
+            (folder / "eval.txt") +
+                ": the held-out part needs at least 4 tokens (a window of 3 and one target more), found 3");
+  options.evaluation_path = folder / "none";
+  EXPECT_FALSE(Dataset::open(options));
+}
+
+TEST(Dataset, ErrorsSayWhatWasFound) {
+  TemporaryDirectory folder;
+  put_file(folder / "empty.txt", "");
+  EXPECT_EQ(refusal(options_of(folder / "empty.txt", 256)),
+            (folder / "empty.txt") + ": expected tokens, found an empty file");
+  put_file(folder / "odd.bin", "abc");
+  EXPECT_EQ(refusal(options_of(folder / "odd.bin", 256)),
+            (folder / "odd.bin") + ": expected a multiple of 2 bytes (uint16 tokens), found 3");
+  std::vector<uint32_t> tokens(9000, 5);
+  tokens[8999] = 300;
+  put_file(folder / "large.bin", little_endian<uint16_t>(tokens));
+  EXPECT_EQ(refusal(options_of(folder / "large.bin", 300)),
+            (folder / "large.bin") + ": token 8999 is 300, expected less than the vocabulary of 300");
+  EXPECT_TRUE(Dataset::open(options_of(folder / "large.bin", 301)));
+  put_file(folder / "huge.bin", little_endian<uint32_t>({0xFFFFFFFF}));
+  EXPECT_NE(refusal(options_of(folder / "huge.bin", 70000)).find("token 0 is 4294967295"), std::string::npos);
+  put_file(folder / "text.txt", "ab\xff");
+  EXPECT_NE(refusal(options_of(folder / "text.txt", 128)).find("token 2 is 255"), std::string::npos);
+  EXPECT_NE(refusal(options_of(folder / "none.txt", 256)).find("No such file"), std::string::npos);
+  EXPECT_FALSE(Dataset::open(options_of(folder.path(), 256)));
+  auto options = options_of(folder / "text.txt", 256);
+  for (const double fraction : {-0.1, 1.0, std::nan("")}) {
+    options.evaluation_fraction = fraction;
+    EXPECT_NE(refusal(options).find("evaluation fraction"), std::string::npos);
+  }
+  EXPECT_NE(refusal(options_of(folder / "text.txt", 0)).find("vocabulary"), std::string::npos);
+  EXPECT_NE(refusal(options_of(folder / "text.txt", int64_t{1} << 31)).find("vocabulary"), std::string::npos);
+}
+
+TEST(Dataset, PartsThatAreTooShort) {
+  TemporaryDirectory folder;
+  put_file(folder / "a.txt", std::string(100, 'a'));
+  auto dataset = Dataset::open(options_of(folder / "a.txt", 256));
+  ASSERT_TRUE(dataset);
+  EXPECT_TRUE(dataset->check_windows(9));
+  EXPECT_NE(dataset->check_windows(10).error().message.find("held-out part needs at least 11 tokens"),
+            std::string::npos);
+  EXPECT_NE(dataset->check_windows(10).error().message.find("found 10"), std::string::npos);
+  EXPECT_NE(dataset->check_windows(90).error().message.find("training part needs at least 91 tokens"),
+            std::string::npos);
+  EXPECT_EQ(dataset->check_windows(0).error().code, Code::bad_argument);
+}
+
+TEST(Dataset, AFileThatChangesIsNoticed) {
+  TemporaryDirectory folder;
+  put_file(folder / "a.txt", std::string(100, 'a'));
+  auto dataset = Dataset::open(options_of(folder / "a.txt", 128));
+  ASSERT_TRUE(dataset);
+  int32_t tokens[9], targets[9];
+  std::filesystem::resize_file(folder / "a.txt", 50);
+  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, tokens, targets).error().code, Code::io_error);
+  put_file(folder / "a.txt", std::string(100, '\xff'));
+  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, tokens, targets).error().code, Code::corrupt);
+}
+
+TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
+  TemporaryDirectory folder;
+  put_file(folder / "a.txt", std::string(110, 'a'));
+  auto dataset = Dataset::open(options_of(folder / "a.txt", 256));
+  ASSERT_TRUE(dataset);
+  // 99 training tokens and windows of 4: 95 starts.
+  std::vector<int> counts(95);
+  const int draws = 95000;
+  for (int draw = 0; draw < draws; ++draw) {
+    const uint64_t start = dataset->training_start(1337, draw / 16, draw % 16, 4);
+    ASSERT_LT(start, counts.size());
+    ++counts[start];
+  }
+  double chi_square = 0;
+  for (const int count : counts) chi_square += (count - 1000.0) * (count - 1000.0) / 1000.0;
+  EXPECT_GT(chi_square, 50);   // 94 degrees of freedom: mean 94, deviation 13.7
+  EXPECT_LT(chi_square, 150);
+  // Frozen, computed by a separate implementation: a later version must resume with the same windows.
+  const uint64_t training[] = {42, 56, 50, 15, 10, 53}, evaluation[] = {0, 0, 5, 0, 6, 0};
+  for (uint32_t index = 0; index < 6; ++index) {
+    EXPECT_EQ(dataset->training_start(1337, index / 2, index % 2, 4), training[index]);
+    EXPECT_EQ(dataset->evaluation_start(index / 2, index % 2, 4), evaluation[index]);
+  }
+  std::set<uint64_t> starts;
+  for (uint64_t high : {0, 1})
+    for (uint32_t sample : {0, 1})
+      for (uint64_t seed : {1, 2}) starts.insert(dataset->training_start(seed, high << 32, sample, 4));
+  EXPECT_GT(starts.size(), 5u);
+  for (uint32_t sample = 0; sample < 1000; ++sample) ASSERT_LT(dataset->evaluation_start(3, sample, 4), 7u);
+}
+
+}  // namespace
+}  // namespace stw

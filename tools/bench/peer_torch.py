@@ -1,0 +1,154 @@
+"""Owns the PyTorch side of the training comparison: what a PyTorch user would run for the same model on this CPU.
+
+One line of JSON: tokens/s of the median step, of the fastest way that the options allow. `--mode best` tries eager with
+both AdamW kernels, then torch.compile with the better one, and says every figure under "candidates".
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+MODELS = {
+    "nano": {"layers": 4, "heads": 4, "width": 128, "vocabulary": 256, "batch": 12, "seq": 64, "positions": 64},
+    "gpt2": {"layers": 12, "heads": 12, "width": 768, "vocabulary": 50257, "batch": 4, "seq": 256, "positions": 1024},
+}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", choices=MODELS, default="nano")
+    parser.add_argument("--batch", type=int, help="sequences a step (nano 12, gpt2 4)")
+    parser.add_argument("--seq", type=int, help="tokens a sequence (nano 64, gpt2 256)")
+    parser.add_argument("--steps", type=int, default=20, help="timed steps, after the warm-up")
+    parser.add_argument("--warmup", type=int, default=5, help="steps left out of the figure")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--mode", choices=["eager", "compile", "best"], default="best")
+    parser.add_argument("--adamw", choices=["fused", "foreach"], default="fused", help="not with --mode best")
+    parser.add_argument("--implementation", choices=["plain", "transformers"], default="plain")
+    options = parser.parse_args()
+    for name in ("batch", "seq"):
+        if getattr(options, name) is None:
+            setattr(options, name, MODELS[options.model][name])
+    if min(options.batch, options.seq, options.steps, options.threads) < 1 or options.warmup < 1:
+        parser.error("batch, seq, steps, warmup and threads must be at least 1")
+    return options
+
+
+OPTIONS = arguments()
+os.environ["OMP_NUM_THREADS"] = str(OPTIONS.threads)  # read once, when torch loads its OpenMP
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.attended = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, seq, width = x.shape
+        q, k, v = (part.view(batch, seq, self.heads, -1).transpose(1, 2)
+                   for part in self.qkv(self.norm1(x)).split(width, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.attended(y.transpose(1, 2).reshape(batch, seq, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    """GPT-2 with a tied head; returns the mean loss."""
+
+    def __init__(self, layers, heads, width, vocabulary, positions):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.tokens.weight
+        for parameter in self.parameters():
+            if parameter.dim() == 2:
+                nn.init.normal_(parameter, std=0.02)
+
+    def forward(self, tokens, targets):
+        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        logits = self.head(self.norm(x))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+
+
+class TransformersGpt2(nn.Module):
+    def __init__(self, layers, heads, width, vocabulary, positions):
+        super().__init__()
+        from transformers import GPT2Config, GPT2LMHeadModel
+        self.model = GPT2LMHeadModel(GPT2Config(
+            vocab_size=vocabulary, n_positions=positions, n_embd=width, n_layer=layers, n_head=heads, resid_pdrop=0.0,
+            embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False, attn_implementation="sdpa"))
+
+    def forward(self, tokens, targets):
+        logits = self.model(input_ids=tokens, use_cache=False).logits
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+
+
+def seconds_of_steps(mode, adamw, steps):
+    """Seconds of each timed step: forward, backward, clip, update, and the loss read, as a training loop logs it."""
+    torch.manual_seed(1)
+    shape = MODELS[OPTIONS.model]
+    kind = TransformersGpt2 if OPTIONS.implementation == "transformers" else Gpt2
+    model = kind(shape["layers"], shape["heads"], shape["width"], shape["vocabulary"],
+                 max(shape["positions"], OPTIONS.seq)).train()
+    parameters = list(model.parameters())
+    groups = [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
+              {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), **{adamw: True})
+    forward = torch.compile(model) if mode == "compile" else model
+    seconds = []
+    for _ in range(OPTIONS.warmup + steps):
+        tokens = torch.randint(0, shape["vocabulary"], (OPTIONS.batch, OPTIONS.seq + 1))
+        start = time.perf_counter()
+        loss = forward(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        assert loss.item() == loss.item(), "the loss is not a number"
+        seconds.append(time.perf_counter() - start)
+    return seconds[OPTIONS.warmup:]
+
+
+def measure(mode, adamw, steps):
+    """A candidate with its figure, or with the reason why there is none."""
+    candidate = {"mode": mode, "adamw": adamw}
+    try:
+        seconds = statistics.median(seconds_of_steps(mode, adamw, steps))
+        return candidate | {"tokens_per_second": round(OPTIONS.batch * OPTIONS.seq / seconds, 1)}
+    except Exception as error:  # torch.compile needs a working C++ compiler; a missing one is a result, not a crash
+        return candidate | {"failed": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+
+
+def main():
+    torch.set_num_threads(OPTIONS.threads)
+    if OPTIONS.mode == "best":
+        candidates = [measure("eager", adamw, OPTIONS.steps) for adamw in ("fused", "foreach")]
+        better = max(candidates, key=lambda candidate: candidate.get("tokens_per_second", 0.0))
+        candidates.append(measure("compile", better["adamw"], OPTIONS.steps))
+    else:
+        candidates = [measure(OPTIONS.mode, OPTIONS.adamw, OPTIONS.steps)]
+    best = max(candidates, key=lambda candidate: candidate.get("tokens_per_second", 0.0))
+    if "failed" in best:
+        sys.exit(f"no candidate ran: {candidates}")
+    print(json.dumps({
+        "peer": "torch", "version": torch.__version__, "model": OPTIONS.model, "batch": OPTIONS.batch,
+        "seq": OPTIONS.seq, "tokens_per_second": best["tokens_per_second"], "threads": OPTIONS.threads,
+        "mode": best["mode"], "adamw": best["adamw"], "implementation": OPTIONS.implementation,
+        "steps": OPTIONS.steps, "candidates": candidates}))
+
+
+if __name__ == "__main__":
+    main()

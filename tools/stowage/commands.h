@@ -1,0 +1,17 @@
+// The subcommands: each adds itself to the application, with its flags and what to run when it is chosen.
+#pragma once
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+namespace command {
+
+void add_plan(CLI::App& application);
+// `words`: the whole command line, to tell how an interrupted run is continued.
+void add_train(CLI::App& application, const std::vector<std::string>& words);
+void add_eval(CLI::App& application);
+void add_generate(CLI::App& application);
+void add_inspect(CLI::App& application);
+void add_devices(CLI::App& application);
+
+}  // namespace command

@@ -1,0 +1,68 @@
+// `stowage eval`: the loss of a model on the held-out part of a file.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "commands.h"
+#include "data.h"
+#include "files.h"
+#include "inference.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+struct EvalCommand {
+  ModelFlags model;
+  PlanFlags plan;
+  DataFlags data;
+  uint64_t batches = 20;
+  bool json = false;
+
+  void run() {
+    take_defaults_of_run(model, plan);
+    if (!plan.batch) plan.batch = 8;
+    const Inference opened = open_inference(model, plan);
+    const stw_plan_info info = query(opened.plan);
+    const Dataset tokens = open_data(data, query(opened.model).vocabulary, info.sequence, model.seed);
+    double loss = 0;
+    call([&](stw_error* error) {
+      return stw_trainer_evaluate(opened.trainer.get(), tokens.get(), batches, &loss, error);
+    });
+    const uint64_t count = batches * info.global_batch * info.sequence;
+    const double perplexity = std::exp(loss);
+    if (json) {
+      // JSON has no way to write what is not finite.
+      const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
+      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"perplexity\":{},\"tokens\":{}}}\n",
+                 json_quoted(model.source), json_quoted(data.path), number(loss), number(perplexity), count);
+    } else {
+      fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} tokens of {}\n", loss, perplexity, grouped(count),
+                 data.path);
+    }
+  }
+};
+
+}  // namespace
+
+void add_eval(CLI::App& application) {
+  auto self = std::make_shared<EvalCommand>();
+  CLI::App& command = *application.add_subcommand("eval", "Say the loss of a model on the held-out part of a file.");
+  command.footer(
+      "For a folder that `stowage train` wrote, --batch, --seq and --precision default to those of the run,\n"
+      "so that the loss is the one of its last evaluation. Memory defaults to the smallest that works.");
+  add_model_flags(command, self->model);
+  add_data_flags(command, self->data);
+  add_request_flags(command, self->plan);
+  add_threads_flag(command, self->plan);
+  command.add_option("--eval-batches", self->batches, "Batches to evaluate. Default: 20.")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_flag("--json", self->json, "Print one JSON object, and nothing else, to standard output.");
+  command.callback([self] { self->run(); });
+}
+
+}  // namespace command

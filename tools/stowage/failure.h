@@ -1,0 +1,29 @@
+// How the command fails: one exception that carries the line for people and the exit code for scripts.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+#include "stowage.h"
+
+namespace command {
+
+enum ExitCode { exit_done = 0, exit_failed = 1, exit_usage = 2, exit_does_not_fit = 3 };
+
+class Failure : public std::runtime_error {
+ public:
+  Failure(int code, const std::string& line) : std::runtime_error(line), exit_code(code) {}
+  const int exit_code;
+};
+
+// Calls `entry` with a stw_error and throws a Failure with its message unless it answers STW_OK or `tolerated`.
+template <class Entry>
+stw_status call(Entry&& entry, stw_status tolerated = STW_OK) {
+  stw_error error{};
+  error.struct_size = sizeof error;
+  const stw_status status = entry(&error);
+  if (status == STW_OK || status == tolerated) return status;
+  const std::string message = error.message[0] ? error.message : stw_status_name(status);
+  throw Failure(status == STW_OVER_BUDGET ? exit_does_not_fit : exit_failed, message);
+}
+
+}  // namespace command

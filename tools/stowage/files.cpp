@@ -1,0 +1,120 @@
+#include "files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "failure.h"
+
+namespace command {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+[[noreturn]] void fail(const std::string& path, const char* what) {
+  throw Failure(exit_failed, fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
+}
+
+// What follows "key": after the first mention of "scope":.
+std::optional<std::string_view> json_value(std::string_view text, std::string_view scope, std::string_view key) {
+  for (const std::string_view name : {scope, key}) {
+    if (name.empty()) continue;
+    const size_t at = text.find(fmt::format("\"{}\"", name));
+    if (at == std::string_view::npos) return std::nullopt;
+    text.remove_prefix(at + name.size() + 2);
+    const size_t value = text.find_first_not_of(" \t\r\n:");
+    if (value == std::string_view::npos) return std::nullopt;
+    text.remove_prefix(value);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> read_text_if_there(const std::string& path) {
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    fail(path, "cannot read");
+  }
+  std::string text;
+  char chunk[65536];
+  while (const size_t count = std::fread(chunk, 1, sizeof chunk, file.get())) text.append(chunk, count);
+  if (std::ferror(file.get())) fail(path, "cannot read");
+  return text;
+}
+
+std::string read_text(const std::string& path) {
+  auto text = read_text_if_there(path);
+  if (!text) fail(path, "cannot read");
+  return std::move(*text);
+}
+
+void write_text(const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".new";
+  {
+    const File file(std::fopen(temporary.c_str(), "wb"));
+    if (!file) fail(temporary, "cannot write");
+    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0 ||
+        ::fsync(::fileno(file.get())) != 0)
+      fail(temporary, "cannot write");
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "cannot replace");
+}
+
+bool is_folder(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool is_there(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+uint64_t file_bytes(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) fail(path, "cannot read");
+  return static_cast<uint64_t>(status.st_size);
+}
+
+std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key) {
+  const auto value = json_value(text, scope, key);
+  double number = 0;
+  if (!value || std::from_chars(value->data(), value->data() + value->size(), number).ec != std::errc())
+    return std::nullopt;
+  return number;
+}
+
+std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key) {
+  const auto value = json_value(text, scope, key);
+  if (!value || value->front() != '"') return std::nullopt;
+  const size_t end = value->find('"', 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  return std::string(value->substr(1, end - 1));
+}
+
+std::string json_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace command

@@ -1,0 +1,27 @@
+// Small text files: read whole, replaced atomically. Every failure names the file.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace command {
+
+std::string read_text(const std::string& path);
+// Nothing where there is no such file.
+std::optional<std::string> read_text_if_there(const std::string& path);
+// A kill at any moment leaves the old or the new file.
+void write_text(const std::string& path, std::string_view text);
+
+bool is_folder(const std::string& path);
+bool is_there(const std::string& path);
+uint64_t file_bytes(const std::string& path);
+
+// Fields of JSON that the library or this command wrote: the first number or string that follows "key": after the
+// first mention of "scope": (an empty scope: from the beginning). No parser: unknown text gives nothing or nonsense,
+// so it serves only to show and to suggest defaults.
+std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
+std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
+// The text as a JSON string, with its quotes.
+std::string json_quoted(std::string_view text);
+
+}  // namespace command

@@ -1,0 +1,99 @@
+#include "flags.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "units.h"
+
+namespace command {
+
+CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
+                       const std::string& description) {
+  const CLI::Validator bytes(
+      [](std::string& text) {
+        const auto count = parse_bytes(text);
+        if (!count) return "expected bytes such as 8GiB, 8GB or 8589934592, found \"" + text + "\"";
+        text = std::to_string(*count);
+        return std::string();
+      },
+      "", "");
+  return command.add_option(names, out, description)->transform(bytes)->type_name("BYTES");
+}
+
+CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description) {
+  return command.add_option("--seed", seed, description)
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_model_flags(CLI::App& command, ModelFlags& flags) {
+  command.add_option("--model", flags.source, "A folder with config.json, a config.json, or a preset such as nano.")
+      ->required()
+      ->type_name("MODEL");
+  command
+      .add_option("--weights", flags.weights, "A .safetensors file or a folder with some, instead of the model's own.")
+      ->type_name("PATH");
+  command.add_option("--dropout", flags.dropout, "Replaces all dropout rates of the config; 0 turns it off.")
+      ->check(CLI::Range(0.0, 0.99))
+      ->type_name("RATE");
+}
+
+void add_threads_flag(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--threads", flags.threads, "Threads that compute. Default: one for each processor.")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+}
+
+void add_request_flags(CLI::App& command, PlanFlags& flags) {
+  add_bytes(command, "--vram,--memory", flags.memory_bytes,
+            "Bounds the peak of the memory. Default: what is free on the device (CPU: 80 % of it).");
+  command.add_option("--batch", flags.batch, "Samples of one optimizer step, however it is cut up. nano: 12.")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--seq", flags.sequence, "Tokens of a sample. Default: all positions, at most 1024. nano: 64.")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--device", flags.device, "cpu, cuda, or for `plan` a profile such as rtx4090.")
+      ->type_name("NAME");
+}
+
+void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--precision", flags.precision, "Default: fp32 on the CPU, bf16 elsewhere.")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->type_name("fp32|bf16");
+  command.add_option("--optimizer", flags.optimizer)->check(CLI::IsMember({"adamw"}))->type_name("adamw");
+  command.add_option("--states", flags.states, "Bits of the optimizer's states. auto: 32 unless memory is short.")
+      ->check(CLI::IsMember({"auto", "32", "8"}))
+      ->type_name("auto|32|8");
+  command.add_option("--micro-batch", flags.micro_batch, "Samples that pass at once. Default: chosen. Changes no bit.")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--recompute", flags.recompute, "What backward computes again to save memory. Changes no bit.")
+      ->check(CLI::IsMember({"auto", "none", "full"}))
+      ->type_name("auto|none|full");
+  command.add_option("--clip", flags.clip, "Largest norm of the gradient; 0: no clipping. Default: 1.")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("NORM");
+  auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");
+  command.add_flag("--fast", flags.fast, "Gives that up for speed, where the device offers it.")->excludes(exact);
+  add_bytes(command, "--host-memory", flags.host_bytes, "Bounds what is moved out to the host.");
+  add_bytes(command, "--reserve", flags.reserve_bytes, "Taken off for what lies outside the arena. CPU: none.");
+  add_threads_flag(command, flags);
+}
+
+Model open_model(const ModelFlags& flags) {
+  auto options = sized<stw_model_options>();
+  options.source = flags.source.c_str();
+  options.weights = flags.weights.empty() ? nullptr : flags.weights.c_str();
+  options.seed = flags.seed;
+  if (flags.dropout) {
+    options.set_mask = STW_SET_DROPOUT;
+    options.dropout = *flags.dropout;
+  }
+  stw_model* model = nullptr;
+  call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
+  return Model(model);
+}
+
+}  // namespace command

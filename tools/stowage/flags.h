@@ -1,0 +1,69 @@
+// The flags that several subcommands share: which model, and everything that affects memory or bits.
+#pragma once
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "handles.h"
+
+namespace command {
+
+struct ModelFlags {
+  std::string source;
+  std::string weights;           // empty: those of the source, else random ones
+  std::optional<float> dropout;  // of all rates; unset: those of the config
+  uint64_t seed = 1337;
+};
+
+struct PlanFlags {
+  std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
+  std::optional<uint64_t> batch, sequence;
+  std::string device;  // empty: CUDA where there is one, else the CPU
+  std::string precision, optimizer = "adamw", states = "auto", recompute = "auto";
+  uint32_t micro_batch = 0;  // 0: chosen
+  uint32_t threads = 0;      // 0: one for each processor
+  float clip = 1;
+  bool exact = false, fast = false;
+};
+
+// A byte count such as 8GiB as the value of an option.
+CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
+                       const std::string& description);
+CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description);
+
+void add_model_flags(CLI::App& command, ModelFlags& flags);
+void add_threads_flag(CLI::App& command, PlanFlags& flags);
+// --vram, --batch, --seq and --device.
+void add_request_flags(CLI::App& command, PlanFlags& flags);
+// The rest of what `plan` and `train` take.
+void add_numerics_flags(CLI::App& command, PlanFlags& flags);
+
+Model open_model(const ModelFlags& flags);
+
+// The --device that is meant, found on this machine or only known as a profile.
+struct DeviceChoice {
+  std::string name;  // as the planner wants it
+  uint32_t backend = STW_BACKEND_AUTO;
+  bool present = false;  // false: a profile, for planning only
+  uint64_t total_bytes = 0, free_bytes = 0;
+  uint32_t threads = 0;
+};
+DeviceChoice choose_device(const std::string& name);
+Device open_device(const DeviceChoice& choice, uint32_t threads);
+
+// Fills in what was not said. Throws a usage failure where that is not possible.
+stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
+                              const DeviceChoice& device);
+
+// A plan that does not fit is an answer too: then `shortfall` is the line that says so, else it is empty.
+struct PlanAnswer {
+  Plan plan;
+  std::string shortfall;
+};
+PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options,
+                       std::optional<uint64_t> host_bytes);
+// The same for those who need one that fits.
+Plan require_plan(PlanAnswer answer);
+
+}  // namespace command

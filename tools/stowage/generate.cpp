@@ -1,0 +1,108 @@
+// `stowage generate`: continues a prompt. Past the longest sequence it goes on from the last half of what it has.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "data.h"
+#include "inference.h"
+#include "prompt.h"
+
+namespace command {
+namespace {
+
+constexpr uint64_t window_limit = 1024;  // tokens
+
+struct GenerateCommand {
+  ModelFlags model;
+  PlanFlags plan;
+  std::string tokenizer = "auto", prompt = "\n";
+  uint64_t count = 200, seed = 1337;
+  uint32_t top_k = 0;
+  double temperature = 0.8;
+
+  void run() {
+    take_defaults_of_run(model, plan);
+    plan.batch = 1;
+    const stw_model_info about = query(open_model(model));
+    const bool bytes = tokens_are_bytes(tokenizer, "", about.vocabulary);
+    std::vector<int32_t> tokens = parse_prompt(prompt, bytes, about.vocabulary);
+    // No longer than the sequences it was trained on: later positions may never have been trained.
+    const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
+    plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
+    const Inference opened = open_inference(model, plan);
+    print(tokens, bytes);
+    for (uint64_t done = 0; done < count;) {
+      const uint64_t added = extend(opened.trainer.get(), tokens, count - done, done);
+      print(std::span(tokens).last(added), bytes);
+      done += added;
+    }
+    fmt::print("\n");
+  }
+
+  // One window's worth of new tokens.
+  uint64_t extend(stw_trainer* trainer, std::vector<int32_t>& tokens, uint64_t wanted, uint64_t done) const {
+    const uint64_t window = *plan.sequence;
+    const uint64_t context = tokens.size() < window ? tokens.size() : std::max<uint64_t>(1, window / 2);
+    std::vector<int32_t> out(std::min(wanted, window - context));
+    auto options = sized<stw_generate_options>();
+    options.prompt = tokens.data() + tokens.size() - context;
+    options.prompt_count = context;
+    options.out = out.data();
+    options.out_capacity = out.size();
+    options.temperature = temperature;
+    options.top_k = top_k;
+    options.seed = seed + done;  // windows must not repeat each other's draws
+    uint64_t received = 0;
+    call([&](stw_error* error) { return stw_trainer_generate(trainer, &options, &received, error); });
+    if (received == 0) throw Failure(exit_failed, "the model gave no token");
+    tokens.insert(tokens.end(), out.begin(), out.begin() + static_cast<ptrdiff_t>(received));
+    return received;
+  }
+
+  static void print(std::span<const int32_t> tokens, bool bytes) {
+    std::string text;
+    for (const int32_t token : tokens)
+      text += bytes ? std::string(1, static_cast<char>(token)) : fmt::format("{} ", token);
+    if (bytes && ::isatty(STDOUT_FILENO)) text = printable(text);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+};
+
+}  // namespace
+
+void add_generate(CLI::App& application) {
+  auto self = std::make_shared<GenerateCommand>();
+  CLI::App& command = *application.add_subcommand("generate", "Continue a prompt with a trained model.");
+  command.footer("Models of 256 tokens take and give text, byte by byte; others take and give token ids.");
+  add_model_flags(command, self->model);
+  command
+      .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")
+      ->type_name("TEXT");
+  command.add_option("--tokens", self->count, "How many new tokens. Default: 200.")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command.add_option("--temperature", self->temperature, "0: always the most probable token. Default: 0.8.")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("T");
+  command.add_option("--top-k", self->top_k, "Draws from the k most probable tokens; 0: from all. Default: 0.")
+      ->type_name("K");
+  add_seed(command, self->seed, "Of the draws. Default: 1337.");
+  add_tokenizer_flag(command, self->tokenizer);
+  command
+      .add_option("--seq", self->plan.sequence, "Longest context. Default: that of the training run, else the model's.")
+      ->check(CLI::Range(2, 1 << 30))
+      ->type_name("N");
+  command.add_option("--device", self->plan.device, "cpu or cuda.")->type_name("NAME");
+  add_bytes(command, "--vram,--memory", self->plan.memory_bytes,
+            "Bounds the memory. Default: the smallest that works.");
+  add_threads_flag(command, self->plan);
+  command.callback([self] { self->run(); });
+}
+
+}  // namespace command

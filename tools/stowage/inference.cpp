@@ -1,0 +1,51 @@
+#include "inference.h"
+
+#include <fmt/format.h>
+
+#include "files.h"
+#include "units.h"
+
+namespace command {
+
+void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
+  const auto plan = read_text_if_there(model.source + "/plan.json");
+  if (!plan || json_string(*plan, "", "format") != "stowage-plan") return;
+  const auto number = [&](const char* key) -> std::optional<uint64_t> {
+    const auto value = json_number(*plan, "request", key);
+    if (!value || *value < 1) return std::nullopt;
+    return static_cast<uint64_t>(*value);
+  };
+  if (!flags.batch) flags.batch = number("global_batch");
+  if (!flags.sequence) flags.sequence = number("sequence");
+  if (flags.precision.empty()) flags.precision = json_string(*plan, "numerics", "precision").value_or("");
+}
+
+Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) {
+  Inference opened;
+  const DeviceChoice choice = choose_device(flags.device);
+  opened.model = open_model(model_flags);
+  stw_plan_options options = plan_options(model_flags, query(opened.model), flags, choice);
+  PlanAnswer answer = create_plan(opened.model, model_flags.source, options, flags.host_bytes);
+  const stw_plan_info info = query(answer.plan);
+  if (!flags.memory_bytes && info.minimum_bytes) {
+    options.memory_bytes = info.minimum_bytes;
+    answer = create_plan(opened.model, model_flags.source, options, flags.host_bytes);
+  }
+  opened.plan = require_plan(std::move(answer));
+  const uint64_t peak = query(opened.plan).peak;
+  if (choice.present && peak > choice.free_bytes)
+    throw Failure(exit_does_not_fit,
+                  fmt::format("{} takes {}, but only {} are free on the device {}", model_flags.source,
+                              exact_bytes(peak), human_bytes(choice.free_bytes), choice.name));
+  opened.device = open_device(choice, options.threads);
+  auto trainer_options = sized<stw_trainer_options>();
+  stw_trainer* trainer = nullptr;
+  call([&](stw_error* error) {
+    return stw_trainer_create(&trainer, opened.device.get(), opened.model.get(), opened.plan.get(), &trainer_options,
+                              error);
+  });
+  opened.trainer = Trainer(trainer);
+  return opened;
+}
+
+}  // namespace command

@@ -1,0 +1,155 @@
+// `stowage inspect`: says what a file or folder is, and what is in it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+
+#include "checkpoint_header.h"
+#include "commands.h"
+#include "files.h"
+#include "flags.h"
+#include "metrics.h"
+#include "run_folder.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+void show(const char* name, const std::string& value) { fmt::print("{:<14}{}\n", name, value); }
+
+void show_number(const std::string& text, const char* name, const char* scope, const char* key) {
+  if (const auto value = json_number(text, scope, key)) show(name, grouped(static_cast<uint64_t>(*value)));
+}
+
+void show_model(const std::string& source, const std::string& name) {
+  ModelFlags flags;
+  flags.source = source;
+  const Model model = open_model(flags);
+  const stw_model_info info = query(model);
+  show("model", fmt::format("{} ({})", name, info.architecture));
+  show("layers", grouped(info.layers));
+  show("width", grouped(info.width));
+  show("vocabulary", grouped(info.vocabulary));
+  show("positions", grouped(info.positions));
+  show("parameters", info.trainable == info.parameters
+                         ? grouped(info.parameters)
+                         : fmt::format("{}, {} of them trainable", grouped(info.parameters), grouped(info.trainable)));
+  show("weights", info.has_weights ? "read from files" : "none, drawn from a seed when training begins");
+  const size_t count = stw_model_tensor_count(model.get());
+  fmt::print("\n{} tensors\n", grouped(count));
+  for (size_t index = 0; index < count; ++index) {
+    auto tensor = sized<stw_tensor_info>();
+    call([&](stw_error*) { return stw_model_tensor_at(model.get(), index, &tensor); });
+    std::string shape;
+    for (uint32_t axis = 0; axis < tensor.ndim; ++axis)
+      shape += fmt::format("{}{}", axis ? " x " : "", tensor.shape[axis]);
+    fmt::print("  {:<52} {:>18} {:>15}\n", tensor.name, shape, grouped(tensor.elements));
+  }
+}
+
+void show_history(const std::string& text) {
+  const MetricHistory history = read_metrics(text);
+  const auto last = [](const char* name, const std::vector<MetricPoint>& points, bool perplexity) {
+    if (points.empty()) return;
+    const MetricPoint& point = points.back();
+    show(name, fmt::format("{:.4f} at step {:.0f}{}", point.value, point.step,
+                           perplexity ? fmt::format(", perplexity {:.4g}", std::exp(point.value)) : ""));
+  };
+  last("training loss", history.losses, false);
+  last("evaluation", history.evaluations, true);
+}
+
+void show_checkpoint(const std::string& path, const std::string& header) {
+  show("checkpoint", fmt::format("{}, {}", path, exact_bytes(file_bytes(path))));
+  if (const auto name = json_string(header, "identity", "architecture")) show("architecture", *name);
+  if (const auto name = json_string(header, "identity", "precision")) show("precision", *name);
+  if (const auto bits = json_number(header, "identity", "state_bits"))
+    show("states", fmt::format("{:.0f} bits", *bits));
+  show_number(header, "steps", "", "step");
+  show_number(header, "skipped", "", "skipped");
+  show_number(header, "tokens", "", "tokens");
+}
+
+void show_plan_summary(const std::string& text) {
+  if (const auto name = json_string(text, "", "fingerprint")) show("plan", *name);
+  show_number(text, "batch", "request", "global_batch");
+  show_number(text, "sequence", "request", "sequence");
+  show_number(text, "micro-batch", "", "micro_batch");
+  if (const auto bytes = json_number(text, "bytes", "peak")) show("memory", exact_bytes(static_cast<uint64_t>(*bytes)));
+}
+
+void show_plan(const std::string& path, const std::string& text, std::string source) {
+  const std::string folder = path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/'));
+  if (source.empty() && is_there(folder + "/config.json")) source = folder;
+  if (source.empty()) {
+    show_plan_summary(text);
+    fmt::print("\nNot checked: give its model with --model for that, and for the whole report.\n");
+    return;
+  }
+  ModelFlags flags;
+  flags.source = source;
+  const Model model = open_model(flags);
+  stw_plan* plan = nullptr;
+  try {
+    call([&](stw_error* error) { return stw_plan_load(&plan, model.get(), text.data(), text.size(), error); });
+  } catch (const Failure& failure) {
+    throw Failure(failure.exit_code, fmt::format("{}: {}", path, failure.what()));
+  }
+  fmt::print("{}", stw_plan_report(Plan(plan).get()));
+}
+
+// True: there is a run in the folder.
+bool show_run(const RunFolder& folder) {
+  const auto metrics = read_text_if_there(folder.metrics());
+  const auto header = checkpoint_header(folder.checkpoint());
+  if (!metrics && !header) return false;
+  show("run", folder.path());
+  if (header) show_checkpoint(folder.checkpoint(), *header);
+  if (metrics) show_history(*metrics);
+  if (const auto plan = read_text_if_there(folder.plan())) show_plan_summary(*plan);
+  return true;
+}
+
+void inspect_folder(const std::string& path) {
+  const bool run = show_run(RunFolder(path)), model = is_there(path + "/config.json");
+  if (!run && !model)
+    throw Failure(exit_failed,
+                  fmt::format("{}: expected a model or a run, found neither config.json nor metrics.jsonl", path));
+  if (run && model) fmt::print("\n");
+  if (model) show_model(path, path);
+}
+
+void inspect(const std::string& path, const std::string& model) {
+  if (!is_there(path)) return show_model(path, path);  // a preset, or the library says what is wrong
+  if (is_folder(path)) return inspect_folder(path);
+  if (const auto header = checkpoint_header(path)) return show_checkpoint(path, *header);
+  if (path.ends_with(".stw"))
+    throw Failure(exit_failed, fmt::format("{}: expected a checkpoint, its head is damaged", path));
+  if (path.ends_with(".safetensors")) {
+    show("weights", fmt::format("{}, {}", path, exact_bytes(file_bytes(path))));
+    fmt::print("Inspect their folder, or a model with --weights, to have them checked.\n");
+    return;
+  }
+  const std::string text = read_text(path);
+  if (json_string(text, "", "format") == "stowage-plan") return show_plan(path, text, model);
+  if (path.ends_with(".jsonl")) return show_history(text);
+  show_model(path, path);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& application) {
+  struct Flags {
+    std::string path, model;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App& command = *application.add_subcommand("inspect", "Say what a file or folder is, and what is in it.");
+  command.add_option("path", flags->path, "A model, a run, a checkpoint, a plan, a metrics.jsonl, or a preset's name.")
+      ->required()
+      ->type_name("FILE-OR-DIR");
+  command.add_option("--model", flags->model, "The model that a plan is for.")->type_name("MODEL");
+  command.callback([flags] { inspect(flags->path, flags->model); });
+}
+
+}  // namespace command

@@ -1,0 +1,148 @@
+#include "loss_curve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "units.h"
+
+namespace command {
+namespace {
+
+constexpr double width = 800, height = 450, left = 70, right = 20, top = 50, bottom = 55;  // user units
+constexpr size_t drawn_points = 800;  // more than that is thinned to means
+
+using Points = std::vector<MetricPoint>;
+
+Points thinned(const Points& points) {
+  const size_t bucket = (points.size() + drawn_points - 1) / drawn_points;
+  if (bucket <= 1) return points;
+  Points out;
+  for (size_t first = 0; first < points.size(); first += bucket) {
+    const size_t last = std::min(first + bucket, points.size());
+    MetricPoint mean{0, 0};
+    for (size_t index = first; index < last; ++index) {
+      mean.step += points[index].step;
+      mean.value += points[index].value;
+    }
+    const double count = static_cast<double>(last - first);
+    out.push_back({mean.step / count, mean.value / count});
+  }
+  return out;
+}
+
+// Centred means over about a fiftieth of the run: no lag, so that it meets the evaluations.
+Points smoothed(const Points& points) {
+  const size_t reach = points.size() / 100;
+  Points out = points;
+  double sum = 0;
+  size_t first = 0, last = 0;  // the window is [first, last)
+  for (size_t index = 0; index < points.size(); ++index) {
+    const size_t half = std::min({reach, index, points.size() - 1 - index});
+    for (; last < index + half + 1; ++last) sum += points[last].value;
+    for (; first < index - half; ++first) sum -= points[first].value;
+    for (; last > index + half + 1; --last) sum -= points[last - 1].value;
+    out[index].value = sum / static_cast<double>(last - first);
+  }
+  return out;
+}
+
+struct Axis {
+  double low, high, step;
+  double place(double value, double from, double to) const { return from + (value - low) / (high - low) * (to - from); }
+};
+
+// About six ticks at 1, 2 or 5 times a power of ten; the ends lie on ticks.
+Axis round_axis(double low, double high) {
+  if (!(high > low)) high = low + 1;
+  const double raw = (high - low) / 6, power = std::pow(10, std::floor(std::log10(raw)));
+  const double factor = raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10;
+  const double step = factor * power;
+  return {std::floor(low / step) * step, std::ceil(high / step) * step, step};
+}
+
+class Picture {
+ public:
+  Picture(const Axis& steps, const Axis& losses) : steps_(steps), losses_(losses) {}
+
+  template <class... Values>
+  void add(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    text_ += '\n';
+  }
+  double x(double step) const { return steps_.place(step, left, width - right); }
+  double y(double loss) const { return losses_.place(loss, height - bottom, top); }
+
+  void axes() {
+    for (double value = losses_.low; value <= losses_.high + losses_.step / 2; value += losses_.step) {
+      add(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" stroke="#e4e4e4"/>)", left, width - right, y(value),
+          y(value));
+      add(R"(<text x="{}" y="{:.1f}" text-anchor="end">{:.4g}</text>)", left - 8, y(value) + 4,
+          std::round(value / losses_.step) * losses_.step);
+    }
+    for (double value = steps_.low; value <= steps_.high + steps_.step / 2; value += steps_.step)
+      add(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x(value), height - bottom + 20,
+          grouped(static_cast<uint64_t>(value + 0.5)));
+    add(R"(<line x1="{}" x2="{}" y1="{}" y2="{}" stroke="#555"/>)", left, width - right, height - bottom,
+        height - bottom);
+    add(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (left + width - right) / 2, height - 12);
+    add(R"svg(<text transform="translate(18 {}) rotate(-90)" text-anchor="middle">loss</text>)svg",
+        (top + height - bottom) / 2);
+  }
+  void curve(const Points& points, const char* style) {
+    text_ += "<polyline fill=\"none\" points=\"";
+    for (const MetricPoint& point : points)
+      fmt::format_to(std::back_inserter(text_), "{:.1f},{:.1f} ", x(point.step), y(point.value));
+    add("\" {}/>", style);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  const Axis steps_, losses_;
+  std::string text_;
+};
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '>' ? "&gt;" : std::string(1, c);
+  return out;
+}
+
+}  // namespace
+
+std::string loss_curve_svg(const MetricHistory& history, const std::string& title) {
+  const Points losses = thinned(history.losses);
+  double low = HUGE_VAL, high = -HUGE_VAL, last = 1;
+  for (const Points* points : {&losses, &history.evaluations})
+    for (const MetricPoint& point : *points) {
+      low = std::min(low, point.value);
+      high = std::max(high, point.value);
+      last = std::max(last, point.step);
+    }
+  if (!(high >= low)) low = 0, high = 1;
+  Axis steps = round_axis(0, last);
+  steps.high = std::max(last, 1.0);
+  Picture picture(steps, round_axis(low, high));
+  picture.add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="13">)",
+              width, height);
+  picture.add(R"(<rect width="{}" height="{}" fill="#fff"/>)", width, height);
+  picture.add(R"(<text x="{}" y="28" font-size="16" fill="#111">{}</text>)", left, escaped(title));
+  picture.add(R"(<g fill="#444">)");
+  picture.axes();
+  picture.add("</g>");
+  picture.curve(losses, R"(stroke="#9ec5e8" stroke-width="1")");
+  picture.curve(smoothed(losses), R"(stroke="#1f6fb2" stroke-width="2")");
+  for (const MetricPoint& point : history.evaluations)
+    picture.add(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="#d1495b"/>)", picture.x(point.step),
+                picture.y(point.value));
+  picture.add(R"svg(<g transform="translate({} {})"><line x2="24" stroke="#1f6fb2" stroke-width="2"/>)svg", width - 240,
+              top + 4);
+  picture.add(R"(<text x="30" y="4">training</text><circle cx="112" r="4" fill="#d1495b"/>)");
+  picture.add(R"(<text x="122" y="4">evaluation</text></g>)");
+  picture.add("</svg>");
+  return picture.take();
+}
+
+}  // namespace command

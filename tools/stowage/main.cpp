@@ -1,0 +1,58 @@
+// The command `stowage`: finds the subcommand, and turns every failure into one line on stderr and an exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "failure.h"
+#include "stowage.h"
+
+namespace {
+
+int report(int exit_code, std::string line) {
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  for (char& c : line)
+    if (c == '\n') c = ' ';
+  std::fflush(stdout);
+  fmt::print(stderr, "stowage: error: {}\n", line);
+  return exit_code;
+}
+
+std::string version_text() {
+  const uint32_t version = stw_version();
+  return fmt::format("stowage {}.{}.{} ({})", version / 10000, version / 100 % 100, version % 100, stw_build_info());
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  CLI::App application{"Train neural networks on one device in exactly the memory it has."};
+  application.name("stowage");
+  application.require_subcommand(1);
+  application.set_version_flag("--version", version_text, "Say what this is, and what it was built with.");
+  application.footer(
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit.\n"
+      "`stowage COMMAND --help` explains a command.");
+  command::add_plan(application);
+  command::add_train(application, std::vector<std::string>(words, words + count));
+  command::add_eval(application);
+  command::add_generate(application);
+  command::add_inspect(application);
+  command::add_devices(application);
+  try {
+    application.parse(count, words);
+    if (std::fflush(stdout) != 0) return report(command::exit_failed, "standard output: cannot write");
+    return command::exit_done;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return application.exit(error);
+    return report(command::exit_usage, error.what());
+  } catch (const command::Failure& failure) {
+    return report(failure.exit_code, failure.what());
+  } catch (const std::exception& error) {
+    return report(command::exit_failed, error.what());
+  }
+}

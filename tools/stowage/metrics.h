@@ -1,0 +1,53 @@
+// metrics.jsonl: one JSON object a line, in the order of the run.
+//
+//   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600}
+//   {"step":250,"eval_loss":2.41}
+//
+// A step without an update (nothing finite, no target) is told as {"step":N,"loss":null,...,"skipped_batch":M}.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stowage.h"
+
+namespace command {
+
+class Metrics {
+ public:
+  // Appends to `path`; nothing is buffered between lines. Throws where it cannot be opened.
+  explicit Metrics(const std::string& path);
+  // Allocate nothing. A line that cannot be written is remembered, see `check`.
+  void step(const stw_progress& now, bool skipped);
+  void evaluation(uint64_t step, double loss);
+  // Throws where a line could not be written.
+  void check() const;
+
+  // The lines that a run which continues after `step` (and `batches` consumed) keeps: an interrupted run may have
+  // gone on past its last checkpoint, and its last line may be torn. Evaluations at `step` itself are kept where
+  // `keep_evaluation` says so.
+  static std::string kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation);
+
+ private:
+  void write(const char* line, size_t count);
+
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  int failed_ = 0;  // errno of the first line that was lost
+};
+
+// What a metrics file says, for curves and summaries.
+struct MetricPoint {
+  double step, value;
+};
+struct MetricHistory {
+  std::vector<MetricPoint> losses, evaluations;
+};
+MetricHistory read_metrics(const std::string& text);
+
+}  // namespace command

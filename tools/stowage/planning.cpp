@@ -1,0 +1,122 @@
+// From flags to a plan: the device that is meant, what follows from what was not said, and why a plan does not fit.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "flags.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+constexpr uint64_t default_sequence_limit = 1024;
+
+bool find_device(uint32_t backend, stw_device_info& info) {
+  for (size_t index = 0;; ++index) {
+    info = sized<stw_device_info>();
+    if (stw_device_at(index, &info, nullptr) != STW_OK) return false;
+    if (backend == STW_BACKEND_AUTO || info.backend == backend) return true;
+  }
+}
+
+uint32_t precision_of(const std::string& name) {
+  return name.empty() ? STW_PRECISION_DEFAULT : name == "bf16" ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
+}
+
+uint32_t recompute_of(const std::string& name) {
+  return name == "none" ? STW_RECOMPUTE_NONE : name == "full" ? STW_RECOMPUTE_FULL : STW_RECOMPUTE_AUTO;
+}
+
+uint32_t states_of(const std::string& name) {
+  return name == "32" ? STW_STATES_32 : name == "8" ? STW_STATES_8 : STW_STATES_AUTO;
+}
+
+}  // namespace
+
+DeviceChoice choose_device(const std::string& name) {
+  const uint32_t backend = name == "cuda" ? STW_BACKEND_CUDA : name == "cpu" ? STW_BACKEND_CPU : STW_BACKEND_AUTO;
+  DeviceChoice choice;
+  if (backend == STW_BACKEND_AUTO && !name.empty()) {
+    choice.name = name;
+    return choice;
+  }
+  stw_device_info info;
+  // The first device is the one that the library would choose, except that it prefers CUDA.
+  const bool found = name.empty() ? find_device(STW_BACKEND_CUDA, info) || find_device(STW_BACKEND_AUTO, info)
+                                  : find_device(backend, info);
+  if (!found)
+    throw Failure(exit_failed, fmt::format("--device {}: there is none here ({}); see `stowage devices`",
+                                           name.empty() ? "auto" : name, stw_build_info()));
+  choice.name = info.backend == STW_BACKEND_CUDA ? "cuda" : "cpu";
+  choice.backend = info.backend;
+  choice.present = true;
+  choice.total_bytes = info.memory_total;
+  choice.free_bytes = info.memory_free;
+  choice.threads = info.threads;
+  return choice;
+}
+
+Device open_device(const DeviceChoice& choice, uint32_t threads) {
+  if (!choice.present)
+    throw Failure(exit_usage, fmt::format("--device {}: this is a profile to plan with; use cpu or cuda", choice.name));
+  auto options = sized<stw_device_options>();
+  options.backend = choice.backend;
+  options.threads = threads;
+  options.log = [](void*, int32_t level, const char* component, const char* message) {
+    if (level <= STW_LOG_WARNING)
+      fmt::print(stderr, "stowage: {}: {}: {}\n", level == STW_LOG_ERROR ? "error" : "warning", component, message);
+  };
+  stw_device* device = nullptr;
+  call([&](stw_error* error) { return stw_device_open(&device, &options, error); });
+  return Device(device);
+}
+
+stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
+                              const DeviceChoice& device) {
+  const bool nano = model_flags.source == "nano";
+  if (flags.fast)
+    throw Failure(exit_usage, fmt::format("--fast: the device {} offers exact mode only; leave it out", device.name));
+  if (!flags.batch && !nano)
+    throw Failure(exit_usage, "--batch is required: the number of samples of one optimizer step");
+  auto options = sized<stw_plan_options>();
+  options.memory_bytes =
+      flags.memory_bytes.value_or(device.backend == STW_BACKEND_CPU ? device.free_bytes / 100 * 80 : 0);
+  if (flags.memory_bytes && *flags.memory_bytes == 0) throw Failure(exit_usage, "--vram: expected more than 0 bytes");
+  options.global_batch = flags.batch.value_or(12);
+  options.sequence = flags.sequence.value_or(std::min<uint64_t>(nano ? 64 : default_sequence_limit, model.positions));
+  options.device = device.name.c_str();
+  options.device_memory = device.free_bytes;
+  options.reserve_bytes = flags.reserve_bytes.value_or(0);
+  options.threads = flags.threads ? flags.threads : device.threads;
+  options.precision = precision_of(flags.precision);
+  options.optimizer = STW_OPTIMIZER_ADAMW;
+  options.state_bits = states_of(flags.states);
+  options.micro_batch = flags.micro_batch;
+  options.recompute = recompute_of(flags.recompute);
+  return options;
+}
+
+PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options,
+                       std::optional<uint64_t> host_bytes) {
+  PlanAnswer answer;
+  stw_plan* plan = nullptr;
+  const stw_status status =
+      call([&](stw_error* error) { return stw_plan_create(&plan, model.get(), &options, error); }, STW_OVER_BUDGET);
+  answer.plan = Plan(plan);
+  const stw_plan_info info = query(answer.plan);
+  if (status == STW_OVER_BUDGET)
+    answer.shortfall = fmt::format("{} does not fit in {}: the smallest budget that works is {}", model_name,
+                                   human_bytes(options.memory_bytes ? options.memory_bytes : info.budget),
+                                   exact_bytes(info.minimum_bytes));
+  else if (host_bytes && info.host > *host_bytes)
+    answer.shortfall = fmt::format("the plan needs {} of host memory, but --host-memory is {}", exact_bytes(info.host),
+                                   exact_bytes(*host_bytes));
+  return answer;
+}
+
+Plan require_plan(PlanAnswer answer) {
+  if (!answer.shortfall.empty()) throw Failure(exit_does_not_fit, answer.shortfall);
+  return std::move(answer.plan);
+}
+
+}  // namespace command

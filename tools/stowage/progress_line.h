@@ -1,0 +1,37 @@
+// What a person sees while a run goes on: one line that is redrawn on a terminal, plain lines now and then elsewhere.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "stowage.h"
+
+namespace command {
+
+class ProgressLine {
+ public:
+  // From `first` batches consumed to `last`. Bytes are the plan's.
+  ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes);
+  // After a step; draws where it is time to.
+  void step(const stw_progress& now);
+  // A line of its own, above the live line.
+  void say(const std::string& text);
+  // Leaves the last state of the live line on the terminal.
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool due(uint64_t batches, Clock::time_point now) const;
+  std::string text(const stw_progress& now, double seconds) const;
+
+  const uint64_t first_, last_;
+  const std::string memory_;
+  const bool live_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point drawn_{};
+  uint64_t drawn_tenth_;
+  double rate_ = 0;  // tokens per second, smoothed
+  std::string shown_;
+};
+
+}  // namespace command

@@ -1,0 +1,29 @@
+// The folder of a run: what lies in it under which name, and that a run never damages another.
+#pragma once
+#include <string>
+
+namespace command {
+
+class RunFolder {
+ public:
+  explicit RunFolder(const std::string& path);  // trailing slashes do not matter
+
+  const std::string& path() const { return path_; }
+  std::string checkpoint() const { return path_ + "/checkpoint.stw"; }
+  std::string metrics() const { return path_ + "/metrics.jsonl"; }
+  std::string plan() const { return path_ + "/plan.json"; }
+  std::string loss_curve() const { return path_ + "/loss.svg"; }
+  std::string weights() const { return path_ + "/model.safetensors"; }
+
+  // Throws where something of an earlier run or a model lies in the folder.
+  void refuse_to_replace() const;
+  // Creates the folder and its parents, and throws where files cannot be written into it.
+  void make_writable() const;
+  // Removes what an earlier run left, so that nothing of it can be taken for the new one's.
+  void clear() const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace command

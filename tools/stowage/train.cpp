@@ -1,0 +1,180 @@
+// `stowage train`: everything that can be wrong is found before the first step, then the run, then what it leaves.
+#include "train.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "checkpoint_header.h"
+#include "files.h"
+#include "loss_curve.h"
+#include "resident_memory.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+// A budget may have decided the numerics of the run that goes on; another budget must not decide otherwise.
+void keep_numerics(TrainFlags& flags) {
+  if (flags.resume.empty()) return;
+  const auto header = checkpoint_header(RunFolder(flags.resume).checkpoint());
+  if (!header) return;
+  if (flags.plan.precision.empty()) flags.plan.precision = json_string(*header, "identity", "precision").value_or("");
+  if (flags.plan.states == "auto")
+    if (const auto bits = json_number(*header, "identity", "state_bits"))
+      flags.plan.states = fmt::format("{:.0f}", *bits);
+}
+
+Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device) {
+  if (flags.plan_file.empty()) {
+    keep_numerics(flags);
+    const stw_plan_options options = plan_options(flags.model, query(model), flags.plan, device);
+    flags.plan.threads = options.threads;
+    return require_plan(create_plan(model, flags.model.source, options, flags.plan.host_bytes));
+  }
+  if (flags.plan.fast) throw Failure(exit_usage, "--fast: the plan was made in exact mode; leave it out");
+  const std::string json = read_text(flags.plan_file);
+  stw_plan* loaded = nullptr;
+  try {
+    call([&](stw_error* error) { return stw_plan_load(&loaded, model.get(), json.data(), json.size(), error); });
+  } catch (const Failure& failure) {
+    throw Failure(failure.exit_code, fmt::format("{}: {}", flags.plan_file, failure.what()));
+  }
+  Plan plan(loaded);
+  const stw_plan_info info = query(plan);
+  if (!info.fits)
+    throw Failure(exit_does_not_fit,
+                  fmt::format("{}: this plan does not fit in its budget of {}: the smallest that works is {}",
+                              flags.plan_file, human_bytes(info.budget), exact_bytes(info.minimum_bytes)));
+  // Scratch memory was planned for a number of threads.
+  if (!flags.plan.threads)
+    flags.plan.threads = static_cast<uint32_t>(json_number(json, "request", "threads").value_or(device.threads));
+  return plan;
+}
+
+Trainer make_trainer(const TrainFlags& flags, stw_device* device, const Model& model, const Plan& plan) {
+  auto options = sized<stw_trainer_options>();
+  options.seed = flags.model.seed;
+  options.set_mask = STW_SET_CLIP_NORM;
+  options.clip_norm = flags.plan.clip;
+  const auto set = [&](const std::optional<float>& value, float& field, uint32_t bit) {
+    if (!value) return;
+    field = *value;
+    options.set_mask |= bit;
+  };
+  set(flags.beta1, options.beta1, STW_SET_BETA1);
+  set(flags.beta2, options.beta2, STW_SET_BETA2);
+  set(flags.weight_decay, options.weight_decay, STW_SET_WEIGHT_DECAY);
+  stw_trainer* trainer = nullptr;
+  call(
+      [&](stw_error* error) { return stw_trainer_create(&trainer, device, model.get(), plan.get(), &options, error); });
+  return Trainer(trainer);
+}
+
+void check_folders(TrainFlags& flags, const RunFolder& out) {
+  if (!flags.resume.empty() && !is_there(RunFolder(flags.resume).checkpoint()))
+    throw Failure(exit_failed,
+                  fmt::format("--resume {}: found no {} in it", flags.resume, RunFolder(flags.resume).checkpoint()));
+  if (RunFolder(flags.model.source).path() == out.path() && flags.resume.empty())
+    throw Failure(exit_failed,
+                  fmt::format("--out {}: this is the model's own folder, which would be replaced", flags.out));
+  const bool same = !flags.resume.empty() && RunFolder(flags.resume).path() == out.path();
+  if (!same && !flags.overwrite) out.refuse_to_replace();
+  out.make_writable();
+}
+
+// Continues where the checkpoint stands: the trainer, and the lines of metrics that belong to it.
+void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& out) {
+  const RunFolder from(flags.resume);
+  call([&](stw_error* error) { return stw_trainer_restore(trainer.get(), from.checkpoint().c_str(), error); });
+  const stw_progress now = query(trainer);
+  if (now.batches > flags.run.steps)
+    throw Failure(exit_failed, fmt::format("{} stands at {} batches, past --steps {}", from.checkpoint(),
+                                           grouped(now.batches), grouped(flags.run.steps)));
+  write_text(out.metrics(), Metrics::kept(read_text_if_there(from.metrics()).value_or(""), now.step, now.batches,
+                                          now.batches < flags.run.steps));
+  fmt::print("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
+}
+
+void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& data, const stw_plan_info& plan) {
+  const stw_model_info about = query(model);
+  const stw_dataset_info tokens = query(data);
+  fmt::print(
+      "model       {}: {}, {} layers, {} parameters, {}\n", flags.model.source, about.architecture, about.layers,
+      grouped(about.parameters),
+      about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
+  fmt::print("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
+             grouped(tokens.evaluation_tokens));
+  fmt::print("plan        batch {} x {} tokens in micro-batches of {}, {}, {}-bit AdamW states, {} threads\n",
+             grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
+             plan.precision == STW_PRECISION_BF16 ? "bf16" : "fp32", plan.state_bits, flags.plan.threads);
+  fmt::print("memory      {} of {} ({} smallest)\n", exact_bytes(plan.peak), human_bytes(plan.budget),
+             human_bytes(plan.minimum_bytes));
+}
+
+void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
+  if (!before || !after) return;
+  const uint64_t measured = after > before ? after - before : 0;
+  fmt::print("memory      planned {}, measured {} ({:+.1f} %)\n", human_bytes(planned), human_bytes(measured),
+             100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
+}
+
+void tell_interrupted(const TrainFlags& flags, const RunFolder& out, const stw_progress& now) {
+  fmt::print("stopped after {} of {} batches and saved; continue with\n  {} --resume {}\n", grouped(now.batches),
+             grouped(flags.run.steps), flags.again, out.path());
+}
+
+void tell_end(const RunFolder& out, const stw_progress& now) {
+  if (now.skipped) fmt::print("skipped     {} batches without an update\n", grouped(now.skipped));
+  fmt::print("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
+  fmt::print("wrote       {}: config.json, model.safetensors, plan.json, metrics.jsonl, loss.svg, checkpoint.stw\n",
+             out.path());
+}
+
+}  // namespace
+
+void train(TrainFlags flags) {
+  if (flags.out.empty()) flags.out = flags.resume;
+  if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
+  if (flags.run.min_rate && *flags.run.min_rate > flags.run.learning_rate)
+    throw Failure(exit_usage, "--min-lr: expected at most --lr");
+  flags.run.schedule = flags.schedule == "linear"     ? STW_SCHEDULE_LINEAR
+                       : flags.schedule == "constant" ? STW_SCHEDULE_CONSTANT
+                                                      : STW_SCHEDULE_COSINE;
+  const RunFolder out(flags.out);
+  const DeviceChoice choice = choose_device(flags.plan.device);
+  const Model model = open_model(flags.model);
+  const Plan plan = make_plan(flags, model, choice);
+  const stw_plan_info info = query(plan);
+  const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed);
+  const Device device = open_device(choice, flags.plan.threads);
+  if (info.peak > choice.free_bytes)
+    throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",
+                                                 exact_bytes(info.peak), human_bytes(choice.free_bytes), choice.name));
+  check_folders(flags, out);
+  tell_beginning(flags, model, data, info);
+
+  const uint64_t before = resident_bytes();
+  const Trainer trainer = make_trainer(flags, device.get(), model, plan);
+  if (!flags.resume.empty())
+    restore(flags, trainer, out);
+  else
+    out.clear();
+  write_text(out.plan(), stw_plan_json(plan.get()));
+  std::fflush(stdout);
+
+  TrainingRun run(flags.run, out, trainer.get(), data.get(), info);
+  const bool complete = run.run();
+  const uint64_t after = resident_bytes();
+  call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });
+  write_text(out.loss_curve(),
+             loss_curve_svg(read_metrics(read_text(out.metrics())), flags.model.source + " on " + flags.data.path));
+  tell_memory(info.arena, before, after);
+  if (complete)
+    tell_end(out, query(trainer));
+  else
+    tell_interrupted(flags, out, query(trainer));
+}
+
+}  // namespace command

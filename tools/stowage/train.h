@@ -1,0 +1,28 @@
+// What `stowage train` is told, apart from how it is carried out.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data.h"
+#include "flags.h"
+#include "training_run.h"
+
+namespace command {
+
+struct TrainFlags {
+  ModelFlags model;
+  PlanFlags plan;
+  DataFlags data;
+  RunSettings run;
+  std::string out, resume, plan_file;
+  std::string schedule = "cosine";
+  std::optional<float> beta1, beta2, weight_decay;
+  bool overwrite = false;
+  std::string again;  // the command line that continues this run, but for the folder
+};
+
+// Throws a Failure where the run cannot begin or fails.
+void train(TrainFlags flags);
+
+}  // namespace command

@@ -1,0 +1,117 @@
+#include "training_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "units.h"
+
+namespace command {
+namespace {
+
+constexpr std::chrono::minutes save_interval{10};
+
+uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 1) * of : UINT64_MAX; }
+
+stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress>(stw_trainer_progress, trainer); }
+
+}  // namespace
+
+TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
+                         const stw_plan_info& plan)
+    : settings_(settings),
+      folder_(folder),
+      trainer_(trainer),
+      data_(data),
+      start_(progress_of(trainer)),
+      metrics_(folder.metrics()),
+      line_(start_.batches, settings.steps, plan.peak, plan.budget),
+      skipped_(start_.skipped) {}
+
+stw_progress TrainingRun::progress() const { return progress_of(trainer_); }
+
+int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
+  auto& self = *static_cast<TrainingRun*>(user);
+  const bool skipped = now->skipped != self.skipped_;
+  self.skipped_ = now->skipped;
+  self.metrics_.step(*now, skipped);
+  self.line_.step(*now);
+  if (skipped)
+    self.line_.say(
+        fmt::format("batch {}: no update, its loss or gradient is not finite or it has no target ({} so far)",
+                    grouped(now->batches), grouped(now->skipped)));
+  return self.interrupt_.requested() || self.save_due(now->batches);
+}
+
+bool TrainingRun::save_due(uint64_t batches) const {
+  if (batches == settings_.steps) return false;  // the end saves anyway
+  if (!settings_.save_every) return Clock::now() - saved_ >= save_interval;
+  return *settings_.save_every && batches % *settings_.save_every == 0;
+}
+
+uint64_t TrainingRun::next_event(uint64_t batches) const {
+  return std::min({settings_.steps, next_multiple(settings_.evaluate_every, batches),
+                   next_multiple(settings_.save_every.value_or(0), batches)});
+}
+
+void TrainingRun::train_until(uint64_t batches) {
+  auto options = sized<stw_run_options>();
+  options.until = batches;
+  options.total = settings_.steps;
+  options.warmup = settings_.warmup.value_or(std::min<uint64_t>(100, settings_.steps / 10));
+  options.learning_rate = settings_.learning_rate;
+  if (settings_.min_rate) {
+    options.set_mask = STW_SET_MIN_RATE;
+    options.min_rate = *settings_.min_rate;
+  }
+  options.schedule = settings_.schedule;
+  options.progress = after_step;
+  options.progress_user = this;
+  call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
+  metrics_.check();
+}
+
+void TrainingRun::evaluate() {
+  double loss = 0;
+  interrupt_.cancels(trainer_);
+  const stw_status status = call(
+      [&](stw_error* error) {
+        return stw_trainer_evaluate(trainer_, data_, settings_.evaluation_batches, &loss, error);
+      },
+      STW_CANCELLED);
+  interrupt_.cancels(nullptr);
+  if (status == STW_CANCELLED) return;
+  evaluation_loss_ = loss;
+  const stw_progress now = progress();
+  metrics_.evaluation(now.step, loss);
+  metrics_.check();
+  line_.say(
+      fmt::format("step {}: evaluation loss {:.4f} (perplexity {:.4g})", grouped(now.batches), loss, std::exp(loss)));
+}
+
+void TrainingRun::save() {
+  call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
+  saved_ = Clock::now();
+}
+
+bool TrainingRun::run() {
+  auto info = sized<stw_dataset_info>();
+  call([&](stw_error*) { return stw_dataset_query(data_, &info); });
+  const bool evaluates = info.evaluation_tokens > 0 && settings_.evaluation_batches > 0;
+  uint64_t batches = start_.batches;
+  while (batches < settings_.steps && !interrupt_.requested()) {
+    train_until(next_event(batches));
+    batches = progress().batches;
+    const bool event = settings_.evaluate_every && batches % settings_.evaluate_every == 0;
+    if (evaluates && event && batches < settings_.steps && !interrupt_.requested()) evaluate();
+    if (save_due(batches)) save();
+  }
+  evaluation_loss_.reset();
+  line_.finish();
+  if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate();
+  save();
+  return batches == settings_.steps && (evaluation_loss_ || !evaluates);
+}
+
+}  // namespace command

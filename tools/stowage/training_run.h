@@ -1,0 +1,59 @@
+// A run from one event to the next: train until there is something to evaluate or to save, do it, go on.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "handles.h"
+#include "interrupt.h"
+#include "metrics.h"
+#include "progress_line.h"
+#include "run_folder.h"
+
+namespace command {
+
+struct RunSettings {
+  uint64_t steps = 0;              // global batches of the whole run, and the length of the schedule
+  std::optional<uint64_t> warmup;  // unset: a tenth of the steps, at most 100
+  double learning_rate = 3e-4;
+  std::optional<double> min_rate;  // unset: a tenth of it
+  uint32_t schedule = STW_SCHEDULE_COSINE;
+  uint64_t evaluate_every = 250;  // batches; 0: only after the last
+  uint64_t evaluation_batches = 20;
+  std::optional<uint64_t> save_every;  // batches; unset: every ten minutes
+};
+
+class TrainingRun {
+ public:
+  // Borrows all of it.
+  TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
+              const stw_plan_info& plan);
+  // Trains to the end or to the first signal, evaluates after the last step, and saves. True: to the end.
+  bool run();
+  // Of the evaluation after the last step, where there was one.
+  std::optional<double> evaluation_loss() const { return evaluation_loss_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static int32_t after_step(void* self, const stw_progress* now);
+  stw_progress progress() const;
+  uint64_t next_event(uint64_t batches) const;
+  void train_until(uint64_t batches);
+  bool save_due(uint64_t batches) const;
+  void evaluate();
+  void save();
+
+  const RunSettings& settings_;
+  const RunFolder& folder_;
+  stw_trainer* const trainer_;
+  stw_dataset* const data_;
+  const stw_progress start_;
+  Interrupt interrupt_;
+  Metrics metrics_;
+  ProgressLine line_;
+  uint64_t skipped_;
+  Clock::time_point saved_ = Clock::now();
+  std::optional<double> evaluation_loss_;
+};
+
+}  // namespace command

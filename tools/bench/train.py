@@ -32,7 +32,7 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--data", help="text to train on; random words when absent (the speed does not depend on it)")
-    parser.add_argument("--stowage-args", default="", help="further arguments for the command under test, as one string")
+    parser.add_argument("--stowage-args", default="", help="further arguments of the command, as one string")
     parser.add_argument("--torch-args", default="", help="further arguments for peer_torch.py; skips the probe")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each run")
     options = parser.parse_args()

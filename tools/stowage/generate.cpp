@@ -11,6 +11,7 @@
 #include "data.h"
 #include "inference.h"
 #include "prompt.h"
+#include "units.h"
 
 namespace command {
 namespace {
@@ -31,6 +32,9 @@ struct GenerateCommand {
     const stw_model_info about = query(open_model(model));
     const bool bytes = tokens_are_bytes(tokenizer, "", about.vocabulary);
     std::vector<int32_t> tokens = parse_prompt(prompt, bytes, about.vocabulary);
+    if (plan.sequence > about.positions)
+      throw Failure(exit_usage, fmt::format("--seq {}: the model has {} positions", grouped(*plan.sequence),
+                                            grouped(about.positions)));
     // No longer than the sequences it was trained on: later positions may never have been trained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));

@@ -75,7 +75,7 @@ void show_plan_summary(const std::string& text) {
   if (const auto name = json_string(text, "", "fingerprint")) show("plan", *name);
   show_number(text, "batch", "request", "global_batch");
   show_number(text, "sequence", "request", "sequence");
-  show_number(text, "micro-batch", "", "micro_batch");
+  show_number(text, "micro-batch", "numerics", "micro_batch");
   if (const auto bytes = json_number(text, "bytes", "peak")) show("memory", exact_bytes(static_cast<uint64_t>(*bytes)));
 }
 

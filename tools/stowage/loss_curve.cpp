@@ -33,9 +33,9 @@ Points thinned(const Points& points) {
   return out;
 }
 
-// Centred means over about a fiftieth of the run: no lag, so that it meets the evaluations.
+// Centred means over about a twentieth of the run: no lag, so that it meets the evaluations.
 Points smoothed(const Points& points) {
-  const size_t reach = points.size() / 100;
+  const size_t reach = points.size() / 40;
   Points out = points;
   double sum = 0;
   size_t first = 0, last = 0;  // the window is [first, last)

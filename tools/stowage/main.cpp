@@ -22,18 +22,14 @@ int report(int exit_code, std::string line) {
   return exit_code;
 }
 
-std::string version_text() {
-  const uint32_t version = stw_version();
-  return fmt::format("stowage {}.{}.{} ({})", version / 10000, version / 100 % 100, version % 100, stw_build_info());
-}
-
 }  // namespace
 
 int main(int count, char** words) {
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);
-  application.set_version_flag("--version", version_text, "Say what this is, and what it was built with.");
+  application.set_version_flag(
+      "--version", [] { return std::string(stw_build_info()); }, "Say what this is, and what it was built with.");
   application.footer(
       "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit.\n"
       "`stowage COMMAND --help` explains a command.");

@@ -104,13 +104,15 @@ PlanAnswer create_plan(const Model& model, const std::string& model_name, const 
       call([&](stw_error* error) { return stw_plan_create(&plan, model.get(), &options, error); }, STW_OVER_BUDGET);
   answer.plan = Plan(plan);
   const stw_plan_info info = query(answer.plan);
-  if (status == STW_OVER_BUDGET)
+  if (status == STW_OVER_BUDGET) {
+    const uint64_t budget = options.memory_bytes ? options.memory_bytes : info.budget;
+    const bool close = human_bytes(budget) == human_bytes(info.minimum_bytes);
     answer.shortfall = fmt::format("{} does not fit in {}: the smallest budget that works is {}", model_name,
-                                   human_bytes(options.memory_bytes ? options.memory_bytes : info.budget),
-                                   exact_bytes(info.minimum_bytes));
-  else if (host_bytes && info.host > *host_bytes)
+                                   close ? exact_bytes(budget) : human_bytes(budget), exact_bytes(info.minimum_bytes));
+  } else if (host_bytes && info.host > *host_bytes) {
     answer.shortfall = fmt::format("the plan needs {} of host memory, but --host-memory is {}", exact_bytes(info.host),
                                    exact_bytes(*host_bytes));
+  }
   return answer;
 }
 

@@ -37,6 +37,8 @@ ProgressLine::ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes
     : first_(first),
       last_(last),
       memory_(fmt::format("{} of {}", human_bytes(planned_bytes), human_bytes(budget_bytes))),
+      memory_share_(
+          fmt::format("{:.0f}%", 100 * static_cast<double>(planned_bytes) / static_cast<double>(budget_bytes))),
       live_(is_terminal()),
       drawn_tenth_(tenth(first, last)) {}
 
@@ -48,14 +50,23 @@ bool ProgressLine::due(uint64_t batches, Clock::time_point now) const {
   return since >= interval || tenth(batches, last_) != drawn_tenth_;
 }
 
-std::string ProgressLine::text(const stw_progress& now, double seconds) const {
-  const std::string total = grouped(last_);
-  const uint64_t done = now.batches - first_;
-  const double left = done ? seconds / static_cast<double>(done) * static_cast<double>(last_ - now.batches) : 0;
-  return fmt::format("step {:>{}}/{}  loss {:.4f}  gradient {:<8.3g}  lr {:.2e}  {:>6} tokens/s  {}  {}",
-                     grouped(now.batches), total.size(), total, now.loss, now.grad_norm, now.learning_rate,
-                     human_count(rate_), memory_,
-                     now.batches < last_ ? human_seconds(left) + " left" : human_seconds(seconds) + " in all");
+std::string ProgressLine::text(const stw_progress& now, double seconds, size_t columns) const {
+  const std::string at = grouped(now.batches), total = grouped(last_), rate = human_count(rate_);
+  const bool over = now.batches >= last_;
+  const double done = static_cast<double>(now.batches - first_);
+  const std::string time = human_seconds(over ? seconds : seconds / done * static_cast<double>(last_ - now.batches));
+  std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  gradient {:<6.2f}  lr {:.2e}  {:>5} tokens/s  {}  {} {}",
+                                 at, total.size(), total, now.loss, now.grad_norm, now.learning_rate, rate, memory_,
+                                 time, over ? "in all" : "left");
+  if (line.size() < columns) return line;
+  line = fmt::format("step {}/{} loss {:.4f} |g| {:.2f} lr {:.1e} {} tok/s {} mem {}", at, total, now.loss,
+                     now.grad_norm, now.learning_rate, rate, time, memory_share_);
+  return line.substr(0, columns - 1);
+}
+
+void ProgressLine::draw() const {
+  fmt::print("{}{}{}", live_ ? "\r" : "", shown_, live_ ? "\x1b[K" : "\n");
+  std::fflush(stdout);
 }
 
 void ProgressLine::step(const stw_progress& now) {
@@ -64,19 +75,13 @@ void ProgressLine::step(const stw_progress& now) {
   if (!due(now.batches, time)) return;
   drawn_ = time;
   drawn_tenth_ = tenth(now.batches, last_);
-  shown_ = text(now, Seconds(time - start_).count());
-  if (live_)
-    fmt::print("\r{}\x1b[K", std::string_view(shown_).substr(0, columns() - 1));
-  else
-    fmt::print("{}\n", shown_);
-  std::fflush(stdout);
+  shown_ = text(now, Seconds(time - start_).count(), live_ ? columns() : SIZE_MAX);
+  draw();
 }
 
 void ProgressLine::say(const std::string& text) {
-  if (live_ && !shown_.empty())
-    fmt::print("\r{}\x1b[K\n{}", text, std::string_view(shown_).substr(0, columns() - 1));
-  else
-    fmt::print("{}\n", text);
+  fmt::print("{}{}{}\n", live_ ? "\r" : "", text, live_ ? "\x1b[K" : "");
+  if (live_ && !shown_.empty()) draw();
   std::fflush(stdout);
 }
 

@@ -22,10 +22,12 @@ class ProgressLine {
  private:
   using Clock = std::chrono::steady_clock;
   bool due(uint64_t batches, Clock::time_point now) const;
-  std::string text(const stw_progress& now, double seconds) const;
+  // For a line of `columns`: in words where they fit, else in short.
+  std::string text(const stw_progress& now, double seconds, size_t columns) const;
+  void draw() const;
 
   const uint64_t first_, last_;
-  const std::string memory_;
+  const std::string memory_, memory_share_;
   const bool live_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point drawn_{};

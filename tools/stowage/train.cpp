@@ -109,7 +109,7 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& 
   fmt::print("plan        batch {} x {} tokens in micro-batches of {}, {}, {}-bit AdamW states, {} threads\n",
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
              plan.precision == STW_PRECISION_BF16 ? "bf16" : "fp32", plan.state_bits, flags.plan.threads);
-  fmt::print("memory      {} of {} ({} smallest)\n", exact_bytes(plan.peak), human_bytes(plan.budget),
+  fmt::print("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
              human_bytes(plan.minimum_bytes));
 }
 

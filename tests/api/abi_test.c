@@ -1,0 +1,132 @@
+/* The binary interface, frozen: sizes and offsets of every public struct on the 64-bit platforms (LP64: x86-64, aarch64)
+ * and the value of every constant. Structs grow at their end only; a line here changes with the SONAME. */
+#include "stowage.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8 && sizeof(float) == 4 && sizeof(double) == 8, "LP64");
+static_assert(sizeof(stw_status) == 4 && (stw_status)-1 < 0, "int32_t");
+
+#define SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type)
+#define AT(type, field, offset) static_assert(offsetof(type, field) == (offset), #type "." #field)
+#define VALUE(name, value) static_assert((name) == (value), #name)
+
+SIZE(stw_error, 512);
+AT(stw_error, struct_size, 0); AT(stw_error, status, 4); AT(stw_error, native_code, 8); AT(stw_error, reserved, 12);
+AT(stw_error, bytes_needed, 16); AT(stw_error, bytes_available, 24); AT(stw_error, message, 32);
+
+SIZE(stw_device_options, 88);
+AT(stw_device_options, struct_size, 0); AT(stw_device_options, backend, 4); AT(stw_device_options, ordinal, 8);
+AT(stw_device_options, threads, 12); AT(stw_device_options, isa, 16); AT(stw_device_options, log_level, 20);
+AT(stw_device_options, stream, 24); AT(stw_device_options, log, 32); AT(stw_device_options, log_user, 40);
+AT(stw_device_options, allocate, 48); AT(stw_device_options, release, 56); AT(stw_device_options, memory_user, 64);
+AT(stw_device_options, run, 72); AT(stw_device_options, run_user, 80);
+
+SIZE(stw_device_info, 104);
+AT(stw_device_info, struct_size, 0); AT(stw_device_info, backend, 4); AT(stw_device_info, memory_total, 8);
+AT(stw_device_info, memory_free, 16); AT(stw_device_info, compute_major, 24); AT(stw_device_info, compute_minor, 28);
+AT(stw_device_info, threads, 32); AT(stw_device_info, isa, 36); AT(stw_device_info, name, 40);
+
+SIZE(stw_model_options, 56);
+AT(stw_model_options, struct_size, 0); AT(stw_model_options, set_mask, 4); AT(stw_model_options, source, 8);
+AT(stw_model_options, config_json, 16); AT(stw_model_options, config_json_size, 24); AT(stw_model_options, weights, 32);
+AT(stw_model_options, seed, 40); AT(stw_model_options, dropout, 48); AT(stw_model_options, reserved, 52);
+
+SIZE(stw_model_info, 80);
+AT(stw_model_info, struct_size, 0); AT(stw_model_info, layers, 4); AT(stw_model_info, parameters, 8);
+AT(stw_model_info, trainable, 16); AT(stw_model_info, vocabulary, 24); AT(stw_model_info, positions, 32);
+AT(stw_model_info, has_weights, 40); AT(stw_model_info, width, 44); AT(stw_model_info, architecture, 48);
+
+SIZE(stw_tensor_info, 56);
+AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);
+AT(stw_tensor_info, shape, 16); AT(stw_tensor_info, elements, 48);
+
+SIZE(stw_plan_options, 80);
+AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
+AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
+AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
+AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw_plan_options, state_bits, 68);
+AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76);
+
+SIZE(stw_plan_info, 224);
+AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
+AT(stw_plan_info, accumulation_steps, 16); AT(stw_plan_info, last_micro_batch, 24); AT(stw_plan_info, loss_chunks, 32);
+AT(stw_plan_info, global_batch, 40); AT(stw_plan_info, sequence, 48); AT(stw_plan_info, parameters, 56);
+AT(stw_plan_info, gradients, 64); AT(stw_plan_info, optimizer, 72); AT(stw_plan_info, saved_activations, 80);
+AT(stw_plan_info, transient, 88); AT(stw_plan_info, workspace, 96); AT(stw_plan_info, inputs, 104);
+AT(stw_plan_info, padding, 112); AT(stw_plan_info, arena, 120); AT(stw_plan_info, reserve, 128);
+AT(stw_plan_info, peak, 136); AT(stw_plan_info, budget, 144); AT(stw_plan_info, host, 152);
+AT(stw_plan_info, minimum_bytes, 160); AT(stw_plan_info, state_bits, 168); AT(stw_plan_info, precision, 172);
+AT(stw_plan_info, step_seconds, 176); AT(stw_plan_info, tokens_per_second, 184);
+AT(stw_plan_info, recompute_fraction, 192); AT(stw_plan_info, fingerprint, 200);
+
+SIZE(stw_buffer_info, 48);
+AT(stw_buffer_info, struct_size, 0); AT(stw_buffer_info, persistent, 4); AT(stw_buffer_info, name, 8);
+AT(stw_buffer_info, owner, 16); AT(stw_buffer_info, offset, 24); AT(stw_buffer_info, bytes, 32);
+AT(stw_buffer_info, first, 40); AT(stw_buffer_info, last, 44);
+
+SIZE(stw_dataset_options, 40);
+AT(stw_dataset_options, struct_size, 0); AT(stw_dataset_options, tokenizer, 4); AT(stw_dataset_options, path, 8);
+AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); AT(stw_dataset_options, seed, 32);
+
+SIZE(stw_dataset_info, 24);
+AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
+AT(stw_dataset_info, evaluation_tokens, 16);
+
+SIZE(stw_progress, 88);
+AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);
+AT(stw_progress, skipped, 24); AT(stw_progress, loss, 32); AT(stw_progress, grad_norm, 40);
+AT(stw_progress, learning_rate, 48); AT(stw_progress, seconds, 56); AT(stw_progress, tokens_per_second, 64);
+AT(stw_progress, tokens, 72); AT(stw_progress, evaluation_loss, 80);
+
+SIZE(stw_gradients, 48);
+AT(stw_gradients, struct_size, 0); AT(stw_gradients, reserved, 4); AT(stw_gradients, data, 8);
+AT(stw_gradients, count, 16); AT(stw_gradients, loss_sum, 24); AT(stw_gradients, target_count, 32);
+AT(stw_gradients, stream, 40);
+
+SIZE(stw_trainer_options, 72);
+AT(stw_trainer_options, struct_size, 0); AT(stw_trainer_options, set_mask, 4); AT(stw_trainer_options, seed, 8);
+AT(stw_trainer_options, beta1, 16); AT(stw_trainer_options, beta2, 20); AT(stw_trainer_options, epsilon, 24);
+AT(stw_trainer_options, weight_decay, 28); AT(stw_trainer_options, clip_norm, 32);
+AT(stw_trainer_options, reserved, 36); AT(stw_trainer_options, arena, 40); AT(stw_trainer_options, arena_bytes, 48);
+AT(stw_trainer_options, gradient_hook, 56); AT(stw_trainer_options, gradient_user, 64);
+
+SIZE(stw_batch, 32);
+AT(stw_batch, struct_size, 0); AT(stw_batch, count, 4); AT(stw_batch, names, 8); AT(stw_batch, tensors, 16);
+AT(stw_batch, learning_rate, 24);
+
+SIZE(stw_step_result, 48);
+AT(stw_step_result, struct_size, 0); AT(stw_step_result, skipped, 4); AT(stw_step_result, step, 8);
+AT(stw_step_result, loss, 16); AT(stw_step_result, grad_norm, 24); AT(stw_step_result, targets, 32);
+AT(stw_step_result, seconds, 40);
+
+SIZE(stw_run_options, 72);
+AT(stw_run_options, struct_size, 0); AT(stw_run_options, set_mask, 4); AT(stw_run_options, until, 8);
+AT(stw_run_options, total, 16); AT(stw_run_options, warmup, 24); AT(stw_run_options, learning_rate, 32);
+AT(stw_run_options, min_rate, 40); AT(stw_run_options, schedule, 48); AT(stw_run_options, progress_every, 52);
+AT(stw_run_options, progress, 56); AT(stw_run_options, progress_user, 64);
+
+SIZE(stw_generate_options, 56);
+AT(stw_generate_options, struct_size, 0); AT(stw_generate_options, top_k, 4); AT(stw_generate_options, prompt, 8);
+AT(stw_generate_options, prompt_count, 16); AT(stw_generate_options, out, 24);
+AT(stw_generate_options, out_capacity, 32); AT(stw_generate_options, temperature, 40);
+AT(stw_generate_options, seed, 48);
+
+VALUE(STW_OK, 0); VALUE(STW_BAD_ARGUMENT, 1000); VALUE(STW_BAD_STRUCT_SIZE, 1001); VALUE(STW_BAD_STATE, 1002);
+VALUE(STW_UNSUPPORTED, 2000); VALUE(STW_UNSUPPORTED_FIELD, 2001); VALUE(STW_UNSUPPORTED_SHAPE, 2002);
+VALUE(STW_OUT_OF_MEMORY, 3000); VALUE(STW_OVER_BUDGET, 3001); VALUE(STW_HOST_OUT_OF_MEMORY, 3002);
+VALUE(STW_DEVICE_ERROR, 4000); VALUE(STW_DEVICE_LOST, 4001); VALUE(STW_IO_ERROR, 5000); VALUE(STW_CORRUPT, 5001);
+VALUE(STW_CANCELLED, 6000); VALUE(STW_CALLBACK_FAILED, 6001); VALUE(STW_NUMERIC, 7000); VALUE(STW_NON_FINITE, 7001);
+VALUE(STW_INTERNAL, 9000); VALUE(STW_BACKEND_AUTO, 0); VALUE(STW_BACKEND_CPU, 1); VALUE(STW_BACKEND_CUDA, 2);
+VALUE(STW_LOG_ERROR, 1); VALUE(STW_LOG_WARNING, 2); VALUE(STW_LOG_INFO, 3); VALUE(STW_ISA_AUTO, 0);
+VALUE(STW_ISA_SCALAR, 1); VALUE(STW_ISA_AVX2, 2); VALUE(STW_ISA_AVX512, 3); VALUE(STW_ISA_NEON, 4);
+VALUE(STW_SET_DROPOUT, 1); VALUE(STW_DTYPE_F32, 0); VALUE(STW_DTYPE_BF16, 1); VALUE(STW_PRECISION_DEFAULT, 0);
+VALUE(STW_PRECISION_FP32, 1); VALUE(STW_PRECISION_BF16, 2); VALUE(STW_OPTIMIZER_ADAMW, 0); VALUE(STW_STATES_AUTO, 0);
+VALUE(STW_STATES_32, 32); VALUE(STW_STATES_8, 8); VALUE(STW_RECOMPUTE_AUTO, 0); VALUE(STW_RECOMPUTE_NONE, 1);
+VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_IDS, 2);
+VALUE(STW_PHASE_IDLE, 0); VALUE(STW_PHASE_TRAIN, 1); VALUE(STW_PHASE_EVALUATE, 2); VALUE(STW_PHASE_GENERATE, 3);
+VALUE(STW_PHASE_SAVE, 4); VALUE(STW_SET_WEIGHT_DECAY, 1); VALUE(STW_SET_CLIP_NORM, 2); VALUE(STW_SET_BETA1, 4);
+VALUE(STW_SET_BETA2, 8); VALUE(STW_SCHEDULE_COSINE, 0); VALUE(STW_SCHEDULE_LINEAR, 1); VALUE(STW_SCHEDULE_CONSTANT, 2);
+VALUE(STW_SET_MIN_RATE, 1); VALUE(STW_TENSOR_PARAMETER, 0); VALUE(STW_TENSOR_GRADIENT, 1);
+VALUE(STW_TENSOR_FIRST_MOMENT, 2); VALUE(STW_TENSOR_SECOND_MOMENT, 3);

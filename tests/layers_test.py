@@ -1,0 +1,78 @@
+"""Who may include whom. The rules are those of CONTRIBUTING.md, section "Folders"."""
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent
+
+# Folder -> folders of ours whose files it may include.
+ALLOWED = {
+    "include": set(),
+    "planner": {"planner"},
+    "kernels": {"kernels"},
+    "src": {"src", "planner", "kernels", "include"},
+    "tools": {"tools", "include"},
+}
+# Headers of others, where a folder may have any.
+FOREIGN = {
+    "include": {"stddef.h", "stdint.h"},
+    "kernels": {"immintrin.h", "arm_neon.h"},
+    "src": {"xxhash.h"},
+}
+STANDARD = re.compile(r"^(c?[a-z_0-9]+|(sys/)?[a-z_0-9]+\.h)$")
+PLANNER_FORBIDDEN = {"fstream", "iostream", "chrono", "ctime", "thread", "mutex", "random", "unordered_map",
+                     "unordered_set", "filesystem", "cstdlib"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def files(folder):
+    return sorted(p for p in (ROOT / folder).rglob("*") if p.suffix in {".h", ".cpp", ".c", ".cu", ".cuh"})
+
+
+class Layers(unittest.TestCase):
+    def test_the_tree_is_there(self):
+        for folder in ALLOWED:
+            self.assertTrue(files(folder), folder)
+
+    def test_includes(self):
+        for folder, allowed in ALLOWED.items():
+            for path in files(folder):
+                for bracket, name in INCLUDE.findall(path.read_text()):
+                    where = f"{path.relative_to(ROOT)} includes {name}"
+                    if bracket == '"':
+                        first = name.split("/")[0] if "/" in name else ""
+                        if folder == "tools" and (first == "" or name == "stowage.h" or first == "tools"):
+                            continue
+                        self.assertIn(first, allowed, where)
+                    elif folder == "include":
+                        self.assertIn(name, FOREIGN["include"], where)
+                    elif folder == "tools":
+                        self.assertFalse(name.startswith(("planner/", "kernels/", "src/")), where)
+                    else:
+                        self.assertTrue(STANDARD.match(name) or name in FOREIGN.get(folder, ()), where)
+
+    def test_planner_has_no_clock_no_files_and_no_unordered_iteration(self):
+        for path in files("planner"):
+            for _, name in INCLUDE.findall(path.read_text()):
+                self.assertNotIn(name, PLANNER_FORBIDDEN, path)
+
+    def test_kernels_of_an_instruction_set_use_no_templates_of_the_standard_library(self):
+        # The linker might keep the copy of an inline function that was compiled for AVX-512.
+        allowed = {"stdint.h", "string.h", "cstddef", "cstdint", "immintrin.h", "arm_neon.h", "initializer_list"}
+        once = {"dispatch.cpp", "quantile_map.cpp"}   # compiled once, for the baseline
+        for path in files("kernels"):
+            for bracket, name in INCLUDE.findall(path.read_text()):
+                if bracket == "<" and path.name not in once:
+                    self.assertIn(name, allowed, path)
+
+    def test_library_never_prints_exits_or_reads_the_environment(self):
+        calls = re.compile(r"\b(std::)?(abort|exit|_exit|getenv|secure_getenv|printf|puts|signal|sigaction)\s*\(")
+        for folder in ("planner", "kernels", "src"):
+            for path in files(folder):
+                code = re.sub(r"//.*|/\*.*?\*/", "", path.read_text())
+                self.assertIsNone(calls.search(code), path)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,160 @@
+// The whole way from a Hugging Face folder to gradients and logits, against fp64 values of transformers.
+#include <algorithm>
+#include <cmath>
+
+#include "planner/plan_file.h"
+#include "tests/src/small_trainer.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+constexpr int64_t samples = 3, sequence = 16, vocabulary = 97;
+
+std::string folder_of(const std::string& name) { return std::string(STW_SOURCE_ROOT "/tests/golden/") + name; }
+
+template <class T>
+std::vector<T> read_tensor(const SafetensorsReader& reader, const std::string& name) {
+  const SafetensorsInfo* info = reader.find(name);
+  if (!info) {
+    ADD_FAILURE() << "no tensor " << name;
+    return {};
+  }
+  std::vector<T> values(info->bytes / sizeof(T));
+  EXPECT_TRUE(reader.read(*info, 0, std::as_writable_bytes(std::span(values))));
+  return values;
+}
+
+struct Golden {
+  std::shared_ptr<const Model> model;
+  GlobalBatch batch;
+  double loss = 0;
+  std::vector<float> logits;                        // (samples, sequence, vocabulary)
+  std::map<std::string, std::vector<float>> gradients;
+};
+
+Golden open_golden(const std::string& name) {
+  Golden golden;
+  ModelSource source;
+  source.source = folder_of(name);
+  golden.model = open_model(source);
+  auto reader = SafetensorsReader::open(folder_of(name) + "/expected.safetensors");
+  if (!reader) {
+    ADD_FAILURE() << reader.error().message;
+    return golden;
+  }
+  golden.batch.sequence = sequence;
+  golden.batch.tokens = read_tensor<int32_t>(*reader, "tokens");
+  golden.batch.targets = read_tensor<int32_t>(*reader, "targets");
+  golden.loss = read_tensor<double>(*reader, "loss")[0];
+  golden.logits = read_tensor<float>(*reader, "logits");
+  for (const SafetensorsInfo& info : reader->tensors())
+    if (info.name.starts_with("grad.")) golden.gradients[info.name.substr(5)] = read_tensor<float>(*reader, info.name);
+  return golden;
+}
+
+// max|difference| / max|reference|
+template <class A, class B>
+double relative(const A* actual, const B* reference, size_t count) {
+  double most = 0, scale = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double d = std::abs(static_cast<double>(actual[i]) - static_cast<double>(reference[i]));
+    if (!(d <= most)) most = d;
+    scale = std::max(scale, std::abs(static_cast<double>(reference[i])));
+  }
+  return most / scale;
+}
+
+struct Case {
+  const char* model;
+  Precision precision;
+  int threads;
+  int64_t micro_batch;
+  double loss_tolerance, tolerance;
+};
+
+class GoldenModel : public testing::TestWithParam<Case> {};
+
+TEST_P(GoldenModel, LossGradientsAndLogitsAgreeWithTransformers) {
+  const Case& c = GetParam();
+  const Golden golden = open_golden(c.model);
+  ASSERT_TRUE(golden.model);
+  ASSERT_TRUE(golden.model->has_weights());
+  ASSERT_EQ(golden.batch.target_count(), 41u);
+  Request request = request_for(samples, sequence, c.threads);
+  request.precision = c.precision;
+  request.micro_batch = c.micro_batch;
+  const auto planned = plan_for(*golden.model, request);
+  ASSERT_TRUE(planned);
+
+  Gradients sums;
+  TrainerOptions options;
+  options.gradient_hook = [&](const GradientView& view) {
+    EXPECT_EQ(*view.target_count, 41u);
+    sums = gradients_in(*planned, view);
+    return true;
+  };
+  auto trainer = trainer_for(golden.model, planned, options);
+  ASSERT_TRUE(trainer);
+
+  // Logits of every prefix, from the cache of keys and values.
+  for (int64_t sample = 0; sample < samples; ++sample)
+    for (int64_t count = 1; count <= sequence; ++count) {
+      auto logits = trainer->logits(golden.batch.tokens.data() + sample * sequence, static_cast<uint64_t>(count));
+      ASSERT_TRUE(logits) << logits.error().message;
+      EXPECT_LE(relative(*logits, golden.logits.data() + (sample * sequence + count - 1) * vocabulary, vocabulary), c.tolerance)
+          << "sample " << sample << ", " << count << " tokens";
+    }
+
+  auto result = trainer->step(golden.batch.source(), samples, 1e-3);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_FALSE(result->skipped);
+  EXPECT_EQ(result->targets, 41u);
+  EXPECT_NEAR(result->loss, golden.loss, c.loss_tolerance * golden.loss);
+  ASSERT_EQ(sums.size(), golden.gradients.size());
+  double norm = 0;
+  for (auto& [name, values] : sums) {
+    for (double& v : values) {
+      v /= 41;
+      norm += v * v;
+    }
+    const auto expected = golden.gradients.find(name);
+    ASSERT_NE(expected, golden.gradients.end()) << name;
+    ASSERT_EQ(values.size(), expected->second.size()) << name;
+    EXPECT_LE(relative(values.data(), expected->second.data(), values.size()), c.tolerance) << name;
+  }
+  EXPECT_NEAR(result->grad_norm, std::sqrt(norm), 1e-5 * std::sqrt(norm));
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& c) {
+  return std::string(c.param.model) + "_" + name_of(c.param.precision) + "_" + std::to_string(c.param.threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
+                         testing::Values(Case{"gpt2", Precision::fp32, 1, 0, 1e-6, 1e-5},
+                                         Case{"gpt2", Precision::fp32, 2, 2, 1e-6, 1e-5},
+                                         Case{"llama", Precision::fp32, 1, 0, 1e-6, 1e-5},
+                                         Case{"llama", Precision::fp32, 2, 2, 1e-6, 1e-5},
+                                         Case{"qwen2", Precision::fp32, 1, 0, 1e-6, 1e-5},
+                                         Case{"qwen2", Precision::fp32, 2, 2, 1e-6, 1e-5},
+                                         Case{"gpt2", Precision::bf16, 1, 0, 1e-2, 3e-2},
+                                         Case{"llama", Precision::bf16, 1, 0, 1e-2, 3e-2},
+                                         Case{"qwen2", Precision::bf16, 1, 0, 1e-2, 3e-2}),
+                         case_name);
+
+TEST(GoldenConfig, OlderSpellingIsTheSameModel) {
+  for (const char* name : {"llama", "qwen2"}) {
+    ModelSource source;
+    source.source = folder_of(name) + "/config_legacy.json";
+    const auto legacy = open_model(source);
+    source.source = folder_of(name) + "/config.json";
+    const auto current = open_model(source);
+    ASSERT_TRUE(legacy && current);
+    EXPECT_EQ(describe(legacy->graph()), describe(current->graph()));
+    EXPECT_EQ(legacy->graph().inverse_frequencies, current->graph().inverse_frequencies);
+  }
+}
+
+}  // namespace
+}  // namespace stw

@@ -1,0 +1,165 @@
+// What tests of the trainer share: devices, models and plans in one line each, and readers of what a step leaves behind.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/trainer.h"
+
+namespace stw::testing_tools {
+
+// Devices live as long as the process: trainers borrow them. Null where the processor lacks the instruction set.
+inline const Device* device_with(kernels::Isa isa) {
+  static std::map<kernels::Isa, std::unique_ptr<Device>> devices;
+  auto [entry, is_new] = devices.try_emplace(isa);
+  if (is_new) {
+    DeviceOptions options;
+    options.threads = 4;
+    options.choose_isa = false;
+    options.isa = isa;
+    auto device = Device::open(options);
+    if (device) entry->second = std::move(*device);
+  }
+  return entry->second.get();
+}
+inline const Device& best_device() { return *device_with(kernels::best_isa()); }
+
+inline std::shared_ptr<const Model> open_model(const ModelSource& source) {
+  auto model = Model::open(source);
+  if (!model) {
+    ADD_FAILURE() << model.error().message;
+    return nullptr;
+  }
+  return *model;
+}
+
+inline std::shared_ptr<const Model> model_of(const std::string& config_json, uint64_t seed = 7) {
+  ModelSource source;
+  source.config_json = config_json;
+  source.seed = seed;
+  return open_model(source);
+}
+
+inline Request request_for(int64_t global_batch, int64_t sequence, int threads = 1) {
+  Request request;
+  request.memory_bytes = uint64_t{1} << 30;
+  request.global_batch = global_batch;
+  request.sequence = sequence;
+  request.threads = threads;
+  request.state_bits = 32;
+  return request;
+}
+
+inline std::shared_ptr<const Planned> plan_for(const Model& model, const Request& request) {
+  auto planned = Planned::make(model, request);
+  if (!planned) {
+    ADD_FAILURE() << planned.error().message;
+    return nullptr;
+  }
+  EXPECT_TRUE((*planned)->plan.fits);
+  return *planned;
+}
+
+// A plan with these decisions instead of the search's.
+inline std::shared_ptr<const Planned> plan_with(const Model& model, const Request& request, const Decisions& decisions) {
+  auto planned = std::make_shared<Planned>(*plan_for(model, request));
+  planned->plan.decisions = decisions;
+  planned->programs = make_programs(planned->graph, decisions, request.global_batch, request.threads, 64);
+  planned->plan.bytes.arena = planned->programs.arena_bytes;
+  auto status = planned->verify();
+  EXPECT_TRUE(status) << status.error().message;
+  return planned;
+}
+
+inline std::unique_ptr<Trainer> trainer_for(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned,
+                                            const TrainerOptions& options = {}, const Device& device = best_device()) {
+  auto trainer = Trainer::create(device, std::move(model), std::move(planned), options);
+  if (!trainer) {
+    ADD_FAILURE() << trainer.error().message;
+    return nullptr;
+  }
+  return std::move(*trainer);
+}
+
+// Tokens and targets (samples, sequence) of a global batch.
+struct GlobalBatch {
+  int64_t sequence = 0;
+  std::vector<int32_t> tokens, targets;
+  uint64_t samples() const { return tokens.size() / static_cast<size_t>(sequence); }
+  uint64_t target_count() const {
+    return static_cast<uint64_t>(std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
+  }
+  SampleSource source() const {
+    return [this](uint64_t sample, int32_t* t, int32_t* g) -> Status {
+      std::copy_n(tokens.begin() + static_cast<std::ptrdiff_t>(sample) * sequence, sequence, t);
+      std::copy_n(targets.begin() + static_cast<std::ptrdiff_t>(sample) * sequence, sequence, g);
+      return ok();
+    };
+  }
+};
+
+// The gradients of every parameter by name, as sums over the targets: those of a tied tensor's uses added.
+using Gradients = std::map<std::string, std::vector<double>>;
+inline Gradients gradients_in(const Planned& planned, const GradientView& view) {
+  Gradients all;
+  const Arena& arena = planned.programs.arena;
+  for (const ParameterGradient& g : planned.graph.gradients) {
+    const Buffer& b = arena.persistent[static_cast<size_t>(arena.of_tensor[static_cast<size_t>(g.gradient)])];
+    std::vector<double>& sum = all[planned.graph.at(g.parameter).name];
+    sum.resize(b.bytes / sizeof(float));
+    const float* from = view.data + (b.offset - arena.gradients_begin) / sizeof(float);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(from[i]);
+  }
+  return all;
+}
+
+// Every byte that a step may change: parameters, masters and optimizer states, by name.
+using State = std::map<std::string, std::string>;
+inline State state_of(const Planned& planned, const void* arena) {
+  State state;
+  for (const Buffer& b : planned.programs.arena.persistent)
+    if (b.owner == Class::parameters || b.owner == Class::optimizer)
+      state[planned.graph.at(b.tensor).name] = std::string(static_cast<const char*>(arena) + b.offset, b.bytes);
+  return state;
+}
+
+// A trainer whose arena the test can read.
+class OpenTrainer {
+ public:
+  OpenTrainer(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options = {},
+              const Device& device = best_device())
+      : planned_(planned) {
+    const size_t bytes = (planned->plan.bytes.arena + 255) / 256 * 256;
+    arena_.reset(std::aligned_alloc(256, bytes));
+    options.arena = arena_.get();
+    options.arena_bytes = bytes;
+    trainer_ = trainer_for(std::move(model), std::move(planned), options, device);
+  }
+  Trainer* operator->() { return trainer_.get(); }
+  Trainer& operator*() { return *trainer_; }
+  State state() const { return state_of(*planned_, arena_.get()); }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::shared_ptr<const Planned> planned_;
+  std::unique_ptr<void, Free> arena_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+// Names of what differs: short where a comparison of whole states would print megabytes.
+inline std::string differences(const State& a, const State& b) {
+  std::string names;
+  for (const auto& [name, bytes] : a)
+    if (auto other = b.find(name); other == b.end() || other->second != bytes) names += name + " ";
+  if (a.size() != b.size()) names += "(other tensors)";
+  return names;
+}
+
+}  // namespace stw::testing_tools

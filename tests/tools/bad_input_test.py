@@ -1,0 +1,75 @@
+"""Bad input: one clear line that names the file, the right exit code, and nothing created or damaged."""
+import json
+import os
+import unittest
+
+from support import DOES_NOT_FIT, SMALL, CommandTest, files_of
+
+
+class BadInputTest(CommandTest):
+    def refuses(self, *words, says=(), expect=1, data=None):
+        out = self.path("out")
+        self.refused("train", *SMALL[2:], "--steps", 2, "--out", out, "--data", data or self.text(), *words, says=says,
+                     expect=expect)
+        self.assertFalse(os.path.exists(out))
+
+    def test_data(self):
+        nano = ["--model", "nano"]
+        self.refuses(*nano, data=self.path("missing.txt"), says=["missing.txt"])
+        self.refuses(*nano, data=str(self.folder), says=[str(self.folder)])
+        self.refuses(*nano, data=self.write("empty.txt", ""), says=["empty.txt", "empty"])
+        self.refuses(*nano, data=self.write("short.txt", "x" * 20), says=["short.txt", "33"])
+        self.refuses(*nano, data=self.write("odd.bin", b"abc"), says=["odd.bin"])
+
+    def test_budget(self):
+        self.refused("train", "--model", "nano", "--vram", "1MiB", "--steps", 1, "--data", self.text(), "--out",
+                     self.path("out"), expect=DOES_NOT_FIT, says=["1 MiB", "smallest budget"])
+        self.assertFalse(os.path.exists(self.path("out")))
+
+    def test_models(self):
+        config = {"model_type": "mystery", "architectures": ["MysteryModel"], "vocab_size": 256}
+        self.write("mystery/config.json", json.dumps(config))
+        self.refuses("--model", self.path("mystery"), says=["mystery"])
+        self.write("broken/config.json", '{"model_type": "gpt2",')
+        self.refuses("--model", self.path("broken"), says=["config.json"])
+        self.write("nothing/readme.txt", "")
+        self.refuses("--model", self.path("nothing"), says=["nothing"])
+        self.refuses("--model", "no-such-preset", says=["no-such-preset"])
+
+    def test_weights(self):
+        self.train("good", "--steps", 1)
+        weights = self.folder / "good/model.safetensors"
+        whole = weights.read_bytes()
+        for damaged in (whole[:-10], whole[:4], b"", b"\xff" * 64):
+            weights.write_bytes(damaged)
+            self.refuses("--model", self.path("good"), says=["model.safetensors"])
+            self.assertEqual(weights.read_bytes(), damaged)
+        renamed = whole.replace(b"transformer.wpe.weight", b"transformer.wp0.weight")
+        weights.write_bytes(renamed)
+        self.refuses("--model", self.path("good"), says=["wpe.weight"])
+        weights.write_bytes(whole.replace(b'"F32"', b'"I32"', 1))
+        self.refuses("--model", self.path("good"), says=["I32"])
+
+    def test_out(self):
+        file = self.write("file", "content")
+        for out in (file, file + "/below"):
+            self.refused("train", *SMALL, "--steps", 1, "--data", self.text(), "--out", out, says=["--out", file])
+        self.assertEqual((self.folder / "file").read_text(), "content")
+        if os.geteuid() != 0:
+            os.makedirs(self.path("locked"), mode=0o500)
+            self.refused("train", *SMALL, "--steps", 1, "--data", self.text(), "--out", self.path("locked"),
+                         says=["locked"])
+
+    def test_inputs_are_never_changed(self):
+        self.train("good", "--steps", 1)
+        before = files_of(self.path("good"))
+        self.run_command("train", "--model", self.path("good"), *SMALL[2:], "--data", self.text(), "--steps", 1, "--out",
+                         self.path("other"))
+        self.run_command("eval", "--model", self.path("good"), "--data", self.text(), "--eval-batches", 1)
+        self.run_command("generate", "--model", self.path("good"), "--tokens", 5)
+        self.run_command("inspect", self.path("good"))
+        self.assertEqual(files_of(self.path("good")), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,108 @@
+"""`stowage plan`: what it says adds up, fits, and is the same every time."""
+import json
+import unittest
+
+from support import DOES_NOT_FIT, USAGE, CommandTest
+
+CLASSES = ["parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs", "padding"]
+NANO = ["--model", "nano", "--threads", "2"]
+
+
+class PlanTest(CommandTest):
+    def check_adds_up(self, plan):
+        size = plan["bytes"]
+        self.assertEqual(sum(size[name] for name in CLASSES), size["arena"])
+        self.assertEqual(size["arena"] + size["reserve"], size["peak"])
+        batch, micro = plan["request"]["global_batch"], plan["micro_batch"]
+        self.assertEqual(plan["accumulation_steps"], -(-batch // micro))
+        self.assertEqual((plan["accumulation_steps"] - 1) * micro + plan["last_micro_batch"], batch)
+
+    def test_adds_up_at_every_budget(self):
+        for budget in ["16MiB", "20MiB", "24MiB", "32MiB", "1GiB"]:
+            plan = self.plan(*NANO, "--vram", budget)
+            self.assertTrue(plan["fits"])
+            self.assertLessEqual(plan["bytes"]["peak"], plan["request"]["vram_bytes"])
+            self.check_adds_up(plan)
+
+    def test_json_has_the_fields_of_the_format(self):
+        plan = self.plan(*NANO, "--vram", "64MiB")
+        self.assertEqual((plan["format"], plan["version"]), ("stowage-plan", 1))
+        for name in ["fingerprint", "fits", "model", "device", "request", "numerics", "recompute", "offload", "bytes",
+                     "predicted", "search", "layout", "loss_chunks"]:
+            self.assertIn(name, plan)
+        self.assertEqual(plan["model"]["architecture"], "gpt2")
+        self.assertEqual(plan["layout"]["arena_bytes"], plan["bytes"]["arena"])
+
+    def test_same_request_same_bytes(self):
+        words = ["plan", *NANO, "--vram", "20MiB", "--json"]
+        self.assertEqual(self.run_command(*words).stdout, self.run_command(*words).stdout)
+
+    def test_what_does_not_fit_is_an_answer(self):
+        result = self.run_command("plan", *NANO, "--vram", "1MiB", "--json", expect=DOES_NOT_FIT)
+        plan = json.loads(result.stdout)
+        self.assertFalse(plan["fits"])
+        least = plan["minimum_vram_bytes"]
+        self.assertRegex(result.stderr, r"^stowage: error: nano does not fit in 1 MiB: the smallest budget that works is "
+                                        r"[0-9.]+ MiB \([0-9,]+ bytes\)\n$")
+        self.assertIn(f"{least:,}", result.stderr)
+        self.assertTrue(self.plan(*NANO, "--vram", least)["fits"])
+        self.assertFalse(self.plan(*NANO, "--vram", least - 1, expect=DOES_NOT_FIT)["fits"])
+
+    def test_report_is_for_people(self):
+        report = self.run_command("plan", *NANO, "--vram", "64MiB").stdout
+        for word in ["gradients", "optimizer", "peak", "micro-batch"]:
+            self.assertIn(word, report)
+
+    def test_default_budget_is_what_is_available(self):
+        self.assertTrue(self.plan("--model", "nano")["fits"])
+
+    def test_spellings_of_bytes(self):
+        for text, count in [("1GiB", 2**30), ("1073741824", 2**30), ("1024 MiB", 2**30), ("1gib", 2**30), ("1GB", 10**9),
+                            ("1.5GiB", 3 * 2**29), ("0.0625GiB", 2**26), ("64000000B", 64000000)]:
+            self.assertEqual(self.plan(*NANO, "--vram", text)["request"]["vram_bytes"], count, text)
+
+    def test_what_is_no_byte_count(self):
+        for text in ["", "8G", "-1", "1.2.3GiB", "1.GiB", "GiB", "17179869184GiB", "99999999999999999999", "8GiBs", "0"]:
+            self.refused("plan", *NANO, f"--vram={text}", expect=USAGE, says=["--vram"])
+
+    def test_usage(self):
+        self.refused("plan", "--model", "gpt2", expect=USAGE, says=["--batch"])
+        self.refused("plan", *NANO, "--fast", expect=USAGE, says=["exact"])
+        self.refused("plan", *NANO, "--wat", expect=USAGE, says=["--wat"])
+        self.refused("plan", *NANO, "--batch", "-3", expect=USAGE, says=["--batch"])
+        self.refused("plan", *NANO, "--precision", "fp8", expect=USAGE, says=["fp32"])
+        self.refused("plan", "--vram", "1GiB", expect=USAGE, says=["--model"])
+        self.refused("fly", expect=USAGE)
+        self.refused(expect=USAGE)
+        self.assertIn("train", self.run_command("--help").stdout)
+        self.assertIn("--micro-batch", self.run_command("plan", "--help").stdout)
+
+    def test_pinned_choices_are_taken(self):
+        plan = self.plan(*NANO, "--vram", "1GiB", "--micro-batch", "5", "--states", "8", "--recompute", "full",
+                         "--precision", "bf16", "--seq", "128", "--batch", "16")
+        self.assertEqual((plan["micro_batch"], plan["last_micro_batch"]), (5, 1))
+        self.assertEqual((plan["numerics"]["state_bits"], plan["numerics"]["precision"]), (8, "bf16"))
+        self.assertEqual(plan["request"]["sequence"], 128)
+        self.assertTrue(plan["recompute"])
+        self.check_adds_up(plan)
+
+    def test_absent_devices_can_be_planned_for(self):
+        plan = self.plan("--model", "gpt2", "--batch", "32", "--device", "rtx4090")
+        self.assertEqual(plan["device"]["name"], "rtx4090")
+        self.assertLessEqual(plan["bytes"]["peak"], plan["device"]["memory_bytes"])
+        self.check_adds_up(plan)
+
+    def test_more_than_there_is_is_planned_with_a_warning(self):
+        result = self.run_command("plan", *NANO, "--vram", "900TiB", "--json")
+        self.assertIn("warning", result.stderr)
+        self.assertTrue(json.loads(result.stdout)["fits"])
+
+    def test_every_preset_plans(self):
+        for preset in ["gpt2", "smollm-135m", "qwen2.5-0.5b", "llama-1b"]:
+            plan = self.plan("--model", preset, "--batch", "4", "--seq", "256", "--vram", "64GiB")
+            self.assertTrue(plan["fits"], preset)
+            self.check_adds_up(plan)
+
+
+if __name__ == "__main__":
+    unittest.main()

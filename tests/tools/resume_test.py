@@ -1,0 +1,109 @@
+"""Interruption at any moment: what was saved goes on to the same bits, under another budget too."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from support import SMALL, STOWAGE, CommandTest
+
+STEPS = 60
+
+
+class ResumeTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.text()
+        self.words = ["train", *SMALL, "--data", self.data, "--steps", STEPS, "--lr", "1e-3", "--eval-every", 20]
+
+    def start(self, out, *words):
+        process = subprocess.Popen([STOWAGE, *map(str, self.words + ["--out", self.path(out), *words])],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.stdout.close(), process.stderr.close(),
+                                 process.wait()))
+        return process
+
+    def wait_for(self, process, out, lines):
+        """Until the run has written that many lines of metrics, or is over."""
+        path = self.folder / out / "metrics.jsonl"
+        for _ in range(6000):
+            if process.poll() is not None:
+                return
+            if path.exists() and path.read_bytes().count(b"\n") >= lines:
+                return
+            time.sleep(0.005)
+        self.fail("the run does not get on")
+
+    def check_complete(self, out):
+        self.assertEqual(self.weights(out), self.weights("whole"))
+        lines = self.metrics(out)
+        self.assertEqual([line["step"] for line in lines if "loss" in line], list(range(1, STEPS + 1)))
+        self.assertEqual([(line["step"], line["eval_loss"]) for line in lines if "eval_loss" in line],
+                         [(line["step"], line["eval_loss"]) for line in self.metrics("whole") if "eval_loss" in line])
+
+    def test_interrupt_and_resume(self):
+        self.run_command(*self.words, "--out", self.path("whole"))
+        process = self.start("run")
+        self.wait_for(process, "run", 5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(b"finishing this step", err)
+        if b"stopped after" in out:
+            self.assertIn(f"--resume {self.path('run')}".encode(), out)
+        # Again, from another folder's checkpoint into a new one, with another cut and the smallest memory.
+        others = [word for pair in zip(SMALL[::2], SMALL[1::2]) if pair[0] != "--vram" for word in pair]
+        self.run_command("train", *others, "--vram", "14MiB", "--micro-batch", 1, *self.words[1 + len(SMALL):], "--out",
+                         self.path("copy"), "--resume", self.path("run"))
+        self.check_complete("copy")
+        self.run_command(*self.words, "--resume", self.path("run"))
+        self.check_complete("run")
+        # What is complete is evaluated once more, and stays as it is.
+        self.run_command(*self.words, "--resume", self.path("run"))
+        self.check_complete("run")
+
+    def test_kill_and_resume(self):
+        self.run_command(*self.words, "--out", self.path("whole"))
+        process = self.start("run", "--save-every", 1)
+        for lines in (7, 15, 21, 33):
+            self.wait_for(process, "run", lines)
+            process.kill()
+            process.wait()
+            self.assertTrue(os.path.exists(self.path("run/checkpoint.stw")))
+            process = self.start("run", "--save-every", 1, "--resume", self.path("run"))
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.check_complete("run")
+
+    def test_second_signal_ends_at_once(self):
+        process = self.start("run", "--save-every", 2)
+        self.wait_for(process, "run", 5)
+        process.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # another signal, because pending ones of a kind are delivered once
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=60)
+        if process.returncode == 1:
+            self.assertIn(b"ended at once", err)
+        self.assertIn(process.returncode, (0, 1))
+        self.run_command(*self.words, "--resume", self.path("run"))
+
+    def test_what_cannot_be_resumed(self):
+        self.refused(*self.words, "--resume", self.path("none"), says=["none/checkpoint.stw"])
+        self.assertFalse(os.path.exists(self.path("none")))
+        self.run_command(*self.words, "--out", self.path("run"))
+        short = [word if word != STEPS else 10 for word in self.words]
+        self.refused(*short, "--resume", self.path("run"), says=["checkpoint.stw", "60", "10"])
+        self.refused(*self.words, "--states", "8", "--resume", self.path("run"), says=["checkpoint.stw", "state_bits"])
+        checkpoint = self.folder / "run/checkpoint.stw"
+        whole = checkpoint.read_bytes()
+        for damaged in (whole[:-1], whole[:100], b"", whole[:5000] + b"\x55" + whole[5001:], whole + b"x"):
+            checkpoint.write_bytes(damaged)
+            self.refused(*self.words, "--resume", self.path("run"), says=["checkpoint.stw"])
+            self.assertEqual(checkpoint.read_bytes(), damaged)
+        checkpoint.write_bytes(whole)
+        self.run_command(*self.words, "--resume", self.path("run"))
+
+
+if __name__ == "__main__":
+    unittest.main()

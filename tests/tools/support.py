@@ -1,0 +1,76 @@
+"""What the tests of the command share: running it, a folder that goes away, small data and models."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+STOWAGE = os.environ.get("STOWAGE", "stowage")
+DONE, FAILED, USAGE, DOES_NOT_FIT = 0, 1, 2, 3
+
+# A run of nano that takes a fraction of a second.
+SMALL = ["--model", "nano", "--batch", "4", "--seq", "32", "--vram", "64MiB", "--threads", "2", "--eval-batches", "2"]
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="stowage-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def write(self, name, content):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    def text(self, size=20000):
+        """Text with something to learn in it, the same every time."""
+        draw = random.Random(7)
+        words = ["plan", "what", "lies", "where", "in", "the", "hold", "before", "ship", "sails"]
+        out = ""
+        while len(out) < size:
+            out += draw.choice(words) + draw.choice([" ", " ", " ", ".\n"])
+        return self.write("text.txt", out[:size])
+
+    def run_command(self, *words, expect=DONE, stdin=subprocess.DEVNULL):
+        result = subprocess.run([STOWAGE, *map(str, words)], stdin=stdin, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, timeout=600, check=False)
+        result.stdout = result.stdout.decode(errors="replace")
+        result.stderr = result.stderr.decode(errors="replace")
+        self.assertEqual(result.returncode, expect, f"{words}\n{result.stdout}\n{result.stderr}")
+        return result
+
+    def refused(self, *words, expect=FAILED, says=()):
+        """The command fails with one line that says all of `says`."""
+        result = self.run_command(*words, expect=expect)
+        lines = [line for line in result.stderr.splitlines() if line]
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertTrue(lines[0].startswith("stowage: error: "), lines[0])
+        for part in says:
+            self.assertIn(part, lines[0])
+        return result
+
+    def plan(self, *words, expect=DONE):
+        return json.loads(self.run_command("plan", *words, "--json", expect=expect).stdout)
+
+    def train(self, out, *words, **more):
+        data = more.pop("data", None) or self.text()
+        return self.run_command("train", *SMALL, "--data", data, "--out", self.path(out), *words, **more)
+
+    def weights(self, out):
+        return (self.folder / out / "model.safetensors").read_bytes()
+
+    def metrics(self, out):
+        with open(self.path(out) + "/metrics.jsonl", encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+
+def files_of(folder):
+    """Every file below a folder and its content, to see that nothing was touched."""
+    return {str(path): path.read_bytes() for path in sorted(pathlib.Path(folder).rglob("*")) if path.is_file()}

@@ -224,7 +224,9 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
         plan.states_reason = index < 0 ? "32-bit states do not fit" : "32-bit states cost more than 10 % of the speed here";
         chosen = narrow.get();
         index = other;
-      } else if (index >= 0) {
+      } else if (index < 0) {
+        plan.states_reason = "neither 32-bit nor 8-bit states fit";
+      } else {
         plan.states_reason = "32-bit states cost less than 10 % of the speed here";
       }
     }

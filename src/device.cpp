@@ -1,5 +1,6 @@
 #include "src/device.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,15 @@ namespace stw {
 
 namespace {
 
+// The start of a file of /proc, which says that it has no bytes; empty where there is none.
+std::string proc_text(const char* path) {
+  std::string text(16384, 0);
+  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t n = file.get() < 0 ? 0 : ::read(file.get(), text.data(), text.size());
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
+}
+
 // A line "Key: value kB" of /proc/meminfo, in bytes; 0 where there is none.
 uint64_t meminfo(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
@@ -22,13 +32,10 @@ uint64_t meminfo(std::string_view text, std::string_view key) {
 }
 
 std::string processor_name() {
-  auto text = read_text("/proc/cpuinfo", 1 << 22);
-  if (text) {
-    const size_t at = text->find("model name");
-    const size_t colon = at == std::string::npos ? at : text->find(": ", at);
-    if (colon != std::string::npos) return text->substr(colon + 2, text->find('\n', colon) - colon - 2);
-  }
-  return "CPU";
+  const std::string text = proc_text("/proc/cpuinfo");
+  const size_t at = text.find("model name");
+  const size_t colon = at == std::string::npos ? at : text.find(": ", at);
+  return colon == std::string::npos ? "CPU" : text.substr(colon + 2, text.find('\n', colon) - colon - 2);
 }
 
 }  // namespace
@@ -54,11 +61,10 @@ DeviceInfo Device::info() const {
   info.name = processor_name();
   info.threads = options_.threads;
   info.isa = options_.isa;
-  auto text = read_text("/proc/meminfo", 1 << 20);
-  if (text) {
-    info.memory_total = meminfo(*text, "MemTotal:");
-    info.memory_free = meminfo(*text, "MemAvailable:");
-  } else {
+  const std::string text = proc_text("/proc/meminfo");
+  info.memory_total = meminfo(text, "MemTotal:");
+  info.memory_free = meminfo(text, "MemAvailable:");
+  if (info.memory_total == 0) {
     info.memory_total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     info.memory_free = info.memory_total;
   }

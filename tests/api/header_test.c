@@ -1,8 +1,9 @@
 /* stowage.h compiles alone: as C99 and C11 here, as C++17 from header_test.cpp. */
 #include "stowage.h"
 
-int stw_header_test(void);
-int stw_header_test(void) {
-  const stw_plan_options options = {sizeof options};
-  return (int)options.struct_size;
+uint32_t stw_header_test(void);
+uint32_t stw_header_test(void) {
+  stw_plan_options options;
+  options.struct_size = sizeof options;
+  return options.struct_size;
 }

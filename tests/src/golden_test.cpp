@@ -60,12 +60,14 @@ double relative(const A* actual, const B* reference, size_t count) {
   double most = 0, scale = 0;
   for (size_t i = 0; i < count; ++i) {
     const double d = std::abs(static_cast<double>(actual[i]) - static_cast<double>(reference[i]));
-    if (!(d <= most)) most = d;
+    if (std::isnan(d)) return d;
+    most = std::max(most, d);
     scale = std::max(scale, std::abs(static_cast<double>(reference[i])));
   }
   return most / scale;
 }
 
+// In bf16 every activation is rounded to 8 bits: gradients of queries and keys, differences of such values, lose most.
 struct Case {
   const char* model;
   Precision precision;
@@ -138,9 +140,9 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
                                          Case{"llama", Precision::fp32, 2, 2, 1e-6, 1e-5},
                                          Case{"qwen2", Precision::fp32, 1, 0, 1e-6, 1e-5},
                                          Case{"qwen2", Precision::fp32, 2, 2, 1e-6, 1e-5},
-                                         Case{"gpt2", Precision::bf16, 1, 0, 1e-2, 3e-2},
-                                         Case{"llama", Precision::bf16, 1, 0, 1e-2, 3e-2},
-                                         Case{"qwen2", Precision::bf16, 1, 0, 1e-2, 3e-2}),
+                                         Case{"gpt2", Precision::bf16, 1, 0, 1e-2, 6e-2},
+                                         Case{"llama", Precision::bf16, 1, 0, 1e-2, 6e-2},
+                                         Case{"qwen2", Precision::bf16, 1, 0, 1e-2, 6e-2}),
                          case_name);
 
 TEST(GoldenConfig, OlderSpellingIsTheSameModel) {

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "failure.h"
@@ -13,11 +16,38 @@
 namespace command {
 namespace {
 
-constexpr size_t line_limit = 400;  // seven numbers of at most 24 characters and their names
+// One JSON object on one line, in a buffer of its own.
+class Line {
+ public:
+  Line& add(std::string_view name, uint64_t value) {
+    begin(name);
+    end_ = std::to_chars(end_, std::end(text_), value).ptr;
+    return *this;
+  }
+  // The shortest text that reads back the same; null, as JSON has it, where it is not finite.
+  Line& add(std::string_view name, double value) {
+    begin(name);
+    if (std::isfinite(value))
+      end_ = std::to_chars(end_, std::end(text_), value).ptr;
+    else
+      append("null");
+    return *this;
+  }
+  std::string_view finish() {
+    append("}\n");
+    return {text_, static_cast<size_t>(end_ - text_)};
+  }
 
-// A number as JSON has it: the shortest text that reads back the same, null where it is not finite.
-struct Number {
-  double value;
+ private:
+  void append(std::string_view part) { end_ = std::copy(part.begin(), part.end(), end_); }
+  void begin(std::string_view name) {
+    append(end_ == text_ ? "{\"" : ",\"");
+    append(name);
+    append("\":");
+  }
+
+  char text_[512];  // eight numbers of at most 24 characters, and their names
+  char* end_ = text_;
 };
 
 template <class Visit>
@@ -27,25 +57,12 @@ void each_line(std::string_view text, Visit&& visit) {
 }
 
 }  // namespace
-}  // namespace command
-
-template <>
-struct fmt::formatter<command::Number> : fmt::formatter<double> {
-  template <class Context>
-  auto format(const command::Number& number, Context& context) const {
-    if (!std::isfinite(number.value)) return fmt::format_to(context.out(), "null");
-    return fmt::formatter<double>::format(number.value, context);
-  }
-};
-
-namespace command {
-
 Metrics::Metrics(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "ab")) {
   if (!file_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
 }
 
-void Metrics::write(const char* line, size_t count) {
-  if (std::fwrite(line, 1, count, file_.get()) == count && std::fflush(file_.get()) == 0) return;
+void Metrics::write(std::string_view line) {
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() && std::fflush(file_.get()) == 0) return;
   if (!failed_) failed_ = errno ? errno : EIO;
 }
 
@@ -54,22 +71,16 @@ void Metrics::check() const {
 }
 
 void Metrics::step(const stw_progress& now, bool skipped) {
-  char line[line_limit];
-  auto end = fmt::format_to_n(
-                 line, line_limit - 64,
-                 R"({{"step":{},"loss":{},"grad_norm":{},"lr":{},"tokens":{},"seconds":{},"tokens_per_second":{}}})",
-                 now.step, Number{now.loss}, Number{now.grad_norm}, Number{now.learning_rate}, now.tokens,
-                 Number{now.seconds}, Number{now.tokens_per_second})
-                 .out;
-  if (skipped) end = fmt::format_to_n(end - 1, 60, ",\"skipped_batch\":{}}}", now.batches).out;
-  *end++ = '\n';
-  write(line, static_cast<size_t>(end - line));
+  Line line;
+  line.add("step", now.step).add("loss", now.loss).add("grad_norm", now.grad_norm).add("lr", now.learning_rate);
+  line.add("tokens", now.tokens).add("seconds", now.seconds).add("tokens_per_second", now.tokens_per_second);
+  if (skipped) line.add("skipped_batch", now.batches);
+  write(line.finish());
 }
 
 void Metrics::evaluation(uint64_t step, double loss) {
-  char line[line_limit];
-  auto end = fmt::format_to_n(line, line_limit, "{{\"step\":{},\"eval_loss\":{}}}\n", step, Number{loss}).out;
-  write(line, static_cast<size_t>(end - line));
+  Line line;
+  write(line.add("step", step).add("eval_loss", loss).finish());
 }
 
 std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation) {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stowage.h"
@@ -31,7 +32,7 @@ class Metrics {
   static std::string kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation);
 
  private:
-  void write(const char* line, size_t count);
+  void write(std::string_view line);
 
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }

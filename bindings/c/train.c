@@ -1,0 +1,75 @@
+/* From a model and a number of bytes to a trained model, in C99.
+ *
+ *   train TEXT [MODEL [STEPS [FOLDER]]]
+ *
+ * plans how to train MODEL (a preset, a config.json or a folder; default "nano") on the bytes of the file TEXT within
+ * one GiB, shows the plan, trains, evaluates, and leaves a checkpoint and a model that transformers can load in FOLDER.
+ *
+ *   cc train.c $(pkg-config --cflags --libs stowage)
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stowage.h"
+
+/* Every option struct is zero-filled, which means defaults, and tells its size. */
+#define INIT(options) (memset(&(options), 0, sizeof(options)), (options).struct_size = sizeof(options))
+/* Every entry returns 0 or a code; the words are in the error. */
+#define TRY(call) do { if ((call) != STW_OK) goto failed; } while (0)
+
+/* Called after every step; anything but 0 would stop the run. */
+static int32_t show(void *user, const stw_progress *now) {
+  (void)user;
+  printf("step %3lu  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", (unsigned long)now->step, now->loss, now->grad_norm,
+         now->tokens_per_second);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  const char *folder = argc > 4 ? argv[4] : ".";
+  stw_device *device = NULL; stw_model *model = NULL; stw_plan *plan = NULL;
+  stw_dataset *dataset = NULL; stw_trainer *trainer = NULL;
+  stw_model_options of_model; stw_plan_options of_plan; stw_dataset_options of_data; stw_run_options of_run;
+  stw_model_info info; stw_error error; double loss; char checkpoint[4096]; int result = 1;
+  INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(info); INIT(error);
+  if (argc < 2) { fprintf(stderr, "usage: train TEXT [MODEL [STEPS [FOLDER]]]\n"); return 2; }
+
+  TRY(stw_device_open(&device, NULL, &error));
+  of_model.source = argc > 2 ? argv[2] : "nano";
+  TRY(stw_model_create(&model, &of_model, &error));
+  TRY(stw_model_query(model, &info));
+
+  /* The plan says what lies where before anything is allocated. Of a plan that does not fit the report tells why. */
+  of_plan.memory_bytes = (uint64_t)1 << 30;
+  of_plan.global_batch = 8;
+  of_plan.sequence = 64;
+  if (stw_plan_create(&plan, model, &of_plan, &error) == STW_OVER_BUDGET) fputs(stw_plan_report(plan), stderr);
+  if (error.status != STW_OK) goto failed;
+  fputs(stw_plan_report(plan), stdout);
+
+  of_data.path = argv[1];
+  of_data.vocabulary = info.vocabulary;
+  of_data.sequence = of_plan.sequence;
+  TRY(stw_dataset_open(&dataset, &of_data, &error));
+
+  /* Allocates exactly the plan's arena; nothing after it. */
+  TRY(stw_trainer_create(&trainer, device, model, plan, NULL, &error));
+  of_run.until = argc > 3 ? strtoul(argv[3], NULL, 10) : 100;
+  of_run.learning_rate = 1e-3;
+  of_run.progress = show;
+  TRY(stw_trainer_run(trainer, dataset, &of_run, &error));
+  TRY(stw_trainer_evaluate(trainer, dataset, 4, &loss, &error));
+  printf("evaluation loss %.4f\n", loss);
+
+  snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.stw", folder);
+  TRY(stw_trainer_save(trainer, checkpoint, &error));
+  TRY(stw_trainer_export_model(trainer, folder, &error));
+  result = 0;
+
+failed:
+  if (result) fprintf(stderr, "train: %s: %s\n", stw_status_name(error.status), error.message);
+  stw_trainer_destroy(trainer); stw_dataset_close(dataset); stw_plan_destroy(plan); stw_model_destroy(model);
+  stw_device_close(device);
+  return result;
+}

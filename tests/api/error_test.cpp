@@ -1,0 +1,181 @@
+// Errors: what a host reads when something fails, and that outputs are then NULL.
+#include <algorithm>
+
+#include "tests/api/harness.h"
+
+namespace stw::api_test {
+namespace {
+
+TEST(Library, NamesAndVersions) {
+  EXPECT_EQ(stw_version(), static_cast<uint32_t>(STW_VERSION_MAJOR * 10000 + STW_VERSION_MINOR * 100 + STW_VERSION_PATCH));
+  EXPECT_NE(std::string(stw_build_info()).find("stowage"), std::string::npos);
+  EXPECT_STREQ(stw_status_name(STW_OK), "STW_OK");
+  EXPECT_STREQ(stw_status_name(STW_OVER_BUDGET), "STW_OVER_BUDGET");
+  EXPECT_STREQ(stw_status_name(-5), "STW_UNKNOWN");
+  size_t presets = 0;
+  bool nano = false;
+  for (; const char* name = stw_model_preset_at(presets); ++presets) nano |= std::string(name) == "nano";
+  EXPECT_TRUE(nano);
+  EXPECT_EQ(stw_model_preset_at(presets + 1000), nullptr);
+}
+
+// One clear line that names what was given; the output, set to garbage before, is NULL after.
+stw_error failed_model(const stw_model_options& o, stw_status expected) {
+  stw_error error = sized<stw_error>();
+  stw_model* model = reinterpret_cast<stw_model*>(16);
+  EXPECT_EQ(stw_model_create(&model, &o, &error), expected) << error.message;
+  EXPECT_EQ(model, nullptr);
+  EXPECT_EQ(error.status, expected);
+  EXPECT_NE(error.message[0], 0);
+  EXPECT_EQ(std::string(error.message).find('\n'), std::string::npos);
+  return error;
+}
+
+TEST(Errors, OfModels) {
+  auto o = sized<stw_model_options>();
+  o.source = "/nonexistent/folder";
+  const stw_error missing = failed_model(o, STW_IO_ERROR);
+  EXPECT_NE(std::string(missing.message).find("/nonexistent/folder"), std::string::npos) << missing.message;
+  const std::string unknown = R"({"model_type":"mamba","architectures":["MambaForCausalLM"]})";
+  o = sized<stw_model_options>();
+  o.config_json = unknown.data();
+  o.config_json_size = unknown.size();
+  EXPECT_NE(std::string(failed_model(o, STW_UNSUPPORTED).message).find("amba"), std::string::npos);
+  for (const float rate : {-0.1f, 1.0f, NAN}) {
+    o = sized<stw_model_options>();
+    o.source = "nano";
+    o.set_mask = STW_SET_DROPOUT;
+    o.dropout = rate;
+    failed_model(o, STW_BAD_ARGUMENT);
+  }
+  o = sized<stw_model_options>();
+  o.source = "nano";
+  o.config_json = "{}";
+  o.config_json_size = 2;
+  failed_model(o, STW_BAD_ARGUMENT);
+  for (const char* text : {"", "{", "[]", "null", "{\"model_type\":7}"}) {
+    o = sized<stw_model_options>();
+    o.config_json = text;
+    o.config_json_size = std::strlen(text);
+    stw_model* model = nullptr;
+    EXPECT_NE(stw_model_create(&model, &o, nullptr), STW_OK) << text;
+    EXPECT_EQ(model, nullptr);
+  }
+}
+
+TEST(Errors, OfDatasets) {
+  TemporaryDirectory folder;
+  put_file(folder / "empty.txt", "");
+  put_file(folder / "short.txt", "0123456789");
+  put_file(folder / "ids.bin", std::string("\1\0\2\0\377\177", 6) + std::string(200, 0));
+  auto o = sized<stw_dataset_options>();
+  o.vocabulary = 256;
+  o.sequence = 16;
+  for (const auto& [name, expected] : {std::pair{"none.txt", STW_IO_ERROR}, {"empty.txt", STW_CORRUPT},
+                                       {"short.txt", STW_CORRUPT}, {"ids.bin", STW_CORRUPT}}) {
+    const std::string path = folder / name;
+    o.path = path.c_str();
+    stw_error error = sized<stw_error>();
+    stw_dataset* out = reinterpret_cast<stw_dataset*>(16);
+    EXPECT_EQ(stw_dataset_open(&out, &o, &error), expected) << error.message;
+    EXPECT_EQ(out, nullptr);
+    EXPECT_NE(std::string(error.message).find(path), std::string::npos) << error.message;
+  }
+}
+
+// A shorter stw_error gets a shorter message; one without room for any is left alone; success clears it.
+TEST(Errors, StructSizes) {
+  auto o = sized<stw_model_options>();
+  o.source = "/nonexistent/folder";
+  stw_model* model = nullptr;
+  stw_error error;
+  std::memset(&error, 0x55, sizeof error);
+  error.struct_size = offsetof(stw_error, message) + 8;
+  EXPECT_EQ(stw_model_create(&model, &o, &error), STW_IO_ERROR);
+  EXPECT_EQ(error.status, STW_IO_ERROR);
+  EXPECT_EQ(error.message[7], 0);
+  EXPECT_EQ(error.message[8], 0x55);
+  for (const size_t size : {size_t{0}, offsetof(stw_error, message)}) {
+    std::memset(&error, 0x55, sizeof error);
+    error.struct_size = static_cast<uint32_t>(size);
+    const stw_error before = error;
+    EXPECT_EQ(stw_model_create(&model, &o, &error), STW_IO_ERROR);
+    EXPECT_EQ(std::memcmp(&error, &before, sizeof error), 0);
+  }
+  error = sized<stw_error>();
+  EXPECT_EQ(stw_model_create(&model, &o, &error), STW_IO_ERROR);
+  EXPECT_EQ(error.native_code, ENOENT);
+  o.source = "nano";
+  EXPECT_EQ(stw_model_create(&model, &o, &error), STW_OK);
+  const Handle<stw_model> owner(model);
+  EXPECT_EQ(error.status, STW_OK);
+  EXPECT_EQ(error.message[0], 0);
+  // A message longer than the struct is cut, not overrun.
+  const std::string long_name(2000, 'x');
+  o.source = long_name.c_str();
+  EXPECT_NE(stw_model_create(&model, &o, &error), STW_OK);
+  EXPECT_EQ(std::count(std::begin(error.message), std::end(error.message), 0) > 0, true);
+}
+
+TEST(Errors, OfPlans) {
+  const auto model = make_model(tiny_gpt2);
+  const auto fails = [&](const std::function<void(stw_plan_options&)>& change) {
+    auto o = plan_options();
+    change(o);
+    stw_error error = sized<stw_error>();
+    stw_plan* plan = reinterpret_cast<stw_plan*>(16);
+    const stw_status status = stw_plan_create(&plan, model.get(), &o, &error);
+    EXPECT_EQ(plan, nullptr);
+    EXPECT_NE(error.message[0], 0);
+    return status;
+  };
+  EXPECT_EQ(fails([](auto& o) { o.global_batch = 0; }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(fails([](auto& o) { o.global_batch = UINT64_MAX; }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(fails([](auto& o) { o.sequence = 17; }), STW_UNSUPPORTED_SHAPE);
+  EXPECT_EQ(fails([](auto& o) { o.sequence = UINT64_MAX; }) / 1000 * 1000 <= STW_UNSUPPORTED, true);
+  EXPECT_EQ(fails([](auto& o) { o.micro_batch = 5; }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(fails([](auto& o) { o.state_bits = 16; }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(fails([](auto& o) { o.precision = 9; }), STW_UNSUPPORTED);
+  EXPECT_EQ(fails([](auto& o) { o.optimizer = 9; }), STW_UNSUPPORTED);
+  EXPECT_EQ(fails([](auto& o) { o.recompute = 9; }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(fails([](auto& o) { o.threads = 1u << 30; }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(fails([](auto& o) { o.device = "abacus"; }), STW_BAD_ARGUMENT);
+}
+
+TEST(Errors, OfTrainers) {
+  World w(tiny_gpt2, plan_options());
+  const auto fails = [&](const stw_model* model, const stw_plan* plan, const stw_trainer_options* o) {
+    stw_error error = sized<stw_error>();
+    stw_trainer* trainer = reinterpret_cast<stw_trainer*>(16);
+    const stw_status status = stw_trainer_create(&trainer, w.device.get(), model, plan, o, &error);
+    EXPECT_EQ(trainer, nullptr);
+    EXPECT_NE(error.message[0], 0);
+    return status;
+  };
+  EXPECT_EQ(fails(make_model(tiny_llama).get(), w.plan.get(), nullptr), STW_BAD_STATE);
+  auto of_gpu = plan_options();
+  of_gpu.device = "rtx4090";
+  of_gpu.memory_bytes = 0;
+  EXPECT_EQ(fails(w.model.get(), make_plan(w.model.get(), of_gpu).get(), nullptr), STW_BAD_STATE);
+  for (const uint32_t bit : {STW_SET_BETA1, STW_SET_BETA2}) {
+    auto o = sized<stw_trainer_options>();
+    o.set_mask = bit;
+    o.beta1 = o.beta2 = 1;
+    EXPECT_EQ(fails(w.model.get(), w.plan.get(), &o), STW_BAD_ARGUMENT);
+    o.beta1 = o.beta2 = NAN;
+    EXPECT_EQ(fails(w.model.get(), w.plan.get(), &o), STW_BAD_ARGUMENT);
+  }
+  auto o = sized<stw_trainer_options>();
+  o.epsilon = -1;
+  EXPECT_EQ(fails(w.model.get(), w.plan.get(), &o), STW_BAD_ARGUMENT);
+  stw_error error = sized<stw_error>();
+  auto result = sized<stw_step_result>();
+  EXPECT_EQ(stw_trainer_wait(w.trainer.get(), &result, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_save(w.trainer.get(), "/nonexistent/folder/file", &error), STW_IO_ERROR);
+  EXPECT_EQ(stw_trainer_export_model(w.trainer.get(), "/proc/nothing", &error), STW_IO_ERROR);
+  EXPECT_EQ(stw_trainer_restore(w.trainer.get(), "/nonexistent/file", &error), STW_IO_ERROR);
+  EXPECT_EQ(progress_of(w.trainer.get()).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
+}
+
+}  // namespace
+}  // namespace stw::api_test

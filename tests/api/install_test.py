@@ -1,0 +1,33 @@
+"""Installs the build into a folder of its own and builds the C example against it as a stranger would, through
+pkg-config: install_test.py MESON BUILD CC PKG_CONFIG SOURCE"""
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import example_test
+
+
+def main():
+    meson, build, cc, pkg_config, source = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as root:
+        # --no-rebuild: this runs inside of the build's own test run.
+        subprocess.run([*shlex.split(meson), 'install', '-C', build, '--no-rebuild', '--quiet', '--destdir', root],
+                       check=True, stdout=subprocess.DEVNULL)
+        found = [folder for folder, _, files in os.walk(root) if 'stowage.pc' in files]
+        assert len(found) == 1, f'stowage.pc in {found}'
+        environment = dict(os.environ, PKG_CONFIG_LIBDIR=found[0], PKG_CONFIG_SYSROOT_DIR=root,
+                           PKG_CONFIG_ALLOW_SYSTEM_CFLAGS='1', PKG_CONFIG_ALLOW_SYSTEM_LIBS='1')
+        flags = subprocess.run([pkg_config, '--cflags', '--libs', 'stowage'], check=True, capture_output=True, text=True,
+                               env=environment).stdout.split()
+        assert any(flag.startswith('-I' + root) for flag in flags), flags
+        program = os.path.join(root, 'train')
+        subprocess.run([*shlex.split(cc), '-std=c99', '-Wall', '-Wextra', '-pedantic', '-Werror', source, '-o', program,
+                        *flags], check=True)
+        libraries = [flag[2:] for flag in flags if flag.startswith('-L')]
+        assert libraries and os.path.exists(os.path.join(libraries[0], 'libstowage.so.0')), libraries
+        example_test.check(program, dict(os.environ, LD_LIBRARY_PATH=':'.join(libraries)))
+
+
+main()

@@ -1,0 +1,301 @@
+// What every entry does with option structs of other ages, with NULL, and with values that make no sense.
+#include "tests/api/harness.h"
+
+namespace stw::api_test {
+namespace {
+
+// Calls `create` with an options struct at the end of a longer, zeroed piece of memory whose size may be lied about.
+template <class T>
+struct Aged {
+  union {
+    T options;
+    unsigned char bytes[sizeof(T) + 64];
+  };
+  Aged() { std::memset(bytes, 0, sizeof bytes); }
+};
+
+// `fill` sets what the entry requires; `create` gives the status and destroys what came.
+template <class T, class Fill, class Create>
+void check_sizes(const char* name, const Fill& fill, const Create& create) {
+  SCOPED_TRACE(name);
+  Aged<T> aged;
+  T& o = aged.options;
+  fill(o);
+  for (const uint32_t size : {0u, 1u, 3u}) {
+    o.struct_size = size;
+    EXPECT_EQ(create(&o), STW_BAD_STRUCT_SIZE) << size;
+  }
+  o.struct_size = sizeof o;
+  EXPECT_EQ(create(&o), STW_OK);
+  o.struct_size = sizeof aged;
+  EXPECT_EQ(create(&o), STW_OK) << "a longer struct whose tail is zero";
+  aged.bytes[sizeof aged - 1] = 1;
+  EXPECT_EQ(create(&o), STW_BAD_STRUCT_SIZE) << "a longer struct with a field that is set";
+  aged.bytes[sizeof aged - 1] = 0;
+  aged.bytes[sizeof o] = 1;
+  EXPECT_EQ(create(&o), STW_BAD_STRUCT_SIZE) << "a longer struct with a field that is set";
+  o.struct_size = sizeof o;
+  EXPECT_EQ(create(&o), STW_OK) << "what lies behind the struct is nobody's business";
+}
+
+TEST(Options, Sizes) {
+  const auto device = open_device();
+  const auto model = make_model(tiny_gpt2);
+  const auto plan = make_plan(model.get(), plan_options());
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(1000));
+  const std::string path = folder / "text.txt";
+
+  check_sizes<stw_device_options>("device", [](auto&) {}, [](const stw_device_options* o) {
+    stw_device* out = nullptr;
+    const stw_status status = stw_device_open(&out, o, nullptr);
+    EXPECT_EQ(out != nullptr, status == STW_OK);
+    stw_device_close(out);
+    return status;
+  });
+  check_sizes<stw_model_options>("model", [](auto& o) { o.source = "nano"; }, [](const stw_model_options* o) {
+    stw_model* out = nullptr;
+    const stw_status status = stw_model_create(&out, o, nullptr);
+    EXPECT_EQ(out != nullptr, status == STW_OK);
+    stw_model_destroy(out);
+    return status;
+  });
+  check_sizes<stw_plan_options>("plan", [](auto& o) { o = plan_options(); }, [&](const stw_plan_options* o) {
+    stw_plan* out = nullptr;
+    const stw_status status = stw_plan_create(&out, model.get(), o, nullptr);
+    EXPECT_EQ(out != nullptr, status == STW_OK);
+    stw_plan_destroy(out);
+    return status;
+  });
+  check_sizes<stw_dataset_options>(
+      "dataset",
+      [&](auto& o) {
+        o.path = path.c_str();
+        o.vocabulary = 256;
+        o.sequence = 16;
+      },
+      [](const stw_dataset_options* o) {
+        stw_dataset* out = nullptr;
+        const stw_status status = stw_dataset_open(&out, o, nullptr);
+        EXPECT_EQ(out != nullptr, status == STW_OK);
+        stw_dataset_close(out);
+        return status;
+      });
+  check_sizes<stw_trainer_options>("trainer", [](auto&) {}, [&](const stw_trainer_options* o) {
+    stw_trainer* out = nullptr;
+    const stw_status status = stw_trainer_create(&out, device.get(), model.get(), plan.get(), o, nullptr);
+    EXPECT_EQ(out != nullptr, status == STW_OK);
+    stw_trainer_destroy(out);
+    return status;
+  });
+
+  World w(tiny_gpt2, plan_options());
+  TokenBatch tokens(2, 4);
+  check_sizes<stw_batch>("batch", [&](auto& o) { o = *tokens.batch(); },
+                         [&](const stw_batch* o) { return stw_trainer_step(w.trainer.get(), o, nullptr); });
+  check_sizes<stw_run_options>("run", [](auto& o) { o.until = 5; }, [&](const stw_run_options* o) {
+    return stw_trainer_run(w.trainer.get(), dataset.get(), o, nullptr);
+  });
+  const int32_t prompt[] = {1, 2};
+  int32_t out[2];
+  check_sizes<stw_generate_options>(
+      "generate",
+      [&](auto& o) {
+        o.prompt = prompt;
+        o.prompt_count = 2;
+        o.out = out;
+        o.out_capacity = 2;
+      },
+      [&](const stw_generate_options* o) {
+        uint64_t count = 0;
+        return stw_trainer_generate(w.trainer.get(), o, &count, nullptr);
+      });
+}
+
+// An older host knows fewer fields: those it does not know are defaults, whatever lies behind its struct.
+TEST(Options, OlderStructs) {
+  const auto model = make_model(tiny_gpt2);
+  auto o = plan_options();
+  o.struct_size = offsetof(stw_plan_options, threads);
+  std::memset(&o.threads, 0xff, sizeof o - o.struct_size);
+  EXPECT_EQ(info_of(make_plan(model.get(), o).get()).fits, 1u);
+
+  auto m = sized<stw_model_options>();
+  m.source = "nano";
+  m.struct_size = offsetof(stw_model_options, config_json);
+  std::memset(&m.config_json, 0xff, sizeof m - m.struct_size);
+  stw_model* out = nullptr;
+  ASSERT_EQ(stw_model_create(&out, &m, nullptr), STW_OK);
+  const Handle<stw_model> owner(out);
+}
+
+// Results fill as much as the host's struct holds, and not a byte more.
+template <class T, class Query>
+void check_result(const char* name, const Query& query) {
+  SCOPED_TRACE(name);
+  Aged<T> full, cut;
+  full.options.struct_size = sizeof(T);
+  ASSERT_EQ(query(&full.options), STW_OK);
+  EXPECT_EQ(full.options.struct_size, sizeof(T));
+  const uint32_t half = sizeof(T) / 2;
+  std::memset(cut.bytes, 0xab, sizeof cut.bytes);
+  cut.options.struct_size = half;
+  ASSERT_EQ(query(&cut.options), STW_OK);
+  EXPECT_EQ(cut.options.struct_size, half);
+  EXPECT_EQ(std::memcmp(cut.bytes + 4, full.bytes + 4, half - 4), 0);
+  for (size_t i = half; i < sizeof cut.bytes; ++i) ASSERT_EQ(cut.bytes[i], 0xab) << i;
+  cut.options.struct_size = 0;
+  EXPECT_NE(query(&cut.options), STW_OK);
+  cut.options.struct_size = sizeof cut;
+  EXPECT_EQ(query(&cut.options), STW_OK) << "a longer struct";
+}
+
+TEST(Options, Results) {
+  World w(tiny_gpt2, plan_options());
+  check_result<stw_model_info>("model", [&](auto* out) { return stw_model_query(w.model.get(), out); });
+  check_result<stw_tensor_info>("tensor", [&](auto* out) { return stw_model_tensor_at(w.model.get(), 1, out); });
+  check_result<stw_plan_info>("plan", [&](auto* out) { return stw_plan_query(w.plan.get(), out); });
+  check_result<stw_buffer_info>("buffer", [&](auto* out) { return stw_plan_buffer_at(w.plan.get(), 0, out); });
+  check_result<stw_progress>("progress", [&](auto* out) { return stw_trainer_progress(w.trainer.get(), out); });
+  TokenBatch tokens(1, 4);
+  step(w.trainer.get(), tokens.batch());
+  check_result<stw_step_result>("step", [&](auto* out) { return stw_trainer_wait(w.trainer.get(), out, nullptr); });
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(1000));
+  check_result<stw_dataset_info>("dataset", [&](auto* out) { return stw_dataset_query(dataset.get(), out); });
+
+  auto device = sized<stw_device_info>();
+  EXPECT_EQ(stw_device_at(0, &device, nullptr), STW_OK);
+  EXPECT_EQ(device.backend, static_cast<uint32_t>(STW_BACKEND_CPU));
+  EXPECT_GT(device.memory_total, 0u);
+  EXPECT_EQ(stw_device_query(w.device.get(), &device), STW_OK);
+  EXPECT_EQ(device.threads, 2u);
+  EXPECT_EQ(stw_device_at(1, &device, nullptr), STW_BAD_ARGUMENT);
+}
+
+// The zero of every field, but for those that are required, is a default.
+TEST(Options, ZeroesAreDefaults) {
+  const auto device = make<stw_device>([](stw_device** out, stw_error* e) { return stw_device_open(out, nullptr, e); });
+  const auto model = make_model(tiny_gpt2);
+  auto plan_of = sized<stw_plan_options>();
+  plan_of.global_batch = 1;
+  stw_error error = sized<stw_error>();
+  stw_plan* out = nullptr;
+  const stw_status status = stw_plan_create(&out, model.get(), &plan_of, &error);
+  const Handle<stw_plan> plan(out);
+  // No budget was given, and a plan asks no device; it may say so, and must not crash.
+  if (status != STW_OK) EXPECT_EQ(status, STW_BAD_ARGUMENT) << error.message;
+  plan_of.memory_bytes = 1 << 28;
+  const auto given = make_plan(model.get(), plan_of);
+  EXPECT_EQ(info_of(given.get()).sequence, 16u) << "the model's positions";
+  EXPECT_EQ(info_of(given.get()).precision, static_cast<uint32_t>(STW_PRECISION_FP32));
+  const auto trainer_of = sized<stw_trainer_options>();
+  const auto trainer = make<stw_trainer>([&](stw_trainer** t, stw_error* e) {
+    return stw_trainer_create(t, device.get(), model.get(), given.get(), &trainer_of, e);
+  });
+  EXPECT_EQ(progress_of(trainer.get()).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
+}
+
+TEST(Options, UnknownBitsOfMasksAreRefused) {
+  World w(tiny_gpt2, plan_options());
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(1000));
+  auto m = sized<stw_model_options>();
+  m.source = "nano";
+  m.set_mask = 1u << 31;
+  stw_model* model = nullptr;
+  EXPECT_EQ(stw_model_create(&model, &m, nullptr), STW_BAD_ARGUMENT);
+  auto p = plan_options();
+  p.set_mask = 1;
+  stw_plan* plan = nullptr;
+  EXPECT_EQ(stw_plan_create(&plan, w.model.get(), &p, nullptr), STW_BAD_ARGUMENT);
+  auto t = sized<stw_trainer_options>();
+  t.set_mask = 16;
+  stw_trainer* trainer = nullptr;
+  EXPECT_EQ(stw_trainer_create(&trainer, w.device.get(), w.model.get(), w.plan.get(), &t, nullptr), STW_BAD_ARGUMENT);
+  auto r = run_options(1);
+  r.set_mask = 2;
+  EXPECT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &r, nullptr), STW_BAD_ARGUMENT);
+}
+
+TEST(Options, NullEverywhere) {
+  World w(tiny_gpt2, plan_options());
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(1000));
+  stw_device* device = nullptr;
+  stw_model* model = nullptr;
+  stw_plan* plan = nullptr;
+  stw_dataset* data = nullptr;
+  stw_trainer* trainer = nullptr;
+  DLManagedTensorVersioned* view = nullptr;
+  size_t index = 0;
+  uint64_t count = 0;
+  double loss = 0;
+  auto model_of = sized<stw_model_options>();
+  auto plan_of = plan_options();
+  auto data_of = sized<stw_dataset_options>();
+  auto run_of = run_options(1);
+  auto generate_of = sized<stw_generate_options>();
+  auto batch = sized<stw_batch>();
+  stw_trainer* const t = w.trainer.get();
+
+  const stw_status refused[] = {
+      stw_device_at(0, nullptr, nullptr), stw_device_open(nullptr, nullptr, nullptr),
+      stw_device_query(nullptr, nullptr), stw_device_query(w.device.get(), nullptr),
+      stw_model_create(nullptr, nullptr, nullptr), stw_model_create(&model, nullptr, nullptr),
+      stw_model_create(&model, &model_of, nullptr), stw_model_create(nullptr, &model_of, nullptr),
+      stw_model_query(nullptr, nullptr), stw_model_query(w.model.get(), nullptr),
+      stw_model_tensor_at(nullptr, 0, nullptr), stw_model_tensor_at(w.model.get(), 0, nullptr),
+      stw_model_tensor_find(nullptr, nullptr, nullptr), stw_model_tensor_find(w.model.get(), nullptr, &index),
+      stw_model_tensor_find(w.model.get(), "x", nullptr), stw_model_tensor_find(w.model.get(), "x", &index),
+      stw_plan_create(nullptr, nullptr, nullptr, nullptr), stw_plan_create(&plan, nullptr, &plan_of, nullptr),
+      stw_plan_create(&plan, w.model.get(), nullptr, nullptr), stw_plan_create(nullptr, w.model.get(), &plan_of, nullptr),
+      stw_plan_query(nullptr, nullptr), stw_plan_query(w.plan.get(), nullptr),
+      stw_plan_load(nullptr, nullptr, nullptr, 0, nullptr), stw_plan_load(&plan, w.model.get(), nullptr, 5, nullptr),
+      stw_plan_load(&plan, nullptr, "{}", 2, nullptr), stw_plan_load(nullptr, w.model.get(), "{}", 2, nullptr),
+      stw_plan_verify(nullptr, nullptr), stw_plan_buffer_at(nullptr, 0, nullptr),
+      stw_plan_buffer_at(w.plan.get(), 0, nullptr), stw_dataset_open(nullptr, nullptr, nullptr),
+      stw_dataset_open(&data, nullptr, nullptr), stw_dataset_open(&data, &data_of, nullptr),
+      stw_dataset_query(nullptr, nullptr), stw_dataset_query(dataset.get(), nullptr),
+      stw_trainer_create(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr),
+      stw_trainer_create(&trainer, nullptr, w.model.get(), w.plan.get(), nullptr, nullptr),
+      stw_trainer_create(&trainer, w.device.get(), nullptr, w.plan.get(), nullptr, nullptr),
+      stw_trainer_create(&trainer, w.device.get(), w.model.get(), nullptr, nullptr, nullptr),
+      stw_trainer_create(nullptr, w.device.get(), w.model.get(), w.plan.get(), nullptr, nullptr),
+      stw_trainer_step(nullptr, nullptr, nullptr), stw_trainer_step(t, nullptr, nullptr),
+      stw_trainer_step(t, &batch, nullptr), stw_trainer_step(nullptr, &batch, nullptr),
+      stw_trainer_wait(nullptr, nullptr, nullptr), stw_trainer_wait(t, nullptr, nullptr),
+      stw_trainer_run(nullptr, nullptr, nullptr, nullptr), stw_trainer_run(t, nullptr, &run_of, nullptr),
+      stw_trainer_run(t, dataset.get(), nullptr, nullptr), stw_trainer_run(nullptr, dataset.get(), &run_of, nullptr),
+      stw_trainer_evaluate(nullptr, nullptr, 1, nullptr, nullptr), stw_trainer_evaluate(t, nullptr, 1, &loss, nullptr),
+      stw_trainer_evaluate(t, dataset.get(), 1, nullptr, nullptr), stw_trainer_evaluate(t, dataset.get(), 0, &loss, nullptr),
+      stw_trainer_generate(nullptr, nullptr, nullptr, nullptr), stw_trainer_generate(t, nullptr, &count, nullptr),
+      stw_trainer_generate(t, &generate_of, nullptr, nullptr), stw_trainer_generate(t, &generate_of, &count, nullptr),
+      stw_trainer_progress(nullptr, nullptr), stw_trainer_progress(t, nullptr),
+      stw_trainer_export_tensor(nullptr, 0, 0, nullptr, nullptr), stw_trainer_export_tensor(t, 0, 0, nullptr, nullptr),
+      stw_trainer_export_tensor(t, 9999, 0, &view, nullptr), stw_trainer_export_tensor(t, 0, 9999, &view, nullptr),
+      stw_trainer_import_tensor(nullptr, 0, nullptr, nullptr), stw_trainer_import_tensor(t, 0, nullptr, nullptr),
+      stw_trainer_save(nullptr, nullptr, nullptr), stw_trainer_save(t, nullptr, nullptr),
+      stw_trainer_restore(nullptr, nullptr, nullptr), stw_trainer_restore(t, nullptr, nullptr),
+      stw_trainer_export_model(nullptr, nullptr, nullptr), stw_trainer_export_model(t, nullptr, nullptr)};
+  for (size_t i = 0; i < std::size(refused); ++i) EXPECT_EQ(refused[i] / 1000, 1) << "call " << i;
+  for (const void* out : {static_cast<void*>(device), static_cast<void*>(model), static_cast<void*>(plan),
+                          static_cast<void*>(data), static_cast<void*>(trainer), static_cast<void*>(view)})
+    EXPECT_EQ(out, nullptr);
+
+  stw_device_close(nullptr);
+  stw_model_destroy(nullptr);
+  stw_plan_destroy(nullptr);
+  stw_dataset_close(nullptr);
+  stw_trainer_destroy(nullptr);
+  stw_trainer_cancel(nullptr);
+  EXPECT_EQ(stw_trainer_stream(nullptr), nullptr);
+  EXPECT_EQ(stw_trainer_stream(t), nullptr);
+  EXPECT_EQ(stw_model_tensor_count(nullptr), 0u);
+  EXPECT_EQ(stw_plan_buffer_count(nullptr), 0u);
+  EXPECT_EQ(stw_plan_json(nullptr), nullptr);
+  EXPECT_EQ(stw_plan_report(nullptr), nullptr);
+}
+
+}  // namespace
+}  // namespace stw::api_test

@@ -1,0 +1,198 @@
+// What a plan says is true, adds up, survives its text form, and obeys the budget.
+#include <map>
+
+#include "tests/api/harness.h"
+
+namespace stw::api_test {
+namespace {
+
+const std::string small_llama = R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":512,
+  "max_position_embeddings":64,"hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,
+  "intermediate_size":192,"hidden_act":"silu","rms_norm_eps":1e-5,"tie_word_embeddings":true})";
+
+void check_sums(const stw_plan_info& i) {
+  EXPECT_EQ(i.parameters + i.gradients + i.optimizer + i.saved_activations + i.transient + i.workspace + i.inputs + i.padding, i.arena);
+  EXPECT_EQ(i.peak, i.arena + i.reserve);
+  EXPECT_EQ(i.accumulation_steps, (i.global_batch + i.micro_batch - 1) / i.micro_batch);
+  EXPECT_EQ(i.last_micro_batch, i.global_batch - (i.accumulation_steps - 1) * i.micro_batch);
+  EXPECT_LE(i.minimum_bytes, i.fits ? i.peak : UINT64_MAX);
+  EXPECT_EQ(i.fits != 0, i.peak <= i.budget);
+  EXPECT_EQ(std::strlen(i.fingerprint), 16u);
+  EXPECT_GT(i.step_seconds, 0);
+  EXPECT_GT(i.tokens_per_second, 0);
+}
+
+TEST(Plan, ClassesAddUp) {
+  for (const std::string& config : {tiny_gpt2, tiny_llama, small_llama, std::string("nano")}) {
+    const auto model = make_model(config);
+    for (const uint32_t recompute : {STW_RECOMPUTE_AUTO, STW_RECOMPUTE_NONE, STW_RECOMPUTE_FULL})
+      for (const uint32_t bits : {STW_STATES_32, STW_STATES_8})
+        for (const uint64_t micro_batch : {0, 1, 3, 5}) {
+          auto o = plan_options(5);
+          o.recompute = recompute;
+          o.state_bits = bits;
+          o.micro_batch = micro_batch;
+          const auto plan = make_plan(model.get(), o);
+          const stw_plan_info info = info_of(plan.get());
+          check_sums(info);
+          EXPECT_EQ(info.fits, 1u);
+          EXPECT_EQ(info.state_bits, bits);
+          if (micro_batch) EXPECT_EQ(info.micro_batch, micro_batch);
+          stw_error error = sized<stw_error>();
+          EXPECT_EQ(stw_plan_verify(plan.get(), &error), STW_OK) << error.message;
+        }
+  }
+}
+
+TEST(Plan, BuffersLieInTheArenaAndThePersistentOnesApart) {
+  const auto model = make_model(small_llama);
+  const auto plan = make_plan(model.get(), plan_options());
+  const stw_plan_info info = info_of(plan.get());
+  std::map<uint64_t, uint64_t> persistent;
+  const size_t count = stw_plan_buffer_count(plan.get());
+  ASSERT_GT(count, stw_model_tensor_count(model.get()));
+  uint64_t parameters = 0;
+  for (size_t i = 0; i < count; ++i) {
+    auto b = sized<stw_buffer_info>();
+    ASSERT_EQ(stw_plan_buffer_at(plan.get(), i, &b), STW_OK);
+    EXPECT_NE(b.name[0], 0);
+    EXPECT_LE(b.offset + b.bytes, info.arena) << b.name;
+    EXPECT_LE(b.first, b.last);
+    if (b.persistent) {
+      EXPECT_EQ(b.last, 0u);
+      EXPECT_TRUE(b.bytes == 0 || persistent.emplace(b.offset, b.offset + b.bytes).second) << b.name;
+    }
+    if (std::string(b.owner) == "parameters") parameters += b.bytes;
+  }
+  EXPECT_EQ(parameters, info.parameters);
+  uint64_t end = 0;
+  for (const auto& [first, last] : persistent) {
+    EXPECT_GE(first, end);
+    end = last;
+  }
+  auto b = sized<stw_buffer_info>();
+  EXPECT_EQ(stw_plan_buffer_at(plan.get(), count, &b), STW_BAD_ARGUMENT);
+}
+
+TEST(Plan, IsDeterministicAndSurvivesItsText) {
+  const auto model = make_model(small_llama), other = make_model(tiny_llama);
+  auto o = plan_options(6, 16);
+  o.micro_batch = 4;
+  const auto plan = make_plan(model.get(), o);
+  const std::string json = stw_plan_json(plan.get());
+  EXPECT_EQ(json, stw_plan_json(make_plan(model.get(), o).get()));
+  EXPECT_NE(std::string(stw_plan_report(plan.get())).find("peak"), std::string::npos);
+  EXPECT_NE(json.find(info_of(plan.get()).fingerprint), std::string::npos);
+
+  const auto load = [](const stw_model* m, const std::string& text) {
+    stw_error error = sized<stw_error>();
+    stw_plan* out = reinterpret_cast<stw_plan*>(16);
+    const stw_status status = stw_plan_load(&out, m, text.data(), text.size(), &error);
+    Handle<stw_plan> loaded(out);
+    EXPECT_EQ(loaded != nullptr, status == STW_OK) << error.message;
+    EXPECT_EQ(error.status, status);
+    return std::pair{status, std::move(loaded)};
+  };
+  const auto [status, loaded] = load(model.get(), json);
+  ASSERT_EQ(status, STW_OK);
+  EXPECT_EQ(json, stw_plan_json(loaded.get()));
+  EXPECT_EQ(std::string(stw_plan_report(plan.get())), stw_plan_report(loaded.get()));
+  const stw_plan_info a = info_of(plan.get()), b = info_of(loaded.get());
+  EXPECT_EQ(std::memcmp(&a, &b, sizeof a), 0);
+  EXPECT_EQ(stw_plan_verify(loaded.get(), nullptr), STW_OK);
+
+  EXPECT_EQ(load(other.get(), json).first, STW_CORRUPT);
+  // Every digit that is edited is found, wherever it stands.
+  size_t edits = 0;
+  for (size_t i = 0; i < json.size(); i += 1 + json.size() / 400) {
+    const size_t digit = json.find_first_of("0123456789", i);
+    if (digit == std::string::npos) break;
+    std::string edited = json;
+    edited[digit] = edited[digit] == '9' ? '8' : static_cast<char>(edited[digit] + 1);
+    const stw_status refused = load(model.get(), edited).first;
+    EXPECT_TRUE(refused == STW_CORRUPT || refused == STW_UNSUPPORTED) << refused << " at " << digit << ": " << json.substr(digit, 40);
+    ++edits;
+  }
+  EXPECT_GT(edits, 50u);
+  for (size_t size = 0; size < json.size(); size += 97) EXPECT_NE(load(model.get(), json.substr(0, size)).first, STW_OK);
+  EXPECT_NE(load(model.get(), "{}").first, STW_OK);
+}
+
+TEST(Plan, OverBudgetIsAnAnswer) {
+  for (const std::string& config : {std::string("nano"), small_llama}) {
+    const auto model = make_model(config);
+    auto o = plan_options(6, 32);
+    o.state_bits = STW_STATES_32;
+    const uint64_t minimum = info_of(make_plan(model.get(), o).get()).minimum_bytes;
+    o.memory_bytes = minimum - (1 << 20);
+    stw_error error = sized<stw_error>();
+    stw_plan* out = nullptr;
+    EXPECT_EQ(stw_plan_create(&out, model.get(), &o, &error), STW_OVER_BUDGET);
+    const Handle<stw_plan> plan(out);
+    ASSERT_NE(plan, nullptr) << "the one output that comes with a failure";
+    const stw_plan_info info = info_of(plan.get());
+    EXPECT_EQ(info.fits, 0u);
+    EXPECT_EQ(info.minimum_bytes, minimum);
+    EXPECT_EQ(error.bytes_needed, minimum);
+    EXPECT_EQ(error.bytes_available, o.memory_bytes);
+    EXPECT_NE(std::string(error.message).find(std::to_string(minimum)), std::string::npos);
+    EXPECT_NE(std::string(stw_plan_json(plan.get())).find("\"fits\": false"), std::string::npos);
+    EXPECT_NE(stw_plan_report(plan.get())[0], 0);
+    const auto device = open_device();
+    stw_trainer* trainer = nullptr;
+    EXPECT_EQ(stw_trainer_create(&trainer, device.get(), model.get(), plan.get(), nullptr, nullptr), STW_BAD_STATE);
+    o.memory_bytes = minimum - 1;
+    EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
+    stw_plan_destroy(out);
+    o.memory_bytes = 1;
+    EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
+    stw_plan_destroy(out);
+    o.memory_bytes = minimum;
+    const auto tight = make_plan(model.get(), o);
+    EXPECT_EQ(info_of(tight.get()).peak, minimum);
+    TemporaryDirectory folder;
+    const auto dataset = open_text(folder, text_of(2000), 32);
+    const auto t = make<stw_trainer>([&](stw_trainer** to, stw_error* e) {
+      return stw_trainer_create(to, device.get(), model.get(), tight.get(), nullptr, e);
+    });
+    run(t.get(), dataset.get(), 1);
+  }
+}
+
+// The budget is monotone: tighter never raises the peak, looser never slows the plan, and the minimum is one number.
+TEST(Plan, BudgetsAreMonotone) {
+  for (const std::string& config : {std::string("nano"), small_llama})
+    for (const uint32_t bits : {STW_STATES_32, STW_STATES_8, STW_STATES_AUTO}) {
+      const auto model = make_model(config);
+      auto o = plan_options(8, 64);
+      o.state_bits = bits;
+      const stw_plan_info loose = info_of(make_plan(model.get(), o).get());
+      uint64_t peak = 0, at_least = 0;
+      double seconds = 1e300;
+      const int budgets = 20;
+      const uint64_t begin = loose.minimum_bytes / 2, end = loose.peak + loose.peak / 8;
+      for (int k = 0; k <= budgets; ++k) {
+        SCOPED_TRACE(testing::Message() << config.substr(0, 60) << " states " << bits << " budget " << k);
+        o.memory_bytes = begin + (end - begin) * static_cast<uint64_t>(k) / budgets;
+        stw_plan* out = nullptr;
+        const stw_status status = stw_plan_create(&out, model.get(), &o, nullptr);
+        const Handle<stw_plan> plan(out);
+        ASSERT_TRUE(status == STW_OK || status == STW_OVER_BUDGET);
+        const stw_plan_info info = info_of(plan.get());
+        check_sums(info);
+        if (at_least) EXPECT_EQ(info.minimum_bytes, at_least);
+        at_least = info.minimum_bytes;
+        EXPECT_EQ(info.fits != 0, o.memory_bytes >= at_least);
+        if (!info.fits) continue;
+        EXPECT_LE(info.peak, o.memory_bytes);
+        EXPECT_GE(info.peak, peak);
+        EXPECT_LE(info.step_seconds, seconds);
+        peak = info.peak;
+        seconds = info.step_seconds;
+      }
+      EXPECT_EQ(peak, loose.peak);
+    }
+}
+
+}  // namespace
+}  // namespace stw::api_test

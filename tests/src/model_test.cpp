@@ -1,0 +1,3 @@
+#include "src/model.h"
+
+#include <gtest/gtest.h>

@@ -1,0 +1,196 @@
+// A run that was interrupted and continued under another plan writes the bytes that the straight run writes, and a
+// checkpoint that is damaged or of another run changes nothing.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+
+#include "tests/src/small_models.h"
+#include "tests/src/temporary_directory.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+constexpr int64_t batch_size = 5, sequence = 24;
+constexpr uint64_t steps = 6;
+
+Dataset open_tokens(const TemporaryDirectory& folder) {
+  std::ofstream file(folder / "tokens.bin", std::ios::binary);
+  std::mt19937 random(6);
+  for (int i = 0; i < 1500; ++i) file.put(static_cast<char>(random() % 61)).put(0);
+  file.close();
+  DatasetOptions options;
+  options.path = folder / "tokens.bin";
+  options.vocabulary = small_vocabulary;
+  auto dataset = Dataset::open(options);
+  EXPECT_TRUE(dataset);
+  return std::move(*dataset);
+}
+
+Schedule schedule() {
+  Schedule s;
+  s.rate = 3e-3;
+  s.warmup = 2;
+  s.total = steps;
+  return s;
+}
+
+struct Case {
+  const char* name;
+  std::string config;
+  Precision precision;
+  int state_bits;
+};
+
+Request request_of(const Case& c, int64_t micro_batch, Recompute recompute) {
+  Request r = request_for(batch_size, sequence, 2);
+  r.precision = c.precision;
+  r.state_bits = c.state_bits;
+  r.micro_batch = micro_batch;
+  r.recompute = recompute;
+  return r;
+}
+
+class Resume : public testing::TestWithParam<Case> {};
+
+TEST_P(Resume, FromEveryStepUnderAnotherPlan) {
+  TemporaryDirectory folder;
+  const Dataset dataset = open_tokens(folder);
+  const auto model = model_of(GetParam().config);
+  const auto planned = plan_for(*model, request_of(GetParam(), 2, Recompute::choose));
+  TrainerOptions options;
+  options.seed = 99;
+  OpenTrainer straight(model, planned, options);
+  auto save = [&](uint64_t step) { return straight->save(folder / ("step" + std::to_string(step))); };
+  ASSERT_TRUE(save(0));
+  ASSERT_TRUE(straight->run(dataset, 17, steps, schedule(), [&](const Progress& p) { return static_cast<bool>(save(p.batches)); }));
+  const Progress expected = straight->progress();
+  EXPECT_EQ(expected.step, steps);
+
+  options.seed = 1;   // the checkpoint's is taken
+  for (uint64_t step = 0; step <= steps; ++step) {
+    const int64_t micro_batch = static_cast<int64_t>(step % 5) + 1;
+    const auto other = plan_for(*model, request_of(GetParam(), micro_batch, step % 2 ? Recompute::full : Recompute::none));
+    OpenTrainer trainer(model, other, options);
+    const auto restored = trainer->restore(folder / ("step" + std::to_string(step)));
+    ASSERT_TRUE(restored) << restored.error().message;
+    EXPECT_EQ(trainer->progress().batches, step);
+    ASSERT_TRUE(trainer->run(dataset, 17, steps, schedule(), nullptr));
+    EXPECT_EQ(differences(trainer.state(), straight.state()), "") << "from step " << step;
+    const Progress p = trainer->progress();
+    EXPECT_EQ(p.step, expected.step);
+    EXPECT_EQ(p.tokens, expected.tokens);
+    EXPECT_EQ(p.loss, expected.loss);
+    // What it writes at the end is the straight run's file, byte for byte.
+    ASSERT_TRUE(trainer->save(folder / "again"));
+    EXPECT_TRUE(file_bytes(folder / "again") == file_bytes(folder / "step6"));
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& c) { return c.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Models, Resume,
+                         testing::Values(Case{"gpt2_dropout_fp32", small_gpt2("0.1"), Precision::fp32, 32},
+                                         Case{"gpt2_dropout_bf16_8", small_gpt2("0.1"), Precision::bf16, 8},
+                                         Case{"llama_bf16", small_llama(), Precision::bf16, 32},
+                                         Case{"qwen2_fp32_8", small_qwen2(), Precision::fp32, 8}),
+                         case_name);
+
+// A trainer after one step, and its checkpoint.
+struct Saved {
+  TemporaryDirectory folder;
+  Case plain{"", small_gpt2(), Precision::fp32, 32};
+  std::shared_ptr<const Model> model = model_of(plain.config);
+  OpenTrainer trainer{model, plan_for(*model, request_of(plain, 2, Recompute::choose))};
+  std::string path = folder / "checkpoint";
+  Saved() {
+    EXPECT_TRUE(trainer->step(random_batch(1, batch_size, sequence).source(), batch_size, 1e-3));
+    EXPECT_TRUE(trainer->save(path));
+    EXPECT_TRUE(trainer->step(random_batch(2, batch_size, sequence).source(), batch_size, 1e-3));
+  }
+};
+
+TEST(Restore, FlippedBytesChangeNothing) {
+  Saved saved;
+  const std::string good = file_bytes(saved.path);
+  const State before = saved.trainer.state();
+  std::mt19937 random(8);
+  std::vector<size_t> places;
+  for (size_t i = 0; i < 64; ++i) places.push_back(i);                              // the framing
+  for (size_t i = 1; i <= 64; ++i) places.push_back(good.size() - i);               // the hashes
+  for (int i = 0; i < 60; ++i) places.push_back(random() % good.size());
+  for (size_t place : places) {
+    std::string bad = good;
+    bad[place] = static_cast<char>(bad[place] ^ (1 << random() % 8));
+    put_file(saved.path, bad);
+    const auto status = saved.trainer->restore(saved.path);
+    ASSERT_FALSE(status) << "byte " << place;
+    EXPECT_NE(status.error().message.find(saved.path), std::string::npos);
+    EXPECT_EQ(status.error().message.find('\n'), std::string::npos);
+    ASSERT_EQ(differences(saved.trainer.state(), before), "") << "byte " << place;
+    ASSERT_EQ(saved.trainer->progress().step, 2u);
+  }
+  for (size_t size : {size_t{0}, size_t{7}, size_t{100}, good.size() / 2, good.size() - 1}) {
+    put_file(saved.path, good.substr(0, size));
+    ASSERT_FALSE(saved.trainer->restore(saved.path)) << size;
+  }
+  put_file(saved.path, good + "x");
+  ASSERT_FALSE(saved.trainer->restore(saved.path));
+  EXPECT_EQ(differences(saved.trainer.state(), before), "");
+  put_file(saved.path, good);
+  ASSERT_TRUE(saved.trainer->restore(saved.path));
+  EXPECT_NE(differences(saved.trainer.state(), before), "");
+  EXPECT_EQ(saved.trainer->progress().step, 1u);
+}
+
+TEST(Restore, AnotherRunIsRefusedByName) {
+  Saved saved;
+  const struct { Case run; const char* field; } cases[] = {
+      {{"", small_gpt2(), Precision::bf16, 32}, "precision"},
+      {{"", small_gpt2(), Precision::fp32, 8}, "state_bits"},
+      {{"", small_llama(), Precision::fp32, 32}, "architecture"},
+      {{"", small_gpt2("0.1"), Precision::fp32, 32}, "model"},
+      {{"", R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, "n_head": 4,
+                "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})", Precision::fp32, 32}, "model"}};
+  for (const auto& c : cases) {
+    const auto model = model_of(c.run.config);
+    OpenTrainer trainer(model, plan_for(*model, request_of(c.run, 2, Recompute::choose)));
+    const State before = trainer.state();
+    const auto status = trainer->restore(saved.path);
+    ASSERT_FALSE(status) << c.field;
+    EXPECT_EQ(status.error().code, Code::bad_state);
+    EXPECT_NE(status.error().message.find(std::string(c.field) + ": expected"), std::string::npos) << status.error().message;
+    EXPECT_EQ(differences(trainer.state(), before), "");
+  }
+  EXPECT_FALSE(saved.trainer->restore(saved.folder / "missing"));
+  EXPECT_FALSE(saved.trainer->save(saved.folder / "no such folder/checkpoint"));
+  EXPECT_EQ(saved.trainer->progress().phase, TrainerPhase::idle);
+}
+
+// The exported folder is a model: opened again it gives the same weights, logits and config.
+TEST(Export, OpensAgain) {
+  for (Precision precision : {Precision::fp32, Precision::bf16})
+    for (const std::string& config : {small_gpt2(), small_llama(), small_qwen2()}) {
+      TemporaryDirectory folder;
+      Case c{"", config, precision, 32};
+      const auto model = model_of(config);
+      const auto planned = plan_for(*model, request_of(c, 2, Recompute::choose));
+      OpenTrainer trainer(model, planned);
+      ASSERT_TRUE(trainer->step(random_batch(3, batch_size, sequence).source(), batch_size, 1e-3));
+      const auto status = trainer->export_model(folder / "a/b");
+      ASSERT_TRUE(status) << status.error().message;
+      ModelSource source;
+      source.source = folder / "a/b";
+      const auto again = open_model(source);
+      ASSERT_TRUE(again);
+      OpenTrainer other(again, plan_for(*again, request_of(c, 3, Recompute::choose)));
+      const State ours = trainer.state(), theirs = other.state();
+      for (int t : model->parameters()) EXPECT_TRUE(ours.at(model->graph().at(t).name) == theirs.at(model->graph().at(t).name));
+      EXPECT_EQ(again->config().json, model->config().json);
+    }
+}
+
+}  // namespace
+}  // namespace stw

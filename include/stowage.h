@@ -408,7 +408,8 @@ STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *datas
  * number of new tokens. Errors: STW_BAD_ARGUMENT, STW_UNSUPPORTED_SHAPE (too long). Since: 0.1 */
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;
-/* Stops a step, run or evaluation that is under way before its next micro-step, from any thread. Since: 0.1 */
+/* Stops a step, run, evaluation or generation that is under way before its next micro-step; where none is, the next one
+ * is stopped, so that no cancel is lost. Thread: any. Since: 0.1 */
 STW_API void stw_trainer_cancel(stw_trainer *trainer) STW_NOEXCEPT;
 /* Thread: any, while the trainer exists. Since: 0.1 */
 STW_API stw_status stw_trainer_progress(const stw_trainer *trainer, stw_progress *out) STW_NOEXCEPT;

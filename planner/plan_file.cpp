@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "planner/json.h"
 
@@ -65,14 +66,18 @@ Json fingerprinted(Json body, Hash hash) {
 
 std::string describe(const Graph& graph) {
   std::string s = graph.architecture;
-  auto add = [&](auto x) { s += ' ' + std::to_string(x); };
+  auto add = [&](auto x) {   // the shortest exact text, whatever the host's locale
+    char text[32];
+    s += ' ';
+    s.append(text, std::to_chars(text, text + sizeof text, x).ptr);
+  };
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     const Tensor& tensor = graph.tensors[t];
     if (tensor.kind != Kind::parameter) continue;
     s += '\n' + tensor.name;
     for (int i = 0; i < tensor.shape.rank; ++i) add(tensor.shape[i]);
-    add(tensor.tied_to >= 0);
-    add(tensor.trainable);
+    add(int{tensor.tied_to >= 0});
+    add(int{tensor.trainable});
   }
   for (const Op& op : graph.ops) {
     const Attributes& a = op.attributes;

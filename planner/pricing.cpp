@@ -1,7 +1,6 @@
 #include "planner/pricing.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 namespace stw {
@@ -90,6 +89,12 @@ std::vector<Rung> Pricing::ladder(Recompute recompute) const {
 }
 
 uint64_t Pricing::micro(const Decisions& decisions, int64_t samples) const {
+  auto [entry, is_new] = micro_.try_emplace({samples, decisions.loss_chunks}, 0);
+  if (is_new) entry->second = compute_micro(decisions, samples);
+  return entry->second;
+}
+
+uint64_t Pricing::compute_micro(const Decisions& decisions, int64_t samples) const {
   const int64_t rows = samples * graph_.sequence;
   const Segment& head = graph_.segments.back();
   uint64_t sum = 0;
@@ -120,10 +125,9 @@ uint64_t over_micro_steps(int64_t global_batch, int64_t m, const F& time) {
 uint64_t Pricing::recompute(const Decisions& decisions, int64_t global_batch) const {
   return over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) {
     // Blocks are alike: one price for each save-set.
-    std::map<std::pair<SegmentKind, uint32_t>, uint64_t> known;
     uint64_t sum = 0;
     for (size_t s = 0; s + 1 < graph_.segments.size(); ++s) {
-      auto [entry, is_new] = known.try_emplace({graph_.segments[s].kind, decisions.saved[s]}, 0);
+      auto [entry, is_new] = recompute_.try_emplace({graph_.segments[s].kind, decisions.saved[s], samples}, 0);
       if (is_new) entry->second = recompute_segment(s, decisions.saved[s], samples);
       sum = size_add(sum, entry->second);
     }

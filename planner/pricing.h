@@ -1,5 +1,7 @@
 // Prices of decisions in closed form: the sums that a program's instructions would give, without building it.
 #pragma once
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "planner/device.h"
@@ -11,6 +13,7 @@ namespace stw {
 // A save-set of one block: what it keeps and what it computes again.
 struct Rung { uint32_t saved; uint64_t bytes; uint64_t picoseconds; };
 
+// Not for several threads at once: sums are kept for the next question.
 class Pricing {
  public:
   Pricing(const Graph& graph, const DeviceProfile& device, int threads);
@@ -32,6 +35,7 @@ class Pricing {
  private:
   uint64_t op(const Op& op, int64_t samples, int64_t rows) const;
   uint64_t micro(const Decisions& decisions, int64_t samples) const;
+  uint64_t compute_micro(const Decisions& decisions, int64_t samples) const;
   uint64_t recompute_segment(size_t segment, uint32_t saved, int64_t samples) const;
   std::vector<int> recomputed_ops(const Segment& segment, uint32_t saved) const;
   uint64_t kept_bytes(const Segment& segment, uint32_t saved) const;   // of one sample
@@ -41,6 +45,9 @@ class Pricing {
   int threads_;
   uint64_t persistent_ = 0;   // bytes
   uint64_t update_ = 0;       // picoseconds
+  // Sums that many candidates share, by (samples, loss chunks) and by (kind of segment, save-set, samples).
+  mutable std::map<std::pair<int64_t, int64_t>, uint64_t> micro_;
+  mutable std::map<std::tuple<SegmentKind, uint32_t, int64_t>, uint64_t> recompute_;
 };
 
 }  // namespace stw

@@ -1,8 +1,6 @@
 // The plan as a table for people.
 #include <algorithm>
-#include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
+#include <charconv>
 
 #include "planner/plan_file.h"
 
@@ -10,33 +8,34 @@ namespace stw {
 
 namespace {
 
-__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof text, pattern, arguments);
-  va_end(arguments);
-  return text;
+// With this many decimals, whatever the host's locale.
+std::string fixed(double value, int decimals) {
+  char text[64];
+  return {text, std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals).ptr};
+}
+
+std::string padded(const std::string& text, size_t width, bool right) {
+  const std::string space(width > text.size() ? width - text.size() : 0, ' ');
+  return right ? space + text : text + space;
 }
 
 std::string human(uint64_t bytes) {
   const double b = static_cast<double>(bytes);
-  if (bytes >= uint64_t{1} << 30) return format("%.2f GiB", b / (1u << 30));
-  if (bytes >= 1u << 20) return format("%.2f MiB", b / (1u << 20));
-  if (bytes >= 1u << 10) return format("%.1f KiB", b / 1024);
-  return format("%" PRIu64 " B", bytes);
+  if (bytes >= uint64_t{1} << 30) return fixed(b / (1u << 30), 2) + " GiB";
+  if (bytes >= 1u << 20) return fixed(b / (1u << 20), 2) + " MiB";
+  if (bytes >= 1u << 10) return fixed(b / 1024, 1) + " KiB";
+  return std::to_string(bytes) + " B";
 }
 
 std::string count(uint64_t n) {
   const double d = static_cast<double>(n);
-  if (n >= 1000000000) return format("%.2f B", d / 1e9);
-  if (n >= 1000000) return format("%.2f M", d / 1e6);
-  return format("%" PRIu64, n);
+  if (n >= 1000000000) return fixed(d / 1e9, 2) + " B";
+  if (n >= 1000000) return fixed(d / 1e6, 2) + " M";
+  return std::to_string(n);
 }
 
 std::string duration(double seconds) {
-  if (seconds >= 1) return format("%.2f s", seconds);
-  return format("%.2f ms", seconds * 1000);
+  return seconds >= 1 ? fixed(seconds, 2) + " s" : fixed(seconds * 1000, 2) + " ms";
 }
 
 std::string bar(uint64_t part, uint64_t whole) {
@@ -49,7 +48,8 @@ std::string bar(uint64_t part, uint64_t whole) {
 
 void row(std::string& out, const char* name, uint64_t bytes, uint64_t whole) {
   const double share = whole == 0 ? 0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(whole);
-  out += format("  %-18s %12s %5.1f %%  ", name, human(bytes).c_str(), share) + bar(bytes, whole) + "\n";
+  out += "  " + padded(name, 18, false) + " " + padded(human(bytes), 12, true) + " " + padded(fixed(share, 1), 5, true) +
+         " %  " + bar(bytes, whole) + "\n";
 }
 
 std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
@@ -67,7 +67,8 @@ std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
         if (!(decisions.saved[s] >> bit & 1))
           names += (names.empty() ? "" : ", ") + graph.at(graph.op(first.saveable[bit]).outputs[0]).name;
     if (!names.empty())
-      text += format("  recompute    blocks %d-%d: ", first.block, graph.segments[end - 1].block) + names + "\n";
+      text += "  recompute    blocks " + std::to_string(first.block) + "-" + std::to_string(graph.segments[end - 1].block) +
+              ": " + names + "\n";
     s = end;
   }
   return text.empty() ? "  recompute    nothing\n" : text;
@@ -81,35 +82,35 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   const double tokens = static_cast<double>(r.global_batch) * static_cast<double>(r.sequence);
   std::string s = plan.architecture + ", " + count(plan.parameters) + " parameters, " + std::to_string(plan.layers) +
                   " layers, on " + r.device + "\n";
-  s += format("  step         %" PRId64 " samples of %" PRId64 " tokens, %s, %s with %d-bit states", r.global_batch,
-              r.sequence, name_of(plan.numerics.precision), name_of(plan.numerics.optimizer), plan.numerics.state_bits);
+  s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) + " tokens, " +
+       name_of(plan.numerics.precision) + ", " + name_of(plan.numerics.optimizer) + " with " +
+       std::to_string(plan.numerics.state_bits) + "-bit states";
   s += plan.states_reason.empty() ? "\n" : " (" + plan.states_reason + ")\n";
   if (!plan.fits) {
     s += "  does not fit: the budget is " + human(plan.bytes.budget) + ", the smallest that works is " +
-         human(plan.minimum_bytes) + format(" (%" PRIu64 " bytes)\n", plan.minimum_bytes);
+         human(plan.minimum_bytes) + " (" + std::to_string(plan.minimum_bytes) + " bytes)\n";
     for (const Relaxation& x : plan.relaxations)
       s += "  instead      " + x.change + ": saves " + human(x.saves_bytes) +
-           format(", step time %+.1f %%", x.costs_fraction * 100) + (x.changes_numerics ? ", changes the numerics" : "") + "\n";
+           ", step time " + (x.costs_fraction < 0 ? "" : "+") + fixed(x.costs_fraction * 100, 1) + " %" + (x.changes_numerics ? ", changes the numerics" : "") + "\n";
     s += "  the smallest plan:\n";
   }
-  s += format("  micro-batch  %" PRId64 " × %" PRId64, plan.decisions.micro_batch, plan.accumulation_steps);
-  if (plan.last_micro_batch != plan.decisions.micro_batch) s += format(", the last one %" PRId64, plan.last_micro_batch);
-  s += format("; loss in %" PRId64 " chunk%s\n", plan.decisions.loss_chunks, plan.decisions.loss_chunks == 1 ? "" : "s");
+  s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps);
+  if (plan.last_micro_batch != plan.decisions.micro_batch) s += ", the last one " + std::to_string(plan.last_micro_batch);
+  s += "; loss in " + std::to_string(plan.decisions.loss_chunks) + (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
   s += what_is_recomputed(graph, plan.decisions);
-  s += "  predicted    " + duration(step) + format(" a step, %.0f tokens/s", tokens / step);
-  s += format(", %.1f %% of it recompute; %s\n", 100 * static_cast<double>(plan.recompute_picoseconds) / static_cast<double>(plan.step_picoseconds),
-              plan.step_picoseconds == plan.bound_picoseconds
-                  ? "no plan is faster in this model of the device"
-                  : format("the bound without memory limits is %.1f %% faster",
-                           100 * (1 - static_cast<double>(plan.bound_picoseconds) / static_cast<double>(plan.step_picoseconds))).c_str());
+  const double total = static_cast<double>(plan.step_picoseconds);
+  s += "  predicted    " + duration(step) + " a step, " + fixed(tokens / step, 0) + " tokens/s, " +
+       fixed(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";
+  s += plan.step_picoseconds == plan.bound_picoseconds
+           ? "no plan is faster in this model of the device\n"
+           : "the bound without memory limits is " + fixed(100 * (1 - static_cast<double>(plan.bound_picoseconds) / total), 1) + " % faster\n";
   s += "\n  memory at the peak\n";
   constexpr const char* names[class_count] = {"parameters", "gradients", "optimizer", "saved activations", "transient", "workspace", "inputs"};
   for (int c = 0; c < class_count; ++c) row(s, names[c], plan.bytes.of[static_cast<size_t>(c)], plan.bytes.peak);
   row(s, "padding", plan.bytes.padding, plan.bytes.peak);
   if (plan.bytes.reserve > 0) row(s, "reserve", plan.bytes.reserve, plan.bytes.peak);
   s += "  " + std::string(40, '-') + "\n";
-  s += format("  %-18s %12s", "peak", human(plan.bytes.peak).c_str());
-  s += "  of " + human(plan.bytes.budget) + (plan.fits ? "" : ", too small") + "\n";
+  s += "  " + padded("peak", 18, false) + " " + padded(human(plan.bytes.peak), 12, true) + "  of " + human(plan.bytes.budget) + (plan.fits ? "" : ", too small") + "\n";
   return s;
 }
 

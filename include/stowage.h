@@ -235,9 +235,9 @@ typedef struct stw_buffer_info {
 } stw_buffer_info;
 
 /* Chooses the fastest way to train that fits. Guarantees: deterministic; a smaller budget never gives a larger peak, a
- * larger one never a slower plan. Errors: STW_OVER_BUDGET when nothing fits: `out` is then still a plan, with
- * info.fits = 0, that can be queried and printed but not trained (the one exception to "outputs are NULL");
- * STW_BAD_ARGUMENT, STW_UNSUPPORTED. Owner: the caller. Thread: any. Since: 0.1 */
+ * larger one never a slower plan of the same state format. Errors: STW_OVER_BUDGET when nothing fits: `out` is then
+ * still a plan, with info.fits = 0, that can be queried and printed but not trained (the one exception to "outputs are
+ * NULL"); STW_BAD_ARGUMENT, STW_UNSUPPORTED. Owner: the caller. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_create(stw_plan **out, const stw_model *model, const stw_plan_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 STW_API void stw_plan_destroy(stw_plan *plan) STW_NOEXCEPT;

@@ -8,6 +8,7 @@ namespace stw {
 Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows)
     : graph_(graph), arena_(arena), threads_(threads), samples_(samples), rows_(rows), value_(graph.tensors.size(), -1) {
   program_.samples = samples;
+  program_.threads = threads;
   program_.instructions.reserve(graph.ops.size() * 2 + graph.gradient_ops.size());
   program_.operands.reserve(program_.instructions.capacity() * 6);
   program_.buffers.reserve(program_.instructions.capacity() * 2);

@@ -5,6 +5,15 @@
 
 namespace stw {
 
+Json::Json(const Json& other) {
+  switch (other.kind()) {
+    case Kind::string: value_.emplace<5>(*other.as_string()); break;
+    case Kind::array: value_.emplace<6>(*other.as_array()); break;
+    case Kind::object: value_.emplace<7>(*other.as_object()); break;
+    default: value_ = other.value_;  // scalars do not throw
+  }
+}
+
 const Json::Array& Json::elements() const {
   static const Array empty;
   const Array* array = as_array();

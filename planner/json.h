@@ -25,6 +25,12 @@ class Json {
   enum class Kind : uint8_t { null, boolean, integer, unsigned_integer, number, string, array, object };
 
   Json() = default;
+  // Not defaulted: libstdc++ 12 destroys a variant of strings and vectors that was never made where its copy throws.
+  Json(const Json& other);
+  Json(Json&&) = default;
+  Json& operator=(const Json& other) { return *this = Json(other); }
+  Json& operator=(Json&&) = default;
+  ~Json() = default;
   Json(std::nullptr_t) {}
   Json(std::same_as<bool> auto value) : value_(std::in_place_index<1>, value) {}
   template <std::integral T>

@@ -134,8 +134,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   body.set("layout", Json::object()
                          .set("arena_bytes", plan.bytes.arena).set("lower_bound_bytes", plan.layout_bound)
                          .set("gap", static_cast<double>(plan.bytes.arena) / static_cast<double>(plan.layout_bound) - 1));
+  body.set("minimum_vram_bytes", plan.minimum_bytes);
   if (!plan.fits) {
-    body.set("minimum_vram_bytes", plan.minimum_bytes);
     Json list = Json::array();
     for (const Relaxation& x : plan.relaxations)
       list.push(Json::object()

@@ -46,6 +46,7 @@ struct Instruction {
 struct Program {
   std::string name;
   int64_t samples = 0;
+  int threads = 1;           // that scratch memory was counted for
   std::vector<Instruction> instructions;
   std::vector<Operand> operands;
   std::vector<Buffer> buffers;

@@ -18,6 +18,9 @@ namespace stw {
 
 namespace {
 
+constexpr int64_t largest_batch = INT32_MAX;   // samples are counted in 32 bits
+constexpr int largest_threads = 1024;
+
 struct Candidate {
   Decisions decisions;
   uint64_t picoseconds = 0;   // of a step
@@ -188,6 +191,9 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   }
   if (request.global_batch < 1 || request.sequence < 1 || request.threads < 1)
     return Error{Code::bad_argument, "global batch, sequence and threads must be at least 1"};
+  if (request.global_batch > largest_batch || request.threads > largest_threads)
+    return Error{Code::bad_argument, "expected a global batch of at most " + std::to_string(largest_batch) + " and at most " +
+                                         std::to_string(largest_threads) + " threads"};
   if (request.micro_batch > request.global_batch)
     return Error{Code::bad_argument, "micro-batch " + std::to_string(request.micro_batch) +
                                          " is larger than the global batch " + std::to_string(request.global_batch)};
@@ -212,10 +218,10 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.state_bits == 0) {
     numerics.state_bits = 8;
     plan.states_reason = "32-bit states fit";
+    narrow = std::make_unique<Space>(source, numerics, plan.request, *device);
     const bool slow = index >= 0 && !wide.pricing().is_unconstrained(wide.candidate(static_cast<size_t>(index)).picoseconds,
                                                                      request.global_batch, request.micro_batch);
     if (index < 0 || slow) {
-      narrow = std::make_unique<Space>(source, numerics, plan.request, *device);
       const int other = narrow->fastest(arena_budget);
       const bool worth = index >= 0 && other >= 0 &&
                          wide.candidate(static_cast<size_t>(index)).picoseconds / 10 * 9 >

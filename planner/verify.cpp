@@ -50,7 +50,15 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
   for (size_t n = 0; n < program.instructions.size(); ++n) {
     const Instruction& i = program.instructions[n];
     const Op& op = graph.op(i.op);
-    const Extent extent{i.samples, i.rows, 1};
+    const Extent extent{i.samples, i.rows, program.threads};
+    if (const uint64_t scratch = op_row(i.kind).workspace(graph, op, extent); scratch > 0) {
+      if (i.workspace.buffer < 0) return wrong(program, std::string(op_row(i.kind).name) + " has no scratch memory");
+      const Buffer& b = program.buffers[static_cast<size_t>(i.workspace.buffer)];
+      if (i.workspace.offset + scratch > b.bytes)
+        return wrong(program, std::string(op_row(i.kind).name) + " needs more scratch memory than it has");
+      if (static_cast<int>(n) < b.first || static_cast<int>(n) > b.last)
+        return wrong(program, std::string(op_row(i.kind).name) + " uses scratch memory outside of its life");
+    }
     if (i.inputs != static_cast<int>(op.inputs.size()) || i.outputs != static_cast<int>(op.outputs.size()))
       return wrong(program, std::string(op_row(i.kind).name) + " has a wrong number of operands");
     for (int k = 0; k < i.inputs + i.outputs; ++k) {

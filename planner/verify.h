@@ -6,7 +6,7 @@
 namespace stw {
 
 // Every buffer aligned and inside the arena; no two buffers alive at once overlap, persistent ones included; every
-// operand inside its buffer's life and bytes; nothing is read before it was written.
+// operand and all scratch memory inside its buffer's life and bytes; nothing is read before it was written.
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes);
 
 }  // namespace stw

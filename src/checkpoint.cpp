@@ -47,7 +47,7 @@ Json identity(const Trainer& trainer) {
 }  // namespace
 
 Status Trainer::save(const std::string& path) {
-  enter(TrainerPhase::save);
+  const InPhase phase(*this, TrainerPhase::save);
   Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this));
   const Progress p = progress();
   fields.set("step", p.step).set("batches", p.batches).set("skipped", p.skipped).set("tokens", p.tokens);
@@ -55,14 +55,9 @@ Status Trainer::save(const std::string& path) {
   std::vector<CheckpointSection> sections;
   const std::vector<int> tensors = state_tensors(graph());
   for (int t : tensors) sections.push_back({graph().at(t).name, graph().at(t).bytes(1)});
-  auto write = [&]() -> Status {
-    STW_ASSIGN(writer, CheckpointWriter::create(path, fields, std::move(sections)));
-    for (int t : tensors) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));
-    return writer.finish();
-  };
-  Status status = write();
-  enter(TrainerPhase::idle);
-  return status;
+  STW_ASSIGN(writer, CheckpointWriter::create(path, fields, std::move(sections)));
+  for (int t : tensors) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));
+  return writer.finish();
 }
 
 Status Trainer::restore(const std::string& path) {
@@ -85,19 +80,19 @@ Status Trainer::restore(const std::string& path) {
   STW_ASSIGN(seed, get_uint(reader.fields(), "seed"));
   p.loss = loss;
   p.evaluation_loss = evaluation;
-  // Everything is checked before the first byte changes.
+  // Everything is checked and allocated before the first byte changes.
   const std::vector<int> tensors = state_tensors(graph());
-  for (int t : tensors) {
-    auto section = reader.section(graph().at(t).name, graph().at(t).bytes(1));
-    if (!section) return std::move(section.error());
-  }
-  STW_TRY(reader.verify_all());
+  std::vector<CheckpointSectionReader> sections;
   for (int t : tensors) {
     STW_ASSIGN(section, reader.section(graph().at(t).name, graph().at(t).bytes(1)));
-    std::byte* to = address(t);
-    while (section.remaining() > 0) {
-      const size_t n = static_cast<size_t>(std::min(section.remaining(), staging_bytes));
-      STW_TRY(section.read({to, n}));
+    sections.push_back(std::move(section));
+  }
+  STW_TRY(reader.verify_all());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::byte* to = address(tensors[i]);
+    while (sections[i].remaining() > 0) {
+      const size_t n = static_cast<size_t>(std::min(sections[i].remaining(), staging_bytes));
+      STW_TRY(sections[i].read({to, n}));
       to += n;
     }
   }
@@ -109,22 +104,17 @@ Status Trainer::restore(const std::string& path) {
 
 Status Trainer::export_model(const std::string& folder) {
   STW_TRY(make_directories(folder));
-  enter(TrainerPhase::save);
+  const InPhase phase(*this, TrainerPhase::save);
   const bool half = plan().numerics.precision == Precision::bf16;
   std::vector<SafetensorsEntry> entries;
   for (int t : model_->parameters()) {
     const Shape& s = graph().at(t).shape;
     entries.push_back({graph().at(t).name, half ? TensorDType::bf16 : TensorDType::f32, {s.dims.begin(), s.dims.begin() + s.rank}});
   }
-  auto write = [&]() -> Status {
-    STW_ASSIGN(writer, SafetensorsWriter::create(folder + "/model.safetensors", entries, {{"format", "pt"}}));
-    for (int t : model_->parameters()) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));
-    STW_TRY(writer.finish());
-    return write_text(folder + "/config.json", to_string(model_->config().json, 2) + "\n");
-  };
-  Status status = write();
-  enter(TrainerPhase::idle);
-  return status;
+  STW_ASSIGN(writer, SafetensorsWriter::create(folder + "/model.safetensors", entries, {{"format", "pt"}}));
+  for (int t : model_->parameters()) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));
+  STW_TRY(writer.finish());
+  return write_text(folder + "/config.json", to_string(model_->config().json, 2) + "\n");
 }
 
 }  // namespace stw

@@ -83,14 +83,16 @@ Status File::read(uint64_t offset, void* data, uint64_t bytes) const {
 }
 
 Result<FileWriter> FileWriter::create(const std::string& path) {
+  // All memory is taken before the file exists: nothing can fail between its making and its owner.
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(buffer_bytes);
+  std::string target = path;
   const std::string prefix = path + ".tmp." + std::to_string(::getpid()) + ".";
   // A name is taken where another writer of this process, or a killed one of the same number, left it.
   for (int attempt = 0; attempt < 10000; ++attempt) {
     std::string temporary = prefix + std::to_string(attempt);
     Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (descriptor.get() >= 0)
-      return FileWriter(path, std::move(temporary), std::move(descriptor), std::move(buffer));
+      return FileWriter(std::move(target), std::move(temporary), std::move(descriptor), std::move(buffer));
     if (errno != EEXIST) return file_error(temporary, "cannot create", errno);
   }
   return file_error(prefix + "0", "cannot create", EEXIST);

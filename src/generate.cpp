@@ -76,7 +76,7 @@ Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
       return Error{Code::bad_argument, "generate: token " + std::to_string(o.prompt[i]) + " of the prompt is outside of the vocabulary of " +
                                            std::to_string(graph().vocabulary)};
   if (o.out_capacity == 0) return uint64_t{0};
-  enter(TrainerPhase::generate);
+  const InPhase phase(*this, TrainerPhase::generate);
   std::vector<int32_t> order;
   begin_state();
   auto logits = feed(o.prompt, o.prompt_count);
@@ -84,7 +84,6 @@ Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
     o.out[i] = sample(*logits, graph().vocabulary, o, state_->position, order);
     if (i + 1 < o.out_capacity) logits = feed(&o.out[i], 1);
   }
-  enter(TrainerPhase::idle);
   if (!logits) return std::move(logits.error());
   return o.out_capacity;
 }

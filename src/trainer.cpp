@@ -54,6 +54,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
       return e;
     }
     t->owns_arena_ = true;
+    if (reinterpret_cast<uintptr_t>(t->arena_) % alignment != 0)
+      return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
   }
   STW_ASSIGN(pool, device.make_pool(plan.request.threads));
   t->pool_ = std::move(pool);
@@ -169,22 +171,8 @@ Status Trainer::load(const Program& program, const SampleSource& source, uint64_
   return ok();
 }
 
-namespace {
-
-// Sets the phase back when a call ends, however it ends.
-template <class F>
-struct Finally {
-  F leave;
-  ~Finally() { leave(); }
-};
-template <class F>
-Finally(F) -> Finally<F>;
-
-}  // namespace
-
 Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, double learning_rate) {
-  enter(TrainerPhase::train);
-  Finally idle{[this] { enter(TrainerPhase::idle); }};
+  const InPhase phase(*this, TrainerPhase::train);
   const double begin = now();
   const Programs& programs = planned_->programs;
   begin_state();
@@ -238,7 +226,8 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
       const uint64_t start = dataset.training_start(data_seed, batch, static_cast<uint32_t>(sample), sequence());
       return dataset.read(Dataset::Part::training, start, sequence(), tokens, targets);
     };
-    STW_ASSIGN(result, step(source, global_batch(), schedule.at(progress_.step)));
+    // By reference: the function object would allocate for a copy.
+    STW_ASSIGN(result, step(std::ref(source), global_batch(), schedule.at(progress_.step)));
     static_cast<void>(result);
     if (after && !after(progress())) return Error{Code::cancelled, "trainer: stopped by the progress callback"};
   }
@@ -248,8 +237,7 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
 Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   STW_TRY(dataset.check_windows(sequence()));
   if (dataset.tokens(Dataset::Part::evaluation) == 0) return Error{Code::bad_argument, "evaluate: no tokens are held out"};
-  enter(TrainerPhase::evaluate);
-  Finally idle{[this] { enter(TrainerPhase::idle); }};
+  const InPhase phase(*this, TrainerPhase::evaluate);
   const Program& program = planned_->programs.evaluate;
   begin_state();
   for (uint64_t batch = 0; batch < batches; ++batch) {
@@ -259,7 +247,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
     };
     for (uint64_t first = 0; first < global_batch(); first += static_cast<uint64_t>(program.samples)) {
       STW_TRY(check_cancelled());
-      STW_TRY(load(program, source, first, global_batch()));
+      STW_TRY(load(program, std::ref(source), first, global_batch()));
       execute(execution_, program);
     }
   }

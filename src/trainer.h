@@ -105,6 +105,13 @@ class Trainer {
   Status check_cancelled();
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
   void enter(TrainerPhase phase);
+  // A phase that ends with the scope, however that ends.
+  struct InPhase {
+    Trainer& trainer;
+    InPhase(Trainer& of, TrainerPhase phase) : trainer(of) { trainer.enter(phase); }
+    ~InPhase() { trainer.enter(TrainerPhase::idle); }
+    InPhase(const InPhase&) = delete;
+  };
 
   const Device& device_;
   std::shared_ptr<const Model> model_;

@@ -21,8 +21,8 @@
 /* Called after every step; anything but 0 would stop the run. */
 static int32_t show(void *user, const stw_progress *now) {
   (void)user;
-  printf("step %3lu  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", (unsigned long)now->step, now->loss, now->grad_norm,
-         now->tokens_per_second);
+  printf("step %3lu  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", (unsigned long)now->step, now->loss,
+         now->grad_norm, now->tokens_per_second);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
 
 #include "include/stowage.h"
 #include "planner/result.h"
@@ -65,6 +66,12 @@ Status read_options(const T* options, T& out, const char* name, bool nullable = 
     if (bytes[i] != 0)
       return Error{Code::bad_struct_size, std::string(name) + " has fields that this library does not know"};
   return ok();
+}
+
+// A bit of an option that this library does not know would be ignored silently.
+inline Status check_mask(uint32_t mask, uint32_t known, const char* name) {
+  if ((mask & ~known) == 0) return ok();
+  return Error{Code::bad_argument, std::string(name) + ".set_mask has bits that this library does not know"};
 }
 
 // Writes as much of a result as the caller's struct holds.

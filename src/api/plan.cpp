@@ -47,6 +47,7 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     *out = nullptr;
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
+    STW_API_TRY(api::check_mask(o.set_mask, 0, "plan options"));
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     auto planned = Planned::make(*model->model, *request);

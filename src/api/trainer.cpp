@@ -1,5 +1,7 @@
 #include "src/api/boundary.h"
 
+#include <cmath>
+
 #include "planner/plan_file.h"
 #include "src/batch.h"
 
@@ -33,8 +35,8 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o) {
   if (o.set_mask & STW_SET_WEIGHT_DECAY) t.weight_decay = o.weight_decay;
   if (o.set_mask & STW_SET_CLIP_NORM) t.clip_norm = o.clip_norm;
   if (!(t.beta1 >= 0 && t.beta1 < 1) || !(t.beta2 >= 0 && t.beta2 < 1)) return Error{Code::bad_argument, "trainer: betas must lie in [0, 1)"};
-  if (!(t.epsilon > 0) || !(t.weight_decay >= 0) || !(t.clip_norm >= 0))
-    return Error{Code::bad_argument, "trainer: epsilon must be positive, weight_decay and clip_norm not negative"};
+  if (!(t.epsilon > 0) || !(t.weight_decay >= 0) || !(t.clip_norm >= 0) || !std::isfinite(t.epsilon + t.weight_decay + t.clip_norm))
+    return Error{Code::bad_argument, "trainer: epsilon must be positive, weight_decay and clip_norm not negative, all finite"};
   t.arena = o.arena;
   t.arena_bytes = o.arena_bytes;
   if (o.gradient_hook)
@@ -54,7 +56,8 @@ Result<Schedule> schedule_of(const stw_run_options& o) {
   s.min_rate = o.set_mask & STW_SET_MIN_RATE ? o.min_rate : s.rate / 10;
   s.total = o.total ? o.total : o.until;
   s.warmup = o.warmup;
-  if (!(s.rate > 0) || !(s.min_rate >= 0)) return Error{Code::bad_argument, "run: learning rates must not be negative"};
+  if (!(s.rate > 0) || !(s.min_rate >= 0) || !std::isfinite(s.rate + s.min_rate))
+    return Error{Code::bad_argument, "run: learning rates must be finite and not negative"};
   if (s.warmup > s.total) return Error{Code::bad_argument, "run: the warm-up is longer than the schedule"};
   return s;
 }
@@ -76,6 +79,7 @@ stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_m
     *out = nullptr;
     stw_trainer_options o;
     STW_API_TRY(api::read_options(options, o, "trainer options"));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM | STW_SET_BETA1 | STW_SET_BETA2, "trainer options"));
     auto settings = options_of(o);
     STW_API_TRY(settings);
     if (describe(plan->planned->graph) != describe(build_model(model->model->config(), plan->planned->plan.request.sequence, plan->planned->plan.numerics)))
@@ -94,7 +98,8 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
     if (!trainer) return api::fail(error, Code::bad_argument, "trainer is NULL");
     stw_batch b;
     STW_API_TRY(api::read_options(batch, b, "batch", false));
-    if (!(b.learning_rate >= 0)) return api::fail(error, Code::bad_argument, "batch: learning_rate must not be negative");
+    if (!(b.learning_rate >= 0) || !std::isfinite(b.learning_rate))
+      return api::fail(error, Code::bad_argument, "batch: learning_rate must be finite and not negative");
     Trainer& t = *trainer->trainer;
     auto read = Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
                             static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary);
@@ -132,12 +137,15 @@ stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw
     if (!trainer || !dataset) return api::fail(error, Code::bad_argument, "trainer or dataset is NULL");
     stw_run_options o;
     STW_API_TRY(api::read_options(options, o, "run options", false));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_MIN_RATE, "run options"));
     auto schedule = schedule_of(o);
     STW_API_TRY(schedule);
     Trainer& t = *trainer->trainer;
     const uint64_t every = o.progress_every ? o.progress_every : 1;
+    Progress before = t.progress();
     auto after = [&](const Progress& now) {
-      trainer->last = StepResult{false, now.step, 0, now.loss, now.grad_norm, now.seconds};
+      trainer->last = StepResult{now.skipped > before.skipped, now.step, now.tokens - before.tokens, now.loss, now.grad_norm, now.seconds};
+      before = now;
       if (!o.progress || (now.batches % every != 0 && now.batches < o.until)) return true;
       const stw_progress p = progress_of(now);
       return o.progress(o.progress_user, &p) == 0;
@@ -214,7 +222,9 @@ stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const s
     Trainer& t = *trainer->trainer;
     if (index >= t.model().parameters().size()) return api::fail(error, Code::bad_argument, "trainer: there is no such tensor");
     const Tensor& p = t.graph().at(t.model().parameters()[index]);
-    const dlpack::Tensor& d = reinterpret_cast<const dlpack::Managed*>(in)->tensor;
+    const dlpack::Managed& managed = *reinterpret_cast<const dlpack::Managed*>(in);
+    if (managed.version.major != dlpack::major_version) return api::fail(error, Code::bad_argument, "trainer: expected DLPack version 1");
+    const dlpack::Tensor& d = managed.tensor;
     bool same = d.ndim == p.shape.rank && d.shape && d.data;
     int64_t stride = 1;
     for (int i = d.ndim - 1; same && i >= 0; --i) {

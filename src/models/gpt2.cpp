@@ -1,5 +1,6 @@
 // GPT-2 (Radford et al. 2019): learned positions, LayerNorm before each half of a block, one matrix for queries, keys
 // and values, GELU. Weights lie as Conv1D stores them: (inputs, features).
+#include <algorithm>
 #include <cmath>
 
 #include "src/models/model.h"
@@ -14,7 +15,8 @@ Status parse(const Json& json, ModelConfig& c) {
   STW_ASSIGN(width, get_int(json, "n_embd", 768));
   STW_ASSIGN(layers, get_int(json, "n_layer", 12));
   STW_ASSIGN(heads, get_int(json, "n_head", 12));
-  STW_ASSIGN(inner, get_int(json, "n_inner", 4 * width));
+  // Absurd widths are refused below; until then their multiples must not overflow.
+  STW_ASSIGN(inner, get_int(json, "n_inner", 4 * std::clamp<int64_t>(width, 0, int64_t{1} << 40)));
   STW_ASSIGN(epsilon, get_double(json, "layer_norm_epsilon", 1e-5));
   STW_ASSIGN(activation, get_string(json, "activation_function", "gelu_new"));
   STW_ASSIGN(embedding, get_double(json, "embd_pdrop", 0.1));

@@ -10,6 +10,7 @@ namespace stw {
 
 namespace {
 constexpr int64_t largest_size = int64_t{1} << 31;
+constexpr int64_t largest_depth = 1024;   // beyond all published models; keeps planning in seconds
 }
 
 std::span<const Architecture> architectures() {
@@ -53,7 +54,9 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     if (config.head_dim % 2 != 0 || config.head_dim > 256)
       return Error{Code::unsupported_field, origin + ": expected an even head width of at most 256, found " +
                                                 std::to_string(config.head_dim)};
-    if (config.layers > 100000) return Error{Code::unsupported_field, origin + ": too many layers"};
+    if (config.layers > largest_depth)
+      return Error{Code::unsupported_field, origin + ": expected at most " + std::to_string(largest_depth) + " layers, found " +
+                                                std::to_string(config.layers)};
     for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout})
       if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
     config.json = std::move(*json);

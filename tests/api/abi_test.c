@@ -1,5 +1,5 @@
-/* The binary interface, frozen: sizes and offsets of every public struct on the 64-bit platforms (LP64: x86-64, aarch64)
- * and the value of every constant. Structs grow at their end only; a line here changes with the SONAME. */
+/* The binary interface, frozen: sizes and offsets of every public struct on LP64 platforms (x86-64, aarch64) and the
+ * value of every constant. Structs grow at their end only; a line here changes with the SONAME. */
 #include "stowage.h"
 
 #include <assert.h>

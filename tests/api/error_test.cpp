@@ -1,5 +1,6 @@
 // Errors: what a host reads when something fails, and that outputs are then NULL.
 #include <algorithm>
+#include <cerrno>
 
 #include "tests/api/harness.h"
 
@@ -7,7 +8,8 @@ namespace stw::api_test {
 namespace {
 
 TEST(Library, NamesAndVersions) {
-  EXPECT_EQ(stw_version(), static_cast<uint32_t>(STW_VERSION_MAJOR * 10000 + STW_VERSION_MINOR * 100 + STW_VERSION_PATCH));
+  EXPECT_EQ(stw_version(),
+            static_cast<uint32_t>(STW_VERSION_MAJOR * 10000 + STW_VERSION_MINOR * 100 + STW_VERSION_PATCH));
   EXPECT_NE(std::string(stw_build_info()).find("stowage"), std::string::npos);
   EXPECT_STREQ(stw_status_name(STW_OK), "STW_OK");
   EXPECT_STREQ(stw_status_name(STW_OVER_BUDGET), "STW_OVER_BUDGET");
@@ -103,7 +105,12 @@ TEST(Errors, StructSizes) {
     EXPECT_EQ(std::memcmp(&error, &before, sizeof error), 0);
   }
   error = sized<stw_error>();
-  EXPECT_EQ(stw_model_create(&model, &o, &error), STW_IO_ERROR);
+  auto data = sized<stw_dataset_options>();
+  data.path = "/nonexistent/file";
+  data.vocabulary = 256;
+  data.sequence = 16;
+  stw_dataset* dataset = nullptr;
+  EXPECT_EQ(stw_dataset_open(&dataset, &data, &error), STW_IO_ERROR);
   EXPECT_EQ(error.native_code, ENOENT);
   o.source = "nano";
   EXPECT_EQ(stw_model_create(&model, &o, &error), STW_OK);

@@ -15,7 +15,8 @@ def check(program, environment=None):
         done = subprocess.run([program, text, 'nano', '5', folder], capture_output=True, text=True, env=environment)
         print(done.stdout, done.stderr, sep='')
         assert done.returncode == 0, f'exit code {done.returncode}'
-        losses = [float(line.split('loss ')[1].split()[0]) for line in done.stdout.splitlines() if line.startswith('step')]
+        steps = [line for line in done.stdout.splitlines() if line.startswith('step')]
+        losses = [float(line.split('loss ')[1].split()[0]) for line in steps]
         assert len(losses) == 5 and losses[-1] < losses[0], losses
         assert os.path.getsize(os.path.join(folder, 'checkpoint.stw')) > 0
         with open(os.path.join(folder, 'config.json')) as file:
@@ -23,7 +24,8 @@ def check(program, environment=None):
         with open(os.path.join(folder, 'model.safetensors'), 'rb') as file:
             header = json.loads(file.read(struct.unpack('<Q', file.read(8))[0]))
         assert any(name.endswith('wte.weight') for name in header), list(header)
-        failed = subprocess.run([program, os.path.join(folder, 'none')], capture_output=True, text=True, env=environment)
+        failed = subprocess.run([program, os.path.join(folder, 'none')], capture_output=True, text=True,
+                                env=environment)
         assert failed.returncode == 1 and 'STW_IO_ERROR' in failed.stderr, failed
 
 

@@ -116,7 +116,8 @@ inline std::string text_of(size_t bytes) {
   return text;
 }
 
-inline Handle<stw_dataset> open_text(const TemporaryDirectory& folder, const std::string& text, uint64_t sequence = 16) {
+inline Handle<stw_dataset> open_text(const TemporaryDirectory& folder, const std::string& text,
+                                     uint64_t sequence = 16) {
   const std::string path = folder / "text.txt";
   put_file(path, text);
   auto o = sized<stw_dataset_options>();
@@ -153,7 +154,8 @@ inline uint64_t elements_of(const DLManagedTensorVersioned& t) {
   return n;
 }
 
-inline Handle<DLManagedTensorVersioned> view_of(stw_trainer* trainer, size_t index, uint32_t kind = STW_TENSOR_PARAMETER) {
+inline Handle<DLManagedTensorVersioned> view_of(stw_trainer* trainer, size_t index,
+                                                uint32_t kind = STW_TENSOR_PARAMETER) {
   return make<DLManagedTensorVersioned>([&](DLManagedTensorVersioned** out, stw_error* e) {
     return stw_trainer_export_tensor(trainer, index, kind, out, e);
   });
@@ -178,16 +180,17 @@ struct State {
 };
 inline State state_of(const World& w) {
   const stw_progress p = progress_of(w.trainer.get());
-  return {values_of(w), values_of(w, STW_TENSOR_FIRST_MOMENT), values_of(w, STW_TENSOR_SECOND_MOMENT), p.step, p.batches, p.skipped};
+  return {values_of(w), values_of(w, STW_TENSOR_FIRST_MOMENT), values_of(w, STW_TENSOR_SECOND_MOMENT),
+          p.step, p.batches, p.skipped};
 }
 
 // A host's batch: two int32 matrices, compact unless `strides` is set.
 class TokenBatch {
  public:
-  TokenBatch(int64_t samples, int64_t tokens, uint32_t seed = 1) : shape_{samples, tokens} {
-    for (int64_t i = 0; i < samples * tokens; ++i) {
+  TokenBatch(int64_t samples, int64_t length, uint32_t seed = 1) : shape_{samples, length} {
+    for (int64_t i = 0; i < samples * length; ++i) {
       seed = seed * 1664525 + 1013904223;
-      this->tokens.push_back(static_cast<int32_t>(seed >> 24 & 127));
+      tokens.push_back(static_cast<int32_t>(seed >> 24 & 127));
       targets.push_back(static_cast<int32_t>(seed >> 16 & 127));
     }
   }

@@ -19,8 +19,8 @@ def main():
         assert len(found) == 1, f'stowage.pc in {found}'
         environment = dict(os.environ, PKG_CONFIG_LIBDIR=found[0], PKG_CONFIG_SYSROOT_DIR=root,
                            PKG_CONFIG_ALLOW_SYSTEM_CFLAGS='1', PKG_CONFIG_ALLOW_SYSTEM_LIBS='1')
-        flags = subprocess.run([pkg_config, '--cflags', '--libs', 'stowage'], check=True, capture_output=True, text=True,
-                               env=environment).stdout.split()
+        flags = subprocess.run([pkg_config, '--cflags', '--libs', 'stowage'], check=True, capture_output=True,
+                               text=True, env=environment).stdout.split()
         assert any(flag.startswith('-I' + root) for flag in flags), flags
         program = os.path.join(root, 'train')
         subprocess.run([*shlex.split(cc), '-std=c99', '-Wall', '-Wextra', '-pedantic', '-Werror', source, '-o', program,

@@ -11,7 +11,9 @@ const std::string small_llama = R"({"architectures":["LlamaForCausalLM"],"model_
   "intermediate_size":192,"hidden_act":"silu","rms_norm_eps":1e-5,"tie_word_embeddings":true})";
 
 void check_sums(const stw_plan_info& i) {
-  EXPECT_EQ(i.parameters + i.gradients + i.optimizer + i.saved_activations + i.transient + i.workspace + i.inputs + i.padding, i.arena);
+  EXPECT_EQ(i.parameters + i.gradients + i.optimizer + i.saved_activations + i.transient + i.workspace + i.inputs +
+                i.padding,
+            i.arena);
   EXPECT_EQ(i.peak, i.arena + i.reserve);
   EXPECT_EQ(i.accumulation_steps, (i.global_batch + i.micro_batch - 1) / i.micro_batch);
   EXPECT_EQ(i.last_micro_batch, i.global_batch - (i.accumulation_steps - 1) * i.micro_batch);
@@ -37,7 +39,7 @@ TEST(Plan, ClassesAddUp) {
           check_sums(info);
           EXPECT_EQ(info.fits, 1u);
           EXPECT_EQ(info.state_bits, bits);
-          if (micro_batch) EXPECT_EQ(info.micro_batch, micro_batch);
+          EXPECT_TRUE(micro_batch == 0 || info.micro_batch == micro_batch);
           stw_error error = sized<stw_error>();
           EXPECT_EQ(stw_plan_verify(plan.get(), &error), STW_OK) << error.message;
         }
@@ -109,12 +111,18 @@ TEST(Plan, IsDeterministicAndSurvivesItsText) {
     if (digit == std::string::npos) break;
     std::string edited = json;
     edited[digit] = edited[digit] == '9' ? '8' : static_cast<char>(edited[digit] + 1);
-    const stw_status refused = load(model.get(), edited).first;
-    EXPECT_TRUE(refused == STW_CORRUPT || refused == STW_UNSUPPORTED) << refused << " at " << digit << ": " << json.substr(digit, 40);
+    const auto [refused, same] = load(model.get(), edited);
+    // The 18th digit of a double is no edit.
+    if (same) {
+      EXPECT_EQ(json, stw_plan_json(same.get())) << " at " << digit << ": " << json.substr(digit, 40);
+    } else {
+      EXPECT_EQ(refused, STW_CORRUPT) << " at " << digit << ": " << json.substr(digit, 40);
+    }
     ++edits;
   }
   EXPECT_GT(edits, 50u);
-  for (size_t size = 0; size < json.size(); size += 97) EXPECT_NE(load(model.get(), json.substr(0, size)).first, STW_OK);
+  for (size_t size = 0; size < json.size(); size += 97)
+    EXPECT_NE(load(model.get(), json.substr(0, size)).first, STW_OK);
   EXPECT_NE(load(model.get(), "{}").first, STW_OK);
 }
 
@@ -160,6 +168,7 @@ TEST(Plan, OverBudgetIsAnAnswer) {
 }
 
 // The budget is monotone: tighter never raises the peak, looser never slows the plan, and the minimum is one number.
+// Where the state format is open, 32-bit states come in as soon as they cost less than a tenth of the speed.
 TEST(Plan, BudgetsAreMonotone) {
   for (const std::string& config : {std::string("nano"), small_llama})
     for (const uint32_t bits : {STW_STATES_32, STW_STATES_8, STW_STATES_AUTO}) {
@@ -167,7 +176,8 @@ TEST(Plan, BudgetsAreMonotone) {
       auto o = plan_options(8, 64);
       o.state_bits = bits;
       const stw_plan_info loose = info_of(make_plan(model.get(), o).get());
-      uint64_t peak = 0, at_least = 0;
+      const uint64_t at_least = loose.minimum_bytes;
+      uint64_t peak = 0;
       double seconds = 1e300;
       const int budgets = 20;
       const uint64_t begin = loose.minimum_bytes / 2, end = loose.peak + loose.peak / 8;
@@ -180,13 +190,12 @@ TEST(Plan, BudgetsAreMonotone) {
         ASSERT_TRUE(status == STW_OK || status == STW_OVER_BUDGET);
         const stw_plan_info info = info_of(plan.get());
         check_sums(info);
-        if (at_least) EXPECT_EQ(info.minimum_bytes, at_least);
-        at_least = info.minimum_bytes;
+        EXPECT_EQ(info.minimum_bytes, at_least);
         EXPECT_EQ(info.fits != 0, o.memory_bytes >= at_least);
         if (!info.fits) continue;
         EXPECT_LE(info.peak, o.memory_bytes);
         EXPECT_GE(info.peak, peak);
-        EXPECT_LE(info.step_seconds, seconds);
+        EXPECT_LE(info.step_seconds, bits == STW_STATES_AUTO ? seconds / 0.9 : seconds);
         peak = info.peak;
         seconds = info.step_seconds;
       }

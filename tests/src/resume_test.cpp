@@ -188,7 +188,7 @@ TEST(Export, OpensAgain) {
       OpenTrainer other(again, plan_for(*again, request_of(c, 3, Recompute::choose)));
       const State ours = trainer.state(), theirs = other.state();
       for (int t : model->parameters()) EXPECT_TRUE(ours.at(model->graph().at(t).name) == theirs.at(model->graph().at(t).name));
-      EXPECT_EQ(again->config().json, model->config().json);
+      EXPECT_TRUE(again->config().json == model->config().json);
     }
 }
 

@@ -82,6 +82,22 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   add_threads_flag(command, flags);
 }
 
+std::string presets_text() {
+  std::string text = "Presets:";
+  size_t column = text.size();
+  for (size_t index = 0; const char* name = stw_model_preset_at(index); ++index) {
+    const std::string word = (index ? ", " : " ") + std::string(name);
+    if (column + word.size() > 78) {
+      text += (index ? ",\n  " : "\n  ") + std::string(name);
+      column = 2 + std::string_view(name).size();
+      continue;
+    }
+    text += word;
+    column += word.size();
+  }
+  return text;
+}
+
 Model open_model(const ModelFlags& flags) {
   auto options = sized<stw_model_options>();
   options.source = flags.source.c_str();

@@ -39,14 +39,17 @@ void add_request_flags(CLI::App& command, PlanFlags& flags);
 // The rest of what `plan` and `train` take.
 void add_numerics_flags(CLI::App& command, PlanFlags& flags);
 
+// The names of the presets, for the end of a help text.
+std::string presets_text();
+
 Model open_model(const ModelFlags& flags);
 
 // The --device that is meant, found on this machine or only known as a profile.
 struct DeviceChoice {
   std::string name;  // as the planner wants it
   uint32_t backend = STW_BACKEND_AUTO;
-  bool present = false;  // false: a profile, for planning only
-  uint64_t total_bytes = 0, free_bytes = 0;
+  bool present = false;                      // false: a profile, for planning only
+  uint64_t total_bytes = 0, free_bytes = 0;  // 0: not known
   uint32_t threads = 0;
 };
 DeviceChoice choose_device(const std::string& name);

@@ -33,7 +33,7 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) 
   }
   opened.plan = require_plan(std::move(answer));
   const uint64_t peak = query(opened.plan).peak;
-  if (choice.present && peak > choice.free_bytes)
+  if (choice.free_bytes && peak > choice.free_bytes)
     throw Failure(exit_does_not_fit,
                   fmt::format("{} takes {}, but only {} are free on the device {}", model_flags.source,
                               exact_bytes(peak), human_bytes(choice.free_bytes), choice.name));

@@ -138,7 +138,7 @@ std::string loss_curve_svg(const MetricHistory& history, const std::string& titl
     picture.add(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="#d1495b"/>)", picture.x(point.step),
                 picture.y(point.value));
   picture.add(R"svg(<g transform="translate({} {})"><line x2="24" stroke="#1f6fb2" stroke-width="2"/>)svg", width - 240,
-              top + 4);
+              24);
   picture.add(R"(<text x="30" y="4">training</text><circle cx="112" r="4" fill="#d1495b"/>)");
   picture.add(R"(<text x="122" y="4">evaluation</text></g>)");
   picture.add("</svg>");

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,15 @@
 #include "stowage.h"
 
 namespace {
+
+// CLI11's help without the checks of every value, which the error messages say where they matter.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    return (type.empty() ? "" : " " + type.substr(0, type.find(':'))) + (option->get_required() ? " (required)" : "");
+  }
+};
 
 int report(int exit_code, std::string line) {
   while (!line.empty() && line.back() == '\n') line.pop_back();
@@ -28,6 +38,7 @@ int main(int count, char** words) {
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);
+  application.formatter(std::make_shared<Help>());
   application.set_version_flag(
       "--version", [] { return std::string(stw_build_info()); }, "Say what this is, and what it was built with.");
   application.footer(

@@ -41,6 +41,7 @@ void add_plan(CLI::App& application) {
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);
   command.add_flag("--json", self->json, "Print the plan as JSON, and nothing else, to standard output.");
+  command.footer(presets_text());
   command.callback([self] { self->run(); });
 }
 

@@ -85,7 +85,8 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.global_batch = flags.batch.value_or(12);
   options.sequence = flags.sequence.value_or(std::min<uint64_t>(nano ? 64 : default_sequence_limit, model.positions));
   options.device = device.name.c_str();
-  options.device_memory = device.free_bytes;
+  // With a budget the plan follows from the request alone, and is the same at every moment and on every machine.
+  options.device_memory = flags.memory_bytes ? 0 : device.free_bytes;
   options.reserve_bytes = flags.reserve_bytes.value_or(0);
   options.threads = flags.threads ? flags.threads : device.threads;
   options.precision = precision_of(flags.precision);

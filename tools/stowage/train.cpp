@@ -149,7 +149,7 @@ void train(TrainFlags flags) {
   const stw_plan_info info = query(plan);
   const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed);
   const Device device = open_device(choice, flags.plan.threads);
-  if (info.peak > choice.free_bytes)
+  if (choice.free_bytes && info.peak > choice.free_bytes)
     throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",
                                                  exact_bytes(info.peak), human_bytes(choice.free_bytes), choice.name));
   check_folders(flags, out);

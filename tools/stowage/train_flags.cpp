@@ -99,6 +99,7 @@ void add_train(CLI::App& application, const std::vector<std::string>& words) {
   for (const char* decided : {"--vram", "--batch", "--seq", "--precision", "--optimizer", "--states", "--micro-batch",
                               "--recompute", "--host-memory", "--reserve"})
     plan->excludes(command.get_option(decided));
+  command.footer(presets_text());
   command.callback([flags] { train(*flags); });
 }
 

@@ -1,0 +1,200 @@
+// Host memory: steps allocate nothing, and every single allocation of every entry may fail without harm.
+#include <utility>
+
+#include "tests/api/counting_allocator.h"
+#include "tests/api/harness.h"
+
+namespace stw::api_test {
+namespace {
+
+TEST(Allocation, NoneDuringSteps) {
+  for (const uint32_t threads : {1u, 2u}) {
+    auto o = plan_options(5);
+    o.micro_batch = 2;
+    o.threads = threads;
+    World w(tiny_gpt2, o, nullptr, open_device(threads));
+    TokenBatch batch(5, 16);
+    const stw_batch* view = batch.batch();
+    stw_error error = sized<stw_error>();
+    auto result = sized<stw_step_result>();
+    ASSERT_EQ(stw_trainer_step(w.trainer.get(), view, &error), STW_OK);
+    const uint64_t before = allocations;
+    for (int i = 0; i < 5; ++i) {
+      stw_trainer_step(w.trainer.get(), view, &error);
+      stw_trainer_wait(w.trainer.get(), &result, &error);
+    }
+    EXPECT_EQ(allocations - before, 0u);
+    EXPECT_EQ(result.step, 6u);
+  }
+}
+
+TEST(Allocation, NoneBetweenTheFirstAndTheLastStepOfARun) {
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(2000));
+  World w(tiny_llama, plan_options());
+  struct Seen {
+    uint64_t first = 0, last = 0;
+  } seen;
+  auto o = run_options(8);
+  o.progress_user = &seen;
+  o.progress = [](void* user, const stw_progress* now) -> int32_t {
+    (now->batches == 1 ? static_cast<Seen*>(user)->first : static_cast<Seen*>(user)->last) = allocations;
+    return 0;
+  };
+  ASSERT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &o, nullptr), STW_OK);
+  EXPECT_EQ(seen.last - seen.first, 0u);
+}
+
+size_t open_descriptors() {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+// Calls `entry` with its 1st, 2nd, 3rd, … allocation failing until it succeeds; `check` looks at what each failure
+// left.
+template <class Entry, class Check>
+void fail_every_allocation(const char* name, const Entry& entry, const Check& check) {
+  SCOPED_TRACE(name);
+  int64_t n = 0;
+  for (;; ++n) {
+    const int64_t live = live_objects;
+    const size_t descriptors = open_descriptors();
+    stw_error error = sized<stw_error>();
+    until_failure = n;
+    const stw_status status = entry(&error);
+    const bool failed = until_failure < 0;
+    until_failure = -1;
+    if (!failed) {
+      ASSERT_EQ(status, STW_OK) << error.message;
+      break;
+    }
+    // Allocations that the runtime can do without (a locale, a sort's buffer) may fail unseen.
+    if (status == STW_OK) {
+      check(true);
+      if (testing::Test::HasFatalFailure()) return;
+      continue;
+    }
+    ASSERT_EQ(status, STW_HOST_OUT_OF_MEMORY) << "allocation " << n << ": " << error.message;
+    ASSERT_EQ(error.status, status);
+    ASSERT_NE(error.message[0], 0);
+    ASSERT_EQ(live_objects, live) << "allocation " << n << " left something";
+    ASSERT_EQ(open_descriptors(), descriptors) << "allocation " << n;
+    check(false);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  testing::Test::RecordProperty(name, std::to_string(n));
+}
+
+template <class T, class Create>
+void fail_every_allocation_of(const char* name, const Create& create) {
+  T* out = nullptr;
+  fail_every_allocation(name, [&](stw_error* error) { return create(&out, error); },
+                        [&](bool made) {
+                          ASSERT_EQ(out != nullptr, made);
+                          Handle<T>{std::exchange(out, nullptr)};
+                        });
+  ASSERT_NE(out, nullptr);
+  Handle<T>{out};
+}
+
+const std::string smallest = R"({"architectures":["GPT2LMHeadModel"],"model_type":"gpt2","vocab_size":128,
+  "n_positions":8,"n_embd":8,"n_layer":1,"n_head":1})";
+
+TEST(Allocation, MayFailInEveryEntry) {
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(500), 8);
+  const std::string text = folder / "text.txt", checkpoint = folder / "checkpoint", exported = folder / "model";
+  auto plan_of = plan_options(2, 8);
+  plan_of.micro_batch = 1;
+  plan_of.recompute = STW_RECOMPUTE_NONE;
+  plan_of.state_bits = STW_STATES_32;
+  World w(smallest, plan_of);
+
+  fail_every_allocation_of<stw_device>("device_open", [](stw_device** out, stw_error* e) {
+    return stw_device_open(out, nullptr, e);
+  });
+  auto info = sized<stw_device_info>();
+  fail_every_allocation("device_at", [&](stw_error* e) { return stw_device_at(0, &info, e); }, [](bool) {});
+  auto model_of = sized<stw_model_options>();
+  model_of.config_json = smallest.data();
+  model_of.config_json_size = smallest.size();
+  fail_every_allocation_of<stw_model>("model_create", [&](stw_model** out, stw_error* e) {
+    return stw_model_create(out, &model_of, e);
+  });
+  fail_every_allocation_of<stw_plan>("plan_create", [&](stw_plan** out, stw_error* e) {
+    return stw_plan_create(out, w.model.get(), &plan_of, e);
+  });
+  const std::string json = stw_plan_json(w.plan.get());
+  fail_every_allocation_of<stw_plan>("plan_load", [&](stw_plan** out, stw_error* e) {
+    return stw_plan_load(out, w.model.get(), json.data(), json.size(), e);
+  });
+  fail_every_allocation("plan_verify", [&](stw_error* e) { return stw_plan_verify(w.plan.get(), e); }, [](bool) {});
+  auto data_of = sized<stw_dataset_options>();
+  data_of.path = text.c_str();
+  data_of.vocabulary = 128;
+  data_of.sequence = 8;
+  fail_every_allocation_of<stw_dataset>("dataset_open", [&](stw_dataset** out, stw_error* e) {
+    return stw_dataset_open(out, &data_of, e);
+  });
+  fail_every_allocation_of<stw_trainer>("trainer_create", [&](stw_trainer** out, stw_error* e) {
+    return stw_trainer_create(out, w.device.get(), w.model.get(), w.plan.get(), nullptr, e);
+  });
+
+  stw_trainer* const t = w.trainer.get();
+  uint64_t until = 1;
+  run(t, dataset.get(), until++);
+  State before = state_of(w);
+  const auto unchanged = [&](bool done) {
+    ASSERT_TRUE(done || state_of(w) == before);
+    ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
+  };
+  fail_every_allocation(
+      "trainer_run",
+      [&](stw_error* e) {
+        const auto o = run_options(until);
+        return stw_trainer_run(t, dataset.get(), &o, e);
+      },
+      unchanged);
+  before = state_of(w);
+  double loss = 0;
+  fail_every_allocation(
+      "trainer_evaluate", [&](stw_error* e) { return stw_trainer_evaluate(t, dataset.get(), 1, &loss, e); }, unchanged);
+  const int32_t prompt = 1;
+  int32_t out[4];
+  auto generate_of = sized<stw_generate_options>();
+  generate_of.prompt = &prompt;
+  generate_of.prompt_count = 1;
+  generate_of.out = out;
+  generate_of.out_capacity = 4;
+  generate_of.temperature = 1;
+  uint64_t count = 0;
+  fail_every_allocation(
+      "trainer_generate", [&](stw_error* e) { return stw_trainer_generate(t, &generate_of, &count, e); }, unchanged);
+  stw_error error = sized<stw_error>();
+  must(stw_trainer_save(t, checkpoint.c_str(), &error), error);
+  const std::string saved = file_bytes(checkpoint);
+  const size_t entries = folder.entries();
+  // A failed save leaves the old checkpoint and nothing beside it.
+  fail_every_allocation("trainer_save", [&](stw_error* e) { return stw_trainer_save(t, checkpoint.c_str(), e); },
+                        [&](bool done) {
+                          unchanged(done);
+                          ASSERT_TRUE(file_bytes(checkpoint) == saved);
+                          ASSERT_EQ(folder.entries(), entries);
+                        });
+  fail_every_allocation(
+      "trainer_restore", [&](stw_error* e) { return stw_trainer_restore(t, checkpoint.c_str(), e); }, unchanged);
+  fail_every_allocation(
+      "trainer_export_model", [&](stw_error* e) { return stw_trainer_export_model(t, exported.c_str(), e); },
+      unchanged);
+  model_of = sized<stw_model_options>();
+  model_of.source = exported.c_str();
+  fail_every_allocation_of<stw_model>("model_create_from_folder", [&](stw_model** m, stw_error* e) {
+    return stw_model_create(m, &model_of, e);
+  });
+  const auto view = [&](DLManagedTensorVersioned** v, stw_error* e) {
+    return stw_trainer_export_tensor(t, 0, STW_TENSOR_PARAMETER, v, e);
+  };
+  fail_every_allocation_of<DLManagedTensorVersioned>("trainer_export_tensor", view);
+}
+
+}  // namespace
+}  // namespace stw::api_test

@@ -1,0 +1,87 @@
+// Replaces operator new, and where no sanitizer does so already malloc, for the whole process, the library included.
+// The definitions of the executable come before those of the C and C++ runtime.
+#include "tests/api/counting_allocator.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace stw::api_test {
+
+std::atomic<uint64_t> allocations{0};
+std::atomic<int64_t> live_objects{0};
+std::atomic<int64_t> until_failure{-1};
+
+}  // namespace stw::api_test
+
+using namespace stw::api_test;
+
+namespace {
+
+void* allocate(size_t bytes, size_t alignment) {
+  if (until_failure.load(std::memory_order_relaxed) >= 0 && until_failure.fetch_sub(1) == 0) return nullptr;
+  void* memory = alignment <= alignof(std::max_align_t)
+                     ? std::malloc(bytes ? bytes : 1)
+                     : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory) {
+    ++live_objects;
+#ifndef STW_COUNT_MALLOC
+    ++allocations;
+#endif
+  }
+  return memory;
+}
+
+void* allocate_or_throw(size_t bytes, size_t alignment) {
+  if (void* memory = allocate(bytes, alignment)) return memory;
+  throw std::bad_alloc();
+}
+
+void release(void* memory) {
+  if (memory) --live_objects;
+  std::free(memory);
+}
+
+size_t of(std::align_val_t alignment) { return static_cast<size_t>(alignment); }
+
+}  // namespace
+
+void* operator new(size_t n) { return allocate_or_throw(n, 1); }
+void* operator new[](size_t n) { return allocate_or_throw(n, 1); }
+void* operator new(size_t n, std::align_val_t a) { return allocate_or_throw(n, of(a)); }
+void* operator new[](size_t n, std::align_val_t a) { return allocate_or_throw(n, of(a)); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
+void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(n, of(a)); }
+void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(n, of(a)); }
+void operator delete(void* p) noexcept { release(p); }
+void operator delete[](void* p) noexcept { release(p); }
+void operator delete(void* p, size_t) noexcept { release(p); }
+void operator delete[](void* p, size_t) noexcept { release(p); }
+void operator delete(void* p, std::align_val_t) noexcept { release(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { release(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { release(p); }
+void operator delete[](void* p, size_t, std::align_val_t) noexcept { release(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { release(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { release(p); }
+
+#ifdef STW_COUNT_MALLOC
+// The names under which glibc keeps its own functions for allocators that replace them.
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t n) { return ++allocations, __libc_malloc(n); }
+void* calloc(size_t n, size_t m) { return ++allocations, __libc_calloc(n, m); }
+void* realloc(void* p, size_t n) { return ++allocations, __libc_realloc(p, n); }
+void* aligned_alloc(size_t a, size_t n) { return ++allocations, __libc_memalign(a, n); }
+void* memalign(size_t a, size_t n) { return ++allocations, __libc_memalign(a, n); }
+int posix_memalign(void** out, size_t a, size_t n) {
+  ++allocations;
+  *out = __libc_memalign(a, n);
+  return *out ? 0 : 12;  // ENOMEM
+}
+}
+#endif

@@ -1,0 +1,144 @@
+// The gradient hook: two trainers that add up what they computed are one trainer of the joint batch.
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <thread>
+
+#include "tests/api/harness.h"
+
+namespace stw::api_test {
+namespace {
+
+// Data parallelism in one process. Every rank adds up what all ranks gave, in the order of the ranks.
+struct Exchange {
+  std::barrier<> barrier{2};
+  std::array<std::vector<float>, 2> data;
+  std::array<double, 2> loss;
+  std::array<uint64_t, 2> targets;
+};
+struct Rank {
+  Exchange* exchange;
+  size_t index;
+  static int32_t hook(void* user, const stw_gradients* g) {
+    const Rank& rank = *static_cast<Rank*>(user);
+    Exchange& x = *rank.exchange;
+    EXPECT_EQ(g->struct_size, sizeof *g);
+    EXPECT_EQ(g->stream, nullptr);
+    x.data[rank.index].assign(g->data, g->data + g->count);
+    x.loss[rank.index] = *g->loss_sum;
+    x.targets[rank.index] = *g->target_count;
+    x.barrier.arrive_and_wait();
+    for (uint64_t i = 0; i < g->count; ++i) g->data[i] = x.data[0][i] + x.data[1][i];
+    *g->loss_sum = x.loss[0] + x.loss[1];
+    *g->target_count = x.targets[0] + x.targets[1];
+    x.barrier.arrive_and_wait();
+    return 0;
+  }
+};
+
+// With a tiny epsilon, Adam turns any gradient near zero into a full step of either sign; 1e-3 keeps the update as
+// smooth in the gradient as the comparison needs.
+constexpr float smooth = 1e-3f;
+
+void compare(const std::string& config, int steps) {
+  TokenBatch joint(8, 16), halves[2] = {TokenBatch(4, 16), TokenBatch(4, 16)};
+  // Ragged: the halves have different numbers of targets.
+  for (size_t i = 0; i < 21; ++i) joint.targets[i] = -100;
+  for (size_t h = 0; h < 2; ++h) {
+    std::copy_n(joint.tokens.data() + h * 64, 64, halves[h].tokens.data());
+    std::copy_n(joint.targets.data() + h * 64, 64, halves[h].targets.data());
+  }
+  auto half_plan = plan_options(4), joint_plan = plan_options(8);
+  half_plan.threads = joint_plan.threads = 1;
+  half_plan.micro_batch = 3;
+  auto plain = sized<stw_trainer_options>();
+  plain.epsilon = smooth;
+  World one(config, joint_plan, &plain, open_device(1));
+  Exchange exchange;
+  Rank ranks[2] = {{&exchange, 0}, {&exchange, 1}};
+  std::vector<World> worlds;
+  for (Rank& rank : ranks) {
+    auto o = plain;
+    o.gradient_hook = Rank::hook;
+    o.gradient_user = &rank;
+    worlds.emplace_back(config, half_plan, &o, open_device(1));
+  }
+  stw_step_result results[2], expected{};
+  const auto train = [&](size_t i) {
+    for (int s = 0; s < steps; ++s) results[i] = step(worlds[i].trainer.get(), halves[i].batch());
+  };
+  std::thread other(train, 1);
+  train(0);
+  other.join();
+  for (int s = 0; s < steps; ++s) expected = step(one.trainer.get(), joint.batch());
+
+  EXPECT_EQ(values_of(worlds[0]), values_of(worlds[1]));
+  EXPECT_EQ(results[0].targets, expected.targets);
+  EXPECT_NEAR(results[0].loss, expected.loss, 1e-6 * expected.loss);
+  EXPECT_NEAR(results[0].grad_norm, expected.grad_norm, 1e-6 * expected.grad_norm);
+  const auto got = values_of(worlds[0]), wanted = values_of(one);
+  for (size_t t = 0; t < wanted.size(); ++t) {
+    float difference = 0, largest = 0;
+    for (size_t i = 0; i < wanted[t].size(); ++i) {
+      difference = std::max(difference, std::fabs(got[t][i] - wanted[t][i]));
+      largest = std::max(largest, std::fabs(wanted[t][i]));
+    }
+    EXPECT_LE(difference, 1e-6f * largest) << "tensor " << t;
+  }
+}
+
+TEST(GradientHook, TwoTrainersAgreeWithOneOfTwiceTheBatch) { compare(tiny_llama, 3); }
+
+TEST(GradientHook, ThatFailsLeavesEverythingAsItWas) {
+  struct Hook {
+    bool fail = false;
+    int calls = 0;
+    static int32_t call(void* user, const stw_gradients* g) {
+      auto& self = *static_cast<Hook*>(user);
+      ++self.calls;
+      if (self.fail) std::fill_n(g->data, g->count, NAN);
+      return self.fail ? 7 : 0;
+    }
+  } hook;
+  auto o = sized<stw_trainer_options>();
+  o.gradient_hook = Hook::call;
+  o.gradient_user = &hook;
+  World w(tiny_gpt2, plan_options(), &o), other(tiny_gpt2, plan_options());
+  TokenBatch batch(4, 16);
+  step(w.trainer.get(), batch.batch());
+  const State before = state_of(w);
+  hook.fail = true;
+  stw_error error = sized<stw_error>();
+  EXPECT_EQ(stw_trainer_step(w.trainer.get(), batch.batch(), &error), STW_CALLBACK_FAILED);
+  EXPECT_EQ(hook.calls, 2);
+  EXPECT_EQ(state_of(w), before);
+  hook.fail = false;
+  step(w.trainer.get(), batch.batch());
+  step(other.trainer.get(), batch.batch());
+  step(other.trainer.get(), batch.batch());
+  EXPECT_EQ(state_of(w), state_of(other));
+}
+
+// What the hook is shown are sums over targets: clearing them clears the update.
+TEST(GradientHook, SeesSumsAndMayChangeThem) {
+  auto o = sized<stw_trainer_options>();
+  o.set_mask = STW_SET_WEIGHT_DECAY;
+  double loss_sum = 0;
+  o.gradient_user = &loss_sum;
+  o.gradient_hook = [](void* user, const stw_gradients* g) -> int32_t {
+    *static_cast<double*>(user) = *g->loss_sum;
+    EXPECT_EQ(*g->target_count, 64u);
+    std::fill_n(g->data, g->count, 0.0f);
+    return 0;
+  };
+  World w(tiny_gpt2, plan_options(), &o);
+  const auto before = values_of(w);
+  TokenBatch batch(4, 16);
+  const stw_step_result r = step(w.trainer.get(), batch.batch());
+  EXPECT_NEAR(r.loss * 64, loss_sum, 1e-9 * loss_sum);
+  EXPECT_EQ(r.grad_norm, 0);
+  EXPECT_EQ(values_of(w), before);
+}
+
+}  // namespace
+}  // namespace stw::api_test

@@ -1,0 +1,271 @@
+// Steps over a host's own batches: DLPack tensors of every legal form, and what is refused.
+#include "tests/api/harness.h"
+
+namespace stw::api_test {
+namespace {
+
+stw_plan_options plan_of(uint64_t micro_batch = 0) {
+  auto o = plan_options(4);
+  o.micro_batch = micro_batch;
+  return o;
+}
+
+// The state after two steps over a batch.
+State trained(TokenBatch& batch, uint64_t micro_batch = 3) {
+  World w(tiny_gpt2, plan_of(micro_batch));
+  for (int i = 0; i < 2; ++i) {
+    const stw_step_result r = step(w.trainer.get(), batch.batch());
+    EXPECT_EQ(r.skipped, 0u);
+    EXPECT_EQ(r.step, static_cast<uint64_t>(i + 1));
+    EXPECT_TRUE(std::isfinite(r.loss) && r.loss > 0 && r.grad_norm > 0);
+  }
+  return state_of(w);
+}
+
+TEST(Step, MicroBatchesGiveTheSameBits) {
+  TokenBatch batch(4, 16);
+  const State expected = trained(batch, 4);
+  for (const uint64_t m : {1, 2, 3}) EXPECT_EQ(trained(batch, m), expected) << m;
+}
+
+TEST(Step, StridedTensorsAreReadAsTheyLie) {
+  TokenBatch compact(4, 16);
+  const State expected = trained(compact);
+  // Transposed storage with an offset: element (s, t) lies at 3 + s + 4 t.
+  TokenBatch strided = compact;
+  for (auto* values : {&strided.tokens, &strided.targets}) {
+    std::vector<int32_t> moved(3 + values->size(), -7);
+    for (size_t s = 0; s < 4; ++s)
+      for (size_t t = 0; t < 16; ++t) moved[3 + s + 4 * t] = (*values)[s * 16 + t];
+    *values = moved;
+  }
+  strided.strides = {1, 4};
+  strided.byte_offset = 12;
+  EXPECT_EQ(trained(strided), expected);
+}
+
+TEST(Step, WhatIsMissingCountsAsIgnored) {
+  TokenBatch small(3, 9), full(4, 16);
+  full.tokens.assign(64, 0);
+  full.targets.assign(64, -100);
+  for (size_t s = 0; s < 3; ++s)
+    for (size_t t = 0; t < 9; ++t) {
+      full.tokens[s * 16 + t] = small.tokens[s * 9 + t];
+      full.targets[s * 16 + t] = small.targets[s * 9 + t];
+    }
+  EXPECT_EQ(trained(small), trained(full));
+  World w(tiny_gpt2, plan_of());
+  EXPECT_EQ(step(w.trainer.get(), small.batch()).targets, 27u);
+}
+
+// The loss is a mean over targets, not over samples or micro-batches.
+TEST(Step, MaskedTargetsHaveNoPart) {
+  TokenBatch batch(4, 16);
+  const auto loss_of = [&](const TokenBatch& b, uint64_t micro_batch) {
+    World w(tiny_gpt2, plan_of(micro_batch));
+    TokenBatch copy = b;
+    return step(w.trainer.get(), copy.batch());
+  };
+  double sum = 0;
+  uint64_t targets = 0;
+  TokenBatch masked = batch;
+  for (size_t s = 0; s < 4; ++s) {
+    TokenBatch one = batch;
+    one.targets.assign(64, -100);
+    for (size_t t = 0; t <= s * 5; ++t)
+      masked.targets[s * 16 + t] = one.targets[s * 16 + t] = batch.targets[s * 16 + t];
+    for (size_t t = s * 5 + 1; t < 16; ++t) masked.targets[s * 16 + t] = -100;
+    const stw_step_result r = loss_of(one, 2);
+    EXPECT_EQ(r.targets, s * 5 + 1);
+    sum += r.loss * static_cast<double>(r.targets);
+    targets += r.targets;
+  }
+  for (const uint64_t m : {1, 3, 4}) {
+    const stw_step_result r = loss_of(masked, m);
+    EXPECT_EQ(r.targets, targets);
+    EXPECT_NEAR(r.loss, sum / static_cast<double>(targets), 1e-6);
+  }
+}
+
+TEST(Step, WithoutTargetsIsSkipped) {
+  World w(tiny_gpt2, plan_of(3));
+  TokenBatch batch(4, 16), empty(4, 16);
+  empty.targets.assign(64, -100);
+  step(w.trainer.get(), batch.batch());
+  State before = state_of(w);
+  const stw_step_result r = step(w.trainer.get(), empty.batch());
+  EXPECT_EQ(r.skipped, 1u);
+  EXPECT_EQ(r.step, 1u);
+  EXPECT_EQ(r.targets, 0u);
+  before.batches += 1;
+  before.skipped += 1;
+  EXPECT_EQ(state_of(w), before);
+  // And the next step is the one that would have come anyway.
+  World other(tiny_gpt2, plan_of(3));
+  step(other.trainer.get(), batch.batch());
+  step(other.trainer.get(), batch.batch());
+  step(w.trainer.get(), batch.batch());
+  EXPECT_EQ(values_of(w), values_of(other));
+}
+
+TEST(Step, ThatIsNotFiniteIsSkipped) {
+  World w(tiny_gpt2, plan_of());
+  TokenBatch batch(4, 16);
+  step(w.trainer.get(), batch.batch());
+  const auto view = view_of(w.trainer.get(), 0);
+  const float saved = *static_cast<float*>(view->dl_tensor.data);
+  for (const float bad : {NAN, INFINITY}) {
+    State before = state_of(w);
+    batch.tokens[0] = 0;
+    *static_cast<float*>(view->dl_tensor.data) = bad;
+    EXPECT_EQ(step(w.trainer.get(), batch.batch()).skipped, 1u);
+    *static_cast<float*>(view->dl_tensor.data) = saved;
+    before.batches += 1;
+    before.skipped += 1;
+    EXPECT_EQ(state_of(w), before);
+  }
+}
+
+TEST(Step, RefusesWhatIsNoBatch) {
+  World w(tiny_gpt2, plan_of());
+  const State before = state_of(w);
+  using Change = std::function<void(TokenBatch&, stw_batch&)>;
+  const auto refused = [&](const char* what, stw_status expected, const Change& change) {
+    TokenBatch batch(4, 16);
+    stw_batch b = *batch.batch();
+    change(batch, b);
+    stw_error error = sized<stw_error>();
+    EXPECT_EQ(stw_trainer_step(w.trainer.get(), &b, &error), expected) << what << ": " << error.message;
+    EXPECT_NE(error.message[0], 0) << what;
+    return std::string(error.message);
+  };
+  const std::string message = refused("token", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.tokens[37] = 256; });
+  EXPECT_NE(message.find("256"), std::string::npos) << message;
+  refused("negative token", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.tokens[0] = -1; });
+  refused("ignored token", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.tokens[0] = -100; });
+  refused("target", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.targets[63] = 256; });
+  refused("target -1", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.targets[63] = -1; });
+  refused("count 0", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.count = 0; });
+  refused("count 1", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.count = 1; });
+  refused("names", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.names = nullptr; });
+  refused("tensors", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.tensors = nullptr; });
+  static const char* const unknown[] = {"tokens", "labels"};
+  static const char* const twice[] = {"tokens", "tokens"};
+  static const char* const null[] = {"tokens", nullptr};
+  refused("unknown name", STW_UNSUPPORTED, [](auto&, auto& b) { b.names = unknown; });
+  refused("a name twice", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.names = twice; });
+  refused("no name", STW_UNSUPPORTED, [](auto&, auto& b) { b.names = null; });
+  static const DLManagedTensorVersioned* const nothing[] = {nullptr, nullptr};
+  refused("no tensor", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.tensors = nothing; });
+  refused("version", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).version.major = 2; });
+  refused("device", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.device.device_type = 2; });
+  refused("int64", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.dtype.bits = 64; });
+  refused("float", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.dtype.code = 2; });
+  refused("lanes", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.dtype.lanes = 2; });
+  refused("dimensions", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.ndim = 1; });
+  refused("negative dimensions", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.ndim = -1; });
+  refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.shape = nullptr; });
+  refused("data", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.data = nullptr; });
+  for (const auto& bad : {std::vector<int64_t>{5, 16}, {4, 17}, {0, 16}, {4, 0}, {-1, 16}, {INT64_MAX, 16}}) {
+    static int64_t shape[2];
+    shape[0] = bad[0];
+    shape[1] = bad[1];
+    refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.shape = shape; });
+  }
+  refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = -1; });
+  refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = NAN; });
+  refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = INFINITY; });
+  EXPECT_EQ(state_of(w), before);
+}
+
+// A text of one window: every sample of every batch is this one, so a host can make the same batches itself.
+TEST(Step, EqualsARunOverTheSameWindows) {
+  TemporaryDirectory folder;
+  const std::string text = "abcdefghi";
+  auto o = plan_options(3, 8);
+  o.micro_batch = 2;
+  World a(tiny_gpt2, o), b(tiny_gpt2, o);
+  const auto dataset = open_text(folder, text, 8);
+  auto how = run_options(3);
+  how.schedule = STW_SCHEDULE_CONSTANT;
+  how.warmup = 0;
+  stw_error error = sized<stw_error>();
+  must(stw_trainer_run(a.trainer.get(), dataset.get(), &how, &error), error);
+  TokenBatch batch(3, 8);
+  for (size_t i = 0; i < 24; ++i) {
+    batch.tokens[i] = text[i % 8];
+    batch.targets[i] = text[i % 8 + 1];
+  }
+  for (int i = 0; i < 3; ++i) step(b.trainer.get(), batch.batch(how.learning_rate));
+  EXPECT_EQ(state_of(a), state_of(b));
+  EXPECT_EQ(progress_of(a.trainer.get()).loss, progress_of(b.trainer.get()).loss);
+  auto result = sized<stw_step_result>();
+  must(stw_trainer_wait(a.trainer.get(), &result, &error), error);
+  EXPECT_EQ(result.targets, 24u) << "a run's last step is told like any other";
+  EXPECT_EQ(result.step, 3u);
+}
+
+TEST(Step, TensorsComeAndGo) {
+  World a(tiny_llama, plan_of()), b(tiny_llama, plan_of());
+  TokenBatch batch(4, 16);
+  step(a.trainer.get(), batch.batch());
+  for (size_t i = 0; i < stw_model_tensor_count(a.model.get()); ++i) {
+    auto info = sized<stw_tensor_info>();
+    ASSERT_EQ(stw_model_tensor_at(a.model.get(), i, &info), STW_OK);
+    size_t found = 0;
+    EXPECT_EQ(stw_model_tensor_find(a.model.get(), info.name, &found), STW_OK);
+    EXPECT_EQ(found, i);
+    for (uint32_t kind = STW_TENSOR_PARAMETER; kind <= STW_TENSOR_SECOND_MOMENT; ++kind) {
+      const auto view = view_of(a.trainer.get(), i, kind);
+      EXPECT_EQ(elements_of(*view), info.elements);
+      EXPECT_EQ(view->dl_tensor.ndim, static_cast<int32_t>(info.ndim));
+      EXPECT_EQ(view->version.major, 1u);
+    }
+    stw_error error = sized<stw_error>();
+    must(stw_trainer_import_tensor(b.trainer.get(), i, view_of(a.trainer.get(), i).get(), &error), error);
+  }
+  EXPECT_EQ(values_of(a), values_of(b));
+  auto wrong = view_of(a.trainer.get(), 0);
+  wrong->dl_tensor.shape[0] -= 1;
+  EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
+  wrong->dl_tensor.shape[0] += 1;
+  wrong->version.major = 2;
+  EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
+  wrong->version.major = 1;
+  wrong->dl_tensor.dtype.bits = 16;
+  EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
+}
+
+TEST(Step, Generates) {
+  World w(tiny_gpt2, plan_of());
+  const int32_t prompt[] = {1, 2, 3};
+  int32_t out[13], again[13];
+  auto o = sized<stw_generate_options>();
+  o.prompt = prompt;
+  o.prompt_count = 3;
+  o.out = out;
+  o.out_capacity = 13;
+  o.temperature = 0.9;
+  o.top_k = 50;
+  uint64_t count = 0;
+  ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
+  EXPECT_EQ(count, 13u);
+  for (const int32_t id : out) EXPECT_TRUE(id >= 0 && id < 256);
+  o.out = again;
+  ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
+  EXPECT_EQ(std::memcmp(out, again, sizeof out), 0);
+  o.out_capacity = 14;
+  EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_UNSUPPORTED_SHAPE);
+  o.out_capacity = UINT64_MAX;
+  EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_UNSUPPORTED_SHAPE);
+  o.out_capacity = 1;
+  const int32_t outside[] = {1, 256};
+  o.prompt = outside;
+  o.prompt_count = 2;
+  EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
+  o.temperature = NAN;
+  EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace stw::api_test

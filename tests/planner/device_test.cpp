@@ -1,0 +1,50 @@
+#include "planner/device.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace stw {
+namespace {
+
+TEST(DeviceProfile, FiguresMakeSense) {
+  std::set<std::string> names;
+  for (const DeviceProfile& p : device_profiles()) {
+    EXPECT_TRUE(names.insert(p.name).second) << p.name;
+    EXPECT_EQ(find_device(p.name), &p);
+    EXPECT_EQ(p.cuda, p.memory_bytes > 0) << p.name;
+    EXPECT_LT(p.reserve_bytes, p.memory_bytes + 1);
+    EXPECT_GT(p.gflops_fp32, 0u);
+    EXPECT_GE(p.gflops_bf16, p.gflops_fp32);
+    EXPECT_GT(p.gbytes_per_second, 0u);
+    EXPECT_TRUE(p.product_permille > 0 && p.product_permille <= 1000);
+    EXPECT_TRUE(p.stream_permille > 0 && p.stream_permille <= 1000);
+    EXPECT_GT(p.launch_nanoseconds, 0u);
+    EXPECT_TRUE(p.alignment >= 64 && (p.alignment & (p.alignment - 1)) == 0);
+    EXPECT_STRNE(p.source, "");
+  }
+  for (const char* name : {"cpu", "rtx3060", "rtx4060", "rtx4090", "rtx5060ti", "rtx5090", "a100-40gb", "a100-80gb", "l4", "l40s", "h100", "h200", "b200", "orin"})
+    EXPECT_TRUE(names.count(name)) << name;
+  EXPECT_EQ(find_device("rtx"), nullptr);
+  EXPECT_EQ(find_device(""), nullptr);
+}
+
+TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
+  const DeviceProfile& d = *find_device("a100-80gb");
+  const uint64_t launch = d.launch_nanoseconds * 1000;
+  EXPECT_EQ(op_picoseconds(d, Format::f32, 1, {}), launch);
+  // 1 TFLOP at 19.5 TFLOP/s and a share of 0.7; 1 TB at 2039 GB/s and a share of 0.85.
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, Format::f32, 1, {1000000000000, 0}) - launch), 1e12 / (19500 * 0.7) * 1e3, 1e3);
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, Format::bf16, 1, {1000000000000, 0}) - launch), 1e12 / (312000 * 0.7) * 1e3, 1e3);
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, Format::f32, 1, {0, 1000000000000}) - launch), 1e12 / (2039 * 0.85) * 1e3, 1e3);
+  const Cost both{1000000000000, 1000000};
+  EXPECT_EQ(op_picoseconds(d, Format::f32, 1, both), op_picoseconds(d, Format::f32, 1, {both.flops, 0}));
+  // Threads share the arithmetic of a processor, not its memory.
+  const DeviceProfile& cpu = *find_device("cpu");
+  EXPECT_LT(op_picoseconds(cpu, Format::f32, 2, {1000000000, 0}), op_picoseconds(cpu, Format::f32, 1, {1000000000, 0}));
+  EXPECT_EQ(op_picoseconds(cpu, Format::f32, 2, {0, 1000000000}), op_picoseconds(cpu, Format::f32, 1, {0, 1000000000}));
+  EXPECT_LE(op_picoseconds(cpu, Format::f32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
+}
+
+}  // namespace
+}  // namespace stw

@@ -1,0 +1,58 @@
+#include "planner/op_table.h"
+
+#include <set>
+
+#include "tests/planner/small_graphs.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+TEST(OpTable, EveryKindHasARowOfItsOwn) {
+  std::set<std::string> names;
+  for (int k = 0; k < op_kind_count; ++k) {
+    const OpRow& row = op_row(static_cast<OpKind>(k));
+    EXPECT_EQ(row.kind, static_cast<OpKind>(k));
+    EXPECT_NE(row.cost, nullptr);
+    EXPECT_NE(row.workspace, nullptr);
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+  }
+}
+
+TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
+  std::set<OpKind> seen;
+  for (const Graph& g : small_graphs())
+    for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops})
+      for (const Op& op : *list) {
+        seen.insert(op.kind);
+        const OpRow& row = op_row(op.kind);
+        const Cost one = row.cost(g, op, {1, g.sequence, 1}), three = row.cost(g, op, {3, 3 * g.sequence, 1});
+        EXPECT_GT(one.bytes, 0u) << row.name;
+        EXPECT_GE(three.bytes, one.bytes) << row.name;
+        EXPECT_GE(three.flops, one.flops) << row.name;
+        EXPECT_EQ(three.flops == one.flops, list == &g.update_ops || one.flops == 0) << row.name;
+        EXPECT_GE(row.workspace(g, op, {3, 3 * g.sequence, 2}), row.workspace(g, op, {1, g.sequence, 1})) << row.name;
+      }
+  EXPECT_EQ(seen.size(), static_cast<size_t>(op_kind_count));
+}
+
+// Forward and backward of the matrices that tokens pass: 6 FLOP a parameter and token; of causal attention 7·T·width a
+// layer and token (2 products forward and 5 backward of half a score matrix).
+TEST(OpTable, FlopsAreThoseOfTheFormula) {
+  const Graph g = graph_of(small_llama(), 33);
+  uint64_t products = 0, attention = 0;
+  for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops})
+    for (const Op& op : *list) {
+      const uint64_t flops = op_row(op.kind).cost(g, op, {2, 66, 1}).flops;
+      if (op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient || op.kind == OpKind::linear_weight_gradient)
+        products += flops;
+      if (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) attention += flops;
+    }
+  const uint64_t matrices = 3 * (48 * 48 + 2 * 48 * 16 + 48 * 48 + 3 * 48 * 88) + 61 * 48;
+  EXPECT_EQ(products, 6 * 66 * matrices);
+  EXPECT_EQ(attention, uint64_t{3} * 7 * 66 * 33 * 48);
+}
+
+}  // namespace
+}  // namespace stw

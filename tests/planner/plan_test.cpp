@@ -1,0 +1,332 @@
+// Plans as a whole: every figure of the file, the promises about budgets, and that every plan passes the judge.
+#include "planner/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/json.h"
+#include "planner/plan_file.h"
+#include "src/hash.h"
+#include "src/planned.h"
+#include "tests/planner/small_graphs.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+std::shared_ptr<const Model> open(const std::string& preset_or_json) {
+  ModelSource source;
+  (preset_or_json.starts_with("{") ? source.config_json : source.source) = preset_or_json;
+  auto model = Model::open(source);
+  if (!model) ADD_FAILURE() << model.error().message;
+  return model ? *model : nullptr;
+}
+
+Request request(int64_t batch, int64_t sequence, uint64_t bytes = uint64_t{1} << 40) {
+  Request r;
+  r.memory_bytes = bytes;
+  r.global_batch = batch;
+  r.sequence = sequence;
+  r.threads = 2;
+  r.state_bits = 32;
+  return r;
+}
+
+std::shared_ptr<const Planned> make(const Model& model, const Request& r) {
+  auto planned = Planned::make(model, r);
+  if (!planned) {
+    ADD_FAILURE() << planned.error().message;
+    return nullptr;
+  }
+  const Status status = (*planned)->verify();
+  EXPECT_TRUE(status) << status.error().message;
+  const Plan& p = (*planned)->plan;
+  uint64_t sum = p.bytes.padding;
+  for (uint64_t b : p.bytes.of) sum += b;
+  EXPECT_EQ(sum, p.bytes.arena);
+  EXPECT_EQ(p.bytes.peak, p.bytes.arena + p.bytes.reserve);
+  EXPECT_EQ(p.fits, p.bytes.peak <= p.bytes.budget);
+  EXPECT_GE(p.bytes.peak, p.minimum_bytes);
+  EXPECT_GE(p.step_picoseconds, p.bound_picoseconds);
+  EXPECT_GE(p.bytes.arena, p.layout_bound);
+  EXPECT_EQ(p.accumulation_steps, (r.global_batch + p.decisions.micro_batch - 1) / p.decisions.micro_batch);
+  EXPECT_EQ((p.accumulation_steps - 1) * p.decisions.micro_batch + p.last_micro_batch, r.global_batch);
+  EXPECT_TRUE(p.last_micro_batch >= 1 && p.last_micro_batch <= p.decisions.micro_batch);
+  return *planned;
+}
+
+// ---- the file ---------------------------------------------------------------------------------------------------
+
+struct Field { const char* object; const char* key; Json::Kind kind; };
+constexpr auto integer = Json::Kind::integer, number = Json::Kind::number, text = Json::Kind::string,
+               boolean = Json::Kind::boolean, array = Json::Kind::array;
+const Field fields[] = {
+    {"", "format", text}, {"", "version", integer}, {"", "fingerprint", text}, {"", "fits", boolean},
+    {"model", "architecture", text}, {"model", "parameters", integer}, {"model", "trainable", integer}, {"model", "layers", integer},
+    {"device", "name", text}, {"device", "memory_bytes", integer}, {"device", "source", text},
+    {"request", "vram_bytes", integer}, {"request", "host_bytes", integer}, {"request", "global_batch", integer},
+    {"request", "sequence", integer}, {"request", "threads", integer},
+    {"numerics", "precision", text}, {"numerics", "optimizer", text}, {"numerics", "state_bits", integer},
+    {"numerics", "master", text}, {"numerics", "gradients", text}, {"numerics", "exact", boolean},
+    {"", "micro_batch", integer}, {"", "accumulation_steps", integer}, {"", "last_micro_batch", integer},
+    {"", "loss_chunks", integer}, {"", "recompute", array}, {"", "offload", array},
+    {"bytes", "parameters", integer}, {"bytes", "gradients", integer}, {"bytes", "optimizer", integer},
+    {"bytes", "saved_activations", integer}, {"bytes", "transient", integer}, {"bytes", "workspace", integer},
+    {"bytes", "inputs", integer}, {"bytes", "padding", integer}, {"bytes", "arena", integer}, {"bytes", "reserve", integer},
+    {"bytes", "peak", integer}, {"bytes", "budget", integer}, {"bytes", "host", integer},
+    {"predicted", "step_seconds", number}, {"predicted", "tokens_per_second", number}, {"predicted", "recompute_fraction", number},
+    {"search", "bound_seconds", number}, {"search", "gap", number}, {"search", "proven", boolean},
+    {"layout", "arena_bytes", integer}, {"layout", "lower_bound_bytes", integer}, {"layout", "gap", number}};
+
+void expect_fields(const Json& json) {
+  for (const Field& f : fields) {
+    const Json* object = *f.object ? json.find(f.object) : &json;
+    ASSERT_TRUE(object) << f.object;
+    const Json* value = object->find(f.key);
+    ASSERT_TRUE(value) << f.object << "." << f.key;
+    EXPECT_EQ(value->kind(), f.kind) << f.object << "." << f.key;
+  }
+}
+
+TEST(PlanFile, HasEveryField) {
+  const auto model = open(small_llama());
+  auto json = parse_json(make(*model, request(6, 33))->json);
+  ASSERT_TRUE(json);
+  expect_fields(*json);
+  EXPECT_EQ(json->find("relaxations"), nullptr);
+  EXPECT_EQ(*json->find("device")->find("source")->as_string(), "profile");
+  const auto tight = make(*model, request(6, 33, 1000));
+  EXPECT_FALSE(tight->plan.fits);
+  json = parse_json(tight->json);
+  ASSERT_TRUE(json);
+  expect_fields(*json);
+  EXPECT_EQ(*json->find("fits")->as_bool(), false);
+  EXPECT_GT(*json->find("minimum_vram_bytes")->as_int(), 1000);
+  ASSERT_FALSE(json->find("relaxations")->elements().empty());
+  for (const Json& r : json->find("relaxations")->elements()) {
+    EXPECT_TRUE(r.find("change")->is_string());
+    EXPECT_GT(*r.find("saves_bytes")->as_int(), 0);
+    EXPECT_TRUE(r.find("costs_fraction")->as_double());
+    EXPECT_TRUE(r.find("changes_numerics")->as_bool());
+  }
+}
+
+TEST(PlanFile, ReadsBackAsTheSamePlan) {
+  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2()})
+    for (Precision precision : {Precision::fp32, Precision::bf16}) {
+      const auto model = open(config);
+      Request r = request(7, 33);
+      r.precision = precision;
+      r.memory_bytes = 1;
+      r.memory_bytes = make(*model, r)->plan.minimum_bytes * 21 / 20;
+      const auto planned = make(*model, r);
+      auto again = Planned::load(*model, planned->json);
+      ASSERT_TRUE(again) << again.error().message;
+      EXPECT_EQ((*again)->json, planned->json);
+      EXPECT_EQ((*again)->plan.decisions.micro_batch, planned->plan.decisions.micro_batch);
+      EXPECT_EQ((*again)->programs.arena_bytes, planned->programs.arena_bytes);
+      EXPECT_TRUE((*again)->verify());
+      EXPECT_EQ(plan_fingerprint(planned->json).size(), 16u);
+    }
+}
+
+TEST(PlanFile, RefusesWhatWasChanged) {
+  const auto model = open(small_llama());
+  const std::string good = make(*model, request(6, 33))->json;
+  // The fingerprint is that of the canonical text without itself.
+  auto json = parse_json(good);
+  Json body = Json::object();
+  for (const auto& [key, value] : json->members())
+    if (key != "fingerprint") body.set(key, value);
+  const std::string canonical = to_string(body, 0);
+  char expected[17];
+  std::snprintf(expected, sizeof expected, "%016llx", static_cast<unsigned long long>(hash64(canonical.data(), canonical.size())));
+  EXPECT_EQ(plan_fingerprint(good), expected);
+
+  EXPECT_FALSE(Planned::load(*model, ""));
+  EXPECT_FALSE(Planned::load(*model, "{}"));
+  EXPECT_FALSE(Planned::load(*model, good.substr(0, good.size() / 2)));
+  for (size_t at = good.find("\"fits\""); at < good.size(); ++at) {
+    if (good[at] < '0' || good[at] > '9') continue;
+    std::string bad = good;
+    bad[at] = good[at] == '9' ? '1' : static_cast<char>(good[at] + 1);
+    auto parsed = parse_json(bad);
+    if (parsed && *parsed == *json) continue;   // the last digit of a double may not matter
+    auto status = Planned::load(*model, bad);
+    ASSERT_FALSE(status) << good.substr(at < 40 ? 0 : at - 40, 60);
+    EXPECT_EQ(status.error().code, Code::corrupt);
+  }
+  // White space is no change.
+  EXPECT_TRUE(Planned::load(*model, to_string(*json, 0)));
+  auto other = Planned::load(*open(small_qwen2()), good);
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("another model"), std::string::npos) << other.error().message;
+}
+
+// ---- the promises about budgets ---------------------------------------------------------------------------------
+
+void sweep(const std::string& name, Request r, int points) {
+  const auto model = open(name);
+  r.memory_bytes = uint64_t{1} << 50;
+  const uint64_t most = make(*model, r)->plan.bytes.peak;
+  r.memory_bytes = 1;
+  const auto none = make(*model, r);
+  ASSERT_FALSE(none->plan.fits);
+  const uint64_t least = none->plan.minimum_bytes;
+  ASSERT_EQ(none->plan.bytes.peak, least) << "the plan shown is the smallest one";
+  uint64_t peak = 0, seconds = UINT64_MAX;
+  for (int i = 0; i <= points; ++i) {
+    r.memory_bytes = least + (most - least) / static_cast<uint64_t>(points) * static_cast<uint64_t>(i);
+    const auto planned = make(*model, r);
+    ASSERT_TRUE(planned->plan.fits) << name << " " << r.memory_bytes;
+    EXPECT_GE(planned->plan.bytes.peak, peak) << name << ": a tighter budget has a higher peak";
+    EXPECT_LE(planned->plan.step_picoseconds, seconds) << name << ": a looser budget is slower";
+    EXPECT_EQ(planned->plan.minimum_bytes, least);
+    peak = planned->plan.bytes.peak;
+    seconds = planned->plan.step_picoseconds;
+  }
+  r.memory_bytes = least - 1;
+  const auto below = make(*model, r);
+  EXPECT_FALSE(below->plan.fits);
+  EXPECT_EQ(below->plan.minimum_bytes, least);
+}
+
+TEST(Budget, SmallModels) {
+  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2()}) {
+    sweep(config, request(12, 33), 24);
+    Request r = request(7, 33);
+    r.state_bits = 8;
+    r.precision = Precision::bf16;
+    sweep(config, r, 12);
+    r.recompute = Recompute::none;
+    sweep(config, r, 6);
+    r.recompute = Recompute::full;
+    r.micro_batch = 3;
+    sweep(config, r, 3);
+  }
+}
+
+TEST(Budget, Presets) {
+  sweep("nano", request(12, 64), 8);
+  sweep("gpt2", request(8, 256), 6);
+}
+
+// 32-bit states unless they do not fit or cost more than a tenth of the speed; the reason is recorded.
+TEST(Budget, StatesAreChosen) {
+  const auto model = open("nano");
+  Request r = request(12, 256);
+  r.memory_bytes = 1;
+  const uint64_t least32 = make(*model, r)->plan.minimum_bytes;
+  r.state_bits = 8;
+  const uint64_t least8 = make(*model, r)->plan.minimum_bytes;
+  ASSERT_LT(least8, least32);
+  r.state_bits = 0;
+  EXPECT_EQ(make(*model, r)->plan.minimum_bytes, least8);
+  r.memory_bytes = least32 - 1;
+  auto planned = make(*model, r);
+  EXPECT_TRUE(planned->plan.fits);
+  EXPECT_EQ(planned->plan.numerics.state_bits, 8);
+  EXPECT_EQ(planned->plan.states_reason, "32-bit states do not fit");
+  r.memory_bytes = uint64_t{1} << 40;
+  planned = make(*model, r);
+  EXPECT_EQ(planned->plan.numerics.state_bits, 32);
+  EXPECT_EQ(planned->plan.states_reason, "32-bit states fit");
+  for (uint64_t i = 0; i <= 8; ++i) {
+    r.memory_bytes = least32 + (least32 / 2) * i / 8;
+    planned = make(*model, r);
+    ASSERT_TRUE(planned->plan.fits);
+    Request pinned = r;
+    pinned.state_bits = 32;
+    const double wide = static_cast<double>(make(*model, pinned)->plan.step_picoseconds);
+    pinned.state_bits = 8;
+    const double narrow = static_cast<double>(make(*model, pinned)->plan.step_picoseconds);
+    EXPECT_EQ(planned->plan.numerics.state_bits, wide * 0.9 > narrow ? 8 : 32) << r.memory_bytes;
+  }
+}
+
+TEST(Search, ForcedChoicesAreKept) {
+  const auto model = open(small_llama());
+  for (int64_t m : {1, 2, 5, 7}) {
+    Request r = request(7, 33);
+    r.micro_batch = m;
+    r.recompute = Recompute::none;
+    auto planned = make(*model, r);
+    EXPECT_EQ(planned->plan.decisions.micro_batch, m);
+    EXPECT_EQ(planned->plan.recompute_picoseconds, 0u);
+    auto json = parse_json(planned->json);
+    EXPECT_TRUE(json->find("recompute")->elements().empty());
+    r.recompute = Recompute::full;
+    planned = make(*model, r);
+    for (size_t s = 0; s < planned->graph.segments.size(); ++s)
+      if (planned->graph.segments[s].kind == SegmentKind::block) {
+        EXPECT_EQ(planned->plan.decisions.saved[s], 0u);
+      }
+    json = parse_json(planned->json);
+    EXPECT_EQ(json->find("recompute")->elements().size(), 1u);
+  }
+}
+
+TEST(Search, RefusesNonsense) {
+  const auto model = open(small_llama());
+  auto code = [&](const Request& r) {
+    auto planned = Planned::make(*model, r);
+    return planned ? Code::ok : planned.error().code;
+  };
+  Request r = request(4, 33);
+  EXPECT_EQ(code(r), Code::ok);
+  r.device = "abacus";
+  EXPECT_EQ(code(r), Code::bad_argument);
+  r = request(0, 33);
+  EXPECT_EQ(code(r), Code::bad_argument);
+  r = request(-1, 33);
+  EXPECT_EQ(code(r), Code::bad_argument);
+  r = request(4, 0);
+  EXPECT_EQ(code(r), Code::unsupported_shape);
+  r = request(4, 41);
+  EXPECT_EQ(code(r), Code::unsupported_shape);
+  r = request(4, 33);
+  r.micro_batch = 5;
+  EXPECT_EQ(code(r), Code::bad_argument);
+  r = request(4, 33);
+  for (int threads : {0, -1, 1025}) {
+    r.threads = threads;
+    EXPECT_EQ(code(r), Code::bad_argument);
+  }
+  r = request(int64_t{1} << 31, 33);
+  EXPECT_EQ(code(r), Code::bad_argument);
+  r = request(4, 33, 0);
+  EXPECT_EQ(code(r), Code::bad_argument);   // nobody knows the processor's memory here
+}
+
+// ---- presets on devices -----------------------------------------------------------------------------------------
+
+TEST(Search, EveryPresetHasACorrectPlan) {
+  const char* devices[] = {"rtx4060", "rtx4090", "a100-80gb", "h200"};
+  for (size_t i = 0; preset_name(i); ++i) {
+    const auto model = open(preset_name(i));
+    Request r = request(16, std::min<int64_t>(model->config().positions, 1024), 0);
+    r.device = devices[i % 4];
+    r.precision = Precision::bf16;
+    r.state_bits = 0;
+    r.threads = 1;
+    const auto planned = make(*model, r);
+    ASSERT_TRUE(planned) << preset_name(i);
+    EXPECT_EQ(planned->plan.bytes.budget, find_device(r.device)->memory_bytes);
+    EXPECT_EQ(planned->plan.bytes.reserve, find_device(r.device)->reserve_bytes);
+    for (const Buffer& b : planned->programs.arena.persistent) EXPECT_EQ(b.offset % 256, 0u);
+  }
+}
+
+TEST(Search, IsDeterministic) {
+  for (const char* name : {"llama-8b", "smollm-360m"}) {
+    Request r = request(32, 2048, 0);
+    r.device = name == std::string("llama-8b") ? "b200" : "rtx4060";
+    r.precision = Precision::bf16;
+    const std::string first = make(*open(name), r)->json;
+    EXPECT_EQ(make(*open(name), r)->json, first);
+  }
+}
+
+}  // namespace
+}  // namespace stw

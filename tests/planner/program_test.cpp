@@ -1,0 +1,163 @@
+// Programs against the closed forms that the search uses, and against what the decisions promise.
+#include "planner/program.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/pricing.h"
+#include "planner/verify.h"
+#include "tests/planner/small_graphs.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+TEST(Program, PricesAreTheSumsOfTheInstructions) {
+  std::mt19937 random(4);
+  for (const char* device : {"cpu", "rtx4090"})
+    for (const Graph& g : small_graphs()) {
+      const Pricing pricing(g, *find_device(device), 2);
+      for (int round = 0; round < 40; ++round) {
+        const int64_t batch = 1 + static_cast<int64_t>(random() % 9);
+        const Decisions d = random_decisions(g, random, batch);
+        const Programs p = make_programs(g, d, batch, 2, find_device(device)->alignment);
+        const uint64_t whole = static_cast<uint64_t>(batch / d.micro_batch);
+        uint64_t sum = whole * pricing.program(p.micro_next) + pricing.program(p.update), again = 0;
+        EXPECT_EQ(pricing.program(p.micro_first), pricing.program(p.micro_next));
+        EXPECT_EQ(p.micro_short.instructions.empty(), batch % d.micro_batch == 0);
+        sum += pricing.program(p.micro_short);
+        for (const Program* program : {&p.micro_next, &p.micro_short}) {
+          Program part = *program;
+          std::erase_if(part.instructions, [](const Instruction& i) { return i.phase != Phase::recompute; });
+          again += pricing.program(part) * (program == &p.micro_next ? whole : 1);
+        }
+        EXPECT_EQ(pricing.step(d, batch), sum);
+        EXPECT_EQ(pricing.recompute(d, batch), again);
+        EXPECT_GE(sum, pricing.fastest(batch, 0));
+        EXPECT_GE(sum, pricing.fastest(batch, d.micro_batch));
+      }
+    }
+}
+
+TEST(Program, BoundsHold) {
+  std::mt19937 random(5);
+  for (const Graph& g : small_graphs()) {
+    const Pricing pricing(g, *find_device("cpu"), 2);
+    for (int round = 0; round < 60; ++round) {
+      const int64_t batch = 1 + static_cast<int64_t>(random() % 9);
+      const Decisions d = random_decisions(g, random, batch);
+      const Programs p = make_programs(g, d, batch, 2, 64);
+      EXPECT_LE(pricing.least_bytes(d), p.arena_bytes);
+      EXPECT_LE(p.bound_bytes, p.arena_bytes);
+      for (const Program* program : p.all()) {
+        EXPECT_LE(live_bound(*program, 64), program->end) << program->name;
+        EXPECT_LE(program->end, p.arena_bytes);
+        const Status status = verify(g, p.arena, *program, p.arena_bytes);
+        ASSERT_TRUE(status) << status.error().message;
+      }
+      const Bytes bytes = account(p);
+      uint64_t sum = bytes.padding;
+      for (uint64_t b : bytes.of) sum += b;
+      EXPECT_EQ(sum, bytes.arena);
+      EXPECT_EQ(bytes.arena, p.arena_bytes);
+      EXPECT_LT(bytes.padding, bytes.arena / 4);
+    }
+  }
+}
+
+int recomputed(const Program& p) {
+  return static_cast<int>(std::count_if(p.instructions.begin(), p.instructions.end(),
+                                        [](const Instruction& i) { return i.phase == Phase::recompute; }));
+}
+
+TEST(Program, NothingIsRecomputedWhereAllIsKept) {
+  for (const Graph& g : small_graphs()) {
+    const Programs p = make_programs(g, uniform_decisions(g, ~0u), 2, 1, 64);
+    EXPECT_EQ(recomputed(p.micro_next), 0);
+    EXPECT_EQ(p.micro_next.instructions.size(), g.ops.size() - 1 + g.gradient_ops.size());   // the loss's forward is its backward
+  }
+}
+
+TEST(Program, FullRecomputeKeepsBlockOutputsOnly) {
+  for (const Graph& g : small_graphs()) {
+    const Programs p = make_programs(g, uniform_decisions(g, 0), 2, 1, 64);
+    EXPECT_GT(recomputed(p.micro_next), 0);
+    // What is alive across the head beside inputs: the outputs of the segments.
+    int head = -1;
+    for (size_t i = 0; i < p.micro_next.instructions.size() && head < 0; ++i)
+      if (p.micro_next.instructions[i].kind == OpKind::cross_entropy) head = static_cast<int>(i);
+    std::set<int> outputs;
+    for (const Segment& s : g.segments) outputs.insert(s.output);
+    for (const Buffer& b : p.micro_next.buffers) {
+      if (b.owner != Class::saved_activations || b.first >= head - 1 || b.last <= head + 4) continue;
+      const int segment = g.at(b.tensor).segment;
+      if (g.segments[static_cast<size_t>(segment)].kind == SegmentKind::block) {
+        EXPECT_TRUE(outputs.count(b.tensor)) << g.at(b.tensor).name;
+      }
+    }
+    EXPECT_LT(p.arena_bytes, make_programs(g, uniform_decisions(g, ~0u), 2, 1, 64).arena_bytes);
+    // No op of a block runs more than twice.
+    std::map<int, int> runs;
+    for (const Instruction& i : p.micro_next.instructions)
+      if (i.op < static_cast<int>(g.ops.size()) && i.phase != Phase::backward) {
+        EXPECT_LE(++runs[i.op], 2);
+      }
+  }
+}
+
+// The first micro-step overwrites gradients, the others and later loss chunks continue them.
+TEST(Program, FirstMicroStepOverwritesGradients) {
+  const Graph g = graph_of(small_llama());
+  const Programs p = make_programs(g, uniform_decisions(g, 0, 2, 4), 5, 1, 64);
+  EXPECT_EQ(p.micro_short.samples, 1);
+  EXPECT_EQ(p.micro_next.samples, 2);
+  auto flags = [&](const Program& program) {
+    std::map<int, std::vector<bool>> by_op;
+    for (const Instruction& i : program.instructions)
+      for (int k = 0; k < i.outputs; ++k) {
+        const Operand& o = program.operands[static_cast<size_t>(i.first_operand + i.inputs + k)];
+        if (o.persistent && o.buffer >= 0 && p.arena.persistent[static_cast<size_t>(o.buffer)].owner == Class::gradients) {
+          by_op[i.op].push_back(i.accumulate);
+          break;
+        }
+      }
+    return by_op;
+  };
+  for (const auto& [op, list] : flags(p.micro_first))
+    for (size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list[i], i > 0) << op_row(g.op(op).kind).name;
+  for (const Program* program : {&p.micro_next, &p.micro_short})
+    for (const auto& [op, list] : flags(*program))
+      for (bool accumulate : list) EXPECT_TRUE(accumulate) << op_row(g.op(op).kind).name;
+}
+
+TEST(Program, ChunksCoverTheRows) {
+  std::mt19937 random(6);
+  for (int round = 0; round < 2000; ++round) {
+    const int64_t rows = 1 + static_cast<int64_t>(random() % 5000), chunks = 1 + static_cast<int64_t>(random() % 64);
+    const int64_t step = chunk_rows(rows, chunks);
+    EXPECT_GE(step, 1);
+    EXPECT_LE(step, rows);
+    EXPECT_TRUE(step == rows || step % 16 == 0);
+    EXPECT_LE((rows + step - 1) / step, chunks);
+  }
+}
+
+// Caches lie at the same offsets in both programs of generation, below all else that they use.
+TEST(Program, GenerationSharesItsCaches) {
+  for (const Graph& g : small_graphs()) {
+    const Programs p = make_programs(g, uniform_decisions(g, 0), 2, 2, 64);
+    ASSERT_EQ(p.prefill.caches.size(), p.decode.caches.size());
+    EXPECT_EQ(p.prefill.caches.size(), 2 * static_cast<size_t>(g.blocks()));
+    for (size_t i = 0; i < p.decode.caches.size(); ++i) {
+      const Buffer &a = p.prefill.buffers[static_cast<size_t>(p.prefill.caches[i])], &b = p.decode.buffers[static_cast<size_t>(p.decode.caches[i])];
+      EXPECT_EQ(a.offset, b.offset);
+      EXPECT_EQ(a.tensor, b.tensor);
+    }
+    EXPECT_GE(p.decode.logits, 0);
+  }
+}
+
+}  // namespace
+}  // namespace stw

@@ -1,0 +1,124 @@
+// The judge must find every kind of mistake: each is made once in a correct program.
+#include "planner/verify.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "tests/planner/small_graphs.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+class Verify : public testing::Test {
+ protected:
+  Verify() : graph_(graph_of(small_llama())), programs_(make_programs(graph_, uniform_decisions(graph_, 0, 2, 2), 5, 2, 64)) {}
+  // The error after `change`; empty where nothing was found.
+  std::string found(const std::function<void(Arena&, Program&, uint64_t&)>& change, const Program* base = nullptr) const {
+    Arena arena = programs_.arena;
+    Program program = base ? *base : programs_.micro_next;
+    uint64_t bytes = programs_.arena_bytes;
+    change(arena, program, bytes);
+    const Status status = verify(graph_, arena, program, bytes);
+    return status ? "" : status.error().message;
+  }
+  static void expect_has(const std::string& message, const char* part) {
+    EXPECT_NE(message.find(part), std::string::npos) << "expected \"" << part << "\", found \"" << message << "\"";
+  }
+  // A buffer that lives through several instructions and is neither input nor scratch.
+  static Buffer& long_lived(Program& p) {
+    for (Buffer& b : p.buffers)
+      if (b.tensor >= 0 && b.owner != Class::inputs && b.last > b.first + 3) return b;
+    ADD_FAILURE();
+    return p.buffers[0];
+  }
+  Graph graph_;
+  Programs programs_;
+};
+
+TEST_F(Verify, CorrectProgramsPass) {
+  for (const Program* p : programs_.all()) {
+    const Status status = verify(graph_, programs_.arena, *p, programs_.arena_bytes);
+    EXPECT_TRUE(status) << status.error().message;
+  }
+  EXPECT_EQ(programs_.all().size(), 7u);
+}
+
+TEST_F(Verify, EveryPairThatIsPutOnTopOfEachOther) {
+  // Any two buffers alive together, the second moved onto the first, a little into it, or just before its end.
+  const Program& good = programs_.micro_next;
+  int pairs = 0;
+  for (size_t a = 0; a < good.buffers.size(); a += 3)
+    for (size_t b = 0; b < good.buffers.size(); ++b) {
+      const Buffer &x = good.buffers[a], &y = good.buffers[b];
+      if (a == b || x.first > y.last || y.first > x.last) continue;
+      for (uint64_t shift : {uint64_t{0}, (x.bytes - 1) / 64 * 64}) {
+        ++pairs;
+        EXPECT_NE(found([&](Arena&, Program& p, uint64_t& bytes) {
+          p.buffers[b].offset = p.buffers[a].offset + shift;
+          bytes += 1 << 30;
+        }), "");
+      }
+    }
+  EXPECT_GT(pairs, 1000);
+}
+
+TEST_F(Verify, LifetimeTooShort) {
+  expect_has(found([](Arena&, Program& p, uint64_t&) { long_lived(p).last -= 1; }), "outside of its life");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { long_lived(p).first += 1; }), "outside of its life");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.buffers[0].last = static_cast<int>(p.instructions.size()); }), "no life");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { std::swap(long_lived(p).first, long_lived(p).last); }), "");
+}
+
+TEST_F(Verify, Alignment) {
+  expect_has(found([](Arena&, Program& p, uint64_t&) { long_lived(p).offset += 32; }), "not aligned");
+  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent[0].offset += 4; }), "not aligned");
+}
+
+TEST_F(Verify, Bounds) {
+  expect_has(found([](Arena&, Program&, uint64_t& bytes) { bytes -= 64; }), "leaves the arena");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.base += 64; }), "leaves the arena");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { long_lived(p).bytes -= 1; }), "larger than its buffer");
+  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent.back().bytes -= 4; }), "larger than its buffer");
+  expect_has(found([](Arena& a, Program& p, uint64_t&) {
+    for (Operand& o : p.operands)
+      if (o.persistent && o.buffer >= 0 && a.persistent[static_cast<size_t>(o.buffer)].owner == Class::parameters) {
+        o.offset += 4;
+        return;
+      }
+  }), "larger than its buffer");
+}
+
+TEST_F(Verify, Gradients) {
+  expect_has(found([](Arena& a, Program& p, uint64_t&) { p.base = a.gradients_begin; }), "inside gradients");
+  expect_has(found([](Arena& a, Program& p, uint64_t&) { p.base = a.gradients_begin - 64; }), "inside resident memory");
+  expect_has(found([](Arena& a, Program& p, uint64_t&) { p.base = a.gradients_begin - 64; }, &programs_.evaluate), "inside resident memory");
+}
+
+TEST_F(Verify, PersistentTensorsOverlap) {
+  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent[5].offset = a.persistent[4].offset; }), "overlap");
+  expect_has(found([](Arena& a, Program&, uint64_t&) { a.persistent.back().owner = Class::parameters; }), "wrong side");
+}
+
+TEST_F(Verify, Operands) {
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.operands[0].buffer = -1; }), "has no memory");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.instructions[3].inputs -= 1; }), "number of operands");
+  // The first instruction reads what the last one makes.
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.tokens = -1; }), "read before it is made");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode), "read before it is made");
+}
+
+TEST_F(Verify, ScratchMemory) {
+  auto first_user = [](Program& p) -> Instruction& {
+    return *std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.workspace.buffer >= 0; });
+  };
+  auto scratch = [&](Program& p) -> Buffer& { return p.buffers[static_cast<size_t>(first_user(p).workspace.buffer)]; };
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { scratch(p).bytes -= 1; }), "more scratch memory");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { first_user(p).workspace = {}; }), "no scratch memory");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { scratch(p).first = scratch(p).last = scratch(p).last + 1; }), "outside of its life");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { p.threads = 4; }), "more scratch memory");
+}
+
+}  // namespace
+}  // namespace stw

@@ -1,0 +1,119 @@
+// The planner's bounds of scratch memory against what the kernels ask for.
+#include "planner/ops/workspace.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kernels/kernels.h"
+
+namespace stw {
+namespace {
+
+using kernels::DType;
+
+class Workspace : public testing::Test {
+ protected:
+  int64_t size(int64_t most) {   // small ones as often as large ones
+    const int64_t limit = int64_t{1} << random_() % 14;
+    return 1 + static_cast<int64_t>(random_() % static_cast<uint64_t>(std::min(limit, most)));
+  }
+  DType dtype() { return random_() % 2 ? DType::f32 : DType::bf16; }
+  int threads() { return 1 + static_cast<int>(random_() % 64); }
+  std::mt19937 random_{11};
+  float buffer_ = 0;
+};
+
+TEST_F(Workspace, MatrixProducts) {
+  for (int i = 0; i < 20000; ++i) {
+    kernels::LinearArgs a{};
+    a.rows = size(8192);
+    a.rows_per_sample = a.rows;
+    a.inputs = size(8192);
+    a.parts = 1 + static_cast<int>(random_() % kernels::max_parts);
+    a.transposed = random_() % 2;
+    a.accumulate = random_() % 2;
+    a.weight_dtype = dtype();
+    a.x = {&buffer_, dtype()};
+    a.y = {&buffer_, dtype()};
+    if (random_() % 2) a.addend = {&buffer_, dtype()};
+    int64_t features = 0;
+    for (int p = 0; p < a.parts; ++p) {
+      a.part[p] = {&buffer_, random_() % 2 ? &buffer_ : nullptr, &buffer_, &buffer_, size(8192)};
+      if (random_() % 4 == 0) a.part[p].weight_gradient = nullptr;   // frozen
+      features += a.part[p].features;
+    }
+    const int n = threads();
+    ASSERT_LE(kernels::linear_workspace(a, n), workspace::linear(a.rows, a.inputs, features, n));
+    ASSERT_LE(kernels::linear_input_gradient_workspace(a, n), workspace::linear_input_gradient(a.rows, a.inputs, features, n));
+    ASSERT_LE(kernels::linear_weight_gradient_workspace(a, n), workspace::linear_weight_gradient(a.rows, a.inputs, features, n))
+        << a.rows << " " << a.inputs << " " << features << " parts " << a.parts;
+    ASSERT_LE(kernels::linear_bias_gradient_workspace(a, n), workspace::linear_bias_gradient(a.rows, features, n));
+  }
+}
+
+TEST_F(Workspace, Attention) {
+  for (int i = 0; i < 20000; ++i) {
+    Attributes planned;
+    planned.kv_heads = 1 + static_cast<int>(random_() % 8);
+    planned.query_heads = planned.kv_heads * (1 + static_cast<int>(random_() % 8));
+    planned.head_dim = 2 * (1 + static_cast<int>(random_() % 128));
+    kernels::AttentionArgs a{};
+    a.samples = size(64);
+    a.rows_per_sample = size(8192);
+    a.query_heads = planned.query_heads;
+    a.kv_heads = planned.kv_heads;
+    a.head_dim = planned.head_dim;
+    a.causal = random_() % 2;
+    a.dropout = random_() % 2 ? 0.1f : 0;
+    a.qkv.dtype = a.out.dtype = a.dout.dtype = a.dqkv.dtype = dtype();
+    const int n = threads();
+    ASSERT_LE(kernels::attention_workspace(a, n), workspace::attention(planned, a.rows_per_sample, n))
+        << a.rows_per_sample << " rows, heads " << a.query_heads << "/" << a.kv_heads << " of " << a.head_dim;
+    ASSERT_LE(kernels::attention_gradient_workspace(a, n), workspace::attention_gradient(planned, a.rows_per_sample, n))
+        << a.rows_per_sample << " rows, heads " << a.query_heads << "/" << a.kv_heads << " of " << a.head_dim;
+    kernels::AttentionCachedArgs c{};
+    c.rows = 1 + static_cast<int64_t>(random_() % 64);
+    c.capacity = c.rows + size(8192);
+    c.query_heads = planned.query_heads;
+    c.kv_heads = planned.kv_heads;
+    c.head_dim = planned.head_dim;
+    c.qkv.dtype = c.out.dtype = c.key_cache.dtype = c.value_cache.dtype = dtype();
+    ASSERT_LE(kernels::attention_cached_workspace(c, n), workspace::attention_cached(planned, c.rows, c.capacity, n));
+  }
+}
+
+TEST_F(Workspace, RowsAndSums) {
+  for (int i = 0; i < 5000; ++i) {
+    const int n = threads();
+    kernels::NormArgs norm{};
+    norm.rows = size(8192);
+    norm.rows_per_sample = size(norm.rows);
+    norm.features = size(8192);
+    norm.rms = random_() % 2;
+    norm.weight_dtype = norm.x.dtype = norm.y.dtype = norm.dx.dtype = dtype();
+    norm.weight_gradient = norm.bias_gradient = &buffer_;
+    ASSERT_LE(kernels::norm_gradient_workspace(norm, n), workspace::norm_gradient(norm.rows));
+    kernels::EmbeddingArgs embedding{};
+    embedding.rows = size(8192);
+    embedding.rows_per_sample = size(embedding.rows);
+    embedding.features = size(8192);
+    embedding.vocabulary = size(200000);
+    ASSERT_LE(kernels::embedding_gradient_workspace(embedding, n), workspace::embedding_gradient(embedding.rows, embedding.vocabulary));
+    kernels::CrossEntropyArgs entropy{};
+    entropy.rows = size(8192);
+    entropy.vocabulary = size(200000);
+    entropy.gradient = random_() % 2;
+    ASSERT_LE(kernels::cross_entropy_workspace(entropy, n), workspace::cross_entropy(entropy.rows, entropy.vocabulary, n));
+    kernels::LossSumArgs loss{};
+    loss.samples = size(8192);
+    loss.rows_per_sample = size(8192);
+    ASSERT_LE(kernels::loss_sum_workspace(loss, n), workspace::loss_sum(loss.samples));
+    kernels::SquareSumArgs sum{};
+    sum.count = size(8192) * size(8192);
+    ASSERT_LE(kernels::square_sum_workspace(sum, n), workspace::square_sum(static_cast<uint64_t>(sum.count)));
+  }
+}
+
+}  // namespace
+}  // namespace stw

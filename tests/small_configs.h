@@ -1,0 +1,27 @@
+// Small configurations of every architecture, with what their tests need: sizes that are no multiples of tiles, matrices
+// above and below the size from which states take 8 bits, grouped queries, tied and untied heads, biases and dropout.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace stw::testing_tools {
+
+inline constexpr int64_t small_vocabulary = 61, small_positions = 40;
+
+inline std::string small_gpt2(const char* dropout = "0") {
+  const std::string p = dropout;
+  return R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 3, "n_head": 4,
+             "embd_pdrop": )" + p + R"(, "attn_pdrop": )" + p + R"(, "resid_pdrop": )" + p + "}";
+}
+inline std::string small_llama() {
+  return R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48,
+             "intermediate_size": 88, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
+             "tie_word_embeddings": false})";
+}
+inline std::string small_qwen2() {
+  return R"({"model_type": "qwen2", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40,
+             "intermediate_size": 104, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "tie_word_embeddings": true})";
+}
+
+}  // namespace stw::testing_tools

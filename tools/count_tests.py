@@ -1,4 +1,4 @@
-"""Counts the single cases in the log of a `meson test`: those of GoogleTest and unittest, and each other program as one.
+"""Counts the cases in the log of a `meson test`: those of GoogleTest and unittest, and each other program as one.
 
 usage: count_tests.py TESTLOG.json STATUS COUNTS   appends "passed failed skipped" to COUNTS
 """

@@ -100,7 +100,7 @@ TEST(Sizes, DeepModels) {
   ASSERT_TRUE(model) << model.error().message;
   Request r = request_of(2, 16);
   r.micro_batch = 1;
-  r.memory_bytes = uint64_t{1} << 30;
+  r.memory_bytes = uint64_t{1} << 27;
   auto planned = Planned::make(**model, r);
   ASSERT_TRUE(planned) << planned.error().message;
   EXPECT_FALSE((*planned)->plan.fits);

@@ -63,8 +63,8 @@ class BadInputTest(CommandTest):
     def test_inputs_are_never_changed(self):
         self.train("good", "--steps", 1)
         before = files_of(self.path("good"))
-        self.run_command("train", "--model", self.path("good"), *SMALL[2:], "--data", self.text(), "--steps", 1, "--out",
-                         self.path("other"))
+        self.run_command("train", "--model", self.path("good"), *SMALL[2:], "--data", self.text(), "--steps", 1,
+                         "--out", self.path("other"))
         self.run_command("eval", "--model", self.path("good"), "--data", self.text(), "--eval-batches", 1)
         self.run_command("generate", "--model", self.path("good"), "--tokens", 5)
         self.run_command("inspect", self.path("good"))

@@ -19,8 +19,8 @@ class ResumeTest(CommandTest):
     def start(self, out, *words):
         process = subprocess.Popen([STOWAGE, *map(str, self.words + ["--out", self.path(out), *words])],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.stdout.close(), process.stderr.close(),
-                                 process.wait()))
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.stdout.close(),
+                                 process.stderr.close(), process.wait()))
         return process
 
     def wait_for(self, process, out, lines):

@@ -41,14 +41,14 @@ class TrainTest(CommandTest):
         self.train("run", "--steps", 2)
         self.assertEqual((self.folder / "run/plan.json").read_text().strip(), planned.strip())
         self.write("plan.json", planned)
-        self.run_command("train", "--model", "nano", "--plan", self.path("plan.json"), "--data", self.text(), "--steps", 2,
-                         "--eval-batches", 2, "--out", self.path("again"))
+        self.run_command("train", "--model", "nano", "--plan", self.path("plan.json"), "--data", self.text(),
+                         "--steps", 2, "--eval-batches", 2, "--out", self.path("again"))
         self.assertEqual(self.weights("again"), self.weights("run"))
         edited = json.loads(planned)
         edited["micro_batch"] = 1
         self.write("edited.json", json.dumps(edited))
-        self.refused("train", "--model", "nano", "--plan", self.path("edited.json"), "--data", self.text(), "--steps", 2,
-                     "--out", self.path("edited"), says=["edited.json", "fingerprint"])
+        self.refused("train", "--model", "nano", "--plan", self.path("edited.json"), "--data", self.text(),
+                     "--steps", 2, "--out", self.path("edited"), says=["edited.json", "fingerprint"])
         self.refused("train", *SMALL, "--plan", self.path("plan.json"), "--data", self.text(), "--steps", 2, "--out",
                      self.path("both"), expect=USAGE, says=["--plan"])
 
@@ -80,7 +80,8 @@ class TrainTest(CommandTest):
         self.write("llama/config.json", json.dumps(LLAMA))
         ids = [(7 * index * index + index) % 300 for index in range(4000)]
         data = self.write("tokens.bin", struct.pack("<4000H", *ids))
-        words = ["train", "--model", self.path("llama"), "--batch", 3, "--steps", 3, "--vram", "64MiB", "--eval-batches", 1]
+        words = ["train", "--model", self.path("llama"), "--batch", 3, "--steps", 3, "--vram", "64MiB",
+                 "--eval-batches", 1]
         self.run_command(*words, "--data", data, "--out", self.path("run"))
         ids[3999] = 300
         bad = self.write("bad.bin", struct.pack("<4000H", *ids))
@@ -93,8 +94,8 @@ class TrainTest(CommandTest):
         before = files_of(self.path("run"))
         words = ["train", *SMALL, "--data", self.text(), "--steps", 3, "--seed", 5]
         self.refused(*words, "--out", self.path("run"), says=["checkpoint.stw", "--resume", "--overwrite"])
-        self.refused("train", "--model", self.path("run"), *SMALL[2:], "--data", self.text(), "--steps", 3, "--overwrite",
-                     "--out", self.path("run") + "/", says=["the model's own folder"])
+        self.refused("train", "--model", self.path("run"), *SMALL[2:], "--data", self.text(), "--steps", 3,
+                     "--overwrite", "--out", self.path("run") + "/", says=["the model's own folder"])
         self.refused(*words, "--vram", "1MiB", "--overwrite", "--out", self.path("run"), expect=USAGE)
         self.assertEqual(files_of(self.path("run")), before)
         self.run_command(*words, "--out", self.path("run"), "--overwrite")

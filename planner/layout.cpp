@@ -16,9 +16,9 @@ uint64_t live_maximum(const std::vector<Interval>& intervals) {
     changes.push_back({i.upper, -static_cast<int64_t>(i.size)});
   }
   std::sort(changes.begin(), changes.end());
-  int64_t live = 0, most = 0;
+  __int128 live = 0, most = 0;
   for (const auto& [time, change] : changes) most = std::max(most, live += change);
-  return static_cast<uint64_t>(most);
+  return static_cast<uint64_t>(std::min<__int128>(most, size_limit));
 }
 
 // Puts the buffers down one after the other, each at the lowest offset that is free through its whole life. Gives up
@@ -36,11 +36,11 @@ bool place_in_order(const std::vector<Interval>& intervals, const std::vector<in
       const Interval& it = intervals[static_cast<size_t>(other)];
       if (it.upper <= me.lower || me.upper <= it.lower) continue;
       const uint64_t at = result.offsets[static_cast<size_t>(other)];
-      if (at >= offset + me.size) break;  // the gap below is wide enough
-      offset = std::max(offset, at + it.size);
+      if (at >= size_add(offset, me.size)) break;  // the gap below is wide enough
+      offset = std::max(offset, size_add(at, it.size));
     }
     result.offsets[static_cast<size_t>(index)] = offset;
-    result.height = std::max(result.height, offset + me.size);
+    result.height = std::max(result.height, size_add(offset, me.size));
     if (result.height >= limit) return false;
     auto after = std::upper_bound(placed.begin(), placed.end(), offset, [&](uint64_t o, int other) {
       return o < result.offsets[static_cast<size_t>(other)];
@@ -89,7 +89,7 @@ void lay_out(Program& program, uint64_t alignment) {
   for (int c : program.caches) {
     Buffer& b = program.buffers[static_cast<size_t>(c)];
     b.offset = base;
-    base += round_up(b.bytes, alignment);
+    base = size_add(base, round_up(b.bytes, alignment));
     is_cache[static_cast<size_t>(c)] = true;
   }
   std::vector<Interval> intervals;
@@ -102,8 +102,8 @@ void lay_out(Program& program, uint64_t alignment) {
     index.push_back(i);
   }
   const Placement placement = place(intervals);
-  for (size_t i = 0; i < index.size(); ++i) program.buffers[index[i]].offset = base + placement.offsets[i];
-  program.end = base + placement.height;
+  for (size_t i = 0; i < index.size(); ++i) program.buffers[index[i]].offset = size_add(base, placement.offsets[i]);
+  program.end = size_add(base, placement.height);
 }
 
 }  // namespace stw

@@ -52,12 +52,12 @@ Bytes account(const Programs& programs) {
   const Program* top = &programs.micro_next;
   for (const Program* p : programs.all())
     if (p->end > top->end) top = p;
-  std::vector<int64_t> change(top->instructions.size() + 1);
+  std::vector<__int128> change(top->instructions.size() + 1);
   for (const Buffer& b : top->buffers) {
-    change[static_cast<size_t>(b.first)] += static_cast<int64_t>(b.bytes);
-    change[static_cast<size_t>(b.last) + 1] -= static_cast<int64_t>(b.bytes);
+    change[static_cast<size_t>(b.first)] += static_cast<__int128>(b.bytes);
+    change[static_cast<size_t>(b.last) + 1] -= static_cast<__int128>(b.bytes);
   }
-  int64_t live = 0, most = -1;
+  __int128 live = 0, most = -1;
   int moment = 0;
   for (size_t i = 0; i < top->instructions.size(); ++i)
     if ((live += change[i]) > most) {
@@ -69,16 +69,18 @@ Bytes account(const Programs& programs) {
   uint64_t sum = 0;
   for (const Buffer& b : programs.arena.persistent) {
     if (overlays_gradients && b.owner == Class::gradients) continue;
-    bytes.of[static_cast<size_t>(b.owner)] += b.bytes;
-    sum += b.bytes;
+    uint64_t& owner = bytes.of[static_cast<size_t>(b.owner)];
+    owner = size_add(owner, b.bytes);
+    sum = size_add(sum, b.bytes);
   }
   for (const Buffer& b : top->buffers) {
     if (b.first > moment || b.last < moment) continue;
-    bytes.of[static_cast<size_t>(b.owner)] += b.bytes;
-    sum += b.bytes;
+    uint64_t& owner = bytes.of[static_cast<size_t>(b.owner)];
+    owner = size_add(owner, b.bytes);
+    sum = size_add(sum, b.bytes);
   }
   bytes.arena = programs.arena_bytes;
-  bytes.padding = bytes.arena - sum;
+  bytes.padding = bytes.arena > sum ? bytes.arena - sum : 0;
   return bytes;
 }
 

@@ -130,7 +130,7 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   body.set("search", Json::object()
                          .set("bound_seconds", seconds(plan.bound_picoseconds))
                          .set("gap", step / seconds(plan.bound_picoseconds) - 1)
-                         .set("proven", plan.step_picoseconds == plan.bound_picoseconds));
+                         .set("proven", plan.fits && plan.step_picoseconds == plan.bound_picoseconds));
   body.set("layout", Json::object()
                          .set("arena_bytes", plan.bytes.arena).set("lower_bound_bytes", plan.layout_bound)
                          .set("gap", static_cast<double>(plan.bytes.arena) / static_cast<double>(plan.layout_bound) - 1));
@@ -196,7 +196,7 @@ Status read_request(const Json& body, Request& r) {
   STW_ASSIGN(micro, get_int(*request, "micro_batch"));
   STW_ASSIGN(recompute, get_string(*request, "recompute"));
   STW_ASSIGN(bits, get_int(*request, "state_bits"));
-  if (batch < 1 || sequence < 1 || threads < 1 || threads > 1024) return not_a_plan("its request has sizes below 1");
+  if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < 1 || threads > 1024) return not_a_plan("its request has sizes below 1");
   r.device = name;
   r.device_memory = memory;
   r.device_probed = origin == "probe";
@@ -264,6 +264,8 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(bound, get_double(*search, "bound_seconds"));
   STW_ASSIGN(layout, get_object(body, "layout"));
   STW_ASSIGN(lower, get_uint(*layout, "lower_bound_bytes"));
+  for (double x : {step, bound, step * fraction})
+    if (!(x >= 0) || x * 1e12 >= static_cast<double>(size_limit)) return not_a_plan("its predicted times make no sense");
   plan.step_picoseconds = static_cast<uint64_t>(step * 1e12 + 0.5);
   plan.recompute_picoseconds = static_cast<uint64_t>(step * fraction * 1e12 + 0.5);
   plan.bound_picoseconds = static_cast<uint64_t>(bound * 1e12 + 0.5);

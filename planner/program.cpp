@@ -127,15 +127,15 @@ Program build_update(const Graph& graph, const Arena& arena, int threads) {
 }
 
 uint64_t live_bound(const Program& program, uint64_t alignment) {
-  std::vector<int64_t> change(program.instructions.size() + 1);
+  std::vector<__int128> change(program.instructions.size() + 1);
   for (const Buffer& b : program.buffers) {
-    const int64_t bytes = static_cast<int64_t>(round_up(b.bytes, alignment));
+    const __int128 bytes = round_up(b.bytes, alignment);
     change[static_cast<size_t>(b.first)] += bytes;
     change[static_cast<size_t>(b.last) + 1] -= bytes;
   }
-  int64_t live = 0, most = 0;
-  for (int64_t c : change) most = std::max(most, live += c);
-  return program.base + static_cast<uint64_t>(most);
+  __int128 live = 0, most = 0;
+  for (__int128 c : change) most = std::max(most, live += c);
+  return size_add(program.base, static_cast<uint64_t>(std::min<__int128>(most, size_limit)));
 }
 
 }  // namespace stw

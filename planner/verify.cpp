@@ -68,6 +68,8 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
         if (tensor >= 0) return wrong(program, graph.at(tensor).name + " has no memory");
         continue;
       }
+      if (o.persistent && arena.of_tensor[static_cast<size_t>(tensor)] != o.buffer)
+        return wrong(program, graph.at(tensor).name + " is taken from the place of another tensor");
       const Buffer& b = (o.persistent ? arena.persistent : program.buffers)[static_cast<size_t>(o.buffer)];
       uint64_t bytes = operand_bytes(graph, tensor, extent);
       if (i.kind == OpKind::square_sum && k >= i.inputs) bytes = sizeof(double);

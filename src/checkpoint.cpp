@@ -47,6 +47,7 @@ Json identity(const Trainer& trainer) {
 }  // namespace
 
 Status Trainer::save(const std::string& path) {
+  STW_TRY(check_whole());
   const InPhase phase(*this, TrainerPhase::save);
   Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this));
   const Progress p = progress();
@@ -88,6 +89,7 @@ Status Trainer::restore(const std::string& path) {
     sections.push_back(std::move(section));
   }
   STW_TRY(reader.verify_all());
+  broken_ = true;   // until the last byte is there
   for (size_t i = 0; i < tensors.size(); ++i) {
     std::byte* to = address(tensors[i]);
     while (sections[i].remaining() > 0) {
@@ -96,6 +98,7 @@ Status Trainer::restore(const std::string& path) {
       to += n;
     }
   }
+  broken_ = false;
   options_.seed = seed;
   std::lock_guard lock(progress_mutex_);
   progress_ = p;
@@ -103,6 +106,7 @@ Status Trainer::restore(const std::string& path) {
 }
 
 Status Trainer::export_model(const std::string& folder) {
+  STW_TRY(check_whole());
   STW_TRY(make_directories(folder));
   const InPhase phase(*this, TrainerPhase::save);
   const bool half = plan().numerics.precision == Precision::bf16;

@@ -38,6 +38,7 @@ class Dataset {
   static Result<Dataset> open(const DatasetOptions& options);
 
   uint64_t tokens(Part part) const { return part_of(part).count; }
+  int64_t vocabulary() const { return vocabulary_; }
   // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers. The evaluation
   // part may also be empty: then there is no evaluation.
   Status check_windows(int64_t sequence) const;

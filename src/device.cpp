@@ -15,7 +15,7 @@ namespace stw {
 
 namespace {
 
-// The start of a file of /proc, which says that it has no bytes; empty where there is none.
+// The start of a file of the kernel's, which says that it has no bytes; empty where there is none.
 std::string proc_text(const char* path) {
   std::string text(16384, 0);
   const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
@@ -30,6 +30,9 @@ uint64_t meminfo(std::string_view text, std::string_view key) {
   if (at == std::string_view::npos) return 0;
   return std::strtoull(text.data() + at + key.size(), nullptr, 10) * 1024;
 }
+
+// The number that a file holds; 0 where it holds none ("max").
+uint64_t number_in(const char* path) { return std::strtoull(proc_text(path).c_str(), nullptr, 10); }
 
 std::string processor_name() {
   const std::string text = proc_text("/proc/cpuinfo");
@@ -64,6 +67,12 @@ DeviceInfo Device::info() const {
   const std::string text = proc_text("/proc/meminfo");
   info.memory_total = meminfo(text, "MemTotal:");
   info.memory_free = meminfo(text, "MemAvailable:");
+  // A container may have less than its machine (control groups, version 2).
+  const uint64_t limit = number_in("/sys/fs/cgroup/memory.max"), used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit > 0 && limit < info.memory_total) {
+    info.memory_total = limit;
+    info.memory_free = std::min(info.memory_free, limit > used ? limit - used : 0);
+  }
   if (info.memory_total == 0) {
     info.memory_total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     info.memory_free = info.memory_total;

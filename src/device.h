@@ -41,6 +41,7 @@ class Device {
   const kernels::Table& table() const { return *table_; }
   // At most this many threads of the device: its own, or the host's.
   Result<std::unique_ptr<ThreadPool>> make_pool(int threads) const;
+  bool has_allocator() const { return options_.allocate != nullptr; }
   // Memory for one arena, or null.
   void* allocate(size_t bytes, size_t alignment) const;
   void release(void* memory, size_t bytes) const;

@@ -76,11 +76,14 @@ Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
       return Error{Code::bad_argument, "generate: token " + std::to_string(o.prompt[i]) + " of the prompt is outside of the vocabulary of " +
                                            std::to_string(graph().vocabulary)};
   if (o.out_capacity == 0) return uint64_t{0};
+  STW_TRY(check_whole());
   const InPhase phase(*this, TrainerPhase::generate);
   std::vector<int32_t> order;
   begin_state();
   auto logits = feed(o.prompt, o.prompt_count);
   for (uint64_t i = 0; logits && i < o.out_capacity; ++i) {
+    if (!std::all_of(*logits, *logits + graph().vocabulary, [](float x) { return std::isfinite(x); }))
+      return Error{Code::non_finite, "generate: the model's logits are not finite"};
     o.out[i] = sample(*logits, graph().vocabulary, o, state_->position, order);
     if (i + 1 < o.out_capacity) logits = feed(&o.out[i], 1);
   }

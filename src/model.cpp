@@ -42,9 +42,12 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
   }
 }
 
-void set_dropout(Json& config, double rate) {
-  for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop", "attention_dropout"})
-    if (config.find(key)) config.set(key, rate);
+// An absent key may stand for a rate that is not 0.
+void set_dropout(ModelConfig& config, double rate) {
+  if (config.architecture == "gpt2")
+    for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) config.json.set(key, rate);
+  else
+    config.json.set("attention_dropout", rate);
 }
 
 Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
@@ -83,7 +86,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& source) {
       return Error{Code::bad_argument, "dropout must lie in [0, 1)"};
     config.embedding_dropout = config.attention_dropout = config.residual_dropout = *source.dropout;
     if (config.architecture != "gpt2") config.embedding_dropout = config.residual_dropout = 0;
-    set_dropout(config.json, *source.dropout);
+    set_dropout(config, *source.dropout);
   }
   model->seed_ = source.seed;
   model->config_ = std::move(config);

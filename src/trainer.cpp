@@ -46,11 +46,14 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
       return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
     t->arena_ = static_cast<std::byte*>(t->options_.arena);
   } else {
-    t->arena_ = static_cast<std::byte*>(device.allocate(bytes, alignment));
+    // The system would promise more memory than it has and end the process later.
+    const uint64_t available = device.info().memory_free;
+    if (device.has_allocator() || available == 0 || bytes <= available)
+      t->arena_ = static_cast<std::byte*>(device.allocate(bytes, alignment));
     if (!t->arena_) {
-      Error e{Code::out_of_memory, "trainer: no memory for the arena"};
+      Error e{Code::out_of_memory, "trainer: the arena needs " + std::to_string(bytes) + " bytes, " + std::to_string(available) + " are free"};
       e.bytes_needed = bytes;
-      e.bytes_available = device.info().memory_free;
+      e.bytes_available = available;
       return e;
     }
     t->owns_arena_ = true;
@@ -137,6 +140,11 @@ Progress Trainer::progress() const {
   return progress_;
 }
 
+Status Trainer::check_whole() const {
+  if (!broken_) return ok();
+  return Error{Code::bad_state, "trainer: a restore failed halfway; only another restore makes it whole again"};
+}
+
 Status Trainer::check_cancelled() {
   if (!cancelled_.exchange(false)) return ok();
   return Error{Code::cancelled, "trainer: cancelled; it stands at the last completed step"};
@@ -172,6 +180,7 @@ Status Trainer::load(const Program& program, const SampleSource& source, uint64_
 }
 
 Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, double learning_rate) {
+  STW_TRY(check_whole());
   const InPhase phase(*this, TrainerPhase::train);
   const double begin = now();
   const Programs& programs = planned_->programs;
@@ -217,9 +226,17 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   return result;
 }
 
+Status Trainer::check_dataset(const Dataset& dataset) const {
+  if (dataset.vocabulary() > graph().vocabulary)
+    return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " + std::to_string(dataset.vocabulary()) +
+                                      ", the model has " + std::to_string(graph().vocabulary)};
+  return dataset.check_windows(sequence());
+}
+
 Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, const Schedule& schedule,
                     const std::function<bool(const Progress&)>& after) {
-  STW_TRY(dataset.check_windows(sequence()));
+  STW_TRY(check_dataset(dataset));
+  const InPhase phase(*this, TrainerPhase::train);
   while (progress_.batches < until) {
     const uint64_t batch = progress_.batches;
     auto source = [&](uint64_t sample, int32_t* tokens, int32_t* targets) {
@@ -235,8 +252,9 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
 }
 
 Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
-  STW_TRY(dataset.check_windows(sequence()));
+  STW_TRY(check_dataset(dataset));
   if (dataset.tokens(Dataset::Part::evaluation) == 0) return Error{Code::bad_argument, "evaluate: no tokens are held out"};
+  STW_TRY(check_whole());
   const InPhase phase(*this, TrainerPhase::evaluate);
   const Program& program = planned_->programs.evaluate;
   begin_state();

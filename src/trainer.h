@@ -103,13 +103,18 @@ class Trainer {
   // Fills the inputs of a program from consecutive samples; those past `samples` are ignored ones.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) const;
   Status check_cancelled();
+  // Errors: bad_state where the dataset has tokens that the model does not know, corrupt where it is too short.
+  Status check_dataset(const Dataset& dataset) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
   void enter(TrainerPhase phase);
-  // A phase that ends with the scope, however that ends.
+  // Errors: bad_state after a restore that failed halfway.
+  Status check_whole() const;
+  // A phase that ends with the scope, however that ends; the one around it then goes on.
   struct InPhase {
     Trainer& trainer;
-    InPhase(Trainer& of, TrainerPhase phase) : trainer(of) { trainer.enter(phase); }
-    ~InPhase() { trainer.enter(TrainerPhase::idle); }
+    TrainerPhase before;
+    InPhase(Trainer& of, TrainerPhase phase) : trainer(of), before(of.progress().phase) { trainer.enter(phase); }
+    ~InPhase() { trainer.enter(before); }
     InPhase(const InPhase&) = delete;
   };
 
@@ -123,6 +128,7 @@ class Trainer {
   Execution execution_;
   kernels::StepState* state_ = nullptr;
   std::atomic<bool> cancelled_ = false;
+  bool broken_ = false;   // a restore failed after it had begun to overwrite
   mutable std::mutex progress_mutex_;
   Progress progress_;
 };

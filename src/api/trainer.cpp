@@ -250,6 +250,7 @@ stw_status stw_trainer_restore(stw_trainer* trainer, const char* path, stw_error
   return api::guard(error, [&]() -> stw_status {
     if (!trainer || !path) return api::fail(error, Code::bad_argument, "trainer or path is NULL");
     STW_API_TRY(trainer->trainer->restore(path));
+    trainer->last.reset();
     return STW_OK;
   });
 }

@@ -13,6 +13,9 @@ Status parse_rope(const Json& json, ModelConfig& c) {
   const Json* parameters = json.find("rope_parameters");
   const Json* scaling = parameters && parameters->is_object() ? parameters : json.find("rope_scaling");
   STW_ASSIGN(theta, get_double(parameters && parameters->is_object() ? *parameters : json, "rope_theta", 10000.0));
+  if (!(theta > 0)) return Error{Code::unsupported_field, "rope_theta must be positive"};
+  STW_ASSIGN(partial, get_double(json, "partial_rotary_factor", 1.0));
+  if (partial != 1) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.theta = theta;
   if (!scaling || !scaling->is_object()) return ok();
   STW_ASSIGN(legacy, get_string(*scaling, "type", "default"));

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/src/small_models.h"
+#include "tests/src/temporary_directory.h"
 
 namespace stw {
 namespace {
@@ -397,6 +398,22 @@ TEST(Create, RefusesPlansThatDoNotFitAndArenasTooSmall) {
   EXPECT_EQ(small.error().code, Code::out_of_memory);
   EXPECT_EQ(small.error().bytes_needed, planned->plan.bytes.arena);
   EXPECT_EQ(small.error().bytes_available, sizeof arena);
+}
+
+TEST(Run, RefusesDataOfALargerVocabulary) {
+  TemporaryDirectory folder;
+  ASSERT_TRUE(write_text(folder / "text.txt", std::string(4000, 'x')));
+  DatasetOptions options;
+  options.path = folder / "text.txt";
+  options.vocabulary = 256;
+  auto dataset = Dataset::open(options);
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  const auto model = model_of(small_gpt2());
+  const auto trainer = trainer_for(model, plan_for(*model, request_for(2, sequence)));
+  Schedule schedule;
+  schedule.total = 1;
+  EXPECT_EQ(trainer->run(*dataset, 1, 1, schedule, {}).error().code, Code::bad_state);
+  EXPECT_EQ(trainer->evaluate(*dataset, 1).error().code, Code::bad_state);
 }
 
 }  // namespace

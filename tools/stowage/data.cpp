@@ -53,7 +53,16 @@ Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence
   options.sequence = sequence;
   options.seed = seed;
   stw_dataset* data = nullptr;
-  call([&](stw_error* error) { return stw_dataset_open(&data, &options, error); });
+  const auto open = [&](stw_error* error) { return stw_dataset_open(&data, &options, error); };
+  try {
+    call(open);
+  } catch (const Failure& failure) {
+    // Where windows of one token fit, it is their length that is wrong.
+    options.sequence = 1;
+    if (open(nullptr) != STW_OK) throw;
+    stw_dataset_close(data);
+    throw Failure(failure.exit_code, fmt::format("{}; use a shorter --seq", failure.what()));
+  }
   return Dataset(data);
 }
 

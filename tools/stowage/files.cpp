@@ -82,6 +82,12 @@ bool is_there(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 
+bool is_same(const std::string& one, const std::string& other) {
+  struct stat first, second;
+  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
 uint64_t file_bytes(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) fail(path, "cannot read");
@@ -91,6 +97,15 @@ uint64_t file_bytes(const std::string& path) {
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key) {
   const auto value = json_value(text, scope, key);
   double number = 0;
+  if (!value || std::from_chars(value->data(), value->data() + value->size(), number).ec != std::errc())
+    return std::nullopt;
+  return number;
+}
+
+// Apart from json_number, because a double does not hold every seed.
+std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key) {
+  const auto value = json_value(text, scope, key);
+  uint64_t number = 0;
   if (!value || std::from_chars(value->data(), value->data() + value->size(), number).ec != std::errc())
     return std::nullopt;
   return number;

@@ -14,12 +14,15 @@ void write_text(const std::string& path, std::string_view text);
 
 bool is_folder(const std::string& path);
 bool is_there(const std::string& path);
+// Whether both are there and one and the same, whatever their names.
+bool is_same(const std::string& one, const std::string& other);
 uint64_t file_bytes(const std::string& path);
 
 // Fields of JSON that the library or this command wrote: the first number or string that follows "key": after the
 // first mention of "scope": (an empty scope: from the beginning). No parser: unknown text gives nothing or nonsense,
 // so it serves only to show and to suggest defaults.
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
+std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
 // The text as a JSON string, with its quotes.
 std::string json_quoted(std::string_view text);

@@ -1,24 +1,68 @@
 #include "run_folder.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "failure.h"
 #include "files.h"
 
 namespace command {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The process that writes NAME.tmp.PROCESS.N, if the name is of that form.
+std::optional<pid_t> writer_of(std::string_view file, std::string_view name) {
+  if (!file.starts_with(name)) return std::nullopt;
+  file.remove_prefix(name.size());
+  constexpr std::string_view mark = ".tmp.";
+  if (!file.starts_with(mark)) return std::nullopt;
+  file.remove_prefix(mark.size());
+  const char* const end = file.data() + file.size();
+  pid_t process = 0;
+  unsigned number = 0;
+  const auto first = std::from_chars(file.data(), end, process);
+  if (first.ec != std::errc() || process <= 0 || first.ptr == end || *first.ptr != '.') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, number);
+  if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
+  return process;
+}
+
+}  // namespace
 
 RunFolder::RunFolder(const std::string& path) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
 }
 
+bool RunFolder::holds(const std::string& path) const {
+  std::error_code problem;
+  if (path.empty() || !is_there(path)) return false;
+  // Both as it is written, because a link in the folder would be removed, and where links lead.
+  for (const fs::path& whole : {fs::absolute(path, problem), fs::canonical(path, problem)})
+    for (fs::path at = whole; at.has_relative_path(); at = at.parent_path())
+      if (is_same(at.string(), path_)) return true;
+  if (is_folder(path))
+    for (const auto& entry : fs::directory_iterator(path, problem))
+      if (writes(entry.path().string())) return true;
+  return false;
+}
+
+bool RunFolder::writes(const std::string& path) const {
+  for (const std::string& file : {checkpoint(), weights(), metrics(), plan(), loss_curve(), config()})
+    if (is_same(path, file)) return true;
+  return false;
+}
+
 void RunFolder::refuse_to_replace() const {
-  for (const std::string& file : {checkpoint(), weights(), metrics()})
+  for (const std::string& file : {checkpoint(), weights()})
     if (is_there(file))
       throw Failure(exit_failed, fmt::format("{} exists already: continue that run with --resume {}, replace it with "
                                              "--overwrite, or give another --out",
@@ -27,7 +71,7 @@ void RunFolder::refuse_to_replace() const {
 
 void RunFolder::make_writable() const {
   std::error_code problem;
-  std::filesystem::create_directories(path_, problem);
+  fs::create_directories(path_, problem);
   if (problem && !is_folder(path_))
     throw Failure(exit_failed, fmt::format("--out {}: cannot create the folder: {}", path_, problem.message()));
   if (!is_folder(path_)) throw Failure(exit_failed, fmt::format("--out {}: expected a folder, found a file", path_));
@@ -37,6 +81,14 @@ void RunFolder::make_writable() const {
     throw Failure(exit_failed, fmt::format("--out {}: cannot write into the folder: {}", path_, std::strerror(errno)));
   ::close(file);
   ::unlink(probe.c_str());
+}
+
+void RunFolder::remove_stale() const {
+  std::error_code problem;
+  for (const auto& entry : fs::directory_iterator(path_, problem))
+    for (const char* name : {"checkpoint.stw", "model.safetensors", "config.json"})
+      if (const auto process = writer_of(entry.path().filename().string(), name))
+        if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(entry.path().c_str());
 }
 
 void RunFolder::clear() const {

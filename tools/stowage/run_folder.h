@@ -14,11 +14,20 @@ class RunFolder {
   std::string plan() const { return path_ + "/plan.json"; }
   std::string loss_curve() const { return path_ + "/loss.svg"; }
   std::string weights() const { return path_ + "/model.safetensors"; }
+  std::string config() const { return path_ + "/config.json"; }
 
-  // Throws where something of an earlier run or a model lies in the folder.
+  // Whether a file or folder is this folder or lies in it, through links too; a folder also where one of its files is
+  // a file here.
+  bool holds(const std::string& path) const;
+  // Whether it is one of the files above.
+  bool writes(const std::string& path) const;
+  // Throws where a checkpoint or a model lies in the folder. What a run leaves that ended before its first checkpoint
+  // is worth nothing.
   void refuse_to_replace() const;
   // Creates the folder and its parents, and throws where files cannot be written into it.
   void make_writable() const;
+  // Removes the unfinished files NAME.tmp.PROCESS.N of processes that are no more.
+  void remove_stale() const;
   // Removes what an earlier run left, so that nothing of it can be taken for the new one's.
   void clear() const;
 

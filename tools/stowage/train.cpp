@@ -6,29 +6,17 @@
 #include <cmath>
 #include <cstdio>
 
-#include "checkpoint_header.h"
 #include "files.h"
 #include "loss_curve.h"
 #include "resident_memory.h"
+#include "resume.h"
 #include "units.h"
 
 namespace command {
 namespace {
 
-// A budget may have decided the numerics of the run that goes on; another budget must not decide otherwise.
-void keep_numerics(TrainFlags& flags) {
-  if (flags.resume.empty()) return;
-  const auto header = checkpoint_header(RunFolder(flags.resume).checkpoint());
-  if (!header) return;
-  if (flags.plan.precision.empty()) flags.plan.precision = json_string(*header, "identity", "precision").value_or("");
-  if (flags.plan.states == "auto")
-    if (const auto bits = json_number(*header, "identity", "state_bits"))
-      flags.plan.states = fmt::format("{:.0f}", *bits);
-}
-
 Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device) {
   if (flags.plan_file.empty()) {
-    keep_numerics(flags);
     const stw_plan_options options = plan_options(flags.model, query(model), flags.plan, device);
     flags.plan.threads = options.threads;
     return require_plan(create_plan(model, flags.model.source, options, flags.plan.host_bytes));
@@ -47,6 +35,7 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
     throw Failure(exit_does_not_fit,
                   fmt::format("{}: this plan does not fit in its budget of {}: the smallest that works is {}",
                               flags.plan_file, human_bytes(info.budget), exact_bytes(info.minimum_bytes)));
+  check_plan_of_run(flags, info);
   // Scratch memory was planned for a number of threads.
   if (!flags.plan.threads)
     flags.plan.threads = static_cast<uint32_t>(json_number(json, "request", "threads").value_or(device.threads));
@@ -72,16 +61,26 @@ Trainer make_trainer(const TrainFlags& flags, stw_device* device, const Model& m
   return Trainer(trainer);
 }
 
-void check_folders(TrainFlags& flags, const RunFolder& out) {
-  if (!flags.resume.empty() && !is_there(RunFolder(flags.resume).checkpoint()))
-    throw Failure(exit_failed,
-                  fmt::format("--resume {}: found no {} in it", flags.resume, RunFolder(flags.resume).checkpoint()));
-  if (RunFolder(flags.model.source).path() == out.path() && flags.resume.empty())
-    throw Failure(exit_failed,
-                  fmt::format("--out {}: this is the model's own folder, which would be replaced", flags.out));
-  const bool same = !flags.resume.empty() && RunFolder(flags.resume).path() == out.path();
-  if (!same && !flags.overwrite) out.refuse_to_replace();
+// That the run neither replaces another one nor removes what it reads.
+void check_folders(const TrainFlags& flags, const RunFolder& out) {
+  const bool same = !flags.resume.empty() && is_same(flags.resume, out.path());
+  if (same && flags.overwrite)
+    throw Failure(exit_usage, fmt::format("--overwrite: --resume {} continues the run in that folder; leave it out, or "
+                                          "give another --out",
+                                          flags.resume));
+  if (!same) {
+    if (is_same(flags.model.source, out.path()))
+      throw Failure(exit_failed,
+                    fmt::format("--out {}: this is the model's own folder, which would be replaced", flags.out));
+    for (const auto& [flag, path] : {std::pair{"--model", &flags.model.source}, {"--weights", &flags.model.weights},
+                                     {"--data", &flags.data.path}, {"--plan", &flags.plan_file}})
+      if (flags.overwrite ? out.holds(*path) : path != &flags.plan_file && out.writes(*path))
+        throw Failure(exit_failed, fmt::format("{} {}: lies in --out {}, which would be replaced; give another --out",
+                                               flag, *path, flags.out));
+    if (!flags.overwrite) out.refuse_to_replace();
+  }
   out.make_writable();
+  out.remove_stale();
 }
 
 // Continues where the checkpoint stands: the trainer, and the lines of metrics that belong to it.
@@ -92,8 +91,9 @@ void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& o
   if (now.batches > flags.run.steps)
     throw Failure(exit_failed, fmt::format("{} stands at {} batches, past --steps {}", from.checkpoint(),
                                            grouped(now.batches), grouped(flags.run.steps)));
-  write_text(out.metrics(), Metrics::kept(read_text_if_there(from.metrics()).value_or(""), now.step, now.batches,
-                                          now.batches < flags.run.steps));
+  const std::string metrics = read_text_if_there(from.metrics()).value_or("");
+  if (!is_same(from.path(), out.path())) out.clear();
+  write_text(out.metrics(), Metrics::kept(metrics, now.step, now.batches, now.batches < flags.run.steps));
   fmt::print("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
 }
 
@@ -142,6 +142,7 @@ void train(TrainFlags flags) {
   flags.run.schedule = flags.schedule == "linear"     ? STW_SCHEDULE_LINEAR
                        : flags.schedule == "constant" ? STW_SCHEDULE_CONSTANT
                                                       : STW_SCHEDULE_COSINE;
+  keep_numbers_of_run(flags);
   const RunFolder out(flags.out);
   const DeviceChoice choice = choose_device(flags.plan.device);
   const Model model = open_model(flags.model);

@@ -19,6 +19,7 @@ struct TrainFlags {
   std::string schedule = "cosine";
   std::optional<float> beta1, beta2, weight_decay;
   bool overwrite = false;
+  bool seed_given = false;  // rather than the default
   std::string again;  // the command line that continues this run, but for the folder
 };
 

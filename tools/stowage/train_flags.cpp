@@ -42,11 +42,10 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
   auto* out =
       command.add_option("--out", flags.out, "The folder to write into; it is created. Default: that of --resume.")
           ->type_name("DIR");
-  auto* resume =
-      command.add_option("--resume", flags.resume, "Continue from the checkpoint in this folder.")->type_name("DIR");
-  command.add_flag("--overwrite", flags.overwrite, "Replace a run that is in --out already.")
-      ->excludes(resume)
-      ->needs(out);
+  command
+      .add_option("--resume", flags.resume, "Continue the run in this folder, with its --batch, --seq and --seed.")
+      ->type_name("DIR");
+  command.add_flag("--overwrite", flags.overwrite, "Replace a run that is in --out already.")->needs(out);
   command
       .add_option("--save-every", flags.run.save_every,
                   "Save after every N batches; 0: at the end. Default: every 10 minutes.")
@@ -100,7 +99,11 @@ void add_train(CLI::App& application, const std::vector<std::string>& words) {
                               "--recompute", "--host-memory", "--reserve"})
     plan->excludes(command.get_option(decided));
   command.footer(presets_text());
-  command.callback([flags] { train(*flags); });
+  const auto* seed = command.get_option("--seed");
+  command.callback([flags, seed] {
+    flags->seed_given = seed->count() > 0;
+    train(*flags);
+  });
 }
 
 }  // namespace command

@@ -1,0 +1,65 @@
+#include "resume.h"
+
+#include <fmt/format.h>
+
+#include "checkpoint_header.h"
+#include "files.h"
+
+namespace command {
+namespace {
+
+struct RunNumbers {
+  std::optional<uint64_t> batch, sequence;
+};
+
+RunNumbers numbers_of_run(const std::string& folder) {
+  const std::string plan = read_text_if_there(RunFolder(folder).plan()).value_or("");
+  return {json_whole(plan, "request", "global_batch"), json_whole(plan, "request", "sequence")};
+}
+
+[[noreturn]] void refuse(const TrainFlags& flags, const std::string& what, uint64_t of_run, uint64_t given) {
+  throw Failure(exit_failed, fmt::format("{}: the run in {} has {}, found {}; another would change its bits", what,
+                                         flags.resume, of_run, given));
+}
+
+void keep(const TrainFlags& flags, const char* flag, std::optional<uint64_t> of_run, std::optional<uint64_t>& given) {
+  if (!of_run) return;
+  if (given && *given != *of_run) refuse(flags, flag, *of_run, *given);
+  given = of_run;
+}
+
+}  // namespace
+
+void keep_numbers_of_run(TrainFlags& flags) {
+  if (flags.resume.empty()) return;
+  const std::string checkpoint = RunFolder(flags.resume).checkpoint();
+  if (!is_there(checkpoint))
+    throw Failure(exit_failed, fmt::format("--resume {}: found no {} in it", flags.resume, checkpoint));
+  // What a file names, it is checked against once it is read.
+  if (flags.plan_file.empty()) {
+    const RunNumbers run = numbers_of_run(flags.resume);
+    keep(flags, "--batch", run.batch, flags.plan.batch);
+    keep(flags, "--seq", run.sequence, flags.plan.sequence);
+  }
+  const auto header = checkpoint_header(checkpoint);
+  if (!header) return;  // restoring says what is wrong with it
+  std::optional<uint64_t> seed;
+  if (flags.seed_given) seed = flags.model.seed;
+  keep(flags, "--seed", json_whole(*header, "", "seed"), seed);
+  if (seed) flags.model.seed = *seed;
+  if (!flags.plan_file.empty()) return;
+  // A budget may have decided the numerics of the run; another budget must not decide otherwise.
+  if (flags.plan.precision.empty()) flags.plan.precision = json_string(*header, "identity", "precision").value_or("");
+  if (flags.plan.states == "auto")
+    if (const auto bits = json_whole(*header, "identity", "state_bits")) flags.plan.states = fmt::format("{}", *bits);
+}
+
+void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan) {
+  if (flags.resume.empty()) return;
+  const RunNumbers run = numbers_of_run(flags.resume);
+  const std::string name = "--plan " + flags.plan_file;
+  if (run.batch && *run.batch != plan.global_batch) refuse(flags, name + ": batch", *run.batch, plan.global_batch);
+  if (run.sequence && *run.sequence != plan.sequence) refuse(flags, name + ": sequence", *run.sequence, plan.sequence);
+}
+
+}  // namespace command

@@ -1,0 +1,14 @@
+// Going on with a run: its numbers decide its bits, so they are taken from it and nothing else may be given.
+#pragma once
+#include "train.h"
+
+namespace command {
+
+// For a --resume: fills in batch, sequence, seed, precision and bits of the states from the run in that folder. Throws
+// where there is no checkpoint, or where a flag asks for another batch, sequence or seed than the run has.
+void keep_numbers_of_run(TrainFlags& flags);
+
+// The same for a plan that comes from a file.
+void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan);
+
+}  // namespace command

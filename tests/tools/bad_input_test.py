@@ -18,7 +18,8 @@ class BadInputTest(CommandTest):
         self.refuses(*nano, data=self.path("missing.txt"), says=["missing.txt"])
         self.refuses(*nano, data=str(self.folder), says=[str(self.folder)])
         self.refuses(*nano, data=self.write("empty.txt", ""), says=["empty.txt", "empty"])
-        self.refuses(*nano, data=self.write("short.txt", "x" * 20), says=["short.txt", "33"])
+        self.refuses(*nano, data=self.write("short.txt", "x" * 20), says=["short.txt", "33", "shorter --seq"])
+        self.refuses(*nano, data=self.write("few.txt", "x" * 250), says=["few.txt", "held-out", "shorter --seq"])
         self.refuses(*nano, data=self.write("odd.bin", b"abc"), says=["odd.bin"])
 
     def test_budget(self):

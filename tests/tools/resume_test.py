@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from support import SMALL, STOWAGE, CommandTest
+from support import SMALL, STOWAGE, USAGE, CommandTest, files_of
 
 STEPS = 60
 
@@ -87,6 +87,44 @@ class ResumeTest(CommandTest):
             self.assertIn(b"ended at once", err)
         self.assertIn(process.returncode, (0, 1))
         self.run_command(*self.words, "--resume", self.path("run"))
+
+    def test_numbers_of_the_run_are_kept(self):
+        seed = 2**63 + 12345  # more than a double holds
+        words = ["train", "--model", "nano", "--vram", "64MiB", "--threads", 2, "--eval-batches", 2, "--data",
+                 self.data, "--lr", "1e-3", "--warmup", 2, "--schedule", "constant"]
+        numbers = ["--batch", 3, "--seq", 24, "--seed", seed]
+        self.run_command(*words, *numbers, "--steps", 8, "--out", self.path("whole"))
+        self.run_command(*words, *numbers, "--steps", 4, "--out", self.path("half"))
+        before = files_of(self.path("half"))
+        for flag, has, given in (("--batch", 3, 4), ("--seq", 24, 32), ("--seed", seed, 1337)):
+            self.refused(*words, flag, given, "--steps", 8, "--resume", self.path("half"), "--out", self.path("bad"),
+                         says=[flag, self.path("half"), str(has), str(given)])
+        other = self.run_command("plan", *SMALL[:-2], "--json").stdout
+        self.refused("train", "--model", "nano", "--data", self.data, "--steps", 8, "--resume", self.path("half"),
+                     "--plan", self.write("plan.json", other), says=["plan.json", "batch", "3", "4"])
+        self.assertFalse(os.path.exists(self.path("bad")))
+        self.assertEqual(files_of(self.path("half")), before)
+        self.run_command(*words, *numbers, "--steps", 8, "--resume", self.path("half"), "--out", self.path("equal"))
+        self.run_command(*words, "--steps", 8, "--resume", self.path("half"))
+        for out in ("equal", "half"):
+            self.assertEqual(self.weights(out), self.weights("whole"))
+
+    def test_where_a_resumed_run_is_written(self):
+        words = ["train", *SMALL, "--data", self.data, "--steps", 2]
+        self.run_command(*words, "--out", self.path("run"))
+        self.run_command(*words, "--seed", 7, "--out", self.path("other"))
+        before = files_of(self.path("run"))
+        resume = [*words, "--resume", self.path("run"), "--out"]
+        self.write("leftovers/metrics.jsonl", '{"step":9,"loss":5.5}\n')
+        self.write("leftovers/plan.json", "{}")
+        self.run_command(*resume, self.path("leftovers"))
+        self.assertEqual([line["step"] for line in self.metrics("leftovers") if "loss" in line], [1, 2])
+        self.refused(*resume, self.path("other"), says=["checkpoint.stw", "--overwrite"])
+        self.run_command(*resume, self.path("other"), "--overwrite")
+        self.assertEqual(self.weights("other"), self.weights("run"))
+        os.symlink(self.path("run"), self.path("link"))
+        self.refused(*resume, self.path("link"), "--overwrite", expect=USAGE, says=["--overwrite", "--resume"])
+        self.assertEqual(files_of(self.path("run")), before)
 
     def test_what_cannot_be_resumed(self):
         self.refused(*self.words, "--resume", self.path("none"), says=["none/checkpoint.stw"])

@@ -2,6 +2,8 @@
 import json
 import os
 import struct
+import subprocess
+import sys
 import unittest
 import xml.etree.ElementTree
 
@@ -100,6 +102,54 @@ class TrainTest(CommandTest):
         self.assertEqual(files_of(self.path("run")), before)
         self.run_command(*words, "--out", self.path("run"), "--overwrite")
         self.assertEqual([line["step"] for line in self.metrics("run") if "loss" in line], [1, 2, 3])
+
+    def test_overwrite_spares_what_the_run_reads(self):
+        data = self.text()
+        self.train("run", "--steps", 1)
+        self.train("other", "--steps", 1)
+        run, other = self.path("run"), self.path("other")
+        inside = self.write("run/text.txt", (self.folder / "text.txt").read_bytes())
+        os.symlink(run, self.path("link"))
+        os.makedirs(self.path("linked"))
+        os.symlink(run + "/model.safetensors", self.path("linked/model.safetensors"))
+        before = files_of(run)
+        rest = [*SMALL[2:], "--steps", 1, "--overwrite"]
+        nano = ["--model", "nano"]
+        for out in (run, self.path("link"), run + "/", other + "/../run"):
+            for words, flag in (
+                    (["--model", run, "--data", data], "own folder"),
+                    (["--model", run + "/config.json", "--data", data], "--model"),
+                    ([*nano, "--weights", run + "/model.safetensors", "--data", data], "--weights"),
+                    ([*nano, "--weights", self.path("link"), "--data", data], "--weights"),
+                    ([*nano, "--weights", self.path("linked"), "--data", data], "--weights"),
+                    ([*nano, "--data", inside], "--data")):
+                self.refused("train", *words, *rest, "--out", out, says=[flag, "--out"])
+        self.refused("train", *nano, "--plan", run + "/plan.json", "--data", data, "--steps", 1, "--overwrite", "--out",
+                     self.path("link"), says=["--plan", "--out"])
+        self.assertEqual(files_of(run), before)
+        self.run_command("train", "--model", run + "/config.json", "--weights", run, "--data", run + "/../text.txt",
+                         *rest, "--out", other)
+        self.assertEqual(files_of(run), before)
+
+    def test_leftovers(self):
+        """What a run leaves that was killed before its first checkpoint is in nobody's way."""
+        self.write("run/metrics.jsonl", '{"step":1,"loss":5.5}\n')
+        self.write("run/plan.json", "{}")
+        gone = subprocess.Popen([sys.executable, "-c", ""])
+        gone.wait()
+        names = [f"{name}.tmp.{gone.pid}.{index}" for index, name in
+                 enumerate(("checkpoint.stw", "model.safetensors", "config.json"))]
+        kept = [f"checkpoint.stw.tmp.{os.getpid()}.0", f"notes.tmp.{gone.pid}.0", f"checkpoint.stw.tmp.{gone.pid}",
+                f"checkpoint.stw.tmp.{gone.pid}.0.old"]
+        for name in names + kept:
+            self.write("run/" + name, "unfinished")
+        self.train("run", "--steps", 2)
+        self.assertEqual([line["step"] for line in self.metrics("run") if "loss" in line], [1, 2])
+        there = os.listdir(self.path("run"))
+        for name in names:
+            self.assertNotIn(name, there)
+        for name in kept:
+            self.assertIn(name, there)
 
     def test_goes_on_from_weights(self):
         self.train("first", "--steps", 10, "--lr", "1e-3")

@@ -45,9 +45,11 @@ RunFolder::RunFolder(const std::string& path) : path_(path) {
 bool RunFolder::holds(const std::string& path) const {
   std::error_code problem;
   if (path.empty() || !is_there(path)) return false;
-  // Both as it is written, because a link in the folder would be removed, and where links lead.
-  for (const fs::path& whole : {fs::absolute(path, problem), fs::canonical(path, problem)})
-    for (fs::path at = whole; at.has_relative_path(); at = at.parent_path())
+  // Both where the name lies, because a link in the folder would be removed, and where links lead.
+  const bool upwards = fs::path(path).filename() == "..";
+  const fs::path beside = upwards ? fs::path() : fs::canonical(fs::absolute(path, problem).parent_path(), problem);
+  for (const fs::path& start : {beside, fs::canonical(path, problem)})
+    for (fs::path at = start; at.has_relative_path(); at = at.parent_path())
       if (is_same(at.string(), path_)) return true;
   if (is_folder(path))
     for (const auto& entry : fs::directory_iterator(path, problem))

@@ -73,7 +73,8 @@ void check_folders(const TrainFlags& flags, const RunFolder& out) {
       throw Failure(exit_failed,
                     fmt::format("--out {}: this is the model's own folder, which would be replaced", flags.out));
     for (const auto& [flag, path] : {std::pair{"--model", &flags.model.source}, {"--weights", &flags.model.weights},
-                                     {"--data", &flags.data.path}, {"--plan", &flags.plan_file}})
+                                     {"--data", &flags.data.path}, {"--plan", &flags.plan_file},
+                                     {"--resume", &flags.resume}})
       if (flags.overwrite ? out.holds(*path) : path != &flags.plan_file && out.writes(*path))
         throw Failure(exit_failed, fmt::format("{} {}: lies in --out {}, which would be replaced; give another --out",
                                                flag, *path, flags.out));

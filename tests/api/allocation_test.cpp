@@ -101,7 +101,7 @@ const std::string smallest = R"({"architectures":["GPT2LMHeadModel"],"model_type
 
 TEST(Allocation, MayFailInEveryEntry) {
   TemporaryDirectory folder;
-  const auto dataset = open_text(folder, text_of(500), 8);
+  const auto dataset = open_text(folder, text_of(500), 8, 128);
   const std::string text = folder / "text.txt", checkpoint = folder / "checkpoint", exported = folder / "model";
   auto plan_of = plan_options(2, 8);
   plan_of.micro_batch = 1;

@@ -117,12 +117,12 @@ inline std::string text_of(size_t bytes) {
 }
 
 inline Handle<stw_dataset> open_text(const TemporaryDirectory& folder, const std::string& text,
-                                     uint64_t sequence = 16) {
+                                     uint64_t sequence = 16, uint64_t vocabulary = 256) {
   const std::string path = folder / "text.txt";
   put_file(path, text);
   auto o = sized<stw_dataset_options>();
   o.path = path.c_str();
-  o.vocabulary = 256;
+  o.vocabulary = vocabulary;
   o.sequence = sequence;
   return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
 }

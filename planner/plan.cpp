@@ -21,14 +21,12 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
   Programs p;
   p.arena = make_arena(graph, alignment);
   const int64_t m = decisions.micro_batch, rest = global_batch % m;
-  p.micro_next = build_micro(graph, p.arena, decisions, m, threads, true);
-  lay_out(p.micro_next, alignment);
-  // The first micro-step differs in one flag only.
-  p.micro_first = p.micro_next;
-  p.micro_first.name = "micro_first";
-  const Program first = build_micro(graph, p.arena, decisions, m, threads, false);
-  for (size_t i = 0; i < first.instructions.size(); ++i)
-    p.micro_first.instructions[i].accumulate = first.instructions[i].accumulate;
+  p.micro_first = build_micro(graph, p.arena, decisions, m, threads, false);
+  lay_out(p.micro_first, alignment);
+  // The next ones differ in one flag only: what the backward pass adds to is there already.
+  p.micro_next = p.micro_first;
+  p.micro_next.name = "micro_next";
+  for (Instruction& i : p.micro_next.instructions) i.accumulate |= i.phase == Phase::backward;
   if (rest > 0) {
     p.micro_short = build_micro(graph, p.arena, decisions, rest, threads, true);
     lay_out(p.micro_short, alignment);
@@ -67,18 +65,15 @@ Bytes account(const Programs& programs) {
   Bytes bytes;
   const bool overlays_gradients = top->base < programs.arena.gradients_end;
   uint64_t sum = 0;
-  for (const Buffer& b : programs.arena.persistent) {
-    if (overlays_gradients && b.owner == Class::gradients) continue;
+  auto count = [&](const Buffer& b) {
     uint64_t& owner = bytes.of[static_cast<size_t>(b.owner)];
     owner = size_add(owner, b.bytes);
     sum = size_add(sum, b.bytes);
-  }
-  for (const Buffer& b : top->buffers) {
-    if (b.first > moment || b.last < moment) continue;
-    uint64_t& owner = bytes.of[static_cast<size_t>(b.owner)];
-    owner = size_add(owner, b.bytes);
-    sum = size_add(sum, b.bytes);
-  }
+  };
+  for (const Buffer& b : programs.arena.persistent)
+    if (!overlays_gradients || b.owner != Class::gradients) count(b);
+  for (const Buffer& b : top->buffers)
+    if (b.first <= moment && b.last >= moment) count(b);
   bytes.arena = programs.arena_bytes;
   bytes.padding = bytes.arena > sum ? bytes.arena - sum : 0;
   return bytes;

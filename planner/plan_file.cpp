@@ -196,7 +196,8 @@ Status read_request(const Json& body, Request& r) {
   STW_ASSIGN(micro, get_int(*request, "micro_batch"));
   STW_ASSIGN(recompute, get_string(*request, "recompute"));
   STW_ASSIGN(bits, get_int(*request, "state_bits"));
-  if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < 1 || threads > 1024) return not_a_plan("its request has sizes below 1");
+  if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < 1 || threads > 1024)
+    return not_a_plan("its request has a batch, sequence or number of threads out of range");
   r.device = name;
   r.device_memory = memory;
   r.device_probed = origin == "probe";

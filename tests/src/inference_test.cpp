@@ -1,11 +1,8 @@
 // Evaluation and generation run inside the trainer's arena: they agree with each other and change nothing.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <random>
 
 #include "tests/src/small_models.h"
-#include "tests/src/temporary_directory.h"
 
 namespace stw {
 namespace {
@@ -14,25 +11,9 @@ using namespace testing_tools;
 
 constexpr int64_t batch_size = 7, sequence = 33;
 
-Dataset open_tokens(const TemporaryDirectory& folder, size_t count) {
-  std::ofstream file(folder / "tokens.bin", std::ios::binary);
-  std::mt19937 random(5);
-  for (size_t i = 0; i < count; ++i) {
-    const uint16_t token = static_cast<uint16_t>(random() % 61);
-    file.put(static_cast<char>(token)).put(0);
-  }
-  file.close();
-  DatasetOptions options;
-  options.path = folder / "tokens.bin";
-  options.vocabulary = small_vocabulary;
-  auto dataset = Dataset::open(options);
-  EXPECT_TRUE(dataset);
-  return std::move(*dataset);
-}
-
 TEST(Evaluate, LossIsThatOfEveryPlanAndNothingChanges) {
   TemporaryDirectory folder;
-  const Dataset dataset = open_tokens(folder, 2000);
+  const Dataset dataset = open_tokens(folder, 5, 2000);
   const auto model = model_of(small_gpt2("0.3"));
   double expected = 0;
   for (int64_t micro_batch : {7, 1, 2, 5}) {
@@ -56,7 +37,7 @@ TEST(Evaluate, LossIsThatOfEveryPlanAndNothingChanges) {
 
 TEST(Evaluate, AgreesWithLogits) {
   TemporaryDirectory folder;
-  const Dataset dataset = open_tokens(folder, 2000);
+  const Dataset dataset = open_tokens(folder, 5, 2000);
   for (const std::string& config : {small_gpt2("0.3"), small_llama(), small_qwen2()}) {
     const auto model = model_of(config);
     Request r = request_for(2, sequence);

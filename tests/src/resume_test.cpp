@@ -2,11 +2,9 @@
 // checkpoint that is damaged or of another run changes nothing.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <random>
 
 #include "tests/src/small_models.h"
-#include "tests/src/temporary_directory.h"
 
 namespace stw {
 namespace {
@@ -15,19 +13,6 @@ using namespace testing_tools;
 
 constexpr int64_t batch_size = 5, sequence = 24;
 constexpr uint64_t steps = 6;
-
-Dataset open_tokens(const TemporaryDirectory& folder) {
-  std::ofstream file(folder / "tokens.bin", std::ios::binary);
-  std::mt19937 random(6);
-  for (int i = 0; i < 1500; ++i) file.put(static_cast<char>(random() % 61)).put(0);
-  file.close();
-  DatasetOptions options;
-  options.path = folder / "tokens.bin";
-  options.vocabulary = small_vocabulary;
-  auto dataset = Dataset::open(options);
-  EXPECT_TRUE(dataset);
-  return std::move(*dataset);
-}
 
 Schedule schedule() {
   Schedule s;
@@ -57,7 +42,7 @@ class Resume : public testing::TestWithParam<Case> {};
 
 TEST_P(Resume, FromEveryStepUnderAnotherPlan) {
   TemporaryDirectory folder;
-  const Dataset dataset = open_tokens(folder);
+  const Dataset dataset = open_tokens(folder, 6, 1500);
   const auto model = model_of(GetParam().config);
   const auto planned = plan_for(*model, request_of(GetParam(), 2, Recompute::choose));
   TrainerOptions options;

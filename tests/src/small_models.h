@@ -1,8 +1,12 @@
-// Batches of random tokens for the small models.
+// Batches and files of random tokens for the small models.
 #pragma once
+#include <fstream>
+#include <random>
+
 #include "src/random.h"
 #include "tests/small_configs.h"
 #include "tests/src/small_trainer.h"
+#include "tests/src/temporary_directory.h"
 
 namespace stw::testing_tools {
 
@@ -29,6 +33,20 @@ inline GlobalBatch random_batch(uint64_t seed, int64_t samples, int64_t sequence
 inline void ignore_sample(GlobalBatch& batch, int64_t sample) {
   const auto begin = batch.targets.begin() + static_cast<std::ptrdiff_t>(sample * batch.sequence);
   std::fill(begin, begin + static_cast<std::ptrdiff_t>(batch.sequence), kernels::ignored_target);
+}
+
+// A dataset of `count` tokens, in a file of that folder.
+inline Dataset open_tokens(const TemporaryDirectory& folder, uint32_t seed, size_t count) {
+  std::ofstream file(folder / "tokens.bin", std::ios::binary);
+  std::mt19937 random(seed);
+  for (size_t i = 0; i < count; ++i) file.put(static_cast<char>(random() % small_vocabulary)).put(0);
+  file.close();
+  DatasetOptions options;
+  options.path = folder / "tokens.bin";
+  options.vocabulary = small_vocabulary;
+  auto dataset = Dataset::open(options);
+  EXPECT_TRUE(dataset);
+  return std::move(*dataset);
 }
 
 }  // namespace stw::testing_tools

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "src/elementary.h"
 #include "src/random.h"
 #include "src/trainer.h"
 
@@ -20,11 +21,11 @@ int32_t sample(const float* logits, int64_t vocabulary, const GenerateOptions& o
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(), larger);
   const double top = logits[order[0]];
   double sum = 0;
-  for (size_t i = 0; i < k; ++i) sum += std::exp((logits[order[i]] - top) / o.temperature);
+  for (size_t i = 0; i < k; ++i) sum += portable_exp((logits[order[i]] - top) / o.temperature);
   const auto words = philox(o.seed, {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), 0x67656e, 0});
   double left = sum * ((static_cast<double>(words[0]) + words[1] / 4294967296.0) / 4294967296.0);
   for (size_t i = 0; i < k; ++i) {
-    left -= std::exp((logits[order[i]] - top) / o.temperature);
+    left -= portable_exp((logits[order[i]] - top) / o.temperature);
     if (left < 0) return order[i];
   }
   return order[k - 1];

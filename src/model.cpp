@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "src/elementary.h"
 #include "src/hash.h"
 #include "src/numbers.h"
 #include "src/random.h"
@@ -33,10 +34,10 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
                                      static_cast<uint32_t>(parameter), static_cast<uint32_t>(parameter >> 32)});
     double values[4];
     for (size_t pair = 0; pair < 2; ++pair) {
-      const double radius = std::sqrt(-2 * std::log((words[2 * pair] + 0.5) * unit));
+      const double radius = std::sqrt(-2 * portable_log((words[2 * pair] + 0.5) * unit));
       const double angle = pi2 * (words[2 * pair + 1] * unit);
-      values[2 * pair] = radius * std::cos(angle);
-      values[2 * pair + 1] = radius * std::sin(angle);
+      values[2 * pair] = radius * portable_cos(angle);
+      values[2 * pair + 1] = radius * portable_sin(angle);
     }
     for (uint64_t lane = (first + i) % 4; lane < 4 && i < count; ++lane, ++i) out[i] = static_cast<float>(values[lane] * std);
   }

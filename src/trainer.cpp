@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "src/elementary.h"
 #include "src/numbers.h"
 
 namespace stw {
@@ -104,8 +104,8 @@ void Trainer::fill_tables() {
   for (int64_t position = 0; position < graph().sequence; ++position) {
     for (float frequency : graph().inverse_frequencies) {
       const float angle = static_cast<float>(position) * frequency;
-      *cosine++ = static_cast<float>(std::cos(static_cast<double>(angle)));
-      *sine++ = static_cast<float>(std::sin(static_cast<double>(angle)));
+      *cosine++ = static_cast<float>(portable_cos(static_cast<double>(angle)));
+      *sine++ = static_cast<float>(portable_sin(static_cast<double>(angle)));
     }
   }
 }

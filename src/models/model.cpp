@@ -1,10 +1,9 @@
 #include "src/models/model.h"
 
-#include <cmath>
-
 #include "planner/differentiate.h"
 #include "planner/inference.h"
 #include "planner/update.h"
+#include "src/elementary.h"
 
 namespace stw {
 
@@ -80,7 +79,7 @@ std::vector<float> rope_frequencies(const ModelConfig& c) {
   std::vector<float> f;
   for (int i = 0; i < c.head_dim; i += 2) {
     const float exponent = static_cast<float>(i) / static_cast<float>(c.head_dim);
-    const float power = static_cast<float>(std::pow(c.theta, static_cast<double>(exponent)));
+    const float power = static_cast<float>(portable_pow(c.theta, static_cast<double>(exponent)));
     float inverse = 1.0f / power;
     if (c.scaling == RopeScaling::linear) inverse = static_cast<float>(inverse / c.scaling_factor);
     if (c.scaling == RopeScaling::llama3) {

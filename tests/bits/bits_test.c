@@ -1,0 +1,136 @@
+/* Trains small models for a few steps and compares every byte of what they became, and of their losses, with digests that
+ * were made once: the same on every compiler, C library, instruction set and processor (contract E4). A change of a kernel
+ * that changes bits on purpose prints the new digests; put them below and say in NEWS.md that bits have changed.
+ *
+ * Uses nothing but the C API, so that it also runs cross-compiled under an emulator: tests/bits/aarch64.ini. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stowage.h"
+
+#define INIT(options) (memset(&(options), 0, sizeof(options)), (options).struct_size = sizeof(options))
+#define TRY(call) do { if ((call) != STW_OK) goto failed; } while (0)
+
+static const char gpt2[] =
+    "{\"model_type\":\"gpt2\",\"vocab_size\":256,\"n_positions\":64,\"n_embd\":72,\"n_layer\":2,\"n_head\":6,"
+    "\"embd_pdrop\":0.1,\"attn_pdrop\":0.1,\"resid_pdrop\":0.1}";
+static const char llama[] =
+    "{\"model_type\":\"llama\",\"vocab_size\":256,\"hidden_size\":64,\"intermediate_size\":100,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"max_position_embeddings\":256,\"rms_norm_eps\":1e-5,"
+    "\"rope_theta\":500000.0,\"tie_word_embeddings\":false,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,"
+    "\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,\"original_max_position_embeddings\":32}}";
+static const char qwen2[] =
+    "{\"model_type\":\"qwen2\",\"vocab_size\":256,\"hidden_size\":80,\"intermediate_size\":96,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":5,\"num_key_value_heads\":1,\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,"
+    "\"rope_theta\":10000.0,\"tie_word_embeddings\":true}";
+
+static const struct {
+  const char *name, *config;
+  uint32_t precision, state_bits;
+  uint64_t digest;
+} cases[] = {
+  {"gpt2 fp32, 32-bit states", gpt2, STW_PRECISION_FP32, STW_STATES_32, 0xf05feed0e9fc9b7eu},
+  {"gpt2 bf16, 8-bit states", gpt2, STW_PRECISION_BF16, STW_STATES_8, 0x8a34070d12a028d1u},
+  {"llama fp32, 8-bit states", llama, STW_PRECISION_FP32, STW_STATES_8, 0x8d54bde2cf80b9cbu},
+  {"qwen2 bf16, 32-bit states", qwen2, STW_PRECISION_BF16, STW_STATES_32, 0xd8f3fcbeabd2a6a3u},
+};
+
+/* FNV-1a. */
+static uint64_t add(uint64_t digest, const void *data, size_t bytes) {
+  const unsigned char *at = (const unsigned char *)data;
+  while (bytes--) digest = (digest ^ *at++) * 1099511628211u;
+  return digest;
+}
+
+static int32_t add_progress(void *user, const stw_progress *now) {
+  uint64_t *digest = (uint64_t *)user;
+  *digest = add(*digest, &now->loss, sizeof now->loss);
+  *digest = add(*digest, &now->grad_norm, sizeof now->grad_norm);
+  return 0;
+}
+
+static int add_file(uint64_t *digest, const char *path) {
+  static unsigned char buffer[1 << 16];
+  size_t n;
+  FILE *file = fopen(path, "rb");
+  if (!file) return 1;
+  while ((n = fread(buffer, 1, sizeof buffer, file)) > 0) *digest = add(*digest, buffer, n);
+  return fclose(file);
+}
+
+static int train(const char *folder, size_t which, uint64_t *digest) {
+  stw_device *device = NULL; stw_model *model = NULL; stw_plan *plan = NULL;
+  stw_dataset *dataset = NULL; stw_trainer *trainer = NULL;
+  stw_model_options of_model; stw_plan_options of_plan; stw_dataset_options of_data; stw_run_options of_run;
+  stw_generate_options of_generation; stw_error error; double loss; char path[4096]; int result = 1;
+  int32_t prompt[3] = {65, 66, 67}, tokens[8]; uint64_t count = 0;
+  INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(of_generation); INIT(error);
+
+  TRY(stw_device_open(&device, NULL, &error));
+  of_model.config_json = cases[which].config;
+  of_model.config_json_size = strlen(cases[which].config);
+  TRY(stw_model_create(&model, &of_model, &error));
+  of_plan.memory_bytes = (uint64_t)1 << 28;
+  of_plan.global_batch = 3;
+  of_plan.micro_batch = 2;
+  of_plan.sequence = 41;
+  of_plan.threads = 2;
+  of_plan.precision = cases[which].precision;
+  of_plan.state_bits = cases[which].state_bits;
+  TRY(stw_plan_create(&plan, model, &of_plan, &error));
+  snprintf(path, sizeof path, "%s/text", folder);
+  of_data.path = path;
+  of_data.vocabulary = 256;
+  of_data.sequence = of_plan.sequence;
+  TRY(stw_dataset_open(&dataset, &of_data, &error));
+  TRY(stw_trainer_create(&trainer, device, model, plan, NULL, &error));
+  of_run.until = 4;
+  of_run.warmup = 1;
+  of_run.learning_rate = 3e-3;
+  of_run.progress = add_progress;
+  of_run.progress_user = digest;
+  TRY(stw_trainer_run(trainer, dataset, &of_run, &error));
+  TRY(stw_trainer_evaluate(trainer, dataset, 1, &loss, &error));
+  *digest = add(*digest, &loss, sizeof loss);
+  of_generation.prompt = prompt;
+  of_generation.prompt_count = 3;
+  of_generation.out = tokens;
+  of_generation.out_capacity = 8;
+  of_generation.temperature = 0.8;
+  TRY(stw_trainer_generate(trainer, &of_generation, &count, &error));
+  *digest = add(*digest, tokens, sizeof tokens);
+  TRY(stw_trainer_export_model(trainer, folder, &error));
+  snprintf(path, sizeof path, "%s/model.safetensors", folder);
+  result = add_file(digest, path);
+
+failed:
+  if (result) fprintf(stderr, "bits_test: %s: %s\n", stw_status_name(error.status), error.message);
+  stw_trainer_destroy(trainer); stw_dataset_close(dataset); stw_plan_destroy(plan); stw_model_destroy(model);
+  stw_device_close(device);
+  return result;
+}
+
+int main(int argc, char **argv) {
+  char path[4096];
+  int wrong = 0;
+  size_t i;
+  uint32_t random = 1;
+  FILE *text;
+  if (argc != 2) { fprintf(stderr, "usage: bits_test FOLDER\n"); return 2; }
+  snprintf(path, sizeof path, "%s/text", argv[1]);
+  if (!(text = fopen(path, "wb"))) { perror(path); return 1; }
+  for (i = 0; i < 5000; ++i) {
+    random = random * 1664525u + 1013904223u;
+    fputc((int)(random >> 24) & (int)(random >> 16) & 255, text);
+  }
+  if (fclose(text)) { perror(path); return 1; }
+  for (i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    uint64_t digest = 14695981039346656037u;
+    if (train(argv[1], i, &digest)) return 1;
+    if (digest != cases[i].digest) ++wrong;
+    printf("%s  %s: %016llx, expected %016llx\n", digest == cases[i].digest ? "ok   " : "WRONG", cases[i].name,
+           (unsigned long long)digest, (unsigned long long)cases[i].digest);
+  }
+  return wrong != 0;
+}

@@ -137,6 +137,18 @@ STW_API stw_status stw_device_open(stw_device **out, const stw_device_options *o
 STW_API void stw_device_close(stw_device *device) STW_NOEXCEPT;
 STW_API stw_status stw_device_query(const stw_device *device, stw_device_info *out) STW_NOEXCEPT;
 
+typedef struct stw_log_message {
+  uint32_t struct_size;
+  int32_t level;             /* STW_LOG_* */
+  uint64_t number;           /* 1, 2, ... in the order they were written; 0: there is none */
+  char component[32];
+  char text[224];            /* cut where it is longer */
+} stw_log_message;
+
+/* What the log callback is told, for hosts that poll: the oldest message kept whose number is larger than `after`, or
+ * number 0. The last 64 up to log_level are kept, with or without a callback. Thread: any. Since: 0.1 */
+STW_API stw_status stw_device_next_log(const stw_device *device, uint64_t after, stw_log_message *out) STW_NOEXCEPT;
+
 /* ---- model ------------------------------------------------------------------------------------------------------ */
 enum { STW_SET_DROPOUT = 1 };
 
@@ -190,23 +202,28 @@ STW_API const char *stw_model_preset_at(size_t index) STW_NOEXCEPT;
 enum { STW_PRECISION_DEFAULT = 0, STW_PRECISION_FP32 = 1, STW_PRECISION_BF16 = 2 };
 enum { STW_OPTIMIZER_ADAMW = 0 };
 enum { STW_STATES_AUTO = 0, STW_STATES_32 = 32, STW_STATES_8 = 8 };
+enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
+enum { STW_SET_RESERVE = 1 };
 enum { STW_RECOMPUTE_AUTO = 0, STW_RECOMPUTE_NONE = 1, STW_RECOMPUTE_FULL = 2 };
 
 typedef struct stw_plan_options {
   uint32_t struct_size;
-  uint32_t set_mask;         /* reserved, 0 */
+  uint32_t set_mask;         /* STW_SET_RESERVE */
   uint64_t memory_bytes;     /* bounds the peak; 0: what the device has (device_memory, or the profile's) */
   uint64_t global_batch;     /* samples of one optimizer step; required */
   uint64_t sequence;         /* tokens of a sample; 0: the model's positions, at most 1024 */
   const char *device;        /* "cpu", or a profile's name such as "rtx4090"; NULL: "cpu" */
   uint64_t device_memory;    /* bytes that are free there now; 0: the profile's */
-  uint64_t reserve_bytes;    /* taken off for what lies outside the arena; 0: the profile's (CPU: none) */
+  uint64_t reserve_bytes;    /* taken off for what lies outside the arena; unset and 0: the profile's (CPU: none) */
   uint32_t threads;          /* CPU: threads that will compute (scratch memory depends on it); 0: one a processor */
   uint32_t precision;        /* default: fp32 on the CPU, bf16 elsewhere */
   uint32_t optimizer;
   uint32_t state_bits;       /* STW_STATES_AUTO: 32 unless that does not fit or costs more than 10 % of the speed */
   uint32_t micro_batch;      /* 0: chosen */
   uint32_t recompute;        /* STW_RECOMPUTE_* */
+  uint32_t mode;             /* STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where
+                                that is faster; on the CPU it is not, and the plan stays exact */
+  uint32_t reserved;
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -273,8 +290,9 @@ typedef struct stw_dataset_info {
 } stw_dataset_info;
 
 /* Opens and checks a file; it is read window by window, never loaded. Errors: STW_IO_ERROR; STW_CORRUPT for an id
- * outside of the vocabulary, an empty file or one shorter than a sequence. Owner: the caller; it may be used by
- * several trainers one after the other. Thread: exclusive. Since: 0.1 */
+ * outside of the vocabulary, an empty file or a training part shorter than a sequence and one token. The held-out part
+ * may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the caller; it may be used by several
+ * trainers one after the other. Thread: exclusive. Since: 0.1 */
 STW_API stw_status stw_dataset_open(stw_dataset **out, const stw_dataset_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_dataset_close(stw_dataset *dataset) STW_NOEXCEPT;
 STW_API stw_status stw_dataset_query(const stw_dataset *dataset, stw_dataset_info *out) STW_NOEXCEPT;
@@ -337,9 +355,10 @@ typedef struct stw_trainer_options {
 typedef struct stw_batch {
   uint32_t struct_size;
   uint32_t count;            /* tensors */
-  /* Named tensors (samples, tokens) of int32 in host memory, at most (global_batch, sequence): "tokens" and "targets"
-   * (already shifted: the token that follows; -100: no loss), both required. Missing samples and tokens count as
-   * ignored. */
+  /* Named tensors of int32 in host memory. (samples, tokens), at most (global_batch, sequence): "tokens", and either
+   * "targets" (already shifted: the token that follows) or "labels" (beside their tokens; the library shifts them, so
+   * that the first one of a sample has no loss); -100: no loss. (samples), optional: "lengths", the tokens of a sample
+   * that count, 0 to tokens. Missing samples and tokens count as ignored; what lies past a length is not looked at. */
   const char *const *names;
   const struct DLManagedTensorVersioned *const *tensors;
   double learning_rate;
@@ -401,7 +420,7 @@ STW_API stw_status stw_trainer_wait(stw_trainer *trainer, stw_step_result *out, 
 STW_API stw_status stw_trainer_run(stw_trainer *trainer, stw_dataset *dataset, const stw_run_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 /* Mean loss per target over `batches` global batches of the held-out part, in the same arena, the same windows each
- * time. Since: 0.1 */
+ * time. Errors: STW_CORRUPT where the held-out part is shorter than a sequence and one token. Since: 0.1 */
 STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *dataset, uint64_t batches, double *loss,
                                         stw_error *error) STW_NOEXCEPT;
 /* Continues a prompt, in the same arena; prompt and new tokens together fit the plan's sequence. `*count` receives the
@@ -432,6 +451,9 @@ STW_API stw_status stw_trainer_import_tensor(stw_trainer *trainer, size_t index,
  * unchanged. Since: 0.1 */
 STW_API stw_status stw_trainer_save(stw_trainer *trainer, const char *path, stw_error *error) STW_NOEXCEPT;
 STW_API stw_status stw_trainer_restore(stw_trainer *trainer, const char *path, stw_error *error) STW_NOEXCEPT;
+/* Reads a checkpoint once and compares every checksum. Errors: STW_IO_ERROR, STW_CORRUPT naming what is damaged,
+ * STW_UNSUPPORTED (a version of the future). Thread: any. Since: 0.1 */
+STW_API stw_status stw_checkpoint_verify(const char *path, stw_error *error) STW_NOEXCEPT;
 /* Writes config.json and model.safetensors into a folder that transformers can load. fp32 runs write F32, bf16 runs
  * BF16. Since: 0.1 */
 STW_API stw_status stw_trainer_export_model(stw_trainer *trainer, const char *folder, stw_error *error) STW_NOEXCEPT;

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct Request {
   bool device_probed = false;       // memory_bytes was measured, not taken from the profile
   uint64_t device_memory = 0;       // bytes that are free there
   uint64_t memory_bytes = 0;        // budget; 0: device_memory
-  uint64_t reserve_bytes = 0;       // 0: the profile's
+  std::optional<uint64_t> reserve_bytes;  // nothing: the profile's
   uint64_t host_bytes = 0;
   int64_t global_batch = 0, sequence = 0;
   int threads = 1;

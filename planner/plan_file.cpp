@@ -105,7 +105,7 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
                          .set("memory_bytes", r.device_memory).set("source", r.device_probed ? "probe" : "profile"));
   body.set("request", Json::object()
                           .set("vram_bytes", r.memory_bytes).set("host_bytes", r.host_bytes)
-                          .set("reserve_bytes", r.reserve_bytes).set("global_batch", r.global_batch)
+                          .set("reserve_bytes", r.reserve_bytes ? Json(*r.reserve_bytes) : Json()).set("global_batch", r.global_batch)
                           .set("sequence", r.sequence).set("threads", r.threads).set("micro_batch", r.micro_batch)
                           .set("recompute", recompute_names[static_cast<int>(r.recompute)])
                           .set("state_bits", r.state_bits));
@@ -189,7 +189,6 @@ Status read_request(const Json& body, Request& r) {
   STW_ASSIGN(request, get_object(body, "request"));
   STW_ASSIGN(vram, get_uint(*request, "vram_bytes"));
   STW_ASSIGN(host, get_uint(*request, "host_bytes"));
-  STW_ASSIGN(reserve, get_uint(*request, "reserve_bytes"));
   STW_ASSIGN(batch, get_int(*request, "global_batch"));
   STW_ASSIGN(sequence, get_int(*request, "sequence"));
   STW_ASSIGN(threads, get_int(*request, "threads"));
@@ -203,7 +202,10 @@ Status read_request(const Json& body, Request& r) {
   r.device_probed = origin == "probe";
   r.memory_bytes = vram;
   r.host_bytes = host;
-  r.reserve_bytes = reserve;
+  if (const Json* reserve = request->find("reserve_bytes"); reserve && !reserve->is_null()) {
+    STW_ASSIGN(bytes, get_uint(*request, "reserve_bytes"));
+    r.reserve_bytes = bytes;
+  }
   r.global_batch = batch;
   r.sequence = sequence;
   r.threads = static_cast<int>(threads);

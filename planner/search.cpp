@@ -199,7 +199,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
                                          " is larger than the global batch " + std::to_string(request.global_batch)};
   Plan plan;
   plan.request = request;
-  const uint64_t reserve = request.reserve_bytes > 0 ? request.reserve_bytes : device->reserve_bytes;
+  const uint64_t reserve = request.reserve_bytes.value_or(device->reserve_bytes);
   const uint64_t memory = request.device_memory > 0 ? request.device_memory : device->memory_bytes;
   const uint64_t budget = request.memory_bytes > 0 ? request.memory_bytes : memory;
   if (budget == 0) return Error{Code::bad_argument, "the memory of device '" + request.device + "' is not known: give a budget"};

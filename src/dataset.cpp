@@ -96,12 +96,11 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   return dataset;
 }
 
-Status Dataset::check_windows(int64_t sequence) const {
+Status Dataset::check_windows(Part part, int64_t sequence) const {
   if (sequence < 1 || sequence > INT32_MAX)
     return Error{Code::bad_argument, "sequence: expected 1 to 2147483647, found " + std::to_string(sequence)};
-  STW_TRY(check_length(training_.source->file.path(), "training", training_.count, sequence));
-  if (evaluation_.count == 0) return ok();
-  return check_length(evaluation_.source->file.path(), "held-out", evaluation_.count, sequence);
+  const Range& range = part_of(part);
+  return check_length(range.source->file.path(), part == Part::training ? "training" : "held-out", range.count, sequence);
 }
 
 uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const {

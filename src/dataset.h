@@ -39,9 +39,8 @@ class Dataset {
 
   uint64_t tokens(Part part) const { return part_of(part).count; }
   int64_t vocabulary() const { return vocabulary_; }
-  // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers. The evaluation
-  // part may also be empty: then there is no evaluation.
-  Status check_windows(int64_t sequence) const;
+  // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers.
+  Status check_windows(Part part, int64_t sequence) const;
 
   // Where windows start, uniform over all tokens(part) - sequence starts: Philox4x32-10 over (batch, sample) keyed by
   // `seed`. Every draw is a function of its arguments alone. The part must hold a window.

@@ -98,7 +98,23 @@ void Device::release(void* memory, size_t bytes) const {
 }
 
 void Device::log(int32_t level, const char* component, const char* message) const {
-  if (options_.log && level <= options_.log_level) options_.log(options_.log_user, level, component, message);
+  if (level > options_.log_level) return;
+  {
+    std::lock_guard lock(log_mutex_);
+    LogMessage& kept = kept_[++logged_ % kept_.size()];
+    kept.number = logged_;
+    kept.level = level;
+    std::snprintf(kept.component, sizeof kept.component, "%s", component);
+    std::snprintf(kept.text, sizeof kept.text, "%s", message);
+  }
+  if (options_.log) options_.log(options_.log_user, level, component, message);
+}
+
+LogMessage Device::next_log(uint64_t after) const {
+  std::lock_guard lock(log_mutex_);
+  if (after >= logged_) return {};
+  const uint64_t oldest = logged_ > kept_.size() ? logged_ - kept_.size() + 1 : 1;
+  return kept_[std::max(after + 1, oldest) % kept_.size()];
 }
 
 }  // namespace stw

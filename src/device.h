@@ -1,7 +1,9 @@
 // A device that a host opened: whose memory, which threads, which instruction set, who is told.
 #pragma once
 #include <cstddef>
+#include <array>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "kernels/kernels.h"
@@ -31,6 +33,12 @@ struct DeviceOptions {
   void* run_user = nullptr;
 };
 
+struct LogMessage {
+  uint64_t number = 0;   // from 1; 0: none
+  int32_t level = 0;
+  char component[32] = {}, text[224] = {};
+};
+
 int processor_count();
 
 class Device {
@@ -46,10 +54,15 @@ class Device {
   void* allocate(size_t bytes, size_t alignment) const;
   void release(void* memory, size_t bytes) const;
   void log(int32_t level, const char* component, const char* message) const;
+  // The oldest message kept with a larger number. Any thread.
+  LogMessage next_log(uint64_t after) const;
 
  private:
   DeviceOptions options_;
   const kernels::Table* table_ = nullptr;
+  mutable std::mutex log_mutex_;
+  mutable std::array<LogMessage, 64> kept_;   // message n at n % 64
+  mutable uint64_t logged_ = 0;
 };
 
 }  // namespace stw

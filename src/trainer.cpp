@@ -226,16 +226,16 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   return result;
 }
 
-Status Trainer::check_dataset(const Dataset& dataset) const {
+Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part) const {
   if (dataset.vocabulary() > graph().vocabulary)
     return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " + std::to_string(dataset.vocabulary()) +
                                       ", the model has " + std::to_string(graph().vocabulary)};
-  return dataset.check_windows(sequence());
+  return dataset.check_windows(part, sequence());
 }
 
 Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, const Schedule& schedule,
                     const std::function<bool(const Progress&)>& after) {
-  STW_TRY(check_dataset(dataset));
+  STW_TRY(check_dataset(dataset, Dataset::Part::training));
   const InPhase phase(*this, TrainerPhase::train);
   while (progress_.batches < until) {
     const uint64_t batch = progress_.batches;
@@ -252,8 +252,7 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
 }
 
 Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
-  STW_TRY(check_dataset(dataset));
-  if (dataset.tokens(Dataset::Part::evaluation) == 0) return Error{Code::bad_argument, "evaluate: no tokens are held out"};
+  STW_TRY(check_dataset(dataset, Dataset::Part::evaluation));
   STW_TRY(check_whole());
   const InPhase phase(*this, TrainerPhase::evaluate);
   const Program& program = planned_->programs.evaluate;

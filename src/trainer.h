@@ -104,7 +104,7 @@ class Trainer {
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) const;
   Status check_cancelled();
   // Errors: bad_state where the dataset has tokens that the model does not know, corrupt where it is too short.
-  Status check_dataset(const Dataset& dataset) const;
+  Status check_dataset(const Dataset& dataset, Dataset::Part part) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
   void enter(TrainerPhase phase);
   // Errors: bad_state after a restore that failed halfway.

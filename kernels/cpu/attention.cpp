@@ -6,6 +6,7 @@
 namespace stw::kernels::STW_ISA {
 
 void attention(const Launch& launch, const AttentionArgs& args) {
+  STW_ASSERT_WORKSPACE(attention);
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim;
   const int64_t width = (args.query_heads + 2 * args.kv_heads) * head_dim, out_width = args.query_heads * head_dim;
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;

@@ -17,6 +17,7 @@ static void append(const AttentionCachedArgs& args, int64_t position, int64_t fr
 }
 
 void attention_cached(const Launch& launch, const AttentionCachedArgs& args) {
+  STW_ASSERT_WORKSPACE(attention_cached);
   const int64_t rows = args.rows, head_dim = args.head_dim, position = (int64_t)args.state->position;
   const int64_t columns = args.kv_heads * head_dim, width = args.query_heads * head_dim + 2 * columns;
   append(args, position, args.query_heads * head_dim, args.key_cache);

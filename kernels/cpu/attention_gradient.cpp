@@ -141,6 +141,7 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
 }  // namespace
 
 void attention_gradient(const Launch& launch, const AttentionArgs& args) {
+  STW_ASSERT_WORKSPACE(attention_gradient);
   GradientWorkspace counted;
   const int64_t thread_bytes = carve_gradient(args, nullptr, &counted);
   parallel_for(launch, args.samples * args.kv_heads, [&](int64_t index, int thread) {

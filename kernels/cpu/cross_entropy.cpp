@@ -70,6 +70,7 @@ template <DType dtype> void one_row(const CrossEntropyArgs& args, int64_t row) {
 }  // namespace
 
 void cross_entropy(const Launch& launch, const CrossEntropyArgs& args) {
+  STW_ASSERT_WORKSPACE(cross_entropy);
   const int64_t step = max(1, 16384 / args.vocabulary);   // rows of a task: enough work to be worth handing out
   parallel_for(launch, ceil_div(args.rows, step), [&](int64_t index, int) {
     for (int64_t row = index * step; row < min(args.rows, (index + 1) * step); ++row) {

@@ -37,6 +37,7 @@ static void sum_strip(const LinearArgs& args, int64_t outputs, int64_t column, i
 }
 
 void linear_bias_gradient(const Launch& launch, const LinearArgs& args) {
+  STW_ASSERT_WORKSPACE(linear_bias_gradient);
   const int64_t outputs = sum_of_features(args);
   int64_t first_column = 0;
   for (int part = 0; part < args.parts; ++part) {

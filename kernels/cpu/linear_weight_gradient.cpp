@@ -6,6 +6,7 @@
 namespace stw::kernels::STW_ISA {
 
 void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
+  STW_ASSERT_WORKSPACE(linear_weight_gradient);
   const int64_t inputs = args.inputs, outputs = sum_of_features(args);
   const int threads = launch.parallel != nullptr ? launch.parallel->threads : 1;
   const int64_t x_bytes = args.x.dtype == DType::f32 ? 4 : 2, y_bytes = args.y.dtype == DType::f32 ? 4 : 2;

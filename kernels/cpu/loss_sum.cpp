@@ -4,7 +4,8 @@
 
 namespace stw::kernels::STW_ISA {
 
-void loss_sum(const Launch&, const LossSumArgs& args) {
+void loss_sum([[maybe_unused]] const Launch& launch, const LossSumArgs& args) {
+  STW_ASSERT_WORKSPACE(loss_sum);
   for (int64_t sample = 0; sample < args.samples; ++sample) {
     double sum = 0;
     for (int64_t row = sample * args.rows_per_sample; row < (sample + 1) * args.rows_per_sample; ++row) {

@@ -82,6 +82,7 @@ void weight_gradients(const NormArgs& args, const RowStatistics* statistics, int
 }  // namespace
 
 void norm_gradient(const Launch& launch, const NormArgs& args) {
+  STW_ASSERT_WORKSPACE(norm_gradient);
   auto* statistics = (RowStatistics*)launch.workspace;
   for_rows(launch, args.rows, args.features, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -23,6 +23,7 @@ float chunk_sum(const SquareSumArgs& args, int64_t begin, int64_t end) {
 }  // namespace
 
 void square_sum(const Launch& launch, const SquareSumArgs& args) {
+  STW_ASSERT_WORKSPACE(square_sum);
   auto* sums = (float*)launch.workspace;
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
     static_assert(task_elements % chunk == 0, "a task begins with a chunk");

@@ -22,7 +22,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     d.format = !ids ? TokenFormat::bytes : o.vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;
     auto dataset = Dataset::open(d);
     STW_API_TRY(dataset);
-    STW_API_TRY(dataset->check_windows(static_cast<int64_t>(o.sequence)));
+    STW_API_TRY(dataset->check_windows(Dataset::Part::training, static_cast<int64_t>(o.sequence)));
     *out = new stw_dataset{std::move(*dataset), api::seed_or_default(o.seed), static_cast<int64_t>(o.sequence),
                            static_cast<uint32_t>(ids ? STW_TOKENIZER_IDS : STW_TOKENIZER_BYTE)};
     return STW_OK;

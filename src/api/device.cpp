@@ -72,4 +72,18 @@ stw_status stw_device_query(const stw_device* device, stw_device_info* out) noex
   });
 }
 
+stw_status stw_device_next_log(const stw_device* device, uint64_t after, stw_log_message* out) noexcept {
+  return api::guard(nullptr, [&]() -> stw_status {
+    if (!device || !out) return STW_BAD_ARGUMENT;
+    const LogMessage message = device->device->next_log(after);
+    stw_log_message m{};
+    m.level = message.level;
+    m.number = message.number;
+    static_assert(sizeof m.component == sizeof message.component && sizeof m.text == sizeof message.text);
+    std::memcpy(m.component, message.component, sizeof m.component);
+    std::memcpy(m.text, message.text, sizeof m.text);
+    return api::write_info(m, out);
+  });
+}
+
 }  // extern "C"

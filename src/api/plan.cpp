@@ -13,7 +13,7 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.device_memory = o.device_memory;
   r.device_probed = o.device_memory > 0;
   r.memory_bytes = o.memory_bytes;
-  r.reserve_bytes = o.reserve_bytes;
+  if ((o.set_mask & STW_SET_RESERVE) || o.reserve_bytes > 0) r.reserve_bytes = o.reserve_bytes;
   if (o.global_batch == 0) return Error{Code::bad_argument, "plan: global_batch is required"};
   if (o.global_batch > (uint64_t{1} << 31)) return Error{Code::bad_argument, "plan: global_batch is too large"};
   r.global_batch = static_cast<int64_t>(o.global_batch);
@@ -34,6 +34,8 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.micro_batch = o.micro_batch;
   if (o.recompute > STW_RECOMPUTE_FULL) return Error{Code::bad_argument, "plan: unknown recompute policy"};
   r.recompute = static_cast<Recompute>(o.recompute);
+  // No device has a faster inexact mode so far: every plan is exact.
+  if (o.mode > STW_MODE_FAST) return Error{Code::bad_argument, "plan: unknown mode"};
   return r;
 }
 
@@ -47,7 +49,7 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     *out = nullptr;
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
-    STW_API_TRY(api::check_mask(o.set_mask, 0, "plan options"));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     auto planned = Planned::make(*model->model, *request);

@@ -4,6 +4,7 @@
 
 #include "planner/plan_file.h"
 #include "src/batch.h"
+#include "src/checkpoint_file.h"
 
 using namespace stw;
 
@@ -242,6 +243,16 @@ stw_status stw_trainer_save(stw_trainer* trainer, const char* path, stw_error* e
   return api::guard(error, [&]() -> stw_status {
     if (!trainer || !path) return api::fail(error, Code::bad_argument, "trainer or path is NULL");
     STW_API_TRY(trainer->trainer->save(path));
+    return STW_OK;
+  });
+}
+
+stw_status stw_checkpoint_verify(const char* path, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!path) return api::fail(error, Code::bad_argument, "path is NULL");
+    auto reader = CheckpointReader::open(path);
+    STW_API_TRY(reader);
+    STW_API_TRY(reader->verify_all());
     return STW_OK;
   });
 }

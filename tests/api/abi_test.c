@@ -28,6 +28,10 @@ AT(stw_device_info, struct_size, 0); AT(stw_device_info, backend, 4); AT(stw_dev
 AT(stw_device_info, memory_free, 16); AT(stw_device_info, compute_major, 24); AT(stw_device_info, compute_minor, 28);
 AT(stw_device_info, threads, 32); AT(stw_device_info, isa, 36); AT(stw_device_info, name, 40);
 
+SIZE(stw_log_message, 272);
+AT(stw_log_message, struct_size, 0); AT(stw_log_message, level, 4); AT(stw_log_message, number, 8);
+AT(stw_log_message, component, 16); AT(stw_log_message, text, 48);
+
 SIZE(stw_model_options, 56);
 AT(stw_model_options, struct_size, 0); AT(stw_model_options, set_mask, 4); AT(stw_model_options, source, 8);
 AT(stw_model_options, config_json, 16); AT(stw_model_options, config_json_size, 24); AT(stw_model_options, weights, 32);
@@ -42,12 +46,13 @@ SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);
 AT(stw_tensor_info, shape, 16); AT(stw_tensor_info, elements, 48);
 
-SIZE(stw_plan_options, 80);
+SIZE(stw_plan_options, 88);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
 AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw_plan_options, state_bits, 68);
-AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76);
+AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(stw_plan_options, mode, 80);
+AT(stw_plan_options, reserved, 84);
 
 SIZE(stw_plan_info, 224);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
@@ -124,7 +129,8 @@ VALUE(STW_ISA_SCALAR, 1); VALUE(STW_ISA_AVX2, 2); VALUE(STW_ISA_AVX512, 3); VALU
 VALUE(STW_SET_DROPOUT, 1); VALUE(STW_DTYPE_F32, 0); VALUE(STW_DTYPE_BF16, 1); VALUE(STW_PRECISION_DEFAULT, 0);
 VALUE(STW_PRECISION_FP32, 1); VALUE(STW_PRECISION_BF16, 2); VALUE(STW_OPTIMIZER_ADAMW, 0); VALUE(STW_STATES_AUTO, 0);
 VALUE(STW_STATES_32, 32); VALUE(STW_STATES_8, 8); VALUE(STW_RECOMPUTE_AUTO, 0); VALUE(STW_RECOMPUTE_NONE, 1);
-VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_IDS, 2);
+VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_MODE_EXACT, 0); VALUE(STW_MODE_FAST, 1); VALUE(STW_SET_RESERVE, 1);
+VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_IDS, 2);
 VALUE(STW_PHASE_IDLE, 0); VALUE(STW_PHASE_TRAIN, 1); VALUE(STW_PHASE_EVALUATE, 2); VALUE(STW_PHASE_GENERATE, 3);
 VALUE(STW_PHASE_SAVE, 4); VALUE(STW_SET_WEIGHT_DECAY, 1); VALUE(STW_SET_CLIP_NORM, 2); VALUE(STW_SET_BETA1, 4);
 VALUE(STW_SET_BETA2, 8); VALUE(STW_SCHEDULE_COSINE, 0); VALUE(STW_SCHEDULE_LINEAR, 1); VALUE(STW_SCHEDULE_CONSTANT, 2);

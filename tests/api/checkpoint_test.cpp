@@ -109,6 +109,7 @@ TEST_F(Checkpoint, ThatIsDamagedIsRefused) {
     stw_error error = sized<stw_error>();
     const State before = state_of(w);
     const stw_status status = stw_trainer_restore(w.trainer.get(), path.c_str(), &error);
+    EXPECT_EQ(stw_checkpoint_verify(path.c_str(), nullptr), status) << k;
     EXPECT_TRUE(status == STW_CORRUPT || status == STW_UNSUPPORTED) << k << ": " << status << ' ' << error.message;
     EXPECT_NE(std::string(error.message).find(path), std::string::npos) << error.message;
     EXPECT_EQ(state_of(w), before);
@@ -120,6 +121,9 @@ TEST_F(Checkpoint, ThatIsDamagedIsRefused) {
   put_file(path, good + "x");
   refused(w, STW_CORRUPT, path);
   put_file(path, good);
+  EXPECT_EQ(stw_checkpoint_verify(path.c_str(), nullptr), STW_OK);
+  EXPECT_EQ(stw_checkpoint_verify((path + ".none").c_str(), nullptr), STW_IO_ERROR);
+  EXPECT_EQ(stw_checkpoint_verify(nullptr, nullptr), STW_BAD_ARGUMENT);
   restore(w);
   EXPECT_EQ(progress_of(w.trainer.get()).step, 1u);
 }

@@ -184,7 +184,7 @@ inline State state_of(const World& w) {
           p.step, p.batches, p.skipped};
 }
 
-// A host's batch: two int32 matrices, compact unless `strides` is set.
+// A host's batch: two int32 matrices, compact unless `strides` is set, and lengths where there are any.
 class TokenBatch {
  public:
   TokenBatch(int64_t samples, int64_t length, uint32_t seed = 1) : shape_{samples, length} {
@@ -197,25 +197,28 @@ class TokenBatch {
   std::vector<int32_t> tokens, targets;
   std::vector<int64_t> strides;
   uint64_t byte_offset = 0;
+  std::vector<int32_t> lengths;
+  const char* second = "targets";   // the name of `targets`
 
   // Valid until the next call.
   const stw_batch* batch(double learning_rate = 1e-2) {
-    names_ = {"tokens", "targets"};
-    for (size_t i = 0; i < 2; ++i) {
+    names_ = {"tokens", second, "lengths"};
+    for (size_t i = 0; i < 3; ++i) {
       managed_[i] = {};
       managed_[i].version = {1, 0};
       auto& t = managed_[i].dl_tensor;
-      t.data = (i == 0 ? tokens : targets).data();
+      t.data = (i == 0 ? tokens : i == 1 ? targets : lengths).data();
       t.device = {1, 0};
-      t.ndim = 2;
+      t.ndim = i == 2 ? 1 : 2;
       t.dtype = {0, 32, 1};
-      t.shape = shape_.data();
-      t.strides = strides.empty() ? nullptr : strides.data();
-      t.byte_offset = byte_offset;
+      t.shape = i == 2 ? &lengths_shape_ : shape_.data();
+      t.strides = strides.empty() || i == 2 ? nullptr : strides.data();
+      t.byte_offset = i == 2 ? 0 : byte_offset;
       pointers_[i] = &managed_[i];
     }
     batch_ = sized<stw_batch>();
-    batch_.count = 2;
+    lengths_shape_ = static_cast<int64_t>(lengths.size());
+    batch_.count = lengths.empty() ? 2 : 3;
     batch_.names = names_.data();
     batch_.tensors = pointers_.data();
     batch_.learning_rate = learning_rate;
@@ -226,8 +229,9 @@ class TokenBatch {
  private:
   std::vector<int64_t> shape_;
   std::vector<const char*> names_;
-  std::vector<DLManagedTensorVersioned> managed_ = std::vector<DLManagedTensorVersioned>(2);
-  std::vector<const DLManagedTensorVersioned*> pointers_ = std::vector<const DLManagedTensorVersioned*>(2);
+  std::vector<DLManagedTensorVersioned> managed_ = std::vector<DLManagedTensorVersioned>(3);
+  std::vector<const DLManagedTensorVersioned*> pointers_ = std::vector<const DLManagedTensorVersioned*>(3);
+  int64_t lengths_shape_ = 0;
   stw_batch batch_{};
 };
 

@@ -202,7 +202,33 @@ TEST_F(Host, LogTellsOfSkippedSteps) {
     step(w.trainer.get(), batch.batch());
     ASSERT_EQ(std::count_if(lines.all.begin(), lines.all.end(), is_warning), level == STW_LOG_ERROR ? 0 : 1);
     for (const auto& [_, line] : lines.all) EXPECT_NE(line.find("skipped"), std::string::npos) << line;
+    // The polled twin tells the same.
+    std::vector<std::pair<int32_t, std::string>> polled;
+    auto message = sized<stw_log_message>();
+    for (;;) {
+      ASSERT_EQ(stw_device_next_log(w.device.get(), message.number, &message), STW_OK);
+      if (message.number == 0) break;
+      EXPECT_EQ(message.number, polled.size() + 1);
+      polled.emplace_back(message.level, std::string(message.component) + ": " + message.text);
+    }
+    EXPECT_EQ(polled, lines.all);
   }
+}
+
+TEST_F(Host, TheLastMessagesAreKept) {
+  World w(tiny_gpt2, plan_of());
+  TokenBatch batch(5, 16);
+  batch.targets.assign(batch.targets.size(), -100);
+  for (int i = 0; i < 70; ++i) step(w.trainer.get(), batch.batch());
+  auto message = sized<stw_log_message>();
+  ASSERT_EQ(stw_device_next_log(w.device.get(), 0, &message), STW_OK);
+  EXPECT_EQ(message.number, 7u);
+  ASSERT_EQ(stw_device_next_log(w.device.get(), 69, &message), STW_OK);
+  EXPECT_EQ(message.number, 70u);
+  ASSERT_EQ(stw_device_next_log(w.device.get(), 70, &message), STW_OK);
+  EXPECT_EQ(message.number, 0u);
+  EXPECT_EQ(stw_device_next_log(nullptr, 0, &message), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_device_next_log(w.device.get(), 0, nullptr), STW_BAD_ARGUMENT);
 }
 
 }  // namespace

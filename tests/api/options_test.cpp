@@ -206,7 +206,7 @@ TEST(Options, UnknownBitsOfMasksAreRefused) {
   stw_model* model = nullptr;
   EXPECT_EQ(stw_model_create(&model, &m, nullptr), STW_BAD_ARGUMENT);
   auto p = plan_options();
-  p.set_mask = 1;
+  p.set_mask = 2;
   stw_plan* plan = nullptr;
   EXPECT_EQ(stw_plan_create(&plan, w.model.get(), &p, nullptr), STW_BAD_ARGUMENT);
   auto t = sized<stw_trainer_options>();

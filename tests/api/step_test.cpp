@@ -58,6 +58,42 @@ TEST(Step, WhatIsMissingCountsAsIgnored) {
   EXPECT_EQ(step(w.trainer.get(), small.batch()).targets, 27u);
 }
 
+TEST(Step, LabelsAreShiftedByTheLibrary) {
+  TokenBatch labels(4, 16), targets(4, 16);
+  labels.second = "labels";
+  for (size_t s = 0; s < 4; ++s)
+    for (size_t t = 0; t < 16; ++t) targets.targets[s * 16 + t] = t + 1 < 16 ? labels.targets[s * 16 + t + 1] : -100;
+  EXPECT_EQ(trained(labels), trained(targets));
+  World w(tiny_gpt2, plan_of());
+  EXPECT_EQ(step(w.trainer.get(), labels.batch()).targets, 60u) << "N counts what is left after the shift";
+}
+
+// Whatever lies past a length, ids that no vocabulary has included, is as if it were not there.
+TEST(Step, LengthsEndSamples) {
+  const std::vector<int32_t> lengths = {16, 5, 0, 1};
+  for (const char* second : {"targets", "labels"}) {
+    TokenBatch batch(4, 16), cut(4, 16);
+    batch.second = second;
+    batch.lengths = lengths;
+    const bool labels = std::string(second) == "labels";
+    uint64_t expected = 0;
+    for (size_t s = 0; s < 4; ++s)
+      for (size_t t = 0; t < 16; ++t) {
+        const size_t end = static_cast<size_t>(lengths[s]), i = s * 16 + t;
+        const bool counts = labels ? t + 1 < end : t < end;
+        expected += counts;
+        cut.targets[i] = !counts ? -100 : batch.targets[labels ? i + 1 : i];
+        if (t >= end) cut.tokens[i] = 0;
+      }
+    for (size_t s = 0; s < 4; ++s)
+      for (size_t t = static_cast<size_t>(lengths[s]); t < 16; ++t) batch.tokens[s * 16 + t] = batch.targets[s * 16 + t] = 999999;
+    const State state = trained(cut);
+    for (const uint64_t m : {1, 3, 4}) EXPECT_EQ(trained(batch, m), state) << second << ' ' << m;
+    World w(tiny_gpt2, plan_of());
+    EXPECT_EQ(step(w.trainer.get(), batch.batch()).targets, expected);
+  }
+}
+
 // The loss is a mean over targets, not over samples or micro-batches.
 TEST(Step, MaskedTargetsHaveNoPart) {
   TokenBatch batch(4, 16);
@@ -149,12 +185,23 @@ TEST(Step, RefusesWhatIsNoBatch) {
   refused("count 1", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.count = 1; });
   refused("names", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.names = nullptr; });
   refused("tensors", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.tensors = nullptr; });
-  static const char* const unknown[] = {"tokens", "labels"};
+  static const char* const unknown[] = {"tokens", "weights"};
+  static const char* const both[] = {"tokens", "targets", "labels"};
   static const char* const twice[] = {"tokens", "tokens"};
   static const char* const null[] = {"tokens", nullptr};
   refused("unknown name", STW_UNSUPPORTED, [](auto&, auto& b) { b.names = unknown; });
   refused("a name twice", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.names = twice; });
   refused("no name", STW_UNSUPPORTED, [](auto&, auto& b) { b.names = null; });
+  refused("targets and labels", STW_BAD_ARGUMENT, [](auto& t, auto& b) {
+    t.managed(2) = t.managed(1);
+    b.names = both;
+    b.count = 3;
+  });
+  for (const auto& lengths : {std::vector<int32_t>{16, 16, 16}, {16, 16, 17, 0}, {-1, 16, 16, 16}, {1, 2, 3, 4, 5}})
+    refused("lengths", STW_BAD_ARGUMENT, [&](auto& t, auto& b) {
+      t.lengths = lengths;
+      b = *t.batch();
+    });
   static const DLManagedTensorVersioned* const nothing[] = {nullptr, nullptr};
   refused("no tensor", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.tensors = nothing; });
   refused("version", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).version.major = 2; });

@@ -73,7 +73,7 @@ TEST(Dataset, TokenFilesOfBothWidths) {
     ASSERT_TRUE(dataset) << dataset.error().message;
     EXPECT_EQ(dataset->tokens(Part::training), tokens.size());
     EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
-    EXPECT_TRUE(dataset->check_windows(sequence));
+    EXPECT_TRUE(dataset->check_windows(Part::training, sequence));
     ASSERT_TRUE(dataset->read(Part::training, 10999, sequence, read_tokens.data(), read_targets.data()));
     for (int64_t index = 0; index < sequence; ++index) {
       ASSERT_EQ(read_tokens[index], static_cast<int32_t>(tokens[10999 + index]));
@@ -96,8 +96,8 @@ TEST(Dataset, ASeparateEvaluationFile) {
   int32_t tokens[2], targets[2];
   ASSERT_TRUE(moved.read(Part::evaluation, 0, 2, tokens, targets));
   EXPECT_EQ(targets[1], 'c');
-  EXPECT_TRUE(moved.check_windows(2));
-  EXPECT_EQ(moved.check_windows(3).error().message,
+  EXPECT_TRUE(moved.check_windows(Part::evaluation, 2));
+  EXPECT_EQ(moved.check_windows(Part::evaluation, 3).error().message,
             (folder / "eval.txt") +
                 ": the held-out part needs at least 4 tokens (a window of 3 and one target more), found 3");
   options.evaluation_path = folder / "none";
@@ -138,13 +138,13 @@ TEST(Dataset, PartsThatAreTooShort) {
   put_file(folder / "a.txt", std::string(100, 'a'));
   auto dataset = Dataset::open(options_of(folder / "a.txt", 256));
   ASSERT_TRUE(dataset);
-  EXPECT_TRUE(dataset->check_windows(9));
-  EXPECT_NE(dataset->check_windows(10).error().message.find("held-out part needs at least 11 tokens"),
+  EXPECT_TRUE(dataset->check_windows(Part::evaluation, 9));
+  EXPECT_NE(dataset->check_windows(Part::evaluation, 10).error().message.find("held-out part needs at least 11 tokens"),
             std::string::npos);
-  EXPECT_NE(dataset->check_windows(10).error().message.find("found 10"), std::string::npos);
-  EXPECT_NE(dataset->check_windows(90).error().message.find("training part needs at least 91 tokens"),
+  EXPECT_NE(dataset->check_windows(Part::evaluation, 10).error().message.find("found 10"), std::string::npos);
+  EXPECT_NE(dataset->check_windows(Part::training, 90).error().message.find("training part needs at least 91 tokens"),
             std::string::npos);
-  EXPECT_EQ(dataset->check_windows(0).error().code, Code::bad_argument);
+  EXPECT_EQ(dataset->check_windows(Part::training, 0).error().code, Code::bad_argument);
 }
 
 TEST(Dataset, AFileThatChangesIsNoticed) {

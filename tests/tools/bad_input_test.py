@@ -22,6 +22,15 @@ class BadInputTest(CommandTest):
         self.refuses(*nano, data=self.write("few.txt", "x" * 250), says=["few.txt", "held-out", "shorter --seq"])
         self.refuses(*nano, data=self.write("odd.bin", b"abc"), says=["odd.bin"])
 
+    def test_a_short_text_trains_without_evaluation(self):
+        self.run_command("train", *SMALL[:-2], "--steps", 1, "--eval-batches", 0, "--out", self.path("few"), "--data",
+                         self.write("few.txt", "x" * 250))
+        self.refused("eval", "--model", self.path("few"), "--data", self.path("few.txt"), says=["held-out"])
+
+    def test_flags_that_are_spelled_wrong(self):
+        self.refused("plan", "--modell", "nano", "--batch", 4, expect=2, says=["--modell"])
+        self.refused("plan", "--batch", 4, expect=2, says=["--model", "required"])
+
     def test_budget(self):
         self.refused("train", "--model", "nano", "--vram", "1MiB", "--steps", 1, "--data", self.text(), "--out",
                      self.path("out"), expect=DOES_NOT_FIT, says=["1 MiB", "smallest budget"])

@@ -68,7 +68,12 @@ class PlanTest(CommandTest):
 
     def test_usage(self):
         self.refused("plan", "--model", "gpt2", expect=USAGE, says=["--batch"])
-        self.refused("plan", *NANO, "--fast", expect=USAGE, says=["exact"])
+        fast = json.loads(self.run_command("plan", *NANO, "--fast", "--json").stdout)
+        self.assertTrue(fast["numerics"]["exact"], "on the CPU exact mode costs nothing")
+        for words, reserve in ((["--reserve", "0"], 0), (["--reserve", "1GiB"], 1 << 30)):
+            plan = json.loads(self.run_command("plan", *NANO, "--device", "rtx4090", *words, "--json").stdout)
+            self.assertEqual(plan["bytes"]["reserve"], reserve)
+            self.assertEqual(plan["bytes"]["peak"], plan["bytes"]["arena"] + reserve)
         self.refused("plan", *NANO, "--wat", expect=USAGE, says=["--wat"])
         self.refused("plan", *NANO, "--batch", "-3", expect=USAGE, says=["--batch"])
         self.refused("plan", *NANO, "--precision", "fp8", expect=USAGE, says=["fp32"])

@@ -1,6 +1,7 @@
 """`eval`, `generate`, `inspect` and `devices`: what one does with a run."""
 import json
 import math
+import pathlib
 import unittest
 
 from support import SMALL, USAGE, CommandTest
@@ -56,6 +57,9 @@ class UseTest(CommandTest):
         self.assertIn("peak", self.run_command("inspect", self.run_folder + "/plan.json").stdout)
         self.assertIn("gpt2", self.run_command("inspect", "gpt2").stdout)
         self.refused("inspect", self.path("none"), says=[self.path("none")])
+        damaged = bytearray((pathlib.Path(self.run_folder) / "checkpoint.stw").read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        self.refused("inspect", self.write("damaged.stw", bytes(damaged)), says=["damaged.stw", "checksum"])
         self.refused("inspect", str(self.folder), says=[str(self.folder)])
 
     def test_inspect_a_plan_alone(self):

@@ -44,7 +44,7 @@ bool tokens_are_bytes(const std::string& tokenizer, const std::string& path, uin
   return true;
 }
 
-Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed) {
+Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed, bool evaluates) {
   auto options = sized<stw_dataset_options>();
   options.path = flags.path.c_str();
   options.tokenizer =
@@ -63,7 +63,13 @@ Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence
     stw_dataset_close(data);
     throw Failure(failure.exit_code, fmt::format("{}; use a shorter --seq", failure.what()));
   }
-  return Dataset(data);
+  Dataset dataset(data);
+  const uint64_t held_out = query(dataset).evaluation_tokens;
+  if (evaluates && held_out <= sequence)
+    throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
+                                           "more), found {}; use a shorter --seq, or train with --eval-batches 0",
+                                           flags.path, grouped(sequence + 1), grouped(sequence), grouped(held_out)));
+  return dataset;
 }
 
 }  // namespace command

@@ -19,6 +19,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags);
 // cannot mean anything sensible.
 bool tokens_are_bytes(const std::string& tokenizer, const std::string& path, uint64_t vocabulary);
 
-Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed);
+// `evaluates`: the held-out part must be long enough too.
+Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed, bool evaluates);
 
 }  // namespace command

@@ -27,7 +27,7 @@ struct EvalCommand {
     if (!plan.batch) plan.batch = 8;
     const Inference opened = open_inference(model, plan);
     const stw_plan_info info = query(opened.plan);
-    const Dataset tokens = open_data(data, query(opened.model).vocabulary, info.sequence, model.seed);
+    const Dataset tokens = open_data(data, query(opened.model).vocabulary, info.sequence, model.seed, true);
     double loss = 0;
     call([&](stw_error* error) {
       return stw_trainer_evaluate(opened.trainer.get(), tokens.get(), batches, &loss, error);

@@ -69,6 +69,8 @@ void show_checkpoint(const std::string& path, const std::string& header) {
   show_number(header, "steps", "", "step");
   show_number(header, "skipped", "", "skipped");
   show_number(header, "tokens", "", "tokens");
+  call([&](stw_error* error) { return stw_checkpoint_verify(path.c_str(), error); });
+  show("checksums", "all right");
 }
 
 void show_plan_summary(const std::string& text) {

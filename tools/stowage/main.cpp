@@ -56,6 +56,10 @@ int main(int count, char** words) {
     return command::exit_done;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return application.exit(error);
+    // A flag that is spelled wrong is more to the point than the one that is missing for it.
+    for (const std::string& word : application.remaining(true))
+      if (word.starts_with("-") && dynamic_cast<const CLI::RequiredError*>(&error))
+        return report(command::exit_usage, fmt::format("{}: there is no such flag", word));
     return report(command::exit_usage, error.what());
   } catch (const command::Failure& failure) {
     return report(failure.exit_code, failure.what());

@@ -74,8 +74,6 @@ Device open_device(const DeviceChoice& choice, uint32_t threads) {
 stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
                               const DeviceChoice& device) {
   const bool nano = model_flags.source == "nano";
-  if (flags.fast)
-    throw Failure(exit_usage, fmt::format("--fast: the device {} offers exact mode only; leave it out", device.name));
   if (!flags.batch && !nano)
     throw Failure(exit_usage, "--batch is required: the number of samples of one optimizer step");
   auto options = sized<stw_plan_options>();
@@ -87,13 +85,17 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.device = device.name.c_str();
   // With a budget the plan follows from the request alone, and is the same at every moment and on every machine.
   options.device_memory = flags.memory_bytes ? 0 : device.free_bytes;
-  options.reserve_bytes = flags.reserve_bytes.value_or(0);
+  if (flags.reserve_bytes) {
+    options.set_mask |= STW_SET_RESERVE;
+    options.reserve_bytes = *flags.reserve_bytes;
+  }
   options.threads = flags.threads ? flags.threads : device.threads;
   options.precision = precision_of(flags.precision);
   options.optimizer = STW_OPTIMIZER_ADAMW;
   options.state_bits = states_of(flags.states);
   options.micro_batch = flags.micro_batch;
   options.recompute = recompute_of(flags.recompute);
+  options.mode = flags.fast ? STW_MODE_FAST : STW_MODE_EXACT;
   return options;
 }
 

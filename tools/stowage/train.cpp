@@ -149,7 +149,8 @@ void train(TrainFlags flags) {
   const Model model = open_model(flags.model);
   const Plan plan = make_plan(flags, model, choice);
   const stw_plan_info info = query(plan);
-  const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed);
+  const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed,
+                                 flags.run.evaluation_batches > 0);
   const Device device = open_device(choice, flags.plan.threads);
   if (choice.free_bytes && info.peak > choice.free_bytes)
     throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",

@@ -1,15 +1,16 @@
 #include "planner/emitter.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
 namespace stw {
 
-Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows)
+Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows, size_t ops)
     : graph_(graph), arena_(arena), threads_(threads), samples_(samples), rows_(rows), value_(graph.tensors.size(), -1) {
   program_.samples = samples;
   program_.threads = threads;
-  program_.instructions.reserve(graph.ops.size() * 2 + graph.gradient_ops.size());
+  program_.instructions.reserve(ops > 0 ? ops : graph.ops.size() * 2 + graph.gradient_ops.size());
   program_.operands.reserve(program_.instructions.capacity() * 6);
   program_.buffers.reserve(program_.instructions.capacity() * 2);
 }
@@ -91,6 +92,12 @@ void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, i
   program_.instructions.push_back(i);
 }
 
+void Emitter::emit_chunks(const std::vector<int>& ops, int64_t chunks, Phase phase, bool accumulate) {
+  const int64_t rows = all_rows(), step = chunk_rows(rows, chunks);
+  for (int64_t begin = 0; begin < rows; begin += step)
+    for (int op : ops) emit(op, phase, accumulate || begin > 0, begin, std::min(step, rows - begin));
+}
+
 void Emitter::merge_in_place() {
   std::vector<int> root(program_.buffers.size());
   for (size_t b = 0; b < root.size(); ++b) root[b] = static_cast<int>(b);
@@ -133,6 +140,7 @@ void Emitter::merge_in_place() {
   for (Instruction& i : program_.instructions) renumber(i.workspace.buffer);
   for (int* b : {&program_.tokens, &program_.targets, &program_.logits}) renumber(*b);
   for (int& b : program_.caches) renumber(b);
+  for (int& b : watched_) renumber(b);
   program_.buffers = std::move(kept);
 }
 

@@ -101,9 +101,13 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   const double total = static_cast<double>(plan.step_picoseconds);
   s += "  predicted    " + duration(step) + " a step, " + fixed(tokens / step, 0) + " tokens/s, " +
        fixed(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";
-  s += plan.step_picoseconds == plan.bound_picoseconds
-           ? "no plan is faster in this model of the device\n"
-           : "the bound without memory limits is " + fixed(100 * (1 - static_cast<double>(plan.bound_picoseconds) / total), 1) + " % faster\n";
+  s += plan.step_picoseconds == plan.unlimited_picoseconds
+           ? "more memory would not help\n"
+           : "without memory limits " + fixed(100 * (1 - static_cast<double>(plan.unlimited_picoseconds) / total), 1) + " % less\n";
+  if (plan.fits)
+    s += plan.step_picoseconds == plan.bound_picoseconds
+             ? "  proven       no plan of these numerics is faster within this budget\n"
+             : "  bound        within this budget no plan is more than " + fixed(100 * (total / static_cast<double>(plan.bound_picoseconds) - 1), 2) + " % faster\n";
   s += "\n  memory at the peak\n";
   constexpr const char* names[class_count] = {"parameters", "gradients", "optimizer", "saved activations", "transient", "workspace", "inputs"};
   for (int c = 0; c < class_count; ++c) row(s, names[c], plan.bytes.of[static_cast<size_t>(c)], plan.bytes.peak);

@@ -1,0 +1,70 @@
+#include "planner/segment_class.h"
+
+#include <bit>
+#include <map>
+
+namespace stw {
+
+namespace {
+
+// A segment as numbers: equal exactly for segments that are alike.
+class Signature {
+ public:
+  Signature(const Graph& graph, const Segment& segment) : graph_(graph) {
+    add(static_cast<int64_t>(segment.kind));
+    for (int i = 0; i < segment.op_count; ++i) add(graph.ops[static_cast<size_t>(segment.first_op + i)]);
+    add(int64_t{-2});
+    for (int i = 0; i < segment.gradient_op_count; ++i)
+      add(graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)]);
+    for (int op : segment.saveable) add(static_cast<int64_t>(op - segment.first_op));
+    add(segment.input);
+    add(segment.output);
+  }
+  std::vector<int64_t> take() { return std::move(numbers_); }
+
+ private:
+  void add(int64_t number) { numbers_.push_back(number); }
+  void add(float x) { add(static_cast<int64_t>(std::bit_cast<uint32_t>(x))); }
+
+  // Tensors are numbered as they appear, so that only the wiring counts.
+  void add(int tensor) {
+    if (tensor < 0) return add(int64_t{-1});
+    const auto [entry, is_new] = seen_.try_emplace(tensor, static_cast<int64_t>(seen_.size()));
+    add(entry->second);
+    if (!is_new) return;
+    const Tensor& t = graph_.at(graph_.resolve(tensor));
+    for (int64_t x : {static_cast<int64_t>(t.kind), static_cast<int64_t>(t.format), static_cast<int64_t>(t.shape.rank),
+                      static_cast<int64_t>(t.per_sample), static_cast<int64_t>(t.trainable), static_cast<int64_t>(t.chunked)})
+      add(x);
+    for (int i = 0; i < t.shape.rank; ++i) add(t.shape[i]);
+  }
+
+  void add(const Op& op) {
+    const Attributes& a = op.attributes;
+    add(static_cast<int64_t>(op.kind));
+    for (float x : {a.epsilon, a.scale, a.dropout}) add(x);
+    for (int64_t x : {int64_t{a.rms}, int64_t{a.transposed}, static_cast<int64_t>(a.gelu), int64_t{a.query_heads},
+                      int64_t{a.kv_heads}, int64_t{a.head_dim}, int64_t{a.causal}, int64_t{a.inverse}, int64_t{a.decay}})
+      add(x);
+    for (const auto* list : {&op.inputs, &op.outputs}) {
+      add(static_cast<int64_t>(list->size()));
+      for (int t : *list) add(t);
+    }
+  }
+
+  const Graph& graph_;
+  std::map<int, int64_t> seen_;
+  std::vector<int64_t> numbers_;
+};
+
+}  // namespace
+
+std::vector<int> segment_classes(const Graph& graph) {
+  std::map<std::vector<int64_t>, int> known;
+  std::vector<int> classes;
+  for (const Segment& s : graph.segments)
+    classes.push_back(known.try_emplace(Signature(graph, s).take(), static_cast<int>(known.size())).first->second);
+  return classes;
+}
+
+}  // namespace stw

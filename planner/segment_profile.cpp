@@ -1,0 +1,159 @@
+#include "planner/segment_profile.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/micro_builder.h"
+
+namespace stw {
+
+namespace {
+
+constexpr size_t expected_ops = 128;
+
+// Gradients that the backward ops of a segment read and later segments have made.
+std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, const Segment& segment) {
+  std::vector<int> list;
+  std::set<int> made;
+  for (int i = 0; i < segment.gradient_op_count; ++i) {
+    const Op& op = graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)];
+    for (int t : op.inputs) {
+      if (t < 0 || made.count(t) || arena.of_tensor[static_cast<size_t>(t)] >= 0) continue;
+      if (graph.at(t).kind == Kind::input || graph.producer[static_cast<size_t>(t)] >= 0) continue;
+      list.push_back(t);
+      made.insert(t);
+    }
+    for (int t : op.outputs)
+      if (t >= 0) made.insert(t);
+  }
+  return list;
+}
+
+int64_t aligned(uint64_t bytes, uint64_t alignment) { return static_cast<int64_t>(round_up(bytes, alignment)); }
+
+}  // namespace
+
+SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute)
+    : graph_(graph), arena_(arena), segment_(segment), threads_(threads) {
+  const Segment& s = graph.segments[segment];
+  if (s.kind != SegmentKind::block) {
+    traces_.push_back(trace(~0u));
+    return;
+  }
+  const uint32_t all = (1u << s.saveable.size()) - 1;
+  for (uint32_t saved = all;; --saved) {
+    const bool allowed = recompute == Recompute::choose || saved == (recompute == Recompute::none ? all : 0);
+    if (allowed) traces_.push_back(trace(saved));
+    if (saved == 0) break;
+  }
+}
+
+int SegmentProfile::size_index(bool is_workspace, int what) {
+  const auto [entry, is_new] = size_index_.try_emplace({is_workspace, what}, static_cast<int>(sizes_.size()));
+  if (is_new) sizes_.push_back({is_workspace, what});
+  return entry->second;
+}
+
+SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
+  const Segment& s = graph_.segments[segment_];
+  const int input = s.input >= 0 ? s.input : graph_.tokens;
+  Emitter e(graph_, arena_, threads_, 1, 0, expected_ops);
+  MicroBuilder builder(graph_, e, true);
+  e.assume(input, Phase::forward);
+  e.watch(input);
+  builder.forward(segment_, saved);
+  e.watch(s.output);
+  Trace t;
+  t.saved = saved;
+  t.backward = e.instruction_count();
+  for (int gradient : gradients_from_above(graph_, arena_, s)) e.assume(gradient, Phase::backward);
+  builder.backward(segment_);
+  const Program p = e.finish(0);
+  t.instructions = static_cast<int>(p.instructions.size());
+  std::map<int, int> workspace_of;   // buffer -> op
+  for (const Instruction& i : p.instructions) {
+    if (i.phase == Phase::recompute) t.recomputed.push_back(i.op - s.first_op);
+    if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = i.op;
+  }
+  for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
+    const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
+    const bool is_output = b == e.watched()[1];
+    if (b == e.watched()[0]) {
+      t.input_last = buffer.last;
+      continue;
+    }
+    const auto op = workspace_of.find(b);
+    const bool is_workspace = op != workspace_of.end();
+    Life life{size_index(is_workspace, is_workspace ? op->second : buffer.tensor), buffer.first, buffer.last};
+    if (is_output) life.last = std::max(life.last, t.backward - 1);
+    if (life.first < t.backward && (life.last >= t.backward || is_output)) t.kept.push_back(life.size);
+    t.lives.push_back(life);
+  }
+  return t;
+}
+
+std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing) const {
+  const Segment& s = graph_.segments[segment_];
+  const int64_t rows = samples * graph_.sequence;
+  const uint64_t alignment = arena_.alignment;
+  std::vector<int64_t> sizes;
+  for (const Size& size : sizes_) {
+    const uint64_t bytes = !size.is_workspace ? graph_.at(size.what).bytes(samples)
+                                              : op_row(graph_.op(size.what).kind).workspace(graph_, graph_.op(size.what), {samples, rows, threads_});
+    sizes.push_back(aligned(bytes, alignment));
+  }
+  std::vector<uint64_t> prices;
+  for (int i = 0; i < s.op_count; ++i) prices.push_back(pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
+  const int64_t targets = aligned(graph_.at(graph_.targets).bytes(samples), alignment);
+  const int64_t input = s.input >= 0 ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;   // tokens stay to the end
+  std::vector<Variant> variants;
+  std::vector<int64_t> change;
+  for (const Trace& t : traces_) {
+    Variant v;
+    v.saved = t.saved;
+    for (int size : t.kept) v.kept += sizes[static_cast<size_t>(size)];
+    for (int op : t.recomputed) v.picoseconds = size_add(v.picoseconds, prices[static_cast<size_t>(op)]);
+    change.assign(static_cast<size_t>(t.instructions) + 1, 0);
+    for (const Life& life : t.lives) {
+      const int64_t bytes = sizes[static_cast<size_t>(life.size)];
+      change[static_cast<size_t>(life.first)] += bytes;
+      change[static_cast<size_t>(life.last) + 1] -= bytes;
+    }
+    change[static_cast<size_t>(t.backward)] -= targets;
+    change[static_cast<size_t>(t.input_last) + 1] -= input;
+    int64_t live = 0;
+    v.peak = INT64_MIN;
+    for (int i = 0; i < t.instructions; ++i) v.peak = std::max(v.peak, live += change[static_cast<size_t>(i)]);
+    variants.push_back(v);
+  }
+  return variants;
+}
+
+Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t chunks) {
+  const Segment& s = graph.segments.back();
+  Emitter e(graph, arena, threads, samples, 0, expected_ops);
+  MicroBuilder builder(graph, e, true);
+  e.input(graph.targets);
+  e.assume(s.input, Phase::forward);
+  e.watch(graph.targets);
+  e.watch(s.input);
+  builder.head(chunks);
+  const Program p = e.finish(0);
+  std::vector<int64_t> change(p.instructions.size() + 1);
+  for (size_t b = 0; b < p.buffers.size(); ++b) {
+    const Buffer& buffer = p.buffers[b];
+    const int64_t bytes = aligned(buffer.bytes, arena.alignment);
+    if (b == static_cast<size_t>(e.watched()[0])) continue;   // alive all through
+    if (b != static_cast<size_t>(e.watched()[1])) change[static_cast<size_t>(buffer.first)] += bytes;
+    change[static_cast<size_t>(buffer.last) + 1] -= bytes;
+  }
+  Variant v;
+  v.saved = static_cast<uint32_t>(chunks);
+  int64_t live = 0;
+  v.peak = INT64_MIN;
+  for (size_t i = 0; i < p.instructions.size(); ++i) v.peak = std::max(v.peak, live += change[i]);
+  return v;
+}
+
+}  // namespace stw

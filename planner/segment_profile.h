@@ -1,0 +1,61 @@
+// What a segment costs in memory and time for each of its save-sets, without building a whole program.
+//
+// Every save-set is emitted once, for that segment alone, by the code that emits programs. What remains are lifetimes of
+// buffers whose bytes follow from the number of samples, so that another micro-batch is a sum over them.
+#pragma once
+#include <compare>
+#include <map>
+#include <vector>
+
+#include "planner/plan.h"
+#include "planner/pricing.h"
+
+namespace stw {
+
+// One choice for a segment at a micro-batch. Bytes are multiples of the alignment; both are counted beyond what earlier
+// segments keep, among it this segment's input, and beyond the micro-batch's tokens and targets.
+struct Variant {
+  uint32_t saved = ~0u;        // save-set; of the head: the number of loss chunks
+  int64_t kept = 0;            // bytes that live until the backward pass has gone past this segment
+  int64_t peak = 0;            // most bytes alive while an instruction of this segment runs, `kept` among them
+  uint64_t picoseconds = 0;    // of recompute in a step; of the head: of all that no choice changes and of the loss
+};
+
+class SegmentProfile {
+ public:
+  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
+  // `picoseconds` are those of one micro-step.
+  std::vector<Variant> at(int64_t samples, const Pricing& pricing) const;
+
+ private:
+  // Whose bytes a buffer has: those of a tensor, or of the scratch memory of an op.
+  struct Size {
+    bool is_workspace;
+    int what;
+    auto operator<=>(const Size&) const = default;
+  };
+  struct Life { int size, first, last; };   // `size`: in sizes_
+  struct Trace {
+    uint32_t saved = 0;
+    std::vector<Life> lives;           // of all but the input
+    std::vector<int> kept;             // in sizes_: of buffers that live until the backward pass
+    std::vector<int> recomputed;       // ops, counted from the segment's first
+    int instructions = 0, backward = 0;   // `backward`: the first one of the backward pass
+    int input_last = 0;                // the last one that needs the input's buffer
+  };
+  Trace trace(uint32_t saved);
+  int size_index(bool is_workspace, int what);
+
+  const Graph& graph_;
+  const Arena& arena_;
+  size_t segment_;
+  int threads_;
+  std::vector<Trace> traces_;
+  std::vector<Size> sizes_;        // distinct ones
+  std::map<Size, int> size_index_;
+};
+
+// The head at a micro-batch and a number of loss chunks: bytes only.
+Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t chunks);
+
+}  // namespace stw

@@ -1,0 +1,54 @@
+// The exact choice of save-sets for a stack of segments and a number of bytes.
+//
+// While segment s runs backward, what the segments before it keep is alive, and its own peak on top. So a choice fits
+// exactly where for every segment the sum of `kept` before it plus its `peak` is at most the limit. Blocks that are alike
+// and follow each other may take their variants in any order; the best order is by decreasing (peak - kept): whoever needs
+// much and leaves little goes first (exchange two neighbours: of max(p1, k1 + p2) and max(p2, k2 + p1) the first is not
+// larger where p1 - k1 >= p2 - k2). So only how many blocks take a variant matters.
+//
+// Labels (blocks placed, bytes kept, time) are extended segment by segment and variant by variant. One that keeps and
+// takes no less than another is dropped, and so is one that cannot beat the best known choice even if the rest is chosen
+// by the linear relaxation (Lagrange's bound for the one constraint on all that is kept).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/segment_profile.h"
+
+namespace stw {
+
+// Consecutive segments that are alike, and what each of them may choose.
+struct Stretch {
+  int64_t count = 1;
+  std::vector<Variant> variants;
+};
+
+// Drops variants that another one beats in all three respects, and puts the rest into the order of their use.
+void normalise(Stretch& run);
+
+struct StackChoice {
+  uint64_t picoseconds = 0;
+  int64_t peak = 0;
+  // For every run how many of its segments take which variant, in order.
+  struct Part { int variant; int64_t count; };
+  std::vector<std::vector<Part>> parts;
+};
+
+struct StackAnswer {
+  std::optional<StackChoice> choice;
+  uint64_t bound_picoseconds = UINT64_MAX;   // no choice that fits takes less; that of the choice where it is proven
+};
+
+// A fastest choice whose peak is at most `limit`. Stretches are normalised. Of choices that take at least `known` nothing is
+// said. `most_labels`: beyond that many the answer may not be the best; bound_picoseconds then tells by how much.
+StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known = UINT64_MAX,
+                   size_t most_labels = 400000);
+
+// No choice within the limit is faster: the linear relaxation.
+uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit);
+
+// The choice with the smallest peak, of equal ones a fast one.
+StackChoice smallest(const std::vector<Stretch>& runs);
+
+}  // namespace stw

@@ -1,0 +1,64 @@
+// Random small models of up to three blocks with at most four saveable tensors each, for checks against all choices.
+#pragma once
+#include <random>
+#include <string>
+
+#include "planner/differentiate.h"
+#include "planner/inference.h"
+#include "planner/update.h"
+
+namespace stw::testing_tools {
+
+class RandomModel {
+ public:
+  explicit RandomModel(uint32_t seed) : random_(seed) {}
+
+  Graph graph(const Numerics& numerics) {
+    const int64_t width = 8 * pick(1, 5), vocabulary = 16 * pick(1, 8);
+    GraphBuilder b("random", pick(3, 20), vocabulary, compute_format(numerics.precision));
+    auto matrix = [&](const std::string& name, int64_t inputs, int64_t features) {
+      return std::vector<LinearWeights>{{b.parameter(name, {features, inputs}, Initializer::normal, 0.02f), -1}};
+    };
+    b.begin(SegmentKind::embedding, -1, -1);
+    const int table = b.parameter("table", {vocabulary, width}, Initializer::normal, 0.02f);
+    int x = b.embedding(table, -1, "embedding");
+    b.end(x);
+    const int64_t blocks = pick(1, 6) == 1 ? 3 : pick(1, 2), hidden = 8 * pick(1, 12);
+    const bool alike = pick(0, 2) > 0, attends = pick(0, 1), twice = pick(0, 1);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const std::string name = "block." + std::to_string(block) + ".";
+      const int64_t h = alike ? hidden : 8 * pick(1, 12);
+      b.begin(SegmentKind::block, static_cast<int>(block), x);
+      int n = b.norm(x, b.parameter(name + "norm", {width}, Initializer::ones), -1, 1e-5f, true, "norm");
+      int y;
+      if (attends) {
+        y = b.linear(n, matrix(name + "qkv", width, 3 * width), false, "qkv");
+        y = b.attention(y, 1, 1, static_cast<int>(width), 0.3f, 0, "attention");
+        y = b.linear(y, matrix(name + "out", width, width), false, "out");
+      } else {
+        y = b.linear(n, matrix(name + "up", width, h), false, "up");
+        y = b.gelu(y, GeluForm::tanh, "gelu");
+        if (twice) y = b.gelu(b.dropout(y, 0.1f, "dropout"), GeluForm::erf, "gelu2");
+        y = b.linear(y, matrix(name + "down", h, width), false, "down");
+      }
+      x = b.add(x, y, "residual");
+      b.end(x);
+    }
+    b.begin(SegmentKind::final, -1, x);
+    x = b.norm(x, b.parameter("final", {width}, Initializer::ones), -1, 1e-5f, true, "final");
+    b.end(x);
+    b.begin(SegmentKind::head, -1, x);
+    b.cross_entropy(b.linear(x, matrix("head", width, vocabulary), false, "logits", Format::f32));
+    Graph g = b.finish();
+    differentiate(g);
+    add_update(g, numerics);
+    add_inference(g);
+    return g;
+  }
+
+ private:
+  int64_t pick(int64_t low, int64_t high) { return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1)); }
+  std::mt19937 random_;
+};
+
+}  // namespace stw::testing_tools

@@ -1,0 +1,184 @@
+// The search against programs that are really built: the memory that it predicts, and all choices of small models.
+#include "planner/space.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/segment_class.h"
+#include "tests/planner/random_graphs.h"
+#include "tests/planner/small_graphs.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+Request request_of(int64_t batch, int threads = 2) {
+  Request r;
+  r.global_batch = batch;
+  r.threads = threads;
+  return r;
+}
+
+// Bytes that are alive at once, as the search adds them up: any save-sets in any order.
+uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t alignment) {
+  const Arena arena = make_arena(g, alignment);
+  const Pricing pricing(g, *find_device("cpu"), threads);
+  int64_t kept = 0, peak = INT64_MIN;
+  for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
+    const SegmentProfile profile(g, arena, s, threads, Recompute::choose);
+    for (const Variant& v : profile.at(d.micro_batch, pricing)) {
+      if (v.saved != d.saved[s]) continue;
+      peak = std::max(peak, kept + v.peak);
+      kept += v.kept;
+      break;
+    }
+  }
+  peak = std::max(peak, kept + head_variant(g, arena, threads, d.micro_batch, d.loss_chunks).peak);
+  uint64_t inputs = 0;
+  for (int t : {g.tokens, g.targets}) inputs += round_up(g.at(t).bytes(d.micro_batch), alignment);
+  return arena.gradients_end + inputs + static_cast<uint64_t>(peak);
+}
+
+TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
+  std::mt19937 random(6);
+  std::vector<Graph> graphs = small_graphs();
+  for (uint32_t seed = 0; seed < 40; ++seed) graphs.push_back(RandomModel(seed).graph({}));
+  for (const Graph& g : graphs)
+    for (int round = 0; round < 12; ++round) {
+      const Decisions d = random_decisions(g, random, 9);
+      const uint64_t alignment = round % 2 ? 64 : 256;
+      const int threads = 1 + round % 3;
+      const Program p = build_micro(g, make_arena(g, alignment), d, d.micro_batch, threads, true);
+      ASSERT_EQ(predicted(g, d, threads, alignment), live_bound(p, alignment));
+    }
+}
+
+TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
+  for (const Graph& g : small_graphs()) {
+    const std::vector<int> classes = segment_classes(g);
+    std::set<int> blocks;
+    for (size_t s = 0; s < classes.size(); ++s) {
+      if (g.segments[s].kind == SegmentKind::block) blocks.insert(classes[s]);
+      else EXPECT_EQ(std::count(classes.begin(), classes.end(), classes[s]), 1);
+    }
+    EXPECT_EQ(blocks.size(), 1u);
+  }
+  Graph g = graph_of(small_llama());
+  size_t second = 0;
+  while (g.segments[second].block != 1) ++second;
+  g.ops[static_cast<size_t>(g.segments[second].first_op)].attributes.epsilon *= 2;
+  EXPECT_NE(segment_classes(g)[second - 1], segment_classes(g)[second]);
+}
+
+// ---- against all choices -----------------------------------------------------------------------------------------
+
+struct Point { uint64_t picoseconds, live_bytes; };
+
+// All save-sets of every block in every order, all micro-batches, all numbers of loss chunks; programs are built.
+std::vector<Point> all_points(const Graph& g, const Request& request, const DeviceProfile& device) {
+  const Arena arena = make_arena(g, device.alignment);
+  const Pricing pricing(g, device, request.threads);
+  std::vector<Point> points;
+  uint64_t floor = live_bound(build_update(g, arena, request.threads), device.alignment);
+  const auto [prefill, decode] = build_generate(g, arena, request.threads);
+  for (const Program* p : {&prefill, &decode})
+    if (!p->instructions.empty()) floor = std::max(floor, live_bound(*p, device.alignment));
+  for (int64_t m = 1; m <= request.global_batch; ++m)
+    for (int64_t chunks = 1; chunks <= 64; chunks *= 2) {
+      if (chunks > 1 && chunk_rows(m * g.sequence, chunks) == chunk_rows(m * g.sequence, chunks / 2)) break;
+      Decisions d = uniform_decisions(g, 0, m, chunks);
+      for (;;) {
+        const Program p = build_micro(g, arena, d, m, request.threads, true);
+        points.push_back({pricing.step(d, request.global_batch), std::max(floor, live_bound(p, device.alignment))});
+        size_t s = 0;   // count through the save-sets
+        for (; s < g.segments.size(); ++s) {
+          if (g.segments[s].kind != SegmentKind::block) continue;
+          if (++d.saved[s] < (1u << g.segments[s].saveable.size())) break;
+          d.saved[s] = 0;
+        }
+        if (s == g.segments.size()) break;
+      }
+    }
+  return points;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint32_t models = 60;
+#else
+constexpr uint32_t models = 1000;
+#endif
+
+TEST(Space, EqualsAllChoicesOfRandomModels) {
+  std::mt19937 random(7);
+  int stairs = 0, higher = 0;
+  for (uint32_t seed = 0; seed < models; ++seed) {
+    const DeviceProfile& device = *find_device(seed % 2 ? "cpu" : "rtx4090");
+    Numerics numerics;
+    numerics.precision = seed % 3 ? Precision::fp32 : Precision::bf16;
+    const auto source = [&](const Numerics& n) { return RandomModel(seed).graph(n); };
+    const Graph g = source(numerics);
+    const Request request = request_of(1 + static_cast<int64_t>(random() % (g.blocks() > 2 ? 2 : 4)));
+    const std::vector<Point> points = all_points(g, request, device);
+    uint64_t least = UINT64_MAX, most = 0;
+    for (const Point& p : points) {
+      least = std::min(least, p.live_bytes);
+      most = std::max(most, p.live_bytes);
+    }
+    Space space(source, numerics, request, device);
+    EXPECT_EQ(space.smallest().live_bytes, least) << seed;
+    for (int step = -1; step <= 4; ++step) {
+      const uint64_t limit = step < 0 ? least - 1 : least + (most - least) / 4 * static_cast<uint64_t>(step);
+      uint64_t best = UINT64_MAX, peak = UINT64_MAX;
+      for (const Point& p : points)
+        if (p.live_bytes <= limit) best = std::min(best, p.picoseconds);
+      for (const Point& p : points)
+        if (p.live_bytes <= limit && p.picoseconds == best) peak = std::min(peak, p.live_bytes);
+      const auto stair = space.fastest_alive(limit);
+      ASSERT_EQ(stair.has_value(), best != UINT64_MAX) << seed;
+      if (!stair) {
+        EXPECT_FALSE(space.fastest(limit));
+        continue;
+      }
+      EXPECT_EQ(stair->picoseconds, best) << seed << ", limit " << limit;
+      EXPECT_EQ(stair->live_bytes, peak) << seed << ", limit " << limit;
+      EXPECT_EQ(stair->bound_picoseconds, best);
+      ++stairs;
+      higher += space.arena(stair->decisions) > stair->live_bytes;
+      if (const auto found = space.fastest(limit)) {
+        EXPECT_LE(space.arena(found->decisions), limit);
+        EXPECT_EQ(found->bound_picoseconds, best);
+        EXPECT_GE(found->picoseconds, best);
+        if (space.arena(stair->decisions) <= limit) {
+          EXPECT_EQ(found->picoseconds, best);
+        }
+      }
+    }
+  }
+  RecordProperty("stairs", stairs);
+  std::printf("%d of %d stairs are laid out without a gap\n", stairs - higher, stairs);
+  EXPECT_LT(higher, stairs / 4);
+}
+
+TEST(Space, LooserBudgetsAreFasterAndTighterOnesSmaller) {
+  for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
+    const auto source = [&](const Numerics& n) { return build_model(config_of(config), 33, n); };
+    const Request request = request_of(12);
+    Space space(source, {}, request, *find_device("cpu"));
+    const uint64_t least = space.arena(space.smallest().decisions), most = space.arena(space.fastest(uint64_t{1} << 40)->decisions);
+    EXPECT_FALSE(space.fastest(least - 1));
+    uint64_t time = UINT64_MAX, peak = 0;
+    for (uint64_t step = 0; step <= 60; ++step) {
+      const auto c = space.fastest(least + (most - least) / 60 * step);
+      ASSERT_TRUE(c);
+      const uint64_t bytes = space.arena(c->decisions);
+      EXPECT_LE(c->picoseconds, time);
+      EXPECT_GE(bytes, peak);
+      time = c->picoseconds;
+      peak = bytes;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stw

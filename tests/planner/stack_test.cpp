@@ -1,0 +1,178 @@
+// The choice of save-sets for a stack against all choices in all orders.
+#include "planner/stack.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+namespace stw {
+namespace {
+
+struct All {
+  struct Point { uint64_t picoseconds; int64_t peak; };
+  std::vector<Point> points;
+};
+
+// Every segment takes every variant, in every order.
+All all_choices(const std::vector<Stretch>& runs) {
+  std::vector<const Stretch*> segments;
+  for (const Stretch& r : runs)
+    for (int64_t i = 0; i < r.count; ++i) segments.push_back(&r);
+  All all;
+  std::function<void(size_t, int64_t, int64_t, uint64_t)> go = [&](size_t s, int64_t kept, int64_t peak, uint64_t time) {
+    if (s == segments.size()) {
+      all.points.push_back({time, peak});
+      return;
+    }
+    for (const Variant& v : segments[s]->variants)
+      go(s + 1, kept + v.kept, std::max(peak, kept + v.peak), time + v.picoseconds);
+  };
+  go(0, 0, INT64_MIN, 0);
+  return all;
+}
+
+// What a choice needs when its parts are run through one by one.
+All::Point replay(const std::vector<Stretch>& runs, const StackChoice& c) {
+  All::Point p{0, INT64_MIN};
+  int64_t kept = 0;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    int64_t count = 0;
+    for (const auto& part : c.parts[r])
+      for (int64_t i = 0; i < part.count; ++i, ++count) {
+        const Variant& v = runs[r].variants[static_cast<size_t>(part.variant)];
+        p.peak = std::max(p.peak, kept + v.peak);
+        p.picoseconds += v.picoseconds;
+        kept += v.kept;
+      }
+    EXPECT_EQ(count, runs[r].count);
+  }
+  return p;
+}
+
+std::vector<Stretch> random_stretches(std::mt19937& random, int64_t most_segments) {
+  std::vector<Stretch> runs;
+  const int64_t count = 1 + static_cast<int64_t>(random() % 3);
+  int64_t left = most_segments;
+  for (int64_t i = 0; i < count && left > 0; ++i) {
+    Stretch r;
+    r.count = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(left));
+    left -= r.count;
+    const int64_t variants = 1 + static_cast<int64_t>(random() % (most_segments > 4 ? 3 : 6));
+    for (int64_t v = 0; v < variants; ++v) {
+      Variant x;
+      x.saved = static_cast<uint32_t>(v);
+      x.kept = 64 * static_cast<int64_t>(random() % 40);
+      x.peak = x.kept + 64 * static_cast<int64_t>(random() % 60);
+      x.picoseconds = random() % 100;
+      r.variants.push_back(x);
+    }
+    runs.push_back(r);
+  }
+  Stretch head;
+  for (uint32_t v = 0; v < 1 + random() % 3; ++v) head.variants.push_back({v, 0, 64 * static_cast<int64_t>(random() % 60), 1000 + random() % 50});
+  runs.push_back(head);
+  return runs;
+}
+
+TEST(Stack, EqualsAllChoicesInAllOrders) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 1500; ++round) {
+    std::vector<Stretch> runs = random_stretches(random, round % 2 ? 4 : 6);
+    const All all = all_choices(runs);
+    for (Stretch& r : runs) normalise(r);
+    std::vector<int64_t> peaks;
+    for (const auto& p : all.points) peaks.push_back(p.peak);
+    std::sort(peaks.begin(), peaks.end());
+    EXPECT_EQ(smallest(runs).peak, peaks[0]);
+    EXPECT_EQ(replay(runs, smallest(runs)).peak, peaks[0]);
+    for (const int64_t limit : {peaks[0] - 1, peaks[0], peaks[random() % peaks.size()], peaks[random() % peaks.size()], peaks.back()}) {
+      uint64_t best = UINT64_MAX;
+      for (const auto& p : all.points)
+        if (p.peak <= limit) best = std::min(best, p.picoseconds);
+      const auto [choice, bound] = choose(runs, limit);
+      ASSERT_EQ(choice.has_value(), best != UINT64_MAX);
+      EXPECT_EQ(bound, best);
+      if (best == UINT64_MAX) continue;
+      EXPECT_FALSE(choose(runs, limit, best).choice);
+      EXPECT_EQ(choose(runs, limit, best + 1).choice->picoseconds, best);
+      const auto p = replay(runs, *choice);
+      EXPECT_EQ(choice->picoseconds, best);
+      EXPECT_EQ(p.picoseconds, choice->picoseconds);
+      EXPECT_EQ(p.peak, choice->peak);
+      EXPECT_LE(p.peak, limit);
+    }
+  }
+}
+
+// Save-sets as blocks have them: tensors of different bytes and prices, kept or computed again.
+Stretch block_like(std::mt19937& random, int64_t count, int tensors) {
+  Stretch run;
+  run.count = count;
+  std::vector<int64_t> bytes;
+  std::vector<uint64_t> price;
+  for (int t = 0; t < tensors; ++t) {
+    bytes.push_back(4096 * (1 + static_cast<int64_t>(random() % 64)));
+    price.push_back(1000000 + random() % 90000000);
+  }
+  for (uint32_t saved = 0; saved < (1u << tensors); ++saved) {
+    Variant v{saved, 65536, 900000, 0};
+    for (int t = 0; t < tensors; ++t)
+      if (saved >> t & 1) v.kept += bytes[static_cast<size_t>(t)];
+      else v.picoseconds += price[static_cast<size_t>(t)];
+    v.peak = std::max<int64_t>(v.kept + 100000, 900000 + static_cast<int64_t>(random() % 100) * 4096);
+    run.variants.push_back(v);
+  }
+  normalise(run);
+  return run;
+}
+
+// A few deep stacks may stay a little short of the proof, none of 32 blocks.
+TEST(Stack, DeepStacksAreProven) {
+  std::mt19937 random(2);
+  int unproven = 0;
+  for (const int64_t blocks : {32, 200, 1000})
+    for (int round = 0; round < 20; ++round) {
+      std::vector<Stretch> runs{block_like(random, blocks, 8)};
+      Stretch head;
+      head.variants = {{1, 0, 5000000, 5000}, {2, 0, 2000000, 6000}, {4, 0, 1500000, 900000}};
+      normalise(head);
+      runs.push_back(head);
+      const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
+      uint64_t before = UINT64_MAX;
+      for (int step = 0; step <= 10; ++step) {
+        const int64_t limit = least + (most - least) / 10 * step;
+        const auto [choice, bound] = choose(runs, limit);
+        ASSERT_TRUE(choice);
+        if (bound != choice->picoseconds) {
+          ++unproven;
+          EXPECT_GE(blocks, 200);
+          EXPECT_LT(choice->picoseconds - bound, choice->picoseconds / 2000);
+        }
+        EXPECT_LE(replay(runs, *choice).peak, limit);
+        EXPECT_LE(choice->picoseconds, before);
+        before = choice->picoseconds;
+      }
+    }
+  EXPECT_LE(unproven, 6) << "of 660";
+}
+
+// Where labels run out, the bound is one.
+TEST(Stack, WithoutLabelsTheBoundStillHolds) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Stretch> runs{block_like(random, 40, 6)};
+    runs.push_back({1, {{1, 0, 1000000, 0}}});
+    const int64_t least = smallest(runs).peak;
+    const int64_t limit = least + static_cast<int64_t>(random() % 4000000);
+    const auto exact = choose(runs, limit), quick = choose(runs, limit, UINT64_MAX, 3);
+    ASSERT_TRUE(exact.choice && quick.choice);
+    EXPECT_EQ(exact.bound_picoseconds, exact.choice->picoseconds);
+    EXPECT_LE(quick.bound_picoseconds, exact.choice->picoseconds);
+    EXPECT_GE(quick.choice->picoseconds, exact.choice->picoseconds);
+  }
+}
+
+}  // namespace
+}  // namespace stw

@@ -278,17 +278,16 @@ enum {
 typedef struct stw_pack_result {
   uint32_t struct_size;
   uint32_t answer;           /* STW_PACK_* */
-  uint64_t height;           /* largest offset + size of the lowest placement found, also where that is not within the capacity */
+  uint64_t height;           /* largest offset + size of the lowest placement found, within the capacity or not */
   uint64_t bound;            /* proven: no placement is lower */
   uint64_t nodes;            /* decisions taken */
 } stw_pack_result;
 
 /* Gives `count` buffers offsets so that those alive at the same time do not overlap. Guarantees: deterministic, the
- * same on every machine. `offsets` receives `count` of them; `options` and `result` may be NULL, and with `count` 0 so may the
- * arrays. Memory: some 100 bytes a buffer, and up to 64 MiB for what the search remembers.
- * Errors: STW_OVER_BUDGET for the answers STW_PACK_IMPOSSIBLE and STW_PACK_UNKNOWN: the error says which, and which
- * capacity would do, `offsets` are untouched, and `result` is filled in all the same; STW_BAD_ARGUMENT for an upper below its
- * lower, or where 2^62 bytes or more are needed. Thread: any. Since: 0.1 */
+ * same on every machine. `offsets` receives `count` of them; `options` and `result` may be NULL, and with `count` 0 so
+ * may the arrays. Errors: STW_OVER_BUDGET for the answers STW_PACK_IMPOSSIBLE and STW_PACK_UNKNOWN: `offsets` are then
+ * untouched, `result` is filled in all the same, and error.bytes_needed is a capacity that would do; STW_BAD_ARGUMENT
+ * for an upper below its lower, and where 2^62 bytes or more are needed. Thread: any. Since: 0.1 */
 STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifetimes, size_t count,
                             const stw_pack_options *options, stw_pack_result *result, stw_error *error) STW_NOEXCEPT;
 

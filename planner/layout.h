@@ -14,7 +14,7 @@ struct Placement {
   uint64_t bound = 0;              // largest sum of sizes alive at once: no placement is lower
 };
 
-// The best packing that a few milliseconds find (but that is a number of decisions, not a clock: deterministic). Sizes are
+// The best packing that a few milliseconds find: a number of decisions, not a clock, so it is deterministic. Sizes are
 // multiples of the alignment already.
 Placement place(const std::vector<Interval>& intervals);
 

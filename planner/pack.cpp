@@ -61,8 +61,8 @@ Outcome search(Part& part, uint64_t capacity, uint64_t node_limit, uint64_t& nod
   return outcome;
 }
 
-// Lowers a part: to `enough` if possible, half of the nodes go into that, else by bisection between what failed and what
-// was found.
+// Lowers a part: to `enough` if possible, half of the nodes go into that, else by bisection between what failed and
+// what was found.
 void lower(Part& part, uint64_t enough, uint64_t node_limit, uint64_t& nodes) {
   const uint64_t before = nodes;
   auto left = [&] { return node_limit - std::min(node_limit, nodes - before); };
@@ -90,7 +90,8 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
   const bool reachable = options.capacity == 0 || packing.bound <= options.capacity;
   if (packing.height > goal && packing.height < size_limit && reachable && options.node_limit > 0) {
     std::vector<Part> parts;
-    for (Sections& component : components_of(sections)) parts.push_back(part_of(std::move(component), greedy.offsets));
+    for (Sections& component : components_of(sections))
+      parts.push_back(part_of(std::move(component), greedy.offsets));
     // Small ones first: a proof of one of them settles all.
     std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
       return a.sections.blocks.size() < b.sections.blocks.size();
@@ -108,11 +109,13 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
       if (options.capacity == 0) enough = std::max(enough, part.height);
       packing.height = std::max(packing.height, part.height);
       packing.bound = std::max(packing.bound, part.bound);
-      for (size_t i = 0; i < part.offsets.size(); ++i) greedy.offsets[static_cast<size_t>(part.sections.source[i])] = part.offsets[i];
+      for (size_t i = 0; i < part.offsets.size(); ++i)
+        greedy.offsets[static_cast<size_t>(part.sections.source[i])] = part.offsets[i];
     }
   }
 
-  for (size_t i = 0; i < sections.blocks.size(); ++i) packing.offsets[static_cast<size_t>(sections.source[i])] = greedy.offsets[i];
+  for (size_t i = 0; i < sections.blocks.size(); ++i)
+    packing.offsets[static_cast<size_t>(sections.source[i])] = greedy.offsets[i];
   if (options.capacity != 0 && packing.bound > options.capacity)
     packing.status = PackStatus::infeasible;
   else if (packing.height == packing.bound && packing.height < size_limit)

@@ -38,7 +38,8 @@ class PlacedList {
   }
 
   void take(const Block& block, uint64_t offset) {
-    const auto after = std::partition_point(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.offset <= offset; });
+    const auto after =
+        std::partition_point(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.offset <= offset; });
     placed_.insert(after, {block.first, block.end, offset, size_add(offset, block.size)});
   }
 

@@ -48,7 +48,8 @@ PackSearch::PackSearch(const Sections& sections, uint64_t capacity) : blocks_(se
 PackSearch::Outcome PackSearch::solve(uint64_t node_limit) {
   for (uint64_t size : unplaced_size_)
     if (size > capacity_) return Outcome::infeasible;
-  constexpr Style styles[] = {{Prefer::fit_then_area, true}, {Prefer::size, true}, {Prefer::life, false}, {Prefer::walls_then_area, true}};
+  constexpr Style styles[] = {
+      {Prefer::fit_then_area, true}, {Prefer::size, true}, {Prefer::life, false}, {Prefer::walls_then_area, true}};
   uint64_t run_nodes = first_run_nodes;
   for (bool varied = false;; varied = true, run_nodes += run_nodes / 2) {
     for (const Style& style : styles) {
@@ -329,19 +330,21 @@ bool PackSearch::open(const Part& part) {
   Branch branch;
   bool possible = true;
   Valley valley;
-  for (int from = part.begin; possible && next_valley(part, from, valley); from = valley.end) possible = weigh(valley, branch);
+  for (int from = part.begin; possible && next_valley(part, from, valley); from = valley.end)
+    possible = weigh(valley, branch);
   if (!possible || branch.section < 0) {
     failed_.insert(state);
     return false;
   }
   const size_t first = candidates_.size();
   list_candidates(branch);
-  frames_.push_back({part, state, branch.section, branch.may_shut, first, first, candidates_.size(), changes_.size(), parts_.size()});
+  frames_.push_back({part, state, branch.section, branch.may_shut, first, first, candidates_.size(), changes_.size(),
+                     parts_.size()});
   return true;
 }
 
-// Goes back to `frame` and makes its next choice that does not fail at once; where there is none the frame's own part has
-// failed, and with it the choice of the frame that had cut it off. False where nothing is left to choose.
+// Goes back to `frame` and makes its next choice that does not fail at once. Where there is none its part has failed, and
+// with it the choice of the frame that had cut that off. False where nothing is left to choose.
 bool PackSearch::advance(int frame) {
   while (frame >= 0) {
     frames_.resize(at(frame) + 1);

@@ -10,8 +10,9 @@
 // taken in any order: the search branches where there are fewest choices for the failures seen there before.
 //
 // What makes it fast beside that:
-//  - a section in which every unplaced buffer is in a neighbour with a higher floor takes over that floor, free of cost;
-//  - where no unplaced buffer is alive across a boundary both sides are solved apart, and one that fails fails the whole;
+//  - a section all of whose unplaced buffers are also in a neighbour with a higher floor takes over that floor, at no
+//    cost;
+//  - where no unplaced buffer is alive across a boundary both sides are solved apart; one that fails fails the whole;
 //  - states without a solution are remembered, across restarts too;
 //  - restarts, with several orders of the candidates in turn and what was learnt about where failures arise.
 #pragma once
@@ -46,7 +47,7 @@ class PackSearch {
   };
 
   // Sections [begin, end) that share no unplaced buffer with others.
-  struct Part { int begin, end, parent, next; };  // `parent`: the frame that cut it off, or -1; `next`: in the agenda
+  struct Part { int begin, end, parent, next; };  // parent: the frame that cut it off, or -1; next: on the agenda
   struct Frame {
     Part part;
     StateHash state;
@@ -55,12 +56,20 @@ class PackSearch {
     size_t first, next, last;               // its candidates, in candidates_
     size_t changes, parts;                  // as they were before the first choice
   };
-  struct Change { int section; uint64_t floor; uint8_t flags; };  // what was; section < 0: the block ~section was placed
-  struct Valley { int begin, end; uint64_t left, right; };        // the walls' floors, `no_wall` where it ends
-  struct Branch { int section = -1; Valley valley{}; bool may_shut = false; uint64_t choices = 0, weight = 1, tie = 0; };
+  struct Change { int section; uint64_t floor; uint8_t flags; };  // what was; section < 0: block ~section was placed
+  struct Valley { int begin, end; uint64_t left, right; };  // left, right: the floors of its walls, or `no_wall`
+  struct Branch {
+    int section = -1;
+    Valley valley{};
+    bool may_shut = false;
+    uint64_t choices = 0, weight = 1, tie = 0;  // the least of choices / weight is best, then the least tie
+  };
 
   uint64_t slack(size_t s) const { return capacity_ - floor_[s] - unplaced_size_[s]; }
-  bool rests(const Block& block) const { return resting_[static_cast<size_t>(block.end)] > resting_[static_cast<size_t>(block.first)]; }
+  // Of a block within a valley that weigh() or list_candidates() looks at.
+  bool rests(const Block& block) const {
+    return resting_[static_cast<size_t>(block.end)] > resting_[static_cast<size_t>(block.first)];
+  }
 
   Outcome run(uint64_t node_limit, Style style, bool varied);
   void place(int block);
@@ -100,7 +109,7 @@ class PackSearch {
   uint64_t nodes_ = 0;
   std::vector<uint64_t> weight_;  // failures seen in a section
 
-  // Scratch of one step.
+  // Scratch of one step. resting_: sections of the valley before this one that do not hang.
   std::vector<int> fitting_, resting_;
   std::vector<uint64_t> fitting_size_;
   std::vector<std::pair<__uint128_t, int>> ranked_;

@@ -1,6 +1,6 @@
 // Time without what does not matter to a packing. Two buffers conflict where they are alive together, so moments count
-// only where the set of the living is maximal: these are the sections, and a buffer is alive in a run of them. Usually
-// there are far fewer sections than moments, and each is as full as can be, which is what bounds and inferences feed on.
+// only where the set of the living is maximal: these are the sections, and a buffer is alive in a run of them. There
+// are fewer of them than moments, and each is as full as can be, which is what bounds and inferences feed on.
 #pragma once
 #include <cstdint>
 #include <vector>

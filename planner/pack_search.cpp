@@ -37,11 +37,15 @@ PackSearch::PackSearch(const Sections& sections, uint64_t capacity) : blocks_(se
     starting_[at(b.first)].push_back(static_cast<int>(i));
     ++starts_[at(b.first)];
     ++ends_[at(b.end)];
-    for (int s = b.first; s < b.end; ++s) {
-      unplaced_size_[at(s)] += b.size;
-      ++unplaced_[at(s)];
-      crossing_[at(s)] += s > b.first;
-    }
+    unplaced_size_[at(b.first)] += b.size;
+    if (at(b.end) < count) unplaced_size_[at(b.end)] -= b.size;  // wraps, until the sum is taken
+  }
+  uint64_t size = 0;
+  int alive = 0;
+  for (size_t s = 0; s < count; ++s) {
+    crossing_[s] = alive - ends_[s];
+    unplaced_[s] = alive = crossing_[s] + starts_[s];
+    unplaced_size_[s] = size += unplaced_size_[s];
   }
 }
 

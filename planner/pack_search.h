@@ -65,10 +65,13 @@ class PackSearch {
     uint64_t choices = 0, weight = 1, tie = 0;  // the least of choices / weight is best, then the least tie
   };
 
+  static constexpr uint64_t no_wall = UINT64_MAX;
+  static size_t at(int i) { return static_cast<size_t>(i); }
+
   uint64_t slack(size_t s) const { return capacity_ - floor_[s] - unplaced_size_[s]; }
   // Of a block within a valley that weigh() or list_candidates() looks at.
   bool rests(const Block& block) const {
-    return resting_[static_cast<size_t>(block.end)] > resting_[static_cast<size_t>(block.first)];
+    return resting_[at(block.end)] > resting_[at(block.first)];
   }
 
   Outcome run(uint64_t node_limit, Style style, bool varied);

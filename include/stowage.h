@@ -253,8 +253,8 @@ typedef struct stw_buffer_info {
 
 /* Chooses the fastest way to train that fits. Guarantees: deterministic; a smaller budget never gives a larger peak, a
  * larger one never a slower plan of the same state format. Errors: STW_OVER_BUDGET when nothing fits: `out` is then
- * still a plan, with info.fits = 0, that can be queried and printed but not trained (the one exception to "outputs are
- * NULL"); STW_BAD_ARGUMENT, STW_UNSUPPORTED. Owner: the caller. Thread: any. Since: 0.1 */
+ * still a plan, with info.fits = 0, that can be queried and printed but not trained (an exception to "outputs are NULL");
+ * STW_BAD_ARGUMENT, STW_UNSUPPORTED. Owner: the caller. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_create(stw_plan **out, const stw_model *model, const stw_plan_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 STW_API void stw_plan_destroy(stw_plan *plan) STW_NOEXCEPT;
@@ -270,6 +270,43 @@ STW_API stw_status stw_plan_load(stw_plan **out, const stw_model *model, const c
 STW_API stw_status stw_plan_verify(const stw_plan *plan, stw_error *error) STW_NOEXCEPT;
 STW_API size_t stw_plan_buffer_count(const stw_plan *plan) STW_NOEXCEPT;
 STW_API stw_status stw_plan_buffer_at(const stw_plan *plan, size_t index, stw_buffer_info *out) STW_NOEXCEPT;
+
+/* ---- pack: offsets for any buffers that share memory, not only those of a plan ----------------------------------- */
+/* An element of an array: it never grows. */
+typedef struct stw_buffer_lifetime {
+  int64_t lower, upper;      /* alive in [lower, upper), in any unit of time; upper == lower takes no space */
+  uint64_t size;             /* bytes; for aligned offsets round all sizes up to the alignment */
+} stw_buffer_lifetime;
+
+typedef struct stw_pack_options {
+  uint32_t struct_size;
+  uint32_t set_mask;         /* reserved, 0 */
+  uint64_t capacity;         /* bytes to fit into; 0: as low as possible */
+  uint64_t node_limit;       /* decisions that the search may take, some microseconds each; 0: 1,000,000 */
+} stw_pack_options;
+
+enum {
+  STW_PACK_OPTIMAL = 0,      /* no placement is lower */
+  STW_PACK_FITS = 1,         /* within the capacity; without one: the lowest found, perhaps not the lowest there is */
+  STW_PACK_IMPOSSIBLE = 2,   /* proven: no placement is within the capacity */
+  STW_PACK_UNKNOWN = 3       /* none within the capacity was found, and none was ruled out */
+};
+
+typedef struct stw_pack_result {
+  uint32_t struct_size;
+  uint32_t answer;           /* STW_PACK_* */
+  uint64_t height;           /* largest offset + size of the lowest placement found, within the capacity or not */
+  uint64_t bound;            /* proven: no placement is lower */
+  uint64_t nodes;            /* decisions taken */
+} stw_pack_result;
+
+/* Gives `count` buffers offsets so that those alive at the same time do not overlap. Guarantees: deterministic, the
+ * same on every machine. `offsets` receives `count` of them; `options` and `result` may be NULL, and with `count` 0 so
+ * may the arrays. Errors: STW_OVER_BUDGET for the answers STW_PACK_IMPOSSIBLE and STW_PACK_UNKNOWN: `offsets` are then
+ * untouched, `result` is filled in all the same, and error.bytes_needed is a capacity that would do; STW_BAD_ARGUMENT
+ * for an upper below its lower, and where 2^62 bytes or more are needed. Thread: any. Since: 0.1 */
+STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifetimes, size_t count,
+                            const stw_pack_options *options, stw_pack_result *result, stw_error *error) STW_NOEXCEPT;
 
 /* ---- dataset ---------------------------------------------------------------------------------------------------- */
 enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };

@@ -71,6 +71,17 @@ AT(stw_buffer_info, struct_size, 0); AT(stw_buffer_info, persistent, 4); AT(stw_
 AT(stw_buffer_info, owner, 16); AT(stw_buffer_info, offset, 24); AT(stw_buffer_info, bytes, 32);
 AT(stw_buffer_info, first, 40); AT(stw_buffer_info, last, 44);
 
+SIZE(stw_buffer_lifetime, 24);
+AT(stw_buffer_lifetime, lower, 0); AT(stw_buffer_lifetime, upper, 8); AT(stw_buffer_lifetime, size, 16);
+
+SIZE(stw_pack_options, 24);
+AT(stw_pack_options, struct_size, 0); AT(stw_pack_options, set_mask, 4); AT(stw_pack_options, capacity, 8);
+AT(stw_pack_options, node_limit, 16);
+
+SIZE(stw_pack_result, 32);
+AT(stw_pack_result, struct_size, 0); AT(stw_pack_result, answer, 4); AT(stw_pack_result, height, 8);
+AT(stw_pack_result, bound, 16); AT(stw_pack_result, nodes, 24);
+
 SIZE(stw_dataset_options, 40);
 AT(stw_dataset_options, struct_size, 0); AT(stw_dataset_options, tokenizer, 4); AT(stw_dataset_options, path, 8);
 AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); AT(stw_dataset_options, seed, 32);
@@ -134,5 +145,6 @@ VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_
 VALUE(STW_PHASE_IDLE, 0); VALUE(STW_PHASE_TRAIN, 1); VALUE(STW_PHASE_EVALUATE, 2); VALUE(STW_PHASE_GENERATE, 3);
 VALUE(STW_PHASE_SAVE, 4); VALUE(STW_SET_WEIGHT_DECAY, 1); VALUE(STW_SET_CLIP_NORM, 2); VALUE(STW_SET_BETA1, 4);
 VALUE(STW_SET_BETA2, 8); VALUE(STW_SCHEDULE_COSINE, 0); VALUE(STW_SCHEDULE_LINEAR, 1); VALUE(STW_SCHEDULE_CONSTANT, 2);
-VALUE(STW_SET_MIN_RATE, 1); VALUE(STW_TENSOR_PARAMETER, 0); VALUE(STW_TENSOR_GRADIENT, 1);
+VALUE(STW_SET_MIN_RATE, 1); VALUE(STW_PACK_OPTIMAL, 0); VALUE(STW_PACK_FITS, 1); VALUE(STW_PACK_IMPOSSIBLE, 2);
+VALUE(STW_PACK_UNKNOWN, 3); VALUE(STW_TENSOR_PARAMETER, 0); VALUE(STW_TENSOR_GRADIENT, 1);
 VALUE(STW_TENSOR_FIRST_MOMENT, 2); VALUE(STW_TENSOR_SECOND_MOMENT, 3);

@@ -123,6 +123,11 @@ TEST(Allocation, MayFailInEveryEntry) {
   fail_every_allocation_of<stw_plan>("plan_create", [&](stw_plan** out, stw_error* e) {
     return stw_plan_create(out, w.model.get(), &plan_of, e);
   });
+  // Full to the last byte, so that the search runs.
+  const stw_buffer_lifetime lifetimes[] = {{0, 1, 3}, {0, 3, 3}, {1, 4, 2}, {2, 5, 2}, {3, 6, 2}, {4, 8, 3}, {6, 8, 3}};
+  uint64_t offsets[7] = {9};
+  fail_every_allocation("pack", [&](stw_error* e) { return stw_pack(offsets, lifetimes, 7, nullptr, nullptr, e); },
+                        [&](bool) { ASSERT_LE(offsets[0], 9u); });
   const std::string json = stw_plan_json(w.plan.get());
   fail_every_allocation_of<stw_plan>("plan_load", [&](stw_plan** out, stw_error* e) {
     return stw_plan_load(out, w.model.get(), json.data(), json.size(), e);

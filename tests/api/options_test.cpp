@@ -110,6 +110,9 @@ TEST(Options, Sizes) {
         uint64_t count = 0;
         return stw_trainer_generate(w.trainer.get(), o, &count, nullptr);
       });
+  check_sizes<stw_pack_options>("pack", [](auto&) {}, [](const stw_pack_options* o) {
+    return stw_pack(nullptr, nullptr, 0, o, nullptr, nullptr);
+  });
 }
 
 // An older host knows fewer fields: those it does not know are defaults, whatever lies behind its struct.
@@ -162,6 +165,9 @@ TEST(Options, Results) {
   check_result<stw_step_result>("step", [&](auto* out) { return stw_trainer_wait(w.trainer.get(), out, nullptr); });
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(1000));
+  const stw_buffer_lifetime lifetime{0, 1, 64};
+  uint64_t offset = 0;
+  check_result<stw_pack_result>("pack", [&](auto* out) { return stw_pack(&offset, &lifetime, 1, nullptr, out, nullptr); });
   check_result<stw_dataset_info>("dataset", [&](auto* out) { return stw_dataset_query(dataset.get(), out); });
 
   auto device = sized<stw_device_info>();

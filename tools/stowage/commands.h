@@ -13,5 +13,6 @@ void add_eval(CLI::App& application);
 void add_generate(CLI::App& application);
 void add_inspect(CLI::App& application);
 void add_devices(CLI::App& application);
+void add_pack(CLI::App& application);
 
 }  // namespace command

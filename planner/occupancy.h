@@ -1,0 +1,39 @@
+// Which offsets are taken in which sections: a segment tree over sections whose nodes hold coalesced ranges of offsets.
+// Buffers kept from forward to backward coalesce into one range, so that finding room for a short-lived buffer among
+// thousands of them takes a few steps.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "planner/pack_sections.h"
+
+namespace stw {
+
+class Occupancy {
+ public:
+  explicit Occupancy(int sections);
+
+  // The lowest offset at which `size` bytes are free in all of the block's sections.
+  uint64_t lowest_room(const Block& block);
+  void take(const Block& block, uint64_t offset);
+
+ private:
+  struct Range { uint64_t begin, end; };
+  using Ranges = std::vector<Range>;  // ascending; neither overlapping nor touching
+  struct Node {
+    Ranges whole;  // of blocks alive in all of the node's sections, but not in all of its parent's
+    Ranges any;    // of blocks alive in any of its sections, its ancestors' `whole` apart
+  };
+  struct Cursor { const Range *at, *end; };
+
+  static void add(Ranges& ranges, Range range);
+  template <class Visit>
+  void descend(size_t node, int begin, int end, const Block& block, const Visit& visit);
+
+  int leaves_ = 1;
+  std::vector<Node> nodes_;
+  std::vector<Cursor> cursors_;
+};
+
+}  // namespace stw

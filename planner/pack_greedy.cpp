@@ -1,0 +1,89 @@
+#include "planner/pack_greedy.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planner/occupancy.h"
+#include "planner/sizes.h"
+
+namespace stw {
+
+namespace {
+
+// The ranges of other orders than the first coalesce less: with more blocks they take too long.
+constexpr size_t blocks_for_all_orders = 4096;
+constexpr size_t blocks_for_a_list = 1024;
+
+// What goes down first: the larger key, then the larger block.
+using Key = __uint128_t;
+Key by_life(const Block& b) { return static_cast<Key>(b.end - b.first); }
+Key by_size(const Block& b) { return b.size; }
+Key by_area(const Block& b) { return by_life(b) * b.size; }
+Key by_start(const Block& b) { return static_cast<Key>(INT32_MAX - b.first); }
+Key by_end(const Block& b) { return static_cast<Key>(b.end); }
+
+// What an occupancy does, by looking at everything placed so far: faster where that is little.
+class PlacedList {
+ public:
+  explicit PlacedList(size_t blocks) { placed_.reserve(blocks); }
+
+  uint64_t lowest_room(const Block& block) const {
+    uint64_t offset = 0;
+    for (const Placed& other : placed_) {
+      if (other.end <= block.first || block.end <= other.first) continue;
+      if (other.offset >= size_add(offset, block.size)) break;
+      offset = std::max(offset, other.top);
+    }
+    return offset;
+  }
+
+  void take(const Block& block, uint64_t offset) {
+    const auto after =
+        std::partition_point(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.offset <= offset; });
+    placed_.insert(after, {block.first, block.end, offset, size_add(offset, block.size)});
+  }
+
+ private:
+  struct Placed { int first, end; uint64_t offset, top; };
+  std::vector<Placed> placed_;  // by offset
+};
+
+// False, and the packing half done, as soon as it is as high as `limit`.
+template <class Occupied>
+bool pack_in_order(const Sections& sections, const std::vector<int>& order, uint64_t limit, Occupied occupied,
+                   GreedyPacking& packing) {
+  packing.offsets.assign(sections.blocks.size(), 0);
+  packing.height = 0;
+  for (int index : order) {
+    const Block& block = sections.blocks[static_cast<size_t>(index)];
+    const uint64_t offset = occupied.lowest_room(block);
+    packing.offsets[static_cast<size_t>(index)] = offset;
+    packing.height = std::max(packing.height, size_add(offset, block.size));
+    if (packing.height >= limit) return false;
+    occupied.take(block, offset);
+  }
+  return true;
+}
+
+}  // namespace
+
+GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
+  GreedyPacking best, trial;
+  for (const auto key : {by_life, by_size, by_area, by_start, by_end}) {
+    std::vector<int> order(sections.blocks.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      const Block &x = sections.blocks[static_cast<size_t>(a)], &y = sections.blocks[static_cast<size_t>(b)];
+      const Key p = key(x), q = key(y);
+      return p != q ? p > q : x.size > y.size;
+    });
+    const bool lower = order.size() <= blocks_for_a_list
+                           ? pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)
+                           : pack_in_order(sections, order, best.height, Occupancy(sections.count), trial);
+    if (lower) std::swap(best, trial);
+    if (best.height <= enough || sections.blocks.size() > blocks_for_all_orders) break;
+  }
+  return best;
+}
+
+}  // namespace stw

@@ -1,0 +1,130 @@
+"""`stowage pack`: rows come back with offsets that are right, and what cannot be read or reached is said in one line."""
+import itertools
+import os
+import random
+import unittest
+
+from support import DOES_NOT_FIT, USAGE, CommandTest
+
+# At most 7 bytes are alive at once, and no placement takes less than 8.
+OUT_OF_REACH = [(0, 1, 3), (0, 3, 3), (1, 4, 2), (2, 5, 2), (3, 6, 2), (4, 8, 3), (6, 8, 3)]
+
+
+def csv(buffers):
+    return "id,lower,upper,size\n" + "".join(f"{i},{l},{u},{s}\n" for i, (l, u, s) in enumerate(buffers))
+
+
+def cut(draw, lower, upper, size, count):
+    """A full rectangle of time and memory in `count` pieces."""
+    if count == 1:
+        return [(lower, upper, size)]
+    first = draw.randrange(1, count)
+    if draw.random() < 0.5:
+        part = draw.randrange(first, size - (count - first) + 1)
+        return cut(draw, lower, upper, part, first) + cut(draw, lower, upper, size - part, count - first)
+    part = draw.randrange(lower + first, upper - (count - first) + 1)
+    return cut(draw, lower, part, size, first) + cut(draw, part, upper, size, count - first)
+
+
+class PackTest(CommandTest):
+    def pack(self, text, *words, **more):
+        return self.run_command("pack", self.write("buffers.csv", text), *words, **more)
+
+    def check_rows(self, buffers, text):
+        """Every pair of rows is apart in time or memory. Returns the height."""
+        lines = text.splitlines()
+        self.assertEqual(lines[0], "id,lower,upper,size,offset")
+        rows = [tuple(map(int, line.split(","))) for line in lines[1:]]
+        self.assertEqual([row[:4] for row in rows], [(i, *buffer) for i, buffer in enumerate(buffers)])
+        for (_, lower, upper, size, offset), (_, lower2, upper2, size2, offset2) in itertools.combinations(rows, 2):
+            self.assertTrue(upper <= lower2 or upper2 <= lower or offset + size <= offset2 or offset2 + size2 <= offset)
+        return max(row[3] + row[4] for row in rows)
+
+    def test_full_rectangles(self):
+        for seed in range(5):
+            buffers = cut(random.Random(seed), 0, 100000, 1 << 20, 60)
+            result = self.pack(csv(buffers), "--capacity", "1MiB")
+            self.assertEqual(self.check_rows(buffers, result.stdout), 1 << 20)
+            self.assertEqual(result.stderr, "height 1048576, bound 1048576, gap 0.00 %: proven, no placement is lower\n")
+            self.assertEqual(self.pack(csv(buffers)).stdout, result.stdout)
+
+    def test_lowest_is_proven(self):
+        result = self.pack(csv(OUT_OF_REACH))
+        self.assertEqual(self.check_rows(OUT_OF_REACH, result.stdout), 8)
+        self.assertRegex(result.stderr, r"^height 8, bound 8, gap 0\.00 %: proven.*\n$")
+        few = self.pack(csv(OUT_OF_REACH), "--node-limit", 1)
+        self.assertRegex(few.stderr, r"^height \d+, bound 7, gap \d+\.\d\d %: not proven to be the lowest\n$")
+
+    def test_capacity_out_of_reach(self):
+        for capacity in (3, 6, 7):
+            result = self.pack(csv(OUT_OF_REACH), "--capacity", capacity, expect=DOES_NOT_FIT)
+            self.assertEqual(result.stdout, "")
+            self.assertRegex(result.stderr, rf"^stowage: error: proven impossible: no placement in {capacity} bytes; .*\n$")
+        out = self.path("out.csv")
+        result = self.pack(csv(OUT_OF_REACH), "--capacity", 7, "--node-limit", 1, "--out", out, expect=DOES_NOT_FIT)
+        self.assertEqual(result.stdout, "")
+        self.assertRegex(result.stderr, r"^stowage: error: not found within \d+ decisions: a placement in 7 bytes; .*\n$")
+        self.assertFalse(os.path.exists(out))
+
+    def test_columns_keep_their_order_and_company(self):
+        text = "\ufeffname, size ,upper,id,lower\r\nfirst one,5,9,x1,0\r\n\r\n  \r\nsecond,7,12,x2,9\r\n"
+        self.assertEqual(self.pack(text).stdout, "name,size,upper,id,lower,offset\n"
+                                                 "first one,5,9,x1,0,0\nsecond,7,12,x2,9,0\n")
+        again = "id,offset,lower,upper,size\na,old,-5,5,10\nb,,0,9,4\n"
+        self.assertIn(self.pack(again).stdout, ("id,offset,lower,upper,size\na,0,-5,5,10\nb,10,0,9,4\n",
+                                                "id,offset,lower,upper,size\na,4,-5,5,10\nb,0,0,9,4\n"))
+
+    def test_nothing_to_place(self):
+        self.assertEqual(self.pack("id,lower,upper,size").stdout, "id,lower,upper,size,offset\n")
+        self.assertEqual(self.pack("id,lower,upper,size\n1,4,4,9\n").stdout, "id,lower,upper,size,offset\n1,4,4,9,0\n")
+
+    def test_standard_input_and_out_file(self):
+        path, out = self.write("buffers.csv", csv(OUT_OF_REACH)), self.path("out.csv")
+        expected = self.run_command("pack", path).stdout
+        for name in ("-", "/dev/stdin"):
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(self.run_command("pack", name, stdin=file).stdout, expected)
+        self.assertEqual(self.run_command("pack", path, "--out", out).stdout, "")
+        with open(out, encoding="utf-8") as file:
+            self.assertEqual(file.read(), expected)
+
+    def test_bad_files(self):
+        good = "id,lower,upper,size\n"
+        for text, says in [
+                ("", ["buffers.csv: ", "header"]),
+                ("\n \n", ["buffers.csv: ", "header"]),
+                ("1,2,3,4\n", ["buffers.csv:1: ", '"id"', "found 0"]),
+                ("id,lower,upper\n", ["buffers.csv:1: ", '"size"']),
+                ("id,lower,upper,size,lower\n", ["buffers.csv:1: ", '"lower"', "found 2"]),
+                ("id,lower,upper,size,offset,offset\n", ["buffers.csv:1: ", '"offset"', "found 2"]),
+                (good + "1,0,1,2\n2,0,1\n", ["buffers.csv:3: ", "4 fields", "found 3"]),
+                (good + "\n\n1,0,1,2,3\n", ["buffers.csv:4: ", "4 fields", "found 5"]),
+                (good + "1,0,1,\n", ["buffers.csv:2: size", '""']),
+                (good + "1,0,1,-3\n", ["buffers.csv:2: size", '"-3"']),
+                (good + "1,0,1,99999999999999999999\n", ["buffers.csv:2: size", "64 bits"]),
+                (good + "1,0,1.5,3\n", ["buffers.csv:2: upper", '"1.5"']),
+                (good + "1,+0,1,3\n", ["buffers.csv:2: lower", '"+0"']),
+                (good + '"1",0,1,"3"\n', ["buffers.csv:2: size"]),
+                (good + "1,5,4,3\n", ["buffers.csv:2: upper", "5 or more", "found 4"]),
+                (good + "a,0,1,3\nb,0,1,3\na,0,1,3\n", ["buffers.csv:4: id", '"a"', "line 2"]),
+                (good + "1,0,1,18446744073709551615\n", ["2^62"]),
+        ]:
+            result = self.refused("pack", self.write("buffers.csv", text), says=says)
+            self.assertEqual(result.stdout, "", text)
+        self.refused("pack", self.path("missing.csv"), says=["missing.csv"])
+        self.refused("pack", str(self.folder), says=[str(self.folder)])
+        self.refused("pack", self.write("buffers.csv", good + "1,0,1,3\n"), "--out", self.path("no/such.csv"),
+                     says=["no/such.csv"])
+
+    def test_usage(self):
+        path = self.write("buffers.csv", csv(OUT_OF_REACH))
+        self.refused("pack", expect=USAGE, says=["FILE"])
+        self.refused("pack", path, "--capacity", "0", expect=USAGE, says=["--capacity"])
+        self.refused("pack", path, "--capacity", "8 apples", expect=USAGE, says=["--capacity"])
+        self.refused("pack", path, "--node-limit", "0", expect=USAGE, says=["--node-limit"])
+        self.refused("pack", path, path, expect=USAGE)
+        self.assertIn("--capacity BYTES", self.run_command("pack", "--help").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

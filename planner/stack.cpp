@@ -15,7 +15,7 @@ constexpr size_t neighbours = 2;   // slopes on either side of the one where the
 constexpr size_t beams[] = {32, 1024, SIZE_MAX};
 
 struct Label {
-  size_t run;              // the one it was made in
+  size_t stretch;          // the one it was made in
   int64_t placed;          // segments of that run
   int64_t kept;            // bytes, by all segments so far
   uint64_t picoseconds;
@@ -121,7 +121,7 @@ class Solver {
  public:
   // `known`: a choice is there that takes this long; only faster ones are wanted.
   Solver(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known)
-      : runs_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known) {
+      : stretches_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known) {
     set_multipliers();
   }
 
@@ -129,7 +129,7 @@ class Solver {
     if (relaxed() >= known_) return {};
     make_incumbent();
     if (!incumbent_) {
-      const auto parts = leanest(runs_, limit_);
+      const auto parts = leanest(stretches_, limit_);
       if (!parts) return {};
       consider(*parts);
     }
@@ -161,14 +161,14 @@ class Solver {
   void pass() {
     labels_.assign(1, {0, 0, 0, 0, -1, -1, 0});
     std::vector<int> front{0};
-    for (run_ = 0; run_ < runs_.size() && !front.empty(); ++run_) front = through(std::move(front));
+    for (current_ = 0; current_ < stretches_.size() && !front.empty(); ++current_) front = through(std::move(front));
     int best = -1;
     for (int l : front)
       if (best < 0 || better(at(l), at(best))) best = l;
     if (best >= 0 && at(best).picoseconds < incumbent_->picoseconds) incumbent_ = choice_of(best);
   }
 
-  int64_t placed(const Label& l) const { return l.run == run_ ? l.placed : 0; }
+  int64_t placed(const Label& l) const { return l.stretch == current_ ? l.placed : 0; }
 
   // Slopes around the one at which the relaxation meets the capacity: it bounds choices that keep about as much as there
   // is room for, steeper ones bound those that would keep more, flatter ones those that leave room.
@@ -176,7 +176,7 @@ class Solver {
     struct Step { Wide time, bytes; int64_t count; };
     std::vector<Step> steps;
     Wide used = 0;
-    for (const Stretch& run : runs_) {
+    for (const Stretch& run : stretches_) {
       const auto hull = hull_of(run);
       used += static_cast<Wide>(hull[0]->kept) * run.count;
       for (size_t i = 1; i < hull.size(); ++i)
@@ -195,7 +195,7 @@ class Solver {
     Multiplier m;
     m.bytes = bytes;
     m.time = time;
-    for (const Stretch& run : runs_) {
+    for (const Stretch& run : stretches_) {
       std::vector<Wide> least(run.variants.size());
       for (size_t v = run.variants.size(); v-- > 0;) {
         least[v] = m.cost(run.variants[v].picoseconds, run.variants[v].kept);
@@ -203,16 +203,16 @@ class Solver {
       }
       m.least.push_back(std::move(least));
     }
-    m.rest.assign(runs_.size() + 1, 0);
-    for (size_t i = runs_.size(); i-- > 0;) m.rest[i] = m.rest[i + 1] + m.least[i][0] * runs_[i].count;
+    m.rest.assign(stretches_.size() + 1, 0);
+    for (size_t i = stretches_.size(); i-- > 0;) m.rest[i] = m.rest[i + 1] + m.least[i][0] * stretches_[i].count;
     multipliers_.push_back(std::move(m));
   }
 
   // What a label whose other segments take variants from `variant` on costs at least, by one multiplier.
   Wide bound(const Multiplier& m, const Label& l, size_t variant) const {
-    const int64_t left = runs_[run_].count - placed(l);
-    const Wide own = m.cost(l.picoseconds, l.kept) - m.time * capacity_ + m.rest[run_ + 1];
-    return left > 0 ? own + m.least[run_][variant] * left : own;
+    const int64_t left = stretches_[current_].count - placed(l);
+    const Wide own = m.cost(l.picoseconds, l.kept) - m.time * capacity_ + m.rest[current_ + 1];
+    return left > 0 ? own + m.least[current_][variant] * left : own;
   }
 
   // The least time by all multipliers.
@@ -224,32 +224,36 @@ class Solver {
 
   uint64_t known() const { return incumbent_ ? std::min(known_, incumbent_->picoseconds) : known_; }
 
-  enum class Hope : uint8_t { some, not_yet, none };   // `not_yet`: with more segments on the same variant
-  Hope hope(const Label& l, size_t variant) const {
-    const int64_t left = runs_[run_].count - placed(l);
-    const std::vector<Variant>& variants = runs_[run_].variants;
-    if (left > 0 && variant >= variants.size()) return Hope::not_yet;
-    if (known() == UINT64_MAX) return Hope::some;
-    Hope answer = Hope::some;
+  // Whether a label whose other segments take variants from `variant` on can still beat the best known choice: 0 if so; else
+  // how many more segments on the label's own variant it takes for that, or `hopeless`.
+  static constexpr int64_t hopeless = INT64_MAX;
+  int64_t wait(const Label& l, size_t variant) const {
+    const int64_t left = stretches_[current_].count - placed(l);
+    const std::vector<Variant>& variants = stretches_[current_].variants;
+    int64_t most = left > 0 && variant >= variants.size() ? left : 0;
+    if (known() == UINT64_MAX || most > 0) return most;
     for (const Multiplier& m : multipliers_) {
-      if (bound(m, l, variant) < m.bytes * static_cast<Wide>(known())) continue;
-      answer = Hope::not_yet;
+      const Wide excess = bound(m, l, variant) - m.bytes * static_cast<Wide>(known());
+      if (excess < 0) continue;
+      if (left == 0 || l.variant < 0) return hopeless;
       // One more of the same changes this bound by its own cost, less the least one's.
-      if (left == 0 || (l.variant >= 0 && m.cost(variants[static_cast<size_t>(l.variant)].picoseconds, variants[static_cast<size_t>(l.variant)].kept) >= m.least[run_][variant]))
-        return Hope::none;
+      const Variant& own = variants[static_cast<size_t>(l.variant)];
+      const Wide gain = m.least[current_][variant] - m.cost(own.picoseconds, own.kept);
+      if (gain <= 0 || excess / gain >= left) return hopeless;
+      most = std::max(most, static_cast<int64_t>(excess / gain) + 1);
     }
-    return answer;
+    return most;
   }
 
   // Places all of a run's segments, one variant after the other.
   std::vector<int> through(std::vector<int> front) {
-    const Stretch& run = runs_[run_];
+    const Stretch& run = stretches_[current_];
     for (size_t v = 0; v < run.variants.size(); ++v) {
       std::vector<Label> next;
       for (int l : front) {
         Label to = at(l);
-        to = {run_, placed(to), to.kept, to.picoseconds, l, -1, 0};
-        if (hope(to, v + 1) == Hope::some) next.push_back(to);
+        to = {current_, placed(to), to.kept, to.picoseconds, l, -1, 0};
+        if (wait(to, v + 1) == 0) next.push_back(to);
         to.variant = static_cast<int>(v);
         add_copies(to, run.variants[v], next);
       }
@@ -261,14 +265,20 @@ class Solver {
 
   // One, two, ... more segments on one variant, as long as they fit and may be worth it.
   void add_copies(Label to, const Variant& variant, std::vector<Label>& next) {
-    while (to.placed < runs_[run_].count && to.kept + variant.peak <= limit_) {
-      to.placed += 1;
-      to.count += 1;
-      to.kept += variant.kept;
-      to.picoseconds = size_add(to.picoseconds, variant.picoseconds);
-      const Hope there = hope(to, static_cast<size_t>(to.variant) + 1);
-      if (there == Hope::none) return;
-      if (there == Hope::not_yet) continue;
+    // Of those that fit beside each other the last one decides: each is on top of all before it.
+    const int64_t room = limit_ - variant.peak - to.kept;
+    int64_t most = room < 0 ? 0 : stretches_[current_].count - to.placed;
+    if (room >= 0 && variant.kept > 0) most = std::min(most, room / variant.kept + 1);
+    for (int64_t more = 1; more <= most;) {
+      to.placed += more;
+      to.count += more;
+      to.kept += variant.kept * more;
+      to.picoseconds = size_add(to.picoseconds, size_mul(variant.picoseconds, static_cast<uint64_t>(more)));
+      most -= more;
+      more = wait(to, static_cast<size_t>(to.variant) + 1);
+      if (more == hopeless) return;
+      if (more > 0) continue;
+      more = 1;
       if (next.size() >= most_labels_) {
         cut_off_ = true;
         return;
@@ -309,7 +319,7 @@ class Solver {
   }
 
   void consider(std::vector<Parts> parts) {
-    StackChoice c = measured(runs_, std::move(parts));
+    StackChoice c = measured(stretches_, std::move(parts));
     if (c.peak <= limit_ && (!incumbent_ || c.picoseconds < incumbent_->picoseconds)) incumbent_ = std::move(c);
   }
 
@@ -317,17 +327,17 @@ class Solver {
   // them.
   void make_incumbent() {
     size_t longest = 0;
-    std::vector<Parts> parts(runs_.size());
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      if (runs_[i].count > runs_[longest].count) longest = i;
+    std::vector<Parts> parts(stretches_.size());
+    for (size_t i = 0; i < stretches_.size(); ++i) {
+      if (stretches_[i].count > stretches_[longest].count) longest = i;
       size_t best = 0;
       const Multiplier& m = multipliers_[std::min(multipliers_.size() - 1, neighbours)];
-      auto cost = [&](size_t v) { return m.cost(runs_[i].variants[v].picoseconds, runs_[i].variants[v].kept); };
-      for (size_t v = 1; v < runs_[i].variants.size(); ++v)
+      auto cost = [&](size_t v) { return m.cost(stretches_[i].variants[v].picoseconds, stretches_[i].variants[v].kept); };
+      for (size_t v = 1; v < stretches_[i].variants.size(); ++v)
         if (cost(v) < cost(best)) best = v;
-      parts[i] = {{static_cast<int>(best), runs_[i].count}};
+      parts[i] = {{static_cast<int>(best), stretches_[i].count}};
     }
-    const Stretch& run = runs_[longest];
+    const Stretch& run = stretches_[longest];
     std::vector<int> hull;
     for (const Variant* v : hull_of(run)) hull.push_back(static_cast<int>(v - run.variants.data()));
     for (int slow : hull)
@@ -344,7 +354,7 @@ class Solver {
         while (low < high) {
           const int64_t middle = (low + high) / 2;
           split(middle);
-          if (measured(runs_, parts).peak <= limit_) high = middle;
+          if (measured(stretches_, parts).peak <= limit_) high = middle;
           else low = middle + 1;
         }
         split(high);
@@ -353,21 +363,21 @@ class Solver {
   }
 
   StackChoice choice_of(int label) const {
-    std::vector<Parts> parts(runs_.size());
+    std::vector<Parts> parts(stretches_.size());
     for (int l = label; at(l).parent >= 0; l = at(l).parent)
-      if (at(l).count > 0) parts[at(l).run].push_back({at(l).variant, at(l).count});
+      if (at(l).count > 0) parts[at(l).stretch].push_back({at(l).variant, at(l).count});
     for (auto& p : parts) std::reverse(p.begin(), p.end());
-    return measured(runs_, std::move(parts));
+    return measured(stretches_, std::move(parts));
   }
 
-  const std::vector<Stretch>& runs_;
+  const std::vector<Stretch>& stretches_;
   int64_t limit_, capacity_;
   size_t most_labels_;
   uint64_t known_;
   std::vector<Multiplier> multipliers_;
   std::vector<Label> labels_;
   std::optional<StackChoice> incumbent_;
-  size_t run_ = 0, beam_ = SIZE_MAX;
+  size_t current_ = 0, beam_ = SIZE_MAX;
   bool narrowed_ = false, cut_off_ = false;   // labels were dropped: by the beam, at the limit
 };
 

@@ -1,0 +1,69 @@
+#include "planner/frontier.h"
+
+#include <algorithm>
+
+#include "planner/space.h"
+
+namespace stw {
+
+namespace {
+
+uint64_t reserve_of(const Request& request, const DeviceProfile& device) {
+  return request.reserve_bytes.value_or(device.reserve_bytes);
+}
+
+// Speed against bytes, as the upper concave hull has it: a stair is a knee where the slope falls to less than half.
+void mark_knees(std::vector<Stair>& stairs) {
+  auto speed = [&](size_t i) { return 1 / static_cast<double>(stairs[i].step_picoseconds); };
+  auto slope = [&](size_t a, size_t b) {
+    return (speed(b) - speed(a)) / static_cast<double>(stairs[b].peak_bytes - stairs[a].peak_bytes);
+  };
+  std::vector<size_t> hull;
+  for (size_t i = 0; i < stairs.size(); ++i) {
+    while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), i)) hull.pop_back();
+    hull.push_back(i);
+  }
+  for (size_t i = 1; i + 1 < hull.size(); ++i)
+    stairs[hull[i]].is_knee = slope(hull[i], hull[i + 1]) < slope(hull[i - 1], hull[i]) / 2;
+}
+
+}  // namespace
+
+std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int budgets) {
+  const DeviceProfile* device = find_device(plan.request.device);
+  if (!device || budgets < 2) return {};
+  Space space(source, plan.numerics, plan.request, *device);
+  const uint64_t least = space.arena(space.smallest().decisions);
+  const std::optional<Candidate> fastest = space.fastest(size_limit);
+  const uint64_t most = fastest ? space.arena(fastest->decisions) : least;
+  std::vector<Stair> stairs;
+  for (int i = 0; i < budgets; ++i) {
+    // Closer together where memory is short: there the plans differ most.
+    const double share = static_cast<double>(i) / (budgets - 1);
+    uint64_t arena = i == 0 ? least : i + 1 == budgets ? most
+                     : static_cast<uint64_t>(static_cast<double>(least) + share * share * static_cast<double>(most - least));
+    const std::optional<Candidate> c = space.fastest(std::clamp(arena, least, most));
+    if (!c) continue;
+    const uint64_t peak = size_add(space.arena(c->decisions), reserve_of(plan.request, *device));
+    if (!stairs.empty() && peak <= stairs.back().peak_bytes) continue;
+    stairs.push_back({peak, c->picoseconds, c->decisions, false});
+  }
+  mark_knees(stairs);
+  return stairs;
+}
+
+bool anything_fits(const GraphSource& source, const Request& request) {
+  const DeviceProfile* device = find_device(request.device);
+  if (!device) return false;
+  const uint64_t reserve = reserve_of(request, *device);
+  const uint64_t budget = request.memory_bytes > 0 ? request.memory_bytes
+                          : request.device_memory > 0 ? request.device_memory : device->memory_bytes;
+  Numerics numerics;
+  numerics.precision = request.precision;
+  numerics.optimizer = request.optimizer;
+  numerics.state_bits = request.state_bits == 32 ? 32 : 8;
+  Space space(source, numerics, request, *device);
+  return size_add(space.arena(space.smallest().decisions), reserve) <= budget;
+}
+
+}  // namespace stw

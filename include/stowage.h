@@ -240,6 +240,10 @@ typedef struct stw_plan_info {
   uint32_t state_bits, precision;
   double step_seconds, tokens_per_second, recompute_fraction;   /* predicted */
   char fingerprint[20];      /* 16 hexadecimal digits: XXH3-64 of the plan */
+  uint32_t proven;           /* 1: no plan of these numerics is faster within the budget, by the cost model */
+  double bound_seconds;      /* none is faster than this */
+  double unlimited_seconds;  /* nor than this within any budget */
+  double next_gib_seconds;   /* step time of the plan that one GiB more would get */
 } stw_plan_info;
 
 typedef struct stw_buffer_info {
@@ -268,6 +272,53 @@ STW_API stw_status stw_plan_load(stw_plan **out, const stw_model *model, const c
                                  stw_error *error) STW_NOEXCEPT;
 /* Replays every program of the plan in an independent judge. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_verify(const stw_plan *plan, stw_error *error) STW_NOEXCEPT;
+
+typedef struct stw_relaxation_info {
+  uint32_t struct_size;
+  uint32_t changes_numerics; /* 1: the trained bits would be others */
+  uint64_t saves_bytes;      /* of the smallest peak */
+  double costs_fraction;     /* of the step time; negative: faster */
+  char change[64];           /* as the command takes it: "states 8", "micro_batch auto", ... */
+} stw_relaxation_info;
+
+/* What could be given up where a plan does not fit: the index-th, those that keep the bits first, then by cost.
+ * STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */
+STW_API stw_status stw_plan_relaxation_at(const stw_plan *plan, size_t index, stw_relaxation_info *out) STW_NOEXCEPT;
+
+typedef struct stw_frontier_point {
+  uint32_t struct_size;
+  uint32_t is_knee;          /* 1: from here on more memory brings much less */
+  uint64_t peak;             /* the smallest budget that gets this plan */
+  uint64_t micro_batch, loss_chunks;
+  double step_seconds, tokens_per_second;
+} stw_frontier_point;
+
+/* The plans that other budgets would get, from the smallest budget that works to the one beyond which nothing is gained,
+ * by growing peak: `*count` of them, at most `capacity`, into an array of structs of out[0].struct_size bytes each.
+ * Numerics are the plan's. Thread: any. Since: 0.1 */
+STW_API stw_status stw_plan_frontier(const stw_plan *plan, stw_frontier_point *out, size_t capacity, size_t *count,
+                                     stw_error *error) STW_NOEXCEPT;
+/* The longest sequence that fits with otherwise these options, at most the model's positions; options.sequence is not
+ * read. Errors: those of stw_plan_create; STW_OVER_BUDGET where not even one token fits. Thread: any. Since: 0.1 */
+STW_API stw_status stw_plan_longest_sequence(const stw_model *model, const stw_plan_options *options, uint64_t *sequence,
+                                             stw_error *error) STW_NOEXCEPT;
+
+/* Where the figures of an absent device come from, for planning. */
+typedef struct stw_profile_info {
+  uint32_t struct_size;
+  uint32_t is_cuda;
+  uint64_t memory, reserve;              /* bytes; 0: the machine's own */
+  uint64_t gflops_fp32, gflops_bf16;     /* peak, fp32 accumulation; CPU: of one thread */
+  uint64_t gbytes_per_second;            /* of memory */
+  uint32_t product_permille;             /* share of the peak that matrix products reach */
+  uint32_t stream_permille;              /* share of the bandwidth that streaming ops reach */
+  uint64_t launch_nanoseconds;           /* of every op */
+  const char *name, *title, *source;     /* live for ever */
+} stw_profile_info;
+
+/* The index-th device that can be planned for; STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */
+STW_API stw_status stw_profile_at(size_t index, stw_profile_info *out) STW_NOEXCEPT;
+
 STW_API size_t stw_plan_buffer_count(const stw_plan *plan) STW_NOEXCEPT;
 STW_API stw_status stw_plan_buffer_at(const stw_plan *plan, size_t index, stw_buffer_info *out) STW_NOEXCEPT;
 

@@ -8,11 +8,8 @@ namespace stw {
 
 namespace {
 
-uint64_t reserve_of(const Request& request, const DeviceProfile& device) {
-  return request.reserve_bytes.value_or(device.reserve_bytes);
-}
-
-// Speed against bytes, as the upper concave hull has it: a stair is a knee where the slope falls to less than half.
+// Speed against bytes, as the upper concave hull has it: a stair is a knee where the slope falls to less than half, but
+// only where it was worth something: a percent more memory had brought a fiftieth of a percent of speed or more.
 void mark_knees(std::vector<Stair>& stairs) {
   auto speed = [&](size_t i) { return 1 / static_cast<double>(stairs[i].step_picoseconds); };
   auto slope = [&](size_t a, size_t b) {
@@ -24,7 +21,9 @@ void mark_knees(std::vector<Stair>& stairs) {
     hull.push_back(i);
   }
   for (size_t i = 1; i + 1 < hull.size(); ++i)
-    stairs[hull[i]].is_knee = slope(hull[i], hull[i + 1]) < slope(hull[i - 1], hull[i]) / 2;
+    stairs[hull[i]].is_knee =
+        slope(hull[i], hull[i + 1]) < slope(hull[i - 1], hull[i]) / 2 &&
+        slope(hull[i - 1], hull[i]) * static_cast<double>(stairs[hull[i]].peak_bytes) >= speed(hull[i]) / 50;
 }
 
 }  // namespace
@@ -52,12 +51,10 @@ std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int bud
   return stairs;
 }
 
-bool anything_fits(const GraphSource& source, const Request& request) {
+Result<bool> anything_fits(const GraphSource& source, const Request& request) {
+  STW_TRY(check(request));
   const DeviceProfile* device = find_device(request.device);
-  if (!device) return false;
-  const uint64_t reserve = reserve_of(request, *device);
-  const uint64_t budget = request.memory_bytes > 0 ? request.memory_bytes
-                          : request.device_memory > 0 ? request.device_memory : device->memory_bytes;
+  const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
   Numerics numerics;
   numerics.precision = request.precision;
   numerics.optimizer = request.optimizer;

@@ -19,7 +19,7 @@ struct Stair {
 // budget might choose.
 std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int budgets);
 
-// Does anything fit? Of the request's choices all are tried.
-bool anything_fits(const GraphSource& source, const Request& request);
+// Does anything fit? Errors: those of search().
+Result<bool> anything_fits(const GraphSource& source, const Request& request);
 
 }  // namespace stw

@@ -58,6 +58,7 @@ struct Plan {
   uint64_t step_picoseconds = 0, recompute_picoseconds = 0;
   uint64_t bound_picoseconds = 0;       // no plan of these numerics within the budget is faster, by the cost model
   uint64_t unlimited_picoseconds = 0;   // nor within any
+  uint64_t next_gib_picoseconds = 0;    // of the plan that one GiB more would get
   uint64_t layout_bound = 0;        // arena bytes that no layout of these programs undercuts
   uint64_t model_hash = 0;
   std::string states_reason;
@@ -81,6 +82,10 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
 Bytes account(const Programs& programs);
 
 Result<Plan> search(const GraphSource& source, const Request& request);
+// Whether a request makes sense. Errors: bad_argument.
+Status check(const Request& request);
+uint64_t reserve_of(const Request& request, const DeviceProfile& device);
+uint64_t budget_of(const Request& request, const DeviceProfile& device);
 // The programs of a plan, checked by the judge and against the plan's own figures.
 Result<Programs> realize(const Graph& graph, const Plan& plan);
 

@@ -131,7 +131,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
                          .set("bound_seconds", seconds(plan.bound_picoseconds))
                          .set("gap", step / seconds(plan.bound_picoseconds) - 1)
                          .set("proven", plan.fits && plan.step_picoseconds == plan.bound_picoseconds)
-                         .set("unlimited_seconds", seconds(plan.unlimited_picoseconds)));
+                         .set("unlimited_seconds", seconds(plan.unlimited_picoseconds))
+                         .set("next_gib_seconds", seconds(plan.next_gib_picoseconds)));
   body.set("layout", Json::object()
                          .set("arena_bytes", plan.bytes.arena).set("lower_bound_bytes", plan.layout_bound)
                          .set("gap", static_cast<double>(plan.bytes.arena) / static_cast<double>(plan.layout_bound) - 1));
@@ -267,14 +268,16 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(search, get_object(body, "search"));
   STW_ASSIGN(bound, get_double(*search, "bound_seconds"));
   STW_ASSIGN(unlimited, get_double(*search, "unlimited_seconds"));
+  STW_ASSIGN(next_gib, get_double(*search, "next_gib_seconds"));
   STW_ASSIGN(layout, get_object(body, "layout"));
   STW_ASSIGN(lower, get_uint(*layout, "lower_bound_bytes"));
-  for (double x : {step, bound, unlimited, step * fraction})
+  for (double x : {step, bound, unlimited, next_gib, step * fraction})
     if (!(x >= 0) || x * 1e12 >= static_cast<double>(size_limit)) return not_a_plan("its predicted times make no sense");
   plan.step_picoseconds = static_cast<uint64_t>(step * 1e12 + 0.5);
   plan.recompute_picoseconds = static_cast<uint64_t>(step * fraction * 1e12 + 0.5);
   plan.bound_picoseconds = static_cast<uint64_t>(bound * 1e12 + 0.5);
   plan.unlimited_picoseconds = static_cast<uint64_t>(unlimited * 1e12 + 0.5);
+  plan.next_gib_picoseconds = static_cast<uint64_t>(next_gib * 1e12 + 0.5);
   plan.layout_bound = lower;
   return ok();
 }

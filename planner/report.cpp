@@ -103,7 +103,8 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
        fixed(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";
   s += plan.step_picoseconds == plan.unlimited_picoseconds
            ? "more memory would not help\n"
-           : "without memory limits " + fixed(100 * (1 - static_cast<double>(plan.unlimited_picoseconds) / total), 1) + " % less\n";
+           : "one GiB more saves " + fixed(100 * (1 - static_cast<double>(plan.next_gib_picoseconds) / total), 1) +
+                 " % of the time, any amount " + fixed(100 * (1 - static_cast<double>(plan.unlimited_picoseconds) / total), 1) + " %\n";
   if (plan.fits)
     s += plan.step_picoseconds == plan.bound_picoseconds
              ? "  proven       no plan of these numerics is faster within this budget\n"

@@ -66,7 +66,16 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
 
 }  // namespace
 
-Result<Plan> search(const GraphSource& source, const Request& request) {
+uint64_t reserve_of(const Request& request, const DeviceProfile& device) {
+  return request.reserve_bytes.value_or(device.reserve_bytes);
+}
+
+uint64_t budget_of(const Request& request, const DeviceProfile& device) {
+  if (request.memory_bytes > 0) return request.memory_bytes;
+  return request.device_memory > 0 ? request.device_memory : device.memory_bytes;
+}
+
+Status check(const Request& request) {
   const DeviceProfile* device = find_device(request.device);
   if (!device) {
     std::string names;
@@ -81,14 +90,19 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.micro_batch > request.global_batch)
     return Error{Code::bad_argument, "micro-batch " + std::to_string(request.micro_batch) +
                                          " is larger than the global batch " + std::to_string(request.global_batch)};
+  if (budget_of(request, *device) == 0)
+    return Error{Code::bad_argument, "the memory of device '" + request.device + "' is not known: give a budget"};
+  return ok();
+}
+
+Result<Plan> search(const GraphSource& source, const Request& request) {
+  STW_TRY(check(request));
+  const DeviceProfile* device = find_device(request.device);
   Plan plan;
   plan.request = request;
-  const uint64_t reserve = request.reserve_bytes.value_or(device->reserve_bytes);
-  const uint64_t memory = request.device_memory > 0 ? request.device_memory : device->memory_bytes;
-  const uint64_t budget = request.memory_bytes > 0 ? request.memory_bytes : memory;
-  if (budget == 0) return Error{Code::bad_argument, "the memory of device '" + request.device + "' is not known: give a budget"};
+  const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
   plan.request.memory_bytes = budget;
-  plan.request.device_memory = memory;
+  if (request.device_memory == 0) plan.request.device_memory = device->memory_bytes;
   const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
 
   Numerics numerics;
@@ -131,8 +145,11 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   plan.minimum_bytes = size_add(smallest_space.arena(smallest.decisions), reserve);
   if (plan.fits) {
     fill_plan(plan, *chosen, *found, reserve, budget);
+    const std::optional<Candidate> next = chosen->fastest(size_add(arena_budget, uint64_t{1} << 30));
+    plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
   } else {
     fill_plan(plan, smallest_space, smallest, reserve, budget);
+    plan.next_gib_picoseconds = plan.step_picoseconds;
     plan.relaxations = relaxations(source, plan.request, *device, smallest_space);
   }
   return plan;

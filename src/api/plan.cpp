@@ -1,5 +1,6 @@
 #include "src/api/boundary.h"
 
+#include "planner/frontier.h"
 #include "planner/plan_file.h"
 
 using namespace stw;
@@ -96,6 +97,10 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) noexcept {
     info.tokens_per_second = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence) / step;
     info.recompute_fraction = static_cast<double>(p.recompute_picoseconds) / static_cast<double>(p.step_picoseconds);
     api::copy_text(info.fingerprint, plan_fingerprint(plan->planned->json));
+    info.proven = p.fits && p.step_picoseconds == p.bound_picoseconds;
+    info.bound_seconds = static_cast<double>(p.bound_picoseconds) * 1e-12;
+    info.unlimited_seconds = static_cast<double>(p.unlimited_picoseconds) * 1e-12;
+    info.next_gib_seconds = static_cast<double>(p.next_gib_picoseconds) * 1e-12;
     return api::write_info(info, out);
   });
 }
@@ -120,6 +125,93 @@ stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) noexcept {
     STW_API_TRY(plan->planned->verify());
     return STW_OK;
   });
+}
+
+stw_status stw_plan_relaxation_at(const stw_plan* plan, size_t index, stw_relaxation_info* out) noexcept {
+  if (!plan || !out || index >= plan->planned->plan.relaxations.size()) return STW_BAD_ARGUMENT;
+  const Relaxation& r = plan->planned->plan.relaxations[index];
+  stw_relaxation_info info{};
+  info.changes_numerics = r.changes_numerics;
+  info.saves_bytes = r.saves_bytes;
+  info.costs_fraction = r.costs_fraction;
+  api::copy_text(info.change, r.change);
+  return api::write_info(info, out);
+}
+
+stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!plan || !count || (capacity > 0 && !out)) return api::fail(error, Code::bad_argument, "plan, out or count is NULL");
+    *count = 0;
+    if (capacity == 0) return STW_OK;
+    const uint32_t size = out->struct_size;
+    if (size < sizeof(uint32_t)) return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small");
+    const Plan& p = plan->planned->plan;
+    const std::vector<Stair> stairs = frontier([&](const Numerics&) { return plan->planned->graph; }, p,
+                                               static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
+    const double tokens = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence);
+    for (const Stair& s : stairs) {
+      if (*count == capacity) break;
+      stw_frontier_point point{};
+      point.is_knee = s.is_knee;
+      point.peak = s.peak_bytes;
+      point.micro_batch = static_cast<uint64_t>(s.decisions.micro_batch);
+      point.loss_chunks = static_cast<uint64_t>(s.decisions.loss_chunks);
+      point.step_seconds = static_cast<double>(s.step_picoseconds) * 1e-12;
+      point.tokens_per_second = tokens / point.step_seconds;
+      auto* at = reinterpret_cast<stw_frontier_point*>(reinterpret_cast<char*>(out) + *count * size);
+      std::memcpy(at, &size, sizeof size);
+      api::write_info(point, at);
+      ++*count;
+    }
+    return STW_OK;
+  });
+}
+
+stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_options* options, uint64_t* sequence, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!model || !sequence) return api::fail(error, Code::bad_argument, "model or sequence is NULL");
+    *sequence = 0;
+    stw_plan_options o;
+    STW_API_TRY(api::read_options(options, o, "plan options", false));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
+    auto request = request_of(o, *model->model);
+    STW_API_TRY(request);
+    const ModelConfig& config = model->model->config();
+    auto fits = [&](int64_t length) -> Result<bool> {
+      request->sequence = length;
+      return anything_fits([&](const Numerics& n) { return build_model(config, length, n); }, *request);
+    };
+    int64_t low = 0, high = config.positions;   // low fits, or is 0
+    while (low < high) {
+      const int64_t middle = low + (high - low + 1) / 2;
+      auto answer = fits(middle);
+      STW_API_TRY(answer);
+      if (*answer) low = middle;
+      else high = middle - 1;
+    }
+    if (low == 0) return api::fail(error, Code::over_budget, "does not fit: not even a sequence of one token");
+    *sequence = static_cast<uint64_t>(low);
+    return STW_OK;
+  });
+}
+
+stw_status stw_profile_at(size_t index, stw_profile_info* out) noexcept {
+  if (!out || index >= device_profiles().size()) return STW_BAD_ARGUMENT;
+  const DeviceProfile& p = device_profiles()[index];
+  stw_profile_info info{};
+  info.is_cuda = p.cuda;
+  info.memory = p.memory_bytes;
+  info.reserve = p.reserve_bytes;
+  info.gflops_fp32 = p.gflops_fp32;
+  info.gflops_bf16 = p.gflops_bf16;
+  info.gbytes_per_second = p.gbytes_per_second;
+  info.product_permille = p.product_permille;
+  info.stream_permille = p.stream_permille;
+  info.launch_nanoseconds = p.launch_nanoseconds;
+  info.name = p.name;
+  info.title = p.title;
+  info.source = p.source;
+  return api::write_info(info, out);
 }
 
 size_t stw_plan_buffer_count(const stw_plan* plan) noexcept {

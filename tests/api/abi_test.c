@@ -54,7 +54,7 @@ AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw
 AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(stw_plan_options, mode, 80);
 AT(stw_plan_options, reserved, 84);
 
-SIZE(stw_plan_info, 224);
+SIZE(stw_plan_info, 248);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
 AT(stw_plan_info, accumulation_steps, 16); AT(stw_plan_info, last_micro_batch, 24); AT(stw_plan_info, loss_chunks, 32);
 AT(stw_plan_info, global_batch, 40); AT(stw_plan_info, sequence, 48); AT(stw_plan_info, parameters, 56);
@@ -65,6 +65,24 @@ AT(stw_plan_info, peak, 136); AT(stw_plan_info, budget, 144); AT(stw_plan_info, 
 AT(stw_plan_info, minimum_bytes, 160); AT(stw_plan_info, state_bits, 168); AT(stw_plan_info, precision, 172);
 AT(stw_plan_info, step_seconds, 176); AT(stw_plan_info, tokens_per_second, 184);
 AT(stw_plan_info, recompute_fraction, 192); AT(stw_plan_info, fingerprint, 200);
+AT(stw_plan_info, proven, 220); AT(stw_plan_info, bound_seconds, 224); AT(stw_plan_info, unlimited_seconds, 232);
+AT(stw_plan_info, next_gib_seconds, 240);
+
+SIZE(stw_relaxation_info, 88);
+AT(stw_relaxation_info, struct_size, 0); AT(stw_relaxation_info, changes_numerics, 4);
+AT(stw_relaxation_info, saves_bytes, 8); AT(stw_relaxation_info, costs_fraction, 16); AT(stw_relaxation_info, change, 24);
+
+SIZE(stw_frontier_point, 48);
+AT(stw_frontier_point, struct_size, 0); AT(stw_frontier_point, is_knee, 4); AT(stw_frontier_point, peak, 8);
+AT(stw_frontier_point, micro_batch, 16); AT(stw_frontier_point, loss_chunks, 24);
+AT(stw_frontier_point, step_seconds, 32); AT(stw_frontier_point, tokens_per_second, 40);
+
+SIZE(stw_profile_info, 88);
+AT(stw_profile_info, struct_size, 0); AT(stw_profile_info, is_cuda, 4); AT(stw_profile_info, memory, 8);
+AT(stw_profile_info, reserve, 16); AT(stw_profile_info, gflops_fp32, 24); AT(stw_profile_info, gflops_bf16, 32);
+AT(stw_profile_info, gbytes_per_second, 40); AT(stw_profile_info, product_permille, 48);
+AT(stw_profile_info, stream_permille, 52); AT(stw_profile_info, launch_nanoseconds, 56);
+AT(stw_profile_info, name, 64); AT(stw_profile_info, title, 72); AT(stw_profile_info, source, 80);
 
 SIZE(stw_buffer_info, 48);
 AT(stw_buffer_info, struct_size, 0); AT(stw_buffer_info, persistent, 4); AT(stw_buffer_info, name, 8);

@@ -203,5 +203,99 @@ TEST(Plan, BudgetsAreMonotone) {
     }
 }
 
+TEST(Plan, FrontierIsWhatBudgetsGet) {
+  const auto model = make_model("nano");
+  auto o = plan_options(12, 64);
+  o.state_bits = STW_STATES_32;
+  const auto plan = make_plan(model.get(), o);
+  // Also into longer structs than the library knows.
+  struct Longer { stw_frontier_point point; uint64_t more; };
+  std::vector<Longer> points(16, Longer{{}, 7});
+  points[0].point.struct_size = sizeof(Longer);
+  size_t count = 0;
+  stw_error error = sized<stw_error>();
+  must(stw_plan_frontier(plan.get(), &points[0].point, points.size(), &count, &error), error);
+  ASSERT_GT(count, 4u);
+  EXPECT_EQ(points[0].point.peak, info_of(plan.get()).minimum_bytes);
+  EXPECT_EQ(points[count - 1].point.step_seconds, info_of(plan.get()).unlimited_seconds);
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(points[i].more, 7u);
+    o.memory_bytes = points[i].point.peak;
+    const stw_plan_info info = info_of(make_plan(model.get(), o).get());
+    EXPECT_EQ(info.peak, points[i].point.peak);
+    EXPECT_EQ(info.step_seconds, points[i].point.step_seconds);
+    EXPECT_EQ(info.micro_batch, points[i].point.micro_batch);
+    EXPECT_EQ(info.proven, 1u);
+    EXPECT_EQ(info.bound_seconds, info.step_seconds);
+    EXPECT_LE(info.next_gib_seconds, info.step_seconds);
+    EXPECT_LE(info.unlimited_seconds, info.next_gib_seconds);
+  }
+  EXPECT_EQ(stw_plan_frontier(nullptr, &points[0].point, 1, &count, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_plan_frontier(plan.get(), nullptr, 1, &count, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_plan_frontier(plan.get(), &points[0].point, 1, nullptr, nullptr), STW_BAD_ARGUMENT);
+  points[0].point.struct_size = 0;
+  EXPECT_EQ(stw_plan_frontier(plan.get(), &points[0].point, 1, &count, nullptr), STW_BAD_STRUCT_SIZE);
+}
+
+TEST(Plan, RelaxationsAreRankedAndWork) {
+  const auto model = make_model("nano");
+  auto o = plan_options(12, 64);
+  o.state_bits = STW_STATES_32;
+  o.recompute = STW_RECOMPUTE_NONE;
+  o.memory_bytes = 1 << 20;
+  stw_plan* out = nullptr;
+  EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
+  const Handle<stw_plan> plan(out);
+  const uint64_t minimum = info_of(plan.get()).minimum_bytes;
+  auto before = sized<stw_relaxation_info>(), now = before;
+  size_t count = 0;
+  for (; stw_plan_relaxation_at(plan.get(), count, &now) == STW_OK; ++count) {
+    EXPECT_TRUE(count == 0 || before.changes_numerics <= now.changes_numerics);
+    const std::string change = now.change;
+    auto changed = o;
+    if (change == "recompute auto") changed.recompute = STW_RECOMPUTE_AUTO;
+    else if (change == "states 8") changed.state_bits = STW_STATES_8;
+    else if (change == "precision bf16") changed.precision = STW_PRECISION_BF16;
+    else ADD_FAILURE() << change;
+    changed.memory_bytes = minimum - now.saves_bytes;
+    EXPECT_EQ(info_of(make_plan(model.get(), changed).get()).peak, changed.memory_bytes) << change;
+    before = now;
+  }
+  EXPECT_GE(count, 3u);
+  EXPECT_EQ(stw_plan_relaxation_at(plan.get(), 0, nullptr), STW_BAD_ARGUMENT);
+}
+
+TEST(Plan, LongestSequenceIsTheLongest) {
+  const auto model = make_model(small_llama);
+  auto o = plan_options(4, 0);
+  o.memory_bytes = info_of(make_plan(model.get(), plan_options(4, 40)).get()).minimum_bytes;
+  uint64_t most = 0;
+  ASSERT_EQ(stw_plan_longest_sequence(model.get(), &o, &most, nullptr), STW_OK);
+  EXPECT_GE(most, 40u);
+  o.sequence = most;
+  make_plan(model.get(), o);
+  o.sequence = most + 1;
+  stw_plan* out = nullptr;
+  EXPECT_NE(stw_plan_create(&out, model.get(), &o, nullptr), STW_OK);
+  stw_plan_destroy(out);
+  o.memory_bytes = 1;
+  EXPECT_EQ(stw_plan_longest_sequence(model.get(), &o, &most, nullptr), STW_OVER_BUDGET);
+  EXPECT_EQ(most, 0u);
+  o.device = "abacus";
+  EXPECT_EQ(stw_plan_longest_sequence(model.get(), &o, &most, nullptr), STW_BAD_ARGUMENT);
+}
+
+TEST(Plan, ProfilesTellTheirSources) {
+  auto info = sized<stw_profile_info>();
+  size_t count = 0;
+  for (; stw_profile_at(count, &info) == STW_OK; ++count) {
+    EXPECT_GT(std::string(info.source).size(), 20u) << info.name;
+    EXPECT_GT(info.gbytes_per_second, 0u);
+    EXPECT_EQ(info.is_cuda != 0, info.memory > 0) << info.name;
+  }
+  EXPECT_GE(count, 14u);
+  EXPECT_EQ(stw_profile_at(0, nullptr), STW_BAD_ARGUMENT);
+}
+
 }  // namespace
 }  // namespace stw::api_test

@@ -66,6 +66,40 @@ class PlanTest(CommandTest):
                      "8GiBs", "0"]:
             self.refused("plan", *NANO, f"--vram={text}", expect=USAGE, says=["--vram"])
 
+    def test_frontier(self):
+        points = json.loads(self.run_command("plan", *NANO, "--frontier", "--json").stdout)["frontier"]
+        self.assertGreater(len(points), 5)
+        for before, after in zip(points, points[1:]):
+            self.assertLess(before["peak_bytes"], after["peak_bytes"])
+            self.assertLessEqual(before["tokens_per_second"], after["tokens_per_second"])
+        # A point's peak is a budget that gets that plan.
+        for point in (points[0], points[len(points) // 2], points[-1]):
+            plan = json.loads(self.run_command("plan", *NANO, "--states", "32", "--vram", point["peak_bytes"], "--json").stdout)
+            self.assertEqual(plan["bytes"]["peak"], point["peak_bytes"])
+            self.assertEqual(plan["predicted"]["step_seconds"], point["step_seconds"])
+        self.assertIn("knee", self.run_command("plan", *NANO, "--frontier").stdout)
+
+    def test_what_just_fits(self):
+        words = ["plan", "--model", "smollm-135m", "--batch", 8, "--device", "rtx4060", "--recompute", "none", "--vram", "2500MiB"]
+        most = json.loads(self.run_command(*words, "--max", "seq", "--json").stdout)["longest_sequence"]
+        self.assertTrue(json.loads(self.run_command(*words, "--seq", most, "--json").stdout)["fits"])
+        self.assertLess(most, 2048)
+        self.refused(*words, "--seq", most + 1, expect=DOES_NOT_FIT)
+        words = ["plan", "--batch", 8, "--seq", 512, "--device", "rtx4060", "--max", "model"]
+        answer = json.loads(self.run_command(*words, "--json").stdout)
+        self.assertGreater(answer["parameters"], 300e6)
+        self.assertLessEqual(answer["peak_bytes"], 8 << 30)
+        self.refused(*words, "--vram", "1KiB", expect=DOES_NOT_FIT, says=["no preset"])
+
+    def test_compare(self):
+        files = []
+        for bits in (8, 32):
+            text = self.run_command("plan", *NANO, "--states", bits, "--json").stdout
+            files.append(self.write(f"{bits}.json", text))
+        lines = self.run_command("plan", "--compare", *files).stdout.splitlines()
+        self.assertTrue(any(line.split()[:4] == ["state", "bits", "8", "32"] for line in lines))
+        self.refused("plan", "--compare", files[0], self.write("no.json", "{}"), says=["no.json"])
+
     def test_usage(self):
         self.refused("plan", "--model", "gpt2", expect=USAGE, says=["--batch"])
         fast = json.loads(self.run_command("plan", *NANO, "--fast", "--json").stdout)

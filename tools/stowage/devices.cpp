@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "commands.h"
 #include "handles.h"
@@ -22,7 +26,26 @@ std::string details(const stw_device_info& info) {
   return fmt::format("{} thread{}, {}", info.threads, info.threads == 1 ? "" : "s", instruction_set(info.isa));
 }
 
-void run() {
+// What can be planned for without being here, and where the figures come from.
+void show_profiles() {
+  fmt::print("{:<12}{:<28}{:>9}{:>10}{:>14}{:>10}{:>7}{:>9}{:>8}{:>10}\n", "profile", "name", "memory", "reserve", "fp32 GFLOP/s",
+             "bf16", "GB/s", "product", "stream", "launch");
+  std::vector<std::string> sources;
+  for (size_t index = 0;; ++index) {
+    auto info = sized<stw_profile_info>();
+    if (stw_profile_at(index, &info) != STW_OK) break;
+    auto source = std::find(sources.begin(), sources.end(), info.source);
+    if (source == sources.end()) source = sources.insert(sources.end(), info.source);
+    fmt::print("{:<12}{:<28}{:>9}{:>10}{:>14}{:>10}{:>7}{:>8.1f}%{:>7.1f}%{:>7} ns [{}]\n", info.name, info.title,
+               info.memory ? human_bytes(info.memory) : "-", human_bytes(info.reserve), info.gflops_fp32, info.gflops_bf16,
+               info.gbytes_per_second, info.product_permille / 10.0, info.stream_permille / 10.0, info.launch_nanoseconds,
+               source - sources.begin() + 1);
+  }
+  for (size_t i = 0; i < sources.size(); ++i) fmt::print("[{}] {}\n", i + 1, sources[i]);
+}
+
+void run(bool profiles) {
+  if (profiles) return show_profiles();
   bool cuda = false;
   fmt::print("{:<8}{:<32}{:>11}{:>11}  {}\n", "device", "name", "memory", "free", "details");
   for (size_t index = 0;; ++index) {
@@ -38,7 +61,10 @@ void run() {
 }  // namespace
 
 void add_devices(CLI::App& application) {
-  application.add_subcommand("devices", "List the devices that can train here.")->callback(run);
+  CLI::App& command = *application.add_subcommand("devices", "List the devices that can train here.");
+  auto profiles = std::make_shared<bool>(false);
+  command.add_flag("--profiles", *profiles, "List those that can be planned for, with their figures, instead.");
+  command.callback([profiles] { run(*profiles); });
 }
 
 }  // namespace command

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "flags.h"
+#include "plan_answers.h"
 #include "units.h"
 
 namespace command {
@@ -15,9 +16,19 @@ namespace {
 struct PlanCommand {
   ModelFlags model;
   PlanFlags plan;
-  bool json = false;
+  bool json = false, frontier = false;
+  std::string most;
+  std::vector<std::string> compared;
 
   void run() const {
+    if (!compared.empty()) return compare_plans(compared[0], compared[1]);
+    if (most == "model") {
+      auto any = sized<stw_model_info>();
+      any.positions = UINT64_MAX;
+      const DeviceChoice where = choose_device(plan.device);
+      return print_largest_model(plan_options(model, any, plan, where), plan.sequence.has_value(), json);
+    }
+    if (model.source.empty()) throw Failure(exit_usage, "--model is required");
     const DeviceChoice device = choose_device(plan.device);
     const Model opened = open_model(model);
     const stw_plan_options options = plan_options(model, query(opened), plan, device);
@@ -25,9 +36,12 @@ struct PlanCommand {
       fmt::print(stderr,
                  "stowage: warning: --vram is {}, but the device {} has only {}: this can be planned, not trained\n",
                  human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes));
+    if (most == "seq") return print_longest_sequence(opened, options, json);
     const PlanAnswer answer = create_plan(opened, model.source, options, plan.host_bytes);
+    if (frontier && json) return print_frontier(answer.plan, true);
     const std::string text = json ? stw_plan_json(answer.plan.get()) : stw_plan_report(answer.plan.get());
     fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    if (frontier) print_frontier(answer.plan, false);
     if (!answer.shortfall.empty()) throw Failure(exit_does_not_fit, answer.shortfall);
   }
 };
@@ -38,9 +52,17 @@ void add_plan(CLI::App& application) {
   auto self = std::make_shared<PlanCommand>();
   CLI::App& command = *application.add_subcommand("plan", "Say what lies where in memory; allocates nothing.");
   add_model_flags(command, self->model);
+  command.get_option("--model")->required(false);
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);
   command.add_flag("--json", self->json, "Print the plan as JSON, and nothing else, to standard output.");
+  command.add_flag("--frontier", self->frontier, "Also tell what other budgets would get.");
+  command.add_option("--max", self->most, "Instead: the longest sequence, or the largest preset, that fits.")
+      ->check(CLI::IsMember({"seq", "model"}))
+      ->type_name("seq|model");
+  command.add_option("--compare", self->compared, "Instead: two plans that --json wrote, side by side.")
+      ->expected(2)
+      ->type_name("FILE FILE");
   command.footer(presets_text());
   command.callback([self] { self->run(); });
 }

@@ -1,0 +1,142 @@
+#include "plan_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "files.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+constexpr size_t frontier_budgets = 24;
+
+std::string bar(double share) {
+  static constexpr const char* eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int count = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * 30 * 8));
+  std::string text;
+  for (int i = 0; i < count / 8; ++i) text += "█";
+  return text + eighths[count % 8];
+}
+
+std::vector<stw_frontier_point> frontier_of(const stw_plan* plan) {
+  std::vector<stw_frontier_point> points(frontier_budgets);
+  points[0].struct_size = sizeof points[0];
+  size_t count = 0;
+  call([&](stw_error* error) { return stw_plan_frontier(plan, points.data(), points.size(), &count, error); });
+  points.resize(count);
+  return points;
+}
+
+std::string change(double first, double second) {
+  if (first == second) return "";
+  if (first == 0) return "new";
+  return fmt::format("{:+.1f} %", 100 * (second / first - 1));
+}
+
+}  // namespace
+
+void print_frontier(const Plan& plan, bool json) {
+  const std::vector<stw_frontier_point> points = frontier_of(plan.get());
+  if (json) {
+    fmt::print("{{\"frontier\":[");
+    for (size_t i = 0; i < points.size(); ++i)
+      fmt::print("{}{{\"peak_bytes\":{},\"step_seconds\":{},\"tokens_per_second\":{},\"micro_batch\":{},\"knee\":{}}}", i ? "," : "",
+                 points[i].peak, points[i].step_seconds, points[i].tokens_per_second, points[i].micro_batch, points[i].is_knee != 0);
+    fmt::print("]}}\n");
+    return;
+  }
+  const stw_plan_info info = query(plan);
+  fmt::print("\n  what other budgets would get{:>16}{:>13}\n", "tokens/s", "micro-batch");
+  for (const stw_frontier_point& p : points)
+    fmt::print("  {:>12} {} {:>27.0f}{:>13}  {}{}\n", human_bytes(p.peak), p.peak == info.peak && info.fits ? "◀" : " ", p.tokens_per_second,
+               p.micro_batch, bar(p.tokens_per_second / points.back().tokens_per_second), p.is_knee ? " knee" : "");
+}
+
+void print_longest_sequence(const Model& model, const stw_plan_options& options, bool json) {
+  uint64_t sequence = 0;
+  const stw_status status = call(
+      [&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &sequence, error); }, STW_OVER_BUDGET);
+  if (json) fmt::print("{{\"longest_sequence\":{},\"positions\":{}}}\n", sequence, query(model).positions);
+  else if (status == STW_OK) fmt::print("longest sequence that fits: {} of the model's {} positions\n", grouped(sequence), grouped(query(model).positions));
+  if (status == STW_OVER_BUDGET) throw Failure(exit_does_not_fit, "not even a sequence of one token fits");
+}
+
+void print_largest_model(stw_plan_options options, bool sequence_given, bool json) {
+  struct Preset { const char* name; Model model; stw_model_info info; };
+  std::vector<Preset> presets;
+  for (size_t index = 0; const char* name = stw_model_preset_at(index); ++index) {
+    ModelFlags flags;
+    flags.source = name;
+    Model model = open_model(flags);
+    const stw_model_info info = query(model);
+    presets.push_back({name, std::move(model), info});
+  }
+  std::stable_sort(presets.begin(), presets.end(), [](const Preset& a, const Preset& b) { return a.info.parameters > b.info.parameters; });
+  const uint64_t sequence = options.sequence;
+  for (const Preset& preset : presets) {
+    if (sequence_given && sequence > preset.info.positions) continue;
+    options.sequence = std::min(sequence, preset.info.positions);
+    stw_plan* made = nullptr;
+    const stw_status status =
+        call([&](stw_error* error) { return stw_plan_create(&made, preset.model.get(), &options, error); }, STW_OVER_BUDGET);
+    const Plan plan(made);
+    if (status == STW_OVER_BUDGET) continue;
+    const stw_plan_info info = query(plan);
+    if (json)
+      fmt::print("{{\"largest_model\":{},\"parameters\":{},\"sequence\":{},\"peak_bytes\":{},\"tokens_per_second\":{}}}\n",
+                 json_quoted(preset.name), preset.info.parameters, options.sequence, info.peak, info.tokens_per_second);
+    else
+      fmt::print("largest preset that fits: {}, {} parameters, with sequences of {}: peak {}, {:.0f} tokens/s\n", preset.name,
+                 human_count(static_cast<double>(preset.info.parameters)), grouped(options.sequence), human_bytes(info.peak),
+                 info.tokens_per_second);
+    return;
+  }
+  if (json) fmt::print("{{\"largest_model\":null}}\n");
+  throw Failure(exit_does_not_fit, "no preset fits");
+}
+
+void compare_plans(const std::string& first, const std::string& second) {
+  const std::string paths[2] = {first, second};
+  std::string texts[2];
+  for (int i = 0; i < 2; ++i) {
+    texts[i] = read_text(paths[i]);
+    if (json_string(texts[i], "", "format") != "stowage-plan")
+      throw Failure(exit_failed, fmt::format("{}: expected a plan that `stowage plan --json` wrote", paths[i]));
+  }
+  fmt::print("{:<24}{:>24}{:>24}\n", "", first, second);
+  const auto words = [&](const char* name, const char* scope, const char* key) {
+    const auto a = json_string(texts[0], scope, key), b = json_string(texts[1], scope, key);
+    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a.value_or("-"), b.value_or("-"), a == b ? "" : "differs");
+  };
+  const auto numbers = [&](const char* name, const char* scope, const char* key, auto show) {
+    const auto a = json_number(texts[0], scope, key), b = json_number(texts[1], scope, key);
+    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a ? show(*a) : "-", b ? show(*b) : "-", a && b ? change(*a, *b) : "");
+  };
+  const auto whole = [](double x) { return fmt::format("{:.0f}", x); };
+  const auto bytes = [](double x) { return human_bytes(static_cast<uint64_t>(x)); };
+  const auto seconds = [](double x) { return x < 1 ? fmt::format("{:.2f} ms", x * 1000) : fmt::format("{:.3f} s", x); };
+  const auto percent = [](double x) { return fmt::format("{:.1f} %", x * 100); };
+  words("model", "model", "architecture");
+  numbers("parameters", "model", "parameters", whole);
+  words("device", "device", "name");
+  words("precision", "numerics", "precision");
+  numbers("state bits", "numerics", "state_bits", whole);
+  numbers("budget", "bytes", "budget", bytes);
+  numbers("global batch", "request", "global_batch", whole);
+  numbers("sequence", "request", "sequence", whole);
+  // The plan's own stand behind the numerics, those of the request before.
+  numbers("micro-batch", "numerics", "micro_batch", whole);
+  numbers("accumulation steps", "numerics", "accumulation_steps", whole);
+  numbers("loss chunks", "numerics", "loss_chunks", whole);
+  numbers("step", "predicted", "step_seconds", seconds);
+  numbers("tokens/s", "predicted", "tokens_per_second", whole);
+  numbers("of it recompute", "predicted", "recompute_fraction", percent);
+  for (const char* name : {"parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs", "padding",
+                           "arena", "reserve", "peak"})
+    numbers(name, "bytes", name, bytes);
+}
+
+}  // namespace command

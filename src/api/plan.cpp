@@ -1,5 +1,6 @@
 #include "src/api/boundary.h"
 
+#include "planner/picture.h"
 #include "planner/plan_file.h"
 
 using namespace stw;
@@ -118,6 +119,29 @@ stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
     if (!plan) return api::fail(error, Code::bad_argument, "plan is NULL");
     STW_API_TRY(plan->planned->verify());
+    return STW_OK;
+  });
+}
+
+stw_status stw_plan_picture(const stw_plan* plan, uint32_t kind, char* out, size_t capacity, size_t* needed,
+                            stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!plan) return api::fail(error, Code::bad_argument, "plan is NULL");
+    if (!out && capacity > 0) return api::fail(error, Code::bad_argument, "out is NULL, but capacity is not 0");
+    const Planned& p = *plan->planned;
+    std::string text;
+    switch (kind) {
+      case STW_PICTURE_SVG: text = picture_svg(p.graph, p.plan, p.programs); break;
+      case STW_PICTURE_HTML: text = picture_html(p.graph, p.plan, p.programs, {}); break;
+      case STW_PICTURE_CSV: text = picture_csv(p.graph, p.programs); break;
+      default: return api::fail(error, Code::bad_argument, "plan: unknown kind of picture");
+    }
+    if (needed) *needed = text.size() + 1;
+    if (!out) return STW_OK;
+    if (capacity <= text.size())
+      return api::fail(error, Error{Code::bad_argument, "plan: the picture takes " + std::to_string(text.size() + 1) +
+                                                            " bytes, the capacity is " + std::to_string(capacity)});
+    std::memcpy(out, text.c_str(), text.size() + 1);
     return STW_OK;
   });
 }

@@ -319,6 +319,18 @@ typedef struct stw_profile_info {
 /* The index-th device that can be planned for; STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */
 STW_API stw_status stw_profile_at(size_t index, stw_profile_info *out) STW_NOEXCEPT;
 
+enum { STW_PICTURE_SVG = 0, STW_PICTURE_HTML = 1, STW_PICTURE_CSV = 2 };
+/* The plan as a picture, as text that ends with a zero byte. SVG: the arena, offset against instruction, one rectangle a
+ * buffer. HTML: one page without anything from outside, with that picture, live bytes over time, and the decisions.
+ * CSV: the buffers of the program that reaches the peak, persistent ones included, with the columns
+ * id,lower,upper,size,offset,name,class; lifetimes are half-open, sizes are multiples of the alignment, and the largest
+ * offset + size is info.arena. `out` receives the text where its size with the zero byte is at most `capacity`;
+ * `*needed` (may be NULL) receives that size in any case; out = NULL with capacity 0 only asks for it. Guarantees: the
+ * same plan gives the same bytes; text from files is escaped. Large plans draw buffers together that are too small to
+ * see, and say so. Errors: STW_BAD_ARGUMENT for a kind that is none, or a capacity that is too small: then nothing is
+ * written. Thread: any. Since: 0.1 */
+STW_API stw_status stw_plan_picture(const stw_plan *plan, uint32_t kind, char *out, size_t capacity, size_t *needed,
+                                    stw_error *error) STW_NOEXCEPT;
 STW_API size_t stw_plan_buffer_count(const stw_plan *plan) STW_NOEXCEPT;
 STW_API stw_status stw_plan_buffer_at(const stw_plan *plan, size_t index, stw_buffer_info *out) STW_NOEXCEPT;
 

@@ -120,6 +120,7 @@ void Emitter::merge_in_place() {
                       root[static_cast<size_t>(operands[k].buffer)] == source;
       if (read_twice) continue;
       from.last = to.last;
+      if (to.owner == Class::saved_activations) from.owner = to.owner;   // what it holds next is kept for backward
       root[static_cast<size_t>(out.buffer)] = source;
       break;
     }

@@ -45,8 +45,7 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
   return p;
 }
 
-Bytes account(const Programs& programs) {
-  // The program that reaches the top of the arena, at its busiest instruction.
+PeakMoment peak_moment(const Programs& programs) {
   const Program* top = &programs.micro_next;
   for (const Program* p : programs.all())
     if (p->end > top->end) top = p;
@@ -62,6 +61,11 @@ Bytes account(const Programs& programs) {
       most = live;
       moment = static_cast<int>(i);
     }
+  return {top, moment};
+}
+
+Bytes account(const Programs& programs) {
+  const auto [top, moment] = peak_moment(programs);
   Bytes bytes;
   const bool overlays_gradients = top->base < programs.arena.gradients_end;
   uint64_t sum = 0;
@@ -77,6 +81,22 @@ Bytes account(const Programs& programs) {
   bytes.arena = programs.arena_bytes;
   bytes.padding = bytes.arena > sum ? bytes.arena - sum : 0;
   return bytes;
+}
+
+std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisions& decisions) {
+  std::vector<RecomputedBlocks> runs;
+  bool continues = false;
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
+    if (segment.kind != SegmentKind::block) continue;
+    std::vector<std::string> names;
+    for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
+      if (!(decisions.saved[s] >> bit & 1)) names.push_back(graph.at(graph.op(segment.saveable[bit]).outputs[0]).name);
+    if (continues && runs.back().tensors == names) runs.back().last = segment.block;
+    else if (!names.empty()) runs.push_back({segment.block, segment.block, names});
+    continues = !names.empty();
+  }
+  return runs;
 }
 
 Result<Programs> realize(const Graph& graph, const Plan& plan) {

@@ -78,8 +78,15 @@ using GraphSource = std::function<Graph(const Numerics&)>;
 
 Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t global_batch, int threads,
                        uint64_t alignment);
+// The program that reaches the top of the arena, and its busiest instruction.
+struct PeakMoment { const Program* program; int instruction; };
+PeakMoment peak_moment(const Programs& programs);
 // Bytes by class at the moment of the peak.
 Bytes account(const Programs& programs);
+
+// Runs of blocks that compute the same tensors again.
+struct RecomputedBlocks { int first, last; std::vector<std::string> tensors; };
+std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisions& decisions);
 
 Result<Plan> search(const GraphSource& source, const Request& request);
 // Whether a request makes sense. Errors: bad_argument.

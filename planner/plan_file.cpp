@@ -24,29 +24,13 @@ std::string op_name(const Graph& graph, int op) {
 
 uint32_t all_of(const Segment& segment) { return (1u << segment.saveable.size()) - 1; }
 
-// Runs of blocks that recompute the same tensors.
 Json recompute_json(const Graph& graph, const Decisions& decisions) {
   Json list = Json::array();
-  int from = -1, to = -1;
-  Json previous;
-  auto flush = [&] {
-    if (from >= 0 && !previous.elements().empty())
-      list.push(Json::object().set("blocks", Json::Array{from, to}).set("tensors", previous));
-  };
-  for (size_t s = 0; s < graph.segments.size(); ++s) {
-    const Segment& segment = graph.segments[s];
-    if (segment.kind != SegmentKind::block) continue;
+  for (const RecomputedBlocks& run : recomputed_blocks(graph, decisions)) {
     Json names = Json::array();
-    for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
-      if (!(decisions.saved[s] >> bit & 1)) names.push(op_name(graph, segment.saveable[bit]));
-    if (from < 0 || !(names == previous)) {
-      flush();
-      from = segment.block;
-      previous = names;
-    }
-    to = segment.block;
+    for (const std::string& name : run.tensors) names.push(name);
+    list.push(Json::object().set("blocks", Json::Array{run.first, run.last}).set("tensors", names));
   }
-  flush();
   return list;
 }
 

@@ -22,6 +22,8 @@ enum class Class : uint8_t {
 inline constexpr int class_count = 7;
 inline constexpr const char* class_names[class_count] = {
   "parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs"};
+inline constexpr const char* class_titles[class_count] = {   // for people
+  "parameters", "gradients", "optimizer", "saved activations", "transient", "workspace", "inputs"};
 
 struct Shape {
   std::array<int64_t, 4> dims{};

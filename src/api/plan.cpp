@@ -1,6 +1,7 @@
 #include "src/api/boundary.h"
 
 #include "planner/frontier.h"
+#include "planner/picture.h"
 #include "planner/plan_file.h"
 
 using namespace stw;
@@ -38,6 +39,19 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   // No device has a faster inexact mode so far: every plan is exact.
   if (o.mode > STW_MODE_FAST) return Error{Code::bad_argument, "plan: unknown mode"};
   return r;
+}
+
+// As the page's chart of speed against memory takes them.
+std::vector<FrontierPoint> frontier_points(const Planned& planned) {
+  constexpr int budgets = 40;
+  const double tokens = static_cast<double>(planned.plan.request.global_batch) * static_cast<double>(planned.plan.request.sequence);
+  std::vector<FrontierPoint> points;
+  for (const Stair& s : frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets))
+    points.push_back({s.peak_bytes, tokens / (static_cast<double>(s.step_picoseconds) * 1e-12),
+                      "micro-batch " + std::to_string(s.decisions.micro_batch) + ", " + std::to_string(s.decisions.loss_chunks) +
+                          (s.decisions.loss_chunks == 1 ? " loss chunk" : " loss chunks"),
+                      s.is_knee});
+  return points;
 }
 
 }  // namespace
@@ -212,6 +226,29 @@ stw_status stw_profile_at(size_t index, stw_profile_info* out) noexcept {
   info.title = p.title;
   info.source = p.source;
   return api::write_info(info, out);
+}
+
+stw_status stw_plan_picture(const stw_plan* plan, uint32_t kind, char* out, size_t capacity, size_t* needed,
+                            stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!plan) return api::fail(error, Code::bad_argument, "plan is NULL");
+    if (!out && capacity > 0) return api::fail(error, Code::bad_argument, "out is NULL, but capacity is not 0");
+    const Planned& p = *plan->planned;
+    std::string text;
+    switch (kind) {
+      case STW_PICTURE_SVG: text = picture_svg(p.graph, p.plan, p.programs); break;
+      case STW_PICTURE_HTML: text = picture_html(p.graph, p.plan, p.programs, frontier_points(p)); break;
+      case STW_PICTURE_CSV: text = picture_csv(p.graph, p.programs); break;
+      default: return api::fail(error, Code::bad_argument, "plan: unknown kind of picture");
+    }
+    if (needed) *needed = text.size() + 1;
+    if (!out) return STW_OK;
+    if (capacity <= text.size())
+      return api::fail(error, Error{Code::bad_argument, "plan: the picture takes " + std::to_string(text.size() + 1) +
+                                                            " bytes, the capacity is " + std::to_string(capacity)});
+    std::memcpy(out, text.c_str(), text.size() + 1);
+    return STW_OK;
+  });
 }
 
 size_t stw_plan_buffer_count(const stw_plan* plan) noexcept {

@@ -133,6 +133,11 @@ TEST(Allocation, MayFailInEveryEntry) {
     return stw_plan_load(out, w.model.get(), json.data(), json.size(), e);
   });
   fail_every_allocation("plan_verify", [&](stw_error* e) { return stw_plan_verify(w.plan.get(), e); }, [](bool) {});
+  std::string picture(1 << 20, 0);
+  for (const uint32_t kind : {STW_PICTURE_SVG, STW_PICTURE_HTML, STW_PICTURE_CSV})
+    fail_every_allocation("plan_picture", [&](stw_error* e) {
+      return stw_plan_picture(w.plan.get(), kind, picture.data(), picture.size(), nullptr, e);
+    }, [](bool) {});
   auto data_of = sized<stw_dataset_options>();
   data_of.path = text.c_str();
   data_of.vocabulary = 128;

@@ -1,5 +1,6 @@
 // What a plan says is true, adds up, survives its text form, and obeys the budget.
 #include <map>
+#include <thread>
 
 #include "tests/api/harness.h"
 
@@ -165,6 +166,58 @@ TEST(Plan, OverBudgetIsAnAnswer) {
     });
     run(t.get(), dataset.get(), 1);
   }
+}
+
+std::string picture_of(const stw_plan* plan, uint32_t kind) {
+  size_t size = 0;
+  EXPECT_EQ(stw_plan_picture(plan, kind, nullptr, 0, &size, nullptr), STW_OK);
+  std::string text(size, '!');
+  EXPECT_EQ(stw_plan_picture(plan, kind, text.data(), size, nullptr, nullptr), STW_OK);
+  EXPECT_EQ(text.find('\0'), size - 1) << "a zero byte at the end, and only there";
+  text.pop_back();
+  return text;
+}
+
+TEST(Plan, PicturesAreCopiedWholeOrNotAtAll) {
+  const auto model = make_model(small_llama);
+  const auto plan = make_plan(model.get(), plan_options()), again = make_plan(model.get(), plan_options());
+  const std::pair<uint32_t, const char*> kinds[] = {
+      {STW_PICTURE_SVG, "<svg "}, {STW_PICTURE_HTML, "<!DOCTYPE html>"}, {STW_PICTURE_CSV, "id,lower,upper,size,offset,name,class\n"}};
+  for (const auto& [kind, begin] : kinds) {
+    const std::string text = picture_of(plan.get(), kind);
+    EXPECT_TRUE(text.starts_with(begin)) << text.substr(0, 80);
+    EXPECT_EQ(text, picture_of(again.get(), kind));
+    for (const size_t capacity : {size_t{1}, text.size() / 2, text.size(), text.size() + 1, text.size() + 100}) {
+      std::string out(text.size() + 100, '!');
+      size_t needed = 0;
+      stw_error error = sized<stw_error>();
+      const stw_status status = stw_plan_picture(plan.get(), kind, out.data(), capacity, &needed, &error);
+      EXPECT_EQ(needed, text.size() + 1);
+      const bool fits = capacity >= needed;
+      EXPECT_EQ(status, fits ? STW_OK : STW_BAD_ARGUMENT);
+      EXPECT_EQ(std::string(error.message).find(std::to_string(needed)) != std::string::npos, !fits) << error.message;
+      EXPECT_EQ(out.substr(0, text.size()) == text, fits);
+      EXPECT_EQ(out.find_first_not_of('!', fits ? needed : 0), std::string::npos) << "nothing is written past the end";
+    }
+  }
+  EXPECT_EQ(stw_plan_picture(nullptr, STW_PICTURE_SVG, nullptr, 0, nullptr, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_plan_picture(plan.get(), STW_PICTURE_SVG, nullptr, 0, nullptr, nullptr), STW_OK);
+  EXPECT_EQ(stw_plan_picture(plan.get(), STW_PICTURE_SVG, nullptr, 100, nullptr, nullptr), STW_BAD_ARGUMENT);
+  size_t needed = 77;
+  stw_error error = sized<stw_error>();
+  EXPECT_EQ(stw_plan_picture(plan.get(), STW_PICTURE_CSV + 1, nullptr, 0, &needed, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(needed, 77u);
+  EXPECT_NE(std::string(error.message).find("kind"), std::string::npos);
+}
+
+TEST(Plan, PicturesOfOnePlanFromSeveralThreads) {
+  const auto model = make_model(tiny_gpt2);
+  const auto plan = make_plan(model.get(), plan_options());
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (std::string& text : texts) threads.emplace_back([&] { text = picture_of(plan.get(), STW_PICTURE_HTML); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
 }
 
 // The budget is monotone: tighter never raises the peak, looser never slows the plan, and the minimum is one number.

@@ -4,8 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "commands.h"
+#include "files.h"
 #include "flags.h"
 #include "plan_answers.h"
 #include "units.h"
@@ -13,12 +17,22 @@
 namespace command {
 namespace {
 
+std::string picture(const Plan& plan, uint32_t kind) {
+  size_t size = 0;
+  call([&](stw_error* error) { return stw_plan_picture(plan.get(), kind, nullptr, 0, &size, error); });
+  std::string text(size, 0);
+  call([&](stw_error* error) { return stw_plan_picture(plan.get(), kind, text.data(), size, nullptr, error); });
+  text.pop_back();  // the zero byte
+  return text;
+}
+
 struct PlanCommand {
   ModelFlags model;
   PlanFlags plan;
   bool json = false, frontier = false;
   std::string most;
   std::vector<std::string> compared;
+  std::string html, svg, csv;
 
   void run() const {
     if (!compared.empty()) return compare_plans(compared[0], compared[1]);
@@ -38,6 +52,8 @@ struct PlanCommand {
                  human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes));
     if (most == "seq") return print_longest_sequence(opened, options, json);
     const PlanAnswer answer = create_plan(opened, model.source, options, plan.host_bytes);
+    for (const auto& [file, kind] : {std::pair{html, STW_PICTURE_HTML}, {svg, STW_PICTURE_SVG}, {csv, STW_PICTURE_CSV}})
+      if (!file.empty()) write_text(file, picture(answer.plan, kind));
     if (frontier && json) return print_frontier(answer.plan, true);
     const std::string text = json ? stw_plan_json(answer.plan.get()) : stw_plan_report(answer.plan.get());
     fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
@@ -63,6 +79,10 @@ void add_plan(CLI::App& application) {
   command.add_option("--compare", self->compared, "Instead: two plans that --json wrote, side by side.")
       ->expected(2)
       ->type_name("FILE FILE");
+  command.add_option("--html", self->html, "Write a page that shows what lies where, when and why.")->type_name("FILE");
+  command.add_option("--svg", self->svg, "Write its picture of the arena alone.")->type_name("FILE");
+  command.add_option("--csv", self->csv, "Write the buffers at the peak, for tools that pack: id,lower,upper,size,...")
+      ->type_name("FILE");
   command.footer(presets_text());
   command.callback([self] { self->run(); });
 }

@@ -1,0 +1,197 @@
+#include "planner/picture/marks.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace stw::picture {
+
+namespace {
+
+constexpr int band_rows = 400;  // persistent neighbours that are thinner than a row share a mark
+
+const char* persistent_reason(Kind kind) {
+  switch (kind) {
+    case Kind::parameter: return "parameter";
+    case Kind::master: return "master weights: the 16 bits that the bf16 parameter lacks";
+    case Kind::gradient: return "gradient, summed over the micro-steps until the update";
+    case Kind::optimizer: return "optimizer state";
+    case Kind::constant: return "table of constants";
+    case Kind::state: return "state of the step: counters, loss, norm";
+    default: return "";
+  }
+}
+
+class Marker {
+ public:
+  Marker(const Graph& graph, const Programs& programs, const Timeline& timeline)
+      : graph_(graph), programs_(programs), timeline_(timeline) {}
+
+  Marks run() {
+    bands();
+    std::vector<Mark> single;
+    for (const Section& s : timeline_.sections()) {
+      const std::vector<std::vector<int>> held = what_is_held(*s.program);
+      for (size_t b = 0; b < held.size(); ++b) single.push_back(mark_of(s.program->buffers[b], s, held[b]));
+    }
+    marks_.buffers += static_cast<int>(single.size());
+    int columns = 1024, rows = 512;
+    std::vector<Mark> drawn = single;
+    for (; drawn.size() > largest_mark_count && columns > 16; columns = columns * 3 / 4, rows = rows * 3 / 4) {
+      drawn = on_grid(single, columns, rows);
+      marks_.columns = columns;
+      marks_.rows = rows;
+    }
+    marks_.all.insert(marks_.all.end(), drawn.begin(), drawn.end());
+    return std::move(marks_);
+  }
+
+ private:
+  void bands() {
+    const uint64_t row = programs_.arena_bytes / band_rows;
+    bool open = false;  // the last mark is a run of thin buffers that takes more
+    for (const Buffer& b : programs_.arena.persistent) {
+      const Tensor& t = graph_.at(b.tensor);
+      Mark m{b.owner,
+             0,
+             timeline_.instructions() - 1,
+             b.offset,
+             b.offset + b.bytes,
+             b.bytes,
+             1,
+             marks_.strings.id(t.name),
+             marks_.strings.id(""),
+             marks_.strings.id(persistent_reason(t.kind)),
+             true};
+      if (b.owner == Class::gradients) m.last = timeline_.gradients_end() - 1;
+      ++marks_.buffers;
+      const bool thin = b.bytes < row;
+      if (open && thin && marks_.all.back().reason == m.reason) {
+        Mark& run = marks_.all.back();
+        run.end = m.end;
+        run.bytes += m.bytes;
+        ++run.count;
+        last_name_ = t.name;
+        open = run.end - run.offset < row;
+        if (!open) close();
+        continue;
+      }
+      if (open) close();
+      marks_.all.push_back(m);
+      first_name_ = last_name_ = t.name;
+      open = thin;
+    }
+    if (open) close();
+  }
+  void close() {
+    Mark& run = marks_.all.back();
+    if (run.count > 1)
+      run.name = marks_.strings.id(first_name_ + " … " + last_name_ + " (" + std::to_string(run.count) + " tensors)");
+  }
+
+  // The tensors that each buffer holds one after the other: ops in place hand it on.
+  std::vector<std::vector<int>> what_is_held(const Program& program) const {
+    std::vector<std::vector<int>> held(program.buffers.size());
+    for (size_t b = 0; b < held.size(); ++b)
+      if (program.buffers[b].tensor >= 0) held[b].push_back(program.buffers[b].tensor);
+    for (const Instruction& i : program.instructions)
+      for (int k = 0; k < i.outputs; ++k) {
+        const Operand& o = program.operands[static_cast<size_t>(i.first_operand + i.inputs + k)];
+        const int t = graph_.op(i.op).outputs[static_cast<size_t>(k)];
+        if (o.buffer < 0 || o.persistent || t < 0) continue;
+        std::vector<int>& list = held[static_cast<size_t>(o.buffer)];
+        if (list.empty() || list.back() != t) list.push_back(t);
+      }
+    return held;
+  }
+
+  std::string name_of(const std::vector<int>& held) const {
+    if (held.empty()) return "scratch memory";
+    std::string text;
+    for (size_t i = 0; i < held.size(); ++i) {
+      if (i > 0 && graph_.at(held[i]).name == graph_.at(held[i - 1]).name) continue;
+      if (i == 3 && held.size() > 4) return text + ", … " + graph_.at(held.back()).name;
+      text += (i == 0 ? "" : ", then ") + graph_.at(held[i]).name;
+    }
+    return text;
+  }
+
+  Mark mark_of(const Buffer& b, const Section& s, const std::vector<int>& held) {
+    const int first = s.first + b.first;
+    Mark m{b.owner, first, s.first + b.last, b.offset, b.offset + b.bytes, b.bytes, 1, 0, 0, 0, false};
+    const bool scratch = b.tensor < 0;
+    m.name = marks_.strings.id(name_of(held));
+    const int segment = scratch ? -1 : graph_.at(b.tensor).segment;
+    const bool input = b.owner == Class::inputs;
+    m.place = marks_.strings.id(segment >= 0 ? timeline_.segment_name(segment) : input ? "" : timeline_.place(first));
+    m.reason = marks_.strings.id(reason_of(b, first, held));
+    return m;
+  }
+
+  std::string reason_of(const Buffer& b, int first, const std::vector<int>& held) const {
+    if (b.tensor < 0) return "scratch memory of " + timeline_.label(first);
+    const Tensor& t = graph_.at(b.tensor);
+    if (b.owner == Class::inputs) return "input of the program";
+    if (t.kind == Kind::cache) return "cache of keys and values";
+    if (b.owner == Class::saved_activations) {
+      const bool is_output = std::any_of(held.begin(), held.end(), [&](int each) {
+        const int segment = graph_.at(each).segment;
+        return segment >= 0 && graph_.segments[static_cast<size_t>(segment)].output == each;
+      });
+      return is_output ? "kept for backward: the input of the next segment" : "kept for backward";
+    }
+    if (timeline_.at(first).phase == Phase::recompute) return "computed again at this point for backward";
+    return "transient: its place is free again after its last use";
+  }
+
+  // What has the same class and the same place on the grid is one mark. Its sides are those of what it stands for, so
+  // that it is off by less than a cell.
+  std::vector<Mark> on_grid(const std::vector<Mark>& single, int columns, int rows) {
+    std::map<std::tuple<Class, int, int, int, int>, size_t> cells;
+    std::vector<Mark> drawn;
+    std::vector<uint64_t> largest;
+    const double height = static_cast<double>(programs_.arena_bytes);
+    auto column = [&](int i) { return static_cast<int>(timeline_.x(i) * columns); };
+    auto row = [&](uint64_t offset) { return static_cast<int>(static_cast<double>(offset) / height * rows); };
+    for (const Mark& m : single) {
+      const auto [cell, added] =
+          cells.emplace(std::tuple{m.owner, column(m.first), column(m.last), row(m.offset), row(m.end)}, drawn.size());
+      if (added) {
+        drawn.push_back(m);
+        largest.push_back(m.bytes);
+        continue;
+      }
+      Mark& d = drawn[cell->second];
+      d.first = std::min(d.first, m.first);
+      d.last = std::max(d.last, m.last);
+      d.offset = std::min(d.offset, m.offset);
+      d.end = std::max(d.end, m.end);
+      d.bytes = size_add(d.bytes, m.bytes);
+      ++d.count;
+      if (m.bytes <= largest[cell->second]) continue;
+      largest[cell->second] = m.bytes;  // named after the largest
+      std::tie(d.name, d.place, d.reason) = std::tie(m.name, m.place, m.reason);
+    }
+    return drawn;
+  }
+
+  const Graph& graph_;
+  const Programs& programs_;
+  const Timeline& timeline_;
+  Marks marks_;
+  std::string first_name_, last_name_;
+};
+
+}  // namespace
+
+Marks make_marks(const Graph& graph, const Programs& programs, const Timeline& timeline) {
+  return Marker(graph, programs, timeline).run();
+}
+
+std::string life_of(const Mark& m, const Timeline& timeline) {
+  if (m.persistent) return m.owner == Class::gradients ? "from the first micro-step to the update" : "the whole run";
+  const std::string from = timeline.moment(m.first);
+  return m.first == m.last ? "during " + from : "from " + from + " to " + timeline.moment(m.last);
+}
+
+}  // namespace stw::picture

@@ -1,0 +1,36 @@
+// The rectangles of the arena's picture. Small plans have one for every buffer; what would be too many or too thin to
+// see is drawn together, with its bytes added up.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "planner/picture/text.h"
+#include "planner/picture/timeline.h"
+
+namespace stw::picture {
+
+struct Mark {
+  Class owner;
+  int first, last;           // instructions, both included
+  uint64_t offset, end;      // in the arena
+  uint64_t bytes;            // of all buffers it stands for
+  int count;
+  int name, place, reason;   // Marks::strings; place may be ""
+  bool persistent;
+};
+
+struct Marks {
+  std::vector<Mark> all;     // persistent ones first
+  Strings strings;
+  int buffers = 0;           // that they stand for
+  int columns = 0, rows = 0; // of the grid on which program buffers were drawn together; 0: each has its own mark
+};
+
+inline constexpr int largest_mark_count = 6000;
+
+Marks make_marks(const Graph& graph, const Programs& programs, const Timeline& timeline);
+
+// "from norm → attn_norm (block 3, forward) to norm_gradient → … (block 3, backward)"
+std::string life_of(const Mark& mark, const Timeline& timeline);
+
+}  // namespace stw::picture

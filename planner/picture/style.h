@@ -1,0 +1,12 @@
+// Colours and styles, as text for the pictures.
+#pragma once
+
+namespace stw::picture {
+
+// Custom properties --c0 to --c6, one a class, --on0 to --on6 for text on them, and those of page and axes, for light
+// and dark. Every class has a contrast of 3:1 with the page, every two differ under protan-, deuter- and tritanopia.
+extern const char* const palette;
+extern const char* const page_style;
+extern const char* const page_script;
+
+}  // namespace stw::picture

@@ -1,0 +1,38 @@
+// Text inside XML and JavaScript: nothing that a name contains gets out of its place.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stw::picture {
+
+// For XML text and quoted attributes. Bytes that XML cannot carry become U+FFFD.
+std::string escaped(std::string_view text);
+// A JSON string, quotes included, that may stand inside a script element.
+std::string quoted(std::string_view text);
+// At most so many decimals, no zeros at the end.
+std::string number(double value, int decimals = 3);
+// Rounded and grouped; 0 for what is no such number.
+std::string whole(double value);
+// A share of 1 as a percentage.
+inline std::string percent(double share) { return number(share * 100) + "%"; }
+
+// Each text once, by number.
+class Strings {
+ public:
+  int id(const std::string& text) {
+    const auto [at, added] = ids_.emplace(text, static_cast<int>(all_.size()));
+    if (added) all_.push_back(text);
+    return at->second;
+  }
+  const std::string& at(int id) const { return all_[static_cast<size_t>(id)]; }
+  const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::map<std::string, int> ids_;
+  std::vector<std::string> all_;
+};
+
+}  // namespace stw::picture

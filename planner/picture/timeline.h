@@ -1,0 +1,74 @@
+// The horizontal axis of the pictures: the programs of a training step one after the other, instruction by instruction.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "planner/plan.h"
+
+namespace stw::picture {
+
+// One program. Each has a scale of its own: the update has many instructions and little to show.
+struct Section {
+  const Program* program;
+  std::string title;
+  int first;             // number of its first instruction; numbers run through all sections
+  double begin, end;     // of the width, 0 to 1
+  int instructions() const { return static_cast<int>(program->instructions.size()); }
+};
+
+// Consecutive instructions of one segment in one direction.
+struct Run {
+  enum class Group : uint8_t { forward, head, backward, update, inference };
+  Group group;
+  int segment;           // of the graph; -1: none
+  int first, end;        // instructions, half-open
+};
+
+// Live bytes by class; one or a few consecutive instructions, of which it is the busiest.
+struct Column {
+  int first, end, instruction;
+  std::array<uint64_t, class_count> live;
+  uint64_t total() const;
+};
+
+// References what it is made from.
+class Timeline {
+ public:
+  Timeline(const Graph& graph, const Plan& plan, const Programs& programs);
+
+  const std::vector<Section>& sections() const { return sections_; }
+  const std::vector<Run>& runs() const { return runs_; }
+  int instructions() const { return sections_.back().first + sections_.back().instructions(); }
+  const Section& section_of(int instruction) const;
+  const Instruction& at(int instruction) const;
+  double x(int instruction) const;                 // of the width, where it begins
+  double right(int instruction) const;             // and where it ends
+  int peak() const { return peak_; }               // the busiest instruction of the program that reaches the top
+  bool holds_gradients(const Section& section) const { return section.program->base >= arena_.gradients_end; }
+  // Where gradients end: programs that run between two steps use their place.
+  int gradients_end() const;
+
+  struct Words { std::string op, tensor; };        // "norm → ", "attn_norm"
+  Words words(int instruction) const;
+  std::string label(int instruction) const;        // both
+  std::string place(int instruction) const;        // "block 3"
+  std::string moment(int instruction) const;       // "norm → attn_norm (block 3, forward)"
+  static const char* phase_name(Phase phase);
+  std::string segment_name(int segment) const;
+  int block(int segment) const;                    // its number; -1: no block
+
+  std::vector<Column> live(int at_most) const;
+
+ private:
+  void add(const Program& program, std::string title, double width);
+  const Graph& graph_;
+  const Arena& arena_;
+  std::vector<Section> sections_;
+  std::vector<Run> runs_;
+  int peak_ = 0;
+};
+
+const char* group_name(Run::Group group);
+
+}  // namespace stw::picture

@@ -20,10 +20,15 @@ void mark_knees(std::vector<Stair>& stairs) {
     while (hull.size() >= 2 && slope(hull[hull.size() - 2], hull.back()) <= slope(hull.back(), i)) hull.pop_back();
     hull.push_back(i);
   }
-  for (size_t i = 1; i + 1 < hull.size(); ++i)
+  uint64_t knee = 0;   // the last one
+  for (size_t i = 1; i + 1 < hull.size(); ++i) {
+    // Knees that lie close together are one.
+    if (knee > 0 && stairs[hull[i]].peak_bytes < knee + knee / 20) continue;
     stairs[hull[i]].is_knee =
         slope(hull[i], hull[i + 1]) < slope(hull[i - 1], hull[i]) / 2 &&
         slope(hull[i - 1], hull[i]) * static_cast<double>(stairs[hull[i]].peak_bytes) >= speed(hull[i]) / 50;
+    if (stairs[hull[i]].is_knee) knee = stairs[hull[i]].peak_bytes;
+  }
 }
 
 }  // namespace

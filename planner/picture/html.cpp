@@ -36,10 +36,11 @@ std::string figures(const Plan& plan) {
          "of " + human_bytes(plan.bytes.budget) + (plan.fits ? "" : ", too small"));
   figure("Speed", whole(tokens_per_second(plan)) + " tokens/s", "predicted");
   figure("Step time", human_duration(seconds(plan.step_picoseconds)),
-         plan.step_picoseconds == plan.bound_picoseconds
-             ? "no plan is faster in this model of the device"
-             : "without memory limits " +
-                   fixed_point(100 * (1 - static_cast<double>(plan.bound_picoseconds) / total), 1) + " % less");
+         !plan.fits ? "of the smallest plan"
+         : plan.step_picoseconds == plan.bound_picoseconds
+             ? "proven: none within this budget is faster"
+             : "within this budget none is more than " +
+                   fixed_point(100 * (total / static_cast<double>(plan.bound_picoseconds) - 1), 2) + " % faster");
   figure("Micro-batch", std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps),
          plan.last_micro_batch == plan.decisions.micro_batch
              ? "samples × micro-steps"

@@ -46,11 +46,17 @@ std::vector<FrontierPoint> frontier_points(const Planned& planned) {
   constexpr int budgets = 40;
   const double tokens = static_cast<double>(planned.plan.request.global_batch) * static_cast<double>(planned.plan.request.sequence);
   std::vector<FrontierPoint> points;
-  for (const Stair& s : frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets))
+  const std::vector<Stair> stairs = frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
+  for (const Stair& s : stairs) {
+    // Where a thousandth is left to gain the chart ends, but not before the plan itself.
+    const bool flat = !points.empty() && points.back().peak_bytes >= planned.plan.bytes.peak &&
+                      points.back().tokens_per_second * static_cast<double>(stairs.back().step_picoseconds) * 1e-12 > 0.999 * tokens;
+    if (flat) break;
     points.push_back({s.peak_bytes, tokens / (static_cast<double>(s.step_picoseconds) * 1e-12),
                       "micro-batch " + std::to_string(s.decisions.micro_batch) + ", " + std::to_string(s.decisions.loss_chunks) +
                           (s.decisions.loss_chunks == 1 ? " loss chunk" : " loss chunks"),
                       s.is_knee});
+  }
   return points;
 }
 

@@ -112,6 +112,26 @@ TEST_F(Host, AllocatorIsCalledOnceForTheArena) {
   EXPECT_EQ(ledger.releases, 1);
 }
 
+// What is planned is what is allocated, and trains to the same bits, wherever on the frontier.
+TEST_F(Host, EveryPointOfTheFrontierAllocatesWhatItPlans) {
+  const auto model = make_model(tiny_gpt2);
+  auto o = plan_of();
+  o.state_bits = STW_STATES_32;
+  std::vector<stw_frontier_point> points(20);
+  points[0].struct_size = sizeof points[0];
+  size_t count = 0;
+  ASSERT_EQ(stw_plan_frontier(make_plan(model.get(), o).get(), points.data(), points.size(), &count, nullptr), STW_OK);
+  ASSERT_GT(count, 5u);
+  for (size_t i = 0; i < count; ++i) {
+    o.memory_bytes = points[i].peak;
+    Ledger ledger;
+    const World w(tiny_gpt2, o, nullptr, ledger.device());
+    EXPECT_EQ(ledger.bytes, points[i].peak);
+    EXPECT_EQ(ledger.bytes, info_of(w.plan.get()).arena);
+    EXPECT_EQ(trained(w), reference()) << points[i].peak;
+  }
+}
+
 TEST_F(Host, AllocatorThatFails) {
   Ledger ledger;
   const auto device = ledger.device();

@@ -188,6 +188,14 @@ class PageTest(Pictures):
         self.browser.point(x + width / 3, y + height / 2)
         self.assertRegex(self.tip(), r"MiB live\n(.*\n)*.*parameters")
 
+    def test_pointing_at_the_frontier(self):
+        self.browser.show(self.picture("html", GPT2), 1280, 900)
+        x, y, width, height = self.place("#frontier")
+        self.browser.point(x + width / 2, y + height / 4)
+        self.assertRegex(self.tip(), r"micro-batch \d+, \d+ loss chunk")
+        self.assertIn("tokens/s", self.tip())
+        self.assertGreater(self.browser.run("return JSON.parse(document.getElementById('data').textContent).frontier.length"), 8)
+
     def test_tapping_on_a_phone(self):
         self.browser.show(self.picture("html", GPT2), 390, 844, phone=True)
         x, y, width, height = self.place("#arena")
@@ -200,7 +208,7 @@ class PageTest(Pictures):
     def test_keys(self):
         self.browser.show(self.picture("html"), 1280, 900)
         seen = set()
-        for plot in ("arena", "live"):
+        for plot in ("arena", "live", "frontier"):
             self.browser.run("document.getElementById(arguments[0]).focus()", plot)
             for key in ("ArrowUp", "ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft"):
                 self.browser.press(key)

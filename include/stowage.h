@@ -243,7 +243,7 @@ typedef struct stw_plan_info {
   uint32_t proven;           /* 1: no plan of these numerics is faster within the budget, by the cost model */
   double bound_seconds;      /* none is faster than this */
   double unlimited_seconds;  /* nor than this within any budget */
-  double next_gib_seconds;   /* step time of the plan that one GiB more would get */
+  double next_gib_seconds;   /* with one GiB more and the same state format */
 } stw_plan_info;
 
 typedef struct stw_buffer_info {

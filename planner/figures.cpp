@@ -11,6 +11,7 @@ std::string fixed_point(double value, int decimals) {
 
 std::string human_bytes(uint64_t bytes) {
   const double b = static_cast<double>(bytes);
+  if (bytes >= uint64_t{1} << 40) return fixed_point(b / static_cast<double>(uint64_t{1} << 40), 2) + " TiB";
   if (bytes >= uint64_t{1} << 30) return fixed_point(b / (1u << 30), 2) + " GiB";
   if (bytes >= 1u << 20) return fixed_point(b / (1u << 20), 2) + " MiB";
   if (bytes >= 1u << 10) return fixed_point(b / 1024, 1) + " KiB";

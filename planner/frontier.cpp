@@ -37,6 +37,7 @@ std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int bud
   const DeviceProfile* device = find_device(plan.request.device);
   if (!device || budgets < 2) return {};
   Space space(source, plan.numerics, plan.request, *device);
+  if (space.is_empty()) return {};
   const uint64_t least = space.arena(space.smallest().decisions);
   const std::optional<Candidate> fastest = space.fastest(size_limit);
   const uint64_t most = fastest ? space.arena(fastest->decisions) : least;
@@ -65,6 +66,7 @@ Result<bool> anything_fits(const GraphSource& source, const Request& request) {
   numerics.optimizer = request.optimizer;
   numerics.state_bits = request.state_bits == 32 ? 32 : 8;
   Space space(source, numerics, request, *device);
+  if (space.is_empty()) return false;
   return size_add(space.arena(space.smallest().decisions), reserve) <= budget;
 }
 

@@ -58,7 +58,7 @@ struct Plan {
   uint64_t step_picoseconds = 0, recompute_picoseconds = 0;
   uint64_t bound_picoseconds = 0;       // no plan of these numerics within the budget is faster, by the cost model
   uint64_t unlimited_picoseconds = 0;   // nor within any
-  uint64_t next_gib_picoseconds = 0;    // of the plan that one GiB more would get
+  uint64_t next_gib_picoseconds = 0;    // with one GiB more, and the same state format
   uint64_t layout_bound = 0;        // arena bytes that no layout of these programs undercuts
   uint64_t model_hash = 0;
   std::string states_reason;

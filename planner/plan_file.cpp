@@ -205,7 +205,7 @@ Status read_request(const Json& body, Request& r) {
 Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
   STW_ASSIGN(micro, get_int(body, "micro_batch"));
   STW_ASSIGN(chunks, get_int(body, "loss_chunks"));
-  if (micro < 1 || micro > plan.request.global_batch || chunks < 1) return not_a_plan("its micro-batch or loss chunks make no sense");
+  if (micro < 1 || micro > plan.request.global_batch || chunks < 1 || chunks > largest_loss_chunks) return not_a_plan("its micro-batch or loss chunks make no sense");
   plan.decisions.micro_batch = micro;
   plan.decisions.loss_chunks = chunks;
   plan.accumulation_steps = (plan.request.global_batch + micro - 1) / micro;
@@ -257,6 +257,8 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(lower, get_uint(*layout, "lower_bound_bytes"));
   for (double x : {step, bound, unlimited, next_gib, step * fraction})
     if (!(x >= 0) || x * 1e12 >= static_cast<double>(size_limit)) return not_a_plan("its predicted times make no sense");
+  if (!(step > 0 && bound > 0) || lower == 0) return not_a_plan("its predicted times or bounds are 0");
+  if (plan.bytes.peak != size_add(plan.bytes.arena, plan.bytes.reserve)) return not_a_plan("its peak is not arena and reserve");
   plan.step_picoseconds = static_cast<uint64_t>(step * 1e12 + 0.5);
   plan.recompute_picoseconds = static_cast<uint64_t>(step * fraction * 1e12 + 0.5);
   plan.bound_picoseconds = static_cast<uint64_t>(bound * 1e12 + 0.5);

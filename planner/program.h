@@ -73,6 +73,7 @@ struct Decisions {
   bool operator==(const Decisions&) const = default;
 };
 
+inline constexpr int64_t largest_loss_chunks = 64;
 // Rows of one loss chunk: whole multiples of 16, the last chunk may be shorter.
 int64_t chunk_rows(int64_t rows, int64_t chunks);
 

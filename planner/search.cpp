@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t largest_batch = INT32_MAX;   // samples are counted in 32 bits
 constexpr int largest_threads = 1024;
+constexpr uint64_t longest_step = size_limit / 4;   // picoseconds; sums of times stay below where they saturate
 
 void fill_plan(Plan& plan, const Space& space, const Candidate& c, uint64_t reserve, uint64_t budget) {
   const Programs programs = space.programs(c.decisions);
@@ -39,6 +40,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   const double seconds = static_cast<double>(base.picoseconds);
   auto offer = [&](const std::string& change, const Request& changed, const Numerics& numerics, bool changes_numerics) {
     Space other(source, numerics, changed, device);
+    if (other.is_empty()) return;
     const Candidate& least = other.smallest();
     const uint64_t needs = other.arena(least.decisions);
     if (needs >= bytes) return;
@@ -110,6 +112,10 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   numerics.optimizer = request.optimizer;
   numerics.state_bits = request.state_bits == 8 ? 8 : 32;
   Space wide(source, numerics, plan.request, *device);
+  if (wide.is_empty()) return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
+  if (wide.pricing().fastest(request.global_batch, request.micro_batch) > longest_step)
+    return Error{Code::bad_argument, "a step would take weeks: global batch " + std::to_string(request.global_batch) +
+                                         " is too large for this device's cost model"};
   Space* chosen = &wide;
   std::optional<Candidate> found = wide.fastest(arena_budget);
   std::unique_ptr<Space> narrow;
@@ -152,6 +158,8 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
     plan.next_gib_picoseconds = plan.step_picoseconds;
     plan.relaxations = relaxations(source, plan.request, *device, smallest_space);
   }
+  if (plan.step_picoseconds >= size_limit)
+    return Error{Code::bad_argument, "a step would take weeks within this budget: the device's cost model ends there"};
   return plan;
 }
 

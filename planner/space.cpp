@@ -8,7 +8,9 @@ namespace stw {
 
 namespace {
 
-constexpr int64_t most_chunks = 64;
+constexpr int64_t most_chunks = largest_loss_chunks;
+// Sums of bytes stay far from the ends of 64 bits.
+constexpr uint64_t most_bytes = uint64_t{1} << 56;
 // Every micro-batch up to this one is tried, and of larger ones those that a number of micro-steps gives.
 constexpr int64_t dense_micro_batches = 1024;
 
@@ -40,10 +42,18 @@ Space::Space(const GraphSource& source, const Numerics& numerics, const Request&
   for (const Program* p : {&update, &prefill, &decode})
     if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, device.alignment));
   micro_batches_ = micro_batches(request);
+  std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(m); });
   std::stable_sort(micro_batches_.begin(), micro_batches_.end(), [&](int64_t a, int64_t b) {
     const uint64_t x = pricing_.fixed(a, 1, request.global_batch), y = pricing_.fixed(b, 1, request.global_batch);
     return x != y ? x < y : a < b;
   });
+}
+
+// All tensors of a micro-step at once are more than any choice keeps.
+bool Space::is_countable(int64_t m) const {
+  uint64_t sum = 0;
+  for (const Tensor& t : graph_.tensors) sum = size_add(sum, t.bytes(m));
+  return sum <= most_bytes;
 }
 
 // Bytes that every choice needs: what is there before, and what every segment leaves to the next.
@@ -144,6 +154,7 @@ std::optional<Candidate> Space::fastest_alive(uint64_t arena_bytes) {
 }
 
 std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
+  if (is_empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
   std::optional<uint64_t> bound;   // of the first stair: whatever fits needs this long
   while (auto stair = fastest_alive(limit)) {
@@ -169,6 +180,13 @@ const Candidate& Space::smallest() {
     Candidate c = candidate(m, stw::smallest(choices(m).runs));
     if (smallest_ && c.live_bytes >= arena(smallest_->decisions)) break;   // more samples need more
     if (!smallest_ || arena(c.decisions) < arena(smallest_->decisions)) smallest_ = std::move(c);
+  }
+  // Where its layout has a gap, a stair with more bytes alive may have the smaller arena.
+  uint64_t limit = arena(smallest_->decisions) - 1;
+  while (auto stair = fastest_alive(limit)) {
+    limit = stair->live_bytes - 1;
+    if (arena(stair->decisions) >= arena(smallest_->decisions)) continue;
+    smallest_ = std::move(*stair);
   }
   return *smallest_;
 }

@@ -29,7 +29,9 @@ class Space {
   std::optional<Candidate> fastest(uint64_t arena_bytes);
   // The fastest by the bytes that are alive at once, of equal ones the one with the fewest: a stair.
   std::optional<Candidate> fastest_alive(uint64_t arena_bytes);
-  // The plan with the smallest arena.
+  // No micro-batch is small enough to be added up: tensors of more than 2^56 bytes.
+  bool is_empty() const { return micro_batches_.empty(); }
+  // The plan with the smallest arena. Not of an empty space.
   const Candidate& smallest();
   // Bytes of a plan's arena, laid out.
   uint64_t arena(const Decisions& decisions);
@@ -47,6 +49,7 @@ class Space {
   };
   const Choices& choices(int64_t micro_batch);
   uint64_t least_bytes(int64_t micro_batch) const;
+  bool is_countable(int64_t micro_batch) const;
   Candidate candidate(int64_t micro_batch, const StackChoice& choice);
 
   Numerics numerics_;

@@ -75,13 +75,16 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     STW_API_TRY(request);
     auto planned = Planned::make(*model->model, *request);
     STW_API_TRY(planned);
-    *out = new stw_plan{std::move(*planned)};
-    const Plan& plan = (*out)->planned->plan;
-    if (plan.fits) return STW_OK;
+    const Plan& plan = (*planned)->plan;
+    if (plan.fits) {
+      *out = new stw_plan{std::move(*planned)};
+      return STW_OK;
+    }
     Error e{Code::over_budget, "does not fit: the budget is " + std::to_string(plan.bytes.budget) + " bytes, the smallest that works is " +
                                    std::to_string(plan.minimum_bytes)};
     e.bytes_needed = plan.minimum_bytes;
     e.bytes_available = plan.bytes.budget;
+    *out = new stw_plan{std::move(*planned)};
     return api::fail(error, e);
   });
 }
@@ -164,7 +167,7 @@ stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size
     *count = 0;
     if (capacity == 0) return STW_OK;
     const uint32_t size = out->struct_size;
-    if (size < sizeof(uint32_t)) return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small");
+    if (size < sizeof(uint32_t) || size % alignof(stw_frontier_point) != 0) return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small, or no multiple of 8");
     const Plan& p = plan->planned->plan;
     const std::vector<Stair> stairs = frontier([&](const Numerics&) { return plan->planned->graph; }, p,
                                                static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
@@ -194,6 +197,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
+    o.sequence = 1;
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     const ModelConfig& config = model->model->config();

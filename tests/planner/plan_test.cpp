@@ -144,6 +144,20 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   std::snprintf(expected, sizeof expected, "%016llx", static_cast<unsigned long long>(hash64(canonical.data(), canonical.size())));
   EXPECT_EQ(plan_fingerprint(good), expected);
 
+  // A right fingerprint does not make sense of what it covers.
+  const std::pair<const char*, Json> forged[] = {{"loss_chunks", INT64_MAX}, {"loss_chunks", 65}, {"micro_batch", INT64_MAX}};
+  for (const auto& [key, value] : forged) {
+    Json other = Json::object();
+    for (const auto& [name, old] : body.members()) other.set(name, name == key ? value : old);
+    const std::string canon = to_string(other, 0);
+    std::snprintf(expected, sizeof expected, "%016llx", static_cast<unsigned long long>(hash64(canon.data(), canon.size())));
+    other.set("fingerprint", expected);
+    const auto loaded = Planned::load(*model, to_string(other, 1));
+    ASSERT_FALSE(loaded) << key;
+    EXPECT_EQ(loaded.error().code, Code::corrupt);
+    EXPECT_EQ(loaded.error().message.find("edited"), std::string::npos) << loaded.error().message;
+  }
+
   EXPECT_FALSE(Planned::load(*model, ""));
   EXPECT_FALSE(Planned::load(*model, "{}"));
   EXPECT_FALSE(Planned::load(*model, good.substr(0, good.size() / 2)));
@@ -315,6 +329,43 @@ TEST(Search, EveryPresetHasACorrectPlan) {
     EXPECT_EQ(planned->plan.bytes.budget, find_device(r.device)->memory_bytes);
     EXPECT_EQ(planned->plan.bytes.reserve, find_device(r.device)->reserve_bytes);
     for (const Buffer& b : planned->programs.arena.persistent) EXPECT_EQ(b.offset % 256, 0u);
+  }
+}
+
+// Where many threads make layouts with gaps, the smallest arena is not the one with the fewest bytes alive.
+TEST(Search, TheMinimumIsTheSmallestBudgetThatWorks) {
+  const auto model = open("gpt2");
+  Request r = request(3, 200, 0);
+  r.threads = 128;
+  r.state_bits = 8;
+  r.memory_bytes = 1;
+  const uint64_t minimum = make(*model, r)->plan.minimum_bytes;
+  r.memory_bytes = minimum;
+  EXPECT_EQ(make(*model, r)->plan.bytes.peak, minimum);
+  for (const uint64_t less : {uint64_t{1}, uint64_t{100000}, uint64_t{614400}, uint64_t{1} << 20}) {
+    r.memory_bytes = minimum - less;
+    EXPECT_FALSE(make(*model, r)->plan.fits) << less;
+  }
+}
+
+// Sizes and times at the ends of 64 bits are answers or errors, not wraps.
+TEST(Search, BeyondAllMeasureIsRefused) {
+  for (const char* name : {"nano", "llama-1b", "gpt2-xl"}) {
+    const auto model = open(name);
+    for (const int64_t batch : {int64_t{100000000}, int64_t{400000000}, int64_t{INT32_MAX}})
+      for (const int64_t micro : {int64_t{0}, int64_t{1}, batch})
+        for (const uint64_t budget : {uint64_t{1} << 30, uint64_t{1} << 46, uint64_t{1} << 62}) {
+          Request r = request(batch, model->config().positions, budget);
+          r.micro_batch = micro;
+          const auto planned = Planned::make(*model, r);
+          if (!planned) {
+            EXPECT_EQ(planned.error().code, Code::bad_argument) << planned.error().message;
+            continue;
+          }
+          const Plan& p = (*planned)->plan;
+          EXPECT_LT(p.step_picoseconds, size_limit);
+          EXPECT_TRUE(!p.fits || p.bytes.peak <= budget);
+        }
   }
 }
 

@@ -1,5 +1,7 @@
 """`stowage plan`: what it says adds up, fits, and is the same every time."""
 import json
+import os
+import pathlib
 import unittest
 
 from support import DOES_NOT_FIT, USAGE, CommandTest
@@ -99,6 +101,27 @@ class PlanTest(CommandTest):
         lines = self.run_command("plan", "--compare", *files).stdout.splitlines()
         self.assertTrue(any(line.split()[:4] == ["state", "bits", "8", "32"] for line in lines))
         self.refused("plan", "--compare", files[0], self.write("no.json", "{}"), says=["no.json"])
+        cut = pathlib.Path(files[0]).read_text()[:300]
+        self.refused("plan", "--compare", files[0], self.write("cut.json", cut), says=["cut.json"])
+
+    def test_a_frontier_of_what_does_not_fit(self):
+        for words in (["--json"], []):
+            self.refused("plan", *NANO, "--frontier", "--vram", "1KiB", *words, expect=DOES_NOT_FIT, says=["nano does not fit"])
+
+    def test_numbers_that_are_none(self):
+        for flag in ("--batch", "--seq", "--micro-batch"):
+            self.refused("plan", *NANO, f"{flag}=0", expect=USAGE, says=[flag, "whole number from 1"])
+
+    def test_a_file_that_is_a_link_or_a_pipe(self):
+        target, link = self.write("target.svg", "old"), self.path("link.svg")
+        os.symlink(target, link)
+        self.run_command("plan", *NANO, "--svg", link)
+        self.assertTrue(os.path.islink(link))
+        self.assertIn("<svg", pathlib.Path(target).read_text())
+        self.refused("plan", *NANO, "--svg", str(self.folder), says=[str(self.folder)])
+        self.run_command("plan", *NANO, "--svg", "/dev/null")
+        self.assertFalse(os.path.isfile("/dev/null"))
+        self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".new")], [])
 
     def test_usage(self):
         self.refused("plan", "--model", "gpt2", expect=USAGE, says=["--batch"])

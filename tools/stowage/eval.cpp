@@ -59,7 +59,7 @@ void add_eval(CLI::App& application) {
   add_request_flags(command, self->plan);
   add_threads_flag(command, self->plan);
   command.add_option("--eval-batches", self->batches, "Batches to evaluate. Default: 20.")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->type_name("N");
   command.add_flag("--json", self->json, "Print one JSON object, and nothing else, to standard output.");
   command.callback([self] { self->run(); });

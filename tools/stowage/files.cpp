@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -61,15 +62,33 @@ std::string read_text(const std::string& path) {
 }
 
 void write_text(const std::string& path, std::string_view text) {
-  const std::string temporary = path + ".new";
+  // A link stays, what it leads to is replaced. Devices, pipes and the like are written to.
+  struct stat status;
+  const bool there = ::stat(path.c_str(), &status) == 0;
+  if (there && !S_ISREG(status.st_mode)) {
+    const File file(S_ISDIR(status.st_mode) ? nullptr : std::fopen(path.c_str(), "wb"));
+    if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
+      fail(path, "cannot write");
+    return;
+  }
+  std::string target = path;
+  if (there)
+    if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free); real)
+      target = real.get();
+  const std::string temporary = target + ".new";
   {
     const File file(std::fopen(temporary.c_str(), "wb"));
     if (!file) fail(temporary, "cannot write");
     if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0 ||
-        ::fsync(::fileno(file.get())) != 0)
+        ::fsync(::fileno(file.get())) != 0) {
+      ::unlink(temporary.c_str());
       fail(temporary, "cannot write");
+    }
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "cannot replace");
+  if (std::rename(temporary.c_str(), target.c_str()) != 0) {
+    ::unlink(temporary.c_str());
+    fail(path, "cannot replace");
+  }
 }
 
 bool is_folder(const std::string& path) {

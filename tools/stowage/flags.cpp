@@ -20,9 +20,19 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optiona
   return command.add_option(names, out, description)->transform(bytes)->type_name("BYTES");
 }
 
+CLI::Validator positive() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        if (digits && text.find_first_not_of('0') != std::string::npos) return std::string();
+        return "expected a whole number from 1, found \"" + text + "\"";
+      },
+      "", "");
+}
+
 CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description) {
   return command.add_option("--seed", seed, description)
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->type_name("N")
       ->capture_default_str();
 }
@@ -49,10 +59,10 @@ void add_request_flags(CLI::App& command, PlanFlags& flags) {
   add_bytes(command, "--vram,--memory", flags.memory_bytes,
             "Bounds the peak of the memory. Default: what is free on the device (CPU: 80 % of it).");
   command.add_option("--batch", flags.batch, "Samples of one optimizer step, however it is cut up. nano: 12.")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->type_name("N");
   command.add_option("--seq", flags.sequence, "Tokens of a sample. Default: all positions, at most 1024. nano: 64.")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->type_name("N");
   command.add_option("--device", flags.device, "cpu, cuda, or for `plan` a profile such as rtx4090.")
       ->type_name("NAME");
@@ -67,7 +77,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->check(CLI::IsMember({"auto", "32", "8"}))
       ->type_name("auto|32|8");
   command.add_option("--micro-batch", flags.micro_batch, "Samples that pass at once. Default: chosen. Changes no bit.")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->type_name("N");
   command.add_option("--recompute", flags.recompute, "What backward computes again to save memory. Changes no bit.")
       ->check(CLI::IsMember({"auto", "none", "full"}))

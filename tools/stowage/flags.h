@@ -30,6 +30,8 @@ struct PlanFlags {
 // A byte count such as 8GiB as the value of an option.
 CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
                        const std::string& description);
+// A whole number from 1.
+CLI::Validator positive();
 CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description);
 
 void add_model_flags(CLI::App& command, ModelFlags& flags);

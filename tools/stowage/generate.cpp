@@ -89,7 +89,7 @@ void add_generate(CLI::App& application) {
       .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")
       ->type_name("TEXT");
   command.add_option("--tokens", self->count, "How many new tokens. Default: 200.")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->type_name("N");
   command.add_option("--temperature", self->temperature, "0: always the most probable token. Default: 0.8.")
       ->check(CLI::NonNegativeNumber)

@@ -18,11 +18,16 @@ namespace command {
 namespace {
 
 std::string picture(const Plan& plan, uint32_t kind) {
+  // Room enough for a plan of a thousand blocks: to ask for the size first would draw twice.
+  std::string text(size_t{1} << 24, 0);
   size_t size = 0;
-  call([&](stw_error* error) { return stw_plan_picture(plan.get(), kind, nullptr, 0, &size, error); });
-  std::string text(size, 0);
-  call([&](stw_error* error) { return stw_plan_picture(plan.get(), kind, text.data(), size, nullptr, error); });
-  text.pop_back();  // the zero byte
+  call([&](stw_error* error) {
+    const stw_status status = stw_plan_picture(plan.get(), kind, text.data(), text.size(), &size, error);
+    if (status == STW_OK || size <= text.size()) return status;
+    text.resize(size);
+    return stw_plan_picture(plan.get(), kind, text.data(), text.size(), &size, error);
+  });
+  text.resize(size - 1);  // without the zero byte
   return text;
 }
 
@@ -54,11 +59,18 @@ struct PlanCommand {
     const PlanAnswer answer = create_plan(opened, model.source, options, plan.host_bytes);
     for (const auto& [file, kind] : {std::pair{html, STW_PICTURE_HTML}, {svg, STW_PICTURE_SVG}, {csv, STW_PICTURE_CSV}})
       if (!file.empty()) write_text(file, picture(answer.plan, kind));
-    if (frontier && json) return print_frontier(answer.plan, true);
-    const std::string text = json ? stw_plan_json(answer.plan.get()) : stw_plan_report(answer.plan.get());
-    fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
-    if (frontier) print_frontier(answer.plan, false);
+    if (frontier && json) {
+      print_frontier(answer.plan, true);
+    } else {
+      print_plan(answer.plan);
+    }
     if (!answer.shortfall.empty()) throw Failure(exit_does_not_fit, answer.shortfall);
+  }
+
+  void print_plan(const Plan& answer) const {
+    const std::string text = json ? stw_plan_json(answer.get()) : stw_plan_report(answer.get());
+    fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    if (frontier) print_frontier(answer, false);
   }
 };
 
@@ -73,16 +85,21 @@ void add_plan(CLI::App& application) {
   add_numerics_flags(command, self->plan);
   command.add_flag("--json", self->json, "Print the plan as JSON, and nothing else, to standard output.");
   command.add_flag("--frontier", self->frontier, "Also tell what other budgets would get.");
-  command.add_option("--max", self->most, "Instead: the longest sequence, or the largest preset, that fits.")
+  auto* most = command.add_option("--max", self->most, "Instead: the longest sequence, or the largest preset, that fits.")
       ->check(CLI::IsMember({"seq", "model"}))
       ->type_name("seq|model");
-  command.add_option("--compare", self->compared, "Instead: two plans that --json wrote, side by side.")
+  auto* compared = command.add_option("--compare", self->compared, "Instead: two plans that --json wrote, side by side.")
       ->expected(2)
       ->type_name("FILE FILE");
   command.add_option("--html", self->html, "Write a page that shows what lies where, when and why.")->type_name("FILE");
   command.add_option("--svg", self->svg, "Write its picture of the arena alone.")->type_name("FILE");
   command.add_option("--csv", self->csv, "Write the buffers at the peak, for tools that pack: id,lower,upper,size,...")
       ->type_name("FILE");
+  for (const char* name : {"--html", "--svg", "--csv", "--frontier"}) {
+    most->excludes(command.get_option(name));
+    compared->excludes(command.get_option(name));
+  }
+  compared->excludes(most)->excludes(command.get_option("--json"));
   command.footer(presets_text());
   command.callback([self] { self->run(); });
 }

@@ -78,6 +78,8 @@ void print_largest_model(stw_plan_options options, bool sequence_given, bool jso
   const uint64_t sequence = options.sequence;
   for (const Preset& preset : presets) {
     if (sequence_given && sequence > preset.info.positions) continue;
+    // Two bytes a parameter, two more of its master and four of its gradient are there in every numerics.
+    if (options.memory_bytes && preset.info.parameters > options.memory_bytes / 8) continue;
     options.sequence = std::min(sequence, preset.info.positions);
     stw_plan* made = nullptr;
     const stw_status status =
@@ -103,7 +105,8 @@ void compare_plans(const std::string& first, const std::string& second) {
   std::string texts[2];
   for (int i = 0; i < 2; ++i) {
     texts[i] = read_text(paths[i]);
-    if (json_string(texts[i], "", "format") != "stowage-plan")
+    if (json_string(texts[i], "", "format") != "stowage-plan" || !json_number(texts[i], "layout", "gap") ||
+        !json_number(texts[i], "bytes", "peak"))
       throw Failure(exit_failed, fmt::format("{}: expected a plan that `stowage plan --json` wrote", paths[i]));
   }
   fmt::print("{:<24}{:>24}{:>24}\n", "", first, second);
@@ -115,10 +118,12 @@ void compare_plans(const std::string& first, const std::string& second) {
     const auto a = json_number(texts[0], scope, key), b = json_number(texts[1], scope, key);
     fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a ? show(*a) : "-", b ? show(*b) : "-", a && b ? change(*a, *b) : "");
   };
-  const auto whole = [](double x) { return fmt::format("{:.0f}", x); };
-  const auto bytes = [](double x) { return human_bytes(static_cast<uint64_t>(x)); };
+  const auto whole = [](double x) { return std::abs(x) < 1e15 ? fmt::format("{:.0f}", x) : fmt::format("{:.3g}", x); };
+  const auto bytes = [](double x) { return x >= 0 && x < 1e19 ? human_bytes(static_cast<uint64_t>(x)) : fmt::format("{:.3g}", x); };
   const auto seconds = [](double x) { return x < 1 ? fmt::format("{:.2f} ms", x * 1000) : fmt::format("{:.3f} s", x); };
   const auto percent = [](double x) { return fmt::format("{:.1f} %", x * 100); };
+  for (int i = 0; i < 2; ++i)
+    if (texts[i].find("\"fits\": false") != std::string::npos) fmt::print("{} does not fit its budget: its figures are those of the smallest plan\n", paths[i]);
   words("model", "model", "architecture");
   numbers("parameters", "model", "parameters", whole);
   words("device", "device", "name");

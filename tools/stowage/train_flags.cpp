@@ -37,7 +37,7 @@ std::string command_again(const std::vector<std::string>& words) {
 void add_run_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--steps", flags.run.steps, "Global batches to train on.")
       ->required()
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->type_name("N");
   auto* out =
       command.add_option("--out", flags.out, "The folder to write into; it is created. Default: that of --resume.")

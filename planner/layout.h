@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/pack.h"
+#include "planner/pack/pack.h"
 #include "planner/program.h"
 
 namespace stw {

@@ -1,4 +1,4 @@
-#include "planner/pack.h"
+#include "planner/pack/pack.h"
 
 #include "planner/sizes.h"
 #include "src/api/boundary.h"

@@ -1,11 +1,11 @@
-#include "planner/pack.h"
+#include "planner/pack/pack.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "planner/pack_greedy.h"
-#include "planner/pack_search.h"
-#include "planner/pack_sections.h"
+#include "planner/pack/greedy.h"
+#include "planner/pack/search.h"
+#include "planner/pack/sections.h"
 #include "planner/sizes.h"
 
 namespace stw {

@@ -20,8 +20,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/failed_states.h"
-#include "planner/pack_sections.h"
+#include "planner/pack/failed_states.h"
+#include "planner/pack/sections.h"
 
 namespace stw {
 

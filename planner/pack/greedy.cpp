@@ -1,9 +1,9 @@
-#include "planner/pack_greedy.h"
+#include "planner/pack/greedy.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "planner/occupancy.h"
+#include "planner/pack/occupancy.h"
 #include "planner/sizes.h"
 
 namespace stw {

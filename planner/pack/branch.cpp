@@ -1,7 +1,7 @@
 // Where the search branches, and in which order it tries the candidates.
 #include <algorithm>
 
-#include "planner/pack_search.h"
+#include "planner/pack/search.h"
 
 namespace stw {
 

@@ -1,4 +1,4 @@
-#include "planner/occupancy.h"
+#include "planner/pack/occupancy.h"
 
 #include <algorithm>
 

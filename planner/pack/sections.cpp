@@ -1,4 +1,4 @@
-#include "planner/pack_sections.h"
+#include "planner/pack/sections.h"
 
 #include <algorithm>
 

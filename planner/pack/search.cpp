@@ -1,4 +1,4 @@
-#include "planner/pack_search.h"
+#include "planner/pack/search.h"
 
 #include <algorithm>
 

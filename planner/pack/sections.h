@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/pack.h"
+#include "planner/pack/pack.h"
 
 namespace stw {
 

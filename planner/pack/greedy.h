@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/pack_sections.h"
+#include "planner/pack/sections.h"
 
 namespace stw {
 

@@ -10,11 +10,10 @@ namespace stw {
 Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
     : graph_(graph), device_(device), threads_(threads), classes_(segment_classes(graph)) {
   for (const Op& o : graph.update_ops) update_ = size_add(update_, op(o, 1, graph.sequence));
-  std::map<int, size_t> place;
   for (size_t s = 0; s + 1 < graph.segments.size(); ++s) {
-    const auto [entry, is_new] = place.try_emplace(classes_[s], distinct_.size());
-    if (is_new) distinct_.push_back({s, 0});
-    distinct_[entry->second].second += 1;
+    const auto c = static_cast<size_t>(classes_[s]);   // numbered in the order of first appearance
+    if (c == distinct_.size()) distinct_.push_back({s, 0});
+    distinct_[c].second += 1;
   }
 }
 

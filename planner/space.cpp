@@ -8,7 +8,6 @@ namespace stw {
 
 namespace {
 
-constexpr int64_t most_chunks = largest_loss_chunks;
 // Sums of bytes stay far from the ends of 64 bits.
 constexpr uint64_t most_bytes = uint64_t{1} << 56;
 // Every micro-batch up to this one is tried, and of larger ones those that a number of micro-steps gives.
@@ -30,12 +29,11 @@ Space::Space(const GraphSource& source, const Numerics& numerics, const Request&
     : numerics_(numerics), request_(request), device_(device), graph_(source(numerics)),
       arena_(make_arena(graph_, device.alignment)), pricing_(graph_, device, request.threads) {
   const std::vector<int>& classes = pricing_.classes();
-  std::map<int, size_t> place;
   for (size_t s = 0; s + 1 < graph_.segments.size(); ++s) {
-    const auto [entry, is_new] = place.try_emplace(classes[s], profiles_.size());
-    if (is_new) profiles_.emplace_back(graph_, arena_, s, request.threads, request.recompute);
-    if (s > 0 && classes[s - 1] == classes[s]) runs_.back().second += 1;
-    else runs_.push_back({entry->second, 1});
+    const auto c = static_cast<size_t>(classes[s]);   // numbered in the order of first appearance
+    if (c == profiles_.size()) profiles_.emplace_back(graph_, arena_, s, request.threads, request.recompute);
+    if (!runs_.empty() && runs_.back().first == c) runs_.back().second += 1;
+    else runs_.push_back({c, 1});
   }
   const Program update = build_update(graph_, arena_, request.threads);
   const auto [prefill, decode] = build_generate(graph_, arena_, request.threads);
@@ -88,7 +86,7 @@ const Space::Choices& Space::choices(int64_t m) {
     c.runs.back().count = count;
   }
   Stretch head;
-  for (int64_t chunks = 1; chunks <= most_chunks; chunks *= 2) {
+  for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
     if (chunks > 1 && chunk_rows(m * graph_.sequence, chunks) == chunk_rows(m * graph_.sequence, chunks / 2)) break;
     head.variants.push_back(head_variant(graph_, arena_, request_.threads, m, chunks));
     head.variants.back().picoseconds = pricing_.fixed(m, chunks, batch);
@@ -163,7 +161,6 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
       stair->bound_picoseconds = *bound;
       return stair;
     }
-    if (stair->live_bytes == 0) break;
     limit = stair->live_bytes - 1;
   }
   Candidate last = smallest();

@@ -60,7 +60,7 @@ class Space {
   Pricing pricing_;
   uint64_t floor_ = 0;                         // bytes alive in programs that no decision changes
   std::vector<SegmentProfile> profiles_;       // of each class of segments but the head's
-  std::vector<std::pair<size_t, int64_t>> runs_;   // class (its place in profiles_) and how many follow each other
+  std::vector<std::pair<size_t, int64_t>> runs_;   // class and how many of it follow each other
   std::vector<int64_t> micro_batches_;         // by the time of a step without recompute
   std::map<int64_t, Choices> choices_;
   std::map<std::vector<int64_t>, uint64_t> arenas_;

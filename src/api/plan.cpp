@@ -41,12 +41,15 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   return r;
 }
 
+std::vector<Stair> stairs_of(const Planned& planned, int budgets) {
+  return frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
+}
+
 // As the page's chart of speed against memory takes them.
 std::vector<FrontierPoint> frontier_points(const Planned& planned) {
-  constexpr int budgets = 40;
   const double tokens = static_cast<double>(planned.plan.request.global_batch) * static_cast<double>(planned.plan.request.sequence);
   std::vector<FrontierPoint> points;
-  const std::vector<Stair> stairs = frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
+  const std::vector<Stair> stairs = stairs_of(planned, 40);
   for (const Stair& s : stairs) {
     // Where a thousandth is left to gain the chart ends, but not before the plan itself.
     const bool flat = !points.empty() && points.back().peak_bytes >= planned.plan.bytes.peak &&
@@ -169,8 +172,7 @@ stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size
     const uint32_t size = out->struct_size;
     if (size < sizeof(uint32_t) || size % alignof(stw_frontier_point) != 0) return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small, or no multiple of 8");
     const Plan& p = plan->planned->plan;
-    const std::vector<Stair> stairs = frontier([&](const Numerics&) { return plan->planned->graph; }, p,
-                                               static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
+    const std::vector<Stair> stairs = stairs_of(*plan->planned, static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
     const double tokens = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence);
     for (const Stair& s : stairs) {
       if (*count == capacity) break;

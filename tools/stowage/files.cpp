@@ -113,21 +113,26 @@ uint64_t file_bytes(const std::string& path) {
   return static_cast<uint64_t>(status.st_size);
 }
 
-std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key) {
+namespace {
+
+template <class Number>
+std::optional<Number> json_number_as(std::string_view text, std::string_view scope, std::string_view key) {
   const auto value = json_value(text, scope, key);
-  double number = 0;
+  Number number = 0;
   if (!value || std::from_chars(value->data(), value->data() + value->size(), number).ec != std::errc())
     return std::nullopt;
   return number;
 }
 
+}  // namespace
+
+std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key) {
+  return json_number_as<double>(text, scope, key);
+}
+
 // Apart from json_number, because a double does not hold every seed.
 std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key) {
-  const auto value = json_value(text, scope, key);
-  uint64_t number = 0;
-  if (!value || std::from_chars(value->data(), value->data() + value->size(), number).ec != std::errc())
-    return std::nullopt;
-  return number;
+  return json_number_as<uint64_t>(text, scope, key);
 }
 
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key) {

@@ -205,6 +205,7 @@ struct AdamWArgs {
   uint8_t *first_code, *second_code; float *first_absmax, *second_absmax;
 };
 struct FillArgs { void* data; uint64_t bytes; };   // zeros
+struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between host memory and the arena
 
 // ---- the table --------------------------------------------------------------------------------------------------
 #define STW_KERNELS(X) \
@@ -214,7 +215,8 @@ struct FillArgs { void* data; uint64_t bytes; };   // zeros
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
   X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \
-  X(square_sum, SquareSumArgs) X(finish_step, FinishStepArgs) X(adamw, AdamWArgs) X(adamw8, AdamWArgs) X(fill, FillArgs)
+  X(square_sum, SquareSumArgs) X(finish_step, FinishStepArgs) X(adamw, AdamWArgs) X(adamw8, AdamWArgs) X(fill, FillArgs) \
+  X(copy, CopyArgs)
 
 struct Table {
 #define STW_KERNEL_ENTRY(name, Args) void (*name)(const Launch&, const Args&);

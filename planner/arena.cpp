@@ -17,12 +17,27 @@ Class owner_of(Kind kind) {
 
 }  // namespace
 
-Arena make_arena(const Graph& graph, uint64_t alignment) {
+Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload, int64_t micro_batch) {
   Arena arena;
   arena.alignment = alignment;
+  arena.offload = offload;
+  arena.host_of_tensor.assign(graph.tensors.size(), -1);
+  const std::vector<bool> is_on_host = on_host(graph, offload);
+  for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
+    if (!is_on_host[static_cast<size_t>(t)]) continue;
+    Buffer b;
+    b.tensor = t;
+    b.bytes = graph.at(t).bytes(micro_batch);
+    b.owner = graph.at(t).kind == Kind::activation ? Class::saved_activations : owner_of(graph.at(t).kind);
+    b.offset = arena.host_bytes;
+    arena.host_of_tensor[static_cast<size_t>(t)] = static_cast<int>(arena.host.size());
+    arena.host_bytes = round_up(size_add(arena.host_bytes, b.bytes), alignment);
+    arena.host.push_back(b);
+  }
   arena.of_tensor.assign(graph.tensors.size(), -1);
   uint64_t end = 0;
   auto place = [&](int t) {
+    if (arena.on_host(t)) return;
     Buffer b;
     b.tensor = t;
     b.bytes = graph.at(t).bytes(1);

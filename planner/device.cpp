@@ -7,8 +7,9 @@ namespace stw {
 namespace {
 
 constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
-// Memory, bandwidth and dense peaks with fp32 accumulation are the vendor's; memory is what a driver reports as total where
-// that is less. Shares of the peaks, the reserve and the launch are estimates until a device has been calibrated.
+// Memory, bandwidth and dense peaks with fp32 accumulation are the vendor's, and so is the bus to the host (PCIe: 16 GB/s
+// for eight lanes of the fourth generation; Orin and CPU: their own memory, read and written); memory is what a driver
+// reports as total where that is less. Shares of the peaks, the reserve and the launch are estimates until a device has been calibrated.
 #define STW_SHEET(what) "NVIDIA, " what "; shares, reserve and launch are estimates"
 constexpr const char* ampere = STW_SHEET("GA102 architecture whitepaper v2.1 and product page of the GeForce RTX 3060");
 constexpr const char* ada = STW_SHEET("Ada GPU architecture whitepaper v2.1 and product pages of the GeForce RTX 40 series");
@@ -22,21 +23,21 @@ constexpr const char* orin = STW_SHEET("Jetson AGX Orin series technical brief v
 #undef STW_SHEET
 
 constexpr DeviceProfile profiles[] = {
-    {"cpu", "CPU", false, 0, 0, 100, 100, 22, 850, 900, 8000, 64,
+    {"cpu", "CPU", false, 0, 0, 100, 100, 22, 11, 850, 900, 8000, 64,
      "measured on a Zen 3 core at 3.5 GHz with AVX2 (peak and share of products per thread), two threads (bandwidth)"},
-    {"rtx3060", "NVIDIA GeForce RTX 3060", true, 12 * gib, 600 * mib, 12700, 25500, 360, 700, 850, 3000, 256, ampere},
-    {"rtx4060", "NVIDIA GeForce RTX 4060", true, 8 * gib, 600 * mib, 15100, 30200, 272, 700, 850, 3000, 256, ada},
-    {"rtx4090", "NVIDIA GeForce RTX 4090", true, 24 * gib, 600 * mib, 82600, 165200, 1008, 700, 850, 3000, 256, ada},
-    {"rtx5060ti", "NVIDIA GeForce RTX 5060 Ti", true, 16 * gib, 600 * mib, 23700, 47400, 448, 700, 850, 3000, 256, blackwell_rtx},
-    {"rtx5090", "NVIDIA GeForce RTX 5090", true, 32 * gib, 600 * mib, 104800, 209500, 1792, 700, 850, 3000, 256, blackwell_rtx},
-    {"a100-40gb", "NVIDIA A100 40GB", true, 40 * gib, 600 * mib, 19500, 312000, 1555, 700, 850, 3000, 256, a100},
-    {"a100-80gb", "NVIDIA A100 80GB", true, 80 * gib, 600 * mib, 19500, 312000, 2039, 700, 850, 3000, 256, a100},
-    {"l4", "NVIDIA L4", true, 23 * gib, 600 * mib, 30300, 121000, 300, 700, 850, 3000, 256, l4},
-    {"l40s", "NVIDIA L40S", true, 45 * gib, 600 * mib, 91600, 362000, 864, 700, 850, 3000, 256, l40s},
-    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 700 * mib, 67000, 989000, 3350, 650, 850, 3000, 256, hopper},
-    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 700 * mib, 67000, 989000, 4800, 650, 850, 3000, 256, hopper},
-    {"b200", "NVIDIA B200", true, 178 * gib, 800 * mib, 75000, 2250000, 8000, 600, 850, 3000, 256, blackwell},
-    {"orin", "NVIDIA Jetson AGX Orin 64GB", true, 60 * gib, 600 * mib, 5300, 42500, 204, 600, 800, 5000, 256, orin},
+    {"rtx3060", "NVIDIA GeForce RTX 3060", true, 12 * gib, 600 * mib, 12700, 25500, 360, 32, 700, 850, 3000, 256, ampere},
+    {"rtx4060", "NVIDIA GeForce RTX 4060", true, 8 * gib, 600 * mib, 15100, 30200, 272, 16, 700, 850, 3000, 256, ada},
+    {"rtx4090", "NVIDIA GeForce RTX 4090", true, 24 * gib, 600 * mib, 82600, 165200, 1008, 32, 700, 850, 3000, 256, ada},
+    {"rtx5060ti", "NVIDIA GeForce RTX 5060 Ti", true, 16 * gib, 600 * mib, 23700, 47400, 448, 32, 700, 850, 3000, 256, blackwell_rtx},
+    {"rtx5090", "NVIDIA GeForce RTX 5090", true, 32 * gib, 600 * mib, 104800, 209500, 1792, 64, 700, 850, 3000, 256, blackwell_rtx},
+    {"a100-40gb", "NVIDIA A100 40GB", true, 40 * gib, 600 * mib, 19500, 312000, 1555, 32, 700, 850, 3000, 256, a100},
+    {"a100-80gb", "NVIDIA A100 80GB", true, 80 * gib, 600 * mib, 19500, 312000, 2039, 32, 700, 850, 3000, 256, a100},
+    {"l4", "NVIDIA L4", true, 23 * gib, 600 * mib, 30300, 121000, 300, 32, 700, 850, 3000, 256, l4},
+    {"l40s", "NVIDIA L40S", true, 45 * gib, 600 * mib, 91600, 362000, 864, 32, 700, 850, 3000, 256, l40s},
+    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 700 * mib, 67000, 989000, 3350, 64, 650, 850, 3000, 256, hopper},
+    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 700 * mib, 67000, 989000, 4800, 64, 650, 850, 3000, 256, hopper},
+    {"b200", "NVIDIA B200", true, 178 * gib, 800 * mib, 75000, 2250000, 8000, 64, 600, 850, 3000, 256, blackwell},
+    {"orin", "NVIDIA Jetson AGX Orin 64GB", true, 60 * gib, 600 * mib, 5300, 42500, 204, 102, 600, 800, 5000, 256, orin},
 };
 
 uint64_t clamp(unsigned __int128 x) { return x > size_limit ? size_limit : static_cast<uint64_t>(x); }
@@ -51,12 +52,13 @@ const DeviceProfile* find_device(std::string_view name) {
   return nullptr;
 }
 
-uint64_t op_picoseconds(const DeviceProfile& d, Format compute, int threads, const Cost& cost) {
+uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Format compute, int threads, const Cost& cost) {
   // flop / (gflops · permille / 1000) in nanoseconds, times 1000 for picoseconds.
   const bool half = compute == Format::bf16;
   const uint64_t lanes = d.cuda ? 1 : static_cast<uint64_t>(std::max(1, threads));
   const unsigned __int128 speed = static_cast<unsigned __int128>(half ? d.gflops_bf16 : d.gflops_fp32) * lanes * d.product_permille;
-  const unsigned __int128 width = static_cast<unsigned __int128>(d.gbytes_per_second) * d.stream_permille;
+  const uint64_t bandwidth = is_transfer(kind) ? d.host_gbytes_per_second : d.gbytes_per_second;
+  const unsigned __int128 width = static_cast<unsigned __int128>(bandwidth) * d.stream_permille;
   const unsigned __int128 arithmetic = static_cast<unsigned __int128>(cost.flops) * 1000000 / speed;
   const unsigned __int128 traffic = static_cast<unsigned __int128>(cost.bytes) * 1000000 / width;
   return clamp(std::max(arithmetic, traffic) + static_cast<unsigned __int128>(d.launch_nanoseconds) * 1000);

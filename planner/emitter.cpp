@@ -19,11 +19,52 @@ uint64_t Emitter::row_bytes(int tensor) const {
   return graph_.at(tensor).bytes(1) / static_cast<uint64_t>(graph_.sequence);
 }
 
+// Where the slice begins in a tensor that lies in the arena as a whole.
+uint64_t Emitter::part_begin(int tensor) const {
+  return elements_ > 0 && !graph_.at(tensor).per_sample ? graph_.at(tensor).part_bytes(first_element_) : 0;
+}
+
+std::vector<int> Emitter::host_operands(int index, Phase phase, bool accumulate) const {
+  const Op& op = graph_.op(index);
+  std::vector<int> list;
+  if (is_transfer(op.kind)) return list;
+  for (size_t k = 0; k < op.inputs.size(); ++k)
+    if (on_host(op.inputs[k]) && static_cast<int>(k) < op_row(op.kind).shapes_from) list.push_back(op.inputs[k]);
+  // What the op adds to, or changes.
+  if (accumulate || phase == Phase::update)
+    for (int t : op.outputs)
+      if (on_host(t) && !graph_.at(t).per_sample) list.push_back(t);
+  return list;
+}
+
+void Emitter::fetch(int tensor, Phase phase) {
+  emit(graph_.fetch_op(tensor), phase);
+  copied_.push_back(buffer_of(tensor));
+}
+
+void Emitter::store(int tensor, Phase phase) {
+  emit(graph_.store_op(tensor), phase);
+  copied_.push_back(buffer_of(tensor));
+}
+
+void Emitter::end_stage() {
+  for (int b : copied_) hold(b);
+  copied_.clear();
+  stage_ += 1;
+}
+
+void Emitter::hold(int buffer) {
+  Buffer& b = program_.buffers[static_cast<size_t>(buffer)];
+  b.last = std::max(b.last, instruction_count() - 1);
+}
+
 int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
   const Tensor& t = graph_.at(tensor);
   Buffer b;
   b.tensor = tensor;
-  b.bytes = t.chunked || (t.per_sample && rows_ > 0) ? size_mul(row_bytes(tensor), static_cast<uint64_t>(rows)) : t.bytes(samples_);
+  b.bytes = t.chunked || (t.per_sample && rows_ > 0) ? size_mul(row_bytes(tensor), static_cast<uint64_t>(rows))
+            : elements_ > 0 && !t.per_sample         ? t.part_bytes(elements_)
+                                                     : t.bytes(samples_);
   b.first = b.last = static_cast<int>(program_.instructions.size());
   b.owner = t.kind == Kind::input ? Class::inputs : Class::transient;
   program_.buffers.push_back(b);
@@ -35,7 +76,7 @@ int Emitter::input(int tensor) { return new_value(tensor, all_rows(), Phase::for
 
 Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
   if (tensor < 0) return {};
-  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, 0};
+  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, part_begin(tensor)};
   const int v = value_[static_cast<size_t>(tensor)];
   assert(v >= 0 && "an operand was read before it was made");
   Buffer& b = program_.buffers[static_cast<size_t>(v)];
@@ -48,7 +89,7 @@ Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
 
 Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
   if (tensor < 0) return {};
-  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, 0};
+  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, part_begin(tensor)};
   if (!graph_.at(tensor).per_sample) {
     if (!has(tensor)) new_value(tensor, rows, phase);
     const int v = value_[static_cast<size_t>(tensor)];
@@ -67,7 +108,9 @@ Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase
 void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) {
   const Op& op = graph_.op(index);
   const OpRow& row = op_row(op.kind);
-  const Extent extent{samples_, rows, threads_};
+  const Extent extent{samples_, rows, threads_, elements_};
+  for (int t : host_operands(index, phase, accumulate))
+    if (!has(t)) fetch(t, phase);
   Instruction i{};
   i.kind = op.kind;
   i.phase = phase;
@@ -78,7 +121,13 @@ void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, i
   i.outputs = static_cast<int>(op.outputs.size());
   i.samples = samples_;
   i.rows = rows;
-  for (int t : op.inputs) program_.operands.push_back(use(t, row_begin, rows, phase));
+  i.first_element = first_element_;
+  i.elements = elements_;
+  i.stage = stage_;
+  for (size_t k = 0; k < op.inputs.size(); ++k) {
+    const bool only_shape = static_cast<int>(k) >= row.shapes_from && on_host(op.inputs[k]);
+    program_.operands.push_back(only_shape ? Operand{} : use(op.inputs[k], row_begin, rows, phase));
+  }
   for (int t : op.outputs) program_.operands.push_back(define(t, row_begin, rows, phase));
   if (uint64_t bytes = row.workspace(graph_, op, extent); bytes > 0) {
     Buffer b;

@@ -19,6 +19,22 @@ class Emitter {
   void emit(int op, Phase phase, bool accumulate, int64_t row_begin, int64_t rows);
   void emit(int op, Phase phase, bool accumulate = false) { emit(op, phase, accumulate, 0, all_rows()); }
 
+  // Copies a tensor that lies in host memory into a buffer of its own, and back.
+  void fetch(int tensor, Phase phase);
+  void store(int tensor, Phase phase);
+  const Arena& arena() const { return arena_; }
+  bool on_host(int tensor) const { return tensor >= 0 && arena_.on_host(tensor); }
+  // What an op reads of host memory: `accumulate` as for `emit`. Ops fetch it themselves where it has not been before.
+  std::vector<int> host_operands(int op, Phase phase, bool accumulate) const;
+  // What follows belongs to the next stage, with all that the copies of this one have touched alive to its end.
+  void end_stage();
+  // A buffer lives to the last instruction so far.
+  void hold(int buffer);
+  // What follows works on these elements of a parameter, and on what belongs to them; 0 elements: on all.
+  void set_slice(int64_t first, int64_t elements) { first_element_ = first, elements_ = elements; }
+  // Gives a tensor the value that `buffer_of` told before it was dropped.
+  void attach(int tensor, int buffer) { value_[static_cast<size_t>(tensor)] = buffer; }
+
   // `ops`, in this order, for one chunk of rows after the other.
   void emit_chunks(const std::vector<int>& ops, int64_t chunks, Phase phase, bool accumulate);
 
@@ -26,6 +42,7 @@ class Emitter {
   void emit_update(int op, int64_t element) {
     element_ = element;
     emit(op, Phase::update);
+    element_ = -1;
   }
 
   bool has(int tensor) const { return value_[static_cast<size_t>(tensor)] >= 0; }
@@ -46,6 +63,7 @@ class Emitter {
   Operand use(int tensor, int64_t row_begin, int64_t rows, Phase phase);
   Operand define(int tensor, int64_t row_begin, int64_t rows, Phase phase);
   uint64_t row_bytes(int tensor) const;
+  uint64_t part_begin(int tensor) const;
   void merge_in_place();
 
   const Graph& graph_;
@@ -53,6 +71,9 @@ class Emitter {
   int threads_;
   int64_t samples_, rows_;
   int64_t element_ = -1;
+  int64_t first_element_ = 0, elements_ = 0;
+  int stage_ = 0;
+  std::vector<int> copied_;      // buffers that a copy of this stage reads or fills
   Program program_;
   std::vector<int> value_;       // tensor -> buffer, or -1
   std::vector<Phase> made_in_;   // of a buffer

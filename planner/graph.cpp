@@ -27,11 +27,11 @@ uint64_t Graph::trainable_count() const {
 
 const Op& Graph::op(int index) const {
   size_t i = static_cast<size_t>(index);
-  for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops}) {
+  for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops, &generate_ops}) {
     if (i < list->size()) return (*list)[i];
     i -= list->size();
   }
-  return generate_ops[i];
+  return transfer_ops[i];
 }
 
 GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute) {

@@ -38,6 +38,8 @@ struct Graph {
   std::vector<Op> update_ops;    // after the last micro-step: norm, scalars, optimizer (update.h)
   std::vector<Op> evaluate_ops;  // forward without dropout (inference.h)
   std::vector<Op> generate_ops;  // that with a cache of keys and values
+  std::vector<Op> transfer_ops;  // a fetch and a store of each tensor that may lie in host memory (offload.h)
+  std::vector<int> transfer;     // tensor -> its fetch in `transfer_ops`, or -1
   std::vector<Segment> segments;
   std::vector<ParameterGradient> gradients;  // in op order
   std::vector<int> producer;     // forward op that makes a tensor, or -1
@@ -49,11 +51,14 @@ struct Graph {
     return tensor;
   }
   const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
-  // One numbering for all ops: the five lists one after the other.
+  // One numbering for all ops: the six lists one after the other.
   const Op& op(int index) const;
   int first_update_op() const { return static_cast<int>(ops.size() + gradient_ops.size()); }
   int first_evaluate_op() const { return first_update_op() + static_cast<int>(update_ops.size()); }
   int first_generate_op() const { return first_evaluate_op() + static_cast<int>(evaluate_ops.size()); }
+  int first_transfer_op() const { return first_generate_op() + static_cast<int>(generate_ops.size()); }
+  int fetch_op(int tensor) const { return first_transfer_op() + transfer[static_cast<size_t>(tensor)]; }
+  int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
   int blocks() const;
   uint64_t parameter_count() const;

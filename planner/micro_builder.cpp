@@ -1,5 +1,7 @@
 #include "planner/micro_builder.h"
 
+#include <algorithm>
+
 namespace stw {
 
 namespace {
@@ -12,12 +14,85 @@ bool is_kept(const Segment& segment, int op, uint32_t saved) {
 
 }  // namespace
 
+std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Phase phase, bool accumulate) {
+  const Segment& segment = graph.segments[s];
+  const bool is_forward = phase == Phase::forward;
+  std::vector<int> list;
+  auto add = [&](int t) {
+    if (t >= 0 && arena.on_host(t) && std::find(list.begin(), list.end(), t) == list.end()) list.push_back(t);
+  };
+  for (int i = 0; i < segment.op_count; ++i)   // recompute reads them again
+    for (int t : graph.ops[static_cast<size_t>(segment.first_op + i)].inputs)
+      if (!is_forward || t != segment.input) add(t);
+  for (int i = 0; !is_forward && i < segment.gradient_op_count; ++i) {
+    const Op& op = graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)];
+    for (size_t k = 0; k < op.inputs.size(); ++k)
+      if (static_cast<int>(k) < op_row(op.kind).shapes_from) add(op.inputs[k]);
+    for (int t : op.outputs)
+      if (accumulate) add(t);
+  }
+  return list;
+}
+
+std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t s) {
+  const Segment& segment = graph.segments[s];
+  std::vector<int> list;
+  for (int i = 0; i < segment.gradient_op_count; ++i)
+    for (int t : graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)].outputs)
+      if (t >= 0 && arena.on_host(t)) list.push_back(t);
+  return list;
+}
+
+void MicroBuilder::micro_step(const std::vector<uint32_t>& saved, int64_t chunks) {
+  const size_t head_segment = graph_.segments.size() - 1;
+  auto fetch_for = [&](size_t segment, Phase phase) {
+    if (overlap_) fetch(host_reads(graph_, e_.arena(), segment, phase, accumulate_), phase);
+  };
+  auto end_stage = [&] {
+    if (overlap_) e_.end_stage();
+  };
+  fetch_for(0, Phase::forward);
+  end_stage();
+  for (size_t s = 0; s < head_segment; ++s) {
+    if (s + 1 < head_segment) fetch_for(s + 1, Phase::forward);
+    forward(s, saved[s]);
+    end_stage();
+  }
+  fetch_for(head_segment - 1, Phase::backward);
+  head(chunks);
+  end_stage();
+  for (size_t s = head_segment; s-- > 0;) {
+    store_pending();
+    if (s > 0) fetch_for(s - 1, Phase::backward);
+    backward(s);
+    end_stage();
+  }
+  store_pending();
+}
+
+void MicroBuilder::fetch(const std::vector<int>& tensors, Phase phase) {
+  for (int t : tensors) e_.fetch(t, phase);
+}
+
+void MicroBuilder::store_pending() {
+  for (int t : pending_) {
+    e_.store(t, Phase::backward);
+    e_.drop(t);
+  }
+  pending_.clear();
+}
+
 void MicroBuilder::forward(size_t s, uint32_t saved) {
   const Segment& segment = graph_.segments[s];
+  if (segment.kind == SegmentKind::block && e_.on_host(segment.input)) e_.store(segment.input, Phase::forward);
   for (int i = 0; i < segment.op_count; ++i) e_.emit(segment.first_op + i, Phase::forward);
-  for (int i = 0; i < segment.op_count; ++i)
-    for (int t : graph_.ops[static_cast<size_t>(segment.first_op + i)].outputs)
+  for (int i = 0; i < segment.op_count; ++i) {
+    const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
+    for (int t : op.outputs)
       if (t != segment.output && !is_kept(segment, segment.first_op + i, saved)) e_.drop(t);
+    for (int t : op.inputs)
+      if (e_.on_host(t)) e_.drop(t);
+  }
 }
 
 void MicroBuilder::head(int64_t chunks) {
@@ -35,14 +110,21 @@ void MicroBuilder::backward(size_t s) {
     const int index = static_cast<int>(graph_.ops.size()) + segment.first_gradient_op + i;
     for (int t : graph_.op(index).inputs) recompute(t);
     e_.emit(index, Phase::backward, accumulate_);
+    for (int t : graph_.op(index).outputs)
+      if (e_.on_host(t)) pending_.push_back(t);   // the gradient of a parameter
+    if (!overlap_) store_pending();
   }
-  for (int i = 0; i < segment.op_count; ++i)
-    for (int t : graph_.ops[static_cast<size_t>(segment.first_op + i)].outputs) e_.drop(t);
+  for (int i = 0; i < segment.op_count; ++i) {
+    const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
+    for (int t : op.outputs) e_.drop(t);
+    for (int t : op.inputs)
+      if (e_.on_host(t)) e_.drop(t);
+  }
 }
 
 // Just in time: an op runs again right before the first one that needs its output.
 void MicroBuilder::recompute(int tensor) {
-  if (tensor < 0 || e_.has(tensor)) return;
+  if (tensor < 0 || e_.has(tensor) || e_.on_host(tensor)) return;
   const int op = graph_.producer[static_cast<size_t>(tensor)];
   if (op < 0) return;  // persistent
   for (int t : graph_.ops[static_cast<size_t>(op)].inputs) recompute(t);

@@ -1,5 +1,9 @@
 // Emits the parts of a micro-step, segment by segment: a whole program is made of them (program.cpp), and the memory of
 // a segment is measured on them alone (segment_profile.cpp), so that both are the same instructions.
+//
+// What a segment reads of host memory is fetched by the ops that need it. Where copies run beside the ops, each forward
+// and each backward pass of a segment is a stage: what it reads was fetched in the stage before, what it leaves for host
+// memory is stored in the stage after. A block's input is stored while its own forward pass runs.
 #pragma once
 #include "planner/emitter.h"
 
@@ -8,7 +12,11 @@ namespace stw {
 class MicroBuilder {
  public:
   // `accumulate`: not the first micro-step of its step.
-  MicroBuilder(const Graph& graph, Emitter& emitter, bool accumulate) : graph_(graph), e_(emitter), accumulate_(accumulate) {}
+  MicroBuilder(const Graph& graph, Emitter& emitter, bool accumulate, bool overlap = false)
+      : graph_(graph), e_(emitter), accumulate_(accumulate), overlap_(overlap) {}
+
+  // All of a micro-step. `saved`: of every segment.
+  void micro_step(const std::vector<uint32_t>& saved, int64_t chunks);
 
   // What is not in `saved`, a set of Segment::saveable, is gone at the end, but for the segment's output.
   void forward(size_t segment, uint32_t saved);
@@ -16,12 +24,23 @@ class MicroBuilder {
   void head(int64_t chunks);
   void backward(size_t segment);
 
+  void fetch(const std::vector<int>& tensors, Phase phase);
+  // Gradients that wait to be stored: by the stage that follows.
+  void store_pending();
+  const std::vector<int>& pending() const { return pending_; }
+
  private:
   void recompute(int tensor);
 
   const Graph& graph_;
   Emitter& e_;
-  bool accumulate_;
+  bool accumulate_, overlap_;
+  std::vector<int> pending_;
 };
+
+// What the forward or backward pass of a segment reads of host memory, whatever its save-set, and without its input in the
+// forward pass, which was never away; and what it writes.
+std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t segment, Phase phase, bool accumulate);
+std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t segment);
 
 }  // namespace stw

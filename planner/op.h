@@ -33,8 +33,12 @@ enum class OpKind : uint8_t {
   finish_step,            // sums                                 -> (state)
   adamw,                  // gradient, gradient?                  -> parameter, remainder?, first, second
   adamw8,                 // gradient, gradient?  -> parameter, remainder?, first, second (codes), absmax of both
+  fetch,                  // (host memory)                        -> x            (a part of it: Instruction::elements)
+  store,                  // x                                    -> (host memory)
 };
-inline constexpr int op_kind_count = static_cast<int>(OpKind::adamw8) + 1;
+inline constexpr int op_kind_count = static_cast<int>(OpKind::store) + 1;
+
+inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 
 enum class GeluForm : uint8_t { tanh, erf };
 

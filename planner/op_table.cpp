@@ -22,6 +22,7 @@ Table make_table() {
   enter(elementwise_rows);
   enter(loss_rows);
   enter(update_rows);
+  enter(transfer_rows);
   return table;
 }
 
@@ -35,6 +36,7 @@ const OpRow& op_row(OpKind kind) {
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent) {
   if (tensor < 0) return 0;
   const Tensor& t = graph.at(tensor);
+  if (!t.per_sample && extent.elements > 0) return t.part_bytes(extent.elements);
   if (!t.per_sample || extent.rows == extent.samples * graph.sequence) return t.bytes(extent.samples);
   return size_mul(t.bytes(1) / static_cast<uint64_t>(graph.sequence), static_cast<uint64_t>(extent.rows));
 }

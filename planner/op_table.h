@@ -9,8 +9,9 @@ namespace stw {
 
 class Differentiation;
 
-// What the size of an op's work depends on besides the graph. `rows` is less than samples · sequence for a chunk.
-struct Extent { int64_t samples, rows; int threads; };
+// What the size of an op's work depends on besides the graph. `rows` is less than samples · sequence for a chunk;
+// `elements` counts those of a parameter where an op of the update or a copy works on a part of it (0: on all).
+struct Extent { int64_t samples, rows; int threads; int64_t elements = 0; };
 
 struct Cost { uint64_t flops = 0, bytes = 0; };
 
@@ -24,6 +25,7 @@ struct OpRow {
   uint64_t (*workspace)(const Graph&, const Op&, const Extent&);  // bytes; what the kernel asserts to get
   void (*backward)(Differentiation&, const Op&);                  // emits the gradient ops; null: not differentiable
   std::array<InPlace, 2> in_place{};                              // tried in this order
+  int shapes_from = 127;                                          // inputs from here on give nothing but their shapes
 };
 
 const OpRow& op_row(OpKind kind);
@@ -32,7 +34,7 @@ inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0;
 
 // Rows are defined next to each other by family: planner/ops/<family>.cpp.
 extern const OpRow embedding_rows[3], norm_rows[2], linear_rows[4], attention_rows[4], elementwise_rows[6],
-    loss_rows[2], update_rows[4];
+    loss_rows[2], update_rows[4], transfer_rows[2];
 
 // Bytes of an operand at this extent: chunks of per-sample tensors count their rows.
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);

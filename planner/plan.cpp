@@ -19,14 +19,19 @@ std::vector<const Program*> Programs::all() const {
 Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t global_batch, int threads,
                        uint64_t alignment) {
   Programs p;
-  p.arena = make_arena(graph, alignment);
+  p.arena = make_arena(graph, alignment, decisions.offload, decisions.micro_batch);
   const int64_t m = decisions.micro_batch, rest = global_batch % m;
   p.micro_first = build_micro(graph, p.arena, decisions, m, threads, false);
   lay_out(p.micro_first, alignment);
-  // The next ones differ in one flag only: what the backward pass adds to is there already.
-  p.micro_next = p.micro_first;
-  p.micro_next.name = "micro_next";
-  for (Instruction& i : p.micro_next.instructions) i.accumulate |= i.phase == Phase::backward;
+  if (decisions.offload[Offloaded::gradients] > 0) {
+    p.micro_next = build_micro(graph, p.arena, decisions, m, threads, true);
+    lay_out(p.micro_next, alignment);
+  } else {
+    // The next ones differ in one flag only: what the backward pass adds to is there already.
+    p.micro_next = p.micro_first;
+    p.micro_next.name = "micro_next";
+    for (Instruction& i : p.micro_next.instructions) i.accumulate |= i.phase == Phase::backward;
+  }
   if (rest > 0) {
     p.micro_short = build_micro(graph, p.arena, decisions, rest, threads, true);
     lay_out(p.micro_short, alignment);
@@ -79,6 +84,7 @@ Bytes account(const Programs& programs) {
   for (const Buffer& b : top->buffers)
     if (b.first <= moment && b.last >= moment) count(b);
   bytes.arena = programs.arena_bytes;
+  bytes.host = programs.arena.host_bytes;
   bytes.padding = bytes.arena > sum ? bytes.arena - sum : 0;
   return bytes;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/overlap.h"
 #include "planner/segment_class.h"
 
 namespace stw {
@@ -17,13 +18,15 @@ Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
   }
 }
 
-uint64_t Pricing::op(const Op& o, int64_t samples, int64_t rows) const {
-  return op_picoseconds(device_, graph_.compute, threads_, op_row(o.kind).cost(graph_, o, {samples, rows, threads_}));
+uint64_t Pricing::op(const Op& o, int64_t samples, int64_t rows, int64_t elements) const {
+  return op_picoseconds(device_, o.kind, graph_.compute, threads_, op_row(o.kind).cost(graph_, o, {samples, rows, threads_, elements}));
 }
 
-uint64_t Pricing::program(const Program& program) const {
+uint64_t Pricing::program(const Program& program, bool overlap) const {
+  auto price = [&](const Instruction& i) { return op(graph_.op(i.op), i.samples, i.rows, i.elements); };
+  if (overlap) return overlapped_picoseconds(program, price);
   uint64_t sum = 0;
-  for (const Instruction& i : program.instructions) sum = size_add(sum, op(graph_.op(i.op), i.samples, i.rows));
+  for (const Instruction& i : program.instructions) sum = size_add(sum, price(i));
   return sum;
 }
 
@@ -96,8 +99,12 @@ uint64_t Pricing::recompute(const Decisions& decisions, int64_t global_batch) co
   });
 }
 
+uint64_t Pricing::micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const {
+  return over_micro_steps(global_batch, micro_batch, [&](int64_t samples) { return micro(samples, chunks); });
+}
+
 uint64_t Pricing::fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const {
-  return size_add(update_, over_micro_steps(global_batch, micro_batch, [&](int64_t samples) { return micro(samples, chunks); }));
+  return size_add(update_, micro_steps(micro_batch, chunks, global_batch));
 }
 
 uint64_t Pricing::step(const Decisions& decisions, int64_t global_batch) const {

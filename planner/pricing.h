@@ -20,10 +20,12 @@ class Pricing {
   uint64_t recompute(const Decisions& decisions, int64_t global_batch) const;   // the part that runs ops again
   // The part that no save-set changes.
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
+  uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;   // that without the update
   // Of all micro-batches with one loss chunk and no recompute: no plan is faster.
   uint64_t fastest(int64_t global_batch, int64_t micro_batch) const;
-  uint64_t program(const Program& program) const;   // sum over its instructions
-  uint64_t op(const Op& op, int64_t samples, int64_t rows) const;
+  // Sum over its instructions; with `overlap` see overlap.h.
+  uint64_t program(const Program& program, bool overlap = false) const;
+  uint64_t op(const Op& op, int64_t samples, int64_t rows, int64_t elements = 0) const;
   // time(samples) of every micro-step of a step, added up.
   template <class F>
   static uint64_t over_micro_steps(int64_t global_batch, int64_t micro_batch, const F& time) {

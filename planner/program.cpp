@@ -14,13 +14,9 @@ int64_t chunk_rows(int64_t rows, int64_t chunks) {
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,
                     bool accumulate) {
   Emitter e(graph, arena, threads, samples);
-  MicroBuilder builder(graph, e, accumulate);
   e.input(graph.tokens);
   e.input(graph.targets);
-  const size_t head = graph.segments.size() - 1;
-  for (size_t s = 0; s < head; ++s) builder.forward(s, decisions.saved[s]);
-  builder.head(decisions.loss_chunks);
-  for (size_t s = head; s-- > 0;) builder.backward(s);
+  MicroBuilder(graph, e, accumulate, arena.offload.overlap).micro_step(decisions.saved, decisions.loss_chunks);
   Program p = e.finish(arena.gradients_end);
   p.name = samples != decisions.micro_batch ? "micro_short" : accumulate ? "micro_next" : "micro_first";
   return p;
@@ -37,20 +33,6 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
   e.emit(head + 2, Phase::forward);
   Program p = e.finish(arena.gradients_begin);
   p.name = "evaluate";
-  return p;
-}
-
-Program build_update(const Graph& graph, const Arena& arena, int threads) {
-  Emitter e(graph, arena, threads, 1);
-  const int first = graph.first_update_op();
-  // Every square_sum fills one element of the sums.
-  int64_t sums = 0;
-  for (size_t i = 0; i < graph.update_ops.size(); ++i) {
-    const bool sum = graph.update_ops[i].kind == OpKind::square_sum;
-    e.emit_update(first + static_cast<int>(i), sum ? sums++ : -1);
-  }
-  Program p = e.finish(arena.gradients_end);
-  p.name = "update";
   return p;
 }
 

@@ -5,11 +5,17 @@
 //          | state, tables, parameters, masters, optimizer states | gradients | transient of the training programs |
 //          |<---------------- resident ------------------------->|  transient of evaluate and generate             |
 //
+// Where copies to and from host memory run beside the ops (Offload::overlap), instructions come in stages: first its
+// copies, then its ops. No op of a stage needs what the copies of this stage bring or changes what they take away, the
+// memory of both lives through the whole stage, and the next stage begins when all of it is done.
+//
 // Gradients live from the first micro-step to the update, so programs that run between two steps use their place.
+// Tensors that lie in host memory have no place here: a program fetches them into buffers of its own, and stores them back.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "planner/offload.h"
 #include "planner/op_table.h"
 
 namespace stw {
@@ -41,6 +47,8 @@ struct Instruction {
   int inputs = 0, outputs = 0;
   Operand workspace;
   int64_t samples = 0, rows = 0;
+  int64_t first_element = 0, elements = 0;   // of a parameter: the part that this works on; 0 elements: all of it
+  int stage = 0;
 };
 
 struct Program {
@@ -61,15 +69,22 @@ struct Arena {
   std::vector<int> of_tensor;           // tensor -> persistent buffer, or -1
   uint64_t gradients_begin = 0, gradients_end = 0;  // gradients_begin is also the end of what is resident
   uint64_t alignment = 64;
+  Offload offload;
+  std::vector<Buffer> host;             // what lies in host memory, with its offset there
+  std::vector<int> host_of_tensor;      // tensor -> that buffer, or -1
+  uint64_t host_bytes = 0;
+  bool on_host(int tensor) const { return host_of_tensor[static_cast<size_t>(tensor)] >= 0; }
 };
 
-Arena make_arena(const Graph& graph, uint64_t alignment);
+// `micro_batch`: of block inputs that lie in host memory.
+Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload = {}, int64_t micro_batch = 1);
 
 // What may differ between two programs of equal bits.
 struct Decisions {
   int64_t micro_batch = 1;
   int64_t loss_chunks = 1;
   std::vector<uint32_t> saved;          // for every segment a set of Segment::saveable
+  Offload offload;
   bool operator==(const Decisions&) const = default;
 };
 

@@ -13,7 +13,7 @@ constexpr int64_t largest_batch = INT32_MAX;   // samples are counted in 32 bits
 constexpr int largest_threads = 1024;
 constexpr uint64_t longest_step = size_limit / 4;   // picoseconds; sums of times stay below where they saturate
 
-void fill_plan(Plan& plan, const Space& space, const Candidate& c, uint64_t reserve, uint64_t budget) {
+void fill_plan(Plan& plan, Space& space, const Candidate& c, uint64_t reserve, uint64_t budget) {
   const Programs programs = space.programs(c.decisions);
   const int64_t batch = plan.request.global_batch;
   plan.numerics = space.numerics();

@@ -19,7 +19,7 @@ std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, co
   for (int i = 0; i < segment.gradient_op_count; ++i) {
     const Op& op = graph.gradient_ops[static_cast<size_t>(segment.first_gradient_op + i)];
     for (int t : op.inputs) {
-      if (t < 0 || made.count(t) || arena.of_tensor[static_cast<size_t>(t)] >= 0) continue;
+      if (t < 0 || made.count(t) || arena.of_tensor[static_cast<size_t>(t)] >= 0 || arena.on_host(t)) continue;
       if (graph.at(t).kind == Kind::input || graph.producer[static_cast<size_t>(t)] >= 0) continue;
       list.push_back(t);
       made.insert(t);
@@ -34,8 +34,21 @@ int64_t aligned(uint64_t bytes, uint64_t alignment) { return static_cast<int64_t
 
 }  // namespace
 
-SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute)
-    : graph_(graph), arena_(arena), segment_(segment), threads_(threads) {
+NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t s) {
+  NeighbourCopies copies;
+  if (!arena.offload.overlap) return copies;
+  const size_t head = graph.segments.size() - 1;
+  if (s + 1 < head) {
+    copies.forward_fetches = host_reads(graph, arena, s + 1, Phase::forward, true);
+    copies.backward_stores = host_writes(graph, arena, s + 1);
+  }
+  if (s > 0) copies.backward_fetches = host_reads(graph, arena, s - 1, Phase::backward, true);
+  return copies;
+}
+
+SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute,
+                               NeighbourCopies copies)
+    : graph_(graph), arena_(arena), segment_(segment), threads_(threads), copies_(std::move(copies)) {
   const Segment& s = graph.segments[segment];
   if (s.kind != SegmentKind::block) {
     traces_.push_back(trace(~0u));
@@ -59,27 +72,36 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
   const Segment& s = graph_.segments[segment_];
   const int input = s.input >= 0 ? s.input : graph_.tokens;
   Emitter e(graph_, arena_, threads_, 1, 0, expected_ops);
-  MicroBuilder builder(graph_, e, true);
+  const bool overlap = arena_.offload.overlap;
+  MicroBuilder builder(graph_, e, true, overlap);
   e.assume(input, Phase::forward);
   e.watch(input);
+  if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
+  if (overlap) e.end_stage();
   builder.forward(segment_, saved);
+  if (overlap) e.end_stage();
   e.watch(s.output);
   Trace t;
   t.saved = saved;
   t.backward = e.instruction_count();
   for (int gradient : gradients_from_above(graph_, arena_, s)) e.assume(gradient, Phase::backward);
+  if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);
+  if (overlap) e.end_stage();
   builder.backward(segment_);
+  for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
   const Program p = e.finish(0);
   t.instructions = static_cast<int>(p.instructions.size());
   std::map<int, int> workspace_of;   // buffer -> op
   for (const Instruction& i : p.instructions) {
-    if (i.phase == Phase::recompute) t.recomputed.push_back(i.op - s.first_op);
+    if (is_transfer(i.kind)) t.transfers.push_back(i.op);
+    else if (i.phase == Phase::recompute) t.recomputed.push_back(i.op - s.first_op);
     if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = i.op;
   }
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
     const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
     const bool is_output = b == e.watched()[1];
-    if (b == e.watched()[0]) {
+    // An input that goes to host memory is kept by no earlier segment, and what comes next may take its place.
+    if (b == e.watched()[0] && !arena_.on_host(input)) {
       t.input_last = buffer.last;
       continue;
     }
@@ -87,13 +109,37 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
     const bool is_workspace = op != workspace_of.end();
     Life life{size_index(is_workspace, is_workspace ? op->second : buffer.tensor), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
-    if (life.first < t.backward && (life.last >= t.backward || is_output)) t.kept.push_back(life.size);
+    const bool stays = is_output && !arena_.on_host(s.output);   // else the next block stores it and lets it go
+    if (life.first < t.backward && (life.last >= t.backward || stays)) t.kept.push_back(life.size);
     t.lives.push_back(life);
   }
   return t;
 }
 
-std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing) const {
+uint64_t SegmentProfile::forward_excess(const Pricing& pricing, int64_t samples) const {
+  const Segment& s = graph_.segments[segment_];
+  const int64_t rows = samples * graph_.sequence;
+  uint64_t ops = 0, fetches = 0, stores = 0;
+  for (int i = 0; i < s.op_count; ++i) ops = size_add(ops, pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
+  for (int t : copies_.forward_fetches) fetches = size_add(fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
+  if (s.input >= 0 && arena_.on_host(s.input)) stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples, rows);
+  return std::max({ops, fetches, stores}) - ops;
+}
+
+uint64_t SegmentProfile::backward_excess(const Pricing& pricing, int64_t samples, uint64_t recompute, bool accumulate) const {
+  const Segment& s = graph_.segments[segment_];
+  const int64_t rows = samples * graph_.sequence;
+  uint64_t ops = 0, fetches = 0, stores = 0;
+  for (int i = 0; i < s.gradient_op_count; ++i)
+    ops = size_add(ops, pricing.op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, rows));
+  for (int t : copies_.backward_fetches)
+    if (accumulate || graph_.at(t).kind != Kind::gradient)
+      fetches = size_add(fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
+  for (int t : copies_.backward_stores) stores = size_add(stores, pricing.op(graph_.op(graph_.store_op(t)), samples, rows));
+  return std::max({size_add(ops, recompute), fetches, stores}) - ops;
+}
+
+std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   const uint64_t alignment = arena_.alignment;
@@ -106,7 +152,16 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing)
   std::vector<uint64_t> prices;
   for (int i = 0; i < s.op_count; ++i) prices.push_back(pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
   const int64_t targets = aligned(graph_.at(graph_.targets).bytes(samples), alignment);
-  const int64_t input = s.input >= 0 ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;   // tokens stay to the end
+  auto bytes_of = [&](const std::vector<int>& tensors) {
+    int64_t sum = 0;
+    for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
+    return sum;
+  };
+  const int64_t beside_forward = bytes_of(copies_.forward_fetches);
+  const int64_t beside_backward = bytes_of(copies_.backward_fetches) + bytes_of(copies_.backward_stores);
+  const uint64_t forward_time = arena_.offload.overlap ? forward_excess(pricing, samples) : 0;
+  // Of the input that an earlier segment keeps; tokens stay to the end.
+  const int64_t input = s.input >= 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
   std::vector<Variant> variants;
   std::vector<int64_t> change;
   for (const Trace& t : traces_) {
@@ -114,6 +169,15 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing)
     v.saved = t.saved;
     for (int size : t.kept) v.kept += sizes[static_cast<size_t>(size)];
     for (int op : t.recomputed) v.picoseconds = size_add(v.picoseconds, prices[static_cast<size_t>(op)]);
+    if (arena_.offload.overlap) {
+      v.picoseconds = size_add(forward_time, backward_excess(pricing, samples, v.picoseconds, accumulate));
+    } else {
+      for (int op : t.transfers) {
+        const Op& copy = graph_.op(op);
+        const bool from_before = copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
+        if (accumulate || !from_before) v.picoseconds = size_add(v.picoseconds, pricing.op(copy, samples, rows));
+      }
+    }
     change.assign(static_cast<size_t>(t.instructions) + 1, 0);
     for (const Life& life : t.lives) {
       const int64_t bytes = sizes[static_cast<size_t>(life.size)];
@@ -124,7 +188,10 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing)
     change[static_cast<size_t>(t.input_last) + 1] -= input;
     int64_t live = 0;
     v.peak = INT64_MIN;
-    for (int i = 0; i < t.instructions; ++i) v.peak = std::max(v.peak, live += change[static_cast<size_t>(i)]);
+    for (int i = 0; i < t.instructions; ++i) {
+      live += change[static_cast<size_t>(i)];
+      v.peak = std::max(v.peak, live + (i < t.backward ? beside_forward : beside_backward));
+    }
     variants.push_back(v);
   }
   return variants;

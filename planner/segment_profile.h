@@ -21,11 +21,19 @@ struct Variant {
   uint64_t picoseconds = 0;    // of recompute in a step; of the head: of all that no choice changes and of the loss
 };
 
+// Where copies run beside the ops: what is copied while a segment computes, but belongs to its neighbours (tensors).
+struct NeighbourCopies {
+  std::vector<int> forward_fetches, backward_fetches, backward_stores;
+};
+NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t segment);
+
 class SegmentProfile {
  public:
-  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
-  // `picoseconds` are those of one micro-step.
-  std::vector<Variant> at(int64_t samples, const Pricing& pricing) const;
+  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute,
+                 NeighbourCopies copies = {});
+  // `picoseconds` are those of one micro-step: of recompute, and what copies add to the time of the ops. `accumulate`: not
+  // the first micro-step of its step. Bytes do not depend on it.
+  std::vector<Variant> at(int64_t samples, const Pricing& pricing, bool accumulate = true) const;
 
  private:
   // Whose bytes a buffer has: those of a tensor, or of the scratch memory of an op.
@@ -40,16 +48,20 @@ class SegmentProfile {
     std::vector<Life> lives;           // of all but the input
     std::vector<int> kept;             // in sizes_: of buffers that live until the backward pass
     std::vector<int> recomputed;       // ops, counted from the segment's first
+    std::vector<int> transfers;        // ops: fetches and stores among the segment's own
     int instructions = 0, backward = 0;   // `backward`: the first one of the backward pass
     int input_last = 0;                // the last one that needs the input's buffer
   };
   Trace trace(uint32_t saved);
+  uint64_t forward_excess(const Pricing& pricing, int64_t samples) const;
+  uint64_t backward_excess(const Pricing& pricing, int64_t samples, uint64_t recompute, bool accumulate) const;
   int size_index(bool is_workspace, int what);
 
   const Graph& graph_;
   const Arena& arena_;
   size_t segment_;
   int threads_;
+  NeighbourCopies copies_;
   std::vector<Trace> traces_;
   std::vector<Size> sizes_;        // distinct ones
   std::map<Size, int> size_index_;

@@ -1,8 +1,7 @@
 #include "planner/space.h"
 
 #include <algorithm>
-
-#include "planner/inference.h"
+#include <set>
 
 namespace stw {
 
@@ -12,6 +11,8 @@ namespace {
 constexpr uint64_t most_bytes = uint64_t{1} << 56;
 // Every micro-batch up to this one is tried, and of larger ones those that a number of micro-steps gives.
 constexpr int64_t dense_micro_batches = 1024;
+// Steps of the grid: the update's copies always cost time, those of a micro-step mostly none or too much.
+constexpr int state_steps = 8, block_steps = 2;
 
 std::vector<int64_t> micro_batches(const Request& request) {
   const int64_t batch = request.global_batch;
@@ -23,177 +24,160 @@ std::vector<int64_t> micro_batches(const Request& request) {
   return list;
 }
 
+// All tensors of a micro-step at once are more than any choice keeps.
+bool is_countable(const Graph& graph, int64_t m) {
+  uint64_t sum = 0;
+  for (const Tensor& t : graph.tensors) sum = size_add(sum, t.bytes(m));
+  return sum <= most_bytes;
+}
+
+// 0 to `parts` in so many steps.
+std::vector<int> steps(int parts, int count) {
+  std::set<int> values{0};
+  for (int i = 1; i <= count; ++i) values.insert((i * parts + count - 1) / count);
+  return {values.begin(), values.end()};
+}
+
 }  // namespace
 
 Space::Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device)
-    : numerics_(numerics), request_(request), device_(device), graph_(source(numerics)),
-      arena_(make_arena(graph_, device.alignment)), pricing_(graph_, device, request.threads) {
-  const std::vector<int>& classes = pricing_.classes();
-  for (size_t s = 0; s + 1 < graph_.segments.size(); ++s) {
-    const auto c = static_cast<size_t>(classes[s]);   // numbered in the order of first appearance
-    if (c == profiles_.size()) profiles_.emplace_back(graph_, arena_, s, request.threads, request.recompute);
-    if (!runs_.empty() && runs_.back().first == c) runs_.back().second += 1;
-    else runs_.push_back({c, 1});
-  }
-  const Program update = build_update(graph_, arena_, request.threads);
-  const auto [prefill, decode] = build_generate(graph_, arena_, request.threads);
-  for (const Program* p : {&update, &prefill, &decode})
-    if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, device.alignment));
+    : numerics_(numerics), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads) {
   micro_batches_ = micro_batches(request);
-  std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(m); });
+  std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::stable_sort(micro_batches_.begin(), micro_batches_.end(), [&](int64_t a, int64_t b) {
     const uint64_t x = pricing_.fixed(a, 1, request.global_batch), y = pricing_.fixed(b, 1, request.global_batch);
     return x != y ? x < y : a < b;
   });
+  make_rungs();
 }
 
-// All tensors of a micro-step at once are more than any choice keeps.
-bool Space::is_countable(int64_t m) const {
-  uint64_t sum = 0;
-  for (const Tensor& t : graph_.tensors) sum = size_add(sum, t.bytes(m));
-  return sum <= most_bytes;
+void Space::make_rungs() {
+  if (request_.host_bytes == 0) {
+    rungs_.emplace_back();
+    return;
+  }
+  const int blocks = graph_.blocks();
+  // States first, then masters: each of their bytes costs the same.
+  std::vector<std::pair<int, int>> states;
+  for (int n : steps(blocks + 1, state_steps)) states.push_back({n, 0});
+  if (numerics_.precision == Precision::bf16)
+    for (int n : steps(blocks + 1, state_steps / 2))
+      if (n > 0) states.push_back({blocks + 1, n});
+  const std::vector<int> part = steps(blocks, block_steps);
+  const size_t sizes[] = {states.size(), part.size(), part.size(), part.size()};
+  for (size_t u = 0; u < sizes[0]; ++u)
+    for (size_t x = 0; x < sizes[1]; ++x)
+      for (size_t g = 0; g < sizes[2]; ++g)
+        for (size_t w = 0; w < sizes[3]; ++w) {
+          Rung rung;
+          rung.offload.parts = {states[u].first, states[u].second, part[g], part[w], part[x]};
+          rung.offload.overlap = device_.cuda && rung.offload.any();
+          auto index = [&](size_t a, size_t b, size_t c, size_t d) { return ((a * sizes[1] + b) * sizes[2] + c) * sizes[3] + d; };
+          auto next = [&](size_t i, size_t k) { return std::min(i + 1, sizes[k] - 1); };
+          rung.upper = index(next(u, 0), next(x, 1), next(g, 2), next(w, 3));
+          measure(rung);
+          rungs_.push_back(std::move(rung));
+        }
 }
 
-// Bytes that every choice needs: what is there before, and what every segment leaves to the next.
-uint64_t Space::least_bytes(int64_t m) const {
-  uint64_t sum = arena_.gradients_end;
-  for (const Segment& s : graph_.segments)
-    if (s.output >= 0) sum = size_add(sum, graph_.at(s.output).bytes(m));
-  return sum;
+void Space::measure(Rung& rung) const {
+  const Arena arena = make_arena(graph_, device_.alignment, rung.offload);
+  rung.resident_bytes = arena.gradients_end;
+  rung.host_bytes = arena.host_bytes - offloaded_input_bytes(graph_, rung.offload, 1, device_.alignment);
+  for (const Buffer& b : arena.host) {
+    const Kind kind = graph_.at(b.tensor).kind;
+    if (kind == Kind::activation) continue;
+    rung.update_bytes = size_add(rung.update_bytes, b.bytes);
+    if (kind == Kind::parameter) rung.weight_bytes = size_add(rung.weight_bytes, b.bytes);
+    if (kind == Kind::gradient) rung.gradient_bytes = size_add(rung.gradient_bytes, b.bytes);
+  }
 }
 
-const Space::Choices& Space::choices(int64_t m) {
-  const auto [entry, is_new] = choices_.try_emplace(m);
-  Choices& c = entry->second;
-  if (!is_new) return c;
-  const int64_t batch = request_.global_batch, rest = batch % m;
-  const uint64_t steps = static_cast<uint64_t>(batch / m);
-  std::vector<Stretch> runs;
-  for (const SegmentProfile& profile : profiles_) {
-    Stretch run;
-    run.variants = profile.at(m, pricing_);
-    for (Variant& v : run.variants) v.picoseconds = size_mul(v.picoseconds, steps);
-    if (rest > 0) {
-      const std::vector<Variant> last = profile.at(rest, pricing_);
-      for (size_t v = 0; v < last.size(); ++v)
-        run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, last[v].picoseconds);
-    }
-    normalise(run);
-    runs.push_back(std::move(run));
-  }
-  for (const auto& [profile, count] : runs_) {
-    c.runs.push_back(runs[profile]);
-    c.runs.back().count = count;
-  }
-  Stretch head;
-  for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
-    if (chunks > 1 && chunk_rows(m * graph_.sequence, chunks) == chunk_rows(m * graph_.sequence, chunks / 2)) break;
-    head.variants.push_back(head_variant(graph_, arena_, request_.threads, m, chunks));
-    head.variants.back().picoseconds = pricing_.fixed(m, chunks, batch);
-  }
-  normalise(head);
-  c.runs.push_back(std::move(head));
-  c.fixed_bytes = static_cast<int64_t>(arena_.gradients_end);
-  for (int t : {graph_.tokens, graph_.targets}) c.fixed_bytes += static_cast<int64_t>(round_up(graph_.at(t).bytes(m), device_.alignment));
-  return c;
+Level& Space::level(size_t rung) {
+  Rung& r = rungs_[rung];
+  if (!r.level) r.level = std::make_unique<Level>(SearchContext{graph_, request_, device_, pricing_, micro_batches_}, r.offload);
+  return *r.level;
 }
 
-Candidate Space::candidate(int64_t m, const StackChoice& choice) {
-  const Choices& c = choices(m);
-  Candidate result;
-  result.decisions.micro_batch = m;
-  for (size_t run = 0; run < c.runs.size(); ++run)
-    for (const auto& [variant, count] : choice.parts[run]) {
-      const uint32_t saved = c.runs[run].variants[static_cast<size_t>(variant)].saved;
-      if (run + 1 == c.runs.size()) result.decisions.loss_chunks = saved;
-      result.decisions.saved.insert(result.decisions.saved.end(), static_cast<size_t>(count), run + 1 == c.runs.size() ? ~0u : saved);
-    }
-  result.picoseconds = result.bound_picoseconds = choice.picoseconds;
-  result.live_bytes = std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + choice.peak));
-  return result;
+uint64_t Space::copying(uint64_t bytes) const {
+  return bytes == 0 ? 0 : op_picoseconds(device_, OpKind::fetch, graph_.compute, request_.threads, {0, bytes});
 }
 
-std::optional<Candidate> Space::fastest_alive(uint64_t arena_bytes) {
-  if (floor_ > arena_bytes) return std::nullopt;
-  struct Found { int64_t micro_batch; StackChoice choice; };
-  std::vector<Found> best;      // all of the same time
-  uint64_t bound = UINT64_MAX;
-  const auto limit_of = [&](int64_t m) {
-    return static_cast<int64_t>(std::min<uint64_t>(arena_bytes, size_limit)) - choices(m).fixed_bytes;
-  };
-  std::vector<std::pair<uint64_t, int64_t>> order;   // by the relaxation
-  for (int64_t m : micro_batches_)
-    if (least_bytes(m) <= arena_bytes) order.push_back({relaxed_picoseconds(choices(m).runs, limit_of(m)), m});
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [least, m] : order) {
-    const uint64_t known = best.empty() ? UINT64_MAX : best[0].choice.picoseconds + 1;   // equal ones are wanted too
-    if (least >= known) break;
-    StackAnswer answer = choose(choices(m).runs, limit_of(m), known);
-    bound = std::min(bound, answer.bound_picoseconds);
-    if (!answer.choice) continue;
-    if (!best.empty() && answer.choice->picoseconds < best[0].choice.picoseconds) best.clear();
-    best.push_back({m, std::move(*answer.choice)});
+uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes) {
+  Level& plain = level(0);
+  const uint64_t saved = rungs_[0].resident_bytes - upper.resident_bytes;
+  const bool overlap = device_.cuda;
+  // Gradients are read by the update and not written; all else goes both ways. Of two directions at once the longer counts.
+  const uint64_t update_copies = copying(overlap ? lower.update_bytes : 2 * lower.update_bytes - lower.gradient_bytes);
+  uint64_t least = UINT64_MAX;
+  for (int64_t m : micro_batches_) {
+    const uint64_t inputs = offloaded_input_bytes(graph_, lower.offload, m, device_.alignment);
+    if (lower.offload.any() && size_add(lower.host_bytes, inputs) > request_.host_bytes) continue;
+    const uint64_t room = offloaded_input_bytes(graph_, upper.offload, m, device_.alignment);
+    const uint64_t relaxed = plain.relaxed(m, size_add(arena_bytes, size_add(saved, room)));
+    if (relaxed == UINT64_MAX) continue;
+    const uint64_t ops = relaxed - plain.update_picoseconds();
+    const uint64_t steps = static_cast<uint64_t>((request_.global_batch + m - 1) / m);
+    // In each direction; weights come twice and do not go, gradients come in all micro-steps but the first.
+    const uint64_t in = 2 * lower.weight_bytes * steps + lower.gradient_bytes * (steps - 1), out = lower.gradient_bytes * steps;
+    const uint64_t batch_inputs = size_mul(inputs / static_cast<uint64_t>(m), static_cast<uint64_t>(request_.global_batch)) / 2;
+    const uint64_t micro = overlap ? std::max(ops, copying(std::max(in, out) + batch_inputs))
+                                   : size_add(ops, copying(in + out + 2 * batch_inputs));
+    const uint64_t update = overlap ? std::max(plain.update_picoseconds(), update_copies)
+                                    : size_add(plain.update_picoseconds(), update_copies);
+    least = std::min(least, size_add(micro, update));
   }
-  if (best.empty()) return std::nullopt;
-  // Of equal times the smallest peak.
-  std::optional<Candidate> answer;
-  for (Found& f : best) {
-    const Choices& c = choices(f.micro_batch);
-    for (;;) {
-      StackAnswer tighter = choose(c.runs, f.choice.peak - 1, f.choice.picoseconds + 1);
-      if (!tighter.choice) break;
-      f.choice = std::move(*tighter.choice);
-    }
-    Candidate made = candidate(f.micro_batch, f.choice);
-    if (!answer || made.live_bytes < answer->live_bytes) answer = std::move(made);
-  }
-  answer->bound_picoseconds = std::min(bound, answer->picoseconds);
-  return answer;
+  return least;
 }
 
 std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
-  uint64_t limit = arena_bytes;
-  std::optional<uint64_t> bound;   // of the first stair: whatever fits needs this long
-  while (auto stair = fastest_alive(limit)) {
-    if (!bound) bound = stair->bound_picoseconds;
-    if (arena(stair->decisions) <= arena_bytes) {
-      stair->bound_picoseconds = *bound;
-      return stair;
-    }
-    limit = stair->live_bytes - 1;
+  if (rungs_.size() == 1) return level(0).fastest(arena_bytes);
+  std::vector<std::pair<uint64_t, size_t>> order;
+  uint64_t bound_of_all = UINT64_MAX;
+  for (size_t r = 0; r < rungs_.size(); ++r) {
+    order.push_back({bound(rungs_[r], rungs_[r], arena_bytes), r});
+    bound_of_all = std::min(bound_of_all, bound(rungs_[r], rungs_[rungs_[r].upper], arena_bytes));
   }
-  Candidate last = smallest();
-  if (arena(last.decisions) > arena_bytes) return std::nullopt;
-  last.bound_picoseconds = bound.value_or(last.picoseconds);
-  return last;
+  std::sort(order.begin(), order.end());
+  std::optional<Candidate> best;
+  size_t best_rung = 0;
+  for (const auto& [least, r] : order) {
+    if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
+    if (best && least == best->picoseconds && r > best_rung) continue;
+    std::optional<Candidate> found = level(r).fastest(arena_bytes);
+    if (!found) continue;
+    if (best && std::pair(found->picoseconds, r) >= std::pair(best->picoseconds, best_rung)) continue;
+    best = std::move(found);
+    best_rung = r;
+  }
+  if (best) best->bound_picoseconds = std::min(best->picoseconds, bound_of_all);
+  return best;
 }
 
 const Candidate& Space::smallest() {
   if (smallest_) return *smallest_;
-  std::vector<int64_t> order = micro_batches_;
+  std::vector<std::pair<uint64_t, size_t>> order;
+  for (size_t r = 0; r < rungs_.size(); ++r)
+    if (rungs_[r].host_bytes <= request_.host_bytes) order.push_back({rungs_[r].resident_bytes, r});
   std::sort(order.begin(), order.end());
-  for (int64_t m : order) {
-    Candidate c = candidate(m, stw::smallest(choices(m).runs));
-    if (smallest_ && c.live_bytes >= arena(smallest_->decisions)) break;   // more samples need more
-    if (!smallest_ || arena(c.decisions) < arena(smallest_->decisions)) smallest_ = std::move(c);
-  }
-  // Where its layout has a gap, a stair with more bytes alive may have the smaller arena.
-  uint64_t limit = arena(smallest_->decisions) - 1;
-  while (auto stair = fastest_alive(limit)) {
-    limit = stair->live_bytes - 1;
-    if (arena(stair->decisions) >= arena(smallest_->decisions)) continue;
-    smallest_ = std::move(*stair);
+  uint64_t least = UINT64_MAX;
+  for (const auto& [resident, r] : order) {
+    if (resident >= least) break;
+    const std::optional<Candidate>& found = level(r).smallest();
+    if (!found) continue;
+    const uint64_t bytes = level(r).arena(found->decisions);
+    if (bytes >= least) continue;
+    least = bytes;
+    smallest_ = *found;
   }
   return *smallest_;
 }
 
 uint64_t Space::arena(const Decisions& decisions) {
-  std::vector<int64_t> key{decisions.micro_batch, decisions.loss_chunks};
-  key.insert(key.end(), decisions.saved.begin(), decisions.saved.end());
-  const auto [entry, is_new] = arenas_.try_emplace(std::move(key), 0);
-  if (is_new) entry->second = programs(decisions).arena_bytes;
-  return entry->second;
+  for (size_t r = 0; r < rungs_.size(); ++r)
+    if (rungs_[r].offload == decisions.offload) return level(r).arena(decisions);
+  return programs(decisions).arena_bytes;
 }
 
 Programs Space::programs(const Decisions& decisions) const {

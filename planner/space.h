@@ -1,25 +1,19 @@
 // All plans of one numerics: for a number of bytes the fastest, and the one that needs the fewest.
 //
-// The plans form a staircase, the same for every budget: by time and by the bytes that are alive at once (which no layout
-// undercuts) none of them is beaten in both. The answer to a budget is the fastest stair whose laid-out arena fits. So a
-// tighter budget never raises the peak and a looser one never slows the plan.
+// What lies in host memory is chosen from a grid (Offload::parts in steps), which no budget changes; each of its points is a
+// level with an exact answer of its own. Of all levels' answers the fastest counts, of equal ones that of the first level,
+// the one that offloads less. Levels that cannot be faster are not looked into. The bound holds for every number of parts,
+// also between the points of the grid: a cell costs at least what its lower corner copies and saves at most what its upper
+// corner does.
 #pragma once
-#include <map>
+#include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "planner/plan.h"
-#include "planner/pricing.h"
-#include "planner/stack.h"
+#include "planner/level.h"
 
 namespace stw {
-
-struct Candidate {
-  Decisions decisions;
-  uint64_t picoseconds = 0;        // of a step
-  uint64_t live_bytes = 0;         // of the arena: no layout is smaller
-  uint64_t bound_picoseconds = 0;  // no plan within the same bytes is faster
-};
 
 class Space {
  public:
@@ -27,8 +21,6 @@ class Space {
 
   // The fastest plan whose arena takes at most this many bytes.
   std::optional<Candidate> fastest(uint64_t arena_bytes);
-  // The fastest by the bytes that are alive at once, of equal ones the one with the fewest: a stair.
-  std::optional<Candidate> fastest_alive(uint64_t arena_bytes);
   // No micro-batch is small enough to be added up: tensors of more than 2^56 bytes.
   bool is_empty() const { return micro_batches_.empty(); }
   // The plan with the smallest arena. Not of an empty space.
@@ -42,28 +34,30 @@ class Space {
   const Numerics& numerics() const { return numerics_; }
 
  private:
-  // What can be chosen at one micro-batch.
-  struct Choices {
-    std::vector<Stretch> runs;
-    int64_t fixed_bytes = 0;       // below them all: persistent tensors, tokens and targets
+  // A point of the grid.
+  struct Rung {
+    Offload offload;
+    uint64_t resident_bytes = 0;      // of the arena before any program
+    uint64_t host_bytes = 0;          // without block inputs
+    // That a step copies in each direction: by the update, and by each micro-step but the first.
+    uint64_t update_bytes = 0, weight_bytes = 0, gradient_bytes = 0;
+    size_t upper = 0;                 // the corner that lies opposite in the cell that begins here
+    std::unique_ptr<Level> level;
   };
-  const Choices& choices(int64_t micro_batch);
-  uint64_t least_bytes(int64_t micro_batch) const;
-  bool is_countable(int64_t micro_batch) const;
-  Candidate candidate(int64_t micro_batch, const StackChoice& choice);
+  void make_rungs();
+  void measure(Rung& rung) const;
+  Level& level(size_t rung);
+  // No plan that copies what `lower` copies and has the memory of `upper` is faster.
+  uint64_t bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes);
+  uint64_t copying(uint64_t bytes) const;   // picoseconds
 
   Numerics numerics_;
   const Request& request_;
   const DeviceProfile& device_;
   Graph graph_;
-  Arena arena_;
   Pricing pricing_;
-  uint64_t floor_ = 0;                         // bytes alive in programs that no decision changes
-  std::vector<SegmentProfile> profiles_;       // of each class of segments but the head's
-  std::vector<std::pair<size_t, int64_t>> runs_;   // class and how many of it follow each other
   std::vector<int64_t> micro_batches_;         // by the time of a step without recompute
-  std::map<int64_t, Choices> choices_;
-  std::map<std::vector<int64_t>, uint64_t> arenas_;
+  std::vector<Rung> rungs_;                    // the first one offloads nothing
   std::optional<Candidate> smallest_;
 };
 

@@ -56,12 +56,17 @@ struct Tensor {
   int group = 0;           // parameter group: 0 with weight decay, 1 without
   int segment = -1;        // activations: the segment that makes it
   bool chunked = false;    // holds the rows of one loss chunk only (logits and their gradient)
+  int64_t block = 1;       // optimizer states: elements of the parameter that share one element of this
   Initializer initializer = Initializer::none;
   float init_std = 0;
 
   uint64_t bytes(int64_t samples) const {
     uint64_t n = size_mul(shape.elements(), element_bytes(format));
     return per_sample ? size_mul(n, static_cast<uint64_t>(samples)) : n;
+  }
+  // What belongs to so many elements of a parameter, from its first one or from a multiple of `block` on.
+  uint64_t part_bytes(int64_t elements) const {
+    return size_mul(ceil_div(static_cast<uint64_t>(elements), static_cast<uint64_t>(block)), element_bytes(format));
   }
 };
 

@@ -56,8 +56,10 @@ void add_update(Graph& graph, const Numerics& numerics) {
       const int64_t blocks = (count + state_block - 1) / state_block;
       for (const char* moment : {".first", ".second"})
         update.outputs.push_back(add_tensor(graph, name + moment, Kind::optimizer, Format::u8, shape));
-      for (const char* moment : {".first_absmax", ".second_absmax"})
+      for (const char* moment : {".first_absmax", ".second_absmax"}) {
         update.outputs.push_back(add_tensor(graph, name + moment, Kind::optimizer, Format::f32, {blocks}));
+        graph.tensors.back().block = state_block;
+      }
     } else {
       for (const char* moment : {".first", ".second"})
         update.outputs.push_back(add_tensor(graph, name + moment, Kind::optimizer, Format::f32, shape));

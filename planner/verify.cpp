@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace stw {
 
@@ -42,15 +43,72 @@ Status check_overlap(const Graph& graph, const Program& program) {
   return ok();
 }
 
+// Follows the tensors that lie in host memory: which buffers hold what of them, and what has to be stored yet.
+class HostReplay {
+ public:
+  HostReplay(const Graph& graph, const Arena& arena, const Program& program)
+      : graph_(graph), arena_(arena), program_(program), holds_(program.buffers.size()) {}
+
+  Status step(const Instruction& i) {
+    const Op& op = graph_.op(i.op);
+    const bool copies = is_transfer(i.kind);
+    for (int k = 0; k < i.inputs + i.outputs; ++k) {
+      const bool is_output = k >= i.inputs;
+      const int tensor = is_output ? op.outputs[static_cast<size_t>(k - i.inputs)] : op.inputs[static_cast<size_t>(k)];
+      const Operand& o = program_.operands[static_cast<size_t>(i.first_operand + k)];
+      if (o.buffer < 0 || o.persistent) continue;
+      const bool is_away = arena_.on_host(tensor);
+      if (copies && !is_away) return wrong(program_, graph_.at(tensor).name + " is copied, but does not lie in host memory");
+      const Part part{tensor, i.first_element, i.elements};
+      Part& holds = holds_[static_cast<size_t>(o.buffer)];
+      if (is_away && graph_.at(tensor).per_sample) {   // what a block keeps of its input
+        if (i.kind == OpKind::store) stored_.insert(tensor);
+        if (i.kind == OpKind::fetch && !stored_.count(tensor)) return wrong(program_, graph_.at(tensor).name + " is fetched before it was stored");
+      } else if (is_away && i.kind == OpKind::fetch) {
+        if (changed_.count(part)) return wrong(program_, graph_.at(tensor).name + " is fetched before it was stored");
+        holds = part;
+      } else if (is_away) {
+        const bool changes = is_output, reads = !changes || i.accumulate || i.phase == Phase::update;
+        if (reads && holds != part) return wrong(program_, graph_.at(tensor).name + " is used before it was fetched");
+        holds = part;
+        if (changes) changed_.insert(part);
+        if (i.kind == OpKind::store) changed_.erase(part);
+      } else if (is_output) {
+        holds = {};
+      }
+    }
+    return ok();
+  }
+  Status finish() const {
+    if (changed_.empty()) return ok();
+    return wrong(program_, graph_.at(changed_.begin()->tensor).name + " is never stored");
+  }
+
+ private:
+  struct Part {
+    int tensor = -1;
+    int64_t first_element = 0, elements = 0;
+    auto operator<=>(const Part&) const = default;
+  };
+  const Graph& graph_;
+  const Arena& arena_;
+  const Program& program_;
+  std::vector<Part> holds_;   // of every buffer
+  std::set<Part> changed_;
+  std::set<int> stored_;
+};
+
 Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {
   std::vector<bool> written(program.buffers.size());
   for (int b : {program.tokens, program.targets})
     if (b >= 0) written[static_cast<size_t>(b)] = true;
   for (int b : program.caches) written[static_cast<size_t>(b)] = true;
+  HostReplay host(graph, arena, program);
   for (size_t n = 0; n < program.instructions.size(); ++n) {
     const Instruction& i = program.instructions[n];
     const Op& op = graph.op(i.op);
-    const Extent extent{i.samples, i.rows, program.threads};
+    const Extent extent{i.samples, i.rows, program.threads, i.elements};
+    STW_TRY(host.step(i));
     if (const uint64_t scratch = op_row(i.kind).workspace(graph, op, extent); scratch > 0) {
       if (i.workspace.buffer < 0) return wrong(program, std::string(op_row(i.kind).name) + " has no scratch memory");
       const Buffer& b = program.buffers[static_cast<size_t>(i.workspace.buffer)];
@@ -65,7 +123,8 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
       const Operand& o = program.operands[static_cast<size_t>(i.first_operand + k)];
       const int tensor = k < i.inputs ? op.inputs[static_cast<size_t>(k)] : op.outputs[static_cast<size_t>(k - i.inputs)];
       if (o.buffer < 0) {
-        if (tensor >= 0) return wrong(program, graph.at(tensor).name + " has no memory");
+        const bool only_shape = k < i.inputs && k >= op_row(i.kind).shapes_from && arena.on_host(tensor);
+        if (tensor >= 0 && !only_shape) return wrong(program, graph.at(tensor).name + " has no memory");
         continue;
       }
       if (o.persistent && arena.of_tensor[static_cast<size_t>(tensor)] != o.buffer)
@@ -81,13 +140,21 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
       else if (!written[static_cast<size_t>(o.buffer)]) return wrong(program, graph.at(tensor).name + " is read before it is made");
     }
   }
-  return ok();
+  return host.finish();
 }
 
 }  // namespace
 
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes) {
   uint64_t end = 0;
+  for (const Buffer& b : arena.host) {
+    if (b.offset < end || b.offset % arena.alignment != 0) return wrong(program, name_of(graph, b) + " overlaps in host memory, or is not aligned");
+    if (b.bytes < graph.at(b.tensor).bytes(program.samples))
+      return wrong(program, name_of(graph, b) + " is larger than its place in host memory");
+    end = b.offset + b.bytes;
+  }
+  if (end > arena.host_bytes) return wrong(program, "tensors leave the host memory");
+  end = 0;
   for (const Buffer& b : arena.persistent) {
     if (b.offset < end) return wrong(program, "persistent tensors overlap at " + name_of(graph, b));
     if (b.offset % arena.alignment != 0) return wrong(program, name_of(graph, b) + " is not aligned");

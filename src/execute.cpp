@@ -43,6 +43,15 @@ class Call {
   // Positions count from the state's where a prompt is continued.
   const kernels::StepState* position_state() const { return i.phase == Phase::generate ? x.state : nullptr; }
 
+  // The place in host memory of what a fetch or a store copies, and its bytes.
+  void* on_host(int tensor) const {
+    const Buffer& b = x.layout->host[static_cast<size_t>(x.layout->host_of_tensor[static_cast<size_t>(tensor)])];
+    return x.host + b.offset + (i.first_element > 0 ? x.graph->at(tensor).part_bytes(i.first_element) : 0);
+  }
+  uint64_t transferred(int tensor) const {
+    return operand_bytes(*x.graph, tensor, {i.samples, i.rows, program_.threads, i.elements});
+  }
+
   template <class Args>
   void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args) const {
     const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
@@ -333,6 +342,16 @@ void run<OpKind::loss_sum>(const Call& c) {
 }
 
 template <>
+void run<OpKind::fetch>(const Call& c) {
+  c.run(c.x.table->copy, kernels::CopyArgs{c.output(0), c.on_host(c.op.outputs[0]), c.transferred(c.op.outputs[0])});
+}
+
+template <>
+void run<OpKind::store>(const Call& c) {
+  c.run(c.x.table->copy, kernels::CopyArgs{c.on_host(c.op.inputs[0]), c.input(0), c.transferred(c.op.inputs[0])});
+}
+
+template <>
 void run<OpKind::square_sum>(const Call& c) {
   const int64_t count = static_cast<int64_t>(c.input_tensor(0).shape.elements());
   c.run(c.x.table->square_sum, kernels::SquareSumArgs{count, {c.input<float>(0), c.input<float>(1)}, c.output<double>(0)});
@@ -345,7 +364,7 @@ void run<OpKind::finish_step>(const Call& c) {
 
 kernels::AdamWArgs adamw_args(const Call& c) {
   kernels::AdamWArgs a{};
-  a.count = static_cast<int64_t>(c.output_tensor(0).shape.elements());
+  a.count = c.i.elements > 0 ? c.i.elements : static_cast<int64_t>(c.output_tensor(0).shape.elements());
   a.dtype = dtype_of(c.output_tensor(0).format);
   a.parameter = c.output(0);
   a.remainder = c.output<int16_t>(1);

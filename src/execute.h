@@ -11,6 +11,7 @@ struct Execution {
   const Graph* graph = nullptr;
   const Arena* layout = nullptr;
   std::byte* arena = nullptr;
+  std::byte* host = nullptr;             // memory of what is offloaded; null where nothing is
   const kernels::Table* table = nullptr;
   kernels::Parallel parallel{};
   void* stream = nullptr;

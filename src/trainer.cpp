@@ -25,6 +25,7 @@ Trainer::Trainer(const Device& device, std::shared_ptr<const Model> model, std::
 
 Trainer::~Trainer() {
   if (owns_arena_) device_.release(arena_, plan().bytes.arena);
+  if (host_) device_.release(host_, plan().bytes.host);
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shared_ptr<const Model> model,
@@ -33,39 +34,17 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   if (!plan.fits) return Error{Code::bad_state, "trainer: the plan does not fit its budget"};
   if (plan.request.device != "cpu")
     return Error{Code::bad_state, "trainer: the plan was made for device '" + plan.request.device + "', this one is a CPU"};
+  if (options.gradient_hook && plan.decisions.offload[Offloaded::gradients] > 0)
+    return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
   std::unique_ptr<Trainer> t(new Trainer(device, std::move(model), std::move(planned), std::move(options)));
-  const uint64_t bytes = plan.bytes.arena, alignment = 256;
-  if (t->options_.arena) {
-    if (t->options_.arena_bytes < bytes) {
-      Error e{Code::out_of_memory, "trainer: the host's arena has " + std::to_string(t->options_.arena_bytes) + " bytes, the plan needs " + std::to_string(bytes)};
-      e.bytes_needed = bytes;
-      e.bytes_available = t->options_.arena_bytes;
-      return e;
-    }
-    if (reinterpret_cast<uintptr_t>(t->options_.arena) % alignment != 0)
-      return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
-    t->arena_ = static_cast<std::byte*>(t->options_.arena);
-  } else {
-    // The system would promise more memory than it has and end the process later.
-    const uint64_t available = device.info().memory_free;
-    if (device.has_allocator() || available == 0 || bytes <= available)
-      t->arena_ = static_cast<std::byte*>(device.allocate(bytes, alignment));
-    if (!t->arena_) {
-      Error e{Code::out_of_memory, "trainer: the arena needs " + std::to_string(bytes) + " bytes, " + std::to_string(available) + " are free"};
-      e.bytes_needed = bytes;
-      e.bytes_available = available;
-      return e;
-    }
-    t->owns_arena_ = true;
-    if (reinterpret_cast<uintptr_t>(t->arena_) % alignment != 0)
-      return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
-  }
+  STW_TRY(t->allocate());
   STW_ASSIGN(pool, device.make_pool(plan.request.threads));
   t->pool_ = std::move(pool);
   Execution& x = t->execution_;
   x.graph = &t->planned_->graph;
   x.layout = &t->planned_->programs.arena;
   x.arena = t->arena_;
+  x.host = t->host_;
   x.table = &device.table();
   x.parallel = t->pool_->parallel();
   x.weight_decay = t->options_.weight_decay;
@@ -74,14 +53,57 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   return t;
 }
 
+Status Trainer::allocate() {
+  constexpr uint64_t alignment = 256;
+  const uint64_t bytes = plan().bytes.arena, host_bytes = plan().bytes.host;
+  auto refused = [](const std::string& what, uint64_t needed, uint64_t available) {
+    Error e{Code::out_of_memory, "trainer: " + what};
+    e.bytes_needed = needed;
+    e.bytes_available = available;
+    return e;
+  };
+  const bool brings_arena = options_.arena != nullptr;
+  if (brings_arena) {
+    if (options_.arena_bytes < bytes)
+      return refused("the host's arena has " + std::to_string(options_.arena_bytes) + " bytes, the plan needs " + std::to_string(bytes),
+                     bytes, options_.arena_bytes);
+    if (reinterpret_cast<uintptr_t>(options_.arena) % alignment != 0)
+      return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
+    arena_ = static_cast<std::byte*>(options_.arena);
+  }
+  // The system would promise more memory than it has and end the process later.
+  const uint64_t wanted = size_add(brings_arena ? 0 : bytes, host_bytes), available = device_.info().memory_free;
+  const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
+  auto allocate = [&](const char* what, uint64_t n) -> Result<std::byte*> {
+    void* memory = is_there ? device_.allocate(n, alignment) : nullptr;
+    if (!memory)
+      return refused(std::string(what) + " needs " + std::to_string(n) + " bytes, " + std::to_string(available) + " are free", wanted, available);
+    if (reinterpret_cast<uintptr_t>(memory) % alignment == 0) return static_cast<std::byte*>(memory);
+    device_.release(memory, n);
+    return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
+  };
+  if (!brings_arena) {
+    STW_ASSIGN(arena, allocate("the arena", bytes));
+    arena_ = arena;
+    owns_arena_ = true;
+  }
+  if (host_bytes > 0) {
+    STW_ASSIGN(host, allocate("what is offloaded", host_bytes));
+    host_ = host;
+  }
+  return ok();
+}
+
 std::byte* Trainer::address(int tensor) const {
   const Arena& layout = planned_->programs.arena;
+  if (layout.on_host(tensor)) return host_ + layout.host[static_cast<size_t>(layout.host_of_tensor[static_cast<size_t>(tensor)])].offset;
   return arena_ + layout.persistent[static_cast<size_t>(layout.of_tensor[static_cast<size_t>(tensor)])].offset;
 }
 
 Status Trainer::fill() {
   // Every page is touched now: what the plan promised is there from the first step on.
   std::memset(arena_, 0, plan().bytes.arena);
+  if (host_) std::memset(host_, 0, plan().bytes.host);
   fill_tables();
   std::vector<float> values(filled_at_once);
   for (size_t p = 0; p < model_->parameters().size(); ++p) {

@@ -95,6 +95,7 @@ class Trainer {
  private:
   friend class CheckpointOfTrainer;
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
+  Status allocate();
   Status fill();
   void fill_tables();
   void begin_state();
@@ -123,7 +124,7 @@ class Trainer {
   std::shared_ptr<const Planned> planned_;
   TrainerOptions options_;
   std::unique_ptr<ThreadPool> pool_;
-  std::byte* arena_ = nullptr;
+  std::byte *arena_ = nullptr, *host_ = nullptr;   // host_: memory of what is offloaded
   bool owns_arena_ = false;
   Execution execution_;
   kernels::StepState* state_ = nullptr;

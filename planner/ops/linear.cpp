@@ -74,8 +74,8 @@ void backward(Differentiation& d, const Op& op) {
 const OpRow linear_rows[4] = {
     {OpKind::linear, "linear", product_cost, forward_workspace, backward, {}},
     {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, nullptr, {{{0, 1}}}},
-    {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, nullptr, {}},
-    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, nullptr, {}},
+    {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, nullptr, {}, 2},
+    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, nullptr, {}, 1},
 };
 
 }  // namespace stw

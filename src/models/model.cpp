@@ -71,6 +71,7 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   differentiate(graph);
   add_update(graph, numerics);
   add_inference(graph);
+  add_transfers(graph);
   return graph;
 }
 

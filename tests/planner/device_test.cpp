@@ -32,18 +32,18 @@ TEST(DeviceProfile, FiguresMakeSense) {
 TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
   const DeviceProfile& d = *find_device("a100-80gb");
   const uint64_t launch = d.launch_nanoseconds * 1000;
-  EXPECT_EQ(op_picoseconds(d, Format::f32, 1, {}), launch);
+  EXPECT_EQ(op_picoseconds(d, OpKind::linear, Format::f32, 1, {}), launch);
   // 1 TFLOP at 19.5 TFLOP/s and a share of 0.7; 1 TB at 2039 GB/s and a share of 0.85.
-  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, Format::f32, 1, {1000000000000, 0}) - launch), 1e12 / (19500 * 0.7) * 1e3, 1e3);
-  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, Format::bf16, 1, {1000000000000, 0}) - launch), 1e12 / (312000 * 0.7) * 1e3, 1e3);
-  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, Format::f32, 1, {0, 1000000000000}) - launch), 1e12 / (2039 * 0.85) * 1e3, 1e3);
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Format::f32, 1, {1000000000000, 0}) - launch), 1e12 / (19500 * 0.7) * 1e3, 1e3);
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Format::bf16, 1, {1000000000000, 0}) - launch), 1e12 / (312000 * 0.7) * 1e3, 1e3);
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Format::f32, 1, {0, 1000000000000}) - launch), 1e12 / (2039 * 0.85) * 1e3, 1e3);
   const Cost both{1000000000000, 1000000};
-  EXPECT_EQ(op_picoseconds(d, Format::f32, 1, both), op_picoseconds(d, Format::f32, 1, {both.flops, 0}));
+  EXPECT_EQ(op_picoseconds(d, OpKind::linear, Format::f32, 1, both), op_picoseconds(d, OpKind::linear, Format::f32, 1, {both.flops, 0}));
   // Threads share the arithmetic of a processor, not its memory.
   const DeviceProfile& cpu = *find_device("cpu");
-  EXPECT_LT(op_picoseconds(cpu, Format::f32, 2, {1000000000, 0}), op_picoseconds(cpu, Format::f32, 1, {1000000000, 0}));
-  EXPECT_EQ(op_picoseconds(cpu, Format::f32, 2, {0, 1000000000}), op_picoseconds(cpu, Format::f32, 1, {0, 1000000000}));
-  EXPECT_LE(op_picoseconds(cpu, Format::f32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
+  EXPECT_LT(op_picoseconds(cpu, OpKind::linear, Format::f32, 2, {1000000000, 0}), op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {1000000000, 0}));
+  EXPECT_EQ(op_picoseconds(cpu, OpKind::linear, Format::f32, 2, {0, 1000000000}), op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {0, 1000000000}));
+  EXPECT_LE(op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
 }
 
 }  // namespace

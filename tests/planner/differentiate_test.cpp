@@ -26,6 +26,7 @@ Graph with_frozen(const std::string& json, const F& is_frozen) {
   differentiate(g);
   add_update(g, {});
   add_inference(g);
+  add_transfers(g);
   return g;
 }
 

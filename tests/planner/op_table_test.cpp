@@ -23,7 +23,8 @@ TEST(OpTable, EveryKindHasARowOfItsOwn) {
 TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   std::set<OpKind> seen;
   for (const Graph& g : small_graphs())
-    for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops})
+    for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops,
+                                        &g.transfer_ops})
       for (const Op& op : *list) {
         seen.insert(op.kind);
         const OpRow& row = op_row(op.kind);

@@ -53,6 +53,7 @@ class RandomModel {
     differentiate(g);
     add_update(g, numerics);
     add_inference(g);
+    add_transfers(g);
     return g;
   }
 

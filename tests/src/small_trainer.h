@@ -71,6 +71,7 @@ inline std::shared_ptr<const Planned> plan_with(const Model& model, const Reques
   planned->plan.decisions = decisions;
   planned->programs = make_programs(planned->graph, decisions, request.global_batch, request.threads, 64);
   planned->plan.bytes.arena = planned->programs.arena_bytes;
+  planned->plan.bytes.host = planned->programs.arena.host_bytes;
   auto status = planned->verify();
   EXPECT_TRUE(status) << status.error().message;
   return planned;

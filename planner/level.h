@@ -1,0 +1,82 @@
+// The plans of one numerics with one choice of what is offloaded: for a number of bytes the fastest, and the one that needs
+// the fewest.
+//
+// The plans form a staircase, the same for every budget: by time and by the bytes that are alive at once (which no layout
+// undercuts) none of them is beaten in both. The answer to a budget is the fastest stair whose laid-out arena fits. So a
+// tighter budget never raises the peak and a looser one never slows the plan.
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "planner/plan.h"
+#include "planner/pricing.h"
+#include "planner/stack.h"
+
+namespace stw {
+
+struct Candidate {
+  Decisions decisions;
+  uint64_t picoseconds = 0;        // of a step
+  uint64_t live_bytes = 0;         // of the arena: no layout is smaller
+  uint64_t bound_picoseconds = 0;  // no plan within the same bytes is faster
+};
+
+// What all levels of a search share.
+struct SearchContext {
+  const Graph& graph;
+  const Request& request;
+  const DeviceProfile& device;
+  const Pricing& pricing;
+  const std::vector<int64_t>& micro_batches;   // by the time of a step without recompute
+};
+
+class Level {
+ public:
+  Level(const SearchContext& context, const Offload& offload);
+
+  // The fastest plan whose arena takes at most this many bytes.
+  std::optional<Candidate> fastest(uint64_t arena_bytes);
+  // The fastest by the bytes that are alive at once, of equal ones the one with the fewest: a stair.
+  std::optional<Candidate> fastest_alive(uint64_t arena_bytes);
+  // The plan with the smallest arena; nothing where no micro-batch fits into the host memory.
+  const std::optional<Candidate>& smallest();
+  // Bytes of a plan's arena, laid out.
+  uint64_t arena(const Decisions& decisions);
+  Programs programs(const Decisions& decisions) const;
+  // No plan of this micro-batch within the bytes is faster.
+  uint64_t relaxed(int64_t micro_batch, uint64_t arena_bytes);
+
+  const Arena& persistent() const { return arena_; }
+  uint64_t update_picoseconds() const { return update_; }
+
+ private:
+  // What can be chosen at one micro-batch.
+  struct Choices {
+    std::vector<Stretch> runs;
+    int64_t fixed_bytes = 0;       // below them all: persistent tensors, tokens and targets
+  };
+  const Choices& choices(int64_t micro_batch);
+  uint64_t least_bytes(int64_t micro_batch) const;
+  int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
+  Candidate candidate(int64_t micro_batch, const StackChoice& choice);
+  void make_profiles();
+
+  SearchContext c_;
+  Offload offload_;
+  Arena arena_;
+  uint64_t update_ = 0;                        // picoseconds
+  uint64_t floor_ = 0;                         // bytes alive in programs that no decision changes
+  std::vector<SegmentProfile> profiles_;       // of each kind of segment but the head
+  std::vector<std::pair<size_t, int64_t>> runs_;   // kind and how many of it follow each other
+  std::vector<int64_t> micro_batches_;         // of the context's, those that fit into the host memory
+  std::map<int64_t, Choices> choices_;
+  std::map<std::vector<int64_t>, uint64_t> arenas_;
+  bool knows_smallest_ = false;
+  std::optional<Candidate> smallest_;
+};
+
+// Bytes of the block inputs that lie in host memory.
+uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment);
+
+}  // namespace stw

@@ -1,0 +1,95 @@
+// The program of the update. Where parameters or their states lie in host memory, it goes through them slice by slice;
+// where copies run beside the ops, the next slice is fetched before this one is computed.
+#include <algorithm>
+
+#include "planner/emitter.h"
+
+namespace stw {
+
+namespace {
+
+struct Piece {
+  int op;
+  int64_t sum = -1;                          // square_sum: the element of the sums that it fills
+  int64_t first_element = 0, elements = 0;   // of a parameter: 0 elements is all
+};
+
+std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
+  std::vector<Piece> list;
+  int64_t sums = 0;
+  for (size_t i = 0; i < graph.update_ops.size(); ++i) {
+    const Op& op = graph.update_ops[i];
+    const int index = graph.first_update_op() + static_cast<int>(i);
+    if (op.kind == OpKind::square_sum) list.push_back({index, sums++, 0, 0});   // one sum over the whole tensor
+    else if (op.kind == OpKind::finish_step) list.push_back({index, -1, 0, 0});
+    else {
+      bool copies = false;
+      for (const auto* operands : {&op.inputs, &op.outputs})
+        for (int t : *operands) copies |= t >= 0 && arena.on_host(t);
+      const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
+      if (!copies) list.push_back({index, -1, 0, 0});
+      for (int64_t first = 0; copies && first < count; first += arena.offload.slice)
+        list.push_back({index, -1, first, std::min(arena.offload.slice, count - first)});
+    }
+  }
+  return list;
+}
+
+struct Window { int tensor, buffer; };
+
+}  // namespace
+
+Program build_update(const Graph& graph, const Arena& arena, int threads) {
+  const std::vector<Piece> list = pieces(graph, arena);
+  Emitter e(graph, arena, threads, 1, 0, arena.offload.any() ? 6 * list.size() : 0);
+  auto fetch = [&](const Piece& piece) {
+    std::vector<Window> windows;
+    e.set_slice(piece.first_element, piece.elements);
+    for (int t : e.host_operands(piece.op, Phase::update, false)) {
+      e.fetch(t, Phase::update);
+      windows.push_back({t, e.buffer_of(t)});
+      e.drop(t);
+    }
+    return windows;
+  };
+  const bool overlap = arena.offload.overlap;
+  // Of the piece that was computed last: what it changed of host memory.
+  struct Changed { Piece piece; std::vector<Window> windows; } changed;
+  auto store = [&] {
+    e.set_slice(changed.piece.first_element, changed.piece.elements);
+    for (const Window& w : changed.windows) {
+      e.attach(w.tensor, w.buffer);
+      e.store(w.tensor, Phase::update);
+      e.drop(w.tensor);
+    }
+    changed.windows.clear();
+  };
+  std::vector<Window> next;
+  if (overlap) {
+    next = fetch(list[0]);
+    e.end_stage();
+  }
+  for (size_t k = 0; k < list.size(); ++k) {
+    const Piece& piece = list[k];
+    std::vector<Window> now = overlap ? std::move(next) : fetch(piece);
+    if (overlap) {
+      store();
+      next = k + 1 < list.size() ? fetch(list[k + 1]) : std::vector<Window>{};
+    }
+    for (const Window& w : now) e.attach(w.tensor, w.buffer);
+    e.set_slice(piece.first_element, piece.elements);
+    e.emit_update(piece.op, piece.sum);
+    for (const Window& w : now) e.drop(w.tensor);
+    const std::vector<int>& outputs = graph.op(piece.op).outputs;
+    std::erase_if(now, [&](const Window& w) { return std::find(outputs.begin(), outputs.end(), w.tensor) == outputs.end(); });
+    changed = {piece, std::move(now)};
+    if (overlap) e.end_stage();
+    else store();
+  }
+  store();
+  Program p = e.finish(arena.gradients_end);
+  p.name = "update";
+  return p;
+}
+
+}  // namespace stw

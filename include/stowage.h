@@ -224,6 +224,7 @@ typedef struct stw_plan_options {
   uint32_t mode;             /* STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where
                                 that is faster; on the CPU it is not, and the plan stays exact */
   uint32_t reserved;
+  uint64_t host_bytes;       /* of host memory for what is offloaded; 0: nothing is */
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -235,7 +236,8 @@ typedef struct stw_plan_info {
   uint64_t parameters, gradients, optimizer, saved_activations, transient, workspace, inputs, padding;
   uint64_t arena;            /* what a trainer allocates */
   uint64_t reserve, peak;    /* peak = arena + reserve */
-  uint64_t budget, host;
+  uint64_t budget;
+  uint64_t host;             /* host memory that a trainer allocates besides, for what is offloaded */
   uint64_t minimum_bytes;    /* smallest memory_bytes that works with these options */
   uint32_t state_bits, precision;
   double step_seconds, tokens_per_second, recompute_fraction;   /* predicted */
@@ -244,6 +246,7 @@ typedef struct stw_plan_info {
   double bound_seconds;      /* none is faster than this */
   double unlimited_seconds;  /* nor than this within any budget */
   double next_gib_seconds;   /* with one GiB more and the same state format */
+  uint64_t copied_bytes;     /* of a step, from host memory to the device and back */
 } stw_plan_info;
 
 typedef struct stw_buffer_info {
@@ -285,6 +288,19 @@ typedef struct stw_relaxation_info {
  * STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_relaxation_at(const stw_plan *plan, size_t index, stw_relaxation_info *out) STW_NOEXCEPT;
 
+typedef struct stw_offload_info {
+  uint32_t struct_size;
+  uint32_t outside_blocks;   /* 1: also what belongs to parameters outside of blocks */
+  uint32_t blocks;           /* of the first so many blocks */
+  uint32_t reserved;
+  uint64_t bytes;            /* in host memory */
+  const char *tensors;       /* "optimizer", "masters", "gradients", "weights" or "inputs" (of blocks); lives for ever */
+} stw_offload_info;
+
+/* What the plan keeps in host memory: the index-th kind of tensors. STW_BAD_ARGUMENT past the last one. Thread: any.
+ * Since: 0.1 */
+STW_API stw_status stw_plan_offload_at(const stw_plan *plan, size_t index, stw_offload_info *out) STW_NOEXCEPT;
+
 typedef struct stw_frontier_point {
   uint32_t struct_size;
   uint32_t is_knee;          /* 1: from here on more memory brings much less */
@@ -314,6 +330,7 @@ typedef struct stw_profile_info {
   uint32_t stream_permille;              /* share of the bandwidth that streaming ops reach */
   uint64_t launch_nanoseconds;           /* of every op */
   const char *name, *title, *source;     /* live for ever */
+  uint64_t host_gbytes_per_second;       /* to host memory and back, in each direction */
 } stw_profile_info;
 
 /* The index-th device that can be planned for; STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */

@@ -1,7 +1,7 @@
 #include "planner/level.h"
 
 #include <algorithm>
-#include <array>
+#include <set>
 
 #include "planner/inference.h"
 
@@ -16,84 +16,35 @@ uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64
 }
 
 Level::Level(const SearchContext& context, const Offload& offload)
-    : c_(context), offload_(offload), arena_(make_arena(c_.graph, c_.device.alignment, offload)) {
-  const Program update = build_update(c_.graph, arena_, c_.request.threads);
+    : c_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(c_.graph, c_.device.alignment, offload))) {
+  const Program update = build_update(c_.graph, *arena_, c_.request.threads);
   update_ = c_.pricing.program(update, offload.overlap);
-  const auto [prefill, decode] = build_generate(c_.graph, arena_, c_.request.threads);
+  const auto [prefill, decode] = build_generate(c_.graph, *arena_, c_.request.threads);
   for (const Program* p : {&update, &prefill, &decode})
     if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, c_.device.alignment));
-  make_profiles();
+  for (size_t s = 0; s + 1 < c_.graph.segments.size(); ++s) {
+    const size_t kind = c_.segments.kind(arena_, s);
+    if (!runs_.empty() && runs_.back().first == kind) runs_.back().second += 1;
+    else runs_.push_back({kind, 1});
+  }
   const uint64_t one = offloaded_input_bytes(c_.graph, offload, 1, c_.device.alignment);
   for (int64_t m : c_.micro_batches) {
     const uint64_t inputs = offloaded_input_bytes(c_.graph, offload, m, c_.device.alignment);
-    if (!offload.any() || size_add(arena_.host_bytes - one, inputs) <= c_.request.host_bytes) micro_batches_.push_back(m);
+    if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= c_.request.host_bytes) micro_batches_.push_back(m);
   }
-}
-
-// Segments are of one kind where they and what is copied beside them are alike.
-void Level::make_profiles() {
-  const std::vector<int>& classes = c_.pricing.classes();
-  const std::vector<Segment>& segments = c_.graph.segments;
-  using Place = std::array<int, 3>;   // class, which of its tensors lie in host memory, whether its output does
-  auto place = [&](size_t s) {
-    int away = 0;
-    for (Offloaded what : {Offloaded::gradients, Offloaded::weights, Offloaded::inputs})
-      away = 2 * away + (segments[s].kind == SegmentKind::block && segments[s].block < offload_[what]);
-    return Place{classes[s], away, segments[s].output >= 0 && arena_.on_host(segments[s].output)};
-  };
-  std::map<std::array<Place, 3>, size_t> known;
-  const Place none{-1, 0, 0};
-  for (size_t s = 0; s + 1 < segments.size(); ++s) {
-    const Place before = s > 0 ? place(s - 1) : none, after = place(s + 1);
-    const bool beside = offload_.overlap && offload_.any();
-    const auto [entry, is_new] = known.try_emplace({place(s), beside && before[1] ? before : none, beside && after[1] ? after : none}, known.size());
-    if (is_new) profiles_.emplace_back(c_.graph, arena_, s, c_.request.threads, c_.request.recompute, neighbour_copies(c_.graph, arena_, s));
-    if (!runs_.empty() && runs_.back().first == entry->second) runs_.back().second += 1;
-    else runs_.push_back({entry->second, 1});
-  }
-}
-
-// Bytes that every choice needs: what is there before, and what every segment leaves to the next.
-uint64_t Level::least_bytes(int64_t m) const {
-  uint64_t sum = arena_.gradients_end;
-  for (const Segment& s : c_.graph.segments)
-    if (s.output >= 0 && !arena_.on_host(s.output)) sum = size_add(sum, c_.graph.at(s.output).bytes(m));
-  return sum;
 }
 
 const Level::Choices& Level::choices(int64_t m) {
   const auto [entry, is_new] = choices_.try_emplace(m);
   Choices& c = entry->second;
   if (!is_new) return c;
-  const int64_t batch = c_.request.global_batch, rest = batch % m;
-  const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
-  std::vector<Stretch> runs;
-  for (const SegmentProfile& profile : profiles_) {
-    // One first micro-step, whole ones after it, and a short one.
-    Stretch run;
-    run.variants = profile.at(m, c_.pricing, !offload_.any());
-    auto add = [&](const std::vector<Variant>& more, uint64_t times) {
-      for (size_t v = 0; v < more.size(); ++v)
-        run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v].picoseconds, times));
-    };
-    if (next_steps > 0) add(offload_.any() ? profile.at(m, c_.pricing) : run.variants, next_steps);
-    if (rest > 0) add(profile.at(rest, c_.pricing), 1);
-    normalise(run);
-    runs.push_back(std::move(run));
-  }
-  for (const auto& [profile, count] : runs_) {
-    c.runs.push_back(runs[profile]);
+  for (const auto& [kind, count] : runs_) {
+    c.runs.push_back(c_.segments.of_kind(kind, m));
     c.runs.back().count = count;
   }
-  Stretch head;
-  for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
-    if (chunks > 1 && chunk_rows(m * c_.graph.sequence, chunks) == chunk_rows(m * c_.graph.sequence, chunks / 2)) break;
-    head.variants.push_back(head_variant(c_.graph, arena_, c_.request.threads, m, chunks));
-    head.variants.back().picoseconds = size_add(c_.pricing.micro_steps(m, chunks, batch), update_);
-  }
-  normalise(head);
-  c.runs.push_back(std::move(head));
-  c.fixed_bytes = static_cast<int64_t>(arena_.gradients_end);
+  c.runs.push_back(c_.segments.of_head(*arena_, m));
+  for (Variant& v : c.runs.back().variants) v.picoseconds = size_add(v.picoseconds, update_);
+  c.fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
   for (int t : {c_.graph.tokens, c_.graph.targets}) c.fixed_bytes += static_cast<int64_t>(round_up(c_.graph.at(t).bytes(m), c_.device.alignment));
   return c;
 }
@@ -120,18 +71,48 @@ int64_t Level::limit_of(int64_t m, uint64_t arena_bytes) {
 
 uint64_t Level::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).runs, limit_of(m, arena_bytes)); }
 
+// More samples need more, of every choice.
+std::vector<int64_t> Level::fitting(uint64_t arena_bytes) {
+  if (floor_ > arena_bytes) return {};
+  const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),
+                                        [&](int64_t m) { return fits(m, arena_bytes); });
+  return {micro_batches_.begin(), end};
+}
+
+uint64_t Level::bound(uint64_t arena_bytes) {
+  uint64_t least = UINT64_MAX;
+  const std::vector<int64_t> list = fitting(arena_bytes);
+  for (size_t i = list.size(); i-- > 0;)
+    if (ops(list[i]) < least) least = std::min(least, relaxed(list[i], arena_bytes));
+  return least;
+}
+
 std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes) {
-  if (floor_ > arena_bytes) return std::nullopt;
   struct Found { int64_t micro_batch; StackChoice choice; };
   std::vector<Found> best;      // all of the same time
   uint64_t bound = UINT64_MAX;
-  std::vector<std::pair<uint64_t, int64_t>> order;   // by the relaxation
-  for (int64_t m : micro_batches_)
-    if (least_bytes(m) <= arena_bytes) order.push_back({relaxed(m, arena_bytes), m});
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [least, m] : order) {
+  // The most promising micro-batch first: by the time of its ops, and once that is the least of all by the relaxation.
+  struct Hope {
+    uint64_t picoseconds;
+    int64_t order;              // equal ones: fewer micro-steps first
+    int64_t micro_batch;
+    bool is_relaxed;
+    bool operator<(const Hope& other) const {
+      return picoseconds != other.picoseconds ? picoseconds < other.picoseconds : order < other.order;
+    }
+  };
+  std::set<Hope> hopes;
+  for (int64_t m : fitting(arena_bytes)) hopes.insert({ops(m), -m, m, false});
+  while (!hopes.empty()) {
+    const Hope hope = *hopes.begin();
+    hopes.erase(hopes.begin());
+    const int64_t m = hope.micro_batch;
     const uint64_t known = best.empty() ? UINT64_MAX : best[0].choice.picoseconds + 1;   // equal ones are wanted too
-    if (least >= known) break;
+    if (hope.picoseconds >= known) break;
+    if (!hope.is_relaxed) {
+      hopes.insert({std::max(hope.picoseconds, relaxed(m, arena_bytes)), -m, m, true});
+      continue;
+    }
     StackAnswer answer = choose(choices(m).runs, limit_of(m, arena_bytes), known);
     bound = std::min(bound, answer.bound_picoseconds);
     if (!answer.choice) continue;
@@ -176,9 +157,7 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes) {
 const std::optional<Candidate>& Level::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
-  std::vector<int64_t> order = micro_batches_;
-  std::sort(order.begin(), order.end());
-  for (int64_t m : order) {
+  for (int64_t m : micro_batches_) {
     Candidate c = candidate(m, stw::smallest(choices(m).runs));
     if (smallest_ && c.live_bytes >= arena(smallest_->decisions)) break;   // more samples need more
     if (!smallest_ || arena(c.decisions) < arena(smallest_->decisions)) smallest_ = std::move(c);

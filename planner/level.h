@@ -11,7 +11,7 @@
 
 #include "planner/plan.h"
 #include "planner/pricing.h"
-#include "planner/stack.h"
+#include "planner/segment_choices.h"
 
 namespace stw {
 
@@ -28,7 +28,8 @@ struct SearchContext {
   const Request& request;
   const DeviceProfile& device;
   const Pricing& pricing;
-  const std::vector<int64_t>& micro_batches;   // by the time of a step without recompute
+  SegmentChoices& segments;
+  const std::vector<int64_t>& micro_batches;   // by size
 };
 
 class Level {
@@ -37,6 +38,8 @@ class Level {
 
   // The fastest plan whose arena takes at most this many bytes.
   std::optional<Candidate> fastest(uint64_t arena_bytes);
+  // None is faster.
+  uint64_t bound(uint64_t arena_bytes);
   // The fastest by the bytes that are alive at once, of equal ones the one with the fewest: a stair.
   std::optional<Candidate> fastest_alive(uint64_t arena_bytes);
   // The plan with the smallest arena; nothing where no micro-batch fits into the host memory.
@@ -44,31 +47,31 @@ class Level {
   // Bytes of a plan's arena, laid out.
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;
-  // No plan of this micro-batch within the bytes is faster.
-  uint64_t relaxed(int64_t micro_batch, uint64_t arena_bytes);
 
-  const Arena& persistent() const { return arena_; }
+  // No plan of this micro-batch within the bytes is faster. At least what its ops take without recompute.
+  uint64_t relaxed(int64_t micro_batch, uint64_t arena_bytes);
+  uint64_t ops(int64_t micro_batch) const { return size_add(c_.pricing.micro_steps(micro_batch, 1, c_.request.global_batch), update_); }
+  bool fits(int64_t micro_batch, uint64_t arena_bytes) { return stw::fits(choices(micro_batch).runs, limit_of(micro_batch, arena_bytes)); }
+  // Of the context's micro-batches those that fit, by size.
+  std::vector<int64_t> fitting(uint64_t arena_bytes);
   uint64_t update_picoseconds() const { return update_; }
 
  private:
   // What can be chosen at one micro-batch.
   struct Choices {
-    std::vector<Stretch> runs;
+    std::vector<Stretch> runs;     // the last one is the head
     int64_t fixed_bytes = 0;       // below them all: persistent tensors, tokens and targets
   };
   const Choices& choices(int64_t micro_batch);
-  uint64_t least_bytes(int64_t micro_batch) const;
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   Candidate candidate(int64_t micro_batch, const StackChoice& choice);
-  void make_profiles();
 
   SearchContext c_;
   Offload offload_;
-  Arena arena_;
+  std::shared_ptr<const Arena> arena_;
   uint64_t update_ = 0;                        // picoseconds
   uint64_t floor_ = 0;                         // bytes alive in programs that no decision changes
-  std::vector<SegmentProfile> profiles_;       // of each kind of segment but the head
-  std::vector<std::pair<size_t, int64_t>> runs_;   // kind and how many of it follow each other
+  std::vector<std::pair<size_t, int64_t>> runs_;   // kinds of segments but the head, and how many follow each other
   std::vector<int64_t> micro_batches_;         // of the context's, those that fit into the host memory
   std::map<int64_t, Choices> choices_;
   std::map<std::vector<int64_t>, uint64_t> arenas_;

@@ -105,6 +105,20 @@ std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisi
   return runs;
 }
 
+std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Arena& arena) {
+  constexpr Kind kinds[offloaded_count] = {Kind::optimizer, Kind::master, Kind::gradient, Kind::parameter, Kind::activation};
+  const int blocks = graph.blocks();
+  std::vector<OffloadedTensors> list;
+  for (int k = 0; k < offloaded_count; ++k) {
+    const int parts = arena.offload.parts[static_cast<size_t>(k)];
+    uint64_t bytes = 0;
+    for (const Buffer& b : arena.host)
+      if (graph.at(b.tensor).kind == kinds[k]) bytes = size_add(bytes, b.bytes);
+    if (bytes > 0) list.push_back({static_cast<Offloaded>(k), std::min(parts, blocks) - 1, parts > blocks, bytes});
+  }
+  return list;
+}
+
 Result<Programs> realize(const Graph& graph, const Plan& plan) {
   const DeviceProfile* device = find_device(plan.request.device);
   if (!device) return Error{Code::bad_argument, "plan: unknown device '" + plan.request.device + "'"};
@@ -112,6 +126,9 @@ Result<Programs> realize(const Graph& graph, const Plan& plan) {
   if (programs.arena_bytes != plan.bytes.arena)
     return Error{Code::corrupt, "plan: its arena has " + std::to_string(plan.bytes.arena) + " bytes, its programs need " +
                                     std::to_string(programs.arena_bytes)};
+  if (programs.arena.host_bytes != plan.bytes.host)
+    return Error{Code::corrupt, "plan: it keeps " + std::to_string(plan.bytes.host) + " bytes in host memory, its programs " +
+                                    std::to_string(programs.arena.host_bytes)};
   for (const Program* p : programs.all()) STW_TRY(verify(graph, programs.arena, *p, programs.arena_bytes));
   return programs;
 }

@@ -21,7 +21,7 @@ struct Request {
   uint64_t device_memory = 0;       // bytes that are free there
   uint64_t memory_bytes = 0;        // budget; 0: device_memory
   std::optional<uint64_t> reserve_bytes;  // nothing: the profile's
-  uint64_t host_bytes = 0;
+  uint64_t host_bytes = 0;          // of host memory for what is offloaded; 0: nothing is
   int64_t global_batch = 0, sequence = 0;
   int threads = 1;
   int64_t micro_batch = 0;          // 0: chosen
@@ -59,6 +59,7 @@ struct Plan {
   uint64_t bound_picoseconds = 0;       // no plan of these numerics within the budget is faster, by the cost model
   uint64_t unlimited_picoseconds = 0;   // nor within any
   uint64_t next_gib_picoseconds = 0;    // with one GiB more, and the same state format
+  uint64_t copied_bytes = 0;        // between host memory and the device in a step, both ways
   uint64_t layout_bound = 0;        // arena bytes that no layout of these programs undercuts
   uint64_t model_hash = 0;
   std::string states_reason;
@@ -87,6 +88,10 @@ Bytes account(const Programs& programs);
 // Runs of blocks that compute the same tensors again.
 struct RecomputedBlocks { int first, last; std::vector<std::string> tensors; };
 std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisions& decisions);
+
+// What a plan keeps in host memory: `last` < 0: nothing of blocks; `others`: what belongs to parameters outside of blocks.
+struct OffloadedTensors { Offloaded what; int last; bool others; uint64_t bytes; };
+std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Arena& arena);
 
 Result<Plan> search(const GraphSource& source, const Request& request);
 // Whether a request makes sense. Errors: bad_argument.

@@ -34,6 +34,17 @@ Json recompute_json(const Graph& graph, const Decisions& decisions) {
   return list;
 }
 
+Json offload_json(const Graph& graph, const Plan& plan) {
+  Json list = Json::array();
+  const Arena arena = make_arena(graph, 1, plan.decisions.offload, plan.decisions.micro_batch);
+  for (const OffloadedTensors& o : offloaded_tensors(graph, arena)) {
+    Json entry = Json::object().set("tensors", offloaded_names[static_cast<int>(o.what)]);
+    entry.set("blocks", o.last >= 0 ? Json::Array{0, o.last} : Json::Array{}).set("outside_blocks", o.others).set("bytes", o.bytes);
+    list.push(std::move(entry));
+  }
+  return list;
+}
+
 double seconds(uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
 
 Json fingerprinted(Json body, Hash hash) {
@@ -101,7 +112,7 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
                            .set("states_reason", plan.states_reason));
   body.set("micro_batch", plan.decisions.micro_batch).set("accumulation_steps", plan.accumulation_steps);
   body.set("last_micro_batch", plan.last_micro_batch).set("loss_chunks", plan.decisions.loss_chunks);
-  body.set("recompute", recompute_json(graph, plan.decisions)).set("offload", Json::array());
+  body.set("recompute", recompute_json(graph, plan.decisions)).set("offload", offload_json(graph, plan));
   Json bytes = Json::object();
   for (int c = 0; c < class_count; ++c) bytes.set(class_names[c], plan.bytes.of[static_cast<size_t>(c)]);
   bytes.set("padding", plan.bytes.padding).set("arena", plan.bytes.arena).set("reserve", plan.bytes.reserve);
@@ -110,7 +121,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   const double tokens = static_cast<double>(r.global_batch) * static_cast<double>(r.sequence);
   body.set("predicted", Json::object()
                             .set("step_seconds", step).set("tokens_per_second", tokens / step)
-                            .set("recompute_fraction", seconds(plan.recompute_picoseconds) / step));
+                            .set("recompute_fraction", seconds(plan.recompute_picoseconds) / step)
+                            .set("copied_bytes", plan.copied_bytes));
   body.set("search", Json::object()
                          .set("bound_seconds", seconds(plan.bound_picoseconds))
                          .set("gap", step / seconds(plan.bound_picoseconds) - 1)
@@ -233,6 +245,33 @@ Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
   return ok();
 }
 
+Status read_offload(const Graph& graph, const Json& body, Plan& plan) {
+  const DeviceProfile* device = find_device(plan.request.device);
+  if (!device) return not_a_plan("it is for an unknown device \"" + plan.request.device + "\"");
+  Offload& offload = plan.decisions.offload;
+  STW_ASSIGN(list, get_array(body, "offload"));
+  for (const Json& entry : list->elements()) {
+    STW_ASSIGN(name, get_string(entry, "tensors"));
+    STW_ASSIGN(blocks, get_array(entry, "blocks"));
+    STW_ASSIGN(others, get_bool(entry, "outside_blocks"));
+    int kind = 0;
+    while (kind < offloaded_count && name != offloaded_names[kind]) ++kind;
+    if (kind == offloaded_count) return not_a_plan("it offloads \"" + name + "\", which is nothing that can be");
+    int64_t parts = 0;
+    if (!blocks->elements().empty()) {
+      const Json& last = blocks->elements().back();
+      if (blocks->elements().size() != 2 || !(blocks->elements()[0] == Json(0)) || !last.as_int() || *last.as_int() < 0 ||
+          *last.as_int() >= graph.blocks())
+        return not_a_plan("the blocks that it offloads must be the first one to one of the model's");
+      parts = *last.as_int() + 1;
+    }
+    if (others && parts < graph.blocks()) return not_a_plan("what lies outside of blocks is offloaded last");
+    offload.parts[static_cast<size_t>(kind)] = static_cast<int>(parts) + others;
+  }
+  offload.overlap = device->cuda && offload.any();
+  return ok();
+}
+
 Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(bytes, get_object(body, "bytes"));
   for (int c = 0; c < class_count; ++c) {
@@ -249,6 +288,8 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(predicted, get_object(body, "predicted"));
   STW_ASSIGN(step, get_double(*predicted, "step_seconds"));
   STW_ASSIGN(fraction, get_double(*predicted, "recompute_fraction"));
+  STW_ASSIGN(copied, get_uint(*predicted, "copied_bytes", 0));
+  plan.copied_bytes = copied;
   STW_ASSIGN(search, get_object(body, "search"));
   STW_ASSIGN(bound, get_double(*search, "bound_seconds"));
   STW_ASSIGN(unlimited, get_double(*search, "unlimited_seconds"));
@@ -308,6 +349,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   STW_ASSIGN(reason, get_string(*numerics_object, "states_reason", ""));
   plan.states_reason = reason;
   STW_TRY(read_decisions(graph, body, plan));
+  STW_TRY(read_offload(graph, body, plan));
   STW_TRY(read_figures(body, plan));
   return plan;
 }

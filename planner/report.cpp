@@ -25,11 +25,31 @@ void row(std::string& out, const char* name, uint64_t bytes, uint64_t whole) {
          " %  " + bar(bytes, whole) + "\n";
 }
 
+// Bytes as people read them.
+std::string relaxation_text(const Relaxation& x) {
+  constexpr std::string_view host = "host_memory ";
+  if (!x.change.starts_with(host)) return x.change;
+  return std::string(host) + human_bytes(std::stoull(x.change.substr(host.size())));
+}
+
 std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
   std::string text;
   for (const RecomputedBlocks& run : recomputed_blocks(graph, decisions))
     text += "  recompute    blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) + ": " + joined(run.tensors) + "\n";
   return text.empty() ? "  recompute    nothing\n" : text;
+}
+
+std::string what_is_offloaded(const Graph& graph, const Plan& plan) {
+  constexpr const char* titles[offloaded_count] = {"optimizer states", "master weights", "gradients", "weights", "inputs"};
+  std::string text;
+  for (const OffloadedTensors& o : offloaded_tensors(graph, make_arena(graph, 1, plan.decisions.offload, plan.decisions.micro_batch))) {
+    text += "  offload      " + std::string(titles[static_cast<int>(o.what)]) + " of";
+    if (o.last >= 0) text += " blocks 0-" + std::to_string(o.last);
+    if (o.others) text += o.last >= 0 ? " and all else" : " all but blocks";
+    text += ": " + human_bytes(o.bytes) + " in host memory\n";
+  }
+  if (plan.copied_bytes > 0) text += "  copies       " + human_bytes(plan.copied_bytes) + " a step between host and device\n";
+  return text;
 }
 
 }  // namespace
@@ -48,14 +68,14 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) + ", the smallest that works is " +
          human_bytes(plan.minimum_bytes) + " (" + std::to_string(plan.minimum_bytes) + " bytes)\n";
     for (const Relaxation& x : plan.relaxations)
-      s += "  instead      " + x.change + ": saves " + human_bytes(x.saves_bytes) +
+      s += "  instead      " + relaxation_text(x) + ": saves " + human_bytes(x.saves_bytes) +
            ", step time " + (x.costs_fraction < 0 ? "" : "+") + fixed_point(x.costs_fraction * 100, 1) + " %" + (x.changes_numerics ? ", changes the numerics" : "") + "\n";
     s += "  the smallest plan:\n";
   }
   s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps);
   if (plan.last_micro_batch != plan.decisions.micro_batch) s += ", the last one " + std::to_string(plan.last_micro_batch);
   s += "; loss in " + std::to_string(plan.decisions.loss_chunks) + (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
-  s += what_is_recomputed(graph, plan.decisions);
+  s += what_is_recomputed(graph, plan.decisions) + what_is_offloaded(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
   s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) + " tokens/s, " +
        fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";
@@ -72,7 +92,8 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   row(s, "padding", plan.bytes.padding, plan.bytes.peak);
   if (plan.bytes.reserve > 0) row(s, "reserve", plan.bytes.reserve, plan.bytes.peak);
   s += "  " + std::string(40, '-') + "\n";
-  s += "  " + padded("peak", 18, false) + " " + padded(human_bytes(plan.bytes.peak), 12, true) + "  of " + human_bytes(plan.bytes.budget) + (plan.fits ? "" : ", too small") + "\n";
+  const std::string host = plan.bytes.host > 0 ? ", and " + human_bytes(plan.bytes.host) + " of host memory" : "";
+  s += "  " + padded("peak", 18, false) + " " + padded(human_bytes(plan.bytes.peak), 12, true) + "  of " + human_bytes(plan.bytes.budget) + (plan.fits ? "" : ", too small") + host + "\n";
   return s;
 }
 

@@ -13,6 +13,22 @@ constexpr int64_t largest_batch = INT32_MAX;   // samples are counted in 32 bits
 constexpr int largest_threads = 1024;
 constexpr uint64_t longest_step = size_limit / 4;   // picoseconds; sums of times stay below where they saturate
 
+uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t steps, bool short_last) {
+  auto of = [&](const Program& p) {
+    uint64_t sum = 0;
+    for (const Instruction& i : p.instructions)
+      if (is_transfer(i.kind)) {
+        const Op& op = graph.op(i.op);
+        sum = size_add(sum, op_row(i.kind).cost(graph, op, {i.samples, i.rows, p.threads, i.elements}).bytes);
+      }
+    return sum;
+  };
+  uint64_t sum = size_add(of(programs.micro_first), of(programs.update));
+  const int64_t whole = steps - 1 - (short_last ? 1 : 0);
+  if (whole > 0) sum = size_add(sum, size_mul(of(programs.micro_next), static_cast<uint64_t>(whole)));
+  return short_last ? size_add(sum, of(programs.micro_short)) : sum;
+}
+
 void fill_plan(Plan& plan, Space& space, const Candidate& c, uint64_t reserve, uint64_t budget) {
   const Programs programs = space.programs(c.decisions);
   const int64_t batch = plan.request.global_batch;
@@ -25,6 +41,7 @@ void fill_plan(Plan& plan, Space& space, const Candidate& c, uint64_t reserve, u
   plan.bytes.peak = size_add(plan.bytes.arena, reserve);
   plan.bytes.budget = budget;
   plan.layout_bound = programs.bound_bytes;
+  plan.copied_bytes = copied_bytes(space.graph(), programs, plan.accumulation_steps, plan.last_micro_batch != c.decisions.micro_batch);
   plan.step_picoseconds = c.picoseconds;
   plan.recompute_picoseconds = space.pricing().recompute(c.decisions, batch);
   plan.bound_picoseconds = c.bound_picoseconds;
@@ -45,7 +62,10 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
     const uint64_t needs = other.arena(least.decisions);
     if (needs >= bytes) return;
     const double cost = static_cast<double>(least.picoseconds) / seconds - 1;
-    list.push_back({change, bytes - needs, cost, changes_numerics});
+    std::string text = change;
+    if (changed.host_bytes != request.host_bytes)   // how much of it
+      text += " " + std::to_string(make_arena(other.graph(), device.alignment, least.decisions.offload, least.decisions.micro_batch).host_bytes);
+    list.push_back({text, bytes - needs, cost, changes_numerics});
   };
   Request free = request;
   free.micro_batch = 0;
@@ -56,6 +76,9 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   Numerics n = space.numerics();
   n.state_bits = 8;
   if (space.numerics().state_bits == 32) offer("states 8", request, n, true);
+  free = request;
+  free.host_bytes = size_limit;
+  offer("host_memory", free, space.numerics(), false);
   n = space.numerics();
   n.precision = Precision::bf16;
   if (space.numerics().precision == Precision::fp32) offer("precision bf16", request, n, true);

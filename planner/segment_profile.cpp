@@ -116,27 +116,28 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
   return t;
 }
 
-uint64_t SegmentProfile::forward_excess(const Pricing& pricing, int64_t samples) const {
+SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
-  uint64_t ops = 0, fetches = 0, stores = 0;
-  for (int i = 0; i < s.op_count; ++i) ops = size_add(ops, pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
-  for (int t : copies_.forward_fetches) fetches = size_add(fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
-  if (s.input >= 0 && arena_.on_host(s.input)) stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples, rows);
-  return std::max({ops, fetches, stores}) - ops;
+  Stage stage;
+  for (int i = 0; i < s.op_count; ++i)
+    stage.ops = size_add(stage.ops, pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
+  for (int t : copies_.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
+  if (s.input >= 0 && arena_.on_host(s.input)) stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples, rows);
+  return stage;
 }
 
-uint64_t SegmentProfile::backward_excess(const Pricing& pricing, int64_t samples, uint64_t recompute, bool accumulate) const {
+SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
-  uint64_t ops = 0, fetches = 0, stores = 0;
+  Stage stage;
   for (int i = 0; i < s.gradient_op_count; ++i)
-    ops = size_add(ops, pricing.op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, rows));
+    stage.ops = size_add(stage.ops, pricing.op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, rows));
   for (int t : copies_.backward_fetches)
     if (accumulate || graph_.at(t).kind != Kind::gradient)
-      fetches = size_add(fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
-  for (int t : copies_.backward_stores) stores = size_add(stores, pricing.op(graph_.op(graph_.store_op(t)), samples, rows));
-  return std::max({size_add(ops, recompute), fetches, stores}) - ops;
+      stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
+  for (int t : copies_.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples, rows));
+  return stage;
 }
 
 std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, bool accumulate) const {
@@ -159,7 +160,9 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   };
   const int64_t beside_forward = bytes_of(copies_.forward_fetches);
   const int64_t beside_backward = bytes_of(copies_.backward_fetches) + bytes_of(copies_.backward_stores);
-  const uint64_t forward_time = arena_.offload.overlap ? forward_excess(pricing, samples) : 0;
+  const bool overlap = arena_.offload.overlap;
+  const Stage forward = overlap ? forward_stage(pricing, samples) : Stage{};
+  const Stage backward = overlap ? backward_stage(pricing, samples, accumulate) : Stage{};
   // Of the input that an earlier segment keeps; tokens stay to the end.
   const int64_t input = s.input >= 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
   std::vector<Variant> variants;
@@ -169,8 +172,8 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     v.saved = t.saved;
     for (int size : t.kept) v.kept += sizes[static_cast<size_t>(size)];
     for (int op : t.recomputed) v.picoseconds = size_add(v.picoseconds, prices[static_cast<size_t>(op)]);
-    if (arena_.offload.overlap) {
-      v.picoseconds = size_add(forward_time, backward_excess(pricing, samples, v.picoseconds, accumulate));
+    if (overlap) {
+      v.picoseconds = size_add(forward.excess(0), backward.excess(v.picoseconds));
     } else {
       for (int op : t.transfers) {
         const Op& copy = graph_.op(op);

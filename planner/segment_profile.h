@@ -3,6 +3,7 @@
 // Every save-set is emitted once, for that segment alone, by the code that emits programs. What remains are lifetimes of
 // buffers whose bytes follow from the number of samples, so that another micro-batch is a sum over them.
 #pragma once
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <vector>
@@ -53,8 +54,14 @@ class SegmentProfile {
     int input_last = 0;                // the last one that needs the input's buffer
   };
   Trace trace(uint32_t saved);
-  uint64_t forward_excess(const Pricing& pricing, int64_t samples) const;
-  uint64_t backward_excess(const Pricing& pricing, int64_t samples, uint64_t recompute, bool accumulate) const;
+  // A stage of programs whose copies run beside the ops, in picoseconds.
+  struct Stage {
+    uint64_t ops = 0, fetches = 0, stores = 0;
+    // Beyond the ops, with so much recompute.
+    uint64_t excess(uint64_t recompute) const { return std::max({size_add(ops, recompute), fetches, stores}) - ops; }
+  };
+  Stage forward_stage(const Pricing& pricing, int64_t samples) const;
+  Stage backward_stage(const Pricing& pricing, int64_t samples, bool accumulate) const;
   int size_index(bool is_workspace, int what);
 
   const Graph& graph_;

@@ -41,13 +41,11 @@ std::vector<int> steps(int parts, int count) {
 }  // namespace
 
 Space::Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device)
-    : numerics_(numerics), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads) {
+    : numerics_(numerics), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads),
+      segments_(graph_, request, pricing_) {
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
-  std::stable_sort(micro_batches_.begin(), micro_batches_.end(), [&](int64_t a, int64_t b) {
-    const uint64_t x = pricing_.fixed(a, 1, request.global_batch), y = pricing_.fixed(b, 1, request.global_batch);
-    return x != y ? x < y : a < b;
-  });
+  std::sort(micro_batches_.begin(), micro_batches_.end());
   make_rungs();
 }
 
@@ -64,20 +62,27 @@ void Space::make_rungs() {
     for (int n : steps(blocks + 1, state_steps / 2))
       if (n > 0) states.push_back({blocks + 1, n});
   const std::vector<int> part = steps(blocks, block_steps);
-  const size_t sizes[] = {states.size(), part.size(), part.size(), part.size()};
-  for (size_t u = 0; u < sizes[0]; ++u)
-    for (size_t x = 0; x < sizes[1]; ++x)
-      for (size_t g = 0; g < sizes[2]; ++g)
-        for (size_t w = 0; w < sizes[3]; ++w) {
-          Rung rung;
-          rung.offload.parts = {states[u].first, states[u].second, part[g], part[w], part[x]};
-          rung.offload.overlap = device_.cuda && rung.offload.any();
-          auto index = [&](size_t a, size_t b, size_t c, size_t d) { return ((a * sizes[1] + b) * sizes[2] + c) * sizes[3] + d; };
-          auto next = [&](size_t i, size_t k) { return std::min(i + 1, sizes[k] - 1); };
-          rung.upper = index(next(u, 0), next(x, 1), next(g, 2), next(w, 3));
-          measure(rung);
-          rungs_.push_back(std::move(rung));
-        }
+  auto add = [&](std::pair<int, int> of_states, int inputs, int gradients, int weights) {
+    Rung rung;
+    rung.offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
+    rung.offload.overlap = device_.cuda && rung.offload.any();
+    measure(rung);
+    rungs_.push_back(std::move(rung));
+  };
+  // Gradients and weights are copied in every micro-step, states once a step: those go first.
+  for (const auto& s : states)
+    for (int inputs : part) add(s, inputs, 0, 0);
+  for (int gradients : part)
+    for (int weights : part)
+      for (int inputs : part)
+        if (gradients > 0 || weights > 0) add(states.back(), inputs, gradients, weights);
+  // Corners of cells that hold every other number of parts: from so many states on, and whatever copies of blocks.
+  for (size_t s = 0; s + 1 < states.size(); ++s) {
+    Rung upper;
+    upper.offload.parts = {states[s + 1].first, states[s + 1].second, blocks, blocks, blocks};
+    measure(upper);
+    cells_.push_back({s * part.size(), std::move(upper)});
+  }
 }
 
 void Space::measure(Rung& rung) const {
@@ -86,16 +91,14 @@ void Space::measure(Rung& rung) const {
   rung.host_bytes = arena.host_bytes - offloaded_input_bytes(graph_, rung.offload, 1, device_.alignment);
   for (const Buffer& b : arena.host) {
     const Kind kind = graph_.at(b.tensor).kind;
-    if (kind == Kind::activation) continue;
-    rung.update_bytes = size_add(rung.update_bytes, b.bytes);
-    if (kind == Kind::parameter) rung.weight_bytes = size_add(rung.weight_bytes, b.bytes);
+    if (kind != Kind::activation) rung.update_bytes = size_add(rung.update_bytes, b.bytes);
     if (kind == Kind::gradient) rung.gradient_bytes = size_add(rung.gradient_bytes, b.bytes);
   }
 }
 
 Level& Space::level(size_t rung) {
   Rung& r = rungs_[rung];
-  if (!r.level) r.level = std::make_unique<Level>(SearchContext{graph_, request_, device_, pricing_, micro_batches_}, r.offload);
+  if (!r.level) r.level = std::make_unique<Level>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_}, r.offload);
   return *r.level;
 }
 
@@ -104,28 +107,21 @@ uint64_t Space::copying(uint64_t bytes) const {
 }
 
 uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes) {
+  if (lower.host_bytes > request_.host_bytes) return UINT64_MAX;
   Level& plain = level(0);
-  const uint64_t saved = rungs_[0].resident_bytes - upper.resident_bytes;
   const bool overlap = device_.cuda;
   // Gradients are read by the update and not written; all else goes both ways. Of two directions at once the longer counts.
-  const uint64_t update_copies = copying(overlap ? lower.update_bytes : 2 * lower.update_bytes - lower.gradient_bytes);
+  const uint64_t copies = copying(overlap ? lower.update_bytes : 2 * lower.update_bytes - lower.gradient_bytes);
+  const uint64_t ops = plain.update_picoseconds();
+  const uint64_t update = overlap ? std::max(ops, copies) : size_add(ops, copies);
+  const uint64_t saved = rungs_[0].resident_bytes - upper.resident_bytes;
   uint64_t least = UINT64_MAX;
-  for (int64_t m : micro_batches_) {
-    const uint64_t inputs = offloaded_input_bytes(graph_, lower.offload, m, device_.alignment);
-    if (lower.offload.any() && size_add(lower.host_bytes, inputs) > request_.host_bytes) continue;
-    const uint64_t room = offloaded_input_bytes(graph_, upper.offload, m, device_.alignment);
-    const uint64_t relaxed = plain.relaxed(m, size_add(arena_bytes, size_add(saved, room)));
-    if (relaxed == UINT64_MAX) continue;
-    const uint64_t ops = relaxed - plain.update_picoseconds();
-    const uint64_t steps = static_cast<uint64_t>((request_.global_batch + m - 1) / m);
-    // In each direction; weights come twice and do not go, gradients come in all micro-steps but the first.
-    const uint64_t in = 2 * lower.weight_bytes * steps + lower.gradient_bytes * (steps - 1), out = lower.gradient_bytes * steps;
-    const uint64_t batch_inputs = size_mul(inputs / static_cast<uint64_t>(m), static_cast<uint64_t>(request_.global_batch)) / 2;
-    const uint64_t micro = overlap ? std::max(ops, copying(std::max(in, out) + batch_inputs))
-                                   : size_add(ops, copying(in + out + 2 * batch_inputs));
-    const uint64_t update = overlap ? std::max(plain.update_picoseconds(), update_copies)
-                                    : size_add(plain.update_picoseconds(), update_copies);
-    least = std::min(least, size_add(micro, update));
+  for (size_t i = micro_batches_.size(); i-- > 0;) {
+    const int64_t m = micro_batches_[i];
+    if (plain.ops(m) - ops + update >= least) continue;
+    const uint64_t inputs = offloaded_input_bytes(graph_, upper.offload, m, device_.alignment);
+    const uint64_t bytes = size_add(arena_bytes, size_add(saved, inputs));
+    if (plain.fits(m, bytes)) least = std::min(least, plain.relaxed(m, bytes) - ops + update);
   }
   return least;
 }
@@ -134,11 +130,8 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
   if (rungs_.size() == 1) return level(0).fastest(arena_bytes);
   std::vector<std::pair<uint64_t, size_t>> order;
-  uint64_t bound_of_all = UINT64_MAX;
-  for (size_t r = 0; r < rungs_.size(); ++r) {
-    order.push_back({bound(rungs_[r], rungs_[r], arena_bytes), r});
-    bound_of_all = std::min(bound_of_all, bound(rungs_[r], rungs_[rungs_[r].upper], arena_bytes));
-  }
+  for (size_t r = 0; r < rungs_.size(); ++r)
+    if (rungs_[r].host_bytes <= request_.host_bytes && rungs_[r].resident_bytes <= arena_bytes) order.push_back({level(r).bound(arena_bytes), r});
   std::sort(order.begin(), order.end());
   std::optional<Candidate> best;
   size_t best_rung = 0;
@@ -151,7 +144,10 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
     best = std::move(found);
     best_rung = r;
   }
-  if (best) best->bound_picoseconds = std::min(best->picoseconds, bound_of_all);
+  if (!best) return best;
+  best->bound_picoseconds = best->picoseconds;
+  for (const auto& [lower, upper] : cells_)
+    best->bound_picoseconds = std::min(best->bound_picoseconds, bound(rungs_[lower], upper, arena_bytes));
   return best;
 }
 

@@ -1,10 +1,11 @@
 // All plans of one numerics: for a number of bytes the fastest, and the one that needs the fewest.
 //
-// What lies in host memory is chosen from a grid (Offload::parts in steps), which no budget changes; each of its points is a
-// level with an exact answer of its own. Of all levels' answers the fastest counts, of equal ones that of the first level,
-// the one that offloads less. Levels that cannot be faster are not looked into. The bound holds for every number of parts,
-// also between the points of the grid: a cell costs at least what its lower corner copies and saves at most what its upper
-// corner does.
+// What lies in host memory is chosen from a list that no budget changes: states in steps and then masters, each with none,
+// half or all of the block inputs, and at the end gradients and weights. Each entry is a level with an exact answer of its
+// own. Of all levels' answers the fastest counts, of equal ones that of the first level, the one that offloads less. Levels
+// that cannot be faster are not looked into. The bound holds for every number of parts, also for those that the list leaves
+// out: a plan with so many states in host memory or more, but not as many as in the next step, copies at least the former
+// and saves at most the latter and everything else that can be offloaded.
 #pragma once
 #include <array>
 #include <memory>
@@ -39,9 +40,8 @@ class Space {
     Offload offload;
     uint64_t resident_bytes = 0;      // of the arena before any program
     uint64_t host_bytes = 0;          // without block inputs
-    // That a step copies in each direction: by the update, and by each micro-step but the first.
-    uint64_t update_bytes = 0, weight_bytes = 0, gradient_bytes = 0;
-    size_t upper = 0;                 // the corner that lies opposite in the cell that begins here
+    uint64_t update_bytes = 0;        // of it: what the update copies
+    uint64_t gradient_bytes = 0;      // of that: what it only reads
     std::unique_ptr<Level> level;
   };
   void make_rungs();
@@ -56,8 +56,11 @@ class Space {
   const DeviceProfile& device_;
   Graph graph_;
   Pricing pricing_;
-  std::vector<int64_t> micro_batches_;         // by the time of a step without recompute
+  SegmentChoices segments_;
+  std::vector<int64_t> micro_batches_;         // by size
   std::vector<Rung> rungs_;                    // the first one offloads nothing
+  struct Cell { size_t lower; Rung upper; };   // `lower`: in rungs_
+  std::vector<Cell> cells_;
   std::optional<Candidate> smallest_;
 };
 

@@ -414,6 +414,8 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(std::vector<Stretch> runs, int
 
 }  // namespace
 
+bool fits(const std::vector<Stretch>& runs, int64_t limit) { return leanest(runs, limit).has_value(); }
+
 uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
 
 StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known, size_t most_labels) {

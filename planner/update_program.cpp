@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "planner/emitter.h"
+#include "planner/update.h"
 
 namespace stw {
 
 namespace {
+
+constexpr int64_t most_slices = 4096;   // of a tensor, whatever its size
 
 struct Piece {
   int op;
@@ -28,8 +31,9 @@ std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
         for (int t : *operands) copies |= t >= 0 && arena.on_host(t);
       const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
       if (!copies) list.push_back({index, -1, 0, 0});
-      for (int64_t first = 0; copies && first < count; first += arena.offload.slice)
-        list.push_back({index, -1, first, std::min(arena.offload.slice, count - first)});
+      const int64_t slice = std::max(arena.offload.slice, (count / most_slices + state_block) / state_block * state_block);
+      for (int64_t first = 0; copies && first < count; first += slice)
+        list.push_back({index, -1, first, std::min(slice, count - first)});
     }
   }
   return list;

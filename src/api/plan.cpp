@@ -33,6 +33,7 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   if (o.state_bits != STW_STATES_AUTO && o.state_bits != STW_STATES_32 && o.state_bits != STW_STATES_8)
     return Error{Code::bad_argument, "plan: state_bits must be 0, 8 or 32"};
   r.state_bits = static_cast<int>(o.state_bits);
+  r.host_bytes = std::min(o.host_bytes, size_limit);
   r.micro_batch = o.micro_batch;
   if (o.recompute > STW_RECOMPUTE_FULL) return Error{Code::bad_argument, "plan: unknown recompute policy"};
   r.recompute = static_cast<Recompute>(o.recompute);
@@ -164,6 +165,22 @@ stw_status stw_plan_relaxation_at(const stw_plan* plan, size_t index, stw_relaxa
   return api::write_info(info, out);
 }
 
+stw_status stw_plan_offload_at(const stw_plan* plan, size_t index, stw_offload_info* out) noexcept {
+  return api::guard(nullptr, [&]() -> stw_status {
+    if (!plan || !out) return STW_BAD_ARGUMENT;
+    const Planned& p = *plan->planned;
+    const std::vector<OffloadedTensors> list = offloaded_tensors(p.graph, p.programs.arena);
+    if (index >= list.size()) return STW_BAD_ARGUMENT;
+    const OffloadedTensors& o = list[index];
+    stw_offload_info info{};
+    info.outside_blocks = o.others;
+    info.blocks = static_cast<uint32_t>(o.last + 1);
+    info.bytes = o.bytes;
+    info.tensors = offloaded_names[static_cast<int>(o.what)];
+    return api::write_info(info, out);
+  });
+}
+
 stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
     if (!plan || !count || (capacity > 0 && !out)) return api::fail(error, Code::bad_argument, "plan, out or count is NULL");
@@ -231,6 +248,7 @@ stw_status stw_profile_at(size_t index, stw_profile_info* out) noexcept {
   info.gflops_fp32 = p.gflops_fp32;
   info.gflops_bf16 = p.gflops_bf16;
   info.gbytes_per_second = p.gbytes_per_second;
+  info.host_gbytes_per_second = p.host_gbytes_per_second;
   info.product_permille = p.product_permille;
   info.stream_permille = p.stream_permille;
   info.launch_nanoseconds = p.launch_nanoseconds;

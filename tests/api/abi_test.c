@@ -46,15 +46,15 @@ SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);
 AT(stw_tensor_info, shape, 16); AT(stw_tensor_info, elements, 48);
 
-SIZE(stw_plan_options, 88);
+SIZE(stw_plan_options, 96);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
 AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw_plan_options, state_bits, 68);
 AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(stw_plan_options, mode, 80);
-AT(stw_plan_options, reserved, 84);
+AT(stw_plan_options, reserved, 84); AT(stw_plan_options, host_bytes, 88);
 
-SIZE(stw_plan_info, 248);
+SIZE(stw_plan_info, 256);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
 AT(stw_plan_info, accumulation_steps, 16); AT(stw_plan_info, last_micro_batch, 24); AT(stw_plan_info, loss_chunks, 32);
 AT(stw_plan_info, global_batch, 40); AT(stw_plan_info, sequence, 48); AT(stw_plan_info, parameters, 56);
@@ -66,7 +66,7 @@ AT(stw_plan_info, minimum_bytes, 160); AT(stw_plan_info, state_bits, 168); AT(st
 AT(stw_plan_info, step_seconds, 176); AT(stw_plan_info, tokens_per_second, 184);
 AT(stw_plan_info, recompute_fraction, 192); AT(stw_plan_info, fingerprint, 200);
 AT(stw_plan_info, proven, 220); AT(stw_plan_info, bound_seconds, 224); AT(stw_plan_info, unlimited_seconds, 232);
-AT(stw_plan_info, next_gib_seconds, 240);
+AT(stw_plan_info, next_gib_seconds, 240); AT(stw_plan_info, copied_bytes, 248);
 
 SIZE(stw_relaxation_info, 88);
 AT(stw_relaxation_info, struct_size, 0); AT(stw_relaxation_info, changes_numerics, 4);
@@ -77,12 +77,17 @@ AT(stw_frontier_point, struct_size, 0); AT(stw_frontier_point, is_knee, 4); AT(s
 AT(stw_frontier_point, micro_batch, 16); AT(stw_frontier_point, loss_chunks, 24);
 AT(stw_frontier_point, step_seconds, 32); AT(stw_frontier_point, tokens_per_second, 40);
 
-SIZE(stw_profile_info, 88);
+SIZE(stw_profile_info, 96);
 AT(stw_profile_info, struct_size, 0); AT(stw_profile_info, is_cuda, 4); AT(stw_profile_info, memory, 8);
 AT(stw_profile_info, reserve, 16); AT(stw_profile_info, gflops_fp32, 24); AT(stw_profile_info, gflops_bf16, 32);
 AT(stw_profile_info, gbytes_per_second, 40); AT(stw_profile_info, product_permille, 48);
 AT(stw_profile_info, stream_permille, 52); AT(stw_profile_info, launch_nanoseconds, 56);
 AT(stw_profile_info, name, 64); AT(stw_profile_info, title, 72); AT(stw_profile_info, source, 80);
+AT(stw_profile_info, host_gbytes_per_second, 88);
+
+SIZE(stw_offload_info, 32);
+AT(stw_offload_info, struct_size, 0); AT(stw_offload_info, outside_blocks, 4); AT(stw_offload_info, blocks, 8);
+AT(stw_offload_info, reserved, 12); AT(stw_offload_info, bytes, 16); AT(stw_offload_info, tensors, 24);
 
 SIZE(stw_buffer_info, 48);
 AT(stw_buffer_info, struct_size, 0); AT(stw_buffer_info, persistent, 4); AT(stw_buffer_info, name, 8);

@@ -160,7 +160,8 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
     const Pricing pricing(g, device, request.threads);
     std::vector<int64_t> micro_batches;
     for (int64_t m = 1; m <= request.global_batch; ++m) micro_batches.push_back(m);
-    Level level({g, request, device, pricing, micro_batches}, offload);
+    SegmentChoices segments(g, request, pricing);
+    Level level({g, request, device, pricing, segments, micro_batches}, offload);
     const Candidate smallest = *level.smallest();
     if (smallest.live_bytes != least) {   // only where a gap of the layout makes the leaner one the larger one
       EXPECT_GE(level.arena(level.fastest_alive(least)->decisions), level.arena(smallest.decisions)) << seed;

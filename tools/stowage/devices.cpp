@@ -28,17 +28,17 @@ std::string details(const stw_device_info& info) {
 
 // What can be planned for without being here, and where the figures come from.
 void show_profiles() {
-  fmt::print("{:<12}{:<28}{:>9}{:>10}{:>14}{:>10}{:>7}{:>9}{:>8}{:>10}\n", "profile", "name", "memory", "reserve", "fp32 GFLOP/s",
-             "bf16", "GB/s", "product", "stream", "launch");
+  fmt::print("{:<12}{:<28}{:>9}{:>10}{:>14}{:>10}{:>7}{:>7}{:>9}{:>8}{:>10}\n", "profile", "name", "memory", "reserve", "fp32 GFLOP/s",
+             "bf16", "GB/s", "host", "product", "stream", "launch");
   std::vector<std::string> sources;
   for (size_t index = 0;; ++index) {
     auto info = sized<stw_profile_info>();
     if (stw_profile_at(index, &info) != STW_OK) break;
     auto source = std::find(sources.begin(), sources.end(), info.source);
     if (source == sources.end()) source = sources.insert(sources.end(), info.source);
-    fmt::print("{:<12}{:<28}{:>9}{:>10}{:>14}{:>10}{:>7}{:>8.1f}%{:>7.1f}%{:>7} ns [{}]\n", info.name, info.title,
+    fmt::print("{:<12}{:<28}{:>9}{:>10}{:>14}{:>10}{:>7}{:>7}{:>8.1f}%{:>7.1f}%{:>7} ns [{}]\n", info.name, info.title,
                info.memory ? human_bytes(info.memory) : "-", human_bytes(info.reserve), info.gflops_fp32, info.gflops_bf16,
-               info.gbytes_per_second, info.product_permille / 10.0, info.stream_permille / 10.0, info.launch_nanoseconds,
+               info.gbytes_per_second, info.host_gbytes_per_second, info.product_permille / 10.0, info.stream_permille / 10.0, info.launch_nanoseconds,
                source - sources.begin() + 1);
   }
   for (size_t i = 0; i < sources.size(); ++i) fmt::print("[{}] {}\n", i + 1, sources[i]);

@@ -87,7 +87,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("NORM");
   auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");
   command.add_flag("--fast", flags.fast, "Gives that up where it costs speed; on the CPU it does not.")->excludes(exact);
-  add_bytes(command, "--host-memory", flags.host_bytes, "Bounds what is moved out to the host.");
+  add_bytes(command, "--host-memory", flags.host_bytes, "Of the host, for what is offloaded. Default: nothing is.");
   add_bytes(command, "--reserve", flags.reserve_bytes, "Taken off for what lies outside the arena. CPU: none.");
   add_threads_flag(command, flags);
 }

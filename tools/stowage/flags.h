@@ -66,8 +66,7 @@ struct PlanAnswer {
   Plan plan;
   std::string shortfall;
 };
-PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options,
-                       std::optional<uint64_t> host_bytes);
+PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options);
 // The same for those who need one that fits.
 Plan require_plan(PlanAnswer answer);
 

@@ -25,11 +25,11 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) 
   const DeviceChoice choice = choose_device(flags.device);
   opened.model = open_model(model_flags);
   stw_plan_options options = plan_options(model_flags, query(opened.model), flags, choice);
-  PlanAnswer answer = create_plan(opened.model, model_flags.source, options, flags.host_bytes);
+  PlanAnswer answer = create_plan(opened.model, model_flags.source, options);
   const stw_plan_info info = query(answer.plan);
   if (!flags.memory_bytes && info.minimum_bytes) {
     options.memory_bytes = info.minimum_bytes;
-    answer = create_plan(opened.model, model_flags.source, options, flags.host_bytes);
+    answer = create_plan(opened.model, model_flags.source, options);
   }
   opened.plan = require_plan(std::move(answer));
   const uint64_t peak = query(opened.plan).peak;

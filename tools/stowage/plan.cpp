@@ -56,7 +56,7 @@ struct PlanCommand {
                  "stowage: warning: --vram is {}, but the device {} has only {}: this can be planned, not trained\n",
                  human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes));
     if (most == "seq") return print_longest_sequence(opened, options, json);
-    const PlanAnswer answer = create_plan(opened, model.source, options, plan.host_bytes);
+    const PlanAnswer answer = create_plan(opened, model.source, options);
     for (const auto& [file, kind] : {std::pair{html, STW_PICTURE_HTML}, {svg, STW_PICTURE_SVG}, {csv, STW_PICTURE_CSV}})
       if (!file.empty()) write_text(file, picture(answer.plan, kind));
     if (frontier && json) {

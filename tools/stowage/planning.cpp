@@ -89,6 +89,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
     options.set_mask |= STW_SET_RESERVE;
     options.reserve_bytes = *flags.reserve_bytes;
   }
+  options.host_bytes = flags.host_bytes.value_or(0);
   options.threads = flags.threads ? flags.threads : device.threads;
   options.precision = precision_of(flags.precision);
   options.optimizer = STW_OPTIMIZER_ADAMW;
@@ -99,8 +100,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   return options;
 }
 
-PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options,
-                       std::optional<uint64_t> host_bytes) {
+PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options) {
   PlanAnswer answer;
   stw_plan* plan = nullptr;
   const stw_status status =
@@ -112,9 +112,6 @@ PlanAnswer create_plan(const Model& model, const std::string& model_name, const 
     const bool close = human_bytes(budget) == human_bytes(info.minimum_bytes);
     answer.shortfall = fmt::format("{} does not fit in {}: the smallest budget that works is {}", model_name,
                                    close ? exact_bytes(budget) : human_bytes(budget), exact_bytes(info.minimum_bytes));
-  } else if (host_bytes && info.host > *host_bytes) {
-    answer.shortfall = fmt::format("the plan needs {} of host memory, but --host-memory is {}", exact_bytes(info.host),
-                                   exact_bytes(*host_bytes));
   }
   return answer;
 }

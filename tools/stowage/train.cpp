@@ -19,7 +19,7 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
   if (flags.plan_file.empty()) {
     const stw_plan_options options = plan_options(flags.model, query(model), flags.plan, device);
     flags.plan.threads = options.threads;
-    return require_plan(create_plan(model, flags.model.source, options, flags.plan.host_bytes));
+    return require_plan(create_plan(model, flags.model.source, options));
   }
   if (flags.plan.fast) throw Failure(exit_usage, "--fast: the plan was made in exact mode; leave it out");
   const std::string json = read_text(flags.plan_file);

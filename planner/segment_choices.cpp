@@ -1,0 +1,63 @@
+#include "planner/segment_choices.h"
+
+namespace stw {
+
+SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
+  const Segment& segment = graph_.segments[s];
+  Place p{pricing_.classes()[s], 0};
+  for (Offloaded what : {Offloaded::gradients, Offloaded::weights, Offloaded::inputs})
+    p.away = 2 * p.away + (segment.kind == SegmentKind::block && segment.block < arena.offload[what]);
+  p.away = 2 * p.away + (segment.output >= 0 && arena.on_host(segment.output));
+  return p;
+}
+
+size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s) {
+  std::array<Place, 3> key{place(*arena, s), {}, {}};
+  // Neighbours count where they copy while this one computes.
+  if (arena->offload.overlap) {
+    const Place before = s > 0 ? place(*arena, s - 1) : Place{}, after = place(*arena, s + 1);
+    if (before.away) key[1] = before;
+    if (after.away) key[2] = after;
+    key[0].away |= 1 << 8;   // copies of its own are emitted in another order
+  }
+  const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
+  if (is_new)
+    profiles_.push_back({arena, std::make_unique<SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute,
+                                                                 neighbour_copies(graph_, *arena, s)), {}});
+  return entry->second;
+}
+
+const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
+  Profile& p = profiles_[kind];
+  const auto [entry, is_new] = p.at.try_emplace(m);
+  Stretch& run = entry->second;
+  if (!is_new) return run;
+  // One first micro-step, whole ones after it, and a short one.
+  const int64_t batch = request_.global_batch, rest = batch % m;
+  const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
+  const bool copies = p.arena->offload.any();
+  run.variants = p.profile->at(m, pricing_, !copies);
+  auto add = [&](const std::vector<Variant>& more, uint64_t times) {
+    for (size_t v = 0; v < more.size(); ++v)
+      run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v].picoseconds, times));
+  };
+  if (next_steps > 0) add(copies ? p.profile->at(m, pricing_) : std::vector<Variant>(run.variants), next_steps);
+  if (rest > 0) add(p.profile->at(rest, pricing_), 1);
+  normalise(run);
+  return run;
+}
+
+const Stretch& SegmentChoices::of_head(const Arena& arena, int64_t m) {
+  const auto [entry, is_new] = head_.try_emplace(m);
+  Stretch& head = entry->second;
+  if (!is_new) return head;
+  for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
+    if (chunks > 1 && chunk_rows(m * graph_.sequence, chunks) == chunk_rows(m * graph_.sequence, chunks / 2)) break;
+    head.variants.push_back(head_variant(graph_, arena, request_.threads, m, chunks));
+    head.variants.back().picoseconds = pricing_.micro_steps(m, chunks, request_.global_batch);
+  }
+  normalise(head);
+  return head;
+}
+
+}  // namespace stw

@@ -1,0 +1,41 @@
+// What the segments of a graph can choose at each micro-batch, computed once for all levels of a search that ask for it.
+#pragma once
+#include <array>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "planner/stack.h"
+
+namespace stw {
+
+class SegmentChoices {
+ public:
+  SegmentChoices(const Graph& graph, const Request& request, const Pricing& pricing)
+      : graph_(graph), request_(request), pricing_(pricing) {}
+
+  // One number for segments that are alike, they and what of them and beside them lies in host memory.
+  size_t kind(const std::shared_ptr<const Arena>& arena, size_t segment);
+  // Normalised, for one segment of that kind; picoseconds are those of a step.
+  const Stretch& of_kind(size_t kind, int64_t micro_batch);
+  // Of the head: its loss chunks; picoseconds are those of a step's micro-steps without recompute.
+  const Stretch& of_head(const Arena& arena, int64_t micro_batch);
+
+ private:
+  struct Place { int segment_class = -1, away = 0; auto operator<=>(const Place&) const = default; };
+  Place place(const Arena& arena, size_t segment) const;
+
+  const Graph& graph_;
+  const Request& request_;
+  const Pricing& pricing_;
+  std::map<std::array<Place, 3>, size_t> kinds_;   // itself and its two neighbours
+  struct Profile {
+    std::shared_ptr<const Arena> arena;            // that the profile looks at
+    std::unique_ptr<SegmentProfile> profile;
+    std::map<int64_t, Stretch> at;                 // by micro-batch
+  };
+  std::vector<Profile> profiles_;
+  std::map<int64_t, Stretch> head_;
+};
+
+}  // namespace stw

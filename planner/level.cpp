@@ -87,7 +87,7 @@ uint64_t Level::bound(uint64_t arena_bytes) {
   return least;
 }
 
-std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes) {
+std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_beat) {
   struct Found { int64_t micro_batch; StackChoice choice; };
   std::vector<Found> best;      // all of the same time
   uint64_t bound = UINT64_MAX;
@@ -107,7 +107,7 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes) {
     const Hope hope = *hopes.begin();
     hopes.erase(hopes.begin());
     const int64_t m = hope.micro_batch;
-    const uint64_t known = best.empty() ? UINT64_MAX : best[0].choice.picoseconds + 1;   // equal ones are wanted too
+    const uint64_t known = best.empty() ? to_beat : best[0].choice.picoseconds + 1;   // equal ones are wanted too
     if (hope.picoseconds >= known) break;
     if (!hope.is_relaxed) {
       hopes.insert({std::max(hope.picoseconds, relaxed(m, arena_bytes)), -m, m, true});
@@ -136,11 +136,11 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes) {
   return answer;
 }
 
-std::optional<Candidate> Level::fastest(uint64_t arena_bytes) {
+std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
   if (micro_batches_.empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
   std::optional<uint64_t> bound;   // of the first stair: whatever fits needs this long
-  while (auto stair = fastest_alive(limit)) {
+  while (auto stair = fastest_alive(limit, known)) {
     if (!bound) bound = stair->bound_picoseconds;
     if (arena(stair->decisions) <= arena_bytes) {
       stair->bound_picoseconds = *bound;
@@ -149,7 +149,7 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes) {
     limit = stair->live_bytes - 1;
   }
   Candidate last = *smallest();
-  if (arena(last.decisions) > arena_bytes) return std::nullopt;
+  if (last.picoseconds >= known || arena(last.decisions) > arena_bytes) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
 }

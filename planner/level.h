@@ -36,12 +36,12 @@ class Level {
  public:
   Level(const SearchContext& context, const Offload& offload);
 
-  // The fastest plan whose arena takes at most this many bytes.
-  std::optional<Candidate> fastest(uint64_t arena_bytes);
+  // The fastest plan whose arena takes at most this many bytes; nothing where it would take `known` or longer.
+  std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
   // None is faster.
   uint64_t bound(uint64_t arena_bytes);
   // The fastest by the bytes that are alive at once, of equal ones the one with the fewest: a stair.
-  std::optional<Candidate> fastest_alive(uint64_t arena_bytes);
+  std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
   // The plan with the smallest arena; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
   // Bytes of a plan's arena, laid out.

@@ -37,12 +37,13 @@ const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
   const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
   const bool copies = p.arena->offload.any();
   run.variants = p.profile->at(m, pricing_, !copies);
-  auto add = [&](const std::vector<Variant>& more, uint64_t times) {
+  auto add = [&](int64_t samples, uint64_t steps) {
+    const std::vector<uint64_t> more = p.profile->times(samples, pricing_);
     for (size_t v = 0; v < more.size(); ++v)
-      run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v].picoseconds, times));
+      run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v], steps));
   };
-  if (next_steps > 0) add(copies ? p.profile->at(m, pricing_) : std::vector<Variant>(run.variants), next_steps);
-  if (rest > 0) add(p.profile->at(rest, pricing_), 1);
+  if (next_steps > 0) add(m, next_steps);
+  if (rest > 0) add(rest, 1);
   normalise(run);
   return run;
 }

@@ -140,6 +140,29 @@ SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int
   return stage;
 }
 
+std::vector<uint64_t> SegmentProfile::times(int64_t samples, const Pricing& pricing, bool accumulate) const {
+  const Segment& s = graph_.segments[segment_];
+  const int64_t rows = samples * graph_.sequence;
+  std::vector<uint64_t> prices;
+  for (int i = 0; i < s.op_count; ++i) prices.push_back(pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
+  const bool overlap = arena_.offload.overlap;
+  const Stage forward = overlap ? forward_stage(pricing, samples) : Stage{};
+  const Stage backward = overlap ? backward_stage(pricing, samples, accumulate) : Stage{};
+  std::vector<uint64_t> list;
+  for (const Trace& t : traces_) {
+    uint64_t time = 0;
+    for (int op : t.recomputed) time = size_add(time, prices[static_cast<size_t>(op)]);
+    if (overlap) time = size_add(forward.excess(0), backward.excess(time));
+    for (size_t k = 0; !overlap && k < t.transfers.size(); ++k) {
+      const Op& copy = graph_.op(t.transfers[k]);
+      const bool from_before = copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
+      if (accumulate || !from_before) time = size_add(time, pricing.op(copy, samples, rows));
+    }
+    list.push_back(time);
+  }
+  return list;
+}
+
 std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
@@ -150,37 +173,24 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
                                               : op_row(graph_.op(size.what).kind).workspace(graph_, graph_.op(size.what), {samples, rows, threads_});
     sizes.push_back(aligned(bytes, alignment));
   }
-  std::vector<uint64_t> prices;
-  for (int i = 0; i < s.op_count; ++i) prices.push_back(pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
-  const int64_t targets = aligned(graph_.at(graph_.targets).bytes(samples), alignment);
   auto bytes_of = [&](const std::vector<int>& tensors) {
     int64_t sum = 0;
     for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
     return sum;
   };
+  const int64_t targets = aligned(graph_.at(graph_.targets).bytes(samples), alignment);
   const int64_t beside_forward = bytes_of(copies_.forward_fetches);
   const int64_t beside_backward = bytes_of(copies_.backward_fetches) + bytes_of(copies_.backward_stores);
-  const bool overlap = arena_.offload.overlap;
-  const Stage forward = overlap ? forward_stage(pricing, samples) : Stage{};
-  const Stage backward = overlap ? backward_stage(pricing, samples, accumulate) : Stage{};
   // Of the input that an earlier segment keeps; tokens stay to the end.
   const int64_t input = s.input >= 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
+  const std::vector<uint64_t> picoseconds = times(samples, pricing, accumulate);
   std::vector<Variant> variants;
   std::vector<int64_t> change;
   for (const Trace& t : traces_) {
     Variant v;
     v.saved = t.saved;
+    v.picoseconds = picoseconds[variants.size()];
     for (int size : t.kept) v.kept += sizes[static_cast<size_t>(size)];
-    for (int op : t.recomputed) v.picoseconds = size_add(v.picoseconds, prices[static_cast<size_t>(op)]);
-    if (overlap) {
-      v.picoseconds = size_add(forward.excess(0), backward.excess(v.picoseconds));
-    } else {
-      for (int op : t.transfers) {
-        const Op& copy = graph_.op(op);
-        const bool from_before = copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
-        if (accumulate || !from_before) v.picoseconds = size_add(v.picoseconds, pricing.op(copy, samples, rows));
-      }
-    }
     change.assign(static_cast<size_t>(t.instructions) + 1, 0);
     for (const Life& life : t.lives) {
       const int64_t bytes = sizes[static_cast<size_t>(life.size)];

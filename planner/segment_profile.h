@@ -35,6 +35,8 @@ class SegmentProfile {
   // `picoseconds` are those of one micro-step: of recompute, and what copies add to the time of the ops. `accumulate`: not
   // the first micro-step of its step. Bytes do not depend on it.
   std::vector<Variant> at(int64_t samples, const Pricing& pricing, bool accumulate = true) const;
+  // The picoseconds alone, in the same order.
+  std::vector<uint64_t> times(int64_t samples, const Pricing& pricing, bool accumulate = true) const;
 
  private:
   // Whose bytes a buffer has: those of a tensor, or of the scratch memory of an op.

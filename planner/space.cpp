@@ -138,9 +138,9 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   for (const auto& [least, r] : order) {
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && r > best_rung) continue;
-    std::optional<Candidate> found = level(r).fastest(arena_bytes);
+    // Of equal ones that of the first level.
+    std::optional<Candidate> found = level(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_rung) : UINT64_MAX);
     if (!found) continue;
-    if (best && std::pair(found->picoseconds, r) >= std::pair(best->picoseconds, best_rung)) continue;
     best = std::move(found);
     best_rung = r;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <numeric>
 
 namespace stw {
 
@@ -31,38 +32,13 @@ struct Multiplier {
   Wide cost(uint64_t picoseconds, int64_t kept) const { return bytes * static_cast<Wide>(picoseconds) + time * kept; }
 };
 
-// The lower convex hull of (kept, picoseconds) of a run's variants, fewest bytes first.
-std::vector<const Variant*> hull_of(const Stretch& run) {
-  std::vector<const Variant*> order, hull;
-  for (const Variant& v : run.variants) order.push_back(&v);
-  std::sort(order.begin(), order.end(), [](const Variant* a, const Variant* b) {
-    return a->kept != b->kept ? a->kept < b->kept : a->picoseconds < b->picoseconds;
-  });
-  for (const Variant* v : order) {
-    if (!hull.empty() && v->picoseconds >= hull.back()->picoseconds) continue;
-    auto above = [&] {
-      const Variant &a = *hull[hull.size() - 2], &b = *hull.back();
-      return static_cast<Wide>(b.kept - a.kept) * static_cast<Wide>(a.picoseconds - v->picoseconds) >=
-             static_cast<Wide>(v->kept - a.kept) * static_cast<Wide>(a.picoseconds - b.picoseconds);
-    };
-    while (hull.size() >= 2 && above()) hull.pop_back();
-    hull.push_back(v);
-  }
-  return hull;
-}
-
 // Bytes that all segments together may keep: the last block of every run runs on top of what is kept up to it, and what
 // later runs keep is at most their most.
 int64_t capacity_of(const std::vector<Stretch>& runs, int64_t limit) {
   int64_t capacity = INT64_MAX, later = 0;
   for (size_t i = runs.size(); i-- > 0;) {
-    int64_t lowest = INT64_MAX, most = 0;
-    for (const Variant& v : runs[i].variants) {
-      lowest = std::min(lowest, v.peak - v.kept);
-      most = std::max(most, v.kept);
-    }
-    capacity = std::min(capacity, limit - lowest + later);
-    later += most * runs[i].count;
+    capacity = std::min(capacity, limit - runs[i].least_on_top + later);
+    later += runs[i].most_kept * runs[i].count;
   }
   return capacity;
 }
@@ -177,11 +153,11 @@ class Solver {
     std::vector<Step> steps;
     Wide used = 0;
     for (const Stretch& run : stretches_) {
-      const auto hull = hull_of(run);
-      used += static_cast<Wide>(hull[0]->kept) * run.count;
-      for (size_t i = 1; i < hull.size(); ++i)
-        steps.push_back({static_cast<Wide>(hull[i - 1]->picoseconds - hull[i]->picoseconds),
-                         static_cast<Wide>(hull[i]->kept - hull[i - 1]->kept), run.count});
+      auto hull = [&](size_t i) -> const Variant& { return run.variants[static_cast<size_t>(run.hull[i])]; };
+      used += static_cast<Wide>(hull(0).kept) * run.count;
+      for (size_t i = 1; i < run.hull.size(); ++i)
+        steps.push_back({static_cast<Wide>(hull(i - 1).picoseconds - hull(i).picoseconds),
+                         static_cast<Wide>(hull(i).kept - hull(i - 1).kept), run.count});
     }
     std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.time * b.bytes > b.time * a.bytes; });
     size_t critical = 0;
@@ -338,10 +314,8 @@ class Solver {
       parts[i] = {{static_cast<int>(best), stretches_[i].count}};
     }
     const Stretch& run = stretches_[longest];
-    std::vector<int> hull;
-    for (const Variant* v : hull_of(run)) hull.push_back(static_cast<int>(v - run.variants.data()));
-    for (int slow : hull)
-      for (int fast : hull) {
+    for (int slow : run.hull)
+      for (int fast : run.hull) {
         if (run.variants[static_cast<size_t>(slow)].picoseconds < run.variants[static_cast<size_t>(fast)].picoseconds) continue;
         auto split = [&](int64_t count) {   // `count` segments take the slow one
           Parts& p = parts[longest];
@@ -383,6 +357,43 @@ class Solver {
 
 }  // namespace
 
+namespace {
+
+// In one order of bytes kept, each faster than the one before.
+void set_hull(Stretch& run) {
+  const std::vector<Variant>& all = run.variants;
+  std::vector<int> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto at = [&](int v) -> const Variant& { return all[static_cast<size_t>(v)]; };
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return at(a).kept != at(b).kept ? at(a).kept < at(b).kept : at(a).picoseconds < at(b).picoseconds;
+  });
+  std::vector<int>& hull = run.hull;
+  hull.clear();
+  for (int v : order) {
+    if (!hull.empty() && at(v).picoseconds >= at(hull.back()).picoseconds) continue;
+    auto above = [&] {
+      const Variant &a = at(hull[hull.size() - 2]), &b = at(hull.back());
+      return static_cast<Wide>(b.kept - a.kept) * static_cast<Wide>(a.picoseconds - at(v).picoseconds) >=
+             static_cast<Wide>(at(v).kept - a.kept) * static_cast<Wide>(a.picoseconds - b.picoseconds);
+    };
+    while (hull.size() >= 2 && above()) hull.pop_back();
+    hull.push_back(v);
+  }
+}
+
+void sum_up(Stretch& run) {
+  run.least_on_top = INT64_MAX;
+  run.most_kept = 0;
+  for (const Variant& v : run.variants) {
+    run.least_on_top = std::min(run.least_on_top, v.peak - v.kept);
+    run.most_kept = std::max(run.most_kept, v.kept);
+  }
+  set_hull(run);
+}
+
+}  // namespace
+
 void normalise(Stretch& run) {
   std::vector<Variant>& list = run.variants;
   std::stable_sort(list.begin(), list.end(), [](const Variant& a, const Variant& b) {
@@ -395,18 +406,52 @@ void normalise(Stretch& run) {
       best.push_back(v);
   std::stable_sort(best.begin(), best.end(), [](const Variant& a, const Variant& b) { return a.peak - a.kept > b.peak - b.kept; });
   list = std::move(best);
+  sum_up(run);
 }
 
 namespace {
 
 // The variants of the last stretch one by one, the most promising first, as (bound, variant): only then is it known what
-// all others together may keep.
-std::vector<std::pair<uint64_t, size_t>> by_bound(std::vector<Stretch> runs, int64_t limit) {
-  const std::vector<Variant> last = runs.back().variants;
+// all others together may keep. The bound is that of the linear relaxation: what the others keep beyond their least is
+// spent where a byte saves most time, the last bytes on a part of a segment. UINT64_MAX where not even the least fits.
+std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<Stretch>& runs, int64_t limit) {
+  struct Step { Wide bytes, gain; int64_t count; };   // of one segment, and how many there are
+  std::vector<Step> steps;
+  Wide kept = 0, time = 0;
+  for (size_t i = 0; i + 1 < runs.size(); ++i) {
+    const Stretch& run = runs[i];
+    for (size_t h = 0; h < run.hull.size(); ++h) {
+      const Variant& v = run.variants[static_cast<size_t>(run.hull[h])];
+      if (h == 0) {
+        kept += static_cast<Wide>(v.kept) * run.count;
+        time += static_cast<Wide>(v.picoseconds) * run.count;
+        continue;
+      }
+      const Variant& slower = run.variants[static_cast<size_t>(run.hull[h - 1])];
+      steps.push_back({static_cast<Wide>(v.kept - slower.kept), static_cast<Wide>(slower.picoseconds - v.picoseconds), run.count});
+    }
+  }
+  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.gain * b.bytes > b.gain * a.bytes; });
+  const std::vector<Variant>& last = runs.back().variants;
   std::vector<std::pair<uint64_t, size_t>> order;
   for (size_t v = 0; v < last.size(); ++v) {
-    runs.back().variants = {last[v]};
-    order.push_back({Solver(runs, limit, 0, UINT64_MAX).relaxed(), v});
+    int64_t capacity = limit - (last[v].peak - last[v].kept), later = std::max<int64_t>(0, last[v].kept);
+    for (size_t i = runs.size() - 1; i-- > 0;) {
+      capacity = std::min(capacity, limit - runs[i].least_on_top + later);
+      later += runs[i].most_kept * runs[i].count;
+    }
+    Wide room = static_cast<Wide>(capacity) - last[v].kept - kept, least = time + static_cast<Wide>(last[v].picoseconds);
+    const bool is_possible = room >= 0;
+    for (size_t s = 0; s < steps.size() && room > 0; ++s) {
+      const Step& step = steps[s];
+      const Wide whole = std::min<Wide>(step.count, room / step.bytes);
+      least -= step.gain * whole;
+      room -= step.bytes * whole;
+      if (whole == step.count) continue;
+      least -= step.gain * room / step.bytes;
+      break;
+    }
+    order.push_back({is_possible ? static_cast<uint64_t>(std::min<Wide>(least, UINT64_MAX)) : UINT64_MAX, v});
   }
   std::sort(order.begin(), order.end());
   return order;
@@ -426,6 +471,7 @@ StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t kno
     const uint64_t to_beat = best.choice ? best.choice->picoseconds : known;
     if (least >= to_beat) break;
     one.back().variants = {runs.back().variants[v]};
+    sum_up(one.back());
     StackAnswer answer = Solver(one, limit, most_labels, to_beat).solve();
     best.bound_picoseconds = std::min(best.bound_picoseconds, answer.bound_picoseconds);
     if (!answer.choice) continue;

@@ -22,9 +22,12 @@ namespace stw {
 struct Stretch {
   int64_t count = 1;
   std::vector<Variant> variants;
+  // Of them all, set by `normalise`.
+  int64_t least_on_top = 0, most_kept = 0;   // of (peak - kept), of kept
+  std::vector<int> hull = {};                // lower convex hull of (kept, picoseconds), fewest bytes first
 };
 
-// Drops variants that another one beats in all three respects, and puts the rest into the order of their use.
+// Drops variants that another one beats in all three respects, puts the rest into the order of their use, sums them up.
 void normalise(Stretch& run);
 
 struct StackChoice {

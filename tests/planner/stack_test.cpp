@@ -164,6 +164,7 @@ TEST(Stack, WithoutLabelsTheBoundStillHolds) {
   for (int round = 0; round < 50; ++round) {
     std::vector<Stretch> runs{block_like(random, 40, 6)};
     runs.push_back({1, {{1, 0, 1000000, 0}}});
+    normalise(runs.back());
     const int64_t least = smallest(runs).peak;
     const int64_t limit = least + static_cast<int64_t>(random() % 4000000);
     const auto exact = choose(runs, limit), quick = choose(runs, limit, UINT64_MAX, 3);

@@ -225,6 +225,9 @@ typedef struct stw_plan_options {
                                 that is faster; on the CPU it is not, and the plan stays exact */
   uint32_t reserved;
   uint64_t host_bytes;       /* of host memory for what is offloaded; 0: nothing is */
+  const char *profile;       /* what stw_trainer_calibrate wrote; NULL: the device's embedded profile. A `device` that is
+                                NULL is then the profile's, another one than the profile's is refused. */
+  size_t profile_size;       /* bytes of it, a zero byte at the end not counted */
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -259,9 +262,10 @@ typedef struct stw_buffer_info {
 } stw_buffer_info;
 
 /* Chooses the fastest way to train that fits. Guarantees: deterministic; a smaller budget never gives a larger peak, a
- * larger one never a slower plan of the same state format. Errors: STW_OVER_BUDGET when nothing fits: `out` is then
- * still a plan, with info.fits = 0, that can be queried and printed but not trained (an exception to "outputs are NULL");
- * STW_BAD_ARGUMENT, STW_UNSUPPORTED. Owner: the caller. Thread: any. Since: 0.1 */
+ * larger one never a slower plan of the same state format; a calibrated profile becomes a part of the plan's JSON.
+ * Errors: STW_OVER_BUDGET when nothing fits: `out` is then still a plan, with info.fits = 0, that can be queried and
+ * printed but not trained (an exception to "outputs are NULL"); STW_BAD_ARGUMENT, STW_UNSUPPORTED; STW_CORRUPT for a
+ * profile that is none. Owner: the caller. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_create(stw_plan **out, const stw_model *model, const stw_plan_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 STW_API void stw_plan_destroy(stw_plan *plan) STW_NOEXCEPT;
@@ -319,7 +323,8 @@ STW_API stw_status stw_plan_frontier(const stw_plan *plan, stw_frontier_point *o
 STW_API stw_status stw_plan_longest_sequence(const stw_model *model, const stw_plan_options *options, uint64_t *sequence,
                                              stw_error *error) STW_NOEXCEPT;
 
-/* Where the figures of an absent device come from, for planning. */
+/* What the cost model knows of a device, present or not: the figures of data sheets, or those of a calibration. An op
+ * takes launch + max(FLOP / (GFLOP/s * share), bytes / (GB/s * share)), with its kind's launch and share if it was timed. */
 typedef struct stw_profile_info {
   uint32_t struct_size;
   uint32_t is_cuda;
@@ -331,10 +336,30 @@ typedef struct stw_profile_info {
   uint64_t launch_nanoseconds;           /* of every op */
   const char *name, *title, *source;     /* live for ever */
   uint64_t host_gbytes_per_second;       /* to host memory and back, in each direction */
+  uint32_t threads;                      /* a calibrated one: that computed while it was measured; else 0 */
+  uint32_t precision;                    /* a calibrated one: STW_PRECISION_* of what was measured; else 0 */
+  uint64_t step_nanoseconds;             /* a calibrated one: measured, a step of the plan that was timed; else 0 */
 } stw_profile_info;
 
 /* The index-th device that can be planned for; STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */
 STW_API stw_status stw_profile_at(size_t index, stw_profile_info *out) STW_NOEXCEPT;
+/* Reads a calibrated profile, what stw_trainer_calibrate wrote. Errors: STW_CORRUPT, naming the figure, op, device or
+ * version that is wrong. Thread: any. Since: 0.1 */
+STW_API stw_status stw_profile_read(const char *profile, size_t profile_size, stw_profile_info *out,
+                                    stw_error *error) STW_NOEXCEPT;
+
+typedef struct stw_profile_op_info {
+  uint32_t struct_size;
+  uint32_t permille;         /* of the peak that bounds the op, arithmetic or bandwidth; above 1000 in caches */
+  uint64_t launch_nanoseconds;   /* of every op of the kind */
+  uint64_t nanoseconds;      /* measured, of all ops of the kind in the step that was timed */
+  const char *name;          /* of the kind; lives for ever */
+} stw_profile_op_info;
+
+/* The index-th kind of op that a calibrated profile has figures of; STW_BAD_ARGUMENT past the last one, STW_CORRUPT where
+ * stw_profile_read fails. Thread: any. Since: 0.1 */
+STW_API stw_status stw_profile_op_at(const char *profile, size_t profile_size, size_t index,
+                                     stw_profile_op_info *out) STW_NOEXCEPT;
 
 enum { STW_PICTURE_SVG = 0, STW_PICTURE_HTML = 1, STW_PICTURE_CSV = 2 };
 /* The plan as a picture, as text that ends with a zero byte. SVG: the arena, offset against instruction, one rectangle a
@@ -415,7 +440,10 @@ STW_API void stw_dataset_close(stw_dataset *dataset) STW_NOEXCEPT;
 STW_API stw_status stw_dataset_query(const stw_dataset *dataset, stw_dataset_info *out) STW_NOEXCEPT;
 
 /* ---- trainer ---------------------------------------------------------------------------------------------------- */
-enum { STW_PHASE_IDLE = 0, STW_PHASE_TRAIN = 1, STW_PHASE_EVALUATE = 2, STW_PHASE_GENERATE = 3, STW_PHASE_SAVE = 4 };
+enum {
+  STW_PHASE_IDLE = 0, STW_PHASE_TRAIN = 1, STW_PHASE_EVALUATE = 2, STW_PHASE_GENERATE = 3, STW_PHASE_SAVE = 4,
+  STW_PHASE_CALIBRATE = 5
+};
 
 /* What a callback is told and stw_trainer_progress tells at any time. */
 typedef struct stw_progress {
@@ -544,8 +572,19 @@ STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *datas
  * number of new tokens. Errors: STW_BAD_ARGUMENT, STW_UNSUPPORTED_SHAPE (too long). Since: 0.1 */
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;
-/* Stops a step, run, evaluation or generation that is under way before its next micro-step; where none is, the next one
- * is stopped, so that no cancel is lost. Thread: any. Since: 0.1 */
+enum { STW_PROFILE_BYTES = 16384 };   /* room for any profile, with its zero byte */
+/* Measures the device: times every instruction of the plan's step, on made-up tokens, a median of several runs after one
+ * that warms up, and of a micro-step of one sample besides. Writes a profile to plan with (stw_plan_options.profile) as
+ * JSON text that ends with a zero byte; `*size` (may be NULL) receives its bytes without that. The host keeps other work
+ * off the device meanwhile. Guarantees: no gradient hook is called, and afterwards, also after a failure, every byte of
+ * the trainer is as stw_trainer_create left it; weights are read again for that, and where they no longer can be, the
+ * trainer does nothing but answer STW_BAD_STATE until it is restored. Errors: STW_BAD_STATE for a trainer that has
+ * stepped, was restored or had a tensor imported; STW_BAD_ARGUMENT for a capacity below STW_PROFILE_BYTES; STW_NON_FINITE
+ * where the model's loss or gradients are not finite; STW_CANCELLED; those of reading weights. Since: 0.1 */
+STW_API stw_status stw_trainer_calibrate(stw_trainer *trainer, char *out, size_t capacity, size_t *size,
+                                         stw_error *error) STW_NOEXCEPT;
+/* Stops a step, run, evaluation, generation or calibration that is under way before its next micro-step; where none is,
+ * the next one is stopped, so that no cancel is lost. Thread: any. Since: 0.1 */
 STW_API void stw_trainer_cancel(stw_trainer *trainer) STW_NOEXCEPT;
 /* Thread: any, while the trainer exists. Since: 0.1 */
 STW_API stw_status stw_trainer_progress(const stw_trainer *trainer, stw_progress *out) STW_NOEXCEPT;

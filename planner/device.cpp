@@ -56,12 +56,15 @@ uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Format compute, int
   // flop / (gflops · permille / 1000) in nanoseconds, times 1000 for picoseconds.
   const bool half = compute == Format::bf16;
   const uint64_t lanes = d.cuda ? 1 : static_cast<uint64_t>(std::max(1, threads));
-  const unsigned __int128 speed = static_cast<unsigned __int128>(half ? d.gflops_bf16 : d.gflops_fp32) * lanes * d.product_permille;
+  const Calibration::Op& measured = d.calibration.ops[static_cast<size_t>(kind)];
+  const uint32_t own = measured.permille;
+  const unsigned __int128 speed =
+      static_cast<unsigned __int128>(half ? d.gflops_bf16 : d.gflops_fp32) * lanes * (own ? own : d.product_permille);
   const uint64_t bandwidth = is_transfer(kind) ? d.host_gbytes_per_second : d.gbytes_per_second;
-  const unsigned __int128 width = static_cast<unsigned __int128>(bandwidth) * d.stream_permille;
+  const unsigned __int128 width = static_cast<unsigned __int128>(bandwidth) * (own ? own : d.stream_permille);
   const unsigned __int128 arithmetic = static_cast<unsigned __int128>(cost.flops) * 1000000 / speed;
   const unsigned __int128 traffic = static_cast<unsigned __int128>(cost.bytes) * 1000000 / width;
-  return clamp(std::max(arithmetic, traffic) + static_cast<unsigned __int128>(d.launch_nanoseconds) * 1000);
+  return clamp(std::max(arithmetic, traffic) + static_cast<unsigned __int128>(own ? measured.launch_nanoseconds : d.launch_nanoseconds) * 1000);
 }
 
 }  // namespace stw

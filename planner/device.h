@@ -1,12 +1,28 @@
 // Device profiles: what the cost model must know of a device, as data, so that a plan for an absent card works.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "planner/numerics.h"
 #include "planner/op_table.h"
 
 namespace stw {
+
+// What was measured on a device while it ran a plan (calibration.h).
+struct Calibration {
+  struct Op {
+    uint32_t permille = 0;         // of the peak that bounds the op, arithmetic or bandwidth; 0: was not timed, the
+                                   // profile's shares and launch hold
+    uint64_t launch_nanoseconds = 0;   // fixed cost of an op
+    uint64_t nanoseconds = 0;      // of all ops of the kind in a step of that plan
+  };
+  std::array<Op, op_kind_count> ops{};   // by OpKind
+  int threads = 0;                 // that computed; 0: the profile was not calibrated
+  Precision precision = Precision::fp32;
+  uint64_t step_nanoseconds = 0;   // of that plan
+};
 
 struct DeviceProfile {
   const char* name;              // as on the command line
@@ -22,12 +38,14 @@ struct DeviceProfile {
   uint64_t launch_nanoseconds;   // fixed cost of an op
   uint64_t alignment;            // of tensors, bytes
   const char* source;            // of the figures
+  Calibration calibration{};
 };
 
 std::span<const DeviceProfile> device_profiles();
 const DeviceProfile* find_device(std::string_view name);
 
-// Time of an op in picoseconds: the larger of arithmetic and memory traffic, plus the launch.
+// Time of an op in picoseconds: the larger of arithmetic and memory traffic, plus the launch. A calibrated permille scales
+// both, so that the time stays a maximum of linear functions and a constant: what the search's bounds rest on.
 uint64_t op_picoseconds(const DeviceProfile& device, OpKind kind, Format compute, int threads, const Cost& cost);
 
 }  // namespace stw

@@ -34,8 +34,8 @@ void mark_knees(std::vector<Stair>& stairs) {
 }  // namespace
 
 std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int budgets) {
-  const DeviceProfile* device = find_device(plan.request.device);
-  if (!device || budgets < 2) return {};
+  if (!find_device(plan.request.device) || budgets < 2) return {};
+  const DeviceProfile* device = &profile_of(plan.request);
   Space space(source, plan.numerics, plan.request, *device);
   if (space.is_empty()) return {};
   const uint64_t least = space.arena(space.smallest().decisions);
@@ -59,7 +59,7 @@ std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int bud
 
 Result<bool> anything_fits(const GraphSource& source, const Request& request) {
   STW_TRY(check(request));
-  const DeviceProfile* device = find_device(request.device);
+  const DeviceProfile* device = &profile_of(request);
   const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
   Numerics numerics;
   numerics.precision = request.precision;

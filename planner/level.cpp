@@ -154,6 +154,11 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
   return last;
 }
 
+uint64_t Level::least_alive() {
+  if (micro_batches_.empty()) return UINT64_MAX;
+  return candidate(micro_batches_[0], stw::smallest(choices(micro_batches_[0]).runs)).live_bytes;   // more samples need more
+}
+
 const std::optional<Candidate>& Level::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;

@@ -44,6 +44,8 @@ class Level {
   std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
   // The plan with the smallest arena; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
+  // No plan has fewer bytes alive; UINT64_MAX where there is none.
+  uint64_t least_alive();
   // Bytes of a plan's arena, laid out.
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;

@@ -17,6 +17,7 @@ enum class Recompute : uint8_t { choose, none, full };
 
 struct Request {
   std::string device = "cpu";
+  std::optional<DeviceProfile> calibrated;  // of that device; nothing: its embedded profile
   bool device_probed = false;       // memory_bytes was measured, not taken from the profile
   uint64_t device_memory = 0;       // bytes that are free there
   uint64_t memory_bytes = 0;        // budget; 0: device_memory
@@ -96,6 +97,8 @@ std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Arena&
 Result<Plan> search(const GraphSource& source, const Request& request);
 // Whether a request makes sense. Errors: bad_argument.
 Status check(const Request& request);
+// The one that prices a request that makes sense: the calibrated one where there is one.
+const DeviceProfile& profile_of(const Request& request);
 uint64_t reserve_of(const Request& request, const DeviceProfile& device);
 uint64_t budget_of(const Request& request, const DeviceProfile& device);
 // The programs of a plan, checked by the judge and against the plan's own figures.

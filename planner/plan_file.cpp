@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "planner/json.h"
+#include "planner/profile_file.h"
 
 namespace stw {
 
@@ -95,9 +96,11 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
                         .set("architecture", plan.architecture).set("parameters", plan.parameters)
                         .set("trainable", plan.trainable).set("layers", plan.layers)
                         .set("hash", hexadecimal(hash(model.data(), model.size()))));
-  body.set("device", Json::object()
-                         .set("name", r.device).set("title", device ? device->title : "")
-                         .set("memory_bytes", r.device_memory).set("source", r.device_probed ? "probe" : "profile"));
+  Json where = Json::object()
+                   .set("name", r.device).set("title", device ? device->title : "")
+                   .set("memory_bytes", r.device_memory).set("source", r.device_probed ? "probe" : "profile");
+  if (r.calibrated) where.set("calibration", profile_json(*r.calibrated));
+  body.set("device", where);
   body.set("request", Json::object()
                           .set("vram_bytes", r.memory_bytes).set("host_bytes", r.host_bytes)
                           .set("reserve_bytes", r.reserve_bytes ? Json(*r.reserve_bytes) : Json()).set("global_batch", r.global_batch)
@@ -196,6 +199,11 @@ Status read_request(const Json& body, Request& r) {
   if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < 1 || threads > 1024)
     return not_a_plan("its request has a batch, sequence or number of threads out of range");
   r.device = name;
+  if (const Json* calibration = device->find("calibration")) {
+    STW_ASSIGN(profile, profile_from(*calibration));
+    if (profile.name != name) return not_a_plan("its profile is of another device");
+    r.calibrated = profile;
+  }
   r.device_memory = memory;
   r.device_probed = origin == "probe";
   r.memory_bytes = vram;

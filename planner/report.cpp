@@ -59,7 +59,12 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   const double step = static_cast<double>(plan.step_picoseconds) * 1e-12;
   const double tokens = static_cast<double>(r.global_batch) * static_cast<double>(r.sequence);
   std::string s = plan.architecture + ", " + human_count(plan.parameters) + " parameters, " + std::to_string(plan.layers) +
-                  " layers, on " + r.device + "\n";
+                  " layers, on " + r.device;
+  if (r.calibrated) {
+    const Calibration& c = r.calibrated->calibration;
+    s += " (calibrated with " + std::to_string(c.threads) + (c.threads == 1 ? " thread, " : " threads, ") + name_of(c.precision) + ")";
+  }
+  s += "\n";
   s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) + " tokens, " +
        name_of(plan.numerics.precision) + ", " + name_of(plan.numerics.optimizer) + " with " +
        std::to_string(plan.numerics.state_bits) + "-bit states";

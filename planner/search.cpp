@@ -100,6 +100,10 @@ uint64_t budget_of(const Request& request, const DeviceProfile& device) {
   return request.device_memory > 0 ? request.device_memory : device.memory_bytes;
 }
 
+const DeviceProfile& profile_of(const Request& request) {
+  return request.calibrated ? *request.calibrated : *find_device(request.device);
+}
+
 Status check(const Request& request) {
   const DeviceProfile* device = find_device(request.device);
   if (!device) {
@@ -107,6 +111,9 @@ Status check(const Request& request) {
     for (const DeviceProfile& p : device_profiles()) names += std::string(names.empty() ? "" : ", ") + p.name;
     return Error{Code::bad_argument, "unknown device '" + request.device + "'; there are " + names};
   }
+  if (request.calibrated && request.calibrated->name != request.device)
+    return Error{Code::bad_argument, "the profile is of device '" + std::string(request.calibrated->name) +
+                                         "', the plan is for '" + request.device + "'"};
   if (request.global_batch < 1 || request.sequence < 1 || request.threads < 1)
     return Error{Code::bad_argument, "global batch, sequence and threads must be at least 1"};
   if (request.global_batch > largest_batch || request.threads > largest_threads)
@@ -122,7 +129,7 @@ Status check(const Request& request) {
 
 Result<Plan> search(const GraphSource& source, const Request& request) {
   STW_TRY(check(request));
-  const DeviceProfile* device = find_device(request.device);
+  const DeviceProfile* device = &profile_of(request);
   Plan plan;
   plan.request = request;
   const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);

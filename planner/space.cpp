@@ -102,18 +102,18 @@ Level& Space::level(size_t rung) {
   return *r.level;
 }
 
-uint64_t Space::copying(uint64_t bytes) const {
-  return bytes == 0 ? 0 : op_picoseconds(device_, OpKind::fetch, graph_.compute, request_.threads, {0, bytes});
+uint64_t Space::copying(OpKind kind, uint64_t bytes) const {
+  return bytes == 0 ? 0 : op_picoseconds(device_, kind, graph_.compute, request_.threads, {0, bytes});
 }
 
 uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes) {
   if (lower.host_bytes > request_.host_bytes) return UINT64_MAX;
   Level& plain = level(0);
   const bool overlap = device_.cuda;
-  // Gradients are read by the update and not written; all else goes both ways. Of two directions at once the longer counts.
-  const uint64_t copies = copying(overlap ? lower.update_bytes : 2 * lower.update_bytes - lower.gradient_bytes);
-  const uint64_t ops = plain.update_picoseconds();
-  const uint64_t update = overlap ? std::max(ops, copies) : size_add(ops, copies);
+  // Gradients are read by the update and not written; all else goes both ways.
+  const uint64_t fetches = copying(OpKind::fetch, lower.update_bytes), ops = plain.update_picoseconds();
+  const uint64_t stores = copying(OpKind::store, lower.update_bytes - lower.gradient_bytes);
+  const uint64_t update = overlap ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
   const uint64_t saved = rungs_[0].resident_bytes - upper.resident_bytes;
   uint64_t least = UINT64_MAX;
   for (size_t i = micro_batches_.size(); i-- > 0;) {
@@ -155,11 +155,11 @@ const Candidate& Space::smallest() {
   if (smallest_) return *smallest_;
   std::vector<std::pair<uint64_t, size_t>> order;
   for (size_t r = 0; r < rungs_.size(); ++r)
-    if (rungs_[r].host_bytes <= request_.host_bytes) order.push_back({rungs_[r].resident_bytes, r});
+    if (rungs_[r].host_bytes <= request_.host_bytes) order.push_back({level(r).least_alive(), r});
   std::sort(order.begin(), order.end());
   uint64_t least = UINT64_MAX;
-  for (const auto& [resident, r] : order) {
-    if (resident >= least) break;
+  for (const auto& [alive, r] : order) {
+    if (alive >= least) break;
     const std::optional<Candidate>& found = level(r).smallest();
     if (!found) continue;
     const uint64_t bytes = level(r).arena(found->decisions);

@@ -49,7 +49,7 @@ class Space {
   Level& level(size_t rung);
   // No plan that copies what `lower` copies and has the memory of `upper` is faster.
   uint64_t bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes);
-  uint64_t copying(uint64_t bytes) const;   // picoseconds
+  uint64_t copying(OpKind kind, uint64_t bytes) const;   // picoseconds
 
   Numerics numerics_;
   const Request& request_;

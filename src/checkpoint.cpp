@@ -90,6 +90,7 @@ Status Trainer::restore(const std::string& path) {
   }
   STW_TRY(reader.verify_all());
   broken_ = true;   // until the last byte is there
+  as_created_ = false;
   for (size_t i = 0; i < tensors.size(); ++i) {
     std::byte* to = address(tensors[i]);
     while (sections[i].remaining() > 0) {

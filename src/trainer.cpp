@@ -112,7 +112,7 @@ Status Trainer::fill() {
     for (uint64_t first = 0; first < count; first += filled_at_once) {
       const uint64_t n = std::min(filled_at_once, count - first);
       STW_TRY(model_->read(tensor, first, n, values.data()));
-      write_parameter(p, first, values.data(), n);
+      put_parameter(p, first, values.data(), n);
     }
   }
   return ok();
@@ -133,7 +133,7 @@ void Trainer::fill_tables() {
 }
 
 // A model's parameters and a graph's are numbered alike: both come from the same builder.
-void Trainer::write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {
+void Trainer::put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {
   const int tensor = model_->parameters()[parameter];
   std::byte* at = address(tensor);
   if (graph().at(tensor).format == Format::f32) {
@@ -152,6 +152,11 @@ void Trainer::write_parameter(size_t parameter, uint64_t first, const float* val
   }
 }
 
+void Trainer::write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {
+  as_created_ = false;
+  put_parameter(parameter, first, values, count);
+}
+
 void Trainer::enter(TrainerPhase phase) {
   std::lock_guard lock(progress_mutex_);
   progress_.phase = phase;
@@ -164,7 +169,7 @@ Progress Trainer::progress() const {
 
 Status Trainer::check_whole() const {
   if (!broken_) return ok();
-  return Error{Code::bad_state, "trainer: a restore failed halfway; only another restore makes it whole again"};
+  return Error{Code::bad_state, "trainer: a restore or calibration failed halfway; only a restore makes it whole again"};
 }
 
 Status Trainer::check_cancelled() {
@@ -224,6 +229,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
                             (layout.gradients_end - layout.gradients_begin) / sizeof(float), &state_->loss_sum, &state_->target_count};
     if (!options_.gradient_hook(view)) return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};
   }
+  as_created_ = false;
   execute(execution_, programs.update);
 
   StepResult result;

@@ -15,7 +15,7 @@
 
 namespace stw {
 
-enum class TrainerPhase : uint8_t { idle, train, evaluate, generate, save };
+enum class TrainerPhase : uint8_t { idle, train, evaluate, generate, save, calibrate };
 
 struct Progress {
   TrainerPhase phase = TrainerPhase::idle;
@@ -83,6 +83,10 @@ class Trainer {
   // Overwrites a parameter from fp32 values.
   void write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
 
+  // Times the instructions of a step of made-up tokens: the plan's profile with the figures of this device. Only while the
+  // trainer is as it was created; however it ends, every byte is so again, unless the weights can no longer be read.
+  Result<DeviceProfile> calibrate();
+
   void cancel() { cancelled_ = true; }
   Progress progress() const;
   const Plan& plan() const { return planned_->plan; }
@@ -97,6 +101,7 @@ class Trainer {
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
   Status allocate();
   Status fill();
+  void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
   void fill_tables();
   void begin_state();
   std::byte* address(int tensor) const;
@@ -108,7 +113,7 @@ class Trainer {
   Status check_dataset(const Dataset& dataset, Dataset::Part part) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
   void enter(TrainerPhase phase);
-  // Errors: bad_state after a restore that failed halfway.
+  // Errors: bad_state after a restore or calibration that failed halfway.
   Status check_whole() const;
   // A phase that ends with the scope, however that ends; the one around it then goes on.
   struct InPhase {
@@ -129,7 +134,8 @@ class Trainer {
   Execution execution_;
   kernels::StepState* state_ = nullptr;
   std::atomic<bool> cancelled_ = false;
-  bool broken_ = false;   // a restore failed after it had begun to overwrite
+  bool broken_ = false;   // a restore or calibration failed after it had begun to overwrite
+  bool as_created_ = true;   // nothing has changed what fill() wrote
   mutable std::mutex progress_mutex_;
   Progress progress_;
 };

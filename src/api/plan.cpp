@@ -3,6 +3,7 @@
 #include "planner/frontier.h"
 #include "planner/picture.h"
 #include "planner/plan_file.h"
+#include "planner/profile_file.h"
 
 using namespace stw;
 
@@ -11,7 +12,11 @@ namespace {
 // Options in the planner's words. The sequence's default needs the model.
 Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   Request r;
-  r.device = o.device ? o.device : "cpu";
+  if (o.profile) {
+    STW_ASSIGN(profile, profile_from_json({o.profile, o.profile_size}));
+    r.calibrated = profile;
+  }
+  r.device = o.device ? o.device : r.calibrated ? r.calibrated->name : "cpu";
   r.device_memory = o.device_memory;
   r.device_probed = o.device_memory > 0;
   r.memory_bytes = o.memory_bytes;
@@ -127,6 +132,7 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) noexcept {
     info.proven = p.fits && p.step_picoseconds == p.bound_picoseconds;
     info.bound_seconds = static_cast<double>(p.bound_picoseconds) * 1e-12;
     info.unlimited_seconds = static_cast<double>(p.unlimited_picoseconds) * 1e-12;
+    info.copied_bytes = p.copied_bytes;
     info.next_gib_seconds = static_cast<double>(p.next_gib_picoseconds) * 1e-12;
     return api::write_info(info, out);
   });
@@ -236,26 +242,6 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     *sequence = static_cast<uint64_t>(low);
     return STW_OK;
   });
-}
-
-stw_status stw_profile_at(size_t index, stw_profile_info* out) noexcept {
-  if (!out || index >= device_profiles().size()) return STW_BAD_ARGUMENT;
-  const DeviceProfile& p = device_profiles()[index];
-  stw_profile_info info{};
-  info.is_cuda = p.cuda;
-  info.memory = p.memory_bytes;
-  info.reserve = p.reserve_bytes;
-  info.gflops_fp32 = p.gflops_fp32;
-  info.gflops_bf16 = p.gflops_bf16;
-  info.gbytes_per_second = p.gbytes_per_second;
-  info.host_gbytes_per_second = p.host_gbytes_per_second;
-  info.product_permille = p.product_permille;
-  info.stream_permille = p.stream_permille;
-  info.launch_nanoseconds = p.launch_nanoseconds;
-  info.name = p.name;
-  info.title = p.title;
-  info.source = p.source;
-  return api::write_info(info, out);
 }
 
 stw_status stw_plan_picture(const stw_plan* plan, uint32_t kind, char* out, size_t capacity, size_t* needed,

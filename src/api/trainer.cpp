@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "planner/plan_file.h"
+#include "planner/profile_file.h"
 #include "src/batch.h"
 #include "src/checkpoint_file.h"
 
@@ -188,6 +189,22 @@ void stw_trainer_cancel(stw_trainer* trainer) noexcept {
 stw_status stw_trainer_progress(const stw_trainer* trainer, stw_progress* out) noexcept {
   if (!trainer || !out) return STW_BAD_ARGUMENT;
   return api::write_info(progress_of(trainer->trainer->progress()), out);
+}
+
+stw_status stw_trainer_calibrate(stw_trainer* trainer, char* out, size_t capacity, size_t* size, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
+    if (capacity < STW_PROFILE_BYTES)
+      return api::fail(error, Error{Code::bad_argument, "calibrate: expected a capacity of " + std::to_string(STW_PROFILE_BYTES) +
+                                                            " bytes, found " + std::to_string(capacity)});
+    auto profile = trainer->trainer->calibrate();
+    STW_API_TRY(profile);
+    const std::string text = profile_to_json(*profile);
+    if (text.size() >= STW_PROFILE_BYTES) return api::fail(error, Code::internal, "calibrate: the profile is too long");
+    std::memcpy(out, text.c_str(), text.size() + 1);
+    if (size) *size = text.size();
+    return STW_OK;
+  });
 }
 
 void* stw_trainer_stream(const stw_trainer*) noexcept { return nullptr; }

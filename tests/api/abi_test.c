@@ -46,13 +46,14 @@ SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);
 AT(stw_tensor_info, shape, 16); AT(stw_tensor_info, elements, 48);
 
-SIZE(stw_plan_options, 96);
+SIZE(stw_plan_options, 112);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
 AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw_plan_options, state_bits, 68);
 AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(stw_plan_options, mode, 80);
-AT(stw_plan_options, reserved, 84); AT(stw_plan_options, host_bytes, 88);
+AT(stw_plan_options, reserved, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_plan_options, profile, 96);
+AT(stw_plan_options, profile_size, 104);
 
 SIZE(stw_plan_info, 256);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
@@ -77,17 +78,23 @@ AT(stw_frontier_point, struct_size, 0); AT(stw_frontier_point, is_knee, 4); AT(s
 AT(stw_frontier_point, micro_batch, 16); AT(stw_frontier_point, loss_chunks, 24);
 AT(stw_frontier_point, step_seconds, 32); AT(stw_frontier_point, tokens_per_second, 40);
 
-SIZE(stw_profile_info, 96);
+SIZE(stw_profile_info, 112);
 AT(stw_profile_info, struct_size, 0); AT(stw_profile_info, is_cuda, 4); AT(stw_profile_info, memory, 8);
 AT(stw_profile_info, reserve, 16); AT(stw_profile_info, gflops_fp32, 24); AT(stw_profile_info, gflops_bf16, 32);
 AT(stw_profile_info, gbytes_per_second, 40); AT(stw_profile_info, product_permille, 48);
 AT(stw_profile_info, stream_permille, 52); AT(stw_profile_info, launch_nanoseconds, 56);
 AT(stw_profile_info, name, 64); AT(stw_profile_info, title, 72); AT(stw_profile_info, source, 80);
-AT(stw_profile_info, host_gbytes_per_second, 88);
+AT(stw_profile_info, host_gbytes_per_second, 88); AT(stw_profile_info, threads, 96);
+AT(stw_profile_info, precision, 100); AT(stw_profile_info, step_nanoseconds, 104);
 
 SIZE(stw_offload_info, 32);
 AT(stw_offload_info, struct_size, 0); AT(stw_offload_info, outside_blocks, 4); AT(stw_offload_info, blocks, 8);
 AT(stw_offload_info, reserved, 12); AT(stw_offload_info, bytes, 16); AT(stw_offload_info, tensors, 24);
+
+SIZE(stw_profile_op_info, 32);
+AT(stw_profile_op_info, struct_size, 0); AT(stw_profile_op_info, permille, 4);
+AT(stw_profile_op_info, launch_nanoseconds, 8); AT(stw_profile_op_info, nanoseconds, 16);
+AT(stw_profile_op_info, name, 24);
 
 SIZE(stw_buffer_info, 48);
 AT(stw_buffer_info, struct_size, 0); AT(stw_buffer_info, persistent, 4); AT(stw_buffer_info, name, 8);
@@ -166,7 +173,7 @@ VALUE(STW_STATES_32, 32); VALUE(STW_STATES_8, 8); VALUE(STW_RECOMPUTE_AUTO, 0); 
 VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_MODE_EXACT, 0); VALUE(STW_MODE_FAST, 1); VALUE(STW_SET_RESERVE, 1);
 VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_IDS, 2);
 VALUE(STW_PHASE_IDLE, 0); VALUE(STW_PHASE_TRAIN, 1); VALUE(STW_PHASE_EVALUATE, 2); VALUE(STW_PHASE_GENERATE, 3);
-VALUE(STW_PHASE_SAVE, 4); VALUE(STW_SET_WEIGHT_DECAY, 1); VALUE(STW_SET_CLIP_NORM, 2); VALUE(STW_SET_BETA1, 4);
+VALUE(STW_PHASE_SAVE, 4); VALUE(STW_PHASE_CALIBRATE, 5); VALUE(STW_PROFILE_BYTES, 16384); VALUE(STW_SET_WEIGHT_DECAY, 1); VALUE(STW_SET_CLIP_NORM, 2); VALUE(STW_SET_BETA1, 4);
 VALUE(STW_SET_BETA2, 8); VALUE(STW_SCHEDULE_COSINE, 0); VALUE(STW_SCHEDULE_LINEAR, 1); VALUE(STW_SCHEDULE_CONSTANT, 2);
 VALUE(STW_SET_MIN_RATE, 1); VALUE(STW_PACK_OPTIMAL, 0); VALUE(STW_PACK_FITS, 1); VALUE(STW_PACK_IMPOSSIBLE, 2);
 VALUE(STW_PACK_UNKNOWN, 3); VALUE(STW_TENSOR_PARAMETER, 0); VALUE(STW_TENSOR_GRADIENT, 1);

@@ -150,6 +150,23 @@ TEST(Allocation, MayFailInEveryEntry) {
   });
 
   stw_trainer* const t = w.trainer.get();
+  const State created = state_of(w);
+  std::string profile(STW_PROFILE_BYTES, 0);
+  size_t profile_size = 0;
+  fail_every_allocation("trainer_calibrate", [&](stw_error* e) {
+    return stw_trainer_calibrate(t, profile.data(), profile.size(), &profile_size, e);
+  }, [&](bool) { ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE)); });
+  ASSERT_TRUE(state_of(w) == created);
+  auto profile_of = sized<stw_profile_info>();
+  fail_every_allocation("profile_read", [&](stw_error* e) {
+    return stw_profile_read(profile.data(), profile_size, &profile_of, e);
+  }, [](bool) {});
+  auto calibrated_of = plan_of;
+  calibrated_of.profile = profile.data();
+  calibrated_of.profile_size = profile_size;
+  fail_every_allocation_of<stw_plan>("plan_create_with_a_profile", [&](stw_plan** out, stw_error* e) {
+    return stw_plan_create(out, w.model.get(), &calibrated_of, e);
+  });
   uint64_t until = 1;
   run(t, dataset.get(), until++);
   State before = state_of(w);

@@ -309,13 +309,94 @@ TEST(Plan, RelaxationsAreRankedAndWork) {
     if (change == "recompute auto") changed.recompute = STW_RECOMPUTE_AUTO;
     else if (change == "states 8") changed.state_bits = STW_STATES_8;
     else if (change == "precision bf16") changed.precision = STW_PRECISION_BF16;
+    else if (change.starts_with("host_memory ")) changed.host_bytes = std::stoull(change.substr(12));
     else ADD_FAILURE() << change;
     changed.memory_bytes = minimum - now.saves_bytes;
     EXPECT_EQ(info_of(make_plan(model.get(), changed).get()).peak, changed.memory_bytes) << change;
     before = now;
   }
-  EXPECT_GE(count, 3u);
+  EXPECT_GE(count, 4u);
   EXPECT_EQ(stw_plan_relaxation_at(plan.get(), 0, nullptr), STW_BAD_ARGUMENT);
+}
+
+TEST(Plan, OffloadsWhereHostMemoryIsGiven) {
+  const auto model = make_model("nano");
+  auto o = plan_options(12, 64);
+  o.state_bits = STW_STATES_32;
+  o.memory_bytes = 1 << 30;
+  const stw_plan_info ample = info_of(make_plan(model.get(), o).get());
+  EXPECT_EQ(ample.host, 0u);
+  EXPECT_EQ(ample.copied_bytes, 0u);
+  double before = 1e9;
+  for (const uint64_t host : {uint64_t{0}, uint64_t{2} << 20, uint64_t{8} << 20, uint64_t{1} << 40}) {
+    o.host_bytes = host;
+    o.memory_bytes = 1 << 20;
+    stw_plan* out = nullptr;
+    EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
+    const Handle<stw_plan> none(out);
+    o.memory_bytes = info_of(none.get()).minimum_bytes;
+    EXPECT_LT(static_cast<double>(o.memory_bytes), before) << host;
+    before = static_cast<double>(o.memory_bytes);
+    const auto plan = make_plan(model.get(), o);
+    const stw_plan_info info = info_of(plan.get());
+    EXPECT_LE(info.host, host);
+    EXPECT_LE(info.peak, o.memory_bytes);
+    EXPECT_EQ(stw_plan_verify(plan.get(), nullptr), STW_OK);
+    EXPECT_EQ(info.copied_bytes > 0, host > 0);
+    uint64_t sum = 0;
+    auto entry = sized<stw_offload_info>();
+    for (size_t i = 0; stw_plan_offload_at(plan.get(), i, &entry) == STW_OK; ++i) {
+      EXPECT_TRUE(entry.blocks > 0 || entry.outside_blocks);
+      sum += entry.bytes;
+    }
+    EXPECT_LE(sum, info.host);   // that is with alignment
+    EXPECT_EQ(sum > 0, host > 0);
+    // The text alone is the plan.
+    stw_plan* read = nullptr;
+    const char* json = stw_plan_json(plan.get());
+    ASSERT_EQ(stw_plan_load(&read, model.get(), json, std::strlen(json), nullptr), STW_OK);
+    const Handle<stw_plan> again(read);
+    EXPECT_STREQ(stw_plan_json(again.get()), json);
+    EXPECT_EQ(info_of(again.get()).host, info.host);
+    o.memory_bytes -= 1;
+    out = nullptr;
+    EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
+    stw_plan_destroy(out);
+  }
+  EXPECT_EQ(stw_plan_offload_at(nullptr, 0, nullptr), STW_BAD_ARGUMENT);
+}
+
+// A tighter budget never raises the peak, a looser one never slows the plan; the bound holds.
+TEST(Plan, OffloadKeepsTheOrderOfBudgets) {
+  const auto model = make_model(small_llama);
+  for (const char* device : {"cpu", "rtx4060"}) {
+    auto o = plan_options(8, 40);
+    o.device = device;
+    o.set_mask = STW_SET_RESERVE;
+    o.host_bytes = uint64_t{1} << 40;
+    o.state_bits = STW_STATES_32;
+    o.memory_bytes = 1;
+    stw_plan* out = nullptr;
+    EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
+    const uint64_t least = info_of(out).minimum_bytes;
+    stw_plan_destroy(out);
+    double time = 1e9;
+    uint64_t peak = 0;
+    for (int step = 0; step <= 30; step += 4) {
+      o.memory_bytes = least + least / 10 * static_cast<uint64_t>(step);
+      const stw_plan_info info = info_of(make_plan(model.get(), o).get());
+      EXPECT_LE(info.step_seconds, time) << device << ", " << step;
+      EXPECT_GE(info.peak, peak) << device << ", " << step;
+      EXPECT_LE(info.bound_seconds, info.step_seconds);
+      EXPECT_GE(info.bound_seconds, info.unlimited_seconds * 0.999999);
+      time = info.step_seconds;
+      peak = info.peak;
+    }
+    o.memory_bytes = uint64_t{1} << 34;
+    const stw_plan_info ample = info_of(make_plan(model.get(), o).get());
+    EXPECT_EQ(ample.step_seconds, ample.unlimited_seconds) << device;
+    EXPECT_EQ(ample.host, 0u) << device;
+  }
 }
 
 TEST(Plan, LongestSequenceIsTheLongest) {

@@ -22,6 +22,7 @@ TEST(DeviceProfile, FiguresMakeSense) {
     EXPECT_GT(p.launch_nanoseconds, 0u);
     EXPECT_TRUE(p.alignment >= 64 && (p.alignment & (p.alignment - 1)) == 0);
     EXPECT_STRNE(p.source, "");
+    EXPECT_EQ(p.calibration.threads, 0);
   }
   for (const char* name : {"cpu", "rtx3060", "rtx4060", "rtx4090", "rtx5060ti", "rtx5090", "a100-40gb", "a100-80gb", "l4", "l40s", "h100", "h200", "b200", "orin"})
     EXPECT_TRUE(names.count(name)) << name;
@@ -44,6 +45,31 @@ TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
   EXPECT_LT(op_picoseconds(cpu, OpKind::linear, Format::f32, 2, {1000000000, 0}), op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {1000000000, 0}));
   EXPECT_EQ(op_picoseconds(cpu, OpKind::linear, Format::f32, 2, {0, 1000000000}), op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {0, 1000000000}));
   EXPECT_LE(op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
+}
+
+// Of the peak that bounds the op, whichever that is; other kinds keep the profile's shares.
+TEST(DeviceProfile, ACalibratedKindHasItsOwnShareAndLaunch) {
+  const DeviceProfile& d = *find_device("a100-80gb");
+  const Cost products{1000000000000, 1000000}, streams{1000, 1000000000000};
+  const uint64_t launch = 12345;
+  for (const uint32_t permille : {1u, 350u, 1000u, 100000u}) {
+    DeviceProfile own = d;
+    own.calibration.ops[static_cast<size_t>(OpKind::gelu)] = {permille, launch, 1};
+    auto gelu = [&](const Cost& cost) { return op_picoseconds(own, OpKind::gelu, Format::bf16, 1, cost); };
+    DeviceProfile shared = d;
+    shared.product_permille = shared.stream_permille = permille;
+    shared.launch_nanoseconds = launch;
+    for (const Cost& cost : {Cost{}, products, streams}) {
+      EXPECT_EQ(op_picoseconds(own, OpKind::linear, Format::bf16, 1, cost), op_picoseconds(d, OpKind::linear, Format::bf16, 1, cost));
+      EXPECT_EQ(gelu(cost), op_picoseconds(shared, OpKind::linear, Format::bf16, 1, cost));
+    }
+    EXPECT_NEAR(static_cast<double>(gelu(products) - launch * 1000) * permille / 1000, 1e12 / 312000 * 1e3, 1e3);
+    EXPECT_NEAR(static_cast<double>(gelu(streams) - launch * 1000) * permille / 1000, 1e12 / 2039 * 1e3, 1e3);
+    EXPECT_EQ(gelu({}), launch * 1000);
+  }
+  DeviceProfile slowest = d;
+  slowest.calibration.ops[0].permille = 1;
+  EXPECT_LE(op_picoseconds(slowest, static_cast<OpKind>(0), Format::f32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
 }
 
 }  // namespace

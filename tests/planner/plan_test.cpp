@@ -6,8 +6,10 @@
 
 #include "planner/json.h"
 #include "planner/plan_file.h"
+#include "planner/profile_file.h"
 #include "src/hash.h"
 #include "src/planned.h"
+#include "tests/planner/calibrated_profiles.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -178,6 +180,47 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   EXPECT_NE(other.error().message.find("another model"), std::string::npos) << other.error().message;
 }
 
+// A plan that was made with a calibrated profile says with which, and nothing but its text is needed to have it again.
+TEST(PlanFile, HoldsTheProfileItWasMadeWith) {
+  const auto model = open(small_llama());
+  Request r = request(7, 33);
+  const std::string plain = make(*model, r)->json;
+  EXPECT_EQ(parse_json(plain)->find("device")->find("calibration"), nullptr);
+  for (uint32_t seed = 1; seed < 6; ++seed) {
+    r.calibrated = random_profile("cpu", seed);
+    r.memory_bytes = make(*model, r)->plan.minimum_bytes * 21 / 20;
+    const auto planned = make(*model, r);
+    EXPECT_NE(plan_fingerprint(planned->json), plan_fingerprint(plain));
+    EXPECT_NE(planned->report.find("calibrated"), std::string::npos);
+    auto again = Planned::load(*model, planned->json);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ((*again)->json, planned->json);
+    EXPECT_EQ((*again)->report, planned->report);
+    EXPECT_TRUE((*again)->verify());
+    // Its request gives the same plan once more.
+    EXPECT_EQ(make(*model, (*again)->plan.request)->json, planned->json);
+
+    Json body = Json::object();
+    const auto json = parse_json(planned->json);
+    for (const auto& [key, value] : json->members())
+      if (key != "fingerprint") body.set(key, value);
+    Json device = *body.find("device");
+    for (const Json& calibration : {Json(), Json("fast"), profile_json(random_profile("h100", seed)), Json::object()}) {
+      device.set("calibration", calibration);
+      body.set("device", device);
+      const std::string canon = to_string(body, 0);
+      char fingerprint[17];
+      std::snprintf(fingerprint, sizeof fingerprint, "%016llx", static_cast<unsigned long long>(hash64(canon.data(), canon.size())));
+      Json forged = body;
+      forged.set("fingerprint", fingerprint);
+      const auto loaded = Planned::load(*model, to_string(forged, 1));
+      ASSERT_FALSE(loaded) << to_string(calibration, 0);
+      EXPECT_EQ(loaded.error().code, Code::corrupt);
+      EXPECT_NE(loaded.error().message.find("profile"), std::string::npos) << loaded.error().message;
+    }
+  }
+}
+
 // ---- the promises about budgets ---------------------------------------------------------------------------------
 
 void sweep(const std::string& name, Request r, int points) {
@@ -281,6 +324,27 @@ TEST(Search, ForcedChoicesAreKept) {
   }
 }
 
+// Twice the shares: faster, but not twice, because the launches stay.
+TEST(Search, FollowsTheCalibratedFigures) {
+  const auto model = open(small_gpt2());
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    Request r = request(12, 33);
+    const auto plain = make(*model, r);
+    r.calibrated = random_profile("cpu", seed);
+    const auto same = make(*model, r);
+    EXPECT_NE(same->plan.step_picoseconds, plain->plan.step_picoseconds);
+    for (Calibration::Op& op : r.calibrated->calibration.ops) op.permille *= 2;
+    r.calibrated->product_permille *= 2;
+    r.calibrated->stream_permille *= 2;
+    const auto faster = make(*model, r);
+    EXPECT_LT(faster->plan.step_picoseconds, same->plan.step_picoseconds);
+    EXPECT_GT(faster->plan.step_picoseconds, same->plan.step_picoseconds / 2);
+    r.calibrated->launch_nanoseconds *= 10;
+    for (Calibration::Op& op : r.calibrated->calibration.ops) op.launch_nanoseconds *= 10;
+    EXPECT_GT(make(*model, r)->plan.step_picoseconds, faster->plan.step_picoseconds);
+  }
+}
+
 TEST(Search, RefusesNonsense) {
   const auto model = open(small_llama());
   auto code = [&](const Request& r) {
@@ -291,6 +355,11 @@ TEST(Search, RefusesNonsense) {
   EXPECT_EQ(code(r), Code::ok);
   r.device = "abacus";
   EXPECT_EQ(code(r), Code::bad_argument);
+  r = request(4, 33);
+  r.calibrated = random_profile("h100", 1);
+  EXPECT_EQ(code(r), Code::bad_argument);
+  r.device = "h100";
+  EXPECT_EQ(code(r), Code::ok);
   r = request(0, 33);
   EXPECT_EQ(code(r), Code::bad_argument);
   r = request(-1, 33);

@@ -7,6 +7,7 @@
 
 #include "planner/pricing.h"
 #include "planner/verify.h"
+#include "tests/planner/calibrated_profiles.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -16,13 +17,13 @@ using namespace testing_tools;
 
 TEST(Program, PricesAreTheSumsOfTheInstructions) {
   std::mt19937 random(4);
-  for (const char* device : {"cpu", "rtx4090"})
+  for (const DeviceProfile& device : {*find_device("cpu"), *find_device("rtx4090"), random_profile("cpu", 1), random_profile("h100", 2)})
     for (const Graph& g : small_graphs()) {
-      const Pricing pricing(g, *find_device(device), 2);
+      const Pricing pricing(g, device, 2);
       for (int round = 0; round < 40; ++round) {
         const int64_t batch = 1 + static_cast<int64_t>(random() % 9);
         const Decisions d = random_decisions(g, random, batch);
-        const Programs p = make_programs(g, d, batch, 2, find_device(device)->alignment);
+        const Programs p = make_programs(g, d, batch, 2, device.alignment);
         const uint64_t whole = static_cast<uint64_t>(batch / d.micro_batch);
         uint64_t sum = whole * pricing.program(p.micro_next) + pricing.program(p.update), again = 0;
         EXPECT_EQ(pricing.program(p.micro_first), pricing.program(p.micro_next));

@@ -109,6 +109,37 @@ TEST_F(Verify, Operands) {
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode), "read before it is made");
 }
 
+TEST_F(Verify, HostMemory) {
+  Decisions d = uniform_decisions(graph_, 0, 2, 2);
+  d.offload.parts = {graph_.blocks() + 1, 0, graph_.blocks(), graph_.blocks(), graph_.blocks()};
+  for (bool overlap : {false, true}) {
+    d.offload.overlap = overlap;
+    programs_ = make_programs(graph_, d, 5, 2, 64);
+    for (const Program* p : programs_.all()) {
+      const Status status = verify(graph_, programs_.arena, *p, programs_.arena_bytes);
+      EXPECT_TRUE(status) << status.error().message;
+    }
+    // Each of the copies left out, one by one: what it brings or takes away is missed.
+    int copies = 0;
+    for (const Program* base : {&programs_.micro_next, &programs_.update, &programs_.evaluate})
+      for (size_t n = 0; n < base->instructions.size(); ++n) {
+        if (!is_transfer(base->instructions[n].kind)) continue;
+        ++copies;
+        EXPECT_NE(found([&](Arena&, Program& p, uint64_t&) { p.instructions.erase(p.instructions.begin() + static_cast<std::ptrdiff_t>(n)); }, base), "")
+            << base->name << " " << n;
+      }
+    EXPECT_GT(copies, 100);
+    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host[1].offset = a.host[0].offset; }), "overlaps in host memory");
+    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host_bytes -= 1; }), "leave the host memory");
+    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host.back().bytes -= 4; }), "larger than its place in host memory");
+    // A slice of another place, a tensor that never left.
+    expect_has(found([](Arena&, Program& p, uint64_t&) {
+      std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::adamw; })->first_element += 256;
+    }, &programs_.update), "used before it was fetched");
+    expect_has(found([](Arena& a, Program&, uint64_t&) { a.host_of_tensor.assign(a.host_of_tensor.size(), -1); }), "does not lie in host memory");
+  }
+}
+
 TEST_F(Verify, ScratchMemory) {
   auto first_user = [](Program& p) -> Instruction& {
     return *std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.workspace.buffer >= 0; });

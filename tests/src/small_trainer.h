@@ -144,6 +144,7 @@ class OpenTrainer {
   Trainer* operator->() { return trainer_.get(); }
   Trainer& operator*() { return *trainer_; }
   State state() const { return state_of(*planned_, arena_.get()); }
+  std::string bytes() const { return {static_cast<const char*>(arena_.get()), planned_->plan.bytes.arena}; }
 
  private:
   struct Free {

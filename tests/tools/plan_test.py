@@ -50,6 +50,23 @@ class PlanTest(CommandTest):
         self.assertTrue(self.plan(*NANO, "--vram", least)["fits"])
         self.assertFalse(self.plan(*NANO, "--vram", least - 1, expect=DOES_NOT_FIT)["fits"])
 
+    def test_offload(self):
+        least = json.loads(self.run_command("plan", *NANO, "--vram", "1MiB", "--json", expect=DOES_NOT_FIT).stdout)
+        words = [*NANO, "--states", "32", "--vram", least["minimum_vram_bytes"] // 2]
+        self.plan(*words, expect=DOES_NOT_FIT)
+        plan = self.plan(*words, "--host-memory", "1GiB")
+        self.check_adds_up(plan)
+        self.assertTrue(plan["fits"])
+        self.assertEqual(plan["request"]["host_bytes"], 1 << 30)
+        self.assertLessEqual(sum(entry["bytes"] for entry in plan["offload"]), plan["bytes"]["host"])
+        self.assertLessEqual({"tensors", "blocks", "outside_blocks", "bytes"}, set(plan["offload"][0]))
+        self.assertGreater(plan["predicted"]["copied_bytes"], 0)
+        report = self.run_command("plan", *words, "--host-memory", "1GiB").stdout
+        self.assertRegex(report, r"offload +optimizer states of blocks 0-\d and all else: [0-9.]+ MiB in host memory")
+        self.assertRegex(report, r"and [0-9.]+ MiB of host memory")
+        refusal = self.run_command("plan", *words, expect=DOES_NOT_FIT).stdout
+        self.assertRegex(refusal, r"instead +host_memory [0-9.]+ MiB: saves [0-9.]+ MiB, step time \+[0-9.]+ %\n")
+
     def test_report_is_for_people(self):
         report = self.run_command("plan", *NANO, "--vram", "64MiB").stdout
         for word in ["gradients", "optimizer", "peak", "micro-batch"]:

@@ -64,7 +64,7 @@ void add_request_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--seq", flags.sequence, "Tokens of a sample. Default: all positions, at most 1024. nano: 64.")
       ->check(positive())
       ->type_name("N");
-  command.add_option("--device", flags.device, "cpu, cuda, or for `plan` a profile such as rtx4090.")
+  command.add_option("--device", flags.device, "cpu, cuda, a file of `calibrate`, or for `plan` a profile such as rtx4090.")
       ->type_name("NAME");
 }
 

@@ -53,7 +53,9 @@ struct DeviceChoice {
   bool present = false;                      // false: a profile, for planning only
   uint64_t total_bytes = 0, free_bytes = 0;  // 0: not known
   uint32_t threads = 0;
+  std::string profile;  // a calibrated one, as text; empty: the embedded one
 };
+// `name` may also be the file of a calibrated profile, which stands for its device.
 DeviceChoice choose_device(const std::string& name);
 Device open_device(const DeviceChoice& choice, uint32_t threads);
 

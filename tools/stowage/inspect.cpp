@@ -10,6 +10,7 @@
 #include "files.h"
 #include "flags.h"
 #include "metrics.h"
+#include "profile.h"
 #include "run_folder.h"
 #include "units.h"
 
@@ -135,6 +136,7 @@ void inspect(const std::string& path, const std::string& model) {
   }
   const std::string text = read_text(path);
   if (json_string(text, "", "format") == "stowage-plan") return show_plan(path, text, model);
+  if (json_string(text, "", "format") == "stowage-profile") return print_profile(read_profile_file(path));
   if (path.ends_with(".jsonl")) return show_history(text);
   show_model(path, path);
 }
@@ -147,7 +149,7 @@ void add_inspect(CLI::App& application) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App& command = *application.add_subcommand("inspect", "Say what a file or folder is, and what is in it.");
-  command.add_option("path", flags->path, "A model, a run, a checkpoint, a plan, a metrics.jsonl, or a preset's name.")
+  command.add_option("path", flags->path, "A model, a run, a checkpoint, a plan, a profile, a metrics.jsonl, or a preset's name.")
       ->required()
       ->type_name("FILE-OR-DIR");
   command.add_option("--model", flags->model, "The model that a plan is for.")->type_name("MODEL");

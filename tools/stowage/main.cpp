@@ -50,6 +50,7 @@ int main(int count, char** words) {
   command::add_generate(application);
   command::add_inspect(application);
   command::add_devices(application);
+  command::add_calibrate(application);
   command::add_pack(application);
   try {
     application.parse(count, words);

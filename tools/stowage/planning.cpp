@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "flags.h"
+#include "profile.h"
 #include "units.h"
 
 namespace command {
@@ -31,9 +32,27 @@ uint32_t states_of(const std::string& name) {
   return name == "32" ? STW_STATES_32 : name == "8" ? STW_STATES_8 : STW_STATES_AUTO;
 }
 
+// The figures hold for what was measured; elsewhere they are still the best there are.
+void warn_where_not_measured(const stw_plan_options& options) {
+  const stw_profile_info info = read_profile({options.profile, options.profile_size});
+  if (!info.is_cuda && info.threads != options.threads)
+    fmt::print(stderr, "stowage: warning: the profile was measured with {} threads, the plan is for {}\n", info.threads,
+               options.threads);
+  const uint32_t usual = info.is_cuda ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
+  if (info.precision != (options.precision == STW_PRECISION_DEFAULT ? usual : options.precision))
+    fmt::print(stderr, "stowage: warning: the profile was measured in {}, the plan is for another precision\n",
+               precision_name(info.precision));
+}
+
 }  // namespace
 
 DeviceChoice choose_device(const std::string& name) {
+  if (is_profile_file(name)) {
+    std::string text = read_profile_file(name);
+    DeviceChoice choice = choose_device(read_profile(text).name);
+    choice.profile = std::move(text);
+    return choice;
+  }
   const uint32_t backend = name == "cuda" ? STW_BACKEND_CUDA : name == "cpu" ? STW_BACKEND_CPU : STW_BACKEND_AUTO;
   DeviceChoice choice;
   if (backend == STW_BACKEND_AUTO && !name.empty()) {
@@ -97,6 +116,11 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.micro_batch = flags.micro_batch;
   options.recompute = recompute_of(flags.recompute);
   options.mode = flags.fast ? STW_MODE_FAST : STW_MODE_EXACT;
+  if (!device.profile.empty()) {
+    options.profile = device.profile.data();
+    options.profile_size = device.profile.size();
+    warn_where_not_measured(options);
+  }
   return options;
 }
 

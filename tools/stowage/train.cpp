@@ -21,6 +21,8 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
     flags.plan.threads = options.threads;
     return require_plan(create_plan(model, flags.model.source, options));
   }
+  if (!device.profile.empty())
+    throw Failure(exit_usage, fmt::format("--device {}: the plan has its own profile; leave one of both out", flags.plan.device));
   if (flags.plan.fast) throw Failure(exit_usage, "--fast: the plan was made in exact mode; leave it out");
   const std::string json = read_text(flags.plan_file);
   stw_plan* loaded = nullptr;

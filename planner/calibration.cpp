@@ -1,0 +1,97 @@
+#include "planner/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace stw {
+
+namespace {
+
+uint64_t whole(double x, uint64_t largest) {
+  if (!(x > 1)) return 1;
+  return x >= static_cast<double>(largest) ? largest : static_cast<uint64_t>(x + 0.5);
+}
+
+// An op with what it would take at the full peaks and without a launch: what a permille divides.
+struct Point { double ideal, seconds; };
+
+// Ops that share their figures. Sums are those of the step.
+struct Group {
+  double ideal = 0, seconds = 0, count = 0;
+  std::vector<Point> points;
+
+  void add(double ideal_each, double seconds_each, double n) {
+    ideal += n * ideal_each;
+    seconds += n * seconds_each;
+    count += n;
+    points.push_back({ideal_each, seconds_each});
+  }
+  bool is_timed() const { return ideal > 0; }
+  // So that count · launch + ideal / share is the measured time. Where launches take it all, the most there is.
+  double permille(double launch) const {
+    const double work = seconds - count * launch;
+    return work > 0 ? std::clamp(1000 * ideal / work, 1.0, double{largest_permille}) : double{largest_permille};
+  }
+  double error(double launch) const {
+    const double share = permille(launch) / 1000;
+    double sum = 0;
+    for (const Point& p : points) sum += std::abs(launch + p.ideal / share - p.seconds);
+    return sum;
+  }
+  // In seconds.
+  double best_launch() const {
+    double best = 0, least = error(0);
+    for (double candidate = 1e-7; candidate < 1e-3 && count * candidate < seconds; candidate *= 1.05)
+      if (const double e = error(candidate); e < least) {
+        best = candidate;
+        least = e;
+      }
+    return best;
+  }
+};
+
+}  // namespace
+
+DeviceProfile calibrated(const DeviceProfile& base, Precision precision, int threads, std::span<const TimedOp> ops,
+                         double step_seconds) {
+  DeviceProfile full = base;
+  full.calibration = {};
+  full.product_permille = full.stream_permille = 1000;
+  full.launch_nanoseconds = 0;
+  std::array<Group, op_kind_count> kinds;
+  Group products, streams;
+  auto ideal = [&](OpKind kind, const Cost& cost) {
+    return static_cast<double>(op_picoseconds(full, kind, compute_format(precision), threads, cost)) * 1e-12;
+  };
+  for (const TimedOp& op : ops) {
+    const double arithmetic = ideal(op.kind, {op.cost.flops, 0}), traffic = ideal(op.kind, {0, op.cost.bytes});
+    const double n = static_cast<double>(op.count);
+    kinds[static_cast<size_t>(op.kind)].add(std::max(arithmetic, traffic), op.seconds, n);
+    (arithmetic >= traffic ? products : streams).add(std::max(arithmetic, traffic), op.seconds, n);
+  }
+
+  DeviceProfile p = base;
+  p.calibration = {};
+  p.calibration.threads = threads;
+  p.calibration.precision = precision;
+  p.calibration.step_nanoseconds = whole(step_seconds * 1e9, longest_nanoseconds);
+  double launches = 0, count = 0;
+  for (size_t k = 0; k < op_kind_count; ++k) {
+    const Group& g = kinds[k];
+    if (!g.is_timed()) continue;
+    const double launch = g.best_launch();
+    p.calibration.ops[k] = {static_cast<uint32_t>(whole(g.permille(launch), largest_permille)),
+                            whole(launch * 1e9, longest_launch_nanoseconds), whole(g.seconds * 1e9, longest_nanoseconds)};
+    launches += g.count * launch;
+    count += g.count;
+  }
+  const double launch = count > 0 ? launches / count : 0;
+  if (count > 0) p.launch_nanoseconds = whole(launch * 1e9, longest_launch_nanoseconds);
+  // Nobody is promised a place in the caches.
+  if (products.is_timed()) p.product_permille = static_cast<uint32_t>(whole(products.permille(launch), 1000));
+  if (streams.is_timed()) p.stream_permille = static_cast<uint32_t>(whole(streams.permille(launch), 1000));
+  return p;
+}
+
+}  // namespace stw

@@ -1,0 +1,64 @@
+#include "src/api/boundary.h"
+
+#include "planner/profile_file.h"
+
+using namespace stw;
+
+namespace {
+
+stw_profile_info info_of(const DeviceProfile& p) {
+  stw_profile_info info{};
+  info.is_cuda = p.cuda;
+  info.memory = p.memory_bytes;
+  info.reserve = p.reserve_bytes;
+  info.gflops_fp32 = p.gflops_fp32;
+  info.gflops_bf16 = p.gflops_bf16;
+  info.gbytes_per_second = p.gbytes_per_second;
+  info.host_gbytes_per_second = p.host_gbytes_per_second;
+  info.product_permille = p.product_permille;
+  info.stream_permille = p.stream_permille;
+  info.launch_nanoseconds = p.launch_nanoseconds;
+  info.name = p.name;
+  info.title = p.title;
+  info.source = p.source;
+  const Calibration& c = p.calibration;
+  info.threads = static_cast<uint32_t>(c.threads);
+  info.precision = c.threads == 0 ? STW_PRECISION_DEFAULT : c.precision == Precision::bf16 ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
+  info.step_nanoseconds = c.step_nanoseconds;
+  return info;
+}
+
+}  // namespace
+
+extern "C" {
+
+stw_status stw_profile_at(size_t index, stw_profile_info* out) noexcept {
+  if (!out || index >= device_profiles().size()) return STW_BAD_ARGUMENT;
+  return api::write_info(info_of(device_profiles()[index]), out);
+}
+
+stw_status stw_profile_read(const char* profile, size_t profile_size, stw_profile_info* out, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!profile || !out) return api::fail(error, Code::bad_argument, "profile or out is NULL");
+    auto read = profile_from_json({profile, profile_size});
+    STW_API_TRY(read);
+    const stw_status status = api::write_info(info_of(*read), out);
+    return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
+  });
+}
+
+stw_status stw_profile_op_at(const char* profile, size_t profile_size, size_t index, stw_profile_op_info* out) noexcept {
+  return api::guard(nullptr, [&]() -> stw_status {
+    if (!profile || !out) return STW_BAD_ARGUMENT;
+    auto read = profile_from_json({profile, profile_size});
+    if (!read) return static_cast<stw_status>(read.error().code);
+    for (size_t kind = 0; kind < op_kind_count; ++kind) {
+      const Calibration::Op& op = read->calibration.ops[kind];
+      if (op.permille == 0 || index-- > 0) continue;
+      return api::write_info(stw_profile_op_info{0, op.permille, op.launch_nanoseconds, op.nanoseconds, op_row(static_cast<OpKind>(kind)).name}, out);
+    }
+    return STW_BAD_ARGUMENT;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,120 @@
+// The fit against times that a known profile gives.
+#include "planner/calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "planner/pricing.h"
+#include "tests/planner/calibrated_profiles.h"
+#include "tests/planner/small_graphs.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+double seconds(uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
+
+// What a device of that profile would take for a step of `micro_batch` samples, and for one sample besides.
+std::vector<TimedOp> times(const Graph& graph, const DeviceProfile& truth, int threads, int64_t micro_batch) {
+  std::vector<TimedOp> ops;
+  const Arena arena = make_arena(graph, 64);
+  const Decisions d = uniform_decisions(graph, ~0u, micro_batch);
+  auto add = [&](const Program& program, uint64_t count) {
+    for (const Instruction& i : program.instructions) {
+      const Cost cost = op_row(i.kind).cost(graph, graph.op(i.op), {i.samples, i.rows, threads});
+      ops.push_back({i.kind, cost, seconds(op_picoseconds(truth, i.kind, graph.compute, threads, cost)), count});
+    }
+  };
+  add(build_micro(graph, arena, d, micro_batch, threads, true), 3);
+  add(build_update(graph, arena, threads), 1);
+  if (micro_batch > 1) add(build_micro(graph, arena, d, 1, threads, true), 0);
+  return ops;
+}
+
+double step_of(std::span<const TimedOp> ops) {
+  double sum = 0;
+  for (const TimedOp& op : ops) sum += op.seconds * static_cast<double>(op.count);
+  return sum;
+}
+
+TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
+  for (const Graph& graph : small_graphs())
+    for (uint32_t seed = 1; seed <= 4; ++seed) {
+      DeviceProfile truth = random_profile("cpu", seed);
+      truth.gflops_fp32 = truth.gflops_bf16 = 1;   // slow enough that work shows beside the launch
+      truth.gbytes_per_second = 1;
+      DeviceProfile base = truth;
+      base.calibration = {};
+      base.launch_nanoseconds = 3000;
+      base.product_permille = base.stream_permille = 900;
+      const std::vector<TimedOp> ops = times(graph, truth, 2, 8);
+      const DeviceProfile found = calibrated(base, Precision::bf16, 2, ops, step_of(ops));
+      for (const OpKind kind : {OpKind::linear, OpKind::norm, OpKind::attention, OpKind::adamw}) {
+        const Calibration::Op& is = found.calibration.ops[static_cast<size_t>(kind)];
+        const Calibration::Op& was = truth.calibration.ops[static_cast<size_t>(kind)];
+        if (is.permille == 0) continue;   // 8-bit states
+        const double launch = static_cast<double>(was.permille ? was.launch_nanoseconds : truth.launch_nanoseconds);
+        EXPECT_NEAR(static_cast<double>(is.launch_nanoseconds), launch, 0.05 * launch + 100) << op_row(kind).name << " seed " << seed;
+        if (was.permille == 0) continue;
+        EXPECT_NEAR(is.permille, was.permille, 0.02 * was.permille + 1) << op_row(kind).name << " seed " << seed;
+      }
+      EXPECT_EQ(found.calibration.threads, 2);
+      EXPECT_EQ(found.calibration.precision, Precision::bf16);
+      EXPECT_NEAR(static_cast<double>(found.calibration.step_nanoseconds), step_of(ops) * 1e9, 1);
+      double step = 0;
+      for (const TimedOp& op : ops)
+        step += static_cast<double>(op.count) * seconds(op_picoseconds(found, op.kind, graph.compute, 2, op.cost));
+      EXPECT_NEAR(step, step_of(ops), 0.01 * step_of(ops)) << "the timed step is priced as measured";
+      // Others than the timed extents, too.
+      double price = 0, truly = 0;
+      for (const TimedOp& op : times(graph, truth, 2, 3)) {
+        price += seconds(op_picoseconds(found, op.kind, graph.compute, 2, op.cost));
+        truly += op.seconds;
+      }
+      EXPECT_NEAR(price, truly, 0.03 * truly) << "seed " << seed;
+    }
+}
+
+// A slower base may not show in the result: only its peaks count.
+TEST(Calibration, ForgetsTheFiguresItReplaces) {
+  const Graph graph = graph_of(small_llama());
+  const std::vector<TimedOp> ops = times(graph, *find_device("cpu"), 1, 4);
+  const DeviceProfile one = calibrated(*find_device("cpu"), Precision::fp32, 1, ops, 1);
+  const DeviceProfile other = calibrated(random_profile("cpu", 9), Precision::fp32, 1, ops, 1);
+  for (size_t k = 0; k < op_kind_count; ++k) {
+    EXPECT_EQ(one.calibration.ops[k].permille, other.calibration.ops[k].permille) << k;
+    EXPECT_EQ(one.calibration.ops[k].launch_nanoseconds, other.calibration.ops[k].launch_nanoseconds) << k;
+    EXPECT_EQ(one.calibration.ops[k].nanoseconds, other.calibration.ops[k].nanoseconds) << k;
+  }
+  EXPECT_EQ(one.launch_nanoseconds, other.launch_nanoseconds);
+  EXPECT_EQ(one.product_permille, other.product_permille);
+  EXPECT_EQ(one.stream_permille, other.stream_permille);
+  EXPECT_EQ(one.calibration.ops[static_cast<size_t>(OpKind::gelu)].permille, 0u) << "no op of this model";
+}
+
+// Clocks stand still, machines stop: whatever was measured, the figures are ones that a file may hold.
+TEST(Calibration, StaysWithinTheRangesOfAFile) {
+  const Graph graph = graph_of(small_gpt2());
+  for (const double time : {0.0, 1e-12, 1e-7, 1.0, 1e9, std::numeric_limits<double>::infinity()}) {
+    std::vector<TimedOp> ops = times(graph, *find_device("cpu"), 2, 2);
+    for (TimedOp& op : ops) op.seconds = time;
+    const DeviceProfile p = calibrated(*find_device("cpu"), Precision::fp32, 2, ops, time);
+    EXPECT_TRUE(p.launch_nanoseconds >= 1 && p.launch_nanoseconds <= longest_launch_nanoseconds);
+    for (uint32_t x : {p.product_permille, p.stream_permille}) EXPECT_TRUE(x >= 1 && x <= 1000) << x;
+    for (const Calibration::Op& op : p.calibration.ops) {
+      EXPECT_LE(op.permille, largest_permille);
+      EXPECT_EQ(op.permille == 0, op.nanoseconds == 0);
+      EXPECT_EQ(op.permille == 0, op.launch_nanoseconds == 0);
+      EXPECT_LE(op.launch_nanoseconds, longest_launch_nanoseconds);
+      EXPECT_LE(op.nanoseconds, longest_nanoseconds);
+    }
+  }
+  const DeviceProfile nothing = calibrated(*find_device("cpu"), Precision::fp32, 2, {}, 1);
+  EXPECT_EQ(nothing.product_permille, find_device("cpu")->product_permille);
+  EXPECT_EQ(nothing.stream_permille, find_device("cpu")->stream_permille);
+}
+
+}  // namespace
+}  // namespace stw

@@ -1,0 +1,20 @@
+// Calibrated profiles as files: what `stowage calibrate` writes, and what --device takes.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "stowage.h"
+
+namespace command {
+
+// Whether --device means a file, not a device's name.
+bool is_profile_file(const std::string& device);
+// The text of a file that is a calibrated profile. Every failure names the file.
+std::string read_profile_file(const std::string& path);
+stw_profile_info read_profile(std::string_view text);
+const char* precision_name(uint32_t precision);
+
+// What was measured, and each kind of op with its share of the peak and of the step, the longest first.
+void print_profile(std::string_view text);
+
+}  // namespace command

@@ -30,6 +30,9 @@ struct Offload {
   bool operator==(const Offload&) const = default;
 };
 
+// What people read.
+inline constexpr const char* offloaded_titles[offloaded_count] = {"optimizer states", "master weights", "gradients", "weights", "inputs"};
+
 // For every tensor whether it lies in host memory.
 std::vector<bool> on_host(const Graph& graph, const Offload& offload);
 

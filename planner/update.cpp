@@ -7,9 +7,12 @@ namespace stw {
 namespace {
 
 bool is_embedding(const Graph& graph, int parameter) {
-  for (const Op& op : graph.ops)
-    if (op.kind == OpKind::embedding && (graph.resolve(op.inputs[1]) == parameter || op.inputs[2] == parameter))
-      return true;
+  if (graph.segments.empty()) return false;
+  const Segment& first = graph.segments.front();   // an embedding's op is there
+  for (int i = 0; i < first.op_count; ++i) {
+    const Op& op = graph.ops[static_cast<size_t>(first.first_op + i)];
+    if (op.kind == OpKind::embedding && (graph.resolve(op.inputs[1]) == parameter || op.inputs[2] == parameter)) return true;
+  }
   return false;
 }
 
@@ -37,10 +40,10 @@ void add_update(Graph& graph, const Numerics& numerics) {
 
   const int sums = add_tensor(graph, "norm_sums", Kind::activation, Format::f64, {static_cast<int64_t>(trained.size())});
   std::vector<Op> updates;
+  std::vector<std::vector<int>> gradients_of(graph.tensors.size());
+  for (const ParameterGradient& g : graph.gradients) gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
   for (int p : trained) {
-    std::vector<int> gradients;
-    for (const ParameterGradient& g : graph.gradients)
-      if (g.parameter == p) gradients.push_back(g.gradient);
+    std::vector<int> gradients = gradients_of[static_cast<size_t>(p)];
     if (gradients.size() < 2) gradients.push_back(-1);
     graph.update_ops.push_back({OpKind::square_sum, {}, gradients, {sums}, -1});
 

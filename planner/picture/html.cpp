@@ -112,6 +112,13 @@ std::string decisions(const Graph& graph, const Plan& plan) {
     item((run.first == run.last ? "Block " + std::to_string(run.first) + " does"
                                 : "Blocks " + std::to_string(run.first) + " to " + std::to_string(run.last) + " do") +
          " not keep " + joined(run.tensors) + "; backward computes them again.");
+  for (const OffloadedTensors& o : offloaded_tensors(graph, make_arena(graph, 1, plan.decisions.offload, plan.decisions.micro_batch))) {
+    std::string text = offloaded_titles[static_cast<int>(o.what)];
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    if (o.last >= 0) text += " of blocks 0 to " + std::to_string(o.last);
+    if (o.others) text += o.last >= 0 ? " and of all else" : " of all but blocks";
+    item(text + " lie in host memory (" + human_bytes(o.bytes) + ") and are fetched where they are needed.");
+  }
   item("The loss is computed in " + plural(plan.decisions.loss_chunks, "chunk") + ", so that logits take " +
        (plan.decisions.loss_chunks == 1
             ? std::string("their full size.")

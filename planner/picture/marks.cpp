@@ -140,6 +140,11 @@ class Marker {
       });
       return is_output ? "kept for backward: the input of the next segment" : "kept for backward";
     }
+    if (programs_.arena.on_host(b.tensor) && t.kind == Kind::activation && timeline_.at(first).kind == OpKind::fetch)
+      return "fetched for backward from host memory, where it was kept";
+    if (programs_.arena.on_host(b.tensor) && t.kind != Kind::activation)
+      return timeline_.at(first).kind == OpKind::fetch ? "fetched: " + std::string(persistent_reason(t.kind)) + ", which lies in host memory"
+                                                       : "on its way to host memory: " + std::string(persistent_reason(t.kind));
     if (timeline_.at(first).phase == Phase::recompute) return "computed again at this point for backward";
     return "transient: its place is free again after its last use";
   }

@@ -88,8 +88,8 @@ Timeline::Words Timeline::words(int instruction) const {
   const Instruction& i = at(instruction);
   const Op& op = graph_.op(i.op);
   const std::string name = op_row(i.kind).name;
-  // The sums of squares all go to one place; what they are made of tells them apart.
-  const bool is_sum = i.kind == OpKind::square_sum;
+  // The sums of squares all go to one place, and stores to host memory; what they take tells them apart.
+  const bool is_sum = i.kind == OpKind::square_sum || i.kind == OpKind::store;
   for (int t : is_sum ? op.inputs : op.outputs)
     if (t >= 0) return {name + (is_sum ? " of " : " → "), graph_.at(t).name};
   return {name, ""};

@@ -79,6 +79,26 @@ TEST(Calibrate, TimesEveryKindOfTheStepAndLeavesEveryByte) {
     }
 }
 
+// Copies are ops like others.
+TEST(Calibrate, TimesWhatIsOffloaded) {
+  const auto model = model_of(small_llama());
+  const Request request = request_of(Precision::bf16, 8, 2);
+  Decisions d = plan_for(*model, request)->plan.decisions;
+  d.offload.parts = {4, 4, 3, 3, 3};
+  const auto planned = plan_with(*model, request, d);
+  auto trainer = trainer_for(model, planned);
+  const auto profile = trainer->calibrate();
+  ASSERT_TRUE(profile) << profile.error().message;
+  for (OpKind kind : {OpKind::fetch, OpKind::store}) EXPECT_GT(profile->calibration.ops[static_cast<size_t>(kind)].permille, 0u);
+  // The weights that lie in host memory are back as well.
+  auto straight = trainer_for(model, planned);
+  const GlobalBatch batch = random_batch(4, batch_size, sequence);
+  const auto one = trainer->step(batch.source(), batch_size, 1e-3), other = straight->step(batch.source(), batch_size, 1e-3);
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(one->loss, other->loss);
+  EXPECT_EQ(one->grad_norm, other->grad_norm);
+}
+
 TEST(Calibrate, OnlyATrainerAsItWasCreated) {
   const auto model = model_of(small_llama());
   const auto planned = plan_for(*model, request_of(Precision::fp32, 32, 3));

@@ -58,11 +58,15 @@ class TrainTest(CommandTest):
         numerics = ["--precision", precision, "--states", states, "--steps", 5, "--dropout", "0.1"]
         self.train("reference", *numerics)
         expected = self.weights("reference")
-        least = self.plan(*SMALL[:4], "--seq", "32", "--threads", "2", "--precision", precision, "--states", states,
-                          "--dropout", "0.1", "--vram", "1000000", expect=DOES_NOT_FIT)["minimum_vram_bytes"]
+        plan = [*SMALL[:4], "--seq", "32", "--threads", "2", "--precision", precision, "--states", states, "--dropout", "0.1",
+                "--vram", "1000000"]
+        least = self.plan(*plan, expect=DOES_NOT_FIT)["minimum_vram_bytes"]
+        offloaded = self.plan(*plan, "--host-memory", "1GiB", expect=DOES_NOT_FIT)["minimum_vram_bytes"]
+        self.assertLess(offloaded, least / 2)
         for name, words in {"micro 3": ["--micro-batch", 3], "micro 1": ["--micro-batch", 1],
                             "full": ["--recompute", "full"], "none": ["--recompute", "none"],
-                            "one thread": ["--threads", 1], "tightest": ["--vram", least]}.items():
+                            "one thread": ["--threads", 1], "tightest": ["--vram", least],
+                            "offloaded": ["--vram", offloaded, "--host-memory", "1GiB"]}.items():
             keep = [word for pair in zip(SMALL[::2], SMALL[1::2]) if pair[0] != words[0] for word in pair]
             self.run_command("train", *keep, *words, *numerics, "--data", self.text(), "--out", self.path(name))
             self.assertEqual(self.weights(name), expected, name)

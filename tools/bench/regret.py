@@ -1,6 +1,6 @@
 """What the cost model costs: the measured step time of the chosen plan against the best of all plans that fit.
 
-usage: regret.py STOWAGE [STEPS [ROUNDS]]     STOWAGE: the command, built in release
+usage: regret.py STOWAGE [STEPS [ROUNDS [MODEL]]]     STOWAGE: the command, built in release; MODEL: one of them
 
 For two models, every plan of the frontier is trained for STEPS (30) steps, ROUNDS (3) times, the rounds interleaved; a plan's
 time is the median of its steps. For each plan's own budget the regret is its time over that of the fastest plan whose peak
@@ -40,6 +40,8 @@ def main():
         folder = pathlib.Path(folder)
         (folder / "text").write_text("The quick brown fox jumps over the lazy dog. " * 4000)
         for name, (config, words) in MODELS.items():
+            if len(sys.argv) > 4 and name != sys.argv[4]:
+                continue
             model = name
             if config:
                 model = folder / f"{name}.json"

@@ -51,7 +51,8 @@ void Timeline::add(const Program& program, std::string title, double width) {
     const Instruction& i = program.instructions[static_cast<size_t>(n)];
     const int segment = graph_.op(i.op).segment;
     const Run::Group group = group_of(graph_, i, segment);
-    if (continues && runs_.back().group == group && runs_.back().segment == segment) ++runs_.back().end;
+    // Copies to and from host memory stand between the ops of segments.
+    if (continues && (is_transfer(i.kind) || (runs_.back().group == group && runs_.back().segment == segment))) ++runs_.back().end;
     else runs_.push_back({group, segment, first + n, first + n + 1});
     continues = true;
   }

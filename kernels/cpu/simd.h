@@ -169,7 +169,9 @@ STW_INLINE F16 fma(F16 x, F16 y, F16 z) { STW_LANES(__builtin_fmaf(x.f[i], y.f[i
 STW_INLINE F16 maximum(F16 x, F16 y) { STW_LANES(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 STW_INLINE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
 STW_INLINE F16 round_even(F16 x) { STW_LANES(__builtin_rintf(x.f[i])); }
-STW_INLINE F16 scale_by_power(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((uint32_t)((int32_t)n.f[i] + 127) << 23)); }
+// Where n is not a number x is none either.
+STW_INLINE int32_t whole(float n) { return n == n ? (int32_t)n : 0; }
+STW_INLINE F16 scale_by_power(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((uint32_t)(whole(n.f[i]) + 127) << 23)); }
 STW_INLINE F16 select_less(F16 x, F16 y, F16 yes, F16 no) { STW_LANES(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]); }
 STW_INLINE F16 split_exponent(F16 x, F16* exponent) {
   F16 r;

@@ -133,7 +133,7 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint32_t models = 60;
+constexpr uint32_t models = 12;
 #else
 constexpr uint32_t models = 1000;
 #endif

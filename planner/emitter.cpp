@@ -25,8 +25,9 @@ uint64_t Emitter::part_begin(int tensor) const {
 }
 
 std::vector<int> Emitter::host_operands(int index, Phase phase, bool accumulate) const {
-  const Op& op = graph_.op(index);
   std::vector<int> list;
+  if (!arena_.offload.any()) return list;   // every op asks
+  const Op& op = graph_.op(index);
   if (is_transfer(op.kind)) return list;
   for (size_t k = 0; k < op.inputs.size(); ++k)
     if (on_host(op.inputs[k]) && static_cast<int>(k) < op_row(op.kind).shapes_from) list.push_back(op.inputs[k]);

@@ -94,15 +94,14 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_
   // The most promising micro-batch first: by the time of its ops, and once that is the least of all by the relaxation.
   struct Hope {
     uint64_t picoseconds;
-    int64_t order;              // equal ones: fewer micro-steps first
-    int64_t micro_batch;
+    int64_t micro_batch;        // of equal times the largest first
     bool is_relaxed;
     bool operator<(const Hope& other) const {
-      return picoseconds != other.picoseconds ? picoseconds < other.picoseconds : order < other.order;
+      return picoseconds != other.picoseconds ? picoseconds < other.picoseconds : micro_batch > other.micro_batch;
     }
   };
   std::set<Hope> hopes;
-  for (int64_t m : fitting(arena_bytes)) hopes.insert({ops(m), -m, m, false});
+  for (int64_t m : fitting(arena_bytes)) hopes.insert({ops(m), m, false});
   while (!hopes.empty()) {
     const Hope hope = *hopes.begin();
     hopes.erase(hopes.begin());
@@ -110,7 +109,7 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_
     const uint64_t known = best.empty() ? to_beat : best[0].choice.picoseconds + 1;   // equal ones are wanted too
     if (hope.picoseconds >= known) break;
     if (!hope.is_relaxed) {
-      hopes.insert({std::max(hope.picoseconds, relaxed(m, arena_bytes)), -m, m, true});
+      hopes.insert({std::max(hope.picoseconds, relaxed(m, arena_bytes)), m, true});
       continue;
     }
     StackAnswer answer = choose(choices(m).runs, limit_of(m, arena_bytes), known);

@@ -105,7 +105,8 @@ std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisi
   return runs;
 }
 
-std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Arena& arena) {
+std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions) {
+  const Arena arena = make_arena(graph, 1, decisions.offload, decisions.micro_batch);
   constexpr Kind kinds[offloaded_count] = {Kind::optimizer, Kind::master, Kind::gradient, Kind::parameter, Kind::activation};
   const int blocks = graph.blocks();
   std::vector<OffloadedTensors> list;

@@ -92,7 +92,7 @@ std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisi
 
 // What a plan keeps in host memory: `last` < 0: nothing of blocks; `others`: what belongs to parameters outside of blocks.
 struct OffloadedTensors { Offloaded what; int last; bool others; uint64_t bytes; };
-std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Arena& arena);
+std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions);
 
 Result<Plan> search(const GraphSource& source, const Request& request);
 // Whether a request makes sense. Errors: bad_argument.

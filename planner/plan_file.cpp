@@ -37,8 +37,7 @@ Json recompute_json(const Graph& graph, const Decisions& decisions) {
 
 Json offload_json(const Graph& graph, const Plan& plan) {
   Json list = Json::array();
-  const Arena arena = make_arena(graph, 1, plan.decisions.offload, plan.decisions.micro_batch);
-  for (const OffloadedTensors& o : offloaded_tensors(graph, arena)) {
+  for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     Json entry = Json::object().set("tensors", offloaded_names[static_cast<int>(o.what)]);
     entry.set("blocks", o.last >= 0 ? Json::Array{0, o.last} : Json::Array{}).set("outside_blocks", o.others).set("bytes", o.bytes);
     list.push(std::move(entry));

@@ -41,7 +41,7 @@ std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
 
 std::string what_is_offloaded(const Graph& graph, const Plan& plan) {
   std::string text;
-  for (const OffloadedTensors& o : offloaded_tensors(graph, make_arena(graph, 1, plan.decisions.offload, plan.decisions.micro_batch))) {
+  for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     text += "  offload      " + std::string(offloaded_titles[static_cast<int>(o.what)]) + " of";
     if (o.last >= 0) text += " blocks 0-" + std::to_string(o.last);
     if (o.others) text += o.last >= 0 ? " and all else" : " all but blocks";

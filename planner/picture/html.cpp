@@ -112,7 +112,7 @@ std::string decisions(const Graph& graph, const Plan& plan) {
     item((run.first == run.last ? "Block " + std::to_string(run.first) + " does"
                                 : "Blocks " + std::to_string(run.first) + " to " + std::to_string(run.last) + " do") +
          " not keep " + joined(run.tensors) + "; backward computes them again.");
-  for (const OffloadedTensors& o : offloaded_tensors(graph, make_arena(graph, 1, plan.decisions.offload, plan.decisions.micro_batch))) {
+  for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     std::string text = offloaded_titles[static_cast<int>(o.what)];
     text[0] = static_cast<char>(text[0] - 'a' + 'A');
     if (o.last >= 0) text += " of blocks 0 to " + std::to_string(o.last);

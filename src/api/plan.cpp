@@ -175,7 +175,7 @@ stw_status stw_plan_offload_at(const stw_plan* plan, size_t index, stw_offload_i
   return api::guard(nullptr, [&]() -> stw_status {
     if (!plan || !out) return STW_BAD_ARGUMENT;
     const Planned& p = *plan->planned;
-    const std::vector<OffloadedTensors> list = offloaded_tensors(p.graph, p.programs.arena);
+    const std::vector<OffloadedTensors> list = offloaded_tensors(p.graph, p.plan.decisions);
     if (index >= list.size()) return STW_BAD_ARGUMENT;
     const OffloadedTensors& o = list[index];
     stw_offload_info info{};

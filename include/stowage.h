@@ -199,12 +199,33 @@ STW_API stw_status stw_model_tensor_find(const stw_model *model, const char *nam
 STW_API const char *stw_model_preset_at(size_t index) STW_NOEXCEPT;
 
 /* ---- plan: no device, no file, no clock -------------------------------------------------------------------------- */
-enum { STW_PRECISION_DEFAULT = 0, STW_PRECISION_FP32 = 1, STW_PRECISION_BF16 = 2 };
-enum { STW_OPTIMIZER_ADAMW = 0 };
+enum { STW_PRECISION_DEFAULT = 0, STW_PRECISION_FP32 = 1, STW_PRECISION_BF16 = 2, STW_PRECISION_FP16 = 3 };
+/* Update rules: stw_trainer_options. Muon is for the matrices of blocks, all else then gets AdamW. */
+enum {
+  STW_OPTIMIZER_ADAMW = 0, STW_OPTIMIZER_SGD = 1, STW_OPTIMIZER_LION = 2, STW_OPTIMIZER_MUON = 3, STW_OPTIMIZER_ADAFACTOR = 4
+};
 enum { STW_STATES_AUTO = 0, STW_STATES_32 = 32, STW_STATES_8 = 8 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
+enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
 enum { STW_RECOMPUTE_AUTO = 0, STW_RECOMPUTE_NONE = 1, STW_RECOMPUTE_FULL = 2 };
+
+enum { STW_SET_GROUP_FROZEN = 1, STW_SET_GROUP_RATE = 2, STW_SET_GROUP_DECAY = 4, STW_SET_GROUP_STATES = 8 };
+
+/* Settings of all parameters that a pattern names:
+ *   "embeddings"   tables that tokens and positions look up     "blocks", "blocks.3", "blocks.0-1"   of blocks, from 0
+ *   "head"         (a tied one is the embedding)                "matrices"   matrices of blocks
+ *   "norms", "biases"                                           else a tensor's name, with * and ?
+ * A frozen parameter has no gradient, state or master, is no part of the norm, and keeps its bytes. */
+typedef struct stw_parameter_group {
+  uint32_t struct_size;
+  uint32_t set_mask;         /* STW_SET_GROUP_*: what the group says; the rest stays as it is */
+  const char *pattern;
+  uint32_t frozen;           /* 1: frozen; 0: trained, although a group before it says otherwise */
+  uint32_t state_bits;       /* 32: although the others have 8 */
+  double learning_rate;      /* a factor of the run's */
+  double weight_decay;       /* instead of the trainer's, and of none for norms and biases */
+} stw_parameter_group;
 
 typedef struct stw_plan_options {
   uint32_t struct_size;
@@ -218,16 +239,20 @@ typedef struct stw_plan_options {
   uint32_t threads;          /* CPU: threads that will compute (scratch memory depends on it); 0: one a processor */
   uint32_t precision;        /* default: fp32 on the CPU, bf16 elsewhere */
   uint32_t optimizer;
-  uint32_t state_bits;       /* STW_STATES_AUTO: 32 unless that does not fit or costs more than 10 % of the speed */
+  uint32_t state_bits;       /* STW_STATES_AUTO: 32 unless that does not fit or costs more than 10 % of the speed; AdamW and
+                                Lion have 8 */
   uint32_t micro_batch;      /* 0: chosen */
   uint32_t recompute;        /* STW_RECOMPUTE_* */
   uint32_t mode;             /* STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where
                                 that is faster; on the CPU it is not, and the plan stays exact */
-  uint32_t reserved;
+  uint32_t inputs;           /* STW_INPUT_*: what batches may bring beside tokens, targets and lengths */
   uint64_t host_bytes;       /* of host memory for what is offloaded; 0: nothing is */
   const char *profile;       /* what stw_trainer_calibrate wrote; NULL: the device's embedded profile. A `device` that is
                                 NULL is then the profile's, another one than the profile's is refused. */
   size_t profile_size;       /* bytes of it, a zero byte at the end not counted */
+  const stw_parameter_group *groups;  /* an array; of groups that name the same parameter later ones win. All have the
+                                         struct_size of the first one. */
+  size_t group_count;
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -415,6 +440,7 @@ STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifeti
 
 /* ---- dataset ---------------------------------------------------------------------------------------------------- */
 enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };
+enum { STW_SET_DOCUMENT_END = 1 };
 
 typedef struct stw_dataset_options {
   uint32_t struct_size;
@@ -423,6 +449,10 @@ typedef struct stw_dataset_options {
   uint64_t vocabulary;       /* every id must be smaller */
   uint64_t sequence;         /* tokens of a sample */
   uint64_t seed;             /* of the windows; 0: 1337 */
+  uint32_t set_mask;         /* STW_SET_DOCUMENT_END */
+  uint32_t reserved;
+  uint64_t document_end;     /* the token that ends a document: attention stays inside of documents, and what follows an end
+                                is no target. Needs a plan with STW_INPUT_POSITIONS. Unset: there are no documents. */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
@@ -445,13 +475,15 @@ enum {
   STW_PHASE_CALIBRATE = 5
 };
 
+enum { STW_SKIP_NONE = 0, STW_SKIP_NO_TARGET = 1, STW_SKIP_NOT_FINITE = 2, STW_SKIP_OUTLIER = 3 };
+
 /* What a callback is told and stw_trainer_progress tells at any time. */
 typedef struct stw_progress {
   uint32_t struct_size;
   uint32_t phase;
   uint64_t step;             /* successful updates so far */
   uint64_t batches;          /* global batches consumed so far: step + skipped */
-  uint64_t skipped;          /* steps without an update: no target, or a loss or gradient that is not finite */
+  uint64_t skipped;          /* steps without an update: STW_SKIP_* */
   double loss;               /* of the last step, mean per target */
   double grad_norm;          /* before clipping */
   double learning_rate;
@@ -459,6 +491,9 @@ typedef struct stw_progress {
   double tokens_per_second;
   uint64_t tokens;           /* trained on so far */
   double evaluation_loss;    /* of the last evaluation; 0 before the first */
+  double loss_scale;         /* for the next step; 1 unless the precision is fp16 */
+  uint32_t skip_reason;      /* STW_SKIP_*, of the last step */
+  uint32_t reserved;
 } stw_progress;
 
 /* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. */
@@ -475,26 +510,46 @@ typedef struct stw_gradients {
   double *loss_sum;
   uint64_t *target_count;
   void *stream;
+  double scale;              /* that `data` carries: 1 unless the precision is fp16; trainers that are added up must have
+                                the same */
 } stw_gradients;
 typedef int32_t (*stw_gradient_fn)(void *user, const stw_gradients *gradients);
 
 enum {
-  STW_SET_WEIGHT_DECAY = 1, STW_SET_CLIP_NORM = 2, STW_SET_BETA1 = 4, STW_SET_BETA2 = 8
+  STW_SET_WEIGHT_DECAY = 1, STW_SET_CLIP_NORM = 2, STW_SET_BETA1 = 4, STW_SET_BETA2 = 8, STW_SET_MOMENTUM = 16
 };
+enum { STW_NON_FINITE_SKIP = 0, STW_NON_FINITE_STOP = 1 };
 
+/* g: gradient, mean per target, clipped. lr: learning rate. Arithmetic in fp32 on the fp32 master.
+ *   adamw      Loshchilov and Hutter, arXiv:1711.05101, as torch.optim.AdamW
+ *   sgd        momentum, weight decay added to g, as torch.optim.SGD
+ *   lion       Chen et al., arXiv:2302.06675; wants a learning rate 3 to 10 times smaller than AdamW
+ *   muon       Jordan 2024: momentum with look-ahead, orthogonalised, times 0.2·sqrt(larger side), so that AdamW's rates
+ *              fit (Liu et al., arXiv:2502.16982)
+ *   adafactor  Shazeer and Stern, arXiv:1804.04235, as torch.optim.Adafactor */
 typedef struct stw_trainer_options {
   uint32_t struct_size;
   uint32_t set_mask;
   uint64_t seed;             /* of dropout; 0: 1337 */
-  float beta1, beta2;        /* unset: 0.9, 0.95 */
-  float epsilon;             /* 0: 1e-8 */
-  float weight_decay;        /* unset: 0.1; none on 1-D tensors */
+  float beta1, beta2;        /* adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99 */
+  float epsilon;             /* adamw, muon: 0: 1e-8 */
+  float weight_decay;        /* unset: 0.1, none on 1-D tensors; sgd, adafactor: 0 */
   float clip_norm;           /* unset: 1; 0: no clipping */
-  uint32_t reserved;
+  uint32_t nesterov;         /* sgd: 1: look ahead */
   void *arena;               /* the host's memory, at least info.arena bytes at a multiple of 256; NULL: allocated */
   uint64_t arena_bytes;
   stw_gradient_fn gradient_hook;
   void *gradient_user;
+  float momentum;            /* sgd: unset 0.9; muon: unset 0.95 */
+  float label_smoothing;     /* in [0, 1): this share of the target's probability goes to all tokens alike */
+  float z_loss;              /* times the square of log Σ exp(logits), added to every token's loss */
+  float outlier_limit;       /* 0: none; else a step is skipped whose loss or gradient norm lies more standard deviations
+                                above its running mean than this (exponential, about 128 steps; from 64 steps on) */
+  double loss_scale;         /* fp16: of the first step, a power of two; 0: 65536 */
+  uint32_t growth_interval;  /* fp16: updates after which it doubles; 0: 2000. A step that is not finite halves it. */
+  uint32_t non_finite;       /* STW_NON_FINITE_*: skip: a step whose loss or gradient is not finite updates nothing, and is
+                                counted and logged; stop: it fails with STW_NON_FINITE. fp16 skips, and fails with
+                                STW_NUMERIC where the scale would fall below 1. */
 } stw_trainer_options;
 
 typedef struct stw_batch {
@@ -502,8 +557,12 @@ typedef struct stw_batch {
   uint32_t count;            /* tensors */
   /* Named tensors of int32 in host memory. (samples, tokens), at most (global_batch, sequence): "tokens", and either
    * "targets" (already shifted: the token that follows) or "labels" (beside their tokens; the library shifts them, so
-   * that the first one of a sample has no loss); -100: no loss. (samples), optional: "lengths", the tokens of a sample
-   * that count, 0 to tokens. Missing samples and tokens count as ignored; what lies past a length is not looked at. */
+   * that the first one of a sample, or of a document, has no loss); -100: no loss. (samples), optional: "lengths", the
+   * tokens of a sample that count, 0 to tokens. Missing samples and tokens count as ignored; what lies past a length is
+   * not looked at. With STW_INPUT_POSITIONS, optional: "positions" (samples, tokens), of each token in its document: a
+   * sample holds several documents end to end, each counted 0, 1, 2, ..., and attention stays inside of them. With
+   * STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite: factors of the tokens' losses, which are
+   * still divided by the number of targets. */
   const char *const *names;
   const struct DLManagedTensorVersioned *const *tensors;
   double learning_rate;
@@ -511,14 +570,23 @@ typedef struct stw_batch {
 
 typedef struct stw_step_result {
   uint32_t struct_size;
-  uint32_t skipped;          /* 1: no update; nothing but the count of batches has changed */
+  uint32_t skipped;          /* 1: no update; nothing but the count of batches has changed, the running statistics of
+                                outlier_limit and in fp16 the loss scale */
   uint64_t step;             /* successful updates so far, this one included */
   double loss, grad_norm;
   uint64_t targets;          /* that had a loss */
   double seconds;
+  double loss_scale;         /* of this step; 1 unless the precision is fp16 */
+  uint32_t skip_reason;      /* STW_SKIP_* */
+  uint32_t reserved;
 } stw_step_result;
 
-enum { STW_SCHEDULE_COSINE = 0, STW_SCHEDULE_LINEAR = 1, STW_SCHEDULE_CONSTANT = 2 };
+/* After the warm-up: cosine, linear: down to min_rate at the last step; constant; warm-up-stable-decay: constant, and in a
+ * line down to min_rate over the last decay_steps; inverse root: rate · sqrt(warmup / step), not below min_rate. */
+enum {
+  STW_SCHEDULE_COSINE = 0, STW_SCHEDULE_LINEAR = 1, STW_SCHEDULE_CONSTANT = 2, STW_SCHEDULE_WSD = 3,
+  STW_SCHEDULE_INVERSE_ROOT = 4
+};
 enum { STW_SET_MIN_RATE = 1 };
 
 typedef struct stw_run_options {
@@ -527,12 +595,15 @@ typedef struct stw_run_options {
   uint64_t until;            /* run until this many batches have been consumed */
   uint64_t total;            /* length of the schedule; 0: `until` */
   uint64_t warmup;           /* steps of linear warm-up */
-  double learning_rate;      /* 0: 3e-4 */
-  double min_rate;           /* unset: a tenth of it */
+  double learning_rate;      /* 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2 */
+  double min_rate;           /* unset: a tenth of it; inverse root: 0 */
   uint32_t schedule;
   uint32_t progress_every;   /* 0: 1 */
   stw_progress_fn progress;
   void *progress_user;
+  uint64_t decay_steps;      /* warm-up-stable-decay: 0: a fifth of `total` */
+  uint64_t base_batch;       /* learning rates are meant for so many samples a step, and multiplied by the root of
+                                global_batch / base_batch; 0: they are taken as they are */
 } stw_run_options;
 
 typedef struct stw_generate_options {
@@ -573,6 +644,14 @@ STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *datas
  * number of new tokens. Errors: STW_BAD_ARGUMENT, STW_UNSUPPORTED_SHAPE (too long). Since: 0.1 */
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;
+/* Changes the budget of a trainer that stands between two steps: plans again for `memory_bytes`, with the same numerics,
+ * batch, micro-batch and recompute policy, and goes on with the same bits. `*plan` (may be NULL) receives the new plan, which
+ * the caller destroys. The arena never takes more than the larger of both, unless it comes from the host's allocator, which
+ * is asked for the new one before the old one is released; a host's arena must be large enough for the new plan. Views of
+ * stw_trainer_export_tensor end. Errors: STW_OVER_BUDGET with error.bytes_needed; STW_OUT_OF_MEMORY; STW_BAD_STATE; the
+ * trainer is then unchanged, and `*plan` is NULL. Since: 0.1 */
+STW_API stw_status stw_trainer_replan(stw_trainer *trainer, uint64_t memory_bytes, stw_plan **plan,
+                                      stw_error *error) STW_NOEXCEPT;
 enum { STW_PROFILE_BYTES = 16384 };   /* room for any profile, with its zero byte */
 /* Measures the device: times every instruction of the plan's step, on made-up tokens, a median of several runs after one
  * that warms up, and of a micro-step of one sample besides. Writes a profile to plan with (stw_plan_options.profile) as
@@ -602,7 +681,7 @@ STW_API stw_status stw_trainer_export_tensor(stw_trainer *trainer, size_t index,
 STW_API stw_status stw_trainer_import_tensor(stw_trainer *trainer, size_t index,
                                              const struct DLManagedTensorVersioned *in, stw_error *error) STW_NOEXCEPT;
 
-/* Checkpoint: parameters, states, step, random numbers and data position in one file, replaced atomically and
+/* Checkpoint: parameters, states, step, random numbers, loss scale and data position in one file, replaced atomically and
  * checksummed. Any budget, micro-batch or recompute choice may restore it; other numerics or another model may not.
  * Errors: STW_IO_ERROR; restore: STW_CORRUPT, STW_BAD_STATE naming the field that does not match, with the trainer
  * unchanged. Since: 0.1 */

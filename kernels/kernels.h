@@ -17,7 +17,7 @@
 
 namespace stw::kernels {
 
-enum class DType : uint8_t { f32 = 0, bf16 = 1 };
+enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2 };
 enum class Isa : uint8_t { scalar = 0, avx2 = 1, avx512 = 2, neon = 3 };
 
 inline constexpr int64_t token_tile = 64;         // rows of one tile of a reduction over tokens
@@ -50,6 +50,19 @@ struct StepState {
   uint64_t first_sample;   // index in the global batch of the micro-batch's first sample
   uint64_t position;       // generate: number of tokens already in the cache
   double learning_rate, beta1, beta2, epsilon, max_norm;  // max_norm 0: no clipping
+  double momentum;         // of sgd and muon
+  double inverse_root;     // adafactor: 1 / sqrt(t), t = step + 1
+  double fresh_share;      // adafactor: t^-0.8, the weight of this step's squares
+  double label_smoothing, z_loss;
+  double batch_factor;     // fp16: 2^-ceil(log2(tokens of the global batch)), else 1: keeps sums of gradients in range
+  double outlier_limit;    // standard deviations from the running mean beyond which a step is skipped; 0: never
+  uint32_t nesterov;       // sgd: look ahead
+  uint32_t growth_interval;  // fp16: updates in a row after which loss_scale doubles; 0: it stays as it is
+  // carried from step to step; changed by `finish_step`
+  double loss_scale;       // 1 unless fp16; gradients carry loss_scale · batch_factor
+  uint64_t good_steps;     // updates in a row since loss_scale changed
+  uint64_t observed;       // steps that the running statistics have seen
+  double loss_mean, loss_variance, norm_mean, norm_variance;
   // accumulated by the micro-steps
   double loss_sum;         // sum of the token losses, not normalised
   uint64_t target_count;   // targets that are not ignored
@@ -57,10 +70,11 @@ struct StepState {
   double loss, grad_norm, coefficient;
   double step_size;        // learning_rate / (1 - beta1^t)
   double correction2;      // sqrt(1 - beta2^t)
-  uint32_t skip;           // 0: update; 1: no target; 2: loss or gradient not finite
-  uint32_t reserved;
+  uint64_t skip;           // a Skip
 };
-static_assert(sizeof(StepState) == 136);
+static_assert(sizeof(StepState) == 256);
+
+enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3 };
 
 // ---- matrix products --------------------------------------------------------------------------------------------
 // One part is a weight (features, inputs), or (inputs, features) where `transposed` is set (GPT-2's Conv1D). Several
@@ -133,6 +147,7 @@ struct RopeArgs {
   const float* cosine;           // (positions, head_dim / 2)
   const float* sine;
   const StepState* state;        // null: positions start at 0, else at state->position
+  const int32_t* position_ids;   // (rows): of each token in its document, whatever `state`; null: its row in the sample
   ConstMatrix x; Matrix y;       // y may be x; the values are copied
 };
 struct AttentionArgs {
@@ -142,6 +157,8 @@ struct AttentionArgs {
   bool causal;
   float dropout; uint32_t stream;// of the probabilities; element = (head·rows_per_sample + query)·rows_per_sample + key
   const StepState* state;        // null where dropout is 0
+  const int32_t* position_ids;   // (rows): row r sees no key before row r - position_ids[r], the first of its document;
+                                 // inside a document they count up from 0. Null: a sample is one document. Causal only.
   ConstMatrix qkv;               // (rows, (query_heads + 2·kv_heads)·head_dim)
   Matrix out;                    // (rows, query_heads·head_dim); for the gradient the same tensor as input
   float* lse;                    // (samples, query_heads, rows_per_sample): log of the sum of exponentials
@@ -168,20 +185,29 @@ struct EmbeddingArgs {
   const void* table;             // (vocabulary, features)
   const void* positions;         // (at least rows_per_sample, features), or null
   const StepState* state;        // null: positions start at 0, else at state->position
+  const int32_t* position_ids;   // (rows): of each token in its document, whatever `state`; null: its row in the sample
   Matrix y;                      // (rows, features); for the gradients the input dy
   float* table_gradient;         // embedding_gradient: (vocabulary, features)
   float* position_gradient;      // position_gradient: (position_rows, features)
   int64_t position_rows;         // rows of the position table
 };
-// embedding_gradient: stable order by (token, row), then one serial fold per token that starts from the buffer.
-// position_gradient: for each position one serial fold over the samples. Rows past rows_per_sample get +0 unless accumulating.
+// embedding_gradient: stable order by (token, row), then one serial fold per token that starts from the buffer. It knows
+// no positions: the gradient of a position table is that of a table whose tokens are the position_ids.
+// position_gradient: the same without position_ids: for each position one serial fold over the samples. Rows past
+// rows_per_sample get +0 unless accumulating.
 struct CrossEntropyArgs {
   int64_t rows, vocabulary;
   const int32_t* targets;        // (rows); ignored_target has neither loss nor gradient
-  Matrix logits;                 // (rows, vocabulary); with `gradient` replaced by softmax - onehot
+  Matrix logits;                 // (rows, vocabulary); with `gradient` replaced by the loss's gradient
   bool gradient;
   float* token_loss;             // (rows), 0 where ignored
+  const float* weights;          // (rows), factors of loss and gradient, 0 makes both 0 for any logits; null: 1
+  const StepState* state;        // null: no smoothing, no z-loss, scale 1
 };
+// With s = label_smoothing, z = z_loss, l = log Σ exp x, V = vocabulary:
+//   loss     = l - (1 - s)·x[target] - s·mean(x) + z·l²
+//   gradient = ((1 + 2·z·l)·softmax - s / V - (1 - s)·onehot) · loss_scale · batch_factor
+// and both times the row's weight.
 // state->loss_sum += Σ token losses: serial in double inside a sample, then serial over the samples.
 struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; const int32_t* targets; StepState* state; };
 
@@ -189,21 +215,42 @@ struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; 
 // *sum = Σ g² with g = gradient[0] + gradient[1] (fp32 sum where both are there): fixed chunks of 4096 elements, each by
 // 16 lanes and a fixed fold, then the chunks' sums one after the other in double.
 struct SquareSumArgs { int64_t count; const float* gradient[2]; double* sum; };
-// loss = loss_sum / N; norm = sqrt(Σ sums) / N; coefficient = min(1, max_norm / (norm + 1e-6)) / N; bias corrections.
+// N targets; scale = loss_scale · batch_factor.
+//   loss = loss_sum / N; norm = sqrt(Σ sums) / (N·scale); coefficient = min(1, max_norm / (norm + 1e-6)) / (N·scale)
+// A step is skipped where there is no target, where loss or norm are not finite, or where one of them is an outlier: more
+// than outlier_limit standard deviations above its running mean, once `outlier_history` steps were seen. The statistics
+// (exponential, weight `outlier_weight`) take in every finite step, outliers as if they lay at the limit.
+// Loss scale: halved by a step that is not finite, doubled after growth_interval updates in a row unless that is not
+// finite in fp32; a step without targets or with an outlier changes neither it nor good_steps.
 struct FinishStepArgs { int64_t sums; const double* sum; StepState* state; };
-// A parameter is fp32, or a bf16 half with the 16 bits that are missing to the fp32 master (`remainder`): the master's
-// bits are (half << 16) + remainder, the half is the master rounded to nearest, ties upward in magnitude.
-struct AdamWArgs {
+inline constexpr uint64_t outlier_history = 64;
+inline constexpr double outlier_weight = 2.0 / 129;
+
+// One parameter's update; nothing happens where state->skip is set. p is the fp32 master, however it is stored:
+//   f32   `parameter` itself
+//   bf16  a half with the 16 bits that are missing (`remainder`): the master's bits are (half << 16) + remainder, the half
+//         is the master rounded to nearest, ties upward in magnitude
+//   f16   `master`; `parameter` is the master rounded to nearest, ties to even
+// g = coefficient · (gradient[0] + gradient[1]), lr = learning_rate · rate. Everything is computed in fp32.
+struct UpdateArgs {
   int64_t count;
+  int64_t columns;                         // muon, adafactor: of the matrix (its last dimension); else 0
   DType dtype;
-  void* parameter; int16_t* remainder;     // remainder null for fp32
+  void* parameter; int16_t* remainder; float* master;
   const float* gradient[2];                // second one null unless the tensor is used twice (tied)
-  double decay;
-  const StepState* state;                  // step_size, correction2, beta1, beta2, epsilon, coefficient, skip
-  float *first, *second;                   // adamw: the moments
-  // adamw8: one byte an element, one absmax per block of 256 elements; `second` holds sqrt(v)
+  double rate, decay;                      // factor of the learning rate; weight decay
+  const StepState* state;
+  float *first, *second;                   // states in 32 bits
+  // states in 8 bits: one byte an element, one absmax per block of 256 elements; of adamw8 `second` holds sqrt(v)
   uint8_t *first_code, *second_code; float *first_absmax, *second_absmax;
 };
+// adamw      p *= 1 - lr·decay; first = m, second = v, bias-corrected (adamw_step.h)
+// sgd        g += decay·p; first = momentum·first + g (the first step: g); p -= lr·first, with nesterov lr·(g + momentum·first)
+// lion       p *= 1 - lr·decay; p -= lr·sign(beta1·m + (1 - beta1)·g); m = beta2·m + (1 - beta2)·g; first = m
+// muon       first = momentum·first + (1 - momentum)·g; u = (1 - momentum)·g + momentum·first, orthogonalised by five
+//            Newton-Schulz steps; p *= 1 - lr·decay; p -= lr·0.2·sqrt(max(rows, columns))·u
+// adafactor  second moments as an outer product of means over rows and columns: first (rows), second (columns); a vector
+//            has second (count) alone
 struct FillArgs { void* data; uint64_t bytes; };   // zeros
 struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between host memory and the arena
 
@@ -215,8 +262,9 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
   X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \
-  X(square_sum, SquareSumArgs) X(finish_step, FinishStepArgs) X(adamw, AdamWArgs) X(adamw8, AdamWArgs) X(fill, FillArgs) \
-  X(copy, CopyArgs)
+  X(square_sum, SquareSumArgs) X(finish_step, FinishStepArgs) X(adamw, UpdateArgs) X(adamw8, UpdateArgs) \
+  X(sgd, UpdateArgs) X(lion, UpdateArgs) X(lion8, UpdateArgs) X(muon, UpdateArgs) X(adafactor, UpdateArgs) \
+  X(fill, FillArgs) X(copy, CopyArgs)
 
 struct Table {
 #define STW_KERNEL_ENTRY(name, Args) void (*name)(const Launch&, const Args&);
@@ -230,7 +278,8 @@ struct Table {
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
   X(linear_bias_gradient, LinearArgs) X(norm_gradient, NormArgs) X(attention, AttentionArgs) \
   X(attention_gradient, AttentionArgs) X(attention_cached, AttentionCachedArgs) X(embedding_gradient, EmbeddingArgs) \
-  X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(square_sum, SquareSumArgs)
+  X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(square_sum, SquareSumArgs) X(muon, UpdateArgs) \
+  X(adafactor, UpdateArgs)
 #define STW_KERNEL_WORKSPACE(name, Args) uint64_t name##_workspace(const Args&, int threads);
 STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
 #undef STW_KERNEL_WORKSPACE

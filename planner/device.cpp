@@ -54,7 +54,7 @@ const DeviceProfile* find_device(std::string_view name) {
 
 uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Format compute, int threads, const Cost& cost) {
   // flop / (gflops · permille / 1000) in nanoseconds, times 1000 for picoseconds.
-  const bool half = compute == Format::bf16;
+  const bool half = compute != Format::f32;   // both 16-bit formats have one peak
   const uint64_t lanes = d.cuda ? 1 : static_cast<uint64_t>(std::max(1, threads));
   const Calibration::Op& measured = d.calibration.ops[static_cast<size_t>(kind)];
   const uint32_t own = measured.permille;

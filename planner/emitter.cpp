@@ -75,6 +75,11 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
 
 int Emitter::input(int tensor) { return new_value(tensor, all_rows(), Phase::forward); }
 
+void Emitter::inputs() {
+  for (int t : {graph_.tokens, graph_.targets, graph_.positions, graph_.weights})
+    if (t >= 0) input(t);
+}
+
 Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
   if (tensor < 0) return {};
   if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, part_begin(tensor)};
@@ -189,7 +194,7 @@ void Emitter::merge_in_place() {
   for (Operand& o : program_.operands)
     if (!o.persistent) renumber(o.buffer);
   for (Instruction& i : program_.instructions) renumber(i.workspace.buffer);
-  for (int* b : {&program_.tokens, &program_.targets, &program_.logits}) renumber(*b);
+  for (int* b : {&program_.tokens, &program_.targets, &program_.positions, &program_.weights, &program_.logits}) renumber(*b);
   for (int& b : program_.caches) renumber(b);
   for (int& b : watched_) renumber(b);
   program_.buffers = std::move(kept);
@@ -197,10 +202,12 @@ void Emitter::merge_in_place() {
 
 Program Emitter::finish(uint64_t base) {
   const int end = static_cast<int>(program_.instructions.size()) - 1;
-  for (int t : {graph_.tokens, graph_.targets}) {
-    if (!has(t)) continue;
-    program_.buffers[static_cast<size_t>(buffer_of(t))].first = 0;
-    (t == graph_.tokens ? program_.tokens : program_.targets) = buffer_of(t);
+  const std::pair<int, int*> inputs[] = {{graph_.tokens, &program_.tokens}, {graph_.targets, &program_.targets},
+                                         {graph_.positions, &program_.positions}, {graph_.weights, &program_.weights}};
+  for (const auto& [tensor, buffer] : inputs) {
+    if (tensor < 0 || !has(tensor)) continue;
+    program_.buffers[static_cast<size_t>(buffer_of(tensor))].first = 0;
+    *buffer = buffer_of(tensor);
   }
   for (int b : program_.caches) {
     program_.buffers[static_cast<size_t>(b)].first = 0;

@@ -12,6 +12,8 @@ class Emitter {
 
   // A buffer that is filled before the program runs.
   int input(int tensor);
+  // All that a sample brings.
+  void inputs();
   // A value that instructions before these have made.
   int assume(int tensor, Phase phase) { return new_value(tensor, all_rows(), phase); }
   int instruction_count() const { return static_cast<int>(program_.instructions.size()); }

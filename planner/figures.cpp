@@ -9,6 +9,11 @@ std::string fixed_point(double value, int decimals) {
   return {text, std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals).ptr};
 }
 
+std::string shortest(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
 std::string human_bytes(uint64_t bytes) {
   const double b = static_cast<double>(bytes);
   if (bytes >= uint64_t{1} << 40) return fixed_point(b / static_cast<double>(uint64_t{1} << 40), 2) + " TiB";

@@ -7,6 +7,7 @@
 namespace stw {
 
 std::string fixed_point(double value, int decimals);   // "12.30"
+std::string shortest(double value);                    // "0.1": reads back equal
 std::string human_bytes(uint64_t bytes);               // "12.30 MiB"
 std::string human_count(uint64_t count);               // "124.44 M"
 std::string human_duration(double seconds);            // "4.20 s", "31.00 ms"

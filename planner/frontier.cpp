@@ -61,11 +61,7 @@ Result<bool> anything_fits(const GraphSource& source, const Request& request) {
   STW_TRY(check(request));
   const DeviceProfile* device = &profile_of(request);
   const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
-  Numerics numerics;
-  numerics.precision = request.precision;
-  numerics.optimizer = request.optimizer;
-  numerics.state_bits = request.state_bits == 32 ? 32 : 8;
-  Space space(source, numerics, request, *device);
+  Space space(source, numerics_of(request, request.state_bits == 32 ? 32 : 8), request, *device);
   if (space.is_empty()) return false;
   return size_add(space.arena(space.smallest().decisions), reserve) <= budget;
 }

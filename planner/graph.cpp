@@ -34,29 +34,40 @@ const Op& Graph::op(int index) const {
   return transfer_ops[i];
 }
 
-GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute) {
+GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs) {
   graph_.architecture = std::move(architecture);
   graph_.sequence = sequence;
   graph_.vocabulary = vocabulary;
   graph_.compute = compute;
-  for (const char* name : {"tokens", "targets"}) {
-    Tensor t;
-    t.name = name;
-    t.kind = Kind::input;
-    t.format = Format::i32;
-    t.shape = {sequence};
-    t.per_sample = true;
-    graph_.tensors.push_back(std::move(t));
-  }
-  graph_.tokens = 0;
-  graph_.targets = 1;
+  graph_.tokens = input("tokens", Format::i32);
+  graph_.targets = input("targets", Format::i32);
   Tensor state;
   state.name = "step_state";
   state.kind = Kind::state;
   state.format = Format::u8;
   state.shape = {step_state_bytes};
   graph_.tensors.push_back(std::move(state));
-  graph_.state = 2;
+  graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
+  // Their records are always there: parameters are numbered alike with and without them.
+  const int positions = input("positions", Format::i32), weights = input("weights", Format::f32);
+  if (inputs.positions) graph_.positions = positions;
+  if (inputs.weights) graph_.weights = weights;
+}
+
+int GraphBuilder::input(const char* name, Format format) {
+  Tensor t;
+  t.name = name;
+  t.kind = Kind::input;
+  t.format = format;
+  t.shape = {graph_.sequence};
+  t.per_sample = true;
+  graph_.tensors.push_back(std::move(t));
+  return static_cast<int>(graph_.tensors.size()) - 1;
+}
+
+std::vector<int> GraphBuilder::with_positions(std::vector<int> inputs) const {
+  if (graph_.positions >= 0) inputs.push_back(graph_.positions);
+  return inputs;
 }
 
 int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializer, float std) {
@@ -66,7 +77,7 @@ int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializ
   t.format = graph_.compute;
   t.shape = shape;
   t.trainable = true;
-  t.group = shape.rank >= 2 ? 0 : 1;
+  if (shape.rank < 2) t.decay = 0;   // norms and biases
   t.initializer = initializer;
   t.init_std = std;
   graph_.tensors.push_back(std::move(t));
@@ -127,7 +138,7 @@ void GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int
 
 int GraphBuilder::embedding(int table, int positions, const char* name) {
   int y = rows(name, graph_.at(table).shape[1]);
-  op(OpKind::embedding, {}, {graph_.tokens, table, positions}, {y});
+  op(OpKind::embedding, {}, with_positions({graph_.tokens, table, positions}), {y});
   return y;
 }
 
@@ -164,7 +175,7 @@ int GraphBuilder::rope(int x, int query_heads, int kv_heads, int head_dim, const
   a.kv_heads = kv_heads;
   a.head_dim = head_dim;
   int y = rows(name, graph_.features(x));
-  op(OpKind::rope, a, {x, graph_.cosine, graph_.sine}, {y});
+  op(OpKind::rope, a, with_positions({x, graph_.cosine, graph_.sine}), {y});
   return y;
 }
 
@@ -179,7 +190,7 @@ int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim
   if (dropout > 0) a.stream = ++streams_;
   int out = rows(name, int64_t{query_heads} * head_dim);
   int lse = activation("attention_lse", {query_heads, graph_.sequence}, Format::f32);
-  op(OpKind::attention, a, {qkv}, {out, lse});
+  op(OpKind::attention, a, with_positions({qkv}), {out, lse});
   return out;
 }
 
@@ -215,7 +226,9 @@ int GraphBuilder::dropout(int x, float p, const char* name) {
 
 void GraphBuilder::cross_entropy(int logits) {
   int loss = activation("token_loss", {graph_.sequence}, Format::f32);
-  op(OpKind::cross_entropy, {}, {logits, graph_.targets}, {loss});
+  std::vector<int> inputs{logits, graph_.targets};
+  if (graph_.weights >= 0) inputs.push_back(graph_.weights);
+  op(OpKind::cross_entropy, {}, std::move(inputs), {loss});
   op(OpKind::loss_sum, {}, {loss, graph_.targets}, {});
   end(loss);
 }

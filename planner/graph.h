@@ -44,6 +44,7 @@ struct Graph {
   std::vector<ParameterGradient> gradients;  // in op order
   std::vector<int> producer;     // forward op that makes a tensor, or -1
   int tokens = -1, targets = -1, cosine = -1, sine = -1, state = -1;
+  int positions = -1, weights = -1;          // optional inputs
   std::vector<float> inverse_frequencies;    // of the rotary embedding; empty without one
 
   int resolve(int tensor) const {            // follows tied_to
@@ -71,7 +72,7 @@ struct LinearWeights { int weight; int bias = -1; };
 
 class GraphBuilder {
  public:
-  GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute);
+  GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs = {});
 
   int parameter(std::string name, Shape shape, Initializer initializer, float std = 0);
   int tied(std::string name, int to);                  // another name for a parameter's bytes
@@ -99,6 +100,9 @@ class GraphBuilder {
  private:
   int activation(const char* name, Shape shape, Format format);
   int rows(const char* name, int64_t features) { return activation(name, {graph_.sequence, features}, graph_.compute); }
+  int input(const char* name, Format format);
+  // `inputs` and, where samples hold documents, the positions in them.
+  std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
   uint32_t streams_ = 0;

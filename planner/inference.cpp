@@ -40,6 +40,8 @@ void add_inference(Graph& graph) {
   // The last two ops are the loss's.
   for (size_t i = 0; i + 2 < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
+    // A prompt is one document.
+    if (graph.positions >= 0 && copy.inputs.back() == graph.positions) copy.inputs.pop_back();
     if (copy.kind == OpKind::attention) {
       copy.kind = OpKind::attention_cached;
       const int64_t features = int64_t{copy.attributes.kv_heads} * copy.attributes.head_dim;

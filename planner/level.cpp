@@ -10,7 +10,7 @@ namespace stw {
 uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment) {
   uint64_t sum = 0;
   for (const Segment& s : graph.segments)
-    if (s.kind == SegmentKind::block && s.block < offload[Offloaded::inputs])
+    if (keeps_input_on_host(s, offload))
       sum = size_add(sum, round_up(graph.at(s.input).bytes(samples), alignment));
   return sum;
 }
@@ -45,7 +45,8 @@ const Level::Choices& Level::choices(int64_t m) {
   c.runs.push_back(c_.segments.of_head(*arena_, m));
   for (Variant& v : c.runs.back().variants) v.picoseconds = size_add(v.picoseconds, update_);
   c.fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
-  for (int t : {c_.graph.tokens, c_.graph.targets}) c.fixed_bytes += static_cast<int64_t>(round_up(c_.graph.at(t).bytes(m), c_.device.alignment));
+  for (int t : {c_.graph.tokens, c_.graph.targets, c_.graph.positions, c_.graph.weights})
+    if (t >= 0) c.fixed_bytes += static_cast<int64_t>(round_up(c_.graph.at(t).bytes(m), c_.device.alignment));
   return c;
 }
 

@@ -18,6 +18,7 @@ std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Ph
   const Segment& segment = graph.segments[s];
   const bool is_forward = phase == Phase::forward;
   std::vector<int> list;
+  if (!is_forward && segment.gradient_op_count == 0) return list;
   auto add = [&](int t) {
     if (t >= 0 && arena.on_host(t) && std::find(list.begin(), list.end(), t) == list.end()) list.push_back(t);
   };
@@ -84,7 +85,7 @@ void MicroBuilder::store_pending() {
 
 void MicroBuilder::forward(size_t s, uint32_t saved) {
   const Segment& segment = graph_.segments[s];
-  if (segment.kind == SegmentKind::block && e_.on_host(segment.input)) e_.store(segment.input, Phase::forward);
+  if (segment.input >= 0 && e_.on_host(segment.input)) e_.store(segment.input, Phase::forward);
   for (int i = 0; i < segment.op_count; ++i) e_.emit(segment.first_op + i, Phase::forward);
   for (int i = 0; i < segment.op_count; ++i) {
     const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
@@ -102,6 +103,7 @@ void MicroBuilder::head(int64_t chunks) {
     ops.push_back(static_cast<int>(graph_.ops.size()) + segment.first_gradient_op + i);
   e_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
   e_.emit(segment.first_op + segment.op_count - 1, Phase::backward);
+  if (graph_.weights >= 0) e_.hold(e_.buffer_of(graph_.weights));   // as long as the targets
 }
 
 void MicroBuilder::backward(size_t s) {
@@ -110,6 +112,8 @@ void MicroBuilder::backward(size_t s) {
     const int index = static_cast<int>(graph_.ops.size()) + segment.first_gradient_op + i;
     for (int t : graph_.op(index).inputs) recompute(t);
     e_.emit(index, Phase::backward, accumulate_);
+    // The input is kept up to here, whatever is frozen and saved: what the search counts with.
+    if (i == 0 && segment.input >= 0 && e_.has(segment.input)) e_.hold(e_.buffer_of(segment.input));
     for (int t : graph_.op(index).outputs)
       if (e_.on_host(t)) pending_.push_back(t);   // the gradient of a parameter
     if (!overlap_) store_pending();

@@ -23,6 +23,10 @@ std::vector<int> parts(const Graph& graph) {
 
 }  // namespace
 
+bool keeps_input_on_host(const Segment& s, const Offload& offload) {
+  return s.kind == SegmentKind::block && s.gradient_op_count > 0 && s.block < offload[Offloaded::inputs];
+}
+
 std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
   std::vector<bool> host(graph.tensors.size());
   if (!offload.any()) return host;
@@ -46,7 +50,7 @@ std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
     if (graph.owns_bytes(t)) host[static_cast<size_t>(t)] = part_of(t) < std::min(offload[Offloaded::weights], blocks);
   for (const Segment& s : graph.segments)
-    if (s.kind == SegmentKind::block && s.block < offload[Offloaded::inputs]) host[static_cast<size_t>(s.input)] = true;
+    if (keeps_input_on_host(s, offload)) host[static_cast<size_t>(s.input)] = true;
   return host;
 }
 

@@ -33,6 +33,8 @@ struct Offload {
 // What people read.
 inline constexpr const char* offloaded_titles[offloaded_count] = {"optimizer states", "master weights", "gradients", "weights", "inputs"};
 
+// Whether what a segment keeps of its input lies in host memory: only blocks with a backward pass keep something.
+bool keeps_input_on_host(const Segment& segment, const Offload& offload);
 // For every tensor whether it lies in host memory.
 std::vector<bool> on_host(const Graph& graph, const Offload& offload);
 

@@ -8,31 +8,37 @@ namespace stw {
 
 // Operands by position; -1 where an optional one is absent.
 enum class OpKind : uint8_t {
-  embedding,              // tokens, table, positions?           -> y
+  embedding,              // tokens, table, positions?, document positions? -> y
   norm,                   // x, weight, bias?                     -> y
   linear,                 // x, (weight, bias?)…                  -> y: the parts side by side
-  rope,                   // x, cosine, sine                      -> y
-  attention,              // qkv                                  -> out, lse
+  rope,                   // x, cosine, sine, document positions? -> y
+  attention,              // qkv, document positions?             -> out, lse
   attention_cached,       // qkv, key cache, value cache          -> out          (generation)
   gelu,                   // x                                    -> y
   swiglu,                 // x                                    -> y
   add,                    // a, b                                 -> y
   dropout,                // x                                    -> y
-  cross_entropy,          // logits, targets                      -> token_loss, dlogits?
+  cross_entropy,          // logits, targets, weights?            -> token_loss, dlogits?
   loss_sum,               // token_loss, targets                  -> (state)
-  embedding_gradient,     // tokens, dy                           -> dtable
+  embedding_gradient,     // tokens or document positions, dy     -> dtable
   position_gradient,      // dy                                   -> dpositions
   norm_gradient,          // x, weight, dy, addend?               -> dx?, dweight?, dbias?
   linear_input_gradient,  // dy, addend?, weight…                 -> dx
   linear_weight_gradient, // dy, x, weight… (for their shapes)    -> dweight?…
   linear_bias_gradient,   // dy, weight… (for their shapes)       -> dbias?…
-  attention_gradient,     // qkv, out, lse, dout                  -> dqkv
+  attention_gradient,     // qkv, out, lse, dout, document positions? -> dqkv
   gelu_gradient,          // x, dy                                -> dx
   swiglu_gradient,        // x, dy                                -> dx
   square_sum,             // gradient, gradient?                  -> sum
   finish_step,            // sums                                 -> (state)
-  adamw,                  // gradient, gradient?                  -> parameter, remainder?, first, second
-  adamw8,                 // gradient, gradient?  -> parameter, remainder?, first, second (codes), absmax of both
+  // The rules of optimizers (optimizer.h): gradient, gradient?    -> parameter, master?, states…
+  adamw,                  // first, second
+  adamw8,                 // first, second (codes), absmax of both
+  sgd,                    // first
+  lion,                   // first
+  lion8,                  // first (codes), absmax
+  muon,                   // first
+  adafactor,              // means of rows, of columns; of a vector: none, second
   fetch,                  // (host memory)                        -> x            (a part of it: Instruction::elements)
   store,                  // x                                    -> (host memory)
 };
@@ -53,7 +59,6 @@ struct Attributes {
   bool inverse = false;         // rope: turn back
   float dropout = 0;
   uint32_t stream = 0;          // of random numbers; a recomputed op draws the same ones
-  bool decay = false;           // adamw
 };
 
 struct Op {

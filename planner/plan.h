@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planner/device.h"
-#include "planner/numerics.h"
+#include "planner/optimizer.h"
 #include "planner/program.h"
 #include "planner/result.h"
 
@@ -30,6 +30,8 @@ struct Request {
   int state_bits = 0;               // 0: chosen
   Precision precision = Precision::fp32;
   Optimizer optimizer = Optimizer::adamw;
+  std::vector<ParameterGroup> groups;
+  GraphInputs inputs;
 };
 
 struct Bytes {
@@ -95,6 +97,8 @@ struct OffloadedTensors { Offloaded what; int last; bool others; uint64_t bytes;
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions);
 
 Result<Plan> search(const GraphSource& source, const Request& request);
+// What the request asks for, with states of so many bits.
+Numerics numerics_of(const Request& request, int state_bits);
 // Whether a request makes sense. Errors: bad_argument.
 Status check(const Request& request);
 // The one that prices a request that makes sense: the calibrated one where there is one.

@@ -5,7 +5,9 @@
 #include <charconv>
 
 #include "planner/json.h"
+#include "planner/numerics_file.h"
 #include "planner/profile_file.h"
+#include "planner/update.h"
 
 namespace stw {
 
@@ -93,7 +95,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   body.set("format", "stowage-plan").set("version", 1).set("fits", plan.fits);
   body.set("model", Json::object()
                         .set("architecture", plan.architecture).set("parameters", plan.parameters)
-                        .set("trainable", plan.trainable).set("layers", plan.layers)
+                        .set("trainable", plan.trainable)
+                        .set("frozen_saves_bytes", frozen_savings(graph, plan.numerics)).set("layers", plan.layers)
                         .set("hash", hexadecimal(hash(model.data(), model.size()))));
   Json where = Json::object()
                    .set("name", r.device).set("title", device ? device->title : "")
@@ -106,12 +109,7 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
                           .set("sequence", r.sequence).set("threads", r.threads).set("micro_batch", r.micro_batch)
                           .set("recompute", recompute_names[static_cast<int>(r.recompute)])
                           .set("state_bits", r.state_bits));
-  body.set("numerics", Json::object()
-                           .set("precision", name_of(plan.numerics.precision)).set("optimizer", name_of(plan.numerics.optimizer))
-                           .set("state_bits", plan.numerics.state_bits)
-                           .set("master", plan.numerics.precision == Precision::bf16 ? "split" : "none")
-                           .set("gradients", "fp32").set("exact", plan.numerics.exact)
-                           .set("states_reason", plan.states_reason));
+  body.set("numerics", numerics_json(plan.numerics, plan.states_reason));
   body.set("micro_batch", plan.decisions.micro_batch).set("accumulation_steps", plan.accumulation_steps);
   body.set("last_micro_batch", plan.last_micro_batch).set("loss_chunks", plan.decisions.loss_chunks);
   body.set("recompute", recompute_json(graph, plan.decisions)).set("offload", offload_json(graph, plan));
@@ -170,15 +168,8 @@ Result<Json> checked(std::string_view text, Hash hash) {
 }
 
 Result<Numerics> read_numerics(const Json& body) {
-  Numerics n;
   STW_ASSIGN(object, get_object(body, "numerics"));
-  STW_ASSIGN(precision, get_string(*object, "precision"));
-  STW_ASSIGN(bits, get_int(*object, "state_bits"));
-  if (precision != "fp32" && precision != "bf16") return not_a_plan("unknown precision \"" + precision + "\"");
-  if (bits != 32 && bits != 8) return not_a_plan("expected 8 or 32 state bits, found " + std::to_string(bits));
-  n.precision = precision == "bf16" ? Precision::bf16 : Precision::fp32;
-  n.state_bits = static_cast<int>(bits);
-  return n;
+  return numerics_from(*object);
 }
 
 Status read_request(const Json& body, Request& r) {
@@ -348,6 +339,9 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.trainable = graph.trainable_count();
   plan.layers = graph.blocks();
   plan.request.precision = numerics.precision;
+  plan.request.optimizer = numerics.optimizer;
+  plan.request.groups = numerics.groups;
+  plan.request.inputs = numerics.inputs;
   STW_ASSIGN(fits, get_bool(body, "fits"));
   plan.fits = fits;
   STW_ASSIGN(minimum, get_uint(body, "minimum_vram_bytes", 0));

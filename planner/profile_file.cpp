@@ -1,5 +1,7 @@
 #include "planner/profile_file.h"
 
+#include <algorithm>
+
 #include "planner/calibration.h"
 
 namespace stw {
@@ -58,8 +60,9 @@ Result<DeviceProfile> read(const Json& body) {
   STW_ASSIGN(threads, figure(body, "threads", largest_threads));
   c.threads = static_cast<int>(threads);
   STW_ASSIGN(precision, get_string(body, "precision"));
-  if (precision != "fp32" && precision != "bf16") return no_profile("unknown precision " + quoted(precision));
-  c.precision = precision == "bf16" ? Precision::bf16 : Precision::fp32;
+  const auto known = std::find(std::begin(precision_names), std::end(precision_names), precision);
+  if (known == std::end(precision_names)) return no_profile("unknown precision " + quoted(precision));
+  c.precision = static_cast<Precision>(known - std::begin(precision_names));
   STW_ASSIGN(launch, figure(body, "launch_nanoseconds", longest_launch_nanoseconds));
   p.launch_nanoseconds = launch;
   STW_ASSIGN(product, figure(body, "product_permille", largest_permille));

@@ -14,9 +14,10 @@ int64_t chunk_rows(int64_t rows, int64_t chunks) {
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,
                     bool accumulate) {
   Emitter e(graph, arena, threads, samples);
-  e.input(graph.tokens);
-  e.input(graph.targets);
+  e.inputs();
   MicroBuilder(graph, e, accumulate, arena.offload.overlap).micro_step(decisions.saved, decisions.loss_chunks);
+  for (int t : {graph.tokens, graph.positions})   // alive all through, whatever is frozen
+    if (t >= 0) e.hold(e.buffer_of(t));
   Program p = e.finish(arena.gradients_end);
   p.name = samples != decisions.micro_batch ? "micro_short" : accumulate ? "micro_next" : "micro_first";
   return p;
@@ -24,8 +25,7 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
 
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads) {
   Emitter e(graph, arena, threads, decisions.micro_batch);
-  e.input(graph.tokens);
-  e.input(graph.targets);
+  e.inputs();
   // The last three ops are the head's: logits, loss, sum.
   const int first = graph.first_evaluate_op(), head = first + static_cast<int>(graph.evaluate_ops.size()) - 3;
   for (int i = first; i < head; ++i) e.emit(i, Phase::forward);

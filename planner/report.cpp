@@ -1,6 +1,7 @@
 // The plan as a table for people.
 #include "planner/figures.h"
 #include "planner/plan_file.h"
+#include "planner/update.h"
 
 namespace stw {
 
@@ -37,6 +38,22 @@ std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
   for (const RecomputedBlocks& run : recomputed_blocks(graph, decisions))
     text += "  recompute    blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) + ": " + joined(run.tensors) + "\n";
   return text.empty() ? "  recompute    nothing\n" : text;
+}
+
+std::string what_is_grouped(const Graph& graph, const Plan& plan) {
+  std::string text;
+  for (const ParameterGroup& g : plan.numerics.groups) {
+    std::vector<std::string> settings;
+    if (g.frozen) settings.push_back(*g.frozen ? "frozen" : "trained");
+    if (g.rate) settings.push_back("learning rate × " + shortest(*g.rate));
+    if (g.decay) settings.push_back("weight decay " + shortest(*g.decay));
+    if (g.state_bits) settings.push_back(std::to_string(*g.state_bits) + "-bit states");
+    text += "  group        " + g.pattern + ": " + joined(settings) + "\n";
+  }
+  if (plan.trainable < plan.parameters)
+    text += "  trained      " + human_count(plan.trainable) + " of the parameters; freezing the others saves " +
+            human_bytes(frozen_savings(graph, plan.numerics)) + " of gradients, masters and states\n";
+  return text;
 }
 
 std::string what_is_offloaded(const Graph& graph, const Plan& plan) {
@@ -79,7 +96,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps);
   if (plan.last_micro_batch != plan.decisions.micro_batch) s += ", the last one " + std::to_string(plan.last_micro_batch);
   s += "; loss in " + std::to_string(plan.decisions.loss_chunks) + (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
-  s += what_is_recomputed(graph, plan.decisions) + what_is_offloaded(graph, plan);
+  s += what_is_grouped(graph, plan) + what_is_recomputed(graph, plan.decisions) + what_is_offloaded(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
   s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) + " tokens/s, " +
        fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";

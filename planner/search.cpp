@@ -75,7 +75,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   if (request.recompute == Recompute::none) offer("recompute auto", free, space.numerics(), false);
   Numerics n = space.numerics();
   n.state_bits = 8;
-  if (space.numerics().state_bits == 32) offer("states 8", request, n, true);
+  if (space.numerics().state_bits == 32 && optimizer_row(n.optimizer).has_8bit_states) offer("states 8", request, n, true);
   free = request;
   free.host_bytes = size_limit;
   offer("host_memory", free, space.numerics(), false);
@@ -100,6 +100,16 @@ uint64_t budget_of(const Request& request, const DeviceProfile& device) {
   return request.device_memory > 0 ? request.device_memory : device.memory_bytes;
 }
 
+Numerics numerics_of(const Request& request, int state_bits) {
+  Numerics n;
+  n.precision = request.precision;
+  n.optimizer = request.optimizer;
+  n.state_bits = state_bits;
+  n.groups = request.groups;
+  n.inputs = request.inputs;
+  return n;
+}
+
 const DeviceProfile& profile_of(const Request& request) {
   return request.calibrated ? *request.calibrated : *find_device(request.device);
 }
@@ -122,6 +132,8 @@ Status check(const Request& request) {
   if (request.micro_batch > request.global_batch)
     return Error{Code::bad_argument, "micro-batch " + std::to_string(request.micro_batch) +
                                          " is larger than the global batch " + std::to_string(request.global_batch)};
+  if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)
+    return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) + " has no 8-bit states; ask for 32 or auto"};
   if (budget_of(request, *device) == 0)
     return Error{Code::bad_argument, "the memory of device '" + request.device + "' is not known: give a budget"};
   return ok();
@@ -137,11 +149,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.device_memory == 0) plan.request.device_memory = device->memory_bytes;
   const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
 
-  Numerics numerics;
-  numerics.precision = request.precision;
-  numerics.optimizer = request.optimizer;
-  numerics.state_bits = request.state_bits == 8 ? 8 : 32;
-  Space wide(source, numerics, plan.request, *device);
+  Space wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
   if (wide.is_empty()) return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
   if (wide.pricing().fastest(request.global_batch, request.micro_batch) > longest_step)
     return Error{Code::bad_argument, "a step would take weeks: global batch " + std::to_string(request.global_batch) +
@@ -149,10 +157,9 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   Space* chosen = &wide;
   std::optional<Candidate> found = wide.fastest(arena_budget);
   std::unique_ptr<Space> narrow;
-  if (request.state_bits == 0) {
-    numerics.state_bits = 8;
+  if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
     plan.states_reason = "32-bit states fit";
-    narrow = std::make_unique<Space>(source, numerics, plan.request, *device);
+    narrow = std::make_unique<Space>(source, numerics_of(request, 8), plan.request, *device);
     const bool slow = found && found->picoseconds > wide.pricing().fastest(request.global_batch, request.micro_batch);
     if (!found || slow) {
       std::optional<Candidate> other = narrow->fastest(arena_budget);
@@ -168,7 +175,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
       }
     }
   } else {
-    plan.states_reason = "as requested";
+    plan.states_reason = request.state_bits == 0 ? "the only ones there are" : "as requested";
   }
   const Graph& graph = chosen->graph();
   plan.architecture = graph.architecture;

@@ -19,6 +19,8 @@ class Signature {
     for (int op : segment.saveable) add(static_cast<int64_t>(op - segment.first_op));
     add(segment.input);
     add(segment.output);
+    // Whether its output is kept.
+    add(int64_t{&segment != &graph.segments.back() && (&segment + 1)->gradient_op_count > 0});
   }
   std::vector<int64_t> take() { return std::move(numbers_); }
 
@@ -44,7 +46,7 @@ class Signature {
     add(static_cast<int64_t>(op.kind));
     for (float x : {a.epsilon, a.scale, a.dropout}) add(x);
     for (int64_t x : {int64_t{a.rms}, int64_t{a.transposed}, static_cast<int64_t>(a.gelu), int64_t{a.query_heads},
-                      int64_t{a.kv_heads}, int64_t{a.head_dim}, int64_t{a.causal}, int64_t{a.inverse}, int64_t{a.decay}})
+                      int64_t{a.kv_heads}, int64_t{a.head_dim}, int64_t{a.causal}, int64_t{a.inverse}})
       add(x);
     for (const auto* list : {&op.inputs, &op.outputs}) {
       add(static_cast<int64_t>(list->size()));

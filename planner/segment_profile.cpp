@@ -76,11 +76,14 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
   MicroBuilder builder(graph_, e, true, overlap);
   e.assume(input, Phase::forward);
   e.watch(input);
+  const bool has_positions = graph_.positions >= 0;
+  if (has_positions) e.input(graph_.positions);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
   if (overlap) e.end_stage();
   builder.forward(segment_, saved);
   if (overlap) e.end_stage();
   e.watch(s.output);
+  if (has_positions) e.watch(graph_.positions);
   Trace t;
   t.saved = saved;
   t.backward = e.instruction_count();
@@ -99,9 +102,11 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
   }
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
     const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
+    if (has_positions && b == e.watched()[2]) continue;   // alive all through, as tokens are
     const bool is_output = b == e.watched()[1];
-    // An input that goes to host memory is kept by no earlier segment, and what comes next may take its place.
-    if (b == e.watched()[0] && !arena_.on_host(input)) {
+    // An input that goes to host memory, or that no backward pass needs, is kept by no earlier segment, and what comes next
+    // may take its place.
+    if (b == e.watched()[0] && !arena_.on_host(input) && (s.gradient_op_count > 0 || s.input < 0)) {
       t.input_last = buffer.last;
       continue;
     }
@@ -109,7 +114,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
     const bool is_workspace = op != workspace_of.end();
     Life life{size_index(is_workspace, is_workspace ? op->second : buffer.tensor), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
-    const bool stays = is_output && !arena_.on_host(s.output);   // else the next block stores it and lets it go
+    // Else the next segment stores it and lets it go, or has no backward pass.
+    const bool stays = is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
     if (life.first < t.backward && (life.last >= t.backward || stays)) t.kept.push_back(life.size);
     t.lives.push_back(life);
   }
@@ -178,11 +184,13 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
     return sum;
   };
-  const int64_t targets = aligned(graph_.at(graph_.targets).bytes(samples), alignment);
+  // What the loss alone needs.
+  int64_t targets = aligned(graph_.at(graph_.targets).bytes(samples), alignment);
+  if (graph_.weights >= 0) targets += aligned(graph_.at(graph_.weights).bytes(samples), alignment);
   const int64_t beside_forward = bytes_of(copies_.forward_fetches);
   const int64_t beside_backward = bytes_of(copies_.backward_fetches) + bytes_of(copies_.backward_stores);
   // Of the input that an earlier segment keeps; tokens stay to the end.
-  const int64_t input = s.input >= 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
+  const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
   const std::vector<uint64_t> picoseconds = times(samples, pricing, accumulate);
   std::vector<Variant> variants;
   std::vector<int64_t> change;
@@ -218,13 +226,18 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   e.assume(s.input, Phase::forward);
   e.watch(graph.targets);
   e.watch(s.input);
+  if (graph.weights >= 0) {
+    e.input(graph.weights);
+    e.watch(graph.weights);
+  }
   builder.head(chunks);
   const Program p = e.finish(0);
   std::vector<int64_t> change(p.instructions.size() + 1);
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const Buffer& buffer = p.buffers[b];
     const int64_t bytes = aligned(buffer.bytes, arena.alignment);
-    if (b == static_cast<size_t>(e.watched()[0])) continue;   // alive all through
+    const bool weighs = graph.weights >= 0 && b == static_cast<size_t>(e.watched()[2]);
+    if (weighs || b == static_cast<size_t>(e.watched()[0])) continue;   // alive all through
     if (b != static_cast<size_t>(e.watched()[1])) change[static_cast<size_t>(buffer.first)] += bytes;
     change[static_cast<size_t>(buffer.last) + 1] -= bytes;
   }

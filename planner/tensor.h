@@ -3,15 +3,16 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "planner/sizes.h"
 
 namespace stw {
 
-enum class Format : uint8_t { f32, bf16, i16, i32, u8, f64 };
+enum class Format : uint8_t { f32, bf16, i16, i32, u8, f64, f16 };
 inline uint64_t element_bytes(Format format) {
-  constexpr uint64_t bytes[] = {4, 2, 2, 4, 1, 8};
+  constexpr uint64_t bytes[] = {4, 2, 2, 4, 1, 8, 2};
   return bytes[static_cast<int>(format)];
 }
 
@@ -39,7 +40,14 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-inline constexpr int64_t step_state_bytes = 136;  // kernels::StepState; src/ asserts that both agree
+inline constexpr int64_t step_state_bytes = 256;  // kernels::StepState; src/ asserts that both agree
+
+// What a sample may bring beside its tokens and targets.
+struct GraphInputs {
+  bool positions = false;   // of tokens in their documents: attention stays inside a document
+  bool weights = false;     // of tokens in the loss
+  bool operator==(const GraphInputs&) const = default;
+};
 
 enum class Kind : uint8_t { parameter, master, gradient, optimizer, constant, state, input, activation, cache };
 enum class Initializer : uint8_t { none, normal, ones, zeros };
@@ -53,7 +61,10 @@ struct Tensor {
   bool trainable = false;
   int tied_to = -1;        // shares the bytes of this tensor; its gradient stays its own
   int adapter_of = -1;     // reserved: low-rank adapter of this parameter
-  int group = 0;           // parameter group: 0 with weight decay, 1 without
+  // Parameters: how they are updated (parameter_groups.h).
+  double rate = 1;              // factor of the learning rate
+  std::optional<double> decay;  // weight decay; nothing: the run's
+  int state_bits = 0;           // 0: as the numerics have it
   int segment = -1;        // activations: the segment that makes it
   bool chunked = false;    // holds the rows of one loss chunk only (logits and their gradient)
   int64_t block = 1;       // optimizer states: elements of the parameter that share one element of this

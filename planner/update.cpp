@@ -1,20 +1,13 @@
 #include "planner/update.h"
 
+#include <optional>
 #include <utility>
+
+#include "planner/optimizer.h"
 
 namespace stw {
 
 namespace {
-
-bool is_embedding(const Graph& graph, int parameter) {
-  if (graph.segments.empty()) return false;
-  const Segment& first = graph.segments.front();   // an embedding's op is there
-  for (int i = 0; i < first.op_count; ++i) {
-    const Op& op = graph.ops[static_cast<size_t>(first.first_op + i)];
-    if (op.kind == OpKind::embedding && (graph.resolve(op.inputs[1]) == parameter || op.inputs[2] == parameter)) return true;
-  }
-  return false;
-}
 
 int add_tensor(Graph& graph, std::string name, Kind kind, Format format, Shape shape) {
   Tensor t;
@@ -26,18 +19,41 @@ int add_tensor(Graph& graph, std::string name, Kind kind, Format format, Shape s
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
-}  // namespace
-
-bool keeps_8bit_states(const Graph& graph, int parameter, const Numerics& numerics) {
-  return numerics.state_bits == 8 && graph.at(parameter).shape.elements() >= smallest_8bit_tensor &&
-         !is_embedding(graph, parameter);
+// Of the parameter's fp32 value what its compute copy leaves out, or all of it; nothing where the copy is the value.
+std::optional<Format> master_format(const Tensor& parameter) {
+  if (parameter.format == Format::f32) return {};
+  return parameter.format == Format::bf16 ? Format::i16 : Format::f32;
 }
+
+const UpdateRule& rule_of(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {
+  return optimizer_row(numerics.optimizer).rule(parameter, use, keeps_8bit_states(parameter, use, numerics));
+}
+
+Shape state_shape(const Shape& shape, StateShape what) {
+  const int64_t count = static_cast<int64_t>(shape.elements()), columns = shape[shape.rank - 1];
+  switch (what) {
+    case StateShape::block: return {(count + state_block - 1) / state_block};
+    case StateShape::row: return {count / columns};
+    case StateShape::column: return {columns};
+    default: return shape;
+  }
+}
+
+int add_state(Graph& graph, int parameter, const StateTensor& state) {
+  if (state.shape == StateShape::none) return -1;
+  const int t = add_tensor(graph, graph.at(parameter).name + state.suffix, Kind::optimizer, state.format,
+                           state_shape(graph.at(parameter).shape, state.shape));
+  if (state.shape == StateShape::block) graph.tensors.back().block = state_block;
+  return t;
+}
+
+}  // namespace
 
 void add_update(Graph& graph, const Numerics& numerics) {
   std::vector<int> trained;
   for (int i = 0; i < static_cast<int>(graph.tensors.size()); ++i)
     if (graph.owns_bytes(i) && graph.at(i).trainable) trained.push_back(i);
-
+  const std::vector<ParameterUse> uses = parameter_uses(graph);
   const int sums = add_tensor(graph, "norm_sums", Kind::activation, Format::f64, {static_cast<int64_t>(trained.size())});
   std::vector<Op> updates;
   std::vector<std::vector<int>> gradients_of(graph.tensors.size());
@@ -46,31 +62,34 @@ void add_update(Graph& graph, const Numerics& numerics) {
     std::vector<int> gradients = gradients_of[static_cast<size_t>(p)];
     if (gradients.size() < 2) gradients.push_back(-1);
     graph.update_ops.push_back({OpKind::square_sum, {}, gradients, {sums}, -1});
-
-    const std::string name = graph.at(p).name;
-    const Shape shape = graph.at(p).shape;
-    const int64_t count = static_cast<int64_t>(shape.elements());
-    Op update{OpKind::adamw, {}, gradients, {p, -1}, -1};
-    update.attributes.decay = graph.at(p).group == 0;
-    if (graph.at(p).format == Format::bf16)
-      update.outputs[1] = add_tensor(graph, name + ".master", Kind::master, Format::i16, shape);
-    if (keeps_8bit_states(graph, p, numerics)) {
-      update.kind = OpKind::adamw8;
-      const int64_t blocks = (count + state_block - 1) / state_block;
-      for (const char* moment : {".first", ".second"})
-        update.outputs.push_back(add_tensor(graph, name + moment, Kind::optimizer, Format::u8, shape));
-      for (const char* moment : {".first_absmax", ".second_absmax"}) {
-        update.outputs.push_back(add_tensor(graph, name + moment, Kind::optimizer, Format::f32, {blocks}));
-        graph.tensors.back().block = state_block;
-      }
-    } else {
-      for (const char* moment : {".first", ".second"})
-        update.outputs.push_back(add_tensor(graph, name + moment, Kind::optimizer, Format::f32, shape));
-    }
+    const UpdateRule& rule = rule_of(graph.at(p), uses[static_cast<size_t>(p)], numerics);
+    Op update{rule.kind, {}, gradients, {p, -1}, -1};
+    if (const auto format = master_format(graph.at(p)))
+      update.outputs[1] = add_tensor(graph, graph.at(p).name + ".master", Kind::master, *format, graph.at(p).shape);
+    // Behind the last state nothing follows; one that is absent before it keeps its place.
+    size_t states = rule.states.size();
+    while (states > 0 && rule.states[states - 1].shape == StateShape::none) --states;
+    for (size_t k = 0; k < states; ++k) update.outputs.push_back(add_state(graph, p, rule.states[k]));
     updates.push_back(std::move(update));
   }
   graph.update_ops.push_back({OpKind::finish_step, {}, {sums}, {}, -1});
   for (Op& op : updates) graph.update_ops.push_back(std::move(op));
+}
+
+uint64_t frozen_savings(const Graph& graph, const Numerics& numerics) {
+  const std::vector<ParameterUse> uses = parameter_uses(graph);
+  uint64_t sum = 0;
+  for (int p = 0; p < static_cast<int>(graph.tensors.size()); ++p) {
+    const Tensor& t = graph.at(p);
+    if (!graph.owns_bytes(p) || t.trainable) continue;
+    const ParameterUse& use = uses[static_cast<size_t>(p)];
+    sum = size_add(sum, size_mul(size_mul(t.shape.elements(), sizeof(float)), static_cast<uint64_t>(use.ops)));
+    if (const auto format = master_format(t)) sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(*format)));
+    for (const StateTensor& state : rule_of(t, use, numerics).states)
+      if (state.shape != StateShape::none)
+        sum = size_add(sum, size_mul(state_shape(t.shape, state.shape).elements(), element_bytes(state.format)));
+  }
+  return sum;
 }
 
 }  // namespace stw

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "planner/emitter.h"
-#include "planner/update.h"
+#include "planner/optimizer.h"
 
 namespace stw {
 
@@ -30,6 +30,7 @@ std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
       for (const auto* operands : {&op.inputs, &op.outputs})
         for (int t : *operands) copies |= t >= 0 && arena.on_host(t);
       const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
+      copies &= update_rule(op.kind).is_elementwise;
       if (!copies) list.push_back({index, -1, 0, 0});
       const int64_t slice = std::max(arena.offload.slice, (count / most_slices + state_block) / state_block * state_block);
       for (int64_t first = 0; copies && first < count; first += slice)

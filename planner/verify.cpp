@@ -100,7 +100,7 @@ class HostReplay {
 
 Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {
   std::vector<bool> written(program.buffers.size());
-  for (int b : {program.tokens, program.targets})
+  for (int b : {program.tokens, program.targets, program.positions, program.weights})
     if (b >= 0) written[static_cast<size_t>(b)] = true;
   for (int b : program.caches) written[static_cast<size_t>(b)] = true;
   HostReplay host(graph, arena, program);

@@ -59,11 +59,11 @@ Result<DeviceProfile> Trainer::calibrate() {
   if (global_batch() / m > 1) timed.emplace_back(programs.micro_next, global_batch() / m - 1);
   if (global_batch() % m > 0) timed.emplace_back(programs.micro_short, 1);
   timed.emplace_back(programs.update, 1);
-  auto made_up = [&](uint64_t sample, int32_t* tokens, int32_t* targets) -> Status {
+  auto made_up = [&](uint64_t sample, const SampleRows& rows) -> Status {
     for (uint32_t t = 0; t < static_cast<uint32_t>(sequence()); ++t) {
       const auto draw = philox(options_.seed, {t, static_cast<uint32_t>(sample), 0, 0});
-      tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(graph().vocabulary));
-      targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(graph().vocabulary));
+      rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(graph().vocabulary));
+      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(graph().vocabulary));
     }
     return ok();
   };

@@ -1,8 +1,10 @@
 // What a trainer writes and takes back: checkpoints with everything that decides the next step, and model folders.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
+#include "kernels/cpu/quantile_map.h"
 #include "planner/plan_file.h"
 #include "src/checkpoint_file.h"
 #include "src/hash.h"
@@ -14,12 +16,15 @@ namespace {
 
 constexpr uint64_t staging_bytes = 1 << 20;
 
-std::string model_hash(const Graph& graph) {
-  const std::string text = describe(graph);
-  const uint64_t h = hash64(text.data(), text.size());
+std::string hexadecimal(uint64_t h) {
   std::string s(16, '0');
   for (size_t i = 0; i < 16; ++i) s[i] = "0123456789abcdef"[h >> (60 - 4 * i) & 15];
   return s;
+}
+
+std::string model_hash(const Graph& graph) {
+  const std::string text = describe(graph);
+  return hexadecimal(hash64(text.data(), text.size()));
 }
 
 // Parameters, masters and optimizer states: what a step changes.
@@ -32,6 +37,22 @@ std::vector<int> state_tensors(const Graph& graph) {
   return list;
 }
 
+// Which rule keeps which states of every parameter, and what the codes of 8-bit states mean.
+std::string state_format(const Graph& graph) {
+  std::string text;
+  bool has_codes = false;
+  for (const Op& op : graph.update_ops) {
+    if (!is_update(op.kind)) continue;
+    text += graph.at(op.outputs[0]).name + ' ' + op_row(op.kind).name + '\n';
+    for (size_t k = 2; k < op.outputs.size(); ++k) has_codes |= op.outputs[k] >= 0 && graph.at(op.outputs[k]).format == Format::u8;
+  }
+  std::string name = hexadecimal(hash64(text.data(), text.size()));
+  if (has_codes)
+    for (const kernels::QuantileMap* map : {&kernels::signed_quantiles, &kernels::unsigned_quantiles})
+      name += ", map " + hexadecimal(hash64(map->value, sizeof map->value));
+  return name;
+}
+
 // What must agree before a checkpoint may be restored.
 Json identity(const Trainer& trainer) {
   const Numerics& n = trainer.plan().numerics;
@@ -41,7 +62,45 @@ Json identity(const Trainer& trainer) {
       .set("precision", name_of(n.precision))
       .set("optimizer", name_of(n.optimizer))
       .set("state_bits", n.state_bits)
+      .set("state_format", state_format(trainer.graph()))
       .set("exact", n.exact);
+}
+
+// Numbers that a trainer hands on from step to step, by name: fn(name, field).
+template <class Carried, class Fn>
+void each_carried(Carried& c, const Fn& fn) {
+  fn("loss_scale", c.loss_scale);
+  fn("good_steps", c.good_steps);
+  fn("observed", c.observed);
+  fn("loss_mean", c.loss_mean);
+  fn("loss_variance", c.loss_variance);
+  fn("norm_mean", c.norm_mean);
+  fn("norm_variance", c.norm_variance);
+}
+
+template <class Carried>
+Json carried_json(const Carried& carried) {
+  Json object = Json::object();
+  each_carried(carried, [&](const char* name, const auto& field) { object.set(name, field); });
+  return object;
+}
+
+template <class Carried>
+Status read_carried(const Json& object, Carried& carried) {
+  Status status = ok();
+  each_carried(carried, [&](const char* name, auto& field) {
+    if (!status) return;
+    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, double>) {
+      auto value = get_double(object, name);
+      if (value) field = *value;
+      else status = std::move(value.error());
+    } else {
+      auto value = get_uint(object, name);
+      if (value) field = *value;
+      else status = std::move(value.error());
+    }
+  });
+  return status;
 }
 
 }  // namespace
@@ -53,6 +112,7 @@ Status Trainer::save(const std::string& path) {
   const Progress p = progress();
   fields.set("step", p.step).set("batches", p.batches).set("skipped", p.skipped).set("tokens", p.tokens);
   fields.set("loss", p.loss).set("evaluation_loss", p.evaluation_loss).set("seed", options_.seed);
+  fields.set("carried", carried_json(carried_));
   std::vector<CheckpointSection> sections;
   const std::vector<int> tensors = state_tensors(graph());
   for (int t : tensors) sections.push_back({graph().at(t).name, graph().at(t).bytes(1)});
@@ -79,8 +139,12 @@ Status Trainer::restore(const std::string& path) {
   STW_ASSIGN(loss, get_double(reader.fields(), "loss", 0.0));
   STW_ASSIGN(evaluation, get_double(reader.fields(), "evaluation_loss", 0.0));
   STW_ASSIGN(seed, get_uint(reader.fields(), "seed"));
+  STW_ASSIGN(carried_fields, get_object(reader.fields(), "carried"));
+  Carried carried;
+  STW_TRY(read_carried(*carried_fields, carried));
   p.loss = loss;
   p.evaluation_loss = evaluation;
+  p.loss_scale = carried.loss_scale;
   // Everything is checked and allocated before the first byte changes.
   const std::vector<int> tensors = state_tensors(graph());
   std::vector<CheckpointSectionReader> sections;
@@ -101,6 +165,7 @@ Status Trainer::restore(const std::string& path) {
   }
   broken_ = false;
   options_.seed = seed;
+  carried_ = carried;
   std::lock_guard lock(progress_mutex_);
   progress_ = p;
   return ok();
@@ -110,11 +175,12 @@ Status Trainer::export_model(const std::string& folder) {
   STW_TRY(check_whole());
   STW_TRY(make_directories(folder));
   const InPhase phase(*this, TrainerPhase::save);
-  const bool half = plan().numerics.precision == Precision::bf16;
+  constexpr TensorDType types[precision_count] = {TensorDType::f32, TensorDType::bf16, TensorDType::f16};
+  const TensorDType type = types[static_cast<size_t>(plan().numerics.precision)];
   std::vector<SafetensorsEntry> entries;
   for (int t : model_->parameters()) {
     const Shape& s = graph().at(t).shape;
-    entries.push_back({graph().at(t).name, half ? TensorDType::bf16 : TensorDType::f32, {s.dims.begin(), s.dims.begin() + s.rank}});
+    entries.push_back({graph().at(t).name, type, {s.dims.begin(), s.dims.begin() + s.rank}});
   }
   STW_ASSIGN(writer, SafetensorsWriter::create(folder + "/model.safetensors", entries, {{"format", "pt"}}));
   for (int t : model_->parameters()) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));

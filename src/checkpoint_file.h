@@ -23,7 +23,7 @@
 
 namespace stw {
 
-inline constexpr uint32_t checkpoint_version = 1;
+inline constexpr uint32_t checkpoint_version = 2;
 
 struct CheckpointSection {
   std::string name;  // unique

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/kernels.h"
 #include "src/random.h"
 
 namespace stw {
@@ -79,7 +80,11 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (!(options.evaluation_fraction >= 0 && options.evaluation_fraction < 1))
     return Error{Code::bad_argument,
                  "evaluation fraction: expected [0, 1), found " + std::to_string(options.evaluation_fraction)};
+  if (options.document_end >= options.vocabulary)
+    return Error{Code::bad_argument, "document end: expected a token below the vocabulary of " + std::to_string(options.vocabulary) +
+                                         ", found " + std::to_string(options.document_end)};
   Dataset dataset(options.vocabulary);
+  dataset.document_end_ = options.document_end;
   STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
   const TokenFile* file = dataset.file_.get();
@@ -111,7 +116,7 @@ uint64_t Dataset::evaluation_start(uint64_t batch, uint32_t sample, int64_t sequ
   return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
 }
 
-Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets) const {
+Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions) const {
   const Range& range = part_of(part);
   const auto length = static_cast<uint64_t>(sequence);
   if (sequence < 1 || range.count <= length || start >= range.count - length)
@@ -121,7 +126,14 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* token
   const uint64_t first = range.first + start;
   STW_TRY(read_tokens(*range.source, first, length, vocabulary_, tokens));
   std::copy(tokens + 1, tokens + sequence, targets);
-  return read_tokens(*range.source, first + length, 1, vocabulary_, targets + sequence - 1);
+  STW_TRY(read_tokens(*range.source, first + length, 1, vocabulary_, targets + sequence - 1));
+  int32_t position = 0;
+  for (int64_t i = 0; document_end_ >= 0 && i < sequence; ++i) {
+    if (positions) positions[i] = position;
+    position = tokens[i] == document_end_ ? 0 : position + 1;
+    if (position == 0) targets[i] = kernels::ignored_target;
+  }
+  return ok();
 }
 
 }  // namespace stw

@@ -25,6 +25,7 @@ struct DatasetOptions {
   double evaluation_fraction = 0.1;   // of the tokens of `path`, rounded down, in [0, 1); unused with evaluation_path
   int64_t vocabulary = 0;             // 1 to 2^31 - 1
   TokenFormat format = TokenFormat::automatic;
+  int64_t document_end = -1;          // the token that ends a document; -1: there are none
 };
 
 // Const methods may run on several threads at once, and do not allocate unless they fail.
@@ -48,9 +49,13 @@ class Dataset {
   // The same for evaluation, keyed by a constant: every evaluation of every run sees the same windows.
   uint64_t evaluation_start(uint64_t batch, uint32_t sample, int64_t sequence) const;
 
-  // tokens[i] = d[start + i], targets[i] = d[start + 1 + i] for i < sequence, d being the tokens of the part.
+  int64_t document_end() const { return document_end_; }
+
+  // tokens[i] = d[start + i], targets[i] = d[start + 1 + i] for i < sequence, d being the tokens of the part. Where there are
+  // documents, positions (may be null) count from the first token of each in this window, and the token that ends one has
+  // no target: what follows has nothing to do with it.
   // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of range.
-  Status read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets) const;
+  Status read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions = nullptr) const;
 
  private:
   struct TokenFile {
@@ -68,7 +73,7 @@ class Dataset {
   static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   const Range& part_of(Part part) const { return part == Part::training ? training_ : evaluation_; }
 
-  int64_t vocabulary_;
+  int64_t vocabulary_, document_end_ = -1;
   std::unique_ptr<const TokenFile> file_;
   std::unique_ptr<const TokenFile> evaluation_file_;  // null where the end of `file_` is held out
   Range training_{}, evaluation_{};

@@ -1,6 +1,7 @@
 #include "src/device.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -86,15 +87,31 @@ Result<std::unique_ptr<ThreadPool>> Device::make_pool(int threads) const {
   return ThreadPool::create(threads);
 }
 
+// Own memory comes in pages of the system, which can change their number without a copy.
 void* Device::allocate(size_t bytes, size_t alignment) const {
   if (options_.allocate) return options_.allocate(options_.memory_user, bytes, alignment, nullptr);
-  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
 }
 
 void Device::release(void* memory, size_t bytes) const {
   if (!memory) return;
   if (options_.release) options_.release(options_.memory_user, memory, bytes, nullptr);
-  else std::free(memory);
+  else ::munmap(memory, bytes);
+}
+
+void* Device::resize(void* memory, size_t old_bytes, size_t bytes, size_t alignment) const {
+#ifdef __linux__
+  if (!options_.allocate) {
+    void* moved = ::mremap(memory, old_bytes, bytes, MREMAP_MAYMOVE);
+    return moved == MAP_FAILED ? nullptr : moved;
+  }
+#endif
+  void* other = allocate(bytes, alignment);
+  if (!other) return nullptr;
+  std::memcpy(other, memory, std::min(old_bytes, bytes));
+  release(memory, old_bytes);
+  return other;
 }
 
 void Device::log(int32_t level, const char* component, const char* message) const {

@@ -53,6 +53,9 @@ class Device {
   // Memory for one arena, or null.
   void* allocate(size_t bytes, size_t alignment) const;
   void release(void* memory, size_t bytes) const;
+  // The same memory with another size, its contents kept as far as they fit; or null, and nothing has changed. The
+  // device's own never takes more than the larger of both; a host's allocator is asked for the new before the old goes.
+  void* resize(void* memory, size_t old_bytes, size_t bytes, size_t alignment) const;
   void log(int32_t level, const char* component, const char* message) const;
   // The oldest message kept with a larger number. Any thread.
   LogMessage next_log(uint64_t after) const;

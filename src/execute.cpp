@@ -12,8 +12,8 @@ static_assert(sizeof(kernels::StepState) == step_state_bytes);
 namespace {
 
 kernels::DType dtype_of(Format format) {
-  assert(format == Format::f32 || format == Format::bf16);
-  return format == Format::bf16 ? kernels::DType::bf16 : kernels::DType::f32;
+  assert(format == Format::f32 || format == Format::bf16 || format == Format::f16);
+  return format == Format::bf16 ? kernels::DType::bf16 : format == Format::f16 ? kernels::DType::f16 : kernels::DType::f32;
 }
 
 // One instruction's operands as the kernels want them.
@@ -177,6 +177,7 @@ void run<OpKind::rope>(const Call& c) {
   a.cosine = c.input<float>(1);
   a.sine = c.input<float>(2);
   a.state = c.position_state();
+  a.position_ids = c.input<int32_t>(3);
   a.x = c.in(0);
   a.y = c.out(0);
   c.run(c.x.table->rope, a);
@@ -201,6 +202,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
 template <>
 void run<OpKind::attention>(const Call& c) {
   kernels::AttentionArgs a = attention_args(c);
+  a.position_ids = c.input<int32_t>(1);
   a.out = c.out(0);
   a.lse = c.output<float>(1);
   c.run(c.x.table->attention, a);
@@ -212,6 +214,7 @@ void run<OpKind::attention_gradient>(const Call& c) {
   a.out = c.in_out(1);
   a.lse = c.input<float>(2);
   a.dout = c.in(3);
+  a.position_ids = c.input<int32_t>(4);
   a.dqkv = c.out(0);
   c.run(c.x.table->attention_gradient, a);
 }
@@ -292,6 +295,7 @@ void run<OpKind::embedding>(const Call& c) {
   a.table = c.input(1);
   a.positions = c.input(2);
   a.state = c.position_state();
+  a.position_ids = c.input<int32_t>(3);
   a.y = c.out(0);
   c.run(c.x.table->embedding, a);
 }
@@ -302,7 +306,7 @@ void run<OpKind::embedding_gradient>(const Call& c) {
   a.rows = c.i.rows;
   a.rows_per_sample = c.x.graph->sequence;
   a.features = c.input_features(1);
-  a.vocabulary = c.x.graph->vocabulary;
+  a.vocabulary = c.output_tensor(0).shape[0];
   a.accumulate = c.i.accumulate;
   a.tokens = c.input<int32_t>(0);
   a.y = c.in_out(1);
@@ -329,9 +333,11 @@ void run<OpKind::cross_entropy>(const Call& c) {
   a.rows = c.i.rows;
   a.vocabulary = c.input_features(0);
   a.targets = c.input<int32_t>(1);
+  a.weights = c.input<float>(2);
   a.logits = c.in_out(0);
   a.gradient = c.i.outputs > 1;
   a.token_loss = c.output<float>(0);
+  a.state = c.x.state;
   // The planner gave dlogits the place of the logits.
   assert(!a.gradient || c.output(1) == c.input(0));
   c.run(c.x.table->cross_entropy, a);
@@ -363,35 +369,55 @@ void run<OpKind::finish_step>(const Call& c) {
   c.run(c.x.table->finish_step, kernels::FinishStepArgs{c.input_tensor(0).shape[0], c.input<double>(0), c.x.state});
 }
 
-kernels::AdamWArgs adamw_args(const Call& c) {
-  kernels::AdamWArgs a{};
-  a.count = c.i.elements > 0 ? c.i.elements : static_cast<int64_t>(c.output_tensor(0).shape.elements());
-  a.dtype = dtype_of(c.output_tensor(0).format);
+// States in 32 bits; the states of a rule follow the parameter and its master.
+kernels::UpdateArgs update_args(const Call& c) {
+  const Tensor& parameter = c.output_tensor(0);
+  kernels::UpdateArgs a{};
+  a.count = c.i.elements > 0 ? c.i.elements : static_cast<int64_t>(parameter.shape.elements());
+  a.columns = parameter.shape.rank == 2 ? parameter.shape[1] : 0;
+  a.dtype = dtype_of(parameter.format);
   a.parameter = c.output(0);
-  a.remainder = c.output<int16_t>(1);
+  if (a.dtype == kernels::DType::bf16) a.remainder = c.output<int16_t>(1);
+  if (a.dtype == kernels::DType::f16) a.master = c.output<float>(1);
   a.gradient[0] = c.input<float>(0);
   a.gradient[1] = c.input<float>(1);
-  a.decay = c.attributes.decay ? c.x.weight_decay : 0;
+  a.rate = parameter.rate;
+  a.decay = parameter.decay.value_or(c.x.weight_decay);
   a.state = c.x.state;
+  a.first = c.output<float>(2);
+  a.second = c.output<float>(3);
   return a;
 }
 
 template <>
-void run<OpKind::adamw>(const Call& c) {
-  kernels::AdamWArgs a = adamw_args(c);
-  a.first = c.output<float>(2);
-  a.second = c.output<float>(3);
-  c.run(c.x.table->adamw, a);
-}
+void run<OpKind::adamw>(const Call& c) { c.run(c.x.table->adamw, update_args(c)); }
+template <>
+void run<OpKind::sgd>(const Call& c) { c.run(c.x.table->sgd, update_args(c)); }
+template <>
+void run<OpKind::lion>(const Call& c) { c.run(c.x.table->lion, update_args(c)); }
+template <>
+void run<OpKind::muon>(const Call& c) { c.run(c.x.table->muon, update_args(c)); }
+template <>
+void run<OpKind::adafactor>(const Call& c) { c.run(c.x.table->adafactor, update_args(c)); }
 
 template <>
 void run<OpKind::adamw8>(const Call& c) {
-  kernels::AdamWArgs a = adamw_args(c);
+  kernels::UpdateArgs a = update_args(c);
+  a.first = a.second = nullptr;
   a.first_code = c.output<uint8_t>(2);
   a.second_code = c.output<uint8_t>(3);
   a.first_absmax = c.output<float>(4);
   a.second_absmax = c.output<float>(5);
   c.run(c.x.table->adamw8, a);
+}
+
+template <>
+void run<OpKind::lion8>(const Call& c) {
+  kernels::UpdateArgs a = update_args(c);
+  a.first = a.second = nullptr;
+  a.first_code = c.output<uint8_t>(2);
+  a.first_absmax = c.output<float>(3);
+  c.run(c.x.table->lion8, a);
 }
 
 using Runner = void (*)(const Call&);

@@ -42,20 +42,20 @@ Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
     // The last token makes logits. Rows of a prefill past the end are overwritten before anyone attends to them.
     if (count - done > 1 && state_->position + rows <= capacity) {
       const uint64_t n = std::min(rows, count - done - 1);
-      int32_t* in = input(prefill, prefill.tokens);
+      int32_t* in = input<int32_t>(prefill, prefill.tokens);
       std::copy_n(tokens + done, n, in);
       std::fill(in + n, in + rows, 0);
       execute(execution_, prefill);
       state_->position += n;
       done += n;
     } else {
-      *input(decode, decode.tokens) = tokens[done];
+      *input<int32_t>(decode, decode.tokens) = tokens[done];
       execute(execution_, decode);
       state_->position += 1;
       done += 1;
     }
   }
-  return reinterpret_cast<const float*>(input(decode, decode.logits));
+  return input<float>(decode, decode.logits);
 }
 
 Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {

@@ -92,7 +92,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& source) {
   model->seed_ = source.seed;
   model->config_ = std::move(config);
   // Any sequence gives the same parameters.
-  model->graph_ = architecture_of(model->config_).build(model->config_, 1, Format::f32);
+  model->graph_ = architecture_of(model->config_).build(model->config_, 1, Format::f32, {});
   for (int t = 0; t < static_cast<int>(model->graph_.tensors.size()); ++t)
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
   if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};

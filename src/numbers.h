@@ -19,6 +19,20 @@ inline float from_f16(uint16_t h) {
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
+// Rounded to nearest, ties to even; beyond 65,504 to infinity.
+inline uint16_t to_f16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffffu;
+  const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {   // subnormal: adding 0.5 shifts it into place and rounds it
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
+  }
+  const uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
+  return static_cast<uint16_t>(sign | (rounded - 0x38000000u) >> 13);
+}
+
 // A split master: the half is the value rounded to nearest, ties upward in magnitude, so that what is missing fits 16
 // signed bits: bits(value) = (half << 16) + remainder.
 struct SplitValue { uint16_t half; int16_t remainder; };

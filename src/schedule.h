@@ -4,16 +4,23 @@
 
 namespace stw {
 
-enum class ScheduleKind : uint8_t { cosine, linear, constant };
+enum class ScheduleKind : uint8_t { cosine, linear, constant, warmup_stable_decay, inverse_root };
 
-// Linear warm-up from rate / warmup to rate, then down to min_rate at step `total` (constant: no descent). A step is the
-// number of successful updates before it.
+// Linear warm-up from rate / warmup to rate, and then, where a step is the number of successful updates before it:
+//   cosine, linear        down to min_rate at step `total`
+//   constant              rate
+//   warmup_stable_decay   rate up to the last `decay` steps before `total`, in which it falls to min_rate in a line
+//   inverse_root          rate · sqrt(w / (step + 1)) with w = max(warmup, 1), but not below min_rate
 struct Schedule {
   ScheduleKind kind = ScheduleKind::cosine;
   double rate = 3e-4, min_rate = 3e-5;
-  uint64_t warmup = 0, total = 0;
+  uint64_t warmup = 0, total = 0, decay = 0;
 
   double at(uint64_t step) const;
 };
+
+// A batch of n times as many samples has gradients of 1/sqrt(n) of the noise: what keeps AdamW's noise the same
+// (Malladi et al. 2022, arXiv:2205.10287).
+double scaled_rate(double rate, uint64_t base_batch, uint64_t batch);
 
 }  // namespace stw

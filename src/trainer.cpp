@@ -1,8 +1,11 @@
 #include "src/trainer.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "src/elementary.h"
@@ -18,13 +21,23 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// The op that updates a parameter; null where it is frozen.
+const Op* update_of(const Graph& graph, int parameter) {
+  for (const Op& op : graph.update_ops)
+    if (is_update(op.kind) && op.outputs[0] == parameter) return &op;
+  return nullptr;
+}
+
+constexpr const char* skip_reasons[] = {"", "no target has a loss", "the loss or a gradient is not finite",
+                                        "its loss or gradient norm is an outlier"};
+
 }  // namespace
 
 Trainer::Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options)
     : device_(device), model_(std::move(model)), planned_(std::move(planned)), options_(std::move(options)) {}
 
 Trainer::~Trainer() {
-  if (owns_arena_) device_.release(arena_, plan().bytes.arena);
+  if (owns_arena_) device_.release(arena_, arena_bytes_);
   if (host_) device_.release(host_, plan().bytes.host);
 }
 
@@ -34,61 +47,74 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   if (!plan.fits) return Error{Code::bad_state, "trainer: the plan does not fit its budget"};
   if (plan.request.device != "cpu")
     return Error{Code::bad_state, "trainer: the plan was made for device '" + plan.request.device + "', this one is a CPU"};
-  if (options.gradient_hook && plan.decisions.offload[Offloaded::gradients] > 0)
-    return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
   std::unique_ptr<Trainer> t(new Trainer(device, std::move(model), std::move(planned), std::move(options)));
+  STW_TRY(t->check_offload(t->plan()));
   STW_TRY(t->allocate());
   STW_ASSIGN(pool, device.make_pool(plan.request.threads));
   t->pool_ = std::move(pool);
-  Execution& x = t->execution_;
-  x.graph = &t->planned_->graph;
-  x.layout = &t->planned_->programs.arena;
-  x.arena = t->arena_;
-  x.host = t->host_;
-  x.table = &device.table();
-  x.parallel = t->pool_->parallel();
-  x.weight_decay = t->options_.weight_decay;
-  t->state_ = x.state = reinterpret_cast<kernels::StepState*>(t->address(t->graph().state));
+  t->execution_.table = &device.table();
+  t->execution_.parallel = t->pool_->parallel();
+  t->execution_.weight_decay = t->options_.weight_decay;
+  t->use(t->planned_);
+  if (t->plan().numerics.precision == Precision::fp16) t->progress_.loss_scale = t->carried_.loss_scale = t->options_.loss_scale;
   STW_TRY(t->fill());
   return t;
 }
 
+Error Trainer::out_of_memory(const std::string& what, uint64_t needed, uint64_t available) {
+  Error e{Code::out_of_memory, "trainer: " + what};
+  e.bytes_needed = needed;
+  e.bytes_available = available;
+  return e;
+}
+
+Status Trainer::check_offload(const Plan& plan) const {
+  if (!options_.gradient_hook || plan.decisions.offload[Offloaded::gradients] == 0) return ok();
+  return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
+}
+
+void Trainer::use(std::shared_ptr<const Planned> planned) {
+  planned_ = std::move(planned);
+  execution_.graph = &planned_->graph;
+  execution_.layout = &planned_->programs.arena;
+  execution_.arena = arena_;
+  execution_.host = host_;
+  state_ = execution_.state = reinterpret_cast<kernels::StepState*>(address(graph().state));
+}
+
+Result<std::byte*> Trainer::take(const char* what, uint64_t bytes, uint64_t wanted) const {
+  // The system would promise more memory than it has and end the process later.
+  const uint64_t available = device_.info().memory_free;
+  const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
+  void* memory = is_there ? device_.allocate(bytes, arena_alignment) : nullptr;
+  if (!memory)
+    return out_of_memory(std::string(what) + " needs " + std::to_string(bytes) + " bytes, " + std::to_string(available) + " are free", wanted, available);
+  if (reinterpret_cast<uintptr_t>(memory) % arena_alignment == 0) return static_cast<std::byte*>(memory);
+  device_.release(memory, bytes);
+  return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
+}
+
 Status Trainer::allocate() {
-  constexpr uint64_t alignment = 256;
   const uint64_t bytes = plan().bytes.arena, host_bytes = plan().bytes.host;
-  auto refused = [](const std::string& what, uint64_t needed, uint64_t available) {
-    Error e{Code::out_of_memory, "trainer: " + what};
-    e.bytes_needed = needed;
-    e.bytes_available = available;
-    return e;
-  };
   const bool brings_arena = options_.arena != nullptr;
   if (brings_arena) {
     if (options_.arena_bytes < bytes)
-      return refused("the host's arena has " + std::to_string(options_.arena_bytes) + " bytes, the plan needs " + std::to_string(bytes),
+      return out_of_memory("the host's arena has " + std::to_string(options_.arena_bytes) + " bytes, the plan needs " + std::to_string(bytes),
                      bytes, options_.arena_bytes);
-    if (reinterpret_cast<uintptr_t>(options_.arena) % alignment != 0)
+    if (reinterpret_cast<uintptr_t>(options_.arena) % arena_alignment != 0)
       return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
     arena_ = static_cast<std::byte*>(options_.arena);
+    arena_bytes_ = options_.arena_bytes;
   }
-  // The system would promise more memory than it has and end the process later.
-  const uint64_t wanted = size_add(brings_arena ? 0 : bytes, host_bytes), available = device_.info().memory_free;
-  const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
-  auto allocate = [&](const char* what, uint64_t n) -> Result<std::byte*> {
-    void* memory = is_there ? device_.allocate(n, alignment) : nullptr;
-    if (!memory)
-      return refused(std::string(what) + " needs " + std::to_string(n) + " bytes, " + std::to_string(available) + " are free", wanted, available);
-    if (reinterpret_cast<uintptr_t>(memory) % alignment == 0) return static_cast<std::byte*>(memory);
-    device_.release(memory, n);
-    return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
-  };
+  const uint64_t wanted = size_add(brings_arena ? 0 : bytes, host_bytes);
   if (!brings_arena) {
-    STW_ASSIGN(arena, allocate("the arena", bytes));
+    STW_ASSIGN(arena, take("the arena", bytes, wanted));
     arena_ = arena;
+    arena_bytes_ = bytes;
     owns_arena_ = true;
   }
   if (host_bytes > 0) {
-    STW_ASSIGN(host, allocate("what is offloaded", host_bytes));
+    STW_ASSIGN(host, take("what is offloaded", host_bytes, wanted));
     host_ = host;
   }
   return ok();
@@ -140,15 +166,18 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
     std::memcpy(at + first * 4, values, count * 4);
     return;
   }
+  const Op* update = update_of(graph(), tensor);   // none: frozen, without a master
+  std::byte* master = update ? address(update->outputs[1]) : nullptr;
   uint16_t* half = reinterpret_cast<uint16_t*>(at) + first;
-  int16_t* remainder = nullptr;
-  for (const Op& op : graph().update_ops)
-    if (op.kind != OpKind::square_sum && !op.outputs.empty() && op.outputs[0] == tensor)
-      remainder = reinterpret_cast<int16_t*>(address(op.outputs[1])) + first;
+  if (graph().at(tensor).format == Format::f16) {
+    for (uint64_t i = 0; i < count; ++i) half[i] = to_f16(values[i]);
+    if (master) std::memcpy(master + first * 4, values, count * 4);
+    return;
+  }
   for (uint64_t i = 0; i < count; ++i) {
     const SplitValue split = split_master(values[i]);
     half[i] = split.half;
-    if (remainder) remainder[i] = split.remainder;
+    if (master) reinterpret_cast<int16_t*>(master)[first + i] = split.remainder;
   }
 }
 
@@ -178,29 +207,69 @@ Status Trainer::check_cancelled() {
 }
 
 void Trainer::begin_state() {
-  *state_ = {};
-  state_->seed = options_.seed;
-  state_->step = progress_.step;
-  state_->beta1 = options_.beta1;
-  state_->beta2 = options_.beta2;
-  state_->epsilon = options_.epsilon;
-  state_->max_norm = options_.clip_norm;
+  const bool is_training = progress_.phase == TrainerPhase::train;
+  kernels::StepState& s = *state_ = {};
+  s.seed = options_.seed;
+  s.step = progress_.step;
+  s.beta1 = options_.beta1;
+  s.beta2 = options_.beta2;
+  s.epsilon = options_.epsilon;
+  s.max_norm = options_.clip_norm;
+  s.momentum = options_.momentum;
+  s.nesterov = options_.nesterov;
+  const double t = static_cast<double>(progress_.step + 1);
+  s.inverse_root = 1 / std::sqrt(t);
+  s.fresh_share = portable_pow(t, -0.8);
+  s.batch_factor = 1;
+  s.loss_scale = carried_.loss_scale;
+  if (plan().numerics.precision == Precision::fp16) {
+    const uint64_t tokens = global_batch() * static_cast<uint64_t>(sequence());
+    s.batch_factor = std::ldexp(1.0, -std::bit_width(tokens - 1));
+    s.growth_interval = options_.growth_interval;
+  }
+  if (!is_training) return;   // the plain loss
+  s.label_smoothing = options_.label_smoothing;
+  s.z_loss = options_.z_loss;
+  s.outlier_limit = options_.outlier_limit;
+  s.good_steps = carried_.good_steps;
+  s.observed = carried_.observed;
+  s.loss_mean = carried_.loss_mean;
+  s.loss_variance = carried_.loss_variance;
+  s.norm_mean = carried_.norm_mean;
+  s.norm_variance = carried_.norm_variance;
 }
 
-int32_t* Trainer::input(const Program& program, int buffer) const {
-  return reinterpret_cast<int32_t*>(arena_ + program.buffers[static_cast<size_t>(buffer)].offset);
+void Trainer::carry_state() {
+  const kernels::StepState& s = *state_;
+  carried_ = {s.loss_scale, s.good_steps, s.observed, s.loss_mean, s.loss_variance, s.norm_mean, s.norm_variance};
 }
+
+std::string Trainer::non_finite_reason() const {
+  if (!std::isfinite(state_->loss_sum)) return "the loss is not finite";
+  const Arena& layout = planned_->programs.arena;
+  for (const ParameterGradient& g : graph().gradients) {
+    if (layout.on_host(g.gradient)) continue;
+    const float* values = reinterpret_cast<const float*>(address(g.gradient));
+    const uint64_t count = graph().at(g.gradient).shape.elements();
+    if (!std::all_of(values, values + count, [](float x) { return std::isfinite(x); }))
+      return "the gradient of " + graph().at(g.parameter).name + " is not finite";
+  }
+  return "the norm of the gradients is not finite";
+}
+
 
 Status Trainer::load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) const {
   const uint64_t t = static_cast<uint64_t>(sequence());
   for (uint64_t s = 0; s < static_cast<uint64_t>(program.samples); ++s) {
-    int32_t* tokens = input(program, program.tokens) + s * t;
-    int32_t* targets = input(program, program.targets) + s * t;
+    const SampleRows rows{input<int32_t>(program, program.tokens, s), input<int32_t>(program, program.targets, s),
+                          input<int32_t>(program, program.positions, s), input<float>(program, program.weights, s)};
+    if (rows.positions) std::iota(rows.positions, rows.positions + t, 0);
+    if (rows.weights) std::fill_n(rows.weights, t, 1.0f);
     if (first + s < samples) {
-      STW_TRY(source(first + s, tokens, targets));
+      STW_TRY(source(first + s, rows));
     } else {
-      std::fill_n(tokens, t, 0);
-      std::fill_n(targets, t, kernels::ignored_target);
+      std::fill_n(rows.tokens, t, 0);
+      std::fill_n(rows.targets, t, kernels::ignored_target);
     }
   }
   return ok();
@@ -226,23 +295,38 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   if (options_.gradient_hook) {
     const Arena& layout = programs.arena;
     const GradientView view{reinterpret_cast<float*>(arena_ + layout.gradients_begin),
-                            (layout.gradients_end - layout.gradients_begin) / sizeof(float), &state_->loss_sum, &state_->target_count};
+                            (layout.gradients_end - layout.gradients_begin) / sizeof(float), &state_->loss_sum,
+                            &state_->target_count, state_->loss_scale * state_->batch_factor};
     if (!options_.gradient_hook(view)) return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};
   }
   as_created_ = false;
   execute(execution_, programs.update);
 
   StepResult result;
-  result.skipped = state_->skip != 0;
+  result.skip = static_cast<kernels::Skip>(state_->skip);
   result.targets = state_->target_count;
   result.loss = state_->loss;
   result.grad_norm = state_->grad_norm;
+  result.loss_scale = carried_.loss_scale;
   result.seconds = now() - begin;
-  if (result.skipped)
-    device_.log(2, "trainer", state_->skip == 1 ? "step skipped: no target has a loss" : "step skipped: the loss or a gradient is not finite");
+  if (result.skip == kernels::skip_not_finite) {
+    const bool scales = plan().numerics.precision == Precision::fp16;
+    if (!scales && options_.non_finite == NonFinite::stop)
+      return Error{Code::non_finite, "trainer: " + non_finite_reason() + "; nothing was updated"};
+    if (scales && state_->loss_scale < 1)
+      return Error{Code::numeric, "trainer: the loss scale fell to 1 and " + non_finite_reason() +
+                                      " still: fp16 cannot hold this model's numbers, or its weights are not finite; use bf16"};
+  }
+  carry_state();
+  if (result.skip != kernels::skip_none) {
+    const std::string why = std::string("step skipped: ") + skip_reasons[result.skip];
+    device_.log(2, "trainer", why.c_str());
+  }
   std::lock_guard lock(progress_mutex_);
-  progress_.step += !result.skipped;
-  progress_.skipped += result.skipped;
+  progress_.step += result.skip == kernels::skip_none;
+  progress_.skipped += result.skip != kernels::skip_none;
+  progress_.skip = result.skip;
+  progress_.loss_scale = carried_.loss_scale;
   progress_.batches += 1;
   progress_.tokens += result.targets;
   progress_.loss = result.loss;
@@ -258,6 +342,8 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part) const 
   if (dataset.vocabulary() > graph().vocabulary)
     return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " + std::to_string(dataset.vocabulary()) +
                                       ", the model has " + std::to_string(graph().vocabulary)};
+  if (dataset.document_end() >= 0 && graph().positions < 0)
+    return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
   return dataset.check_windows(part, sequence());
 }
 
@@ -267,9 +353,9 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
   const InPhase phase(*this, TrainerPhase::train);
   while (progress_.batches < until) {
     const uint64_t batch = progress_.batches;
-    auto source = [&](uint64_t sample, int32_t* tokens, int32_t* targets) {
+    auto source = [&](uint64_t sample, const SampleRows& rows) {
       const uint64_t start = dataset.training_start(data_seed, batch, static_cast<uint32_t>(sample), sequence());
-      return dataset.read(Dataset::Part::training, start, sequence(), tokens, targets);
+      return dataset.read(Dataset::Part::training, start, sequence(), rows.tokens, rows.targets, rows.positions);
     };
     // By reference: the function object would allocate for a copy.
     STW_ASSIGN(result, step(std::ref(source), global_batch(), schedule.at(progress_.step)));
@@ -286,9 +372,9 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   const Program& program = planned_->programs.evaluate;
   begin_state();
   for (uint64_t batch = 0; batch < batches; ++batch) {
-    auto source = [&](uint64_t sample, int32_t* tokens, int32_t* targets) {
+    auto source = [&](uint64_t sample, const SampleRows& rows) {
       const uint64_t start = dataset.evaluation_start(batch, static_cast<uint32_t>(sample), sequence());
-      return dataset.read(Dataset::Part::evaluation, start, sequence(), tokens, targets);
+      return dataset.read(Dataset::Part::evaluation, start, sequence(), rows.tokens, rows.targets, rows.positions);
     };
     for (uint64_t first = 0; first < global_batch(); first += static_cast<uint64_t>(program.samples)) {
       STW_TRY(check_cancelled());
@@ -309,12 +395,11 @@ Result<TensorMemory> Trainer::view(size_t parameter, TensorView kind) {
   if (kind == TensorView::gradient)
     for (auto g = graph().gradients.rbegin(); g != graph().gradients.rend(); ++g)
       if (g->parameter == tensor) found = g->gradient;
-  for (const Op& op : graph().update_ops)
-    if (op.kind == OpKind::adamw && op.outputs[0] == tensor) {
-      if (kind == TensorView::first_moment) found = op.outputs[2];
-      if (kind == TensorView::second_moment) found = op.outputs[3];
-    }
-  if (found < 0) return Error{Code::unsupported, "trainer: " + graph().at(tensor).name + " has no such tensor in fp32 or bf16"};
+  const char* suffix = kind == TensorView::first_moment ? ".first" : kind == TensorView::second_moment ? ".second" : nullptr;
+  if (const Op* update = update_of(graph(), tensor); update && suffix)
+    for (size_t k = 2; k < update->outputs.size(); ++k)
+      if (const int t = update->outputs[k]; t >= 0 && graph().at(t).format == Format::f32 && graph().at(t).name.ends_with(suffix)) found = t;
+  if (found < 0) return Error{Code::unsupported, "trainer: " + graph().at(tensor).name + " has no such tensor of plain numbers"};
   return TensorMemory{address(found), graph().at(found).format, graph().at(found).shape};
 }
 

@@ -21,12 +21,15 @@ struct Progress {
   TrainerPhase phase = TrainerPhase::idle;
   uint64_t step = 0, batches = 0, skipped = 0, tokens = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0, evaluation_loss = 0;
+  double loss_scale = 1;               // for the next step
+  kernels::Skip skip = kernels::skip_none;   // of the last step
 };
 
 struct StepResult {
-  bool skipped = false;
+  kernels::Skip skip = kernels::skip_none;
   uint64_t step = 0, targets = 0;
   double loss = 0, grad_norm = 0, seconds = 0;
+  double loss_scale = 1;               // of this step
 };
 
 struct GradientView {
@@ -34,18 +37,34 @@ struct GradientView {
   uint64_t count;
   double* loss_sum;
   uint64_t* target_count;
+  double scale;                        // that the gradients carry
 };
+
+enum class NonFinite : uint8_t { skip, stop };
 
 struct TrainerOptions {
   uint64_t seed = 1337;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1, clip_norm = 1;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double label_smoothing = 0, z_loss = 0;
+  double outlier_limit = 0;            // standard deviations; 0: no step is skipped for being one
+  NonFinite non_finite = NonFinite::skip;
+  double loss_scale = 65536;           // fp16: of the first step
+  uint32_t growth_interval = 2000;     // fp16
   void* arena = nullptr;               // the host's, or null
   uint64_t arena_bytes = 0;
   std::function<bool(const GradientView&)> gradient_hook;   // false: the step fails
 };
 
-// Writes the tokens and targets of one sample of the global batch: `sequence` each.
-using SampleSource = std::function<Status(uint64_t sample, int32_t* tokens, int32_t* targets)>;
+// Where one sample of the global batch goes: `sequence` numbers each.
+struct SampleRows {
+  int32_t *tokens, *targets;
+  int32_t* positions = nullptr;        // null where the plan has none; else filled with 0, 1, 2, …
+  float* weights = nullptr;            // null where the plan has none; else filled with 1
+};
+// Writes the tokens and targets of one sample, and what else there is, over what `rows` holds.
+using SampleSource = std::function<Status(uint64_t sample, const SampleRows& rows)>;
 
 struct GenerateOptions {
   const int32_t* prompt = nullptr;
@@ -83,12 +102,17 @@ class Trainer {
   // Overwrites a parameter from fp32 values.
   void write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
 
+  // Goes on under another plan of the same model, batch and numerics. Errors: bad_state (another one; a gradient hook where
+  // gradients are offloaded), out_of_memory; nothing has changed then.
+  Status replan(std::shared_ptr<const Planned> planned);
+
   // Times the instructions of a step of made-up tokens: the plan's profile with the figures of this device. Only while the
   // trainer is as it was created; however it ends, every byte is so again, unless the weights can no longer be read.
   Result<DeviceProfile> calibrate();
 
   void cancel() { cancelled_ = true; }
   Progress progress() const;
+  const std::shared_ptr<const Planned>& planned() const { return planned_; }
   const Plan& plan() const { return planned_->plan; }
   const Graph& graph() const { return planned_->graph; }
   const Model& model() const { return *model_; }
@@ -100,12 +124,30 @@ class Trainer {
   friend class CheckpointOfTrainer;
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
   Status allocate();
+  Status check_offload(const Plan& plan) const;
+  // Memory of `bytes` from the device, at a multiple of 256. `wanted`: all that is about to be taken.
+  Result<std::byte*> take(const char* what, uint64_t bytes, uint64_t wanted) const;
+  void use(std::shared_ptr<const Planned> planned);
+  Status grow(uint64_t bytes);
+  void shrink(uint64_t bytes);
+  static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
+  static constexpr uint64_t arena_alignment = 256;
   Status fill();
   void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
   void fill_tables();
+  // The scalars of a step; those that steps hand on are `carried_`.
   void begin_state();
+  // Takes back what `finish_step` hands on to the next step.
+  void carry_state();
+  // Why a step was not finite, for people: the loss, or the first parameter whose gradient is not.
+  std::string non_finite_reason() const;
   std::byte* address(int tensor) const;
-  int32_t* input(const Program& program, int buffer) const;
+  // The rows of a sample in a buffer of the program; null where it has none such.
+  template <class T>
+  T* input(const Program& program, int buffer, uint64_t sample = 0) const {
+    if (buffer < 0) return nullptr;
+    return reinterpret_cast<T*>(arena_ + program.buffers[static_cast<size_t>(buffer)].offset) + sample * static_cast<uint64_t>(sequence());
+  }
   // Fills the inputs of a program from consecutive samples; those past `samples` are ignored ones.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) const;
   Status check_cancelled();
@@ -130,9 +172,16 @@ class Trainer {
   TrainerOptions options_;
   std::unique_ptr<ThreadPool> pool_;
   std::byte *arena_ = nullptr, *host_ = nullptr;   // host_: memory of what is offloaded
+  uint64_t arena_bytes_ = 0;   // of the arena's memory, at least the plan's
   bool owns_arena_ = false;
   Execution execution_;
   kernels::StepState* state_ = nullptr;
+  // What a step hands on to the next one, beside the arena: part of every checkpoint.
+  struct Carried {
+    double loss_scale = 1;
+    uint64_t good_steps = 0, observed = 0;
+    double loss_mean = 0, loss_variance = 0, norm_mean = 0, norm_variance = 0;
+  } carried_;
   std::atomic<bool> cancelled_ = false;
   bool broken_ = false;   // a restore or calibration failed after it had begun to overwrite
   bool as_created_ = true;   // nothing has changed what fill() wrote

@@ -4,12 +4,13 @@
 
 namespace stw::kernels::STW_ISA {
 
-void adamw(const Launch& launch, const AdamWArgs& args) {
+void adamw(const Launch& launch, const UpdateArgs& args) {
   if (args.state->skip != 0) return;
   const AdamWScalars scalars = adamw_scalars(args);
+  const F16 coefficient = coefficient_of(args);
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
     for_groups(begin, end, [&](int64_t at, int64_t n) {
-      F16 g = scaled_gradient(args, scalars, at, n);
+      F16 g = scaled_gradient(args, coefficient, at, n);
       F16 m = next_first(scalars, load_group(args.first, DType::f32, at, n), g);
       F16 v = next_second(scalars, load_group(args.second, DType::f32, at, n), g);
       store_group(args.first, DType::f32, at, m, n);

@@ -6,45 +6,13 @@
 // gradients below 4e-4 of the largest, while their first moment survives: steps 26 to 29 times too long.
 #include "kernels/cpu/adamw_step.h"
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/cpu/quantile_map.h"
+#include "kernels/cpu/state8.h"
 
 namespace stw::kernels::STW_ISA {
 
 namespace {
 
-static_assert(task_elements % quantile_block == 0 && serial_elements % quantile_block == 0);
-
-// Single lanes are written here and read as vectors only a whole loop later: a vector load right behind narrower stores
-// would wait for them to reach the cache. That is why decoding, update and encoding are passes over the block.
-STW_INLINE void decode(const QuantileMap& map, const uint8_t* codes, int64_t count, float* x) {
-  for (int64_t i = 0; i < count; ++i) x[i] = map.value[codes[i]];
-  for (int64_t i = count; i < round_up(count, 16); ++i) x[i] = 0.0f;
-}
-
-// Codes of x / absmax. What is no number gets a valid code too: such a step was to be skipped before.
-STW_INLINE void encode(const QuantileMap& map, const float* x, int64_t count, float absmax, uint8_t* codes) {
-  if (absmax == 0.0f) {
-    memset(codes, map.zero, (size_t)count);
-    return;
-  }
-  const uint8_t* lowest = map.lowest[0];
-  float f[quantile_block];
-  int32_t index[quantile_block];
-  for (int64_t at = 0; at < count; at += 16) store(f + at, div(load(x + at), splat(absmax)));
-  for (int64_t i = 0; i < round_up(count, 16); ++i) {
-    const uint32_t bits = bits_of(f[i]);
-    int32_t bucket = (int32_t)((bits & 0x7fffffffu) >> quantile_shift) - (int32_t)quantile_first;
-    bucket = bucket < 0 ? 0 : bucket;
-    bucket = bucket < (int32_t)quantile_buckets ? bucket : (int32_t)quantile_buckets - 1;
-    index[i] = bucket + (int32_t)(bits >> 31) * (int32_t)quantile_buckets;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    const uint8_t low = lowest[index[i]];
-    codes[i] = (uint8_t)(low + (f[i] > map.boundary[low] ? 1 : 0));
-  }
-}
-
-void update_block(const AdamWArgs& args, const AdamWScalars& scalars, int64_t begin, int64_t count) {
+void update_block(const UpdateArgs& args, const AdamWScalars& scalars, F16 coefficient, int64_t begin, int64_t count) {
   const int64_t block = begin / quantile_block;
   const F16 old_first = splat(args.first_absmax[block]), old_second = splat(args.second_absmax[block]);
   float first[quantile_block], second[quantile_block];
@@ -53,7 +21,7 @@ void update_block(const AdamWArgs& args, const AdamWScalars& scalars, int64_t be
   F16 most_first = zero(), most_second = zero();
   for_groups(0, count, [&](int64_t i, int64_t n) {
     const int64_t at = begin + i;
-    F16 g = scaled_gradient(args, scalars, at, n);
+    F16 g = scaled_gradient(args, coefficient, at, n);
     F16 m = next_first(scalars, mul(load(first + i), old_first), g);
     F16 root = mul(load(second + i), old_second);
     root = sqrt(next_second(scalars, mul(root, root), g));
@@ -71,12 +39,13 @@ void update_block(const AdamWArgs& args, const AdamWScalars& scalars, int64_t be
 
 }  // namespace
 
-void adamw8(const Launch& launch, const AdamWArgs& args) {
+void adamw8(const Launch& launch, const UpdateArgs& args) {
   if (args.state->skip != 0) return;
   const AdamWScalars scalars = adamw_scalars(args);
+  const F16 coefficient = coefficient_of(args);
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; at += quantile_block)
-      update_block(args, scalars, at, min(quantile_block, end - at));
+      update_block(args, scalars, coefficient, at, min(quantile_block, end - at));
   });
 }
 

@@ -41,6 +41,7 @@ struct HeadAttention {
   int64_t head_dim;
   float scale;
   bool causal;
+  const int32_t* position_ids;  // (query_rows), or null; only where position is 0
   const Dropout* dropout;       // or null
   int64_t dropout_first;        // element of (query row 0, key 0)
   Matrix out;
@@ -48,23 +49,27 @@ struct HeadAttention {
   float* lse;                   // (query_rows), or null
 };
 
-// Scores of `rows` rows against one block of keys, then their exponentials in place, then outputs += scores · values.
-// `row` counts from the chunk's first row; `visible` keys of this block are seen by the group's last row.
+// Scores of `rows` rows of one document against one block of keys, then their exponentials in place, then outputs +=
+// scores · values. `row` counts from the chunk's first row; `visible` keys of this block are seen by the group's last row,
+// none before `start`, the document's first key. `first`: the rows have seen no block yet.
 static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first, int64_t row,
-                                int64_t rows, int64_t key_first, int64_t visible) {
+                                int64_t rows, int64_t key_first, int64_t visible, int64_t start) {
   const int64_t stride = row_stride(h.head_dim), panels = panels_of(visible);
+  const bool first = start >= key_first;
+  const int64_t hidden = first ? start - key_first : 0, hidden_panels = hidden / 16, from = 16 * hidden_panels;
   float* maxima = w.maxima + row;
   float* outputs = w.outputs + row * stride;
-  attention_product<false>(rows, panels, h.head_dim, w.queries + row * stride, stride, w.turned_keys, turned_stride,
-                           w.scores, turned_stride, false);
+  attention_product<false>(rows, panels - hidden_panels, h.head_dim, w.queries + row * stride, stride,
+                           w.turned_keys + from, turned_stride, w.scores + from, turned_stride, false);
   float before[32], now[32];
   for (int64_t r = 0; r < rows; ++r) {
     float* s = w.scores + r * turned_stride;
     int64_t seen = visible;
     if (h.causal) seen = max(0, min(seen, h.position + chunk_first + row + r - key_first + 1));
+    for (int64_t k = from; k < hidden; ++k) s[k] = -infinity;
     for (int64_t k = seen; k < 16 * panels; ++k) s[k] = -infinity;
-    F16 largest = load(s);
-    for (int64_t p = 1; p < panels; ++p) largest = maximum(largest, load(s + 16 * p));
+    F16 largest = load(s + from);
+    for (int64_t p = hidden_panels + 1; p < panels; ++p) largest = maximum(largest, load(s + 16 * p));
     before[r] = maxima[r];
     const float found = fold_maximum(largest);
     now[r] = found > before[r] ? found : before[r];
@@ -76,24 +81,24 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
   for (int64_t r = 0; r < rows; ++r) {
     float* s = w.scores + r * turned_stride;
     const F16 rescale = splat(w.rescale[r]), largest = splat(now[r]);
-    F16 sum = key_first == 0 ? zero() : mul(load(w.sum + (row + r) * 16), rescale);
-    for (int64_t p = 0; p < panels; ++p) {
+    F16 sum = first ? zero() : mul(load(w.sum + (row + r) * 16), rescale);
+    for (int64_t p = hidden_panels; p < panels; ++p) {
       F16 e = exp(sub(load(s + 16 * p), largest));
       sum = add(sum, e);
       store(s + 16 * p, e);
     }
     store(w.sum + (row + r) * 16, sum);
     if (h.dropout != nullptr) {
-      const int64_t element = h.dropout_first + (chunk_first + row + r) * h.query_rows + key_first;
-      dropout_factors(*h.dropout, element, 16 * panels, w.factors);
-      for (int64_t p = 0; p < panels; ++p) store(s + 16 * p, mul(load(s + 16 * p), load(w.factors + 16 * p)));
+      const int64_t element = h.dropout_first + (chunk_first + row + r) * h.query_rows + key_first + from;
+      dropout_factors(*h.dropout, element, 16 * panels - from, w.factors);
+      for (int64_t k = from; k < 16 * panels; k += 16) store(s + k, mul(load(s + k), load(w.factors + k - from)));
     }
-    if (key_first != 0 && w.rescale[r] != 1.0f)
+    if (!first && w.rescale[r] != 1.0f)
       for (int64_t p = 0; p < output_panels; ++p)
         store(outputs + r * stride + 16 * p, mul(load(outputs + r * stride + 16 * p), rescale));
   }
-  attention_product<false>(rows, output_panels, visible, w.scores, turned_stride, w.values, stride, outputs, stride,
-                           key_first != 0);
+  attention_product<false>(rows, output_panels, visible - hidden, w.scores + hidden, turned_stride,
+                           w.values + hidden * stride, stride, outputs, stride, !first);
 }
 
 // Query rows [first, first + w.chunk) of the head.
@@ -102,14 +107,17 @@ static inline void attend_chunk(const HeadAttention& h, const ForwardWorkspace& 
   pack_rows(h.queries, first, count, h.head_dim, h.scale, w.queries);
   for (int64_t r = 0; r < count; ++r) w.maxima[r] = -infinity;
   const int64_t last = h.causal ? min(h.keys_count, h.position + first + count) : h.keys_count;
-  for (int64_t key = 0; key < last; key += key_block) {
+  const int64_t first_key = document_start(h.position_ids, first);
+  for (int64_t key = first_key - first_key % key_block; key < last; key += key_block) {
     const int64_t keys = min(key_block, last - key);
     pack_turned(h.keys, key, keys, h.head_dim, w.turned_keys);
     pack_rows(h.values, key, keys, h.head_dim, 1.0f, w.values);
-    for (int64_t row = 0; row < count; row += query_group) {
-      const int64_t rows = min(query_group, count - row);
+    for (int64_t row = 0, rows; row < count; row += rows) {
+      const int64_t start = document_start(h.position_ids, first + row);
+      if (start >= key + keys) break;
+      rows = document_end(h.position_ids, first + row, first + min(count, row + query_group)) - first - row;
       const int64_t visible = h.causal ? min(keys, h.position + first + row + rows - key) : keys;
-      if (visible > 0) attend_group(h, w, first, row, rows, key, visible);
+      if (visible > 0) attend_group(h, w, first, row, rows, key, visible, start);
     }
   }
   for (int64_t r = 0; r < count; ++r) {

@@ -24,10 +24,11 @@ struct Head {
   int64_t dropout_first;       // element of (query 0, key 0)
 };
 
-// What the product of two blocks needs to know: rows of queries and keys, and whether query r sees keys 0..r only.
+// What the product of two blocks needs to know: rows of queries and keys, all of one document, and whether query r sees
+// keys 0..r only. `first`: the queries have seen no keys yet.
 struct BlockPair {
   int64_t query, queries, key, keys;
-  bool diagonal;
+  bool diagonal, first;
 };
 
 float dot_row(const Head& h, int64_t row, int64_t head_dim) {
@@ -72,15 +73,17 @@ void differentiate_scores(const Head& h, const GradientWorkspace& w, const Block
 void block_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b, float* dkeys, float* dvalues,
                 bool first_of_keys) {
   const int64_t head_dim = h.args->head_dim, stride = row_stride(head_dim), panels = panels_of(head_dim);
-  const int64_t step = b.diagonal ? diagonal_step : query_block;
+  const int64_t step = b.diagonal ? diagonal_step : query_block, packed_key = b.key % key_block;
   pack_rows(h.queries, b.query, b.queries, head_dim, h.args->scale, w.queries);
   pack_rows(h.douts, b.query, b.queries, head_dim, 1.0f, w.douts);
   for (int64_t r = 0; r < b.queries; r += step) {
     const int64_t rows = min(step, b.queries - r), seen = b.diagonal ? min(b.keys, r + rows) : b.keys;
-    attention_product<false>(rows, panels_of(seen), head_dim, w.queries + r * stride, stride, w.turned_keys,
-                             turned_stride, w.probabilities + r * turned_stride, turned_stride, false);
-    attention_product<false>(rows, panels_of(seen), head_dim, w.douts + r * stride, stride, w.turned_values,
-                             turned_stride, w.dscores + r * turned_stride, turned_stride, false);
+    attention_product<false>(rows, panels_of(seen), head_dim, w.queries + r * stride, stride,
+                             w.turned_keys + packed_key, turned_stride, w.probabilities + r * turned_stride,
+                             turned_stride, false);
+    attention_product<false>(rows, panels_of(seen), head_dim, w.douts + r * stride, stride,
+                             w.turned_values + packed_key, turned_stride, w.dscores + r * turned_stride,
+                             turned_stride, false);
   }
   differentiate_scores(h, w, b);
   for (int64_t k = 0; k < b.keys; k += step) {
@@ -92,8 +95,9 @@ void block_pair(const Head& h, const GradientWorkspace& w, const BlockPair& b, f
   }
   for (int64_t r = 0; r < b.queries; r += step) {
     const int64_t rows = min(step, b.queries - r), seen = b.diagonal ? min(b.keys, r + rows) : b.keys;
-    attention_product<false>(rows, panels, seen, w.dscores + r * turned_stride, turned_stride, w.keys, stride,
-                             w.dqueries + (b.query + r) * stride, stride, b.key != 0);
+    attention_product<false>(rows, panels, seen, w.dscores + r * turned_stride, turned_stride,
+                             w.keys + packed_key * stride, stride, w.dqueries + (b.query + r) * stride, stride,
+                             !b.first);
   }
 }
 
@@ -101,6 +105,7 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, stride = row_stride(head_dim);
   const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim;
   const int64_t group = args.query_heads / args.kv_heads, top = sample * rows * width;
+  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
   const int64_t key_at = top + out_width + kv_head * head_dim, value_at = key_at + args.kv_heads * head_dim;
   const HeadRows keys = {args.qkv.data, args.qkv.dtype, key_at, width};
   const HeadRows values = {args.qkv.data, args.qkv.dtype, value_at, width};
@@ -122,10 +127,22 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
       pack_rows(keys, key, count, head_dim, 1.0f, w.keys);
       pack_turned(keys, key, count, head_dim, w.turned_keys);
       pack_turned(values, key, count, head_dim, w.turned_values);
-      const int64_t first_query = args.causal ? key : 0;
-      for (int64_t query = first_query; query < rows; query += query_block) {
-        const BlockPair pair = {query, min(query_block, rows - query), key, count, args.causal && query == key};
-        block_pair(h, w, pair, w.dkeys + offset, w.dvalues + offset, member == 0 && query == first_query);
+      const auto differentiate = [&](const BlockPair& pair, bool first_of_keys) {
+        const int64_t at = offset + (pair.key - key) * stride;
+        block_pair(h, w, pair, w.dkeys + at, w.dvalues + at, first_of_keys);
+      };
+      // Where keys and queries are the same rows, each document has a square of its own. Later queries see this block's
+      // keys only where they belong to its last document.
+      for (int64_t row = key, end; args.causal && row < key + count; row = end) {
+        end = document_end(position_ids, row, key + count);
+        differentiate({row, end - row, row, end - row, true, row == document_start(position_ids, row)}, member == 0);
+      }
+      for (int64_t query = args.causal ? key + query_block : 0; query < rows; query += query_block) {
+        const int64_t start = document_start(position_ids, query), first_key = max(start, key);
+        if (first_key >= key + count) break;
+        const int64_t end = document_end(position_ids, query, min(rows, query + query_block));
+        differentiate({query, end - query, first_key, key + count - first_key, false, first_key == start},
+                      member == 0 && !args.causal && query == 0);
       }
       if (member + 1 < group) continue;
       for (int64_t k = 0; k < count; ++k) {
@@ -142,6 +159,7 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
 
 void attention_gradient(const Launch& launch, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention_gradient);
+  assert(args.position_ids == nullptr || args.causal);
   GradientWorkspace counted;
   const int64_t thread_bytes = carve_gradient(args, nullptr, &counted);
   parallel_for(launch, args.samples * args.kv_heads, [&](int64_t index, int thread) {

@@ -35,6 +35,20 @@ struct Carver {
 
 namespace STW_ISA {
 
+// The documents of a sample, from the position ids of its rows; null: one document. Rows of two documents never share a
+// product: the zeros of a mask would not keep out the other's NaN.
+STW_INLINE int64_t document_start(const int32_t* position_ids, int64_t row) {
+  return position_ids == nullptr ? 0 : row - position_ids[row];
+}
+// The first row in (row, end) of a document other than row's, or `end`.
+STW_INLINE int64_t document_end(const int32_t* position_ids, int64_t row, int64_t end) {
+  if (position_ids == nullptr) return end;
+  const int64_t start = document_start(position_ids, row);
+  int64_t next = row + 1;
+  while (next < end && document_start(position_ids, next) == start) ++next;
+  return next;
+}
+
 #if defined(STW_ISA_AVX512)
 inline constexpr int tile_panels = 2;
 #else
@@ -128,11 +142,10 @@ STW_INLINE void unpack_row(const float* from, float factor, int64_t head_dim, Ma
 }
 // Rows [first, first + count) become lanes; lanes past the last hold anything.
 STW_INLINE void pack_turned(const HeadRows& from, int64_t first, int64_t count, int64_t head_dim, float* to) {
-  const int64_t at = from.at + first * from.stride;
-  if (from.dtype == DType::f32)
-    pack_along<DType::f32, turned_stride>((const float*)from.data + at, from.stride, count, head_dim, to);
-  else
-    pack_along<DType::bf16, turned_stride>((const uint16_t*)from.data + at, from.stride, count, head_dim, to);
+  const void* data = (const char*)from.data + (from.at + first * from.stride) * element_bytes(from.dtype);
+  with_dtype(from.dtype, [&](auto stored) {
+    pack_along<stored.dtype, turned_stride>(data, from.stride, count, head_dim, to);
+  });
 }
 
 }  // namespace STW_ISA

@@ -1,7 +1,10 @@
-// Token losses, log(Σ exp x) - x[target] with the maximum taken out, and in place their gradient, softmax - onehot.
+// Token losses, log(Σ exp x) - x[target] with the maximum taken out, and in place their gradient, softmax - onehot;
+// label smoothing, z-loss, the row's weight and the scale of fp16 are constants of a row that the same passes multiply
+// with and add.
 //
 // Three passes over a row: maximum, sum of exponentials, gradient. fp32 rows keep the exponentials of the second pass.
 // The sum has 64 lanes (four vectors in turn, folded pairwise), so that it is short enough a chain for any vocabulary.
+// With label smoothing a further pass sums the logits.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/math.h"
 
@@ -20,8 +23,35 @@ template <DType dtype> STW_INLINE void store_lanes(void* p, int64_t at, int64_t 
   else store16_some(p, dtype, at, x, lanes);
 }
 
+// The constants of a step. Those of the plain loss are 0, 0, 1, 0, -1.
+struct Terms {
+  float smoothing, z_loss, scale;
+  float shared;   // smoothing / vocabulary · scale, taken from every gradient
+  float target;   // the constant of the target's: -(1 - smoothing)·scale - shared
+};
+Terms terms_of(const CrossEntropyArgs& args) {
+  if (args.state == nullptr) return {0, 0, 1, 0, -1};
+  const StepState& s = *args.state;
+  const double scale = s.loss_scale * s.batch_factor, shared = s.label_smoothing / (double)args.vocabulary * scale;
+  return {(float)s.label_smoothing, (float)s.z_loss, (float)scale, (float)shared,
+          (float)-((1 - s.label_smoothing) * scale + shared)};
+}
+
+// Σ x in 64 lanes, as the sum of exponentials.
+template <DType dtype> float row_sum(const void* logits, int64_t at, int64_t count) {
+  const int64_t end = at + count;
+  F16 sums[4];
+  for (int i = 0; i < 4; ++i) sums[i] = zero();
+  int64_t j = at;
+  for (; j + 64 <= end; j += 64)
+    for (int i = 0; i < 4; ++i) sums[i] = add(sums[i], load16(logits, dtype, j + 16 * i));
+  for (int i = 0; j < end; j += 16, ++i) sums[i] = add(sums[i], load_lanes<dtype>(logits, j, end - j, 0));
+  return fold(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
+}
+
 template <DType dtype>
-STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient) {
+STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient, const Terms& terms,
+                          float weight) {
   const int64_t end = at + count;
   F16 most[4], sums[4];
   for (int i = 0; i < 4; ++i) most[i] = splat(-infinity), sums[i] = zero();
@@ -31,6 +61,7 @@ STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t targe
   for (; j < end; j += 16) most[0] = maximum(most[0], load_lanes<dtype>(logits, j, end - j, -infinity));
   const float largest = fold_maximum(maximum(maximum(most[0], most[1]), maximum(most[2], most[3])));
   const float target_logit = load1(logits, dtype, at + target);
+  const float mean = terms.smoothing != 0 ? row_sum<dtype>(logits, at, count) / (float)count : 0;
   const bool keep = gradient && dtype == DType::f32;
   for (j = at; j + 64 <= end; j += 64)
     for (int i = 0; i < 4; ++i) {
@@ -44,26 +75,33 @@ STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t targe
     if (keep) store_lanes<dtype>(logits, j, end - j, e);
   }
   const float sum = fold(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
+  const float log_sum = log1(sum), l = log_sum + largest;   // largest taken out, and with it
   if (gradient) {
-    const F16 inverse = splat(1.0f / sum);
-    const float target_gradient = fma1(exp1(target_logit - largest), 1.0f / sum, -1.0f);
+    const float factor = (1.0f + 2.0f * terms.z_loss * l) * (1.0f / sum) * terms.scale * weight;
+    // A product minus 0 is the product, bit for bit, as long as the 0 that is added is -0.
+    const F16 factors = splat(factor), shared = splat(-terms.shared * weight);
+    const float target_gradient = fma1(exp1(target_logit - largest), factor, terms.target * weight);
     for (j = at; j < end; j += 16) {
       const F16 x = load_lanes<dtype>(logits, j, end - j, 0);
-      store_lanes<dtype>(logits, j, end - j, mul(keep ? x : exp(sub(x, splat(largest))), inverse));
+      store_lanes<dtype>(logits, j, end - j, fma(keep ? x : exp(sub(x, splat(largest))), factors, shared));
     }
     store1(logits, dtype, at + target, target_gradient);
   }
-  return log1(sum) + (largest - target_logit);
+  float loss = log_sum + (largest - target_logit);
+  if (terms.smoothing != 0) loss = fma1(terms.smoothing, target_logit - mean, loss);
+  if (terms.z_loss != 0) loss = fma1(terms.z_loss * l, l, loss);
+  return loss * weight;
 }
 
-template <DType dtype> void one_row(const CrossEntropyArgs& args, int64_t row) {
+template <DType dtype> void one_row(const CrossEntropyArgs& args, const Terms& terms, int64_t row) {
   const int64_t at = row * args.vocabulary, target = args.targets[row];
-  if (target != ignored_target) {
-    args.token_loss[row] = row_loss<dtype>(args.logits.data, at, args.vocabulary, target, args.gradient);
+  const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
+  if (target != ignored_target && weight != 0) {   // 0 times what a row holds may be a NaN
+    args.token_loss[row] = row_loss<dtype>(args.logits.data, at, args.vocabulary, target, args.gradient, terms, weight);
     return;
   }
   args.token_loss[row] = 0;
-  const size_t bytes = dtype == DType::f32 ? 4 : 2;
+  const size_t bytes = (size_t)element_bytes(dtype);
   if (args.gradient) memset((char*)args.logits.data + (size_t)at * bytes, 0, (size_t)args.vocabulary * bytes);
 }
 
@@ -71,12 +109,14 @@ template <DType dtype> void one_row(const CrossEntropyArgs& args, int64_t row) {
 
 void cross_entropy(const Launch& launch, const CrossEntropyArgs& args) {
   STW_ASSERT_WORKSPACE(cross_entropy);
+  const Terms terms = terms_of(args);
   const int64_t step = max(1, 16384 / args.vocabulary);   // rows of a task: enough work to be worth handing out
-  parallel_for(launch, ceil_div(args.rows, step), [&](int64_t index, int) {
-    for (int64_t row = index * step; row < min(args.rows, (index + 1) * step); ++row) {
-      if (args.logits.dtype == DType::f32) one_row<DType::f32>(args, row);
-      else one_row<DType::bf16>(args, row);
-    }
+  with_dtype(args.logits.dtype, [&](auto stored) {
+    constexpr DType dtype = stored.dtype;
+    parallel_for(launch, ceil_div(args.rows, step), [&](int64_t index, int) {
+      for (int64_t row = index * step; row < min(args.rows, (index + 1) * step); ++row)
+        one_row<dtype>(args, terms, row);
+    });
   });
 }
 

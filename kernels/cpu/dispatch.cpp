@@ -2,6 +2,10 @@
 // defines STW_HAVE_AVX2, STW_HAVE_AVX512 and STW_HAVE_NEON where it compiled the kernels for them.
 #include <initializer_list>
 
+#ifdef STW_HAVE_AVX2
+#include <cpuid.h>
+#endif
+
 #include "kernels/kernels.h"
 
 namespace stw::kernels {
@@ -17,17 +21,27 @@ namespace avx512 { extern const Table table; }
 namespace neon { extern const Table table; }
 #endif
 
+#ifdef STW_HAVE_AVX2
+// Conversion of fp16, which clang 14 does not know by name.
+static bool has_f16c() {
+  unsigned eax, ebx, ecx, edx;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+// What every table for AVX needs.
+static bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
+#endif
+
 const Table* cpu_table(Isa isa) {
   switch (isa) {
     case Isa::scalar: return &scalar::table;
     case Isa::avx2:
 #ifdef STW_HAVE_AVX2
-      if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2::table;
+      if (has_avx2()) return &avx2::table;
 #endif
       return nullptr;
     case Isa::avx512:
 #ifdef STW_HAVE_AVX512
-      if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      if (has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return &avx512::table;
 #endif
       return nullptr;

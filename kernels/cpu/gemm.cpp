@@ -19,7 +19,7 @@ static_assert(panel_rows % tile_rows == 0 && panel_columns % tile_columns == 0 &
 
 static const void* element(const View& view, int64_t row, int64_t column) {
   const int64_t at = row * view.row_stride + column * view.column_stride;
-  return (const char*)view.data + at * (view.dtype == DType::f32 ? 4 : 2);
+  return (const char*)view.data + at * element_bytes(view.dtype);
 }
 
 alignas(64) static const float zeros[tile_columns] = {};
@@ -79,6 +79,7 @@ static constexpr int64_t few_rows = 4, streamed_depth = 8, turned_depth = 1024;
 
 // Few rows and a row-major b, which is far larger than c: b is read once, in the order of memory, and never packed; c
 // stays in L1 meanwhile. Each pass continues the chains by streamed_depth elements.
+template <DType dtype>
 static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate) {
   for (int64_t k0 = 0; k0 < k; k0 += streamed_depth) {
     const int64_t depth = min(streamed_depth, k - k0);
@@ -91,7 +92,7 @@ static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, fl
       for (int64_t r = 0; r < m; ++r) {
         F16 sum = zero_start ? zero() : load(c + r * ldc + j);
         for (int64_t i = 0; i < depth; ++i)
-          sum = fma(splat(x[r][i]), load16(b.data, b.dtype, (k0 + i) * b.row_stride + j), sum);
+          sum = fma(splat(x[r][i]), load16(b.data, dtype, (k0 + i) * b.row_stride + j), sum);
         store(c + r * ldc + j, sum);
       }
     }
@@ -99,7 +100,7 @@ static void streamed_product(int64_t m, int64_t n, int64_t k, View a, View b, fl
       for (int64_t r = 0; r < m; ++r) {
         float sum = zero_start ? 0.0f : c[r * ldc + j];
         for (int64_t i = 0; i < depth; ++i)
-          sum = fma1(x[r][i], load1(b.data, b.dtype, (k0 + i) * b.row_stride + j), sum);
+          sum = fma1(x[r][i], load1(b.data, dtype, (k0 + i) * b.row_stride + j), sum);
         c[r * ldc + j] = sum;
       }
   }
@@ -152,8 +153,9 @@ static void few_rows_product(int64_t m, int64_t n, int64_t k, View a, View b, fl
     const int64_t depth = min(turned_depth, k - k0);
     for (int64_t r = 0; r < m; ++r)
       for (int64_t i = 0; i < depth; ++i) x[r][i] = load1(element(a, r, k0 + i), a.dtype, 0);
-    const auto product = b.dtype == DType::f32 ? turned_rows<DType::f32> : turned_rows<DType::bf16>;
-    product(m, n, depth, x, element(b, k0, 0), b.column_stride, c, ldc, k0 == 0 && !accumulate);
+    with_dtype(b.dtype, [&](auto stored) {
+      turned_rows<stored.dtype>(m, n, depth, x, element(b, k0, 0), b.column_stride, c, ldc, k0 == 0 && !accumulate);
+    });
   }
 }
 
@@ -167,8 +169,10 @@ void chain_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, in
   if (k <= 0 && !accumulate)
     for (int64_t i = 0; i < m; ++i) memset(c + i * ldc, 0, (size_t)n * sizeof(float));
   if (k <= 0 || (m <= few_rows && (b.column_stride == 1 || b.row_stride == 1))) {
-    if (b.column_stride == 1) streamed_product(m, n, k, a, b, c, ldc, accumulate);
-    else few_rows_product(m, n, k, a, b, c, ldc, accumulate);
+    if (b.column_stride == 1)
+      with_dtype(b.dtype, [&](auto stored) { streamed_product<stored.dtype>(m, n, k, a, b, c, ldc, accumulate); });
+    else
+      few_rows_product(m, n, k, a, b, c, ldc, accumulate);
     if (bias != nullptr) add_bias(m, n, c, ldc, bias, bias_dtype);
     return;
   }

@@ -9,6 +9,7 @@ namespace stw::kernels::STW_ISA {
 template <DType dtype> STW_INLINE __m256 load8(const void* p, int64_t at) {
   if constexpr (dtype == DType::f32) return _mm256_loadu_ps((const float*)p + at);
   const __m128i half = _mm_loadu_si128((const __m128i*)((const uint16_t*)p + at));
+  if constexpr (dtype == DType::f16) return _mm256_cvtph_ps(half);
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 // The first `count` of 8 lanes.
@@ -22,18 +23,22 @@ template <int count> STW_INLINE void store_first(float* p, __m256 x) {
 // Eight lanes, eight steps of k: to[step·width + lane].
 template <DType dtype, int width, int count>
 STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_t k, float* to) {
-  __m256 r[8], t[8];
+  __m256 r[8], t[8];   // all loops unrolled, so that they are registers
+#pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = load8<dtype>(from, lane_at[i] + k);
+#pragma GCC unroll 4
   for (int i = 0; i < 8; i += 2) {
     t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
     t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
   }
+#pragma GCC unroll 2
   for (int i = 0; i < 8; i += 4) {
     r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
     r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
     r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
     r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
   }
+#pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     store_first<count>(to + i * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
     store_first<count>(to + (i + 4) * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
@@ -98,8 +103,9 @@ STW_INLINE void pack_typed(const void* from, int64_t lane_stride, int64_t depth_
 template <int width>
 void pack_panel(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth,
                 float* panel) {
-  if (dtype == DType::f32) pack_typed<DType::f32, width>(from, lane_stride, depth_stride, lanes, depth, panel);
-  else pack_typed<DType::bf16, width>(from, lane_stride, depth_stride, lanes, depth, panel);
+  with_dtype(dtype, [&](auto stored) {
+    pack_typed<stored.dtype, width>(from, lane_stride, depth_stride, lanes, depth, panel);
+  });
 }
 
 }  // namespace stw::kernels::STW_ISA

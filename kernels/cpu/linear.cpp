@@ -1,5 +1,5 @@
 // y = x·Wᵀ + b for up to max_parts weights side by side. One chain per element over the inputs, in fp32 from start to
-// end, then the bias, then (bf16) one rounding: no bit depends on the number of rows, so a generated token sees the
+// end, then the bias, then (bf16, f16) one rounding: no bit depends on the number of rows, so a generated token sees the
 // numbers that training saw.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
@@ -28,7 +28,7 @@ void linear(const Launch& launch, const LinearArgs& args) {
     const int64_t feature = (column_tile - first_tile[part]) * grid.tile_columns;
     const int64_t rows = min(grid.tile_rows, args.rows - row), features = min(grid.tile_columns, p.features - feature);
 
-    const int64_t x_bytes = args.x.dtype == DType::f32 ? 4 : 2, w_bytes = args.weight_dtype == DType::f32 ? 4 : 2;
+    const int64_t x_bytes = element_bytes(args.x.dtype), w_bytes = element_bytes(args.weight_dtype);
     const View x = {(const char*)args.x.data + row * inputs * x_bytes, inputs, 1, args.x.dtype};
     const int64_t w_at = args.transposed ? feature : feature * inputs;
     const View w = {(const char*)p.weight + w_at * w_bytes, args.transposed ? p.features : 1,

@@ -1,5 +1,5 @@
 // dx = addend + Σ_parts dy·W: one fp32 chain per element that starts from the addend and runs through the features of
-// all parts in order; a bf16 dx is rounded once, at the end.
+// all parts in order; a dx in 16 bits is rounded once, at the end.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
 
@@ -24,7 +24,7 @@ void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
       for (int64_t i = 0; i < rows; ++i)
         load_tile_row(tile + i * stride, args.addend.data, args.addend.dtype, at + i * inputs, columns);
 
-    const int64_t y_bytes = args.y.dtype == DType::f32 ? 4 : 2, w_bytes = args.weight_dtype == DType::f32 ? 4 : 2;
+    const int64_t y_bytes = element_bytes(args.y.dtype), w_bytes = element_bytes(args.weight_dtype);
     int64_t column = 0;
     for (int i = 0; i < args.parts; ++i) {
       const LinearPart& p = args.part[i];

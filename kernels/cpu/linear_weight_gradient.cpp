@@ -9,7 +9,7 @@ void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
   const int64_t inputs = args.inputs, outputs = sum_of_features(args);
   const int threads = launch.parallel != nullptr ? launch.parallel->threads : 1;
-  const int64_t x_bytes = args.x.dtype == DType::f32 ? 4 : 2, y_bytes = args.y.dtype == DType::f32 ? 4 : 2;
+  const int64_t x_bytes = element_bytes(args.x.dtype), y_bytes = element_bytes(args.y.dtype);
   int64_t first_column = 0;
   for (int part = 0; part < args.parts; ++part) {
     const LinearPart& p = args.part[part];

@@ -1,4 +1,4 @@
-// Scratch memory of the linear kernels: one product's panels a thread, and an fp32 tile where the output is bf16.
+// Scratch memory of the linear kernels: one product's panels a thread, and an fp32 tile where the output has 16 bits.
 #include "kernels/cpu/linear_tiles.h"
 
 namespace stw::kernels {

@@ -14,8 +14,8 @@ void rope(const Launch& launch, const RopeArgs& args) {
   const bool in_place = args.x.data == args.y.data;
   for_rows(launch, args.rows, width, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const float* cosine = args.cosine + (start + row % args.rows_per_sample) * half;
-      const float* sine = args.sine + (start + row % args.rows_per_sample) * half;
+      const int64_t position = args.position_ids != nullptr ? args.position_ids[row] : start + row % args.rows_per_sample;
+      const float *cosine = args.cosine + position * half, *sine = args.sine + position * half;
       for (int64_t head = row * width; head < row * width + rotated; head += args.head_dim) {
         for_groups(0, half, [&](int64_t i, int64_t n) {
           F16 c = load_group(cosine, DType::f32, i, n);

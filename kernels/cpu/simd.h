@@ -51,6 +51,25 @@ STW_INLINE uint16_t to_bf16(float x) {
   return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
+// f16, IEEE binary16 (not F16, the 16 lanes): exact to fp32; back to nearest, ties to even, infinity from 65520 on,
+// subnormals kept. A NaN stays one, quiet, with what fits of its payload. Bit for bit what x86 and ARM do in hardware.
+STW_INLINE float from_f16(uint16_t h) {
+  const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, bits = (uint32_t)(h & 0x7fffu) << 13;
+  const uint32_t subnormal = bits_of((float)(int32_t)(h & 0x3ffu) * 0x1p-24f);
+  const uint32_t special = (bits + (224u << 23)) | ((h & 0x3ffu) != 0 ? 0x400000u : 0u);
+  const uint32_t finite = (h & 0x7c00u) == 0 ? subnormal : bits + (112u << 23);
+  return float_of(sign | ((h & 0x7c00u) == 0x7c00u ? special : finite));
+}
+STW_INLINE uint16_t to_f16(float x) {
+  const uint32_t u = bits_of(x), sign = u >> 16 & 0x8000u, size = u & 0x7fffffffu;
+  // Below 2^-14: a sum in [0.5, 1) is rounded to a multiple of 2^-24, the unit of the subnormals.
+  const uint32_t subnormal = bits_of(float_of(size) + 0.5f) - bits_of(0.5f);
+  const uint32_t normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
+  const uint32_t finite = size < 0x38800000u ? subnormal : normal;
+  const uint32_t special = size > 0x7f800000u ? 0x7e00u | (size >> 13 & 0x3ffu) : 0x7c00u;
+  return (uint16_t)(sign | (size < 0x477ff000u ? finite : special));
+}
+
 #if defined(STW_ISA_AVX512)
 struct F16 { __m512 v; };
 STW_INLINE F16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
@@ -80,6 +99,18 @@ STW_INLINE F16 split_exponent(F16 a, F16* exponent) {  // a = m · 2^exponent, r
 }
 STW_INLINE F16 load_bf16(const uint16_t* p) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16))};
+}
+STW_INLINE void store_bf16(uint16_t* p, F16 a) {
+  const __m512i u = _mm512_castps_si512(a.v), high = _mm512_srli_epi32(u, 16);
+  const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+  const __m512i nearest = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd), 16);
+  const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+  const __m512i r = _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), nearest, quiet);
+  _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(r));
+}
+STW_INLINE F16 load_f16(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p))}; }
+STW_INLINE void store_f16(uint16_t* p, F16 a) {
+  _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
 #elif defined(STW_ISA_AVX2)
 struct F16 { __m256 a, b; };
@@ -122,6 +153,24 @@ STW_INLINE F16 load_bf16(const uint16_t* p) {
   __m256i hi = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)(p + 8)));
   return {_mm256_castsi256_ps(_mm256_slli_epi32(lo, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(hi, 16))};
 }
+STW_INLINE __m256i to_bf16_8(__m256 x) {  // in the lower halves of 8 words
+  const __m256i u = _mm256_castps_si256(x), high = _mm256_srli_epi32(u, 16);
+  const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+  const __m256i nearest = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd), 16);
+  const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+  return _mm256_blendv_epi8(nearest, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
+STW_INLINE void store_bf16(uint16_t* p, F16 x) {
+  const __m256i mixed = _mm256_packus_epi32(to_bf16_8(x.a), to_bf16_8(x.b));   // quarters 0, 2, 1, 3
+  _mm256_storeu_si256((__m256i*)p, _mm256_permute4x64_epi64(mixed, 0xd8));
+}
+STW_INLINE F16 load_f16(const uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 8)))};
+}
+STW_INLINE void store_f16(uint16_t* p, F16 x) {
+  _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(x.a, _MM_FROUND_TO_NEAREST_INT));
+  _mm_storeu_si128((__m128i*)(p + 8), _mm256_cvtps_ph(x.b, _MM_FROUND_TO_NEAREST_INT));
+}
 #elif defined(STW_ISA_NEON)
 struct F16 { float32x4_t q[4]; };
 #define STW_LANES(expression) F16 r; for (int i = 0; i < 4; ++i) r.q[i] = (expression); return r
@@ -153,6 +202,19 @@ STW_INLINE F16 split_exponent(F16 x, F16* exponent) {
   return r;
 }
 STW_INLINE F16 load_bf16(const uint16_t* p) { STW_LANES(vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p + 4 * i), 16))); }
+STW_INLINE void store_bf16(uint16_t* p, F16 x) {
+  for (int i = 0; i < 4; ++i) {
+    const uint32x4_t u = vreinterpretq_u32_f32(x.q[i]), high = vshrq_n_u32(u, 16);
+    const uint32x4_t odd = vandq_u32(high, vdupq_n_u32(1));
+    const uint32x4_t nearest = vshrq_n_u32(vaddq_u32(vaddq_u32(u, vdupq_n_u32(0x7fff)), odd), 16);
+    const uint32x4_t quiet = vorrq_u32(high, vdupq_n_u32(0x40));
+    vst1_u16(p + 4 * i, vmovn_u32(vbslq_u32(vceqq_f32(x.q[i], x.q[i]), nearest, quiet)));
+  }
+}
+STW_INLINE F16 load_f16(const uint16_t* p) { STW_LANES(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p + 4 * i)))); }
+STW_INLINE void store_f16(uint16_t* p, F16 x) {
+  for (int i = 0; i < 4; ++i) vst1_u16(p + 4 * i, vreinterpret_u16_f16(vcvt_f16_f32(x.q[i])));
+}
 #undef STW_LANES
 #else
 struct F16 { float f[16]; };
@@ -184,15 +246,13 @@ STW_INLINE F16 split_exponent(F16 x, F16* exponent) {
   return r;
 }
 STW_INLINE F16 load_bf16(const uint16_t* p) { STW_LANES(from_bf16(p[i])); }
+STW_INLINE void store_bf16(uint16_t* p, F16 x) { for (int i = 0; i < 16; ++i) p[i] = to_bf16(x.f[i]); }
+STW_INLINE F16 load_f16(const uint16_t* p) { STW_LANES(from_f16(p[i])); }
+STW_INLINE void store_f16(uint16_t* p, F16 x) { for (int i = 0; i < 16; ++i) p[i] = to_f16(x.f[i]); }
 #undef STW_LANES
 #endif
 
 STW_INLINE F16 zero() { return splat(0.0f); }
-STW_INLINE void store_bf16(uint16_t* p, F16 x) {
-  float f[16];
-  store(f, x);
-  for (int i = 0; i < 16; ++i) p[i] = to_bf16(f[i]);
-}
 // The first n of 16 lanes; the others are 0 on load and untouched on store.
 STW_INLINE F16 load_some(const float* p, int64_t n) {
   float f[16] = {0};
@@ -221,17 +281,24 @@ STW_INLINE float fold_maximum(F16 x) {
 }
 
 // Element access that knows the storage type: `at` counts elements.
+STW_INLINE int64_t element_bytes(DType t) { return t == DType::f32 ? 4 : 2; }
 STW_INLINE F16 load16(const void* p, DType t, int64_t at) {
-  return t == DType::f32 ? load((const float*)p + at) : load_bf16((const uint16_t*)p + at);
+  if (t == DType::f32) return load((const float*)p + at);
+  return t == DType::bf16 ? load_bf16((const uint16_t*)p + at) : load_f16((const uint16_t*)p + at);
 }
 STW_INLINE void store16(void* p, DType t, int64_t at, F16 x) {
-  if (t == DType::f32) store((float*)p + at, x); else store_bf16((uint16_t*)p + at, x);
+  if (t == DType::f32) store((float*)p + at, x);
+  else if (t == DType::bf16) store_bf16((uint16_t*)p + at, x);
+  else store_f16((uint16_t*)p + at, x);
 }
 STW_INLINE float load1(const void* p, DType t, int64_t at) {
-  return t == DType::f32 ? ((const float*)p)[at] : from_bf16(((const uint16_t*)p)[at]);
+  if (t == DType::f32) return ((const float*)p)[at];
+  const uint16_t half = ((const uint16_t*)p)[at];
+  return t == DType::bf16 ? from_bf16(half) : from_f16(half);
 }
 STW_INLINE void store1(void* p, DType t, int64_t at, float x) {
-  if (t == DType::f32) ((float*)p)[at] = x; else ((uint16_t*)p)[at] = to_bf16(x);
+  if (t == DType::f32) ((float*)p)[at] = x;
+  else ((uint16_t*)p)[at] = t == DType::bf16 ? to_bf16(x) : to_f16(x);
 }
 STW_INLINE F16 load16_some(const void* p, DType t, int64_t at, int64_t n) {
   float f[16] = {0};
@@ -242,6 +309,16 @@ STW_INLINE void store16_some(void* p, DType t, int64_t at, F16 x, int64_t n) {
   float f[16];
   store(f, x);
   for (int64_t i = 0; i < n; ++i) store1(p, t, at + i, f[i]);
+}
+
+// body(tag) with the storage type as a constant, tag.dtype: for loops that are not to ask for it in every turn.
+template <DType t> struct Stored { static constexpr DType dtype = t; };
+template <class Body> STW_INLINE void with_dtype(DType t, const Body& body) {
+  switch (t) {
+    case DType::f32: return body(Stored<DType::f32>{});
+    case DType::bf16: return body(Stored<DType::bf16>{});
+    case DType::f16: return body(Stored<DType::f16>{});
+  }
 }
 
 // Runs body(index, thread) for every index in [0, tasks); on the calling thread alone where there is just one task.

@@ -45,8 +45,9 @@ uint64_t cached_workspace(const Graph& g, const Op& op, const Extent& e) {
 
 void attention_backward(Differentiation& d, const Op& op) {
   const int dqkv = d.new_gradient(op.inputs[0], "attention_gradient");
-  d.emit(OpKind::attention_gradient, op.attributes,
-         {op.inputs[0], op.outputs[0], op.outputs[1], d.gradient_of(op.outputs[0])}, {dqkv});
+  std::vector<int> inputs{op.inputs[0], op.outputs[0], op.outputs[1], d.gradient_of(op.outputs[0])};
+  inputs.insert(inputs.end(), op.inputs.begin() + 1, op.inputs.end());
+  d.emit(OpKind::attention_gradient, op.attributes, std::move(inputs), {dqkv});
   d.add_gradient(op.inputs[0], dqkv);
 }
 
@@ -55,7 +56,9 @@ void rope_backward(Differentiation& d, const Op& op) {
   Attributes a = op.attributes;
   a.inverse = !a.inverse;
   const int dx = d.new_gradient(op.inputs[0], "rope_gradient");
-  d.emit(OpKind::rope, a, {d.gradient_of(op.outputs[0]), op.inputs[1], op.inputs[2]}, {dx});
+  std::vector<int> inputs = op.inputs;
+  inputs[0] = d.gradient_of(op.outputs[0]);
+  d.emit(OpKind::rope, a, std::move(inputs), {dx});
   d.add_gradient(op.inputs[0], dx);
 }
 

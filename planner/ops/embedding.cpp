@@ -24,7 +24,10 @@ void backward(Differentiation& d, const Op& op) {
   const int table = d.parameter_gradient(op.inputs[1]);
   const int positions = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
   if (table >= 0) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[0], dy}, {table});
-  if (positions >= 0) d.emit(OpKind::position_gradient, op.attributes, {dy}, {positions});
+  if (positions < 0) return;
+  // Inside documents positions repeat as tokens do.
+  if (op.inputs.size() > 3) d.emit(OpKind::embedding_gradient, op.attributes, {op.inputs[3], dy}, {positions});
+  else d.emit(OpKind::position_gradient, op.attributes, {dy}, {positions});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Rows of the update: squared norms, the step's scalars, AdamW. Their operands are parameters and states.
+// Rows of the update: squared norms, the step's scalars, the rules of optimizers. Their operands are parameters and states.
 #include "planner/op_table.h"
 #include "planner/ops/workspace.h"
 
@@ -18,13 +18,50 @@ uint64_t sum_workspace(const Graph& g, const Op& op, const Extent&) {
   return workspace::square_sum(g.at(op.inputs[0]).shape.elements());
 }
 
+// As a matrix: its last dimension, and all others.
+struct Sides { uint64_t rows, columns; };
+Sides sides(const Graph& g, const Op& op) {
+  const Shape& s = g.at(op.outputs[0]).shape;
+  const uint64_t columns = static_cast<uint64_t>(s[s.rank - 1]);
+  return {s.elements() / columns, columns};
+}
+
+// Five Newton-Schulz steps on the shorter side a and the longer side b: X·Xᵀ, its square, and their product with X.
+Cost muon_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = update_cost(g, op, e);
+  const auto [rows, columns] = sides(g, op);
+  const uint64_t a = std::min(rows, columns), b = std::max(rows, columns);
+  const uint64_t step = size_add(size_mul(size_mul(a, a), size_mul(4, b)), size_mul(size_mul(a, a), size_mul(2, a)));
+  c.flops = size_add(c.flops, size_mul(5, step));
+  return c;
+}
+// The squares, then the estimate's norm, then the update: gradients three times, the parameter twice.
+Cost adafactor_cost(const Graph& g, const Op& op, const Extent& e) {
+  Cost c = update_cost(g, op, e);
+  c.bytes = size_add(c.bytes, size_mul(3, operand_bytes(g, op.inputs[0], e)));
+  return c;
+}
+uint64_t muon_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const auto [rows, columns] = sides(g, op);
+  return workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), e.threads);
+}
+uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent&) {
+  const Shape& s = g.at(op.outputs[0]).shape;
+  return workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
+}
+
 }  // namespace
 
-const OpRow update_rows[4] = {
+const OpRow update_rows[9] = {
     {OpKind::square_sum, "square_sum", sum_cost, sum_workspace, nullptr, {}},
     {OpKind::finish_step, "finish_step", sum_cost, no_workspace, nullptr, {}},
     {OpKind::adamw, "adamw", update_cost, no_workspace, nullptr, {}},
     {OpKind::adamw8, "adamw8", update_cost, no_workspace, nullptr, {}},
+    {OpKind::sgd, "sgd", update_cost, no_workspace, nullptr, {}},
+    {OpKind::lion, "lion", update_cost, no_workspace, nullptr, {}},
+    {OpKind::lion8, "lion8", update_cost, no_workspace, nullptr, {}},
+    {OpKind::muon, "muon", muon_cost, muon_workspace, nullptr, {}},
+    {OpKind::adafactor, "adafactor", adafactor_cost, adafactor_workspace, nullptr, {}},
 };
 
 }  // namespace stw

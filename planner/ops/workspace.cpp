@@ -30,4 +30,17 @@ uint64_t attention_gradient(const Attributes& a, int64_t sequence, int threads) 
   return bytes * static_cast<uint64_t>(threads);
 }
 
+uint64_t muon(int64_t rows, int64_t columns, int threads) {
+  const auto shorter = static_cast<uint64_t>(std::min(rows, columns)), longer = static_cast<uint64_t>(std::max(rows, columns));
+  const uint64_t side = std::min<uint64_t>(round_up(longer, 96), 384), depth = std::min<uint64_t>(round_up(longer, 16), 256);
+  return line(shorter * longer) + 2 * line(shorter * shorter) + line(ceil_div(shorter * longer, 4096)) +
+         (line((side + 32) * depth) + line(shorter * side)) * static_cast<uint64_t>(threads);
+}
+
+uint64_t adafactor(int64_t count, int64_t columns) {
+  const auto n = static_cast<uint64_t>(count), width = static_cast<uint64_t>(columns);
+  if (columns == 0) return ceil_div(n, 4096) * sizeof(float);
+  return (n / width + ceil_div(n / width, 64) * width) * sizeof(float);
+}
+
 }  // namespace stw::workspace

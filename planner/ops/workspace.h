@@ -29,6 +29,9 @@ inline uint64_t linear_bias_gradient(int64_t, int64_t, int) { return 0; }
 inline uint64_t norm_gradient(int64_t rows) { return static_cast<uint64_t>(rows) * 8; }
 inline uint64_t embedding_gradient(int64_t rows, int64_t) { return static_cast<uint64_t>(rows) * 16; }
 inline uint64_t square_sum(uint64_t elements) { return ceil_div(elements, 4096) * sizeof(float); }
+// Of the update of a matrix: one as large as it, two squares of its shorter side, sums; a strip and panels a thread.
+uint64_t muon(int64_t rows, int64_t columns, int threads);
+uint64_t adafactor(int64_t count, int64_t columns);   // columns 0: not a matrix
 uint64_t attention(const Attributes& a, int64_t sequence, int threads);
 uint64_t attention_gradient(const Attributes& a, int64_t sequence, int threads);
 uint64_t attention_cached(const Attributes& a, int64_t rows, int64_t capacity, int threads);

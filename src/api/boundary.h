@@ -91,6 +91,20 @@ void copy_text(char (&to)[n], const std::string& from) {
   to[length] = 0;
 }
 
+// What a plan that does not fit is told as.
+inline Error over_budget(const Plan& plan) {
+  Error e{Code::over_budget, "does not fit: the budget is " + std::to_string(plan.bytes.budget) + " bytes, the smallest that works is " +
+                                 std::to_string(plan.minimum_bytes)};
+  e.bytes_needed = plan.minimum_bytes;
+  e.bytes_available = plan.bytes.budget;
+  return e;
+}
+
+inline uint32_t precision_of(Precision p) {
+  constexpr uint32_t names[precision_count] = {STW_PRECISION_FP32, STW_PRECISION_BF16, STW_PRECISION_FP16};
+  return names[static_cast<size_t>(p)];
+}
+
 inline uint64_t seed_or_default(uint64_t seed) { return seed ? seed : 1337; }
 
 }  // namespace stw::api

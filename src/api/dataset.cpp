@@ -16,7 +16,9 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.tokenizer > STW_TOKENIZER_IDS) return api::fail(error, Code::bad_argument, "dataset: unknown tokenizer");
     const std::string path = o.path;
     const bool ids = o.tokenizer == STW_TOKENIZER_IDS || (o.tokenizer == STW_TOKENIZER_AUTO && path.ends_with(".bin"));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DOCUMENT_END, "dataset options"));
     DatasetOptions d;
+    if (o.set_mask & STW_SET_DOCUMENT_END) d.document_end = static_cast<int64_t>(std::min<uint64_t>(o.document_end, INT32_MAX));
     d.path = path;
     d.vocabulary = static_cast<int64_t>(o.vocabulary);
     d.format = !ids ? TokenFormat::bytes : o.vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;

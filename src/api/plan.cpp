@@ -9,6 +9,32 @@ using namespace stw;
 
 namespace {
 
+static_assert(STW_OPTIMIZER_SGD == static_cast<int>(Optimizer::sgd) && STW_OPTIMIZER_LION == static_cast<int>(Optimizer::lion) &&
+              STW_OPTIMIZER_MUON == static_cast<int>(Optimizer::muon) && STW_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::adafactor));
+
+Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& groups) {
+  if (o.group_count > 0 && !o.groups) return Error{Code::bad_argument, "plan: groups is NULL"};
+  if (o.group_count == 0) return ok();
+  const size_t stride = o.groups->struct_size;
+  if (stride % alignof(stw_parameter_group) != 0) return Error{Code::bad_struct_size, "plan: groups[0].struct_size is no multiple of 8"};
+  for (size_t i = 0; i < o.group_count; ++i) {
+    const auto* at = reinterpret_cast<const stw_parameter_group*>(reinterpret_cast<const char*>(o.groups) + i * stride);
+    if (at->struct_size != stride) return Error{Code::bad_struct_size, "plan: groups of different struct_size"};
+    stw_parameter_group g;
+    STW_TRY(api::read_options(at, g, "parameter group", false));
+    STW_TRY(api::check_mask(g.set_mask, STW_SET_GROUP_FROZEN | STW_SET_GROUP_RATE | STW_SET_GROUP_DECAY | STW_SET_GROUP_STATES, "parameter group"));
+    if (!g.pattern) return Error{Code::bad_argument, "plan: the pattern of a group is NULL"};
+    ParameterGroup group;
+    group.pattern = g.pattern;
+    if (g.set_mask & STW_SET_GROUP_FROZEN) group.frozen = g.frozen != 0;
+    if (g.set_mask & STW_SET_GROUP_RATE) group.rate = g.learning_rate;
+    if (g.set_mask & STW_SET_GROUP_DECAY) group.decay = g.weight_decay;
+    if (g.set_mask & STW_SET_GROUP_STATES) group.state_bits = static_cast<int>(g.state_bits);
+    groups.push_back(std::move(group));
+  }
+  return ok();
+}
+
 // Options in the planner's words. The sequence's default needs the model.
 Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   Request r;
@@ -32,9 +58,14 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
     case STW_PRECISION_DEFAULT: r.precision = r.device == "cpu" ? Precision::fp32 : Precision::bf16; break;
     case STW_PRECISION_FP32: r.precision = Precision::fp32; break;
     case STW_PRECISION_BF16: r.precision = Precision::bf16; break;
+    case STW_PRECISION_FP16: r.precision = Precision::fp16; break;
     default: return Error{Code::unsupported, "plan: unknown precision"};
   }
-  if (o.optimizer != STW_OPTIMIZER_ADAMW) return Error{Code::unsupported, "plan: unknown optimizer"};
+  if (o.optimizer >= optimizer_count) return Error{Code::unsupported, "plan: unknown optimizer"};
+  r.optimizer = static_cast<Optimizer>(o.optimizer);
+  STW_TRY(read_groups(o, r.groups));
+  if (o.inputs & ~uint32_t{STW_INPUT_POSITIONS | STW_INPUT_WEIGHTS}) return Error{Code::bad_argument, "plan: unknown inputs"};
+  r.inputs = {(o.inputs & STW_INPUT_POSITIONS) != 0, (o.inputs & STW_INPUT_WEIGHTS) != 0};
   if (o.state_bits != STW_STATES_AUTO && o.state_bits != STW_STATES_32 && o.state_bits != STW_STATES_8)
     return Error{Code::bad_argument, "plan: state_bits must be 0, 8 or 32"};
   r.state_bits = static_cast<int>(o.state_bits);
@@ -89,10 +120,7 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
       *out = new stw_plan{std::move(*planned)};
       return STW_OK;
     }
-    Error e{Code::over_budget, "does not fit: the budget is " + std::to_string(plan.bytes.budget) + " bytes, the smallest that works is " +
-                                   std::to_string(plan.minimum_bytes)};
-    e.bytes_needed = plan.minimum_bytes;
-    e.bytes_available = plan.bytes.budget;
+    const Error e = api::over_budget(plan);
     *out = new stw_plan{std::move(*planned)};
     return api::fail(error, e);
   });
@@ -123,7 +151,7 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) noexcept {
     info.host = p.bytes.host;
     info.minimum_bytes = p.minimum_bytes;
     info.state_bits = static_cast<uint32_t>(p.numerics.state_bits);
-    info.precision = p.numerics.precision == Precision::bf16 ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
+    info.precision = api::precision_of(p.numerics.precision);
     const double step = static_cast<double>(p.step_picoseconds) * 1e-12;
     info.step_seconds = step;
     info.tokens_per_second = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence) / step;
@@ -226,6 +254,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     const ModelConfig& config = model->model->config();
+    STW_API_TRY(check_groups(config, numerics_of(*request, 32)));
     auto fits = [&](int64_t length) -> Result<bool> {
       request->sequence = length;
       return anything_fits([&](const Numerics& n) { return build_model(config, length, n); }, *request);

@@ -23,7 +23,7 @@ stw_profile_info info_of(const DeviceProfile& p) {
   info.source = p.source;
   const Calibration& c = p.calibration;
   info.threads = static_cast<uint32_t>(c.threads);
-  info.precision = c.threads == 0 ? STW_PRECISION_DEFAULT : c.precision == Precision::bf16 ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
+  info.precision = c.threads == 0 ? uint32_t{STW_PRECISION_DEFAULT} : api::precision_of(c.precision);
   info.step_nanoseconds = c.step_nanoseconds;
   return info;
 }

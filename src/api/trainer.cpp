@@ -25,42 +25,74 @@ stw_progress progress_of(const Progress& p) {
   out.tokens_per_second = p.tokens_per_second;
   out.tokens = p.tokens;
   out.evaluation_loss = p.evaluation_loss;
+  out.loss_scale = p.loss_scale;
+  out.skip_reason = p.skip;
   return out;
 }
 
-Result<TrainerOptions> options_of(const stw_trainer_options& o) {
+static_assert(STW_SKIP_NO_TARGET == int{kernels::skip_no_target} && STW_SKIP_NOT_FINITE == int{kernels::skip_not_finite} &&
+              STW_SKIP_OUTLIER == int{kernels::skip_outlier});
+
+// Where nothing is said, the defaults are the optimizer's.
+Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& numerics) {
+  const OptimizerDefaults& defaults = optimizer_row(numerics.optimizer).defaults;
+  const auto wrong = [](const char* what) { return Error{Code::bad_argument, std::string("trainer: ") + what}; };
   TrainerOptions t;
   t.seed = api::seed_or_default(o.seed);
-  if (o.set_mask & STW_SET_BETA1) t.beta1 = o.beta1;
-  if (o.set_mask & STW_SET_BETA2) t.beta2 = o.beta2;
+  t.beta1 = o.set_mask & STW_SET_BETA1 ? o.beta1 : defaults.beta1;
+  t.beta2 = o.set_mask & STW_SET_BETA2 ? o.beta2 : defaults.beta2;
+  t.momentum = o.set_mask & STW_SET_MOMENTUM ? o.momentum : defaults.momentum;
+  t.weight_decay = o.set_mask & STW_SET_WEIGHT_DECAY ? o.weight_decay : defaults.weight_decay;
   if (o.epsilon != 0) t.epsilon = o.epsilon;
-  if (o.set_mask & STW_SET_WEIGHT_DECAY) t.weight_decay = o.weight_decay;
   if (o.set_mask & STW_SET_CLIP_NORM) t.clip_norm = o.clip_norm;
-  if (!(t.beta1 >= 0 && t.beta1 < 1) || !(t.beta2 >= 0 && t.beta2 < 1)) return Error{Code::bad_argument, "trainer: betas must lie in [0, 1)"};
+  for (double share : {t.beta1, t.beta2, t.momentum})
+    if (!(share >= 0 && share < 1)) return wrong("betas and momentum must lie in [0, 1)");
   if (!(t.epsilon > 0) || !(t.weight_decay >= 0) || !(t.clip_norm >= 0) || !std::isfinite(t.epsilon + t.weight_decay + t.clip_norm))
-    return Error{Code::bad_argument, "trainer: epsilon must be positive, weight_decay and clip_norm not negative, all finite"};
+    return wrong("epsilon must be positive, weight_decay and clip_norm not negative, all finite");
+  t.nesterov = o.nesterov != 0;
+  if (t.nesterov && numerics.optimizer != Optimizer::sgd) return wrong("nesterov is for the optimizer sgd; muon always looks ahead");
+  if (t.nesterov && t.momentum == 0) return wrong("nesterov needs momentum");
+  t.label_smoothing = o.label_smoothing;
+  t.z_loss = o.z_loss;
+  t.outlier_limit = o.outlier_limit;
+  if (!(t.label_smoothing >= 0 && t.label_smoothing < 1) || !(t.z_loss >= 0) || !(t.outlier_limit >= 0) || !std::isfinite(t.z_loss + t.outlier_limit))
+    return wrong("label_smoothing must lie in [0, 1), z_loss and outlier_limit must not be negative, all finite");
+  if (o.loss_scale != 0) t.loss_scale = o.loss_scale;
+  if (o.growth_interval != 0) t.growth_interval = o.growth_interval;
+  int exponent = 0;
+  if (!(t.loss_scale >= 1 && t.loss_scale <= 1e30) || std::frexp(t.loss_scale, &exponent) != 0.5) return wrong("loss_scale must be a power of two from 1 to 1e30");
+  if (o.non_finite > STW_NON_FINITE_STOP) return wrong("unknown non_finite policy");
+  if (o.non_finite == STW_NON_FINITE_STOP && numerics.precision == Precision::fp16)
+    return wrong("fp16 finds its loss scale by steps that are not finite: they are skipped; leave non_finite 0, or use bf16");
+  t.non_finite = o.non_finite == STW_NON_FINITE_STOP ? NonFinite::stop : NonFinite::skip;
   t.arena = o.arena;
   t.arena_bytes = o.arena_bytes;
   if (o.gradient_hook)
     t.gradient_hook = [hook = o.gradient_hook, user = o.gradient_user](const GradientView& view) {
-      const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, nullptr};
+      const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, nullptr, view.scale};
       return hook(user, &g) == 0;
     };
   return t;
 }
 
-Result<Schedule> schedule_of(const stw_run_options& o) {
+Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
   Schedule s;
-  if (o.schedule > STW_SCHEDULE_CONSTANT) return Error{Code::bad_argument, "run: unknown schedule"};
-  constexpr ScheduleKind kinds[] = {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::constant};
+  if (o.schedule > STW_SCHEDULE_INVERSE_ROOT) return Error{Code::bad_argument, "run: unknown schedule"};
+  constexpr ScheduleKind kinds[] = {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::constant,
+                                    ScheduleKind::warmup_stable_decay, ScheduleKind::inverse_root};
   s.kind = kinds[o.schedule];
-  s.rate = o.learning_rate == 0 ? 3e-4 : o.learning_rate;
-  s.min_rate = o.set_mask & STW_SET_MIN_RATE ? o.min_rate : s.rate / 10;
+  s.rate = o.learning_rate == 0 ? optimizer_row(trainer.plan().numerics.optimizer).defaults.learning_rate : o.learning_rate;
+  s.min_rate = o.set_mask & STW_SET_MIN_RATE ? o.min_rate : s.kind == ScheduleKind::inverse_root ? 0 : s.rate / 10;
+  if (o.base_batch > 0)
+    for (double* rate : {&s.rate, &s.min_rate}) *rate = scaled_rate(*rate, o.base_batch, trainer.global_batch());
   s.total = o.total ? o.total : o.until;
   s.warmup = o.warmup;
+  s.decay = o.decay_steps ? o.decay_steps : s.total / 5;
   if (!(s.rate > 0) || !(s.min_rate >= 0) || !std::isfinite(s.rate + s.min_rate))
     return Error{Code::bad_argument, "run: learning rates must be finite and not negative"};
   if (s.warmup > s.total) return Error{Code::bad_argument, "run: the warm-up is longer than the schedule"};
+  if (s.kind == ScheduleKind::warmup_stable_decay && (s.decay > s.total || s.warmup > s.total - s.decay))
+    return Error{Code::bad_argument, "run: warm-up and decay together are longer than the schedule"};
   return s;
 }
 
@@ -81,8 +113,8 @@ stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_m
     *out = nullptr;
     stw_trainer_options o;
     STW_API_TRY(api::read_options(options, o, "trainer options"));
-    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM | STW_SET_BETA1 | STW_SET_BETA2, "trainer options"));
-    auto settings = options_of(o);
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM | STW_SET_BETA1 | STW_SET_BETA2 | STW_SET_MOMENTUM, "trainer options"));
+    auto settings = options_of(o, plan->planned->plan.numerics);
     STW_API_TRY(settings);
     if (describe(plan->planned->graph) != describe(build_model(model->model->config(), plan->planned->plan.request.sequence, plan->planned->plan.numerics)))
       return api::fail(error, Code::bad_state, "trainer: the plan is of another model");
@@ -104,10 +136,10 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
       return api::fail(error, Code::bad_argument, "batch: learning_rate must be finite and not negative");
     Trainer& t = *trainer->trainer;
     auto read = Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
-                            static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary);
+                            {static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary, t.plan().numerics.inputs});
     STW_API_TRY(read);
-    auto source = [&](uint64_t sample, int32_t* tokens, int32_t* targets) -> Status {
-      read->copy(static_cast<int64_t>(sample), t.sequence(), tokens, targets);
+    auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
+      read->copy(static_cast<int64_t>(sample), t.sequence(), rows);
       return ok();
     };
     auto result = t.step(source, static_cast<uint64_t>(read->samples()), b.learning_rate);
@@ -123,7 +155,9 @@ stw_status stw_trainer_wait(stw_trainer* trainer, stw_step_result* out, stw_erro
     if (!trainer->last) return api::fail(error, Code::bad_state, "trainer: no step was made");
     const StepResult& r = *trainer->last;
     stw_step_result result{};
-    result.skipped = r.skipped;
+    result.skipped = r.skip != kernels::skip_none;
+    result.skip_reason = static_cast<uint32_t>(r.skip);
+    result.loss_scale = r.loss_scale;
     result.step = r.step;
     result.loss = r.loss;
     result.grad_norm = r.grad_norm;
@@ -140,13 +174,13 @@ stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw
     stw_run_options o;
     STW_API_TRY(api::read_options(options, o, "run options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_MIN_RATE, "run options"));
-    auto schedule = schedule_of(o);
-    STW_API_TRY(schedule);
     Trainer& t = *trainer->trainer;
+    auto schedule = schedule_of(o, t);
+    STW_API_TRY(schedule);
     const uint64_t every = o.progress_every ? o.progress_every : 1;
     Progress before = t.progress();
     auto after = [&](const Progress& now) {
-      trainer->last = StepResult{now.skipped > before.skipped, now.step, now.tokens - before.tokens, now.loss, now.grad_norm, now.seconds};
+      trainer->last = StepResult{now.skip, now.step, now.tokens - before.tokens, now.loss, now.grad_norm, now.seconds, before.loss_scale};
       before = now;
       if (!o.progress || (now.batches % every != 0 && now.batches < o.until)) return true;
       const stw_progress p = progress_of(now);
@@ -178,6 +212,25 @@ stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate_options
     auto result = trainer->trainer->generate({o.prompt, o.prompt_count, o.out, o.out_capacity, o.temperature, o.top_k, api::seed_or_default(o.seed)});
     STW_API_TRY(result);
     *count = *result;
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_plan** out, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (out) *out = nullptr;
+    if (!trainer) return api::fail(error, Code::bad_argument, "trainer is NULL");
+    if (memory_bytes == 0) return api::fail(error, Code::bad_argument, "replan: expected more than 0 bytes");
+    Trainer& t = *trainer->trainer;
+    Request request = t.plan().request;
+    request.memory_bytes = memory_bytes;
+    request.state_bits = t.plan().numerics.state_bits;
+    auto planned = Planned::make(t.model(), request);
+    STW_API_TRY(planned);
+    if (!(*planned)->plan.fits) return api::fail(error, api::over_budget((*planned)->plan));
+    auto plan = std::make_unique<stw_plan>(stw_plan{*planned});
+    STW_API_TRY(t.replan(std::move(*planned)));
+    if (out) *out = plan.release();
     return STW_OK;
   });
 }
@@ -226,7 +279,9 @@ stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_
     m.tensor.data = view->data;
     m.tensor.device = {dlpack::device_cpu, 0};
     m.tensor.ndim = view->shape.rank;
-    m.tensor.dtype = view->format == Format::bf16 ? dlpack::DataType{dlpack::code_bfloat, 16, 1} : dlpack::DataType{dlpack::code_float, 32, 1};
+    m.tensor.dtype = view->format == Format::bf16  ? dlpack::DataType{dlpack::code_bfloat, 16, 1}
+                     : view->format == Format::f16 ? dlpack::DataType{dlpack::code_float, 16, 1}
+                                                   : dlpack::DataType{dlpack::code_float, 32, 1};
     for (int i = 0; i < view->shape.rank; ++i) exported->shape[i] = view->shape[i];
     m.tensor.shape = exported->shape;
     *out = reinterpret_cast<struct DLManagedTensorVersioned*>(&m);

@@ -51,8 +51,8 @@ Status parse(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build(const ModelConfig& c, int64_t sequence, Format compute) {
-  GraphBuilder b("gpt2", sequence, c.vocabulary, compute);
+Graph build(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+  GraphBuilder b("gpt2", sequence, c.vocabulary, compute, optional);
   // Projections onto the residual stream start smaller, so that its variance does not grow with depth.
   const float residual_std = static_cast<float>(c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers)));
   auto matrix = [&](const std::string& name, int64_t inputs, int64_t features, float std) {

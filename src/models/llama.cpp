@@ -89,8 +89,8 @@ Status parse_qwen2(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build(const ModelConfig& c, int64_t sequence, Format compute) {
-  GraphBuilder b(c.architecture, sequence, c.vocabulary, compute);
+Graph build(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+  GraphBuilder b(c.architecture, sequence, c.vocabulary, compute, optional);
   auto matrix = [&](const std::string& name, int64_t inputs, int64_t features, bool bias) {
     const int weight = b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
     return LinearWeights{weight, bias ? b.parameter(name + ".bias", {features}, Initializer::zeros) : -1};

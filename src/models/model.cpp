@@ -1,7 +1,10 @@
 #include "src/models/model.h"
 
+#include <cassert>
+
 #include "planner/differentiate.h"
 #include "planner/inference.h"
+#include "planner/parameter_groups.h"
 #include "planner/update.h"
 #include "src/elementary.h"
 
@@ -66,8 +69,16 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
   return Error{Code::unsupported, origin + ": expected model_type " + known + ", found \"" + *type + "\""};
 }
 
+Status check_groups(const ModelConfig& config, const Numerics& numerics) {
+  if (numerics.groups.empty()) return ok();
+  Graph graph = architecture_of(config).build(config, 1, compute_format(numerics.precision), numerics.inputs);
+  return apply_groups(graph, numerics);
+}
+
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics) {
-  Graph graph = architecture_of(config).build(config, sequence, compute_format(numerics.precision));
+  Graph graph = architecture_of(config).build(config, sequence, compute_format(numerics.precision), numerics.inputs);
+  [[maybe_unused]] const Status status = apply_groups(graph, numerics);
+  assert(status);
   differentiate(graph);
   add_update(graph, numerics);
   add_inference(graph);

@@ -37,7 +37,7 @@ struct ModelConfig {
 struct Architecture {
   const char* model_type;
   Status (*parse)(const Json& json, ModelConfig& config);
-  Graph (*build)(const ModelConfig& config, int64_t sequence, Format compute);
+  Graph (*build)(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
   // Prefix that some weight files leave out in front of every name ("transformer." for GPT-2); may be empty.
   const char* optional_prefix;
 };
@@ -47,7 +47,9 @@ extern const Architecture gpt2_architecture, llama_architecture, qwen2_architect
 
 // `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.
 Result<ModelConfig> parse_model(std::string_view json, const std::string& origin);
-// The complete graph: forward, backward, update, inference.
+// Whether the groups of `numerics` make sense for this model. Errors: bad_argument.
+Status check_groups(const ModelConfig& config, const Numerics& numerics);
+// The complete graph: forward, backward, update, inference. For groups that make sense.
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics);
 const Architecture& architecture_of(const ModelConfig& config);
 

@@ -46,14 +46,19 @@ SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);
 AT(stw_tensor_info, shape, 16); AT(stw_tensor_info, elements, 48);
 
-SIZE(stw_plan_options, 112);
+SIZE(stw_parameter_group, 40);
+AT(stw_parameter_group, struct_size, 0); AT(stw_parameter_group, set_mask, 4); AT(stw_parameter_group, pattern, 8);
+AT(stw_parameter_group, frozen, 16); AT(stw_parameter_group, state_bits, 20);
+AT(stw_parameter_group, learning_rate, 24); AT(stw_parameter_group, weight_decay, 32);
+
+SIZE(stw_plan_options, 128);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
 AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw_plan_options, state_bits, 68);
 AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(stw_plan_options, mode, 80);
-AT(stw_plan_options, reserved, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_plan_options, profile, 96);
-AT(stw_plan_options, profile_size, 104);
+AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_plan_options, profile, 96);
+AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
 
 SIZE(stw_plan_info, 256);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
@@ -112,46 +117,53 @@ SIZE(stw_pack_result, 32);
 AT(stw_pack_result, struct_size, 0); AT(stw_pack_result, answer, 4); AT(stw_pack_result, height, 8);
 AT(stw_pack_result, bound, 16); AT(stw_pack_result, nodes, 24);
 
-SIZE(stw_dataset_options, 40);
+SIZE(stw_dataset_options, 56);
 AT(stw_dataset_options, struct_size, 0); AT(stw_dataset_options, tokenizer, 4); AT(stw_dataset_options, path, 8);
 AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); AT(stw_dataset_options, seed, 32);
+AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, reserved, 44); AT(stw_dataset_options, document_end, 48);
 
 SIZE(stw_dataset_info, 24);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
 AT(stw_dataset_info, evaluation_tokens, 16);
 
-SIZE(stw_progress, 88);
+SIZE(stw_progress, 104);
 AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);
 AT(stw_progress, skipped, 24); AT(stw_progress, loss, 32); AT(stw_progress, grad_norm, 40);
 AT(stw_progress, learning_rate, 48); AT(stw_progress, seconds, 56); AT(stw_progress, tokens_per_second, 64);
 AT(stw_progress, tokens, 72); AT(stw_progress, evaluation_loss, 80);
+AT(stw_progress, loss_scale, 88); AT(stw_progress, skip_reason, 96); AT(stw_progress, reserved, 100);
 
-SIZE(stw_gradients, 48);
+SIZE(stw_gradients, 56);
 AT(stw_gradients, struct_size, 0); AT(stw_gradients, reserved, 4); AT(stw_gradients, data, 8);
 AT(stw_gradients, count, 16); AT(stw_gradients, loss_sum, 24); AT(stw_gradients, target_count, 32);
-AT(stw_gradients, stream, 40);
+AT(stw_gradients, stream, 40); AT(stw_gradients, scale, 48);
 
-SIZE(stw_trainer_options, 72);
+SIZE(stw_trainer_options, 104);
 AT(stw_trainer_options, struct_size, 0); AT(stw_trainer_options, set_mask, 4); AT(stw_trainer_options, seed, 8);
 AT(stw_trainer_options, beta1, 16); AT(stw_trainer_options, beta2, 20); AT(stw_trainer_options, epsilon, 24);
 AT(stw_trainer_options, weight_decay, 28); AT(stw_trainer_options, clip_norm, 32);
-AT(stw_trainer_options, reserved, 36); AT(stw_trainer_options, arena, 40); AT(stw_trainer_options, arena_bytes, 48);
+AT(stw_trainer_options, nesterov, 36); AT(stw_trainer_options, arena, 40); AT(stw_trainer_options, arena_bytes, 48);
 AT(stw_trainer_options, gradient_hook, 56); AT(stw_trainer_options, gradient_user, 64);
+AT(stw_trainer_options, momentum, 72); AT(stw_trainer_options, label_smoothing, 76); AT(stw_trainer_options, z_loss, 80);
+AT(stw_trainer_options, outlier_limit, 84); AT(stw_trainer_options, loss_scale, 88);
+AT(stw_trainer_options, growth_interval, 96); AT(stw_trainer_options, non_finite, 100);
 
 SIZE(stw_batch, 32);
 AT(stw_batch, struct_size, 0); AT(stw_batch, count, 4); AT(stw_batch, names, 8); AT(stw_batch, tensors, 16);
 AT(stw_batch, learning_rate, 24);
 
-SIZE(stw_step_result, 48);
+SIZE(stw_step_result, 64);
 AT(stw_step_result, struct_size, 0); AT(stw_step_result, skipped, 4); AT(stw_step_result, step, 8);
 AT(stw_step_result, loss, 16); AT(stw_step_result, grad_norm, 24); AT(stw_step_result, targets, 32);
-AT(stw_step_result, seconds, 40);
+AT(stw_step_result, seconds, 40); AT(stw_step_result, loss_scale, 48);
+AT(stw_step_result, skip_reason, 56); AT(stw_step_result, reserved, 60);
 
-SIZE(stw_run_options, 72);
+SIZE(stw_run_options, 88);
 AT(stw_run_options, struct_size, 0); AT(stw_run_options, set_mask, 4); AT(stw_run_options, until, 8);
 AT(stw_run_options, total, 16); AT(stw_run_options, warmup, 24); AT(stw_run_options, learning_rate, 32);
 AT(stw_run_options, min_rate, 40); AT(stw_run_options, schedule, 48); AT(stw_run_options, progress_every, 52);
 AT(stw_run_options, progress, 56); AT(stw_run_options, progress_user, 64);
+AT(stw_run_options, decay_steps, 72); AT(stw_run_options, base_batch, 80);
 
 SIZE(stw_generate_options, 56);
 AT(stw_generate_options, struct_size, 0); AT(stw_generate_options, top_k, 4); AT(stw_generate_options, prompt, 8);
@@ -168,7 +180,14 @@ VALUE(STW_INTERNAL, 9000); VALUE(STW_BACKEND_AUTO, 0); VALUE(STW_BACKEND_CPU, 1)
 VALUE(STW_LOG_ERROR, 1); VALUE(STW_LOG_WARNING, 2); VALUE(STW_LOG_INFO, 3); VALUE(STW_ISA_AUTO, 0);
 VALUE(STW_ISA_SCALAR, 1); VALUE(STW_ISA_AVX2, 2); VALUE(STW_ISA_AVX512, 3); VALUE(STW_ISA_NEON, 4);
 VALUE(STW_SET_DROPOUT, 1); VALUE(STW_DTYPE_F32, 0); VALUE(STW_DTYPE_BF16, 1); VALUE(STW_PRECISION_DEFAULT, 0);
-VALUE(STW_PRECISION_FP32, 1); VALUE(STW_PRECISION_BF16, 2); VALUE(STW_OPTIMIZER_ADAMW, 0); VALUE(STW_STATES_AUTO, 0);
+VALUE(STW_PRECISION_FP32, 1); VALUE(STW_PRECISION_BF16, 2); VALUE(STW_OPTIMIZER_ADAMW, 0);
+VALUE(STW_PRECISION_FP16, 3); VALUE(STW_OPTIMIZER_SGD, 1); VALUE(STW_OPTIMIZER_LION, 2); VALUE(STW_OPTIMIZER_MUON, 3);
+VALUE(STW_OPTIMIZER_ADAFACTOR, 4); VALUE(STW_SET_GROUP_FROZEN, 1); VALUE(STW_SET_GROUP_RATE, 2);
+VALUE(STW_SET_GROUP_DECAY, 4); VALUE(STW_SET_GROUP_STATES, 8); VALUE(STW_SET_MOMENTUM, 16);
+VALUE(STW_SKIP_NONE, 0); VALUE(STW_SKIP_NO_TARGET, 1); VALUE(STW_SKIP_NOT_FINITE, 2); VALUE(STW_SKIP_OUTLIER, 3);
+VALUE(STW_NON_FINITE_SKIP, 0); VALUE(STW_NON_FINITE_STOP, 1); VALUE(STW_SCHEDULE_WSD, 3);
+VALUE(STW_SCHEDULE_INVERSE_ROOT, 4); VALUE(STW_INPUT_POSITIONS, 1); VALUE(STW_INPUT_WEIGHTS, 2);
+VALUE(STW_SET_DOCUMENT_END, 1); VALUE(STW_STATES_AUTO, 0);
 VALUE(STW_STATES_32, 32); VALUE(STW_STATES_8, 8); VALUE(STW_RECOMPUTE_AUTO, 0); VALUE(STW_RECOMPUTE_NONE, 1);
 VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_MODE_EXACT, 0); VALUE(STW_MODE_FAST, 1); VALUE(STW_SET_RESERVE, 1);
 VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_IDS, 2);

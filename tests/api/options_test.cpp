@@ -216,7 +216,7 @@ TEST(Options, UnknownBitsOfMasksAreRefused) {
   stw_plan* plan = nullptr;
   EXPECT_EQ(stw_plan_create(&plan, w.model.get(), &p, nullptr), STW_BAD_ARGUMENT);
   auto t = sized<stw_trainer_options>();
-  t.set_mask = 16;
+  t.set_mask = 32;
   stw_trainer* trainer = nullptr;
   EXPECT_EQ(stw_trainer_create(&trainer, w.device.get(), w.model.get(), w.plan.get(), &t, nullptr), STW_BAD_ARGUMENT);
   auto r = run_options(1);

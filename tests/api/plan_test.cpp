@@ -25,6 +25,12 @@ void check_sums(const stw_plan_info& i) {
   EXPECT_GT(i.tokens_per_second, 0);
 }
 
+#ifdef STW_SANITIZED
+constexpr int budgets_tried = 5, budget_step = 15;
+#else
+constexpr int budgets_tried = 20, budget_step = 4;
+#endif
+
 TEST(Plan, ClassesAddUp) {
   for (const std::string& config : {tiny_gpt2, tiny_llama, small_llama, std::string("nano")}) {
     const auto model = make_model(config);
@@ -232,7 +238,7 @@ TEST(Plan, BudgetsAreMonotone) {
       const uint64_t at_least = loose.minimum_bytes;
       uint64_t peak = 0;
       double seconds = 1e300;
-      const int budgets = 20;
+      const int budgets = budgets_tried;
       const uint64_t begin = loose.minimum_bytes / 2, end = loose.peak + loose.peak / 8;
       for (int k = 0; k <= budgets; ++k) {
         SCOPED_TRACE(testing::Message() << config.substr(0, 60) << " states " << bits << " budget " << k);
@@ -365,12 +371,6 @@ TEST(Plan, OffloadsWhereHostMemoryIsGiven) {
   }
   EXPECT_EQ(stw_plan_offload_at(nullptr, 0, nullptr), STW_BAD_ARGUMENT);
 }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int budget_step = 15;
-#else
-constexpr int budget_step = 4;
-#endif
 
 // A tighter budget never raises the peak, a looser one never slows the plan; the bound holds.
 TEST(Plan, OffloadKeepsTheOrderOfBudgets) {

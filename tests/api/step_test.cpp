@@ -154,7 +154,9 @@ TEST(Step, ThatIsNotFiniteIsSkipped) {
     State before = state_of(w);
     batch.tokens[0] = 0;
     *static_cast<float*>(view->dl_tensor.data) = bad;
-    EXPECT_EQ(step(w.trainer.get(), batch.batch()).skipped, 1u);
+    const stw_step_result skipped = step(w.trainer.get(), batch.batch());
+    EXPECT_EQ(skipped.skipped, 1u);
+    EXPECT_EQ(skipped.skip_reason, uint32_t{STW_SKIP_NOT_FINITE});
     *static_cast<float*>(view->dl_tensor.data) = saved;
     before.batches += 1;
     before.skipped += 1;

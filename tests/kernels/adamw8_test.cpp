@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/quantile_map.h"
 #include "tests/kernels/everywhere.h"
+#include "tests/kernels/update.h"
 
 namespace stw::kernels::test {
 namespace {
@@ -62,10 +63,11 @@ struct States {
   double root(size_t i) const { return unsigned_quantiles.value[second_code[i]] * second_absmax[i / 256]; }
 };
 
-AdamWArgs args_of(States& s, const std::vector<float>& gradient, const StepState& state, double decay = 0) {
-  return {static_cast<int64_t>(s.parameter.size()), DType::f32, s.parameter.data(), nullptr, {gradient.data(), nullptr},
-          decay, &state, nullptr, nullptr, s.first_code.data(), s.second_code.data(), s.first_absmax.data(),
-          s.second_absmax.data()};
+UpdateArgs args_of(States& s, const std::vector<float>& gradient, const StepState& state, double decay = 0) {
+  UpdateArgs args = update_args(s.parameter, gradient, state, decay);
+  args.first_code = s.first_code.data(), args.second_code = s.second_code.data();
+  args.first_absmax = s.first_absmax.data(), args.second_absmax = s.second_absmax.data();
+  return args;
 }
 StepState step_of(uint64_t step, double beta1 = 0.9, double beta2 = 0.999) {
   StepState state{};
@@ -183,7 +185,7 @@ TEST(AdamW8, BlocksDoNotLeak) {
     States guarded(512);
     std::fill(guarded.first_code.begin(), guarded.first_code.end(), uint8_t{0xa5});
     guarded.second_code = guarded.first_code;
-    AdamWArgs args = args_of(guarded, gradient, state);
+    UpdateArgs args = args_of(guarded, gradient, state);
     args.count = 257;
     run(entry.table->adamw8, args, 1, 0);
     for (size_t i = 257; i < 512; ++i) {
@@ -241,7 +243,7 @@ TEST(AdamW8, SplitParametersFollowTheirMaster) {
       half[i] = static_cast<uint16_t>((bits + 0x8000u) >> 16), remainder[i] = static_cast<int16_t>(bits & 0xffffu);
     }
     run(entry.table->adamw8, args_of(whole, gradient, state, 0.1), 1, 0);
-    AdamWArgs args = args_of(halves, gradient, state, 0.1);
+    UpdateArgs args = args_of(halves, gradient, state, 0.1);
     args.dtype = DType::bf16, args.parameter = half.data(), args.remainder = remainder.data();
     run(entry.table->adamw8, args, 1, 0);
     for (size_t i = 0; i < half.size(); ++i) {
@@ -250,6 +252,23 @@ TEST(AdamW8, SplitParametersFollowTheirMaster) {
       std::memcpy(&halves.parameter[i], &bits, 4);
     }
     EXPECT_TRUE(halves == whole);
+  }
+}
+
+TEST(AdamW8, HalfParametersAreTheirMasterRounded) {
+  Random random(8);
+  const States start = random_states(random, 3001);
+  const std::vector<float> gradient = normals(random, 3001);
+  const StepState state = step_of(1);
+  for (const NamedTable& entry : tables()) {
+    States whole = start, mastered = start;
+    Buffer half(DType::f16, 3001);
+    run(entry.table->adamw8, args_of(whole, gradient, state, 0.1), 1, 0);
+    UpdateArgs args = args_of(mastered, gradient, state, 0.1);
+    args.dtype = DType::f16, args.parameter = half.data(), args.master = mastered.parameter.data();
+    run(entry.table->adamw8, args, 1, 0);
+    EXPECT_TRUE(mastered == whole);
+    EXPECT_TRUE(same_bits(half, Buffer(DType::f16, whole.parameter)));
   }
 }
 
@@ -299,8 +318,9 @@ std::vector<double> step_ratios(double beta2, bool resynchronise) {
     std::fill(p.begin(), p.end(), 0.0f);
     if (resynchronise) encode(m, v, s);
     run(table.adamw8, args_of(s, gradient, state), 1, 0);
-    run(table.adamw, AdamWArgs{count, DType::f32, p.data(), nullptr, {gradient.data(), nullptr}, 0, &state, m.data(),
-                               v.data(), nullptr, nullptr, nullptr, nullptr}, 1, 0);
+    UpdateArgs args = update_args(p, gradient, state, 0);
+    args.first = m.data(), args.second = v.data();
+    run(table.adamw, args, 1, 0);
     for (size_t i = 0; i < count; ++i) {
       squares8[i % scales] += static_cast<double>(s.parameter[i]) * s.parameter[i];
       squares32[i % scales] += static_cast<double>(p[i]) * p[i];

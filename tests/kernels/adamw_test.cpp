@@ -1,8 +1,9 @@
-// The update: norm of the gradients, scalars of a step, AdamW with 32-bit moments and split bf16 parameters.
+// The update: norm of the gradients, AdamW with 32-bit moments, split bf16 parameters and f16 ones with a master.
 #include <limits>
 
 #include "tests/golden/adamw.h"
 #include "tests/kernels/everywhere.h"
+#include "tests/kernels/update.h"
 
 namespace stw::kernels::test {
 namespace {
@@ -38,42 +39,6 @@ TEST(SquareSum, KeepsWhatIsNotFinite) {
       }
 }
 
-StepState finished(const Table& table, StepState state, std::vector<double> sums) {
-  run(table.finish_step, FinishStepArgs{static_cast<int64_t>(sums.size()), sums.data(), &state}, 1, 0);
-  return state;
-}
-
-TEST(FinishStep, NormalisesClipsAndSkips) {
-  StepState start{};
-  start.learning_rate = 1e-3, start.beta1 = 0.9, start.beta2 = 0.999, start.epsilon = 1e-8, start.max_norm = 1;
-  start.loss_sum = 16, start.target_count = 4, start.step = 99;
-  for (const NamedTable& entry : tables()) {
-    StepState s = finished(*entry.table, start, {200, 56});  // norm 16 / 4 = 4 becomes 1
-    EXPECT_EQ(s.skip, 0u);
-    EXPECT_EQ(s.loss, 4);                       // losses {1,2,3} and {10}: 4, where a mean of means gives 6
-    EXPECT_EQ(s.grad_norm, 4);
-    EXPECT_NEAR(s.coefficient * 16, 1, 1e-6);
-    EXPECT_NEAR(s.step_size, 1e-3 / (1 - std::pow(0.9, 100)), 1e-15);
-    EXPECT_NEAR(s.correction2, std::sqrt(1 - std::pow(0.999, 100)), 1e-14);
-    EXPECT_EQ(finished(*entry.table, start, {1}).coefficient, 0.25);  // below the limit: only 1 / N
-    StepState changed = start;
-    changed.max_norm = 0;
-    EXPECT_EQ(finished(*entry.table, changed, {256}).coefficient, 0.25);
-    EXPECT_EQ(finished(*entry.table, start, {}).grad_norm, 0);
-    EXPECT_EQ(finished(*entry.table, start, {NAN}).skip, 2u);
-    EXPECT_EQ(finished(*entry.table, start, {1, INFINITY}).skip, 2u);
-    changed = start;
-    changed.loss_sum = INFINITY;
-    EXPECT_EQ(finished(*entry.table, changed, {1}).skip, 2u);
-    changed = start;
-    changed.target_count = 0, changed.loss_sum = 0;
-    s = finished(*entry.table, changed, {0});
-    EXPECT_EQ(s.skip, 1u);
-    EXPECT_EQ(s.loss, 0);
-    EXPECT_EQ(s.grad_norm, 0);
-  }
-}
-
 float golden_number(int step, int element) {
   const uint32_t seed = static_cast<uint32_t>(step) * 7919u + static_cast<uint32_t>(element) * 104729u + 12345u;
   const uint32_t mixed = seed * 2654435761u;
@@ -85,15 +50,15 @@ TEST(AdamW, AgreesWithTorchAfterAHundredSteps) {
     for (const NamedTable& entry : tables()) {
       std::vector<float> p, m(golden::adamw_count), v = m, g = m;
       for (int i = 0; i < golden::adamw_count; ++i) p.push_back(golden_number(0, i));
-      StepState state{};
+      StepState state = unscaled_state();
       state.learning_rate = golden.learning_rate, state.beta1 = golden.beta1, state.beta2 = golden.beta2;
       state.epsilon = golden.epsilon, state.target_count = 1;
       for (int step = 1; step <= golden::adamw_steps; ++step) {
         for (int i = 0; i < golden::adamw_count; ++i) g[static_cast<size_t>(i)] = golden_number(step, i);
         state.step = static_cast<uint64_t>(step - 1);
         state = finished(*entry.table, state, {1});
-        const AdamWArgs args{golden::adamw_count, DType::f32, p.data(), nullptr, {g.data(), nullptr}, golden.decay,
-                             &state, m.data(), v.data(), nullptr, nullptr, nullptr, nullptr};
+        UpdateArgs args = update_args(p, g, state, golden.decay);
+        args.first = m.data(), args.second = v.data();
         run(entry.table->adamw, args, 1, 0);
       }
       for (size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(p[i] / golden.weight[i], 1, 1e-6) << entry.name << " " << i;
@@ -104,7 +69,7 @@ TEST(AdamW, AgreesWithTorchAfterAHundredSteps) {
 struct Update {
   int64_t count;
   std::vector<float> p, m, v, g0, g1;
-  StepState state{};
+  StepState state = unscaled_state();
   Update(Random& random, int64_t n)
       : count(n), p(normals(random, n)), m(normals(random, n, 0.1)), v(normals(random, n, 0.1)),
         g0(normals(random, n)), g1(normals(random, n)) {
@@ -112,6 +77,12 @@ struct Update {
     state.learning_rate = 1e-2, state.beta1 = 0.9, state.beta2 = 0.95, state.epsilon = 1e-8, state.step = 3;
     state.target_count = 7, state.max_norm = 1;
     state = finished(*tables()[0].table, state, {100});
+  }
+  // Of the parameter p in fp32, of its first gradient alone.
+  UpdateArgs args(std::vector<float>& parameter, std::vector<float>& first, std::vector<float>& second) const {
+    UpdateArgs a = update_args(parameter, g0, state, 0.1);
+    a.first = first.data(), a.second = second.data();
+    return a;
   }
 };
 
@@ -121,11 +92,11 @@ TEST(AdamW, SumsTiedGradientsAndUpdatesInFp32) {
     for (bool tied : {false, true}) {
       const Update u(random, count);
       const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
-        Buffer p(DType::f32, u.p), m(DType::f32, u.m), v(DType::f32, u.v);
-        const AdamWArgs args{count, DType::f32, p.data(), nullptr, {u.g0.data(), tied ? u.g1.data() : nullptr}, 0.1,
-                             &u.state, floats_of(m), floats_of(v), nullptr, nullptr, nullptr, nullptr};
+        std::vector<float> p = u.p, m = u.m, v = u.v;
+        UpdateArgs args = u.args(p, m, v);
+        if (tied) args.gradient[1] = u.g1.data();
         run(table.adamw, args, threads, 0);
-        return std::vector<Buffer>{p, m, v};
+        return std::vector<Buffer>{Buffer(DType::f32, p), Buffer(DType::f32, m), Buffer(DType::f32, v)};
       });
       std::vector<double> p, m, v;
       for (size_t i = 0; i < u.p.size(); ++i) {
@@ -155,26 +126,45 @@ TEST(AdamW, SplitParametersFollowTheirMasterExactly) {
     Update u(random, count);
     for (size_t i = 0; i < u.p.size(); i += 7) u.p[i] = -std::ldexp(1.0f + static_cast<float>(i % 5) * 0x1p-8f, 3);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
-      Buffer p(DType::f32, u.p), m(DType::f32, u.m), v(DType::f32, u.v), m2 = m, v2 = v;
+      std::vector<float> p = u.p, m = u.m, v = u.v, m2 = m, v2 = v;
       std::vector<uint16_t> half(u.p.size());
       std::vector<int16_t> remainder(u.p.size());
       for (size_t i = 0; i < u.p.size(); ++i) split(u.p[i], half[i], remainder[i]);
-      AdamWArgs args{count, DType::f32, p.data(), nullptr, {u.g0.data(), nullptr}, 0.1, &u.state,
-                     floats_of(m), floats_of(v), nullptr, nullptr, nullptr, nullptr};
+      UpdateArgs args = u.args(p, m, v);
       run(table.adamw, args, threads, 0);
       args.dtype = DType::bf16, args.parameter = half.data(), args.remainder = remainder.data();
-      args.first = floats_of(m2), args.second = floats_of(v2);
+      args.first = m2.data(), args.second = v2.data();
       run(table.adamw, args, threads, 0);
       uint64_t wrong = 0;
       for (size_t i = 0; i < u.p.size(); ++i) {
         uint16_t expected_half;
         int16_t expected_remainder;
-        split(p.get(static_cast<int64_t>(i)), expected_half, expected_remainder);
+        split(p[i], expected_half, expected_remainder);
         wrong += half[i] != expected_half || remainder[i] != expected_remainder;
       }
       EXPECT_EQ(wrong, 0u);
       EXPECT_TRUE(same_bits(m, m2) && same_bits(v, v2));
-      return std::vector<Buffer>{p};
+      return std::vector<Buffer>{Buffer(DType::f32, p)};
+    });
+  }
+}
+
+TEST(AdamW, HalfParametersAreTheirMasterRounded) {
+  Random random(6);
+  for (int64_t count : {5, 1000, 20001}) {
+    Update u(random, count);
+    for (size_t i = 0; i < u.p.size(); i += 3) u.p[i] *= i % 2 ? 1e5f : 1e-6f;   // infinite, subnormal
+    everywhere([&](const Table& table, int threads) {
+      std::vector<float> p = u.p, m = u.m, v = u.v, master = p, m2 = m, v2 = v;
+      Buffer half(DType::f16, count);
+      UpdateArgs args = u.args(p, m, v);
+      run(table.adamw, args, threads, 0);
+      args.dtype = DType::f16, args.parameter = half.data(), args.master = master.data();
+      args.first = m2.data(), args.second = v2.data();
+      run(table.adamw, args, threads, 0);
+      EXPECT_TRUE(same_bits(p, master) && same_bits(m, m2) && same_bits(v, v2));
+      EXPECT_TRUE(same_bits(half, Buffer(DType::f16, p)));
+      return std::vector<Buffer>{half};
     });
   }
 }
@@ -189,8 +179,7 @@ TEST(AdamW, SplitParametersSurviveTheRoundTrip) {
     const auto bits = static_cast<uint32_t>(random.bits());
     if ((bits & 0x7f800000u) != 0x7f800000u) patterns.push_back(bits);
   }
-  const auto count = static_cast<int64_t>(patterns.size());
-  StepState state{};
+  StepState state = unscaled_state();
   state.beta1 = 0.9, state.beta2 = 0.95, state.epsilon = 1e-8, state.target_count = 1;
   state = finished(*tables()[0].table, state, {0});
   const std::vector<float> g(patterns.size());
@@ -204,9 +193,10 @@ TEST(AdamW, SplitParametersSurviveTheRoundTrip) {
     }
     const auto half_before = half;
     const auto remainder_before = remainder;
-    std::vector<float> m(patterns.size()), v = m;
-    const AdamWArgs args{count, DType::bf16, half.data(), remainder.data(), {g.data(), nullptr}, 0.1, &state, m.data(),
-                         v.data(), nullptr, nullptr, nullptr, nullptr};
+    std::vector<float> m(patterns.size()), v = m, unused = m;
+    UpdateArgs args = update_args(unused, g, state, 0.1);
+    args.dtype = DType::bf16, args.parameter = half.data(), args.remainder = remainder.data();
+    args.first = m.data(), args.second = v.data();
     run(entry.table->adamw, args, 2, 0);
     uint64_t wrong = 0;
     for (size_t i = 0; i < patterns.size(); ++i) {
@@ -222,14 +212,12 @@ TEST(AdamW, SplitParametersSurviveTheRoundTrip) {
 
 TEST(AdamW, SkippedStepTouchesNothing) {
   Random random(5);
-  for (uint32_t skip : {1u, 2u}) {
+  for (Skip skip : {skip_no_target, skip_not_finite, skip_outlier}) {
     Update u(random, 1000);
     u.state.skip = skip;
     for (const NamedTable& entry : tables()) {
       std::vector<float> p = u.p, m = u.m, v = u.v;
-      const AdamWArgs args{1000, DType::f32, p.data(), nullptr, {u.g0.data(), nullptr}, 0.1, &u.state, m.data(),
-                           v.data(), nullptr, nullptr, nullptr, nullptr};
-      run(entry.table->adamw, args, 2, 0);
+      run(entry.table->adamw, u.args(p, m, v), 2, 0);
       EXPECT_TRUE(same_bits(p, u.p) && same_bits(m, u.m) && same_bits(v, u.v));
     }
   }

@@ -1,5 +1,6 @@
 // Attention, its gradient and cached attention: against a naive reference in double precision, whose gradient is itself
 // held against finite differences; the same bits on every instruction set, number of threads and split of the batch.
+// Samples are one document, or several that do not see each other.
 #include <algorithm>
 
 #include "tests/kernels/harness.h"
@@ -13,14 +14,19 @@ struct Shape {
   bool causal;
   float dropout;
   DType dtype;
+  std::vector<int32_t> position_ids = {};   // none: null
   int64_t width() const { return (query_heads + 2 * kv_heads) * head_dim; }
   int64_t out_width() const { return query_heads * head_dim; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
+  int64_t document_start(int64_t sample, int64_t row) const {
+    return position_ids.empty() ? 0 : row - position_ids[static_cast<size_t>(sample * rows + row)];
+  }
 };
 
 std::ostream& operator<<(std::ostream& out, const Shape& s) {
   return out << s.samples << "x" << s.rows << " heads " << s.query_heads << "/" << s.kv_heads << " of " << s.head_dim
-             << (s.causal ? " causal" : "") << " dropout " << s.dropout << (s.dtype == DType::bf16 ? " bf16" : "");
+             << (s.causal ? " causal" : "") << (s.position_ids.empty() ? "" : " packed") << " dropout " << s.dropout << " "
+             << name_of(s.dtype);
 }
 
 StepState step_state() {
@@ -63,24 +69,24 @@ Reference reference(const Shape& s, const std::vector<double>& qkv, const std::v
         const int64_t q = first + row * s.width() + head * dim, o = (sample * rows + row) * s.out_width() + head * dim;
         const auto key = [&](int64_t k) { return first + k * s.width() + (s.query_heads + head / group) * dim; };
         const auto value = [&](int64_t k) { return key(k) + s.kv_heads * dim; };
-        const int64_t seen = s.causal ? row + 1 : rows;
+        const int64_t begin = s.document_start(sample, row), seen = s.causal ? row + 1 : rows;
         double largest = -INFINITY, sum = 0, mean = 0;
-        for (int64_t k = 0; k < seen; ++k) {
+        for (int64_t k = begin; k < seen; ++k) {
           p[k] = 0;
           for (int64_t d = 0; d < dim; ++d) p[k] += qkv[q + d] * qkv[key(k) + d];
           p[k] *= static_cast<double>(s.scale());
           largest = std::max(largest, p[k]);
         }
-        for (int64_t k = 0; k < seen; ++k) sum += std::exp(p[k] - largest);
+        for (int64_t k = begin; k < seen; ++k) sum += std::exp(p[k] - largest);
         r.lse[(sample * s.query_heads + head) * rows + row] = largest + std::log(sum);
-        for (int64_t k = 0; k < seen; ++k) {
+        for (int64_t k = begin; k < seen; ++k) {
           p[k] = std::exp(p[k] - largest) / sum;
           const auto element = static_cast<uint64_t>((head * rows + row) * rows + k);
           if (s.dropout > 0) factor[k] = dropout_factor(s, state, sample, element);
           for (int64_t d = 0; d < dim; ++d) r.out[o + d] += p[k] * factor[k] * qkv[value(k) + d];
         }
         if (dout.empty()) continue;
-        for (int64_t k = 0; k < seen; ++k) {
+        for (int64_t k = begin; k < seen; ++k) {
           dp[k] = 0;
           for (int64_t d = 0; d < dim; ++d) {
             dp[k] += dout[o + d] * qkv[value(k) + d];
@@ -89,7 +95,7 @@ Reference reference(const Shape& s, const std::vector<double>& qkv, const std::v
           dp[k] *= factor[k];
           mean += p[k] * dp[k];
         }
-        for (int64_t k = 0; k < seen; ++k)
+        for (int64_t k = begin; k < seen; ++k)
           for (int64_t d = 0; d < dim; ++d) {
             const double ds = p[k] * (dp[k] - mean) * static_cast<double>(s.scale());
             r.dqkv[q + d] += ds * qkv[key(k) + d];
@@ -127,6 +133,7 @@ Outcome compute(const Table& table, const Shape& s, const Buffer& qkv, const Buf
   args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
   args.scale = s.scale(), args.causal = s.causal, args.dropout = s.dropout, args.stream = stream;
   args.state = s.dropout > 0 ? &state : nullptr;
+  args.position_ids = s.position_ids.empty() ? nullptr : s.position_ids.data();
   args.qkv = qkv.const_matrix(), args.out = outcome.out.matrix(), args.lse = outcome.lse.data();
   run(table.attention, args, threads, attention_workspace(args, threads));
   args.dout = dout.const_matrix(), args.dqkv = outcome.dqkv.matrix();
@@ -146,7 +153,7 @@ void check(const Shape& s, uint64_t seed) {
   const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
   const Buffer dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
   const Reference wanted = reference(s, doubles(qkv), doubles(dout));
-  const double limit = s.dtype == DType::f32 ? 1e-5 : 1e-2;
+  const double limit = tolerance(s.dtype);
   const Outcome first = compute(*tables()[0].table, s, qkv, dout, 1);
   EXPECT_LE(relative_error(first.out.floats(), wanted.out), limit);
   EXPECT_LE(relative_error(first.lse, wanted.lse), 1e-5);
@@ -170,6 +177,9 @@ void check(const Shape& s, uint64_t seed) {
   Shape one = s;
   one.samples = 1;
   for (int64_t sample = 0; sample < s.samples && s.samples > 1; ++sample) {
+    if (!s.position_ids.empty())
+      one.position_ids.assign(&s.position_ids[static_cast<size_t>(sample * s.rows)],
+                              &s.position_ids[static_cast<size_t>(sample * s.rows)] + s.rows);
     const int64_t a = s.rows * s.width(), b = s.rows * s.out_width();
     const Outcome single = compute(*tables().back().table, one, slice(qkv, sample * a, a),
                                    slice(dout, sample * b, b), 2, sample);
@@ -179,8 +189,8 @@ void check(const Shape& s, uint64_t seed) {
 }
 
 TEST(Attention, ReferenceGradientAgreesWithFiniteDifferences) {
-  for (bool causal : {false, true}) {
-    const Shape s = {2, 5, 4, 2, 4, causal, 0.3f, DType::f32};
+  for (const Shape& s : {Shape{2, 5, 4, 2, 4, false, 0.3f, DType::f32}, Shape{2, 5, 4, 2, 4, true, 0.3f, DType::f32},
+                         Shape{2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 0, 1, 2, 3}}}) {
     Random random(1);
     const std::vector<double> qkv = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.width()));
     const std::vector<double> dout = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.out_width()));
@@ -204,7 +214,7 @@ TEST(Attention, ReferenceGradientAgreesWithFiniteDifferences) {
 TEST(Attention, AgreesWithDoublePrecision) {
   uint64_t seed = 100;
   for (bool causal : {true, false})
-    for (DType dtype : {DType::f32, DType::bf16}) {
+    for (DType dtype : all_dtypes) {
       check({1, 1, 1, 1, 2, causal, 0, dtype}, seed++);
       check({2, 63, 2, 2, 32, causal, 0, dtype}, seed++);
       check({2, 64, 2, 1, 64, causal, 0.1f, dtype}, seed++);
@@ -220,7 +230,7 @@ TEST(Attention, AgreesOnRandomShapes) {
     const int kv_heads = static_cast<int>(random.between(1, 3));
     check({random.between(1, 3), random.between(1, 220), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
            2 * static_cast<int>(random.between(1, 40)), random.between(0, 1) == 1,
-           random.between(0, 1) == 1 ? 0.2f : 0.0f, random.between(0, 2) == 0 ? DType::bf16 : DType::f32},
+           random.between(0, 1) == 1 ? 0.2f : 0.0f, dtype_of(random.between(0, 2))},
           1000 + static_cast<uint64_t>(round));
   }
 }
@@ -245,9 +255,150 @@ TEST(Attention, SurvivesLargeScores) {
   }
 }
 
+// The position ids of documents that follow each other; where a sample ends, so does a document.
+std::vector<int32_t> position_ids_of(const std::vector<int64_t>& lengths) {
+  std::vector<int32_t> ids;
+  for (int64_t length : lengths)
+    for (int64_t i = 0; i < length; ++i) ids.push_back(static_cast<int32_t>(i));
+  return ids;
+}
+const std::vector<int64_t> mixed_lengths = {1, 2, 63, 64, 65, 130};   // 325 rows
+
+TEST(AttentionOfDocuments, AgreesWithDoublePrecision) {
+  std::vector<int64_t> samples = mixed_lengths;                       // one of mixed documents,
+  samples.insert(samples.end(), mixed_lengths.rbegin(), mixed_lengths.rend());
+  samples.push_back(325);                                             // one that is a document,
+  samples.insert(samples.end(), 325, 1);                              // one of single tokens
+  uint64_t seed = 300;
+  for (DType dtype : all_dtypes) {
+    check({4, 325, 2, 1, 16, true, 0, dtype, position_ids_of(samples)}, seed++);
+    check({4, 325, 2, 2, 18, true, 0.2f, dtype, position_ids_of(samples)}, seed++);
+    check({1, 325, 4, 2, 32, true, 0.1f, dtype, position_ids_of({128, 5, 59, 128, 1, 4})}, seed++);
+    check({2, 6, 2, 1, 8, true, 0, dtype, position_ids_of({1, 2, 3, 5, 1})}, seed++);
+  }
+}
+
+TEST(AttentionOfDocuments, AgreesOnRandomLengths) {
+  Random random(78);
+  for (int round = 0; round < 16; ++round) {
+    const int kv_heads = static_cast<int>(random.between(1, 2));
+    Shape s = {random.between(1, 3), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
+               2 * static_cast<int>(random.between(1, 20)), true, random.between(0, 1) == 1 ? 0.2f : 0.0f,
+               dtype_of(random.between(0, 2))};
+    const int64_t longest = random.between(2, s.rows);
+    std::vector<int64_t> lengths;
+    for (int64_t sample = 0; sample < s.samples; ++sample)
+      for (int64_t left = s.rows; left > 0; left -= lengths.back())
+        lengths.push_back(std::min(left, lengths.empty() ? 2 : random.between(1, longest)));
+    s.position_ids = position_ids_of(lengths);
+    check(s, 2000 + static_cast<uint64_t>(round));
+  }
+}
+
+TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
+  for (DType dtype : all_dtypes)
+    for (float dropout : {0.0f, 0.2f}) {
+      const Shape plain = {2, 300, 4, 2, 24, true, dropout, dtype};
+      Shape numbered = plain;
+      numbered.position_ids = position_ids_of({300, 300});
+      Random random(41);
+      const Buffer qkv = Buffer::normal(dtype, random, plain.samples * plain.rows * plain.width(), 1.5);
+      const Buffer dout = Buffer::normal(dtype, random, plain.samples * plain.rows * plain.out_width());
+      for (const NamedTable& named : tables())
+        EXPECT_TRUE(same(compute(*named.table, plain, qkv, dout, 2), compute(*named.table, numbered, qkv, dout, 2)))
+            << plain << " " << named.name;
+    }
+}
+
+// A token alone sees nothing but itself: the output is its value, and nothing moves its query and key.
+TEST(AttentionOfDocuments, SingleTokensPassTheirValues) {
+  const Shape s = {1, 200, 2, 2, 16, true, 0, DType::f32, std::vector<int32_t>(200, 0)};
+  Random random(42);
+  const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width());
+  const Buffer dout = Buffer::normal(s.dtype, random, s.rows * s.out_width());
+  for (const NamedTable& named : tables()) {
+    const Outcome got = compute(*named.table, s, qkv, dout, 2);
+    for (int64_t row = 0; row < s.rows; ++row)
+      for (int64_t i = 0; i < 32; ++i) {
+        ASSERT_EQ(got.out.get(row * 32 + i), qkv.get(row * 96 + 64 + i)) << named.name;
+        ASSERT_EQ(got.dqkv.get(row * 96 + 64 + i), dout.get(row * 32 + i)) << named.name;
+        ASSERT_NEAR(got.dqkv.get(row * 96 + i), 0, 1e-5) << named.name;
+        ASSERT_NEAR(got.dqkv.get(row * 96 + 32 + i), 0, 1e-5) << named.name;
+      }
+  }
+}
+
+// Rows [first, first + count) of every output of a sample.
+struct DocumentOutcome {
+  Buffer out, dqkv;
+  std::vector<float> lse;
+};
+DocumentOutcome rows_of(const Outcome& from, const Shape& s, int64_t first, int64_t count) {
+  DocumentOutcome part{slice(from.out, first * s.out_width(), count * s.out_width()),
+                       slice(from.dqkv, first * s.width(), count * s.width()), {}};
+  for (int64_t head = 0; head < s.query_heads; ++head)
+    for (int64_t row = first; row < first + count; ++row)
+      part.lse.push_back(from.lse[static_cast<size_t>(head * s.rows + row)]);
+  return part;
+}
+
+TEST(AttentionOfDocuments, AgreesWithEachDocumentAlone) {
+  for (DType dtype : all_dtypes) {
+    const Shape s = {1, 325, 4, 2, 24, true, 0, dtype, position_ids_of(mixed_lengths)};
+    Random random(43);
+    const Buffer qkv = Buffer::normal(dtype, random, s.rows * s.width());
+    const Buffer dout = Buffer::normal(dtype, random, s.rows * s.out_width());
+    const Outcome packed = compute(*tables().back().table, s, qkv, dout, 2);
+    int64_t first = 0;
+    for (int64_t length : mixed_lengths) {
+      Shape alone = s;
+      alone.rows = length, alone.position_ids.clear();
+      const Outcome wanted = compute(*tables().back().table, alone, slice(qkv, first * s.width(), length * s.width()),
+                                     slice(dout, first * s.out_width(), length * s.out_width()), 2);
+      const DocumentOutcome got = rows_of(packed, s, first, length);
+      EXPECT_LE(relative_error(got.out.floats(), doubles(wanted.out)), tolerance(dtype)) << s << " " << length;
+      EXPECT_LE(relative_error(got.dqkv.floats(), doubles(wanted.dqkv)), tolerance(dtype)) << s << " " << length;
+      EXPECT_LE(relative_error(got.lse, {wanted.lse.begin(), wanted.lse.end()}), 1e-5) << s << " " << length;
+      first += length;
+    }
+  }
+}
+
+// What the other documents hold, be it no number, changes no bit of a document.
+TEST(AttentionOfDocuments, DoNotTouchEachOther) {
+  const std::vector<int64_t> lengths = {1, 2, 63, 64, 65, 3, 130, 7, 90};
+  const float strange[] = {NAN, INFINITY, -INFINITY, 3e4f};
+  for (DType dtype : all_dtypes)
+    for (float dropout : {0.0f, 0.2f}) {
+      const Shape s = {1, 425, 2, 1, 18, true, dropout, dtype, position_ids_of(lengths)};
+      Random random(44);
+      const Buffer qkv = Buffer::normal(dtype, random, s.rows * s.width());
+      const Buffer dout = Buffer::normal(dtype, random, s.rows * s.out_width());
+      for (const NamedTable& named : tables()) {
+        const Outcome before = compute(*named.table, s, qkv, dout, 2);
+        int64_t first = 0;
+        for (int64_t length : lengths) {
+          Buffer other_qkv = qkv, other_dout = dout;
+          const auto fill_others = [&](Buffer& values, int64_t width) {
+            for (int64_t i = 0; i < values.count(); ++i)
+              if (i < first * width || i >= (first + length) * width) values.set(i, strange[random.between(0, 3)]);
+          };
+          fill_others(other_qkv, s.width()), fill_others(other_dout, s.out_width());
+          const Outcome after = compute(*named.table, s, other_qkv, other_dout, 2);
+          const DocumentOutcome a = rows_of(before, s, first, length), b = rows_of(after, s, first, length);
+          EXPECT_TRUE(same_bits(a.out, b.out)) << s << " " << named.name << " " << length;
+          EXPECT_TRUE(same_bits(a.lse, b.lse)) << s << " " << named.name << " " << length;
+          EXPECT_TRUE(same_bits(a.dqkv, b.dqkv)) << s << " " << named.name << " " << length;
+          first += length;
+        }
+      }
+    }
+}
+
 // The whole sequence at once, and cut into steps of several sizes over a cache, give the same bits.
 TEST(AttentionCached, AgreesWithTheWholeSequenceBitForBit) {
-  for (const Shape& s : {Shape{1, 150, 4, 2, 32, true, 0, DType::f32}, Shape{1, 300, 2, 2, 18, true, 0, DType::bf16}}) {
+  for (const Shape& s : {Shape{1, 150, 4, 2, 32, true, 0, DType::f32}, Shape{1, 300, 2, 2, 18, true, 0, DType::bf16},
+                         Shape{1, 130, 2, 1, 24, true, 0, DType::f16}}) {
     Random random(31);
     const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width(), 1.5);
     const Buffer dout(s.dtype, s.rows * s.out_width());

@@ -1,5 +1,6 @@
-// cross_entropy and loss_sum against double precision; the same bits on every instruction set and number of threads.
-#include "tests/kernels/harness.h"
+// cross_entropy, with label smoothing, z-loss, weights and a scaled gradient or without, and loss_sum against double
+// precision; the same bits on every instruction set and number of threads.
+#include "tests/kernels/update.h"
 
 namespace stw::kernels::test {
 namespace {
@@ -8,7 +9,17 @@ struct Case {
   int64_t rows, vocabulary;
   DType dtype;
   double deviation;
+  double smoothing = 0, z_loss = 0, scale = 1;
+  std::vector<float> weights = {};   // none: null
 };
+
+// The state of a step that computes what the case says; the scale is a product.
+StepState state_of(const Case& c) {
+  StepState state = unscaled_state();
+  state.label_smoothing = c.smoothing, state.z_loss = c.z_loss;
+  state.loss_scale = c.scale * 1024, state.batch_factor = 1.0 / 1024;
+  return state;
+}
 
 struct Outcome {
   std::vector<float> loss;
@@ -24,39 +35,66 @@ std::vector<int32_t> random_targets(Random& random, const Case& c) {
 }
 
 Outcome compute(const Table& table, const Case& c, const Buffer& logits, const std::vector<int32_t>& targets,
-                bool gradient, int threads) {
+                bool gradient, int threads, const StepState* state) {
   Outcome outcome{std::vector<float>(targets.size(), NAN), logits};
   CrossEntropyArgs args = {};
   args.rows = c.rows, args.vocabulary = c.vocabulary, args.targets = targets.data();
   args.logits = outcome.logits.matrix(), args.gradient = gradient, args.token_loss = outcome.loss.data();
+  args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
   run(table.cross_entropy, args, threads, cross_entropy_workspace(args, threads));
   return outcome;
 }
+Outcome compute(const Table& table, const Case& c, const Buffer& logits, const std::vector<int32_t>& targets,
+                bool gradient, int threads) {
+  const StepState state = state_of(c);
+  return compute(table, c, logits, targets, gradient, threads, &state);
+}
+
+// A row's loss and gradient from their definitions in kernels.h; without its weight, the gradient without the scale.
+struct Row { double loss; std::vector<double> gradient; };
+Row reference_row(const Case& c, const std::vector<double>& x, int64_t target) {
+  const auto vocabulary = static_cast<double>(x.size());
+  double largest = -INFINITY, sum = 0, total = 0;
+  for (double value : x) largest = std::fmax(largest, value), total += value;
+  for (double value : x) sum += std::exp(value - largest);
+  const double l = std::log(sum) + largest, smooth = c.smoothing;
+  Row row;
+  row.loss = l - (1 - smooth) * x[static_cast<size_t>(target)] - smooth * total / vocabulary + c.z_loss * l * l;
+  for (size_t j = 0; j < x.size(); ++j)
+    row.gradient.push_back((1 + 2 * c.z_loss * l) * std::exp(x[j] - largest) / sum - smooth / vocabulary -
+                           (static_cast<int64_t>(j) == target ? 1 - smooth : 0));
+  return row;
+}
+double weight_of(const Case& c, size_t row) { return c.weights.empty() ? 1 : static_cast<double>(c.weights[row]); }
+std::vector<double> row_of(const Buffer& logits, const Case& c, int64_t row) {
+  std::vector<double> x;
+  for (int64_t j = 0; j < c.vocabulary; ++j) x.push_back(logits.get(row * c.vocabulary + j));
+  return x;
+}
 
 void check(const Case& c, uint64_t seed) {
-  SCOPED_TRACE(testing::Message() << c.rows << " rows, vocabulary " << c.vocabulary << ", deviation " << c.deviation);
+  SCOPED_TRACE(testing::Message() << c.rows << " rows, vocabulary " << c.vocabulary << ", deviation " << c.deviation
+                                  << ", " << name_of(c.dtype) << ", smoothing " << c.smoothing << ", z-loss "
+                                  << c.z_loss << ", scale " << c.scale << (c.weights.empty() ? "" : ", weighted"));
   Random random(seed);
   const Buffer logits = Buffer::normal(c.dtype, random, c.rows * c.vocabulary, c.deviation);
   const std::vector<int32_t> targets = random_targets(random, c);
   std::vector<double> loss, gradient;
   for (int64_t row = 0; row < c.rows; ++row) {
     const int32_t target = targets[static_cast<size_t>(row)];
-    double largest = -INFINITY, sum = 0;
-    for (int64_t j = 0; j < c.vocabulary; ++j)
-      largest = std::fmax(largest, static_cast<double>(logits.get(row * c.vocabulary + j)));
-    for (int64_t j = 0; j < c.vocabulary; ++j) sum += std::exp(logits.get(row * c.vocabulary + j) - largest);
     const bool ignored = target == ignored_target;
-    loss.push_back(ignored ? 0 : std::log(sum) + largest - logits.get(row * c.vocabulary + target));
-    for (int64_t j = 0; j < c.vocabulary; ++j)
-      gradient.push_back(ignored ? 0 : std::exp(logits.get(row * c.vocabulary + j) - largest) / sum - (j == target));
+    const Row wanted = reference_row(c, row_of(logits, c, row), ignored ? 0 : target);
+    const double weight = weight_of(c, static_cast<size_t>(row));
+    loss.push_back(ignored ? 0 : wanted.loss * weight);
+    for (double value : wanted.gradient) gradient.push_back(ignored ? 0 : value * c.scale * weight);
   }
   const Outcome first = compute(*tables()[0].table, c, logits, targets, true, 1);
-  if (c.vocabulary > 1) {   // with one entry every loss and gradient is 0
+  if (c.vocabulary > 1) {   // with one entry every loss and gradient is 0, but for the z-loss
     EXPECT_LE(relative_error(first.loss, loss), 1e-5);
-    EXPECT_LE(relative_error(first.logits.floats(), gradient), c.dtype == DType::f32 ? 1e-5 : 1e-2);
+    EXPECT_LE(relative_error(first.logits.floats(), gradient), tolerance(c.dtype));
   }
   for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i] == ignored_target || c.vocabulary == 1) { EXPECT_EQ(first.loss[i], 0.0f); }
+    if (targets[i] == ignored_target || (c.vocabulary == 1 && c.z_loss == 0)) { EXPECT_EQ(first.loss[i], 0.0f); }
   for (const NamedTable& named : tables())
     for (int threads : {1, 2, 3, 5}) {
       SCOPED_TRACE(testing::Message() << named.name << " " << threads);
@@ -71,15 +109,141 @@ void check(const Case& c, uint64_t seed) {
 
 TEST(CrossEntropy, AgreesWithDoublePrecision) {
   uint64_t seed = 1;
-  for (DType dtype : {DType::f32, DType::bf16}) {
+  for (DType dtype : all_dtypes) {
     for (int64_t vocabulary : {1, 2, 15, 16, 17, 63, 64, 65, 257, 1001}) check({19, vocabulary, dtype, 2.0}, seed++);
     check({4, 50257, dtype, 3.0}, seed++);
+  }
+}
+
+TEST(CrossEntropy, SmoothsPenalisesAndScales) {
+  uint64_t seed = 100;
+  const double terms[][3] = {{0.1, 0, 1}, {0, 1e-2, 1}, {0.25, 1e-3, 16}};
+  for (DType dtype : all_dtypes)
+    for (const auto& [smoothing, z_loss, scale] : terms) {
+      for (int64_t vocabulary : {1, 2, 15, 16, 17, 63, 64, 65, 257, 1001})
+        check({19, vocabulary, dtype, 2.0, smoothing, z_loss, scale}, seed++);
+      check({4, 50257, dtype, 3.0, smoothing, z_loss, scale}, seed++);
+    }
+}
+
+TEST(CrossEntropy, GradientsAreThoseOfFiniteDifferences) {
+  Random random(12);
+  for (const Case& c : {Case{5, 23, DType::f32, 2, 0.1, 0, 1}, Case{5, 23, DType::f32, 2, 0, 1e-2, 1},
+                        Case{5, 70, DType::f32, 2, 0.3, 1e-3, 0.125},
+                        Case{5, 70, DType::f32, 2, 0.3, 1e-3, 2, {2, 0.3f, 0, 1, 5}}}) {
+    const Buffer logits = Buffer::normal(c.dtype, random, c.rows * c.vocabulary, c.deviation);
+    const std::vector<int32_t> targets = {0, 3, 22, 7, 16};
+    std::vector<double> slopes;
+    for (int64_t row = 0; row < c.rows; ++row) {
+      std::vector<double> x = row_of(logits, c, row);
+      const int32_t target = targets[static_cast<size_t>(row)];
+      for (double& value : x) {
+        const double kept = value;
+        value = kept + 1e-5;
+        const double above = reference_row(c, x, target).loss;
+        value = kept - 1e-5;
+        const double slope = (above - reference_row(c, x, target).loss) / 2e-5;
+        slopes.push_back(slope * c.scale * weight_of(c, static_cast<size_t>(row)));
+        value = kept;
+      }
+    }
+    for (const NamedTable& named : tables()) {
+      const Outcome outcome = compute(*named.table, c, logits, targets, true, 1);
+      EXPECT_LE(relative_error(outcome.logits.floats(), slopes), 1e-6) << named.name;
+    }
+  }
+}
+
+// A power of two changes no digit of the gradient, and nothing of the loss.
+TEST(CrossEntropy, ScaleIsExact) {
+  Random random(13);
+  for (const Case& plain : {Case{9, 77, DType::f32, 2}, Case{9, 77, DType::f32, 2, 0.1, 1e-3}}) {
+    const Buffer logits = Buffer::normal(plain.dtype, random, plain.rows * plain.vocabulary, plain.deviation);
+    const std::vector<int32_t> targets = random_targets(random, plain);
+    for (const NamedTable& named : tables()) {
+      const Outcome expected = compute(*named.table, plain, logits, targets, true, 1);
+      for (int power : {-30, -4, 1, 7, 60}) {
+        Case scaled = plain;
+        scaled.scale = std::ldexp(1.0, power);
+        const Outcome outcome = compute(*named.table, scaled, logits, targets, true, 1);
+        EXPECT_TRUE(same_bits(outcome.loss, expected.loss));
+        for (int64_t i = 0; i < logits.count(); ++i)
+          ASSERT_EQ(outcome.logits.get(i), std::ldexp(expected.logits.get(i), power)) << named.name << " " << power;
+      }
+    }
+  }
+}
+
+TEST(CrossEntropy, NeutralStateHasTheBitsOfNone) {
+  Random random(14);
+  for (DType dtype : all_dtypes) {
+    const Case c = {9, 301, dtype, 2};
+    const Buffer logits = Buffer::normal(dtype, random, c.rows * c.vocabulary, c.deviation);
+    const std::vector<int32_t> targets = random_targets(random, c);
+    for (const NamedTable& named : tables()) {
+      const Outcome with = compute(*named.table, c, logits, targets, true, 1);
+      const Outcome without = compute(*named.table, c, logits, targets, true, 1, nullptr);
+      EXPECT_TRUE(same_bits(with.loss, without.loss) && same_bits(with.logits, without.logits)) << named.name;
+    }
+  }
+}
+
+std::vector<float> random_weights(Random& random, int64_t rows) {
+  const float some[] = {0, 1, 0.25f, 3};
+  std::vector<float> weights;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t choice = random.between(0, 7);
+    weights.push_back(choice < 4 ? some[choice] : static_cast<float>(2 * random.uniform()));
+  }
+  return weights;
+}
+
+TEST(CrossEntropy, WeightsLossAndGradient) {
+  uint64_t seed = 200;
+  const double terms[][3] = {{0, 0, 1}, {0.1, 0, 1}, {0.25, 1e-3, 16}};
+  Random random(15);
+  for (DType dtype : all_dtypes)
+    for (const auto& [smoothing, z_loss, scale] : terms)
+      for (int64_t vocabulary : {1, 2, 17, 64, 257, 1001})
+        check({19, vocabulary, dtype, 2.0, smoothing, z_loss, scale, random_weights(random, 19)}, seed++);
+}
+
+TEST(CrossEntropy, WeightsOfOneHaveTheBitsOfNone) {
+  Random random(16);
+  for (DType dtype : all_dtypes)
+    for (const Case& plain : {Case{9, 301, dtype, 2}, Case{9, 301, dtype, 2, 0.1, 1e-3, 8}}) {
+      const Buffer logits = Buffer::normal(dtype, random, plain.rows * plain.vocabulary, plain.deviation);
+      const std::vector<int32_t> targets = random_targets(random, plain);
+      Case ones = plain;
+      ones.weights.assign(9, 1.0f);
+      for (const NamedTable& named : tables()) {
+        const Outcome expected = compute(*named.table, plain, logits, targets, true, 1);
+        const Outcome outcome = compute(*named.table, ones, logits, targets, true, 1);
+        EXPECT_TRUE(same_bits(outcome.loss, expected.loss)) << named.name;
+        EXPECT_TRUE(same_bits(outcome.logits, expected.logits)) << named.name;
+      }
+    }
+}
+
+TEST(CrossEntropy, WeightOfZeroLeavesNothing) {
+  for (DType dtype : all_dtypes) {
+    const Case c = {3, 20, dtype, 1, 0.1, 1e-3, 4, {0, 0, -0.0f}};
+    Random random(17);
+    Buffer logits = Buffer::normal(dtype, random, 60);
+    logits.set(25, NAN), logits.set(47, INFINITY), logits.set(51, -INFINITY);
+    for (const NamedTable& named : tables()) {
+      const Outcome outcome = compute(*named.table, c, logits, {3, 4, 7}, true, 1);
+      EXPECT_TRUE(same_bits(outcome.loss, std::vector<float>(3, 0.0f))) << named.name;
+      EXPECT_TRUE(same_bits(outcome.logits, Buffer(dtype, 60))) << named.name;
+    }
   }
 }
 
 TEST(CrossEntropy, SurvivesExtremeLogits) {
   check({17, 333, DType::f32, 1e4}, 5);
   check({17, 333, DType::bf16, 1e4}, 6);
+  check({17, 333, DType::f16, 1e4}, 7);
+  check({17, 333, DType::f32, 1e4, 0.1, 1e-6}, 8);
   for (const NamedTable& named : tables()) {
     Buffer logits(DType::f32, std::vector<float>{1e4f, -1e4f, 0, -1e4f, -1e4f, -1e4f});
     const Outcome outcome = compute(*named.table, {2, 3, DType::f32, 0}, logits, {1, 2}, true, 1);

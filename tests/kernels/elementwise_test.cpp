@@ -7,7 +7,6 @@ namespace stw::kernels::test {
 namespace {
 
 constexpr int64_t counts[] = {1, 15, 16, 17, 255, 1000, 16384, 16385, 40001};
-DType dtype_of(int round) { return round % 2 ? DType::bf16 : DType::f32; }
 
 TEST(Add, SumsInPlaceOrNot) {
   Random random(1);
@@ -39,7 +38,7 @@ TEST(Gelu, AgreesWithDoubleAndFiniteDifferences) {
   int round = 0;
   for (int64_t count : counts)
     for (Activation activation : {Activation::gelu_tanh, Activation::gelu_erf}) {
-      const DType dtype = dtype_of(round++ / 2);
+      const DType dtype = dtype_of(round++);
       const Buffer x = Buffer::normal(dtype, random, count, 3), dy = Buffer::normal(dtype, random, count);
       const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
         Buffer y = x, dx(dtype, count), on_x = x, on_dy = dy;
@@ -131,10 +130,11 @@ TEST(Dropout, MaskFollowsTheCounters) {
   Random random(4);
   StepState state{};
   state.seed = 0x123456789abcdef0u, state.step = 77, state.first_sample = 5;
+  int round = 0;
   for (int64_t per_sample : {1, 3, 64, 1001, 20000}) {
     for (float p : {0.0f, 0.1f, 0.5f, 0.875f}) {
       const int64_t samples = 3, count = samples * per_sample;
-      const DType dtype = per_sample % 2 ? DType::f32 : DType::bf16;
+      const DType dtype = dtype_of(round++);
       const Buffer x = Buffer::normal(dtype, random, count);
       const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
         Buffer out(dtype, count), in_place = x;
@@ -186,7 +186,7 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
     const int head_dim = 2 * static_cast<int>(random.between(1, 70));
     const int64_t rows_per_sample = random.between(1, 20), rows = rows_per_sample * random.between(1, 3);
     const int64_t half = head_dim / 2, width = (heads + 2 * kv) * static_cast<int64_t>(head_dim);
-    const DType dtype = dtype_of(round);
+    const DType dtype = dtype_of(round / 3);
     StepState state{};
     state.position = round % 3 == 0 ? 7 : 0;
     std::vector<float> cosine, sine;
@@ -197,11 +197,15 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
         cosine.push_back(static_cast<float>(std::cos(angle)));
         sine.push_back(static_cast<float>(std::sin(angle)));
       }
+    std::vector<int32_t> position_ids;   // of every other round; they hold whatever the state
+    for (int64_t row = 0; row < rows && round % 2 == 1; ++row)
+      position_ids.push_back(static_cast<int32_t>(random.between(0, rows_per_sample + 6)));
     const Buffer x = Buffer::normal(dtype, random, rows * width);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer y(dtype, rows * width), in_place = x, back(dtype, rows * width);
       RopeArgs args{rows, rows_per_sample, heads, kv, head_dim, false, cosine.data(), sine.data(),
-                    round % 3 == 1 ? nullptr : &state, x.const_matrix(), y.matrix()};
+                    round % 3 == 1 ? nullptr : &state, position_ids.empty() ? nullptr : position_ids.data(),
+                    x.const_matrix(), y.matrix()};
       run(table.rope, args, threads, 0);
       args.x = in_place.const_matrix(), args.y = in_place.matrix();
       run(table.rope, args, threads, 0);
@@ -214,7 +218,9 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t head = 0; head < heads + kv; ++head)
         for (int64_t i = 0; i < half; ++i) {
-          const int64_t position = row % rows_per_sample + static_cast<int64_t>(state.position);
+          const int64_t position = position_ids.empty()
+                                       ? row % rows_per_sample + static_cast<int64_t>(state.position)
+                                       : position_ids[static_cast<size_t>(row)];
           const double c = cosine[static_cast<size_t>(position * half + i)];
           const double s = sine[static_cast<size_t>(position * half + i)];
           const auto a = static_cast<size_t>(row * width + head * head_dim + i), b = a + static_cast<size_t>(half);

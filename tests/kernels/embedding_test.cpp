@@ -13,8 +13,8 @@ struct Problem {
   EmbeddingArgs args() {
     return {.rows = rows(), .rows_per_sample = rows_per_sample, .features = features, .vocabulary = vocabulary,
             .accumulate = false, .weight_dtype = dtype, .tokens = tokens.data(), .table = table.data(),
-            .positions = positions.data(), .state = nullptr, .y = dy.matrix(), .table_gradient = nullptr,
-            .position_gradient = nullptr, .position_rows = position_rows};
+            .positions = positions.data(), .state = nullptr, .position_ids = nullptr, .y = dy.matrix(),
+            .table_gradient = nullptr, .position_gradient = nullptr, .position_rows = position_rows};
   }
 };
 
@@ -34,23 +34,28 @@ Problem random_problem(Random& random, DType dtype, int64_t vocabulary) {
 TEST(Embedding, AddsTokenAndPosition) {
   Random random(1);
   for (int round = 0; round < 16; ++round) {
-    Problem p = random_problem(random, round % 2 ? DType::bf16 : DType::f32, random.between(1, 300));
+    Problem p = random_problem(random, dtype_of(round / 3), random.between(1, 300));
     const bool learned = round % 4 < 2;
     StepState state{};
     state.position = round % 3 == 0 ? 4 : 0;
+    std::vector<int32_t> position_ids;   // of some rounds; they hold whatever the state
+    for (int64_t row = 0; row < p.rows() && round % 8 % 5 == 0; ++row)
+      position_ids.push_back(static_cast<int32_t>(random.between(0, p.position_rows - 1)));
     const Buffer y = everywhere([&](const Table& table, int threads) {
       Buffer out(p.dtype, p.rows() * p.features);
       EmbeddingArgs args = p.args();
       args.y = out.matrix();
       args.state = round % 3 == 2 ? nullptr : &state;
       if (!learned) args.positions = nullptr;
+      if (!position_ids.empty()) args.position_ids = position_ids.data();
       run(table.embedding, args, threads, 0);
       return std::vector<Buffer>{out};
     })[0];
     std::vector<double> expected;
     for (int64_t row = 0; row < p.rows(); ++row)
       for (int64_t i = 0; i < p.features; ++i) {
-        const int64_t place = static_cast<int64_t>(state.position) + row % p.rows_per_sample;
+        const int64_t place = position_ids.empty() ? static_cast<int64_t>(state.position) + row % p.rows_per_sample
+                                                   : position_ids[static_cast<size_t>(row)];
         expected.push_back(static_cast<double>(p.table.get(p.tokens[static_cast<size_t>(row)] * p.features + i)) +
                            (learned ? p.positions.get(place * p.features + i) : 0.0f));
       }
@@ -60,8 +65,9 @@ TEST(Embedding, AddsTokenAndPosition) {
 
 TEST(EmbeddingGradient, SumsTheRowsOfEveryToken) {
   Random random(2);
+  int round = 0;
   for (int64_t vocabulary : {1, 2, 37, 256, 257, 5000, 65537}) {
-    Problem p = random_problem(random, vocabulary % 2 ? DType::bf16 : DType::f32, vocabulary);
+    Problem p = random_problem(random, dtype_of(round++), vocabulary);
     for (bool accumulate : {false, true}) {
       const Buffer start = Buffer::normal(DType::f32, random, vocabulary * p.features);
       const Buffer gradient = everywhere([&](const Table& table, int threads) {
@@ -92,7 +98,7 @@ TEST(EmbeddingGradient, SumsTheRowsOfEveryToken) {
 TEST(PositionGradient, SumsTheSamples) {
   Random random(3);
   for (int round = 0; round < 8; ++round) {
-    Problem p = random_problem(random, round % 2 ? DType::bf16 : DType::f32, 10);
+    Problem p = random_problem(random, dtype_of(round / 3), 10);
     const bool accumulate = round % 4 < 2;
     StepState state{};
     state.position = static_cast<uint64_t>(round % 3);
@@ -114,6 +120,41 @@ TEST(PositionGradient, SumsTheSamples) {
         chain[static_cast<size_t>(place * p.features + i)] += p.dy.get(row * p.features + i);
       }
     EXPECT_TRUE(same_bits(gradient.floats(), chain));
+  }
+}
+
+// Position ids are tokens to it: those of whole samples give the bits of position_gradient, a document's start over.
+TEST(EmbeddingGradient, SumsTheRowsOfEveryPosition) {
+  Random random(5);
+  for (int round = 0; round < 6; ++round) {
+    Problem p = random_problem(random, dtype_of(round), 10);
+    for (bool accumulate : {false, true})
+      for (bool packed : {false, true}) {
+        std::vector<int32_t> position_ids;
+        for (int64_t row = 0; row < p.rows(); ++row) {
+          const bool starts = row % p.rows_per_sample == 0 || (packed && random.between(0, 9) == 0);
+          position_ids.push_back(starts ? 0 : position_ids.back() + 1);
+        }
+        const Buffer start = Buffer::normal(DType::f32, random, p.position_rows * p.features);
+        const std::vector<Buffer> gradients = everywhere([&](const Table& table, int threads) {
+          Buffer by_id = start, by_row = start;
+          EmbeddingArgs args = p.args();
+          args.accumulate = accumulate;
+          args.tokens = position_ids.data(), args.vocabulary = p.position_rows, args.table_gradient = floats_of(by_id);
+          run(table.embedding_gradient, args, threads, embedding_gradient_workspace(args, threads));
+          args.position_gradient = floats_of(by_row);
+          run(table.position_gradient, args, threads, 0);
+          return std::vector<Buffer>{by_id, by_row};
+        });
+        std::vector<float> chain = start.floats();
+        if (!accumulate) chain.assign(chain.size(), 0);
+        for (int64_t row = 0; row < p.rows(); ++row)
+          for (int64_t i = 0; i < p.features; ++i)
+            chain[static_cast<size_t>(position_ids[static_cast<size_t>(row)] * p.features + i)] +=
+                p.dy.get(row * p.features + i);
+        EXPECT_TRUE(same_bits(gradients[0].floats(), chain));
+        if (!packed) { EXPECT_TRUE(same_bits(gradients[0], gradients[1])); }
+      }
   }
 }
 

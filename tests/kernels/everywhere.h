@@ -23,8 +23,6 @@ inline std::vector<double> doubles(const Buffer& buffer) {
   const std::vector<float> values = buffer.floats();
   return {values.begin(), values.end()};
 }
-// "1e-5 relative" of NUMERICS section 7, or what a bf16 output can hold.
-inline double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-2; }
 inline float* floats_of(Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
 }  // namespace stw::kernels::test

@@ -159,7 +159,36 @@ inline float float_of_bf16(uint16_t half) {
   return value;
 }
 
-// Storage of either type behind the `void*` of the kernels' arguments.
+// f16: counts units of the number's binade (of 2^-24 below 2^-14), ties to even; what counts to 65520 is infinite.
+inline uint16_t f16_of(float value) {
+  uint32_t u;
+  std::memcpy(&u, &value, 4);
+  const uint32_t sign = u >> 16 & 0x8000u;
+  if (value != value) return static_cast<uint16_t>(sign | 0x7e00u | (u >> 13 & 0x3ffu));
+  const double size = std::fabs(static_cast<double>(value));
+  if (size >= 65520) return static_cast<uint16_t>(sign | 0x7c00u);
+  const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
+  const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(size, 10 - exponent)));
+  return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 14) << 10) + units));
+}
+inline float float_of_f16(uint16_t half) {
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  const float size = exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
+                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return half & 0x8000 ? -size : size;
+}
+
+inline constexpr DType all_dtypes[] = {DType::f32, DType::bf16, DType::f16};
+inline DType dtype_of(int64_t round) { return all_dtypes[round % 3]; }
+inline const char* name_of(DType dtype) {
+  return dtype == DType::f32 ? "f32" : dtype == DType::bf16 ? "bf16" : "f16";
+}
+
+// "1e-5 relative" of NUMERICS section 7, or what an output in 16 bits can hold.
+inline double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : dtype == DType::bf16 ? 1e-2 : 1e-3; }
+
+// Storage of any type behind the `void*` of the kernels' arguments.
 class Buffer {
  public:
   Buffer() = default;
@@ -178,19 +207,22 @@ class Buffer {
   ConstMatrix const_matrix() const { return {data(), dtype_}; }
   const std::vector<unsigned char>& bytes() const { return bytes_; }
   float get(int64_t i) const {
-    if (dtype_ == DType::bf16) {
+    if (dtype_ != DType::f32) {
       uint16_t half;
       std::memcpy(&half, bytes_.data() + 2 * i, 2);
-      return float_of_bf16(half);
+      return dtype_ == DType::bf16 ? float_of_bf16(half) : float_of_f16(half);
     }
     float value;
     std::memcpy(&value, bytes_.data() + 4 * i, 4);
     return value;
   }
   void set(int64_t i, float value) {  // rounds to the storage type
-    const uint16_t half = bf16_of(value);
-    if (dtype_ == DType::bf16) std::memcpy(bytes_.data() + 2 * i, &half, 2);
-    else std::memcpy(bytes_.data() + 4 * i, &value, 4);
+    if (dtype_ == DType::f32) {
+      std::memcpy(bytes_.data() + 4 * i, &value, 4);
+    } else {
+      const uint16_t half = dtype_ == DType::bf16 ? bf16_of(value) : f16_of(value);
+      std::memcpy(bytes_.data() + 2 * i, &half, 2);
+    }
   }
   std::vector<float> floats() const {
     std::vector<float> values(static_cast<size_t>(count()));

@@ -59,7 +59,7 @@ struct Problem {
                        ", inputs " + std::to_string(shape.inputs) + ", features";
     for (int64_t features : shape.features) text += " " + std::to_string(features);
     for (DType type : {types.activation, types.weight, types.output, types.addend})
-      text += type == DType::f32 ? " f32" : " bf16";
+      text += std::string(" ") + name_of(type);
     return text + (transposed ? " transposed" : "") + (bias ? " bias" : "") + (accumulate ? " accumulate" : "");
   }
 
@@ -162,7 +162,7 @@ bool same(const Problem::Gradients& a, const Problem::Gradients& b) {
   return true;
 }
 
-constexpr DType f32 = DType::f32, bf16 = DType::bf16;
+constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
 
 void expect_naive_bits(Problem& problem, const std::vector<int>& thread_counts) {
   using Addend = Problem::Addend;
@@ -184,13 +184,12 @@ void expect_naive_bits(Problem& problem, const std::vector<int>& thread_counts) 
 
 TEST(Linear, RandomOddShapesHaveTheBitsOfNaiveChains) {
   Random random(1);
-  const DType types[] = {f32, bf16};
-  for (int i = 0; i < 64; ++i) {
+  for (int i = 0; i < 81; ++i) {
     Shape shape = {random.between(1, 3), random.between(1, 23), random.between(1, 70), {}};
     for (int64_t parts = random.between(1, max_parts); parts > 0; --parts)
       shape.features.push_back(random.between(1, i % 2 ? 20 : 70));
-    Problem problem(random, shape, {types[i & 1], types[(i >> 1) & 1], types[(i >> 2) & 1], types[random.bits() & 1]},
-                    (i >> 3) & 1, (i >> 4) & 1, (i >> 5) & 1);
+    Problem problem(random, shape, {dtype_of(i), dtype_of(i / 3), dtype_of(i / 9), dtype_of(random.between(0, 2))},
+                    random.bits() & 1, random.bits() & 1, random.bits() & 1);
     expect_naive_bits(problem, {1, 3});
   }
 }
@@ -200,7 +199,7 @@ TEST(Linear, FewRowsHaveTheBitsOfNaiveChains) {
   Random random(2);
   for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8})
     for (bool transposed : {false, true})
-      for (DType type : {f32, bf16}) {
+      for (DType type : all_dtypes) {
         Problem problem(random, {1, rows, 261, {77, 48}}, {f32, type, type, f32}, transposed, true, true);
         expect_naive_bits(problem, {1, 2});
       }
@@ -214,12 +213,14 @@ TEST(Linear, SeveralBlocksHaveTheBitsOfNaiveChains) {
     for (bool transposed : {false, true}) {
       Problem problem(random, shape, {f32, f32, transposed ? bf16 : f32, f32}, transposed, true, transposed);
       expect_naive_bits(problem, {2});
+      Problem halves(random, shape, {f16, f16, f16, f32}, transposed, false, transposed);
+      expect_naive_bits(halves, {2});
     }
 }
 
 TEST(Linear, ThreadsAndTablesGiveTheSameBits) {
   Random random(4);
-  for (DType output : {f32, bf16}) {
+  for (DType output : all_dtypes) {
     Problem problem(random, {2, 97, 130, {200, 31, 31}}, {f32, f32, output, output}, false, true, true);
     const Buffer y = problem.forward(*tables()[0].table, 1),
                  dx = problem.input_gradient(*tables()[0].table, 1, Problem::Addend::in_place);

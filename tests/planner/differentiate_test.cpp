@@ -14,7 +14,7 @@ using namespace testing_tools;
 
 Graph forward_graph(const std::string& json) {
   const ModelConfig config = config_of(json);
-  return architecture_of(config).build(config, 33, Format::f32);
+  return architecture_of(config).build(config, 33, Format::f32, {});
 }
 
 // Freezes the parameters that the predicate names, then completes the graph.

@@ -60,7 +60,7 @@ TEST(HandTuned, EachFitsAndNoneIsFasterThanThePlan) {
   Numerics numerics;
   numerics.precision = Precision::bf16;
   for (const Setting& s : settings) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef STW_SANITIZED
     if (!s.offloaded.empty()) continue;   // a minute each
 #endif
     const char* const config = find_preset(s.model);

@@ -22,7 +22,15 @@ TEST(OpTable, EveryKindHasARowOfItsOwn) {
 
 TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   std::set<OpKind> seen;
-  for (const Graph& g : small_graphs())
+  std::vector<Graph> graphs = small_graphs();
+  for (Optimizer optimizer : {Optimizer::sgd, Optimizer::lion, Optimizer::muon, Optimizer::adafactor})
+    for (int bits : {32, 8}) {
+      Numerics n;
+      n.optimizer = optimizer;
+      n.state_bits = bits;
+      graphs.push_back(build_model(config_of(small_llama()), 33, n));
+    }
+  for (const Graph& g : graphs)
     for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops,
                                         &g.transfer_ops})
       for (const Op& op : *list) {

@@ -44,7 +44,10 @@ TEST(Program, PricesAreTheSumsOfTheInstructions) {
 
 TEST(Program, BoundsHold) {
   std::mt19937 random(5);
-  for (const Graph& g : small_graphs()) {
+  std::vector<Graph> graphs = small_graphs();
+  for (Graph& g : frozen_graphs()) graphs.push_back(std::move(g));
+  for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
+  for (const Graph& g : graphs) {
     for (int round = 0; round < 60; ++round) {
       const int64_t batch = 1 + static_cast<int64_t>(random() % 9);
       const Decisions d = random_decisions(g, random, batch);

@@ -2,6 +2,7 @@
 #pragma once
 #include <random>
 #include <string>
+#include <vector>
 
 #include "planner/differentiate.h"
 #include "planner/inference.h"
@@ -50,6 +51,7 @@ class RandomModel {
     b.begin(SegmentKind::head, -1, x);
     b.cross_entropy(b.linear(x, matrix("head", width, vocabulary), false, "logits", Format::f32));
     Graph g = b.finish();
+    freeze(g);
     differentiate(g);
     add_update(g, numerics);
     add_inference(g);
@@ -58,6 +60,15 @@ class RandomModel {
   }
 
  private:
+  // In half of the models something is frozen: all from the first on up to a parameter, or any but the head.
+  void freeze(Graph& g) {
+    std::vector<Tensor*> parameters;
+    for (Tensor& t : g.tensors)
+      if (t.kind == Kind::parameter) parameters.push_back(&t);
+    const int64_t count = static_cast<int64_t>(parameters.size()), how = pick(0, 3), first = pick(1, count - 1);
+    for (int64_t i = 0; i + 1 < count; ++i)
+      if (how == 2 ? i < first : how == 3 && pick(0, 1)) parameters[static_cast<size_t>(i)]->trainable = false;
+  }
   int64_t pick(int64_t low, int64_t high) { return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1)); }
   std::mt19937 random_;
 };

@@ -35,6 +35,37 @@ inline std::vector<Graph> small_graphs() {
   return graphs;
 }
 
+// With all optional inputs.
+inline std::vector<Graph> packed_graphs() {
+  std::vector<Graph> graphs;
+  for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
+    Numerics n;
+    n.inputs = {true, true};
+    graphs.push_back(build_model(config_of(config), 33, n));
+    n.groups = {{"embeddings", true, {}, {}, {}}, {"blocks.0", true, {}, {}, {}}};
+    n.inputs.weights = false;
+    graphs.push_back(build_model(config_of(config), 33, n));
+  }
+  return graphs;
+}
+
+// With parameters that are not trained: the lowest ones; parts of all blocks; all but one part.
+inline std::vector<Graph> frozen_graphs() {
+  std::vector<Graph> graphs;
+  auto add = [&](const std::string& config, const std::vector<const char*>& patterns) {
+    Numerics n;
+    n.precision = Precision::bf16;
+    for (const char* pattern : patterns) n.groups.push_back({pattern, true, {}, {}, {}});
+    graphs.push_back(build_model(config_of(config), 33, n));
+  };
+  add(small_gpt2("0.1"), {"embeddings", "blocks.0"});
+  add(small_llama(), {"matrices"});
+  add(small_llama(), {"embeddings", "blocks.0", "*layers.1.self_attn*", "*layers.1.input_layernorm*"});
+  add(small_qwen2(), {"head", "norms"});
+  add(small_gpt2(), {"embeddings", "blocks"});
+  return graphs;
+}
+
 inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int64_t largest_micro_batch) {
   Decisions d;
   d.micro_batch = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(largest_micro_batch));

@@ -45,13 +45,16 @@ uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t ali
   }
   peak = std::max(peak, kept + head_variant(g, arena, threads, d.micro_batch, d.loss_chunks).peak);
   uint64_t inputs = 0;
-  for (int t : {g.tokens, g.targets}) inputs += round_up(g.at(t).bytes(d.micro_batch), alignment);
+  for (int t : {g.tokens, g.targets, g.positions, g.weights})
+    if (t >= 0) inputs += round_up(g.at(t).bytes(d.micro_batch), alignment);
   return arena.gradients_end + inputs + static_cast<uint64_t>(peak);
 }
 
 TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
   std::mt19937 random(6);
   std::vector<Graph> graphs = small_graphs();
+  for (Graph& g : frozen_graphs()) graphs.push_back(std::move(g));
+  for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
   for (uint32_t seed = 0; seed < 40; ++seed) graphs.push_back(RandomModel(seed).graph({}));
   for (const Graph& g : graphs)
     for (int round = 0; round < 12; ++round) {
@@ -132,7 +135,7 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
   return points;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef STW_SANITIZED
 constexpr uint32_t models = 12;
 #else
 constexpr uint32_t models = 1000;

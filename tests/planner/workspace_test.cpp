@@ -115,5 +115,23 @@ TEST_F(Workspace, RowsAndSums) {
   }
 }
 
+TEST_F(Workspace, Updates) {
+  for (int i = 0; i < 20000; ++i) {
+    const int n = threads();
+    kernels::UpdateArgs a{};
+    const int64_t rows = size(8192);
+    a.columns = size(8192);
+    a.count = rows * a.columns;
+    ASSERT_LE(kernels::muon_workspace(a, n), workspace::muon(rows, a.columns, n)) << rows << "x" << a.columns;
+    ASSERT_EQ(kernels::adafactor_workspace(a, n), workspace::adafactor(a.count, a.columns)) << rows << "x" << a.columns;
+    a.columns = 0;
+    ASSERT_EQ(kernels::adafactor_workspace(a, n), workspace::adafactor(a.count, 0)) << a.count;
+  }
+  // What a thread needs is bounded, not repeated: for large matrices the bound is reached.
+  kernels::UpdateArgs large{};
+  large.count = 4096 * 11008, large.columns = 11008;
+  EXPECT_EQ(kernels::muon_workspace(large, 2), workspace::muon(4096, 11008, 2));
+}
+
 }  // namespace
 }  // namespace stw

@@ -121,9 +121,9 @@ TEST(CheckpointFile, EveryTruncationAndExtensionIsFound) {
   put_file(path, "{\"this\": \"is not a checkpoint at all\"}");
   EXPECT_NE(CheckpointReader::open(path).error().message.find("not a Stowage checkpoint"), std::string::npos);
   std::string later = whole;
-  later[8] = 2;
+  later[8] = 3;
   put_file(path, later);
-  EXPECT_EQ(CheckpointReader::open(path).error().message, path + ": version: expected 1, found 2");
+  EXPECT_EQ(CheckpointReader::open(path).error().message, path + ": version: expected 2, found 3");
 }
 
 TEST(CheckpointFile, StaleTemporaryFilesDoNotMatter) {

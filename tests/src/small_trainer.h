@@ -91,14 +91,19 @@ inline std::unique_ptr<Trainer> trainer_for(std::shared_ptr<const Model> model, 
 struct GlobalBatch {
   int64_t sequence = 0;
   std::vector<int32_t> tokens, targets;
+  std::vector<int32_t> positions;   // empty: 0, 1, 2, … in every sample
+  std::vector<float> weights;       // empty: 1
   uint64_t samples() const { return tokens.size() / static_cast<size_t>(sequence); }
   uint64_t target_count() const {
     return static_cast<uint64_t>(std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
   }
   SampleSource source() const {
-    return [this](uint64_t sample, int32_t* t, int32_t* g) -> Status {
-      std::copy_n(tokens.begin() + static_cast<std::ptrdiff_t>(sample) * sequence, sequence, t);
-      std::copy_n(targets.begin() + static_cast<std::ptrdiff_t>(sample) * sequence, sequence, g);
+    return [this](uint64_t sample, const SampleRows& rows) -> Status {
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(sample) * sequence;
+      std::copy_n(tokens.begin() + at, sequence, rows.tokens);
+      std::copy_n(targets.begin() + at, sequence, rows.targets);
+      if (rows.positions && !positions.empty()) std::copy_n(positions.begin() + at, sequence, rows.positions);
+      if (rows.weights && !weights.empty()) std::copy_n(weights.begin() + at, sequence, rows.weights);
       return ok();
     };
   }

@@ -164,7 +164,7 @@ TEST(ThreadPool, CreationAndDestruction) {
   EXPECT_EQ(ThreadPool::create(0, run_on_host, nullptr).error().code, Code::bad_argument);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef STW_SANITIZED
 constexpr bool sanitized = true;
 #elif defined(__has_feature)
 constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);

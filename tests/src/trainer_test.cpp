@@ -31,7 +31,7 @@ Outcome train(const std::shared_ptr<const Model>& model, const std::shared_ptr<c
     GlobalBatch batch = random_batch(100 + step, batch_size, sequence);
     if (step == 1) ignore_sample(batch, 3);
     auto result = trainer->step(batch.source(), step == 2 ? 5 : 7, 3e-3);
-    if (!result || result->skipped) {
+    if (!result || result->skip != kernels::skip_none) {
       ADD_FAILURE() << "step " << step << " did not happen";
       return outcome;
     }
@@ -53,6 +53,8 @@ struct Case {
   std::string config;
   Precision precision;
   int state_bits;
+  Optimizer optimizer = Optimizer::adamw;
+  std::vector<ParameterGroup> groups = {};
 };
 
 class SameBits : public testing::TestWithParam<Case> {
@@ -62,6 +64,8 @@ class SameBits : public testing::TestWithParam<Case> {
     Request r = request_for(batch_size, sequence, threads);
     r.precision = GetParam().precision;
     r.state_bits = GetParam().state_bits;
+    r.optimizer = GetParam().optimizer;
+    r.groups = GetParam().groups;
     return r;
   }
   // Everything kept, no chunks, one micro-step, one thread.
@@ -125,7 +129,7 @@ TEST_P(SameBits, EveryInstructionSet) {
 }
 
 std::string case_name(const testing::TestParamInfo<Case>& c) {
-  return std::string(c.param.name) + "_" + name_of(c.param.precision) + "_" + std::to_string(c.param.state_bits);
+  return std::string(c.param.name) + "_" + name_of(c.param.precision) + "_" + name_of(c.param.optimizer) + std::to_string(c.param.state_bits);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SameBits,
@@ -136,7 +140,16 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"llama", small_llama(), Precision::fp32, 32},
                                          Case{"llama", small_llama(), Precision::bf16, 8},
                                          Case{"qwen2", small_qwen2(), Precision::fp32, 8},
-                                         Case{"qwen2", small_qwen2(), Precision::bf16, 32}),
+                                         Case{"qwen2", small_qwen2(), Precision::bf16, 32},
+                                         Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp16, 8},
+                                         Case{"llama", small_llama(), Precision::fp16, 32, Optimizer::adafactor},
+                                         Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},
+                                         Case{"llama", small_llama(), Precision::bf16, 32, Optimizer::muon},
+                                         Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
+                                         Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
+                                              {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}},
+                                         Case{"llama_grouped", small_llama(), Precision::bf16, 8, Optimizer::adamw,
+                                              {{"norms", true, {}, {}, {}}, {"blocks.0", {}, 0.1, 0.0, 32}}}),
                          case_name);
 
 // ---- one step in detail -----------------------------------------------------------------------------------------
@@ -227,7 +240,7 @@ TEST(SkippedStep, LeavesEveryByte) {
       const State before = trainer.state();
       auto skipped = trainer->step(empty.source(), batch_size, 1e-3);
       ASSERT_TRUE(skipped);
-      EXPECT_TRUE(skipped->skipped);
+      EXPECT_EQ(skipped->skip, kernels::skip_no_target);
       EXPECT_EQ(skipped->targets, 0u);
       EXPECT_EQ(skipped->step, 1u);
       EXPECT_EQ(differences(trainer.state(), before), "");
@@ -235,7 +248,7 @@ TEST(SkippedStep, LeavesEveryByte) {
       skipped = trainer->step(second.source(), batch_size, 1e-3);
       poison = false;
       ASSERT_TRUE(skipped);
-      EXPECT_TRUE(skipped->skipped);
+      EXPECT_EQ(skipped->skip, kernels::skip_not_finite);
       EXPECT_EQ(differences(trainer.state(), before), "");
       EXPECT_EQ(trainer->progress().skipped, 2u);
       EXPECT_EQ(trainer->progress().step, 1u);
@@ -253,7 +266,7 @@ TEST_F(Step, NonFiniteWeightsSkip) {
     const State before = trainer.state();
     auto result = trainer->step(random_batch(7, batch_size, sequence).source(), batch_size, 1e-3);
     ASSERT_TRUE(result);
-    EXPECT_TRUE(result->skipped) << value;
+    EXPECT_EQ(result->skip, kernels::skip_not_finite) << value;
     EXPECT_EQ(differences(trainer.state(), before), "") << value;
   }
 }
@@ -334,16 +347,16 @@ TEST(UnfinishedStep, IsAsIfItHadNotBeen) {
   for (auto* t : {&straight, &trainer}) ASSERT_TRUE((*t)->step(batch.source(), batch_size, 1e-3));
   const State before = trainer.state();
   for (uint64_t at : {0, 1, 4, 6}) {
-    auto cancelling = [&](uint64_t sample, int32_t* tokens, int32_t* targets) {
+    auto cancelling = [&](uint64_t sample, const SampleRows& rows) {
       if (sample == at) trainer->cancel();
-      return batch.source()(sample, tokens, targets);
+      return batch.source()(sample, rows);
     };
     auto result = trainer->step(cancelling, batch_size, 1e-3);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::cancelled);
-    auto failing = [&](uint64_t sample, int32_t* tokens, int32_t* targets) -> Status {
+    auto failing = [&](uint64_t sample, const SampleRows& rows) -> Status {
       if (sample == at) return Error{Code::io_error, "no data"};
-      return batch.source()(sample, tokens, targets);
+      return batch.source()(sample, rows);
     };
     result = trainer->step(failing, batch_size, 1e-3);
     ASSERT_FALSE(result);

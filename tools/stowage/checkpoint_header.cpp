@@ -1,8 +1,10 @@
 #include "checkpoint_header.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+
+#include "files.h"
 
 namespace command {
 namespace {
@@ -23,6 +25,23 @@ std::optional<std::string> checkpoint_header(const std::string& path) {
   std::string header(bytes, '\0');
   if (!file.read(header.data(), static_cast<std::streamsize>(bytes))) return std::nullopt;
   return header;
+}
+
+std::string checkpoint_section(const std::string& path, uint64_t byte) {
+  const auto header = checkpoint_header(path);
+  if (!header) return "the header";
+  uint64_t end = 24 + header->size() + 8;   // and the hash of both
+  if (byte < end) return "the header";
+  std::string_view rest = *header;
+  rest.remove_prefix(std::min(rest.find("\"sections\":"), rest.size()));
+  while (const auto name = json_string(rest, "", "name")) {
+    end += json_whole(rest, "", "bytes").value_or(0);
+    if (byte < end) return *name;
+    const size_t next = rest.find('}');
+    if (next == std::string_view::npos) break;
+    rest.remove_prefix(next + 1);
+  }
+  return "the checksums";
 }
 
 }  // namespace command

@@ -44,7 +44,8 @@ bool tokens_are_bytes(const std::string& tokenizer, const std::string& path, uin
   return true;
 }
 
-Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed, bool evaluates) {
+Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed, bool evaluates,
+                  std::optional<uint32_t> document_end) {
   auto options = sized<stw_dataset_options>();
   options.path = flags.path.c_str();
   options.tokenizer =
@@ -52,6 +53,10 @@ Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence
   options.vocabulary = vocabulary;
   options.sequence = sequence;
   options.seed = seed;
+  if (document_end) {
+    options.set_mask = STW_SET_DOCUMENT_END;
+    options.document_end = *document_end;
+  }
   stw_dataset* data = nullptr;
   const auto open = [&](stw_error* error) { return stw_dataset_open(&data, &options, error); };
   try {

@@ -1,6 +1,7 @@
 // The tokens of a run: which tokenizer is meant, and the dataset opened for a plan's windows.
 #pragma once
 #include <CLI/App.hpp>
+#include <optional>
 #include <string>
 
 #include "handles.h"
@@ -20,6 +21,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags);
 bool tokens_are_bytes(const std::string& tokenizer, const std::string& path, uint64_t vocabulary);
 
 // `evaluates`: the held-out part must be long enough too.
-Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed, bool evaluates);
+Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed, bool evaluates,
+                  std::optional<uint32_t> document_end = {});
 
 }  // namespace command

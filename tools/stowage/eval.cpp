@@ -27,7 +27,7 @@ struct EvalCommand {
     if (!plan.batch) plan.batch = 8;
     const Inference opened = open_inference(model, plan);
     const stw_plan_info info = query(opened.plan);
-    const Dataset tokens = open_data(data, query(opened.model).vocabulary, info.sequence, model.seed, true);
+    const Dataset tokens = open_data(data, query(opened.model).vocabulary, info.sequence, model.seed, true, plan.document_end);
     double loss = 0;
     call([&](stw_error* error) {
       return stw_trainer_evaluate(opened.trainer.get(), tokens.get(), batches, &loss, error);
@@ -58,6 +58,7 @@ void add_eval(CLI::App& application) {
   add_data_flags(command, self->data);
   add_request_flags(command, self->plan);
   add_threads_flag(command, self->plan);
+  add_document_flag(command, self->plan);
   command.add_option("--eval-batches", self->batches, "Batches to evaluate. Default: 20.")
       ->check(positive())
       ->type_name("N");

@@ -1,11 +1,106 @@
 #include "flags.h"
 
 #include <CLI/CLI.hpp>
-#include <map>
+#include <algorithm>
+#include <charconv>
+#include <sstream>
 
 #include "units.h"
 
 namespace command {
+namespace {
+
+constexpr const char* precisions[] = {"fp32", "bf16", "fp16"};                          // STW_PRECISION_*, from 1
+constexpr const char* optimizers[] = {"adamw", "sgd", "lion", "muon", "adafactor"};     // STW_OPTIMIZER_*, from 0
+
+template <size_t n>
+std::vector<std::string> known(const char* const (&names)[n]) {
+  return {names, names + n};
+}
+
+template <size_t n>
+uint32_t number_of(const char* const (&names)[n], const std::string& name) {
+  return static_cast<uint32_t>(std::find(names, names + n, name) - names);
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+
+[[noreturn]] void wrong_group(const std::string& text, const std::string& what) {
+  throw CLI::ValidationError("--group " + text, what + "; expected PATTERN:SETTING,… with lr=FACTOR, decay=RATE, states=32, "
+                                                "frozen or trained");
+}
+
+void add_group(PlanFlags& flags, const std::string& pattern, stw_parameter_group group) {
+  flags.patterns.push_back(std::make_shared<const std::string>(pattern));
+  group.pattern = flags.patterns.back()->c_str();
+  flags.groups.push_back(group);
+}
+
+// "blocks.0-1:lr=0.1,decay=0"
+void add_group(PlanFlags& flags, const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) wrong_group(text, "it has no setting");
+  auto group = sized<stw_parameter_group>();
+  for (const std::string& setting : split(text.substr(colon + 1), ',')) {
+    const size_t equals = setting.find('=');
+    const std::string name = setting.substr(0, equals), number = equals == std::string::npos ? "" : setting.substr(equals + 1);
+    double value = 0;
+    const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
+    const bool is_number = !number.empty() && read.ec == std::errc() && read.ptr == number.data() + number.size();
+    if ((name == "frozen" || name == "trained") && equals == std::string::npos) {
+      group.set_mask |= STW_SET_GROUP_FROZEN;
+      group.frozen = name == "frozen";
+    } else if (name == "lr" && is_number) {
+      group.set_mask |= STW_SET_GROUP_RATE;
+      group.learning_rate = value;
+    } else if (name == "decay" && is_number) {
+      group.set_mask |= STW_SET_GROUP_DECAY;
+      group.weight_decay = value;
+    } else if (name == "states" && (number == "32" || number == "8")) {
+      group.set_mask |= STW_SET_GROUP_STATES;
+      group.state_bits = number == "32" ? 32 : 8;
+    } else {
+      wrong_group(text, "\"" + setting + "\" is no setting");
+    }
+  }
+  add_group(flags, text.substr(0, colon), group);
+}
+
+void add_group_flags(CLI::App& command, PlanFlags& flags) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--freeze",
+          [&flags](const std::vector<std::string>& texts) {
+            auto frozen = sized<stw_parameter_group>();
+            frozen.set_mask = STW_SET_GROUP_FROZEN;
+            frozen.frozen = 1;
+            for (const std::string& text : texts)
+              for (const std::string& pattern : split(text, ',')) add_group(flags, pattern, frozen);
+          },
+          "Parameters to leave as they are: embeddings, blocks.0-1, norms, biases, matrices, head, or names with * and ?.")
+      ->allow_extra_args(false)
+      ->type_name("PATTERN,...");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--group",
+          [&flags](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) add_group(flags, text);
+          },
+          "Settings of parameters: lr=FACTOR, decay=RATE, states=32, frozen, trained. May be given several times.")
+      ->allow_extra_args(false)
+      ->type_name("PATTERN:SETTING,...");
+}
+
+}  // namespace
+
+uint32_t precision_of(const std::string& name) { return name.empty() ? uint32_t{STW_PRECISION_DEFAULT} : number_of(precisions, name) + 1; }
+const char* precision_name(uint32_t precision) { return precisions[precision == STW_PRECISION_DEFAULT ? 0 : precision - 1]; }
+uint32_t optimizer_of(const std::string& name) { return name.empty() ? uint32_t{STW_OPTIMIZER_ADAMW} : number_of(optimizers, name); }
 
 CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
                        const std::string& description) {
@@ -68,11 +163,21 @@ void add_request_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("NAME");
 }
 
+void add_document_flag(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--document-end", flags.document_end,
+                     "The token that ends a document: attention stays inside of documents. Default: one text.")
+      ->type_name("ID");
+}
+
 void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--precision", flags.precision, "Default: fp32 on the CPU, bf16 elsewhere.")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
-      ->type_name("fp32|bf16");
-  command.add_option("--optimizer", flags.optimizer)->check(CLI::IsMember({"adamw"}))->type_name("adamw");
+      ->check(CLI::IsMember(known(precisions)))
+      ->type_name("fp32|bf16|fp16");
+  command.add_option("--optimizer", flags.optimizer, "Default: adamw. muon: for the matrices of blocks, adamw for the rest.")
+      ->check(CLI::IsMember(known(optimizers)))
+      ->type_name("adamw|sgd|lion|muon|adafactor");
+  add_group_flags(command, flags);
+  add_document_flag(command, flags);
   command.add_option("--states", flags.states, "Bits of the optimizer's states. auto: 32 unless memory is short.")
       ->check(CLI::IsMember({"auto", "32", "8"}))
       ->type_name("auto|32|8");

@@ -2,8 +2,10 @@
 #pragma once
 #include <CLI/App.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "handles.h"
 
@@ -20,7 +22,10 @@ struct PlanFlags {
   std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
   std::optional<uint64_t> batch, sequence;
   std::string device;  // empty: CUDA where there is one, else the CPU
-  std::string precision, optimizer = "adamw", states = "auto", recompute = "auto";
+  std::string precision, optimizer, states = "auto", recompute = "auto";
+  std::vector<stw_parameter_group> groups;                      // frozen ones first
+  std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
+  std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none
   uint32_t micro_batch = 0;  // 0: chosen
   uint32_t threads = 0;      // 0: one for each processor
   float clip = 1;
@@ -36,10 +41,16 @@ CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& desc
 
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
+void add_document_flag(CLI::App& command, PlanFlags& flags);
 // --vram, --batch, --seq and --device.
 void add_request_flags(CLI::App& command, PlanFlags& flags);
 // The rest of what `plan` and `train` take.
 void add_numerics_flags(CLI::App& command, PlanFlags& flags);
+
+// The library's number for "fp16", "sgd", …; the name of such a number.
+uint32_t precision_of(const std::string& name);
+const char* precision_name(uint32_t precision);
+uint32_t optimizer_of(const std::string& name);
 
 // The names of the presets, for the end of a help text.
 std::string presets_text();

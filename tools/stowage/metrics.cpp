@@ -16,6 +16,8 @@
 namespace command {
 namespace {
 
+constexpr const char* skip_names[] = {"none", "no_target", "not_finite", "outlier"};   // STW_SKIP_*
+
 // One JSON object on one line, in a buffer of its own.
 class Line {
  public:
@@ -33,6 +35,13 @@ class Line {
       append("null");
     return *this;
   }
+  Line& add(std::string_view name, const char* word) {
+    begin(name);
+    append("\"");
+    append(word);
+    append("\"");
+    return *this;
+  }
   std::string_view finish() {
     append("}\n");
     return {text_, static_cast<size_t>(end_ - text_)};
@@ -46,7 +55,7 @@ class Line {
     append("\":");
   }
 
-  char text_[512];  // eight numbers of at most 24 characters, and their names
+  char text_[512];  // ten numbers of at most 24 characters, and their names
   char* end_ = text_;
 };
 
@@ -74,7 +83,8 @@ void Metrics::step(const stw_progress& now, bool skipped) {
   Line line;
   line.add("step", now.step).add("loss", now.loss).add("grad_norm", now.grad_norm).add("lr", now.learning_rate);
   line.add("tokens", now.tokens).add("seconds", now.seconds).add("tokens_per_second", now.tokens_per_second);
-  if (skipped) line.add("skipped_batch", now.batches);
+  if (now.loss_scale != 1) line.add("loss_scale", now.loss_scale);
+  if (skipped) line.add("skipped_batch", now.batches).add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
   write(line.finish());
 }
 

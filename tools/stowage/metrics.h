@@ -3,7 +3,8 @@
 //   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600}
 //   {"step":250,"eval_loss":2.41}
 //
-// A step without an update (nothing finite, no target) is told as {"step":N,"loss":null,...,"skipped_batch":M}.
+// A step without an update is told as {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
+// "outlier"; a loss that is not finite as null. fp16 has "loss_scale", that of the next step.
 #pragma once
 #include <cstdint>
 #include <cstdio>

@@ -20,10 +20,6 @@ bool find_device(uint32_t backend, stw_device_info& info) {
   }
 }
 
-uint32_t precision_of(const std::string& name) {
-  return name.empty() ? STW_PRECISION_DEFAULT : name == "bf16" ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
-}
-
 uint32_t recompute_of(const std::string& name) {
   return name == "none" ? STW_RECOMPUTE_NONE : name == "full" ? STW_RECOMPUTE_FULL : STW_RECOMPUTE_AUTO;
 }
@@ -111,11 +107,14 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.host_bytes = flags.host_bytes.value_or(0);
   options.threads = flags.threads ? flags.threads : device.threads;
   options.precision = precision_of(flags.precision);
-  options.optimizer = STW_OPTIMIZER_ADAMW;
+  options.optimizer = optimizer_of(flags.optimizer);
   options.state_bits = states_of(flags.states);
   options.micro_batch = flags.micro_batch;
   options.recompute = recompute_of(flags.recompute);
   options.mode = flags.fast ? STW_MODE_FAST : STW_MODE_EXACT;
+  if (flags.document_end) options.inputs |= STW_INPUT_POSITIONS;
+  options.groups = flags.groups.data();
+  options.group_count = flags.groups.size();
   if (!device.profile.empty()) {
     options.profile = device.profile.data();
     options.profile_size = device.profile.size();

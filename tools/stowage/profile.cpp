@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "files.h"
+#include "flags.h"
 #include "handles.h"
 
 namespace command {
@@ -29,8 +30,6 @@ std::string read_profile_file(const std::string& path) {
   }
   return text;
 }
-
-const char* precision_name(uint32_t precision) { return precision == STW_PRECISION_BF16 ? "bf16" : "fp32"; }
 
 void print_profile(std::string_view text) {
   const stw_profile_info info = read_profile(text);

@@ -12,7 +12,6 @@ bool is_profile_file(const std::string& device);
 // The text of a file that is a calibrated profile. Every failure names the file.
 std::string read_profile_file(const std::string& path);
 stw_profile_info read_profile(std::string_view text);
-const char* precision_name(uint32_t precision);
 
 // What was measured, and each kind of op with its share of the peak and of the step, the longest first.
 void print_profile(std::string_view text);

@@ -57,10 +57,24 @@ Trainer make_trainer(const TrainFlags& flags, stw_device* device, const Model& m
   set(flags.beta1, options.beta1, STW_SET_BETA1);
   set(flags.beta2, options.beta2, STW_SET_BETA2);
   set(flags.weight_decay, options.weight_decay, STW_SET_WEIGHT_DECAY);
+  set(flags.momentum, options.momentum, STW_SET_MOMENTUM);
+  options.nesterov = flags.nesterov;
+  options.label_smoothing = flags.label_smoothing;
+  options.z_loss = flags.z_loss;
+  options.outlier_limit = flags.outlier_limit;
+  options.loss_scale = flags.loss_scale.value_or(0);
+  options.non_finite = flags.non_finite == "stop" ? STW_NON_FINITE_STOP : STW_NON_FINITE_SKIP;
   stw_trainer* trainer = nullptr;
   call(
       [&](stw_error* error) { return stw_trainer_create(&trainer, device, model.get(), plan.get(), &options, error); });
   return Trainer(trainer);
+}
+
+uint32_t schedule_of(const std::string& name) {
+  if (name == "linear") return STW_SCHEDULE_LINEAR;
+  if (name == "constant") return STW_SCHEDULE_CONSTANT;
+  if (name == "wsd") return STW_SCHEDULE_WSD;
+  return name == "inverse-root" ? STW_SCHEDULE_INVERSE_ROOT : STW_SCHEDULE_COSINE;
 }
 
 // That the run neither replaces another one nor removes what it reads.
@@ -100,7 +114,8 @@ void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& o
   fmt::print("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
 }
 
-void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& data, const stw_plan_info& plan) {
+void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& data, const stw_plan_info& plan,
+                    const std::string& json) {
   const stw_model_info about = query(model);
   const stw_dataset_info tokens = query(data);
   fmt::print(
@@ -109,9 +124,10 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& 
       about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
   fmt::print("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));
-  fmt::print("plan        batch {} x {} tokens in micro-batches of {}, {}, {}-bit AdamW states, {} threads\n",
+  fmt::print("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {} threads\n",
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
-             plan.precision == STW_PRECISION_BF16 ? "bf16" : "fp32", plan.state_bits, flags.plan.threads);
+             precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
+             flags.plan.threads);
   fmt::print("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
              human_bytes(plan.minimum_bytes));
 }
@@ -140,11 +156,14 @@ void tell_end(const RunFolder& out, const stw_progress& now) {
 void train(TrainFlags flags) {
   if (flags.out.empty()) flags.out = flags.resume;
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
-  if (flags.run.min_rate && *flags.run.min_rate > flags.run.learning_rate)
+  if (flags.run.min_rate && flags.run.learning_rate > 0 && *flags.run.min_rate > flags.run.learning_rate)
     throw Failure(exit_usage, "--min-lr: expected at most --lr");
-  flags.run.schedule = flags.schedule == "linear"     ? STW_SCHEDULE_LINEAR
-                       : flags.schedule == "constant" ? STW_SCHEDULE_CONSTANT
-                                                      : STW_SCHEDULE_COSINE;
+  if (flags.run.decay_steps && flags.schedule != "wsd") throw Failure(exit_usage, "--decay-steps: is for --schedule wsd");
+  if (flags.run.warmup.value_or(0) > flags.run.steps)
+    throw Failure(exit_usage, fmt::format("--warmup {}: longer than --steps {}", *flags.run.warmup, flags.run.steps));
+  if (flags.run.warmup.value_or(0) + flags.run.decay_steps > flags.run.steps)
+    throw Failure(exit_usage, fmt::format("--warmup and --decay-steps {}: together longer than --steps {}", flags.run.decay_steps, flags.run.steps));
+  flags.run.schedule = schedule_of(flags.schedule);
   keep_numbers_of_run(flags);
   const RunFolder out(flags.out);
   const DeviceChoice choice = choose_device(flags.plan.device);
@@ -152,13 +171,13 @@ void train(TrainFlags flags) {
   const Plan plan = make_plan(flags, model, choice);
   const stw_plan_info info = query(plan);
   const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed,
-                                 flags.run.evaluation_batches > 0);
+                                 flags.run.evaluation_batches > 0, flags.plan.document_end);
   const Device device = open_device(choice, flags.plan.threads);
   if (choice.free_bytes && info.peak > choice.free_bytes)
     throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",
                                                  exact_bytes(info.peak), human_bytes(choice.free_bytes), choice.name));
   check_folders(flags, out);
-  tell_beginning(flags, model, data, info);
+  tell_beginning(flags, model, data, info, stw_plan_json(plan.get()));
 
   const uint64_t before = resident_bytes();
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);

@@ -17,7 +17,11 @@ struct TrainFlags {
   RunSettings run;
   std::string out, resume, plan_file;
   std::string schedule = "cosine";
-  std::optional<float> beta1, beta2, weight_decay;
+  std::optional<float> beta1, beta2, momentum, weight_decay;
+  bool nesterov = false;
+  float label_smoothing = 0, z_loss = 0, outlier_limit = 0;
+  std::optional<double> loss_scale;
+  std::string non_finite = "skip";
   bool overwrite = false;
   bool seed_given = false;  // rather than the default
   std::string again;  // the command line that continues this run, but for the folder

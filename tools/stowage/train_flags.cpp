@@ -56,12 +56,17 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
       ->type_name("N");
   command.add_option("--eval-batches", flags.run.evaluation_batches, "Batches of an evaluation; 0: none. Default: 20.")
       ->type_name("N");
+  command
+      .add_option("--deterministic-check", flags.run.check_every,
+                  "Make every N-th step twice, from the same checkpoint, and compare all bytes. Default: none.")
+      ->check(positive())
+      ->type_name("N");
   add_seed(command, flags.model.seed, "Of random weights, training windows and dropout. Default: 1337.");
 }
 
 void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
   const CLI::Range below_one(0.0, 0.999999);
-  command.add_option("--lr", flags.run.learning_rate, "Largest learning rate. Default: 3e-4.")
+  command.add_option("--lr", flags.run.learning_rate, "Largest learning rate. Default: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2.")
       ->check(CLI::PositiveNumber)
       ->type_name("RATE");
   command.add_option("--min-lr", flags.run.min_rate, "Learning rate at the end. Default: a tenth of the largest.")
@@ -71,13 +76,42 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
       .add_option("--warmup", flags.run.warmup, "Steps of linear warm-up. Default: a tenth of the steps, at most 100.")
       ->type_name("N");
   command.add_option("--schedule", flags.schedule, "How the rate falls after the warm-up. Default: cosine.")
-      ->check(CLI::IsMember({"cosine", "linear", "constant"}))
-      ->type_name("cosine|linear|constant");
-  command.add_option("--beta1", flags.beta1, "Default: 0.9.")->check(below_one)->type_name("B");
-  command.add_option("--beta2", flags.beta2, "Default: 0.95.")->check(below_one)->type_name("B");
-  command.add_option("--weight-decay", flags.weight_decay, "None on 1-D tensors. Default: 0.1.")
+      ->check(CLI::IsMember({"cosine", "linear", "constant", "wsd", "inverse-root"}))
+      ->type_name("cosine|linear|constant|wsd|inverse-root");
+  command.add_option("--decay-steps", flags.run.decay_steps, "wsd: steps of descent at the end. Default: a fifth of the steps.")
+      ->check(positive())
+      ->type_name("N");
+  command.add_option("--lr-batch", flags.run.base_batch,
+                     "--lr and --min-lr are for batches of N, and scaled by the root of --batch / N.")
+      ->check(positive())
+      ->type_name("N");
+  command.add_option("--beta1", flags.beta1, "adamw, muon, lion. Default: 0.9.")->check(below_one)->type_name("B");
+  command.add_option("--beta2", flags.beta2, "Default: adamw, muon 0.95; lion 0.99.")->check(below_one)->type_name("B");
+  auto* momentum = command.add_option("--momentum", flags.momentum, "Default: sgd 0.9, muon 0.95.");
+  momentum->check(below_one)->type_name("B");
+  command.add_flag("--nesterov", flags.nesterov, "sgd: look ahead.");
+  command.add_option("--weight-decay", flags.weight_decay, "None on 1-D tensors. Default: 0.1; sgd, adafactor: 0.")
       ->check(CLI::NonNegativeNumber)
       ->type_name("RATE");
+}
+
+void add_loss_flags(CLI::App& command, TrainFlags& flags) {
+  command.add_option("--label-smoothing", flags.label_smoothing, "Share of the target's probability that all tokens get. Default: 0.")
+      ->check(CLI::Range(0.0, 0.99))
+      ->type_name("SHARE");
+  command.add_option("--z-loss", flags.z_loss, "Times the square of log sum exp of the logits, added to the loss. Default: 0.")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("FACTOR");
+  command.add_option("--skip-outliers", flags.outlier_limit,
+                     "Skip steps whose loss or gradient norm is more standard deviations above the running mean. Default: none.")
+      ->check(CLI::PositiveNumber)
+      ->type_name("DEVIATIONS");
+  command.add_option("--non-finite", flags.non_finite, "What a loss or gradient that is not finite does. Default: skip.")
+      ->check(CLI::IsMember({"skip", "stop"}))
+      ->type_name("skip|stop");
+  command.add_option("--loss-scale", flags.loss_scale, "fp16: of the first step, a power of two. Default: 65536.")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SCALE");
 }
 
 }  // namespace
@@ -90,13 +124,14 @@ void add_train(CLI::App& application, const std::vector<std::string>& words) {
   add_data_flags(command, flags->data);
   add_run_flags(command, *flags);
   add_optimizer_flags(command, *flags);
+  add_loss_flags(command, *flags);
   add_request_flags(command, flags->plan);
   add_numerics_flags(command, flags->plan);
   auto* plan =
       command.add_option("--plan", flags->plan_file, "A plan that `stowage plan --json` wrote, instead of making one.")
           ->type_name("FILE");
   for (const char* decided : {"--vram", "--batch", "--seq", "--precision", "--optimizer", "--states", "--micro-batch",
-                              "--recompute", "--host-memory", "--reserve"})
+                              "--recompute", "--host-memory", "--reserve", "--freeze", "--group"})
     plan->excludes(command.get_option(decided));
   command.footer(presets_text());
   const auto* seed = command.get_option("--seed");

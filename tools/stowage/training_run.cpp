@@ -14,6 +14,14 @@ constexpr std::chrono::minutes save_interval{10};
 
 uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 1) * of : UINT64_MAX; }
 
+const char* skip_reason(uint32_t skip) {
+  switch (skip) {
+    case STW_SKIP_NO_TARGET: return "it has no target";
+    case STW_SKIP_OUTLIER: return "its loss or gradient norm is an outlier";
+    default: return "its loss or gradient is not finite";
+  }
+}
+
 stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress>(stw_trainer_progress, trainer); }
 
 }  // namespace
@@ -27,6 +35,7 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       start_(progress_of(trainer)),
       metrics_(folder.metrics()),
       line_(start_.batches, settings.steps, plan.peak, plan.budget),
+      check_(settings.check_every, folder, trainer),
       skipped_(start_.skipped) {}
 
 stw_progress TrainingRun::progress() const { return progress_of(trainer_); }
@@ -38,9 +47,9 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
   self.metrics_.step(*now, skipped);
   self.line_.step(*now);
   if (skipped)
-    self.line_.say(
-        fmt::format("batch {}: no update, its loss or gradient is not finite or it has no target ({} so far)",
-                    grouped(now->batches), grouped(now->skipped)));
+    self.line_.say(fmt::format("batch {}: no update, {}{} ({} so far)", grouped(now->batches), skip_reason(now->skip_reason),
+                               now->loss_scale == 1 ? "" : fmt::format("; the loss scale is {:g}", now->loss_scale),
+                               grouped(now->skipped)));
   return self.interrupt_.requested() || self.save_due(now->batches);
 }
 
@@ -52,10 +61,10 @@ bool TrainingRun::save_due(uint64_t batches) const {
 
 uint64_t TrainingRun::next_event(uint64_t batches) const {
   return std::min({settings_.steps, next_multiple(settings_.evaluate_every, batches),
-                   next_multiple(settings_.save_every.value_or(0), batches)});
+                   next_multiple(settings_.save_every.value_or(0), batches), next_multiple(settings_.check_every, batches)});
 }
 
-void TrainingRun::train_until(uint64_t batches) {
+void TrainingRun::train_until(uint64_t batches, bool told) {
   auto options = sized<stw_run_options>();
   options.until = batches;
   options.total = settings_.steps;
@@ -66,8 +75,12 @@ void TrainingRun::train_until(uint64_t batches) {
     options.min_rate = *settings_.min_rate;
   }
   options.schedule = settings_.schedule;
-  options.progress = after_step;
-  options.progress_user = this;
+  options.decay_steps = settings_.decay_steps;
+  options.base_batch = settings_.base_batch;
+  if (told) {
+    options.progress = after_step;
+    options.progress_user = this;
+  }
   call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
   metrics_.check();
 }
@@ -101,13 +114,17 @@ bool TrainingRun::run() {
   const bool evaluates = info.evaluation_tokens > 0 && settings_.evaluation_batches > 0;
   uint64_t batches = start_.batches;
   while (batches < settings_.steps && !interrupt_.requested()) {
-    train_until(next_event(batches));
+    if (check_.due(batches))
+      check_.run([&] { train_until(batches + 1, false); }, [&] { train_until(batches + 1); });
+    else
+      train_until(next_event(batches));
     batches = progress().batches;
     const bool event = settings_.evaluate_every && batches % settings_.evaluate_every == 0;
     if (evaluates && event && batches < settings_.steps && !interrupt_.requested()) evaluate();
     if (save_due(batches)) save();
   }
   evaluation_loss_.reset();
+  if (check_.checked() > 0) line_.say(fmt::format("{} steps were made twice, with the same bytes", grouped(check_.checked())));
   line_.finish();
   if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate();
   save();

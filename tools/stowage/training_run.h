@@ -9,18 +9,22 @@
 #include "metrics.h"
 #include "progress_line.h"
 #include "run_folder.h"
+#include "step_check.h"
 
 namespace command {
 
 struct RunSettings {
   uint64_t steps = 0;              // global batches of the whole run, and the length of the schedule
   std::optional<uint64_t> warmup;  // unset: a tenth of the steps, at most 100
-  double learning_rate = 3e-4;
+  double learning_rate = 0;        // 0: the optimizer's default
   std::optional<double> min_rate;  // unset: a tenth of it
   uint32_t schedule = STW_SCHEDULE_COSINE;
+  uint64_t decay_steps = 0;        // wsd; 0: a fifth of the steps
+  uint64_t base_batch = 0;         // 0: learning rates are not scaled
   uint64_t evaluate_every = 250;  // batches; 0: only after the last
   uint64_t evaluation_batches = 20;
   std::optional<uint64_t> save_every;  // batches; unset: every ten minutes
+  uint64_t check_every = 0;        // batches; 0: no step is made twice
 };
 
 class TrainingRun {
@@ -38,7 +42,8 @@ class TrainingRun {
   static int32_t after_step(void* self, const stw_progress* now);
   stw_progress progress() const;
   uint64_t next_event(uint64_t batches) const;
-  void train_until(uint64_t batches);
+  // `told`: with lines of metrics and progress.
+  void train_until(uint64_t batches, bool told = true);
   bool save_due(uint64_t batches) const;
   void evaluate();
   void save();
@@ -51,6 +56,7 @@ class TrainingRun {
   Interrupt interrupt_;
   Metrics metrics_;
   ProgressLine line_;
+  StepCheck check_;
   uint64_t skipped_;
   Clock::time_point saved_ = Clock::now();
   std::optional<double> evaluation_loss_;

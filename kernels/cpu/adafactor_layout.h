@@ -1,0 +1,24 @@
+// How adafactor cuts a parameter into lines and blocks: part of the definition of its sums. The workspace holds a float
+// a line, then a row of floats a block.
+#pragma once
+#include "kernels/cpu/simd.h"
+
+namespace stw::kernels {
+
+inline constexpr int64_t adafactor_line = 4096;   // elements of a line of a vector
+inline constexpr int64_t adafactor_block = 64;    // rows of a matrix whose squares are summed column by column
+
+struct AdafactorLayout {
+  int64_t width, lines;   // the rows of a matrix; the last line of a vector may be shorter
+  int64_t blocks;         // 0 for a vector
+  int64_t bytes;
+};
+
+STW_INLINE AdafactorLayout adafactor_layout(const UpdateArgs& args) {
+  const int64_t width = args.columns > 0 ? args.columns : adafactor_line;
+  const int64_t lines = (args.count + width - 1) / width;
+  const int64_t blocks = args.columns > 0 ? (lines + adafactor_block - 1) / adafactor_block : 0;
+  return {width, lines, blocks, (lines + blocks * width) * (int64_t)sizeof(float)};
+}
+
+}  // namespace stw::kernels

@@ -1,0 +1,54 @@
+// What every update rule reads and writes: gradients with their coefficient, and the fp32 master of a parameter.
+#pragma once
+#include "kernels/cpu/split.h"
+
+namespace stw::kernels::STW_ISA {
+
+// The sum of a parameter's gradients, normalised, unscaled and clipped.
+STW_INLINE F16 scaled_gradient(const UpdateArgs& args, F16 coefficient, int64_t at, int64_t n) {
+  F16 g = load_group(args.gradient[0], DType::f32, at, n);
+  if (args.gradient[1] != nullptr) g = add(g, load_group(args.gradient[1], DType::f32, at, n));
+  return mul(coefficient, g);
+}
+STW_INLINE F16 coefficient_of(const UpdateArgs& args) { return splat((float)args.state->coefficient); }
+// The learning rate of this parameter, and what decoupled weight decay leaves of it.
+STW_INLINE double rate_of(const UpdateArgs& args) { return args.state->learning_rate * args.rate; }
+STW_INLINE float kept_share(const UpdateArgs& args) { return (float)(1 - rate_of(args) * args.decay); }
+
+// The fp32 master of a group. Split storage: bits = (half << 16) + remainder, modulo 2^32; the half is the upper word of
+// bits + 0x8000, which rounds the magnitude to nearest with ties upward, so what is missing lies in [-32768, 32767].
+// The way there and back is exact for every bit pattern.
+STW_INLINE F16 load_parameter(const UpdateArgs& args, int64_t at, int64_t n) {
+  if (args.dtype == DType::f32) return load_group(args.parameter, DType::f32, at, n);
+  if (args.dtype == DType::f16) return load_group(args.master, DType::f32, at, n);
+  const uint16_t* half = (const uint16_t*)args.parameter + at;
+  const int16_t* remainder = args.remainder + at;
+  float f[16] = {0};
+  if (n == 16) {
+    for (int i = 0; i < 16; ++i) f[i] = float_of(((uint32_t)half[i] << 16) + (uint32_t)(int32_t)remainder[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) f[i] = float_of(((uint32_t)half[i] << 16) + (uint32_t)(int32_t)remainder[i]);
+  }
+  return load(f);
+}
+STW_INLINE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, int64_t n) {
+  if (args.dtype == DType::f32) return store_group(args.parameter, DType::f32, at, p, n);
+  if (args.dtype == DType::f16) {
+    store_group(args.master, DType::f32, at, p, n);
+    return store_group(args.parameter, DType::f16, at, p, n);
+  }
+  uint16_t half[16];
+  int16_t remainder[16];
+  float f[16];
+  store(f, p);
+#pragma GCC unroll 1   // unrolled, g++ 12 no longer sees that this is a vector
+  for (int i = 0; i < 16; ++i) {
+    const uint32_t bits = bits_of(f[i]);
+    half[i] = (uint16_t)((bits + 0x8000u) >> 16);
+    remainder[i] = (int16_t)(uint16_t)bits;   // bits - (half << 16) needs only the lower word
+  }
+  memcpy((uint16_t*)args.parameter + at, half, (size_t)n * 2);
+  memcpy(args.remainder + at, remainder, (size_t)n * 2);
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,0 +1,86 @@
+#include "planner/numerics_file.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "planner/optimizer.h"
+
+namespace stw {
+
+namespace {
+
+Error wrong(const std::string& what) { return {Code::corrupt, "plan: numerics: " + what}; }
+
+Json group_json(const ParameterGroup& g) {
+  Json group = Json::object().set("pattern", g.pattern);
+  if (g.frozen) group.set("frozen", *g.frozen);
+  if (g.rate) group.set("learning_rate_factor", *g.rate);
+  if (g.decay) group.set("weight_decay", *g.decay);
+  if (g.state_bits) group.set("state_bits", *g.state_bits);
+  return group;
+}
+
+Result<ParameterGroup> group_from(const Json& object) {
+  ParameterGroup g;
+  STW_ASSIGN(pattern, get_string(object, "pattern"));
+  g.pattern = pattern;
+  if (object.find("frozen")) {
+    STW_ASSIGN(frozen, get_bool(object, "frozen"));
+    g.frozen = frozen;
+  }
+  for (const auto& [key, field] : {std::pair{"learning_rate_factor", &g.rate}, {"weight_decay", &g.decay}}) {
+    if (!object.find(key)) continue;
+    STW_ASSIGN(value, get_double(object, key));
+    *field = value;
+  }
+  if (object.find("state_bits")) {
+    STW_ASSIGN(bits, get_int(object, "state_bits"));
+    g.state_bits = static_cast<int>(bits);
+  }
+  return g;
+}
+
+}  // namespace
+
+Json numerics_json(const Numerics& n, const std::string& states_reason) {
+  Json groups = Json::array();
+  for (const ParameterGroup& g : n.groups) groups.push(group_json(g));
+  Json inputs = Json::array();
+  if (n.inputs.positions) inputs.push("positions");
+  if (n.inputs.weights) inputs.push("weights");
+  return Json::object()
+      .set("precision", name_of(n.precision)).set("optimizer", name_of(n.optimizer)).set("state_bits", n.state_bits)
+      .set("master", master_names[static_cast<size_t>(n.precision)]).set("gradients", "fp32").set("exact", n.exact)
+      .set("inputs", std::move(inputs)).set("groups", std::move(groups)).set("states_reason", states_reason);
+}
+
+Result<Numerics> numerics_from(const Json& object) {
+  Numerics n;
+  STW_ASSIGN(precision, get_string(object, "precision"));
+  const auto known = std::find(std::begin(precision_names), std::end(precision_names), precision);
+  if (known == std::end(precision_names)) return wrong("unknown precision \"" + precision + "\"");
+  n.precision = static_cast<Precision>(known - std::begin(precision_names));
+  STW_ASSIGN(optimizer, get_string(object, "optimizer"));
+  int index = 0;
+  while (index < optimizer_count && optimizer != name_of(static_cast<Optimizer>(index))) ++index;
+  if (index == optimizer_count) return wrong("unknown optimizer \"" + optimizer + "\"");
+  n.optimizer = static_cast<Optimizer>(index);
+  STW_ASSIGN(bits, get_int(object, "state_bits"));
+  if (bits != 32 && !(bits == 8 && optimizer_row(n.optimizer).has_8bit_states))
+    return wrong("optimizer " + optimizer + " has no states of " + std::to_string(bits) + " bits");
+  n.state_bits = static_cast<int>(bits);
+  STW_ASSIGN(inputs, get_array(object, "inputs"));
+  for (const Json& entry : inputs->elements()) {
+    const std::string name = entry.as_string() ? *entry.as_string() : "";
+    if (name != "positions" && name != "weights") return wrong("unknown input \"" + name + "\"");
+    (name == "positions" ? n.inputs.positions : n.inputs.weights) = true;
+  }
+  STW_ASSIGN(groups, get_array(object, "groups"));
+  for (const Json& entry : groups->elements()) {
+    STW_ASSIGN(group, group_from(entry));
+    n.groups.push_back(std::move(group));
+  }
+  return n;
+}
+
+}  // namespace stw

@@ -1,0 +1,12 @@
+// Numerics as JSON: a part of every plan.
+#pragma once
+#include "planner/json.h"
+#include "planner/numerics.h"
+
+namespace stw {
+
+Json numerics_json(const Numerics& numerics, const std::string& states_reason);
+// Errors: corrupt.
+Result<Numerics> numerics_from(const Json& object);
+
+}  // namespace stw

@@ -1,0 +1,113 @@
+// A trainer goes on under another plan: the arena changes its size, and what lasts moves to its new place.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "src/trainer.h"
+
+namespace stw {
+
+namespace {
+
+struct Place {
+  bool on_host;
+  uint64_t offset, bytes;
+};
+
+Place place_of(const Arena& layout, int tensor) {
+  const auto t = static_cast<size_t>(tensor);
+  const bool on_host = layout.on_host(tensor);
+  const Buffer& b = on_host ? layout.host[static_cast<size_t>(layout.host_of_tensor[t])]
+                            : layout.persistent[static_cast<size_t>(layout.of_tensor[t])];
+  return {on_host, b.offset, b.bytes};
+}
+
+// What outlives a step.
+bool lasts(const Graph& graph, int tensor) {
+  switch (graph.at(tensor).kind) {
+    case Kind::state: case Kind::constant: case Kind::master: case Kind::optimizer: return true;
+    case Kind::parameter: return graph.owns_bytes(tensor);
+    default: return false;
+  }
+}
+
+struct Move { Place from, to; };
+
+}  // namespace
+
+Status Trainer::replan(std::shared_ptr<const Planned> planned) {
+  STW_TRY(check_whole());
+  const Plan& next = planned->plan;
+  if (!next.fits) return Error{Code::bad_state, "trainer: the plan does not fit its budget"};
+  if (!(next.numerics == plan().numerics) || next.request.global_batch != plan().request.global_batch ||
+      next.request.sequence != plan().request.sequence || next.request.threads != plan().request.threads)
+    return Error{Code::bad_state, "trainer: the plan has other numerics, another batch or another number of threads"};
+  STW_TRY(check_offload(next));
+  const uint64_t bytes = next.bytes.arena;
+  std::vector<Move> moves;   // in the order of the arena, which is the same for all plans
+  for (int t = 0; t < static_cast<int>(graph().tensors.size()); ++t)
+    if (lasts(graph(), t)) moves.push_back({place_of(planned_->programs.arena, t), place_of(planned->programs.arena, t)});
+  std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.from.offset < b.from.offset; });
+
+  // First all that can fail.
+  std::byte* host = nullptr;
+  const uint64_t more = owns_arena_ && bytes > arena_bytes_ ? bytes - arena_bytes_ : 0;
+  if (next.bytes.host > 0) {
+    STW_ASSIGN(taken, take("what is offloaded", next.bytes.host, size_add(next.bytes.host, more)));
+    host = taken;
+  }
+  const Status grown = grow(bytes);
+  if (!grown) {
+    if (host) device_.release(host, next.bytes.host);
+    return grown;
+  }
+
+  auto from_host = [&](const Move& m) { return host_ + m.from.offset; };
+  for (const Move& m : moves)
+    if (m.to.on_host) std::memcpy(host + m.to.offset, m.from.on_host ? from_host(m) : arena_ + m.from.offset, m.from.bytes);
+  // Those that stay in the arena keep their order: first what moves down, from below, then what moves up, from above.
+  auto slide = [&](const Move& m) { std::memmove(arena_ + m.to.offset, arena_ + m.from.offset, m.from.bytes); };
+  auto stays = [](const Move& m) { return !m.from.on_host && !m.to.on_host; };
+  for (const Move& m : moves)
+    if (stays(m) && m.to.offset < m.from.offset) slide(m);
+  for (auto m = moves.rbegin(); m != moves.rend(); ++m)
+    if (stays(*m) && m->to.offset > m->from.offset) slide(*m);
+  for (const Move& m : moves)
+    if (m.from.on_host && !m.to.on_host) std::memcpy(arena_ + m.to.offset, from_host(m), m.from.bytes);
+
+  if (host_) device_.release(host_, plan().bytes.host);
+  host_ = host;
+  shrink(bytes);
+  use(std::move(planned));
+  // The whole arena is there from now on, as after creation.
+  const uint64_t resident = planned_->programs.arena.gradients_begin;
+  std::memset(arena_ + resident, 0, bytes - resident);
+  return ok();
+}
+
+// The arena becomes larger where it is the trainer's own; the host's must be large enough.
+Status Trainer::grow(uint64_t bytes) {
+  if (bytes <= arena_bytes_) return ok();
+  if (!owns_arena_)
+    return out_of_memory("the host's arena has " + std::to_string(arena_bytes_) + " bytes, the plan needs " + std::to_string(bytes),
+                         bytes, arena_bytes_);
+  const uint64_t available = device_.info().memory_free, more = bytes - arena_bytes_;
+  const bool is_there = device_.has_allocator() || available == 0 || more <= available;
+  void* memory = is_there ? device_.resize(arena_, arena_bytes_, bytes, arena_alignment) : nullptr;
+  if (!memory)
+    return out_of_memory("the arena needs " + std::to_string(more) + " bytes more, " + std::to_string(available) + " are free", more, available);
+  arena_ = static_cast<std::byte*>(memory);
+  arena_bytes_ = bytes;
+  return ok();
+}
+
+// Gives back what the plan does not need; where that is refused, it stays.
+void Trainer::shrink(uint64_t bytes) {
+  if (!owns_arena_ || bytes >= arena_bytes_) return;
+  void* memory = device_.resize(arena_, arena_bytes_, bytes, arena_alignment);
+  if (!memory) return;
+  arena_ = static_cast<std::byte*>(memory);
+  arena_bytes_ = bytes;
+}
+
+}  // namespace stw

@@ -1,0 +1,181 @@
+// What every update rule owes (bits, skipped steps, storage of the master, tied gradients), and the rules that are one
+// formula an element: SGD and Lion.
+#include "tests/golden/optimizers.h"
+#include "tests/kernels/updates.h"
+
+namespace stw::kernels::test {
+namespace {
+
+TEST(UpdateRules, SameBitsEverywhereAndNothingBehindTheEnd) {
+  Random random(1);
+  for (const Rule& rule : rules)
+    for (const Extents& shape : shapes_of(rule)) {
+      const Parameter start = Parameter(random, shape).for_rule(rule);
+      const StepState state = state_of();
+      Parameter end = start;
+      everywhere([&](const Table& table, int threads) {
+        end = start;
+        update(rule, table, end.args(state, 0.1), threads);
+        return std::vector<Buffer>{end.bytes()};
+      });
+      const auto n = static_cast<size_t>(start.count);
+      EXPECT_FALSE(std::equal(end.p.begin(), end.p.begin() + start.count, start.p.begin())) << rule.name;
+      for (size_t i = n; i < start.p.size(); ++i) {
+        ASSERT_EQ(end.p[i], start.p[i]) << rule.name << " " << shape.rows << "x" << shape.columns;
+        ASSERT_EQ(end.first[i], start.first[i]);
+        ASSERT_EQ(end.second[i], start.second[i]);
+        ASSERT_EQ(end.code[i], start.code[i]);
+      }
+      EXPECT_EQ(end.absmax.back(), start.absmax.back());
+      for (float value : end.p) ASSERT_TRUE(std::isfinite(value)) << rule.name;
+    }
+}
+
+TEST(UpdateRules, SkippedStepTouchesNothing) {
+  Random random(2);
+  for (const Rule& rule : rules)
+    for (uint64_t skip : {skip_no_target, skip_not_finite, skip_outlier}) {
+      const Parameter start(random, {50, rule.vector ? 0 : 20});
+      StepState state = state_of();
+      state.skip = skip;
+      for (const NamedTable& entry : tables())
+        for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+          Parameter end = start;
+          std::fill(end.gradient.begin(), end.gradient.end(), NAN);
+          update(rule, *entry.table, end.args(state, 0.1, dtype), 2);
+          EXPECT_TRUE(same_bits(end.bytes(), start.bytes())) << rule.name << " " << entry.name;
+        }
+    }
+}
+
+// A master in two halves, or beside an fp16 parameter, is the fp32 parameter bit for bit, and so are the states.
+TEST(UpdateRules, SplitAndSeparateMastersFollowTheParameter) {
+  Random random(3);
+  for (const Rule& rule : rules)
+    for (const Extents& shape : shapes_of(rule)) {
+      const Parameter start = Parameter(random, shape).for_rule(rule);
+      const StepState state = state_of();
+      for (const NamedTable& entry : tables()) {
+        Parameter whole = start, split = start, separate = start;
+        update(rule, *entry.table, whole.args(state, 0.1));
+        update(rule, *entry.table, split.args(state, 0.1, DType::bf16));
+        update(rule, *entry.table, separate.args(state, 0.1, DType::f16));
+        uint64_t wrong = 0;
+        for (size_t i = 0; i < whole.p.size(); ++i) {
+          uint16_t half;
+          int16_t remainder;
+          split_master(whole.p[i], half, remainder);
+          wrong += split.half[i] != half || split.remainder[i] != remainder;
+        }
+        EXPECT_EQ(wrong, 0u) << rule.name << " " << entry.name;
+        EXPECT_TRUE(same_bits(separate.p, whole.p)) << rule.name;
+        for (const Parameter* other : {&split, &separate}) {
+          EXPECT_TRUE(same_bits(other->first, whole.first) && same_bits(other->second, whole.second));
+          EXPECT_TRUE(other->code == whole.code && same_bits(other->absmax, whole.absmax));
+        }
+      }
+    }
+}
+
+// Two gradients count as their fp32 sum; `rate` scales the learning rate and so the decay.
+TEST(UpdateRules, SumTiedGradientsAndScaleTheRate) {
+  Random random(4);
+  for (const Rule& rule : rules) {
+    const Parameter start = Parameter(random, {40, rule.matrix ? 30 : 0}).for_rule(rule);
+    const Table& table = *tables().back().table;
+    Parameter tied = start, summed = start;
+    for (size_t i = 0; i < summed.gradient.size(); ++i) summed.gradient[i] += summed.tied[i];
+    const StepState state = state_of();
+    StepState half_rate = state;
+    half_rate.learning_rate /= 2;
+    UpdateArgs args = tied.args(half_rate, 0.1);
+    args.gradient[1] = tied.tied.data(), args.rate = 2;
+    update(rule, table, args);
+    update(rule, table, summed.args(state, 0.1));
+    EXPECT_TRUE(same_bits(tied.bytes(), summed.bytes())) << rule.name;
+  }
+}
+
+// Of the elements before the guard, relative to the largest one or to 1: differences of a few numbers may cancel.
+double error_of(const std::vector<float>& found, std::vector<double> expected) {
+  std::vector<float> head(found.begin(), found.begin() + static_cast<int64_t>(expected.size()));
+  head.push_back(1), expected.push_back(1);
+  return relative_error(head, expected);
+}
+
+// At most five roundings of 2^-24 an element: 3e-7.
+TEST(Sgd, AgreesWithDouble) {
+  Random random(5);
+  for (const Extents& shape : shapes_of(sgd_rule))
+    for (double momentum : {0.0, 0.9})
+      for (bool nesterov : {false, true})
+        for (bool remembers : {false, true}) {
+          if (!remembers && momentum != 0) continue;
+          Parameter s(random, shape);
+          StepState state = state_of();
+          state.momentum = momentum, state.nesterov = nesterov;
+          std::vector<double> p, m;
+          for (size_t i = 0; i < s.gradient.size(); ++i) {
+            const double g = 0.37 * s.gradient[i] + 0.1 * s.p[i];
+            m.push_back(momentum * s.first[i] + g);
+            p.push_back(s.p[i] - 1e-2 * (nesterov ? g + momentum * m[i] : m[i]));
+          }
+          UpdateArgs args = s.args(state, 0.1);
+          if (!remembers) args.first = nullptr;
+          update(sgd_rule, *tables().back().table, args);
+          EXPECT_LE(error_of(s.p, p), 3e-7);
+          if (remembers) {
+            EXPECT_LE(error_of(s.first, m), 3e-7);
+          }
+        }
+}
+
+// Where rounding could turn the sign of what is nearly nothing, either sign is right.
+TEST(Lion, AgreesWithDouble) {
+  Random random(6);
+  for (const Extents& shape : shapes_of(lion_rule)) {
+    Parameter s(random, shape);
+    for (size_t i = 0; i < s.gradient.size(); i += 5) s.first[i] = s.gradient[i] = 0;   // sign(0) = 0
+    const StepState state = state_of();
+    std::vector<double> p, m;
+    uint64_t unsure = 0;
+    for (size_t i = 0; i < s.gradient.size(); ++i) {
+      const double g = 0.37 * s.gradient[i], old = 0.9 * s.first[i], fresh = 0.1 * g, c = old + fresh;
+      const bool open = c != 0 && std::fabs(c) < 1e-6 * (std::fabs(old) + std::fabs(fresh));
+      unsure += open;
+      const double step = c > 0 ? 1e-2 : c < 0 ? -1e-2 : 0;
+      p.push_back(open ? NAN : s.p[i] * (1 - 1e-3) - step);
+      m.push_back(0.99 * s.first[i] + 0.01 * g);
+    }
+    update(lion_rule, *tables().back().table, s.args(state, 0.1));
+    for (size_t i = 0; i < p.size(); ++i)
+      if (std::isnan(p[i])) p[i] = s.p[i];
+    EXPECT_LE(unsure, 1u);
+    EXPECT_LE(error_of(s.p, p), 3e-7);
+    EXPECT_LE(error_of(s.first, m), 3e-7);
+  }
+}
+
+// Both sides round in fp32, in slightly different places, a hundred times: measured at most 1.2e-7.
+TEST(Sgd, AgreesWithTorchAfterAHundredSteps) {
+  for (const golden::SgdCase& golden : golden::sgd_cases)
+    for (const NamedTable& entry : tables()) {
+      std::vector<float> p, m(golden::matrix_count), g = m;
+      for (int i = 0; i < golden::matrix_count; ++i) p.push_back(number_at(0, i));
+      StepState state{};
+      state.learning_rate = golden.learning_rate, state.momentum = golden.momentum, state.nesterov = golden.nesterov;
+      state.coefficient = 1;
+      for (int step = 1; step <= golden::steps; ++step) {
+        for (int i = 0; i < golden::matrix_count; ++i) g[static_cast<size_t>(i)] = number_at(step, i);
+        UpdateArgs args{};
+        args.count = golden::matrix_count, args.parameter = p.data(), args.gradient[0] = g.data(), args.rate = 1;
+        args.decay = golden.decay, args.state = &state, args.first = golden.momentum != 0 ? m.data() : nullptr;
+        update(sgd_rule, *entry.table, args);
+      }
+      EXPECT_LE(relative_error(p, std::vector<double>(golden.matrix, golden.matrix + golden::matrix_count)), 1e-6)
+          << entry.name << ", momentum " << golden.momentum;
+    }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

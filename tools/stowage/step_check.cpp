@@ -1,0 +1,57 @@
+#include "step_check.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include "checkpoint_header.h"
+#include "failure.h"
+#include "files.h"
+
+namespace command {
+namespace {
+
+// The first byte in which two files differ; nothing where they are the same.
+std::optional<uint64_t> first_difference(const std::string& one, const std::string& other) {
+  std::ifstream a(one, std::ios::binary), b(other, std::ios::binary);
+  std::vector<char> x(1 << 20), y(1 << 20);
+  for (uint64_t at = 0;; at += x.size()) {
+    a.read(x.data(), static_cast<std::streamsize>(x.size()));
+    b.read(y.data(), static_cast<std::streamsize>(y.size()));
+    const std::streamsize n = std::min(a.gcount(), b.gcount());
+    for (std::streamsize i = 0; i < n; ++i)
+      if (x[static_cast<size_t>(i)] != y[static_cast<size_t>(i)]) return at + static_cast<uint64_t>(i);
+    if (a.gcount() != b.gcount()) return at + static_cast<uint64_t>(n);
+    if (n == 0) return std::nullopt;
+  }
+}
+
+}  // namespace
+
+StepCheck::StepCheck(uint64_t every, const RunFolder& folder, stw_trainer* trainer)
+    : every_(every), trainer_(trainer), before_(folder.path() + "/check-before.stw"), once_(folder.path() + "/check-once.stw"),
+      twice_(folder.path() + "/check-twice.stw") {}
+
+void StepCheck::save(const std::string& path) const {
+  call([&](stw_error* error) { return stw_trainer_save(trainer_, path.c_str(), error); });
+}
+
+void StepCheck::restore() const {
+  call([&](stw_error* error) { return stw_trainer_restore(trainer_, before_.c_str(), error); });
+}
+
+void StepCheck::compare() {
+  save(twice_);
+  const auto differs = first_difference(once_, twice_);
+  if (differs)
+    throw Failure(exit_failed, fmt::format("the same step gave other bytes the second time: {} and {} differ from byte {} on ({}); "
+                                           "the memory or the processor may be faulty",
+                                           once_, twice_, *differs, checkpoint_section(once_, *differs)));
+  for (const std::string& path : {before_, once_, twice_}) ::unlink(path.c_str());
+  checked_ += 1;
+}
+
+}  // namespace command

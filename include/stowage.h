@@ -205,6 +205,9 @@ enum {
   STW_OPTIMIZER_ADAMW = 0, STW_OPTIMIZER_SGD = 1, STW_OPTIMIZER_LION = 2, STW_OPTIMIZER_MUON = 3, STW_OPTIMIZER_ADAFACTOR = 4
 };
 enum { STW_STATES_AUTO = 0, STW_STATES_32 = 32, STW_STATES_8 = 8 };
+/* exact: all of it, 4 bytes a parameter in all; split8: 24 bits of it, 3 bytes; stochastic: the bf16 value alone, 2 bytes,
+ * rounded up or down at random, so that steps too small to change it do so in the mean. */
+enum { STW_MASTER_EXACT = 0, STW_MASTER_SPLIT8 = 1, STW_MASTER_STOCHASTIC = 2 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
@@ -253,6 +256,8 @@ typedef struct stw_plan_options {
   const stw_parameter_group *groups;  /* an array; of groups that name the same parameter later ones win. All have the
                                          struct_size of the first one. */
   size_t group_count;
+  uint32_t master;           /* STW_MASTER_*: what bf16 keeps of the fp32 value of a trained parameter */
+  uint32_t reserved;
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -648,8 +653,8 @@ STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate
  * batch, micro-batch and recompute policy, and goes on with the same bits. `*plan` (may be NULL) receives the new plan, which
  * the caller destroys. The arena never takes more than the larger of both, unless it comes from the host's allocator, which
  * is asked for the new one before the old one is released; a host's arena must be large enough for the new plan. Views of
- * stw_trainer_export_tensor end. Errors: STW_OVER_BUDGET with error.bytes_needed; STW_OUT_OF_MEMORY; STW_BAD_STATE; the
- * trainer is then unchanged, and `*plan` is NULL. Since: 0.1 */
+ * stw_trainer_export_tensor end. Errors: STW_OVER_BUDGET with error.bytes_needed; STW_OUT_OF_MEMORY; STW_BAD_STATE
+ * from inside a callback of the trainer; it is then unchanged, and `*plan` is NULL. Since: 0.1 */
 STW_API stw_status stw_trainer_replan(stw_trainer *trainer, uint64_t memory_bytes, stw_plan **plan,
                                       stw_error *error) STW_NOEXCEPT;
 enum { STW_PROFILE_BYTES = 16384 };   /* room for any profile, with its zero byte */

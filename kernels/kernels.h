@@ -230,15 +230,21 @@ inline constexpr double outlier_weight = 2.0 / 129;
 //   f32   `parameter` itself
 //   bf16  a half with the 16 bits that are missing (`remainder`): the master's bits are (half << 16) + remainder, the half
 //         is the master rounded to nearest, ties upward in magnitude
+//   bf16  the same with the 8 bits that count most of those (`short_remainder`): the master is rounded to 24 bits, nearest,
+//         ties upward in magnitude, and is (half << 16) + (short_remainder << 8)
+//   bf16  the half alone, neither remainder given: the new value is rounded up in magnitude with the probability of what
+//         rounding down would lose. Philox4x32-10, key = seed, counter = (element / 8, its upper half, stream, step), the
+//         16 bits number element % 8
 //   f16   `master`; `parameter` is the master rounded to nearest, ties to even
 // g = coefficient · (gradient[0] + gradient[1]), lr = learning_rate · rate. Everything is computed in fp32.
 struct UpdateArgs {
   int64_t count;
   int64_t columns;                         // muon, adafactor: of the matrix (its last dimension); else 0
   DType dtype;
-  void* parameter; int16_t* remainder; float* master;
+  void* parameter; int16_t* remainder; int8_t* short_remainder; float* master;
   const float* gradient[2];                // second one null unless the tensor is used twice (tied)
   double rate, decay;                      // factor of the learning rate; weight decay
+  uint32_t stream; int64_t first_element;  // of random numbers: the parameter's; its element that is here the first
   const StepState* state;
   float *first, *second;                   // states in 32 bits
   // states in 8 bits: one byte an element, one absmax per block of 256 elements; of adamw8 `second` holds sqrt(v)

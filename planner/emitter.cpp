@@ -76,8 +76,7 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
 int Emitter::input(int tensor) { return new_value(tensor, all_rows(), Phase::forward); }
 
 void Emitter::inputs() {
-  for (int t : {graph_.tokens, graph_.targets, graph_.positions, graph_.weights})
-    if (t >= 0) input(t);
+  for (int t : graph_.inputs()) input(t);
 }
 
 Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {

@@ -52,6 +52,13 @@ struct Graph {
     return tensor;
   }
   const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
+  // All that a sample brings.
+  std::vector<int> inputs() const {
+    std::vector<int> list{tokens, targets};
+    for (int t : {positions, weights})
+      if (t >= 0) list.push_back(t);
+    return list;
+  }
   // One numbering for all ops: the six lists one after the other.
   const Op& op(int index) const;
   int first_update_op() const { return static_cast<int>(ops.size() + gradient_ops.size()); }

@@ -45,8 +45,7 @@ const Level::Choices& Level::choices(int64_t m) {
   c.runs.push_back(c_.segments.of_head(*arena_, m));
   for (Variant& v : c.runs.back().variants) v.picoseconds = size_add(v.picoseconds, update_);
   c.fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
-  for (int t : {c_.graph.tokens, c_.graph.targets, c_.graph.positions, c_.graph.weights})
-    if (t >= 0) c.fixed_bytes += static_cast<int64_t>(round_up(c_.graph.at(t).bytes(m), c_.device.alignment));
+  for (int t : c_.graph.inputs()) c.fixed_bytes += static_cast<int64_t>(round_up(c_.graph.at(t).bytes(m), c_.device.alignment));
   return c;
 }
 

@@ -14,6 +14,11 @@ inline constexpr int precision_count = 3;
 enum class Optimizer : uint8_t { adamw, sgd, lion, muon, adafactor };
 inline constexpr int optimizer_count = 5;
 
+// What of a bf16 parameter's fp32 master is kept beside the half that computes: the 16 bits that are missing; the upper 8 of
+// them; nothing, with stochastic rounding. Other precisions have their whole master.
+enum class Master : uint8_t { exact, short_remainder, stochastic };
+inline constexpr int master_count = 3;
+
 // Settings of all parameters that a pattern names (parameter_groups.h). What is not set stays as it is.
 struct ParameterGroup {
   std::string pattern;
@@ -27,6 +32,7 @@ struct ParameterGroup {
 struct Numerics {
   Precision precision = Precision::fp32;
   Optimizer optimizer = Optimizer::adamw;
+  Master master = Master::exact;
   int state_bits = 32;   // 8: block-wise, for tensors that are large enough (optimizer.h)
   bool exact = true;     // contract E3
   std::vector<ParameterGroup> groups;   // later ones win
@@ -41,6 +47,9 @@ inline Format compute_format(Precision p) {
   return formats[static_cast<size_t>(p)];
 }
 // How the fp32 master of a parameter is kept beside its compute copy.
-inline constexpr const char* master_names[precision_count] = {"none", "split", "fp32"};
+inline const char* master_name(const Numerics& n) {
+  constexpr const char* of_bf16[master_count] = {"split", "split8", "stochastic"};
+  return n.precision == Precision::bf16 ? of_bf16[static_cast<size_t>(n.master)] : n.precision == Precision::fp32 ? "none" : "fp32";
+}
 
 }  // namespace stw

@@ -35,6 +35,7 @@ Result<ParameterGroup> group_from(const Json& object) {
   }
   if (object.find("state_bits")) {
     STW_ASSIGN(bits, get_int(object, "state_bits"));
+    if (bits != 8 && bits != 32) return wrong("group \"" + pattern + "\" has states of " + std::to_string(bits) + " bits");
     g.state_bits = static_cast<int>(bits);
   }
   return g;
@@ -42,16 +43,24 @@ Result<ParameterGroup> group_from(const Json& object) {
 
 }  // namespace
 
+Json inputs_json(const GraphInputs& inputs) {
+  Json list = Json::array();
+  if (inputs.positions) list.push("positions");
+  if (inputs.weights) list.push("weights");
+  return list;
+}
+
+Json groups_json(const std::vector<ParameterGroup>& groups) {
+  Json list = Json::array();
+  for (const ParameterGroup& g : groups) list.push(group_json(g));
+  return list;
+}
+
 Json numerics_json(const Numerics& n, const std::string& states_reason) {
-  Json groups = Json::array();
-  for (const ParameterGroup& g : n.groups) groups.push(group_json(g));
-  Json inputs = Json::array();
-  if (n.inputs.positions) inputs.push("positions");
-  if (n.inputs.weights) inputs.push("weights");
   return Json::object()
       .set("precision", name_of(n.precision)).set("optimizer", name_of(n.optimizer)).set("state_bits", n.state_bits)
-      .set("master", master_names[static_cast<size_t>(n.precision)]).set("gradients", "fp32").set("exact", n.exact)
-      .set("inputs", std::move(inputs)).set("groups", std::move(groups)).set("states_reason", states_reason);
+      .set("master", master_name(n)).set("gradients", "fp32").set("exact", n.exact)
+      .set("inputs", inputs_json(n.inputs)).set("groups", groups_json(n.groups)).set("states_reason", states_reason);
 }
 
 Result<Numerics> numerics_from(const Json& object) {
@@ -60,6 +69,10 @@ Result<Numerics> numerics_from(const Json& object) {
   const auto known = std::find(std::begin(precision_names), std::end(precision_names), precision);
   if (known == std::end(precision_names)) return wrong("unknown precision \"" + precision + "\"");
   n.precision = static_cast<Precision>(known - std::begin(precision_names));
+  STW_ASSIGN(master, get_string(object, "master"));
+  int kind = 0;
+  while (kind < master_count && (n.master = static_cast<Master>(kind), master != master_name(n))) ++kind;
+  if (kind == master_count) return wrong("unknown master \"" + master + "\" for " + precision);
   STW_ASSIGN(optimizer, get_string(object, "optimizer"));
   int index = 0;
   while (index < optimizer_count && optimizer != name_of(static_cast<Optimizer>(index))) ++index;
@@ -69,6 +82,9 @@ Result<Numerics> numerics_from(const Json& object) {
   if (bits != 32 && !(bits == 8 && optimizer_row(n.optimizer).has_8bit_states))
     return wrong("optimizer " + optimizer + " has no states of " + std::to_string(bits) + " bits");
   n.state_bits = static_cast<int>(bits);
+  STW_ASSIGN(exact, get_bool(object, "exact"));
+  STW_ASSIGN(gradients, get_string(object, "gradients"));
+  if (!exact || gradients != "fp32") return wrong("this library knows exact plans with gradients in fp32 only");
   STW_ASSIGN(inputs, get_array(object, "inputs"));
   for (const Json& entry : inputs->elements()) {
     const std::string name = entry.as_string() ? *entry.as_string() : "";

@@ -10,6 +10,8 @@ namespace stw {
 
 namespace {
 
+constexpr double largest_factor = 1e6;
+
 bool fits_glob(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0, star = std::string_view::npos, from = 0;   // `star`: the last one met, taken to end before `from`
   while (t < text.size()) {
@@ -67,8 +69,8 @@ Error unknown(const Graph& graph, std::string_view pattern) {
 
 Status check_group(const ParameterGroup& g, const Numerics& numerics) {
   auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, "group \"" + g.pattern + "\": " + what}; };
-  if (g.rate && !(*g.rate >= 0 && std::isfinite(*g.rate))) return wrong("expected a factor of the learning rate of 0 or more");
-  if (g.decay && !(*g.decay >= 0 && std::isfinite(*g.decay))) return wrong("expected a weight decay of 0 or more");
+  if (g.rate && !(*g.rate >= 0 && *g.rate <= largest_factor)) return wrong("expected a factor of the learning rate from 0 to 1e6");
+  if (g.decay && !(*g.decay >= 0 && *g.decay <= largest_factor)) return wrong("expected a weight decay from 0 to 1e6");
   if (g.state_bits && *g.state_bits != 8 && *g.state_bits != 32) return wrong("expected states of 8 or 32 bits");
   if (g.state_bits == 8 && !optimizer_row(numerics.optimizer).has_8bit_states)
     return wrong(std::string("optimizer ") + name_of(numerics.optimizer) + " has no 8-bit states");

@@ -30,6 +30,7 @@ struct Request {
   int state_bits = 0;               // 0: chosen
   Precision precision = Precision::fp32;
   Optimizer optimizer = Optimizer::adamw;
+  Master master = Master::exact;
   std::vector<ParameterGroup> groups;
   GraphInputs inputs;
 };

@@ -340,6 +340,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.layers = graph.blocks();
   plan.request.precision = numerics.precision;
   plan.request.optimizer = numerics.optimizer;
+  plan.request.master = numerics.master;
   plan.request.groups = numerics.groups;
   plan.request.inputs = numerics.inputs;
   STW_ASSIGN(fits, get_bool(body, "fits"));

@@ -82,7 +82,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   }
   s += "\n";
   s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) + " tokens, " +
-       name_of(plan.numerics.precision) + ", " + name_of(plan.numerics.optimizer) + " with " +
+       name_of(plan.numerics.precision) + (plan.numerics.master == Master::exact ? "" : std::string(" (master ") + master_name(plan.numerics) + ")") + ", " + name_of(plan.numerics.optimizer) + " with " +
        std::to_string(plan.numerics.state_bits) + "-bit states";
   s += plan.states_reason.empty() ? "\n" : " (" + plan.states_reason + ")\n";
   if (!plan.fits) {

@@ -76,6 +76,9 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   Numerics n = space.numerics();
   n.state_bits = 8;
   if (space.numerics().state_bits == 32 && optimizer_row(n.optimizer).has_8bit_states) offer("states 8", request, n, true);
+  n = space.numerics();
+  n.master = Master::short_remainder;
+  if (n.precision == Precision::bf16 && space.numerics().master == Master::exact) offer("master split8", request, n, true);
   free = request;
   free.host_bytes = size_limit;
   offer("host_memory", free, space.numerics(), false);
@@ -105,6 +108,7 @@ Numerics numerics_of(const Request& request, int state_bits) {
   n.precision = request.precision;
   n.optimizer = request.optimizer;
   n.state_bits = state_bits;
+  n.master = request.master;
   n.groups = request.groups;
   n.inputs = request.inputs;
   return n;
@@ -132,6 +136,8 @@ Status check(const Request& request) {
   if (request.micro_batch > request.global_batch)
     return Error{Code::bad_argument, "micro-batch " + std::to_string(request.micro_batch) +
                                          " is larger than the global batch " + std::to_string(request.global_batch)};
+  if (request.master != Master::exact && request.precision != Precision::bf16)
+    return Error{Code::bad_argument, std::string("a master of fewer bits is for bf16; ") + name_of(request.precision) + " keeps its own"};
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)
     return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) + " has no 8-bit states; ask for 32 or auto"};
   if (budget_of(request, *device) == 0)

@@ -20,9 +20,15 @@ int add_tensor(Graph& graph, std::string name, Kind kind, Format format, Shape s
 }
 
 // Of the parameter's fp32 value what its compute copy leaves out, or all of it; nothing where the copy is the value.
-std::optional<Format> master_format(const Tensor& parameter) {
+std::optional<Format> master_format(const Tensor& parameter, const Numerics& numerics) {
   if (parameter.format == Format::f32) return {};
-  return parameter.format == Format::bf16 ? Format::i16 : Format::f32;
+  if (parameter.format == Format::f16) return Format::f32;
+  switch (numerics.master) {
+    case Master::exact: return Format::i16;
+    case Master::short_remainder: return Format::u8;
+    case Master::stochastic: return {};
+  }
+  return {};
 }
 
 const UpdateRule& rule_of(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {
@@ -64,7 +70,7 @@ void add_update(Graph& graph, const Numerics& numerics) {
     graph.update_ops.push_back({OpKind::square_sum, {}, gradients, {sums}, -1});
     const UpdateRule& rule = rule_of(graph.at(p), uses[static_cast<size_t>(p)], numerics);
     Op update{rule.kind, {}, gradients, {p, -1}, -1};
-    if (const auto format = master_format(graph.at(p)))
+    if (const auto format = master_format(graph.at(p), numerics))
       update.outputs[1] = add_tensor(graph, graph.at(p).name + ".master", Kind::master, *format, graph.at(p).shape);
     // Behind the last state nothing follows; one that is absent before it keeps its place.
     size_t states = rule.states.size();
@@ -84,7 +90,7 @@ uint64_t frozen_savings(const Graph& graph, const Numerics& numerics) {
     if (!graph.owns_bytes(p) || t.trainable) continue;
     const ParameterUse& use = uses[static_cast<size_t>(p)];
     sum = size_add(sum, size_mul(size_mul(t.shape.elements(), sizeof(float)), static_cast<uint64_t>(use.ops)));
-    if (const auto format = master_format(t)) sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(*format)));
+    if (const auto format = master_format(t, numerics)) sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(*format)));
     for (const StateTensor& state : rule_of(t, use, numerics).states)
       if (state.shape != StateShape::none)
         sum = size_add(sum, size_mul(state_shape(t.shape, state.shape).elements(), element_bytes(state.format)));

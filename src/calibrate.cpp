@@ -74,6 +74,7 @@ Result<DeviceProfile> Trainer::calibrate() {
     // Round 0 warms up: the next one writes over it.
     for (size_t round = 0; round <= most_rounds; ++round) {
       begin_state();   // at a learning rate of 0
+      state_->loss_scale = 1;   // small gradients may vanish; none overflows
       for (Timed& t : timed) {
         STW_TRY(check_cancelled());
         if (t.program->tokens >= 0) STW_TRY(load(*t.program, source, 0, global_batch()));

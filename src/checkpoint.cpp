@@ -1,10 +1,12 @@
 // What a trainer writes and takes back: checkpoints with everything that decides the next step, and model folders.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/quantile_map.h"
+#include "planner/numerics_file.h"
 #include "planner/plan_file.h"
 #include "src/checkpoint_file.h"
 #include "src/hash.h"
@@ -58,8 +60,11 @@ Json identity(const Trainer& trainer) {
   const Numerics& n = trainer.plan().numerics;
   return Json::object()
       .set("architecture", trainer.graph().architecture)
+      .set("groups", groups_json(n.groups))
+      .set("inputs", inputs_json(n.inputs))
       .set("model", model_hash(trainer.graph()))
       .set("precision", name_of(n.precision))
+      .set("master", master_name(n))
       .set("optimizer", name_of(n.optimizer))
       .set("state_bits", n.state_bits)
       .set("state_format", state_format(trainer.graph()))
@@ -142,6 +147,8 @@ Status Trainer::restore(const std::string& path) {
   STW_ASSIGN(carried_fields, get_object(reader.fields(), "carried"));
   Carried carried;
   STW_TRY(read_carried(*carried_fields, carried));
+  if (!(carried.loss_scale >= 1 && std::isfinite(carried.loss_scale)))
+    return Error{Code::corrupt, path + ": its loss scale is " + std::to_string(carried.loss_scale)};
   p.loss = loss;
   p.evaluation_loss = evaluation;
   p.loss_scale = carried.loss_scale;

@@ -109,6 +109,10 @@ void* Device::resize(void* memory, size_t old_bytes, size_t bytes, size_t alignm
 #endif
   void* other = allocate(bytes, alignment);
   if (!other) return nullptr;
+  if (reinterpret_cast<uintptr_t>(other) % alignment != 0) {
+    release(other, bytes);
+    return nullptr;
+  }
   std::memcpy(other, memory, std::min(old_bytes, bytes));
   release(memory, old_bytes);
   return other;

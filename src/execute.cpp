@@ -369,6 +369,9 @@ void run<OpKind::finish_step>(const Call& c) {
   c.run(c.x.table->finish_step, kernels::FinishStepArgs{c.input_tensor(0).shape[0], c.input<double>(0), c.x.state});
 }
 
+// Streams of random numbers: apart from those of dropout, which count from 1.
+constexpr int update_stream = 1 << 30;
+
 // States in 32 bits; the states of a rule follow the parameter and its master.
 kernels::UpdateArgs update_args(const Call& c) {
   const Tensor& parameter = c.output_tensor(0);
@@ -377,11 +380,15 @@ kernels::UpdateArgs update_args(const Call& c) {
   a.columns = parameter.shape.rank == 2 ? parameter.shape[1] : 0;
   a.dtype = dtype_of(parameter.format);
   a.parameter = c.output(0);
-  if (a.dtype == kernels::DType::bf16) a.remainder = c.output<int16_t>(1);
+  const bool is_short = c.op.outputs[1] >= 0 && c.output_tensor(1).format == Format::u8;
+  if (a.dtype == kernels::DType::bf16 && is_short) a.short_remainder = c.output<int8_t>(1);
+  if (a.dtype == kernels::DType::bf16 && !is_short) a.remainder = c.output<int16_t>(1);
   if (a.dtype == kernels::DType::f16) a.master = c.output<float>(1);
   a.gradient[0] = c.input<float>(0);
   a.gradient[1] = c.input<float>(1);
   a.rate = parameter.rate;
+  a.stream = static_cast<uint32_t>(update_stream + c.op.outputs[0]);
+  a.first_element = c.i.first_element;
   a.decay = parameter.decay.value_or(c.x.weight_decay);
   a.state = c.x.state;
   a.first = c.output<float>(2);

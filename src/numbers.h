@@ -41,6 +41,10 @@ inline SplitValue split_master(float value) {
   const uint16_t half = static_cast<uint16_t>((bits + 0x8000u) >> 16);
   return {half, static_cast<int16_t>(static_cast<int32_t>(bits - (static_cast<uint32_t>(half) << 16)))};
 }
+// What a remainder of 8 bits can hold: nearest, ties upward in magnitude.
+inline float rounded_to_24_bits(float value) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x80u) & 0xffffff00u);
+}
 inline float join_master(uint16_t half, int16_t remainder) {
   return std::bit_cast<float>((static_cast<uint32_t>(half) << 16) + static_cast<uint32_t>(static_cast<int32_t>(remainder)));
 }

@@ -1,6 +1,7 @@
 // A trainer goes on under another plan: the arena changes its size, and what lasts moves to its new place.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "src/trainer.h"
@@ -37,6 +38,8 @@ struct Move { Place from, to; };
 
 Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   STW_TRY(check_whole());
+  if (progress().phase != TrainerPhase::idle)
+    return Error{Code::bad_state, "trainer: it cannot be planned anew while it works, nor from one of its callbacks"};
   const Plan& next = planned->plan;
   if (!next.fits) return Error{Code::bad_state, "trainer: the plan does not fit its budget"};
   if (!(next.numerics == plan().numerics) || next.request.global_batch != plan().request.global_batch ||
@@ -50,17 +53,19 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.from.offset < b.from.offset; });
 
   // First all that can fail.
-  std::byte* host = nullptr;
+  struct Taken {   // given back on the way out, unless it was handed on
+    const Device& device;
+    std::byte* memory;
+    uint64_t bytes;
+    ~Taken() { device.release(memory, bytes); }
+  } taken_host{device_, nullptr, next.bytes.host};
   const uint64_t more = owns_arena_ && bytes > arena_bytes_ ? bytes - arena_bytes_ : 0;
   if (next.bytes.host > 0) {
     STW_ASSIGN(taken, take("what is offloaded", next.bytes.host, size_add(next.bytes.host, more)));
-    host = taken;
+    taken_host.memory = taken;
   }
-  const Status grown = grow(bytes);
-  if (!grown) {
-    if (host) device_.release(host, next.bytes.host);
-    return grown;
-  }
+  STW_TRY(grow(bytes));
+  std::byte* host = std::exchange(taken_host.memory, nullptr);
 
   auto from_host = [&](const Move& m) { return host_ + m.from.offset; };
   for (const Move& m : moves)

@@ -167,7 +167,9 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
     return;
   }
   const Op* update = update_of(graph(), tensor);   // none: frozen, without a master
-  std::byte* master = update ? address(update->outputs[1]) : nullptr;
+  const int master_tensor = update ? update->outputs[1] : -1;
+  std::byte* master = master_tensor >= 0 ? address(master_tensor) : nullptr;
+  const bool is_short = master && graph().at(master_tensor).format == Format::u8;
   uint16_t* half = reinterpret_cast<uint16_t*>(at) + first;
   if (graph().at(tensor).format == Format::f16) {
     for (uint64_t i = 0; i < count; ++i) half[i] = to_f16(values[i]);
@@ -175,9 +177,10 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
     return;
   }
   for (uint64_t i = 0; i < count; ++i) {
-    const SplitValue split = split_master(values[i]);
+    const SplitValue split = split_master(is_short ? rounded_to_24_bits(values[i]) : values[i]);
     half[i] = split.half;
-    if (master) reinterpret_cast<int16_t*>(master)[first + i] = split.remainder;
+    if (is_short) reinterpret_cast<int8_t*>(master)[first + i] = static_cast<int8_t>(split.remainder >> 8);
+    else if (master) reinterpret_cast<int16_t*>(master)[first + i] = split.remainder;
   }
 }
 

@@ -63,6 +63,8 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   }
   if (o.optimizer >= optimizer_count) return Error{Code::unsupported, "plan: unknown optimizer"};
   r.optimizer = static_cast<Optimizer>(o.optimizer);
+  if (o.master >= master_count) return Error{Code::bad_argument, "plan: unknown master"};
+  r.master = static_cast<Master>(o.master);
   STW_TRY(read_groups(o, r.groups));
   if (o.inputs & ~uint32_t{STW_INPUT_POSITIONS | STW_INPUT_WEIGHTS}) return Error{Code::bad_argument, "plan: unknown inputs"};
   r.inputs = {(o.inputs & STW_INPUT_POSITIONS) != 0, (o.inputs & STW_INPUT_WEIGHTS) != 0};

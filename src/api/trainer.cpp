@@ -49,6 +49,11 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
     if (!(share >= 0 && share < 1)) return wrong("betas and momentum must lie in [0, 1)");
   if (!(t.epsilon > 0) || !(t.weight_decay >= 0) || !(t.clip_norm >= 0) || !std::isfinite(t.epsilon + t.weight_decay + t.clip_norm))
     return wrong("epsilon must be positive, weight_decay and clip_norm not negative, all finite");
+  // A setting that would be ignored silently.
+  if ((o.set_mask & (STW_SET_BETA1 | STW_SET_BETA2)) && defaults.beta1 == 0) return wrong("beta1 and beta2 are not for this optimizer");
+  if ((o.set_mask & STW_SET_MOMENTUM) && defaults.momentum == 0) return wrong("momentum is for sgd and muon");
+  if ((o.loss_scale != 0 || o.growth_interval != 0) && numerics.precision != Precision::fp16)
+    return wrong("loss_scale and growth_interval are for fp16");
   t.nesterov = o.nesterov != 0;
   if (t.nesterov && numerics.optimizer != Optimizer::sgd) return wrong("nesterov is for the optimizer sgd; muon always looks ahead");
   if (t.nesterov && t.momentum == 0) return wrong("nesterov needs momentum");
@@ -57,6 +62,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.outlier_limit = o.outlier_limit;
   if (!(t.label_smoothing >= 0 && t.label_smoothing < 1) || !(t.z_loss >= 0) || !(t.outlier_limit >= 0) || !std::isfinite(t.z_loss + t.outlier_limit))
     return wrong("label_smoothing must lie in [0, 1), z_loss and outlier_limit must not be negative, all finite");
+  if (t.outlier_limit > 0 && t.outlier_limit <= 1) return wrong("outlier_limit must be above 1, or 0 for none");
   if (o.loss_scale != 0) t.loss_scale = o.loss_scale;
   if (o.growth_interval != 0) t.growth_interval = o.growth_interval;
   int exponent = 0;
@@ -90,6 +96,7 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
   s.decay = o.decay_steps ? o.decay_steps : s.total / 5;
   if (!(s.rate > 0) || !(s.min_rate >= 0) || !std::isfinite(s.rate + s.min_rate))
     return Error{Code::bad_argument, "run: learning rates must be finite and not negative"};
+  if (s.min_rate > s.rate) return Error{Code::bad_argument, "run: min_rate is larger than learning_rate"};
   if (s.warmup > s.total) return Error{Code::bad_argument, "run: the warm-up is longer than the schedule"};
   if (s.kind == ScheduleKind::warmup_stable_decay && (s.decay > s.total || s.warmup > s.total - s.decay))
     return Error{Code::bad_argument, "run: warm-up and decay together are longer than the schedule"};

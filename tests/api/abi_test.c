@@ -51,7 +51,7 @@ AT(stw_parameter_group, struct_size, 0); AT(stw_parameter_group, set_mask, 4); A
 AT(stw_parameter_group, frozen, 16); AT(stw_parameter_group, state_bits, 20);
 AT(stw_parameter_group, learning_rate, 24); AT(stw_parameter_group, weight_decay, 32);
 
-SIZE(stw_plan_options, 128);
+SIZE(stw_plan_options, 136);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
@@ -59,6 +59,7 @@ AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw
 AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(stw_plan_options, mode, 80);
 AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_plan_options, profile, 96);
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
+AT(stw_plan_options, master, 128); AT(stw_plan_options, reserved, 132);
 
 SIZE(stw_plan_info, 256);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
@@ -187,7 +188,8 @@ VALUE(STW_SET_GROUP_DECAY, 4); VALUE(STW_SET_GROUP_STATES, 8); VALUE(STW_SET_MOM
 VALUE(STW_SKIP_NONE, 0); VALUE(STW_SKIP_NO_TARGET, 1); VALUE(STW_SKIP_NOT_FINITE, 2); VALUE(STW_SKIP_OUTLIER, 3);
 VALUE(STW_NON_FINITE_SKIP, 0); VALUE(STW_NON_FINITE_STOP, 1); VALUE(STW_SCHEDULE_WSD, 3);
 VALUE(STW_SCHEDULE_INVERSE_ROOT, 4); VALUE(STW_INPUT_POSITIONS, 1); VALUE(STW_INPUT_WEIGHTS, 2);
-VALUE(STW_SET_DOCUMENT_END, 1); VALUE(STW_STATES_AUTO, 0);
+VALUE(STW_SET_DOCUMENT_END, 1); VALUE(STW_MASTER_EXACT, 0); VALUE(STW_MASTER_SPLIT8, 1);
+VALUE(STW_MASTER_STOCHASTIC, 2); VALUE(STW_STATES_AUTO, 0);
 VALUE(STW_STATES_32, 32); VALUE(STW_STATES_8, 8); VALUE(STW_RECOMPUTE_AUTO, 0); VALUE(STW_RECOMPUTE_NONE, 1);
 VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_MODE_EXACT, 0); VALUE(STW_MODE_FAST, 1); VALUE(STW_SET_RESERVE, 1);
 VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_IDS, 2);

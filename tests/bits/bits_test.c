@@ -27,13 +27,18 @@ static const char qwen2[] =
 
 static const struct {
   const char *name, *config;
-  uint32_t precision, state_bits;
+  uint32_t precision, state_bits, optimizer, document_end;   /* document_end: 0: no documents */
   uint64_t digest;
 } cases[] = {
-  {"gpt2 fp32, 32-bit states", gpt2, STW_PRECISION_FP32, STW_STATES_32, 0xf05feed0e9fc9b7eu},
-  {"gpt2 bf16, 8-bit states", gpt2, STW_PRECISION_BF16, STW_STATES_8, 0x8a34070d12a028d1u},
-  {"llama fp32, 8-bit states", llama, STW_PRECISION_FP32, STW_STATES_8, 0x8d54bde2cf80b9cbu},
-  {"qwen2 bf16, 32-bit states", qwen2, STW_PRECISION_BF16, STW_STATES_32, 0xd8f3fcbeabd2a6a3u},
+  {"gpt2 fp32, 32-bit states", gpt2, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0xf05feed0e9fc9b7eu},
+  {"gpt2 bf16, 8-bit states", gpt2, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0x8a34070d12a028d1u},
+  {"llama fp32, 8-bit states", llama, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0x8d54bde2cf80b9cbu},
+  {"qwen2 bf16, 32-bit states", qwen2, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0xd8f3fcbeabd2a6a3u},
+  {"gpt2 fp16, 8-bit states", gpt2, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0xb73c99b79226b2e1u},
+  {"gpt2 bf16, SGD, documents", gpt2, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0x8c069ed0c66e046au},
+  {"llama fp16, Lion, 8-bit states", llama, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_LION, 0, 0x27d82d8214042156u},
+  {"llama fp32, Muon", llama, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0x6e809f5a0b6aec01u},
+  {"qwen2 fp32, Adafactor, documents", qwen2, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR, 64, 0xbffee5854251e20eu},
 };
 
 /* FNV-1a. */
@@ -63,9 +68,9 @@ static int train(const char *folder, size_t which, uint64_t *digest) {
   stw_device *device = NULL; stw_model *model = NULL; stw_plan *plan = NULL;
   stw_dataset *dataset = NULL; stw_trainer *trainer = NULL;
   stw_model_options of_model; stw_plan_options of_plan; stw_dataset_options of_data; stw_run_options of_run;
-  stw_generate_options of_generation; stw_error error; double loss; char path[4096]; int result = 1;
+  stw_trainer_options of_training; stw_generate_options of_generation; stw_error error; double loss; char path[4096]; int result = 1;
   int32_t prompt[3] = {65, 66, 67}, tokens[8]; uint64_t count = 0;
-  INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(of_generation); INIT(error);
+  INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(of_training); INIT(of_generation); INIT(error);
 
   TRY(stw_device_open(&device, NULL, &error));
   of_model.config_json = cases[which].config;
@@ -78,13 +83,21 @@ static int train(const char *folder, size_t which, uint64_t *digest) {
   of_plan.threads = 2;
   of_plan.precision = cases[which].precision;
   of_plan.state_bits = cases[which].state_bits;
+  of_plan.optimizer = cases[which].optimizer;
+  if (cases[which].document_end) {
+    of_plan.inputs = STW_INPUT_POSITIONS;
+    of_data.set_mask = STW_SET_DOCUMENT_END;
+    of_data.document_end = cases[which].document_end;
+    of_training.label_smoothing = 0.1f;
+    of_training.z_loss = 1e-3f;
+  }
   TRY(stw_plan_create(&plan, model, &of_plan, &error));
   snprintf(path, sizeof path, "%s/text", folder);
   of_data.path = path;
   of_data.vocabulary = 256;
   of_data.sequence = of_plan.sequence;
   TRY(stw_dataset_open(&dataset, &of_data, &error));
-  TRY(stw_trainer_create(&trainer, device, model, plan, NULL, &error));
+  TRY(stw_trainer_create(&trainer, device, model, plan, &of_training, &error));
   of_run.until = 4;
   of_run.warmup = 1;
   of_run.learning_rate = 3e-3;

@@ -71,11 +71,22 @@ struct Parameter {
     return *this;
   }
   UpdateArgs args(const StepState& state, double decay = 0, DType dtype = DType::f32) {
-    const bool split = dtype != DType::f32;
-    return {count, columns, dtype, split ? static_cast<void*>(half.data()) : p.data(),
-            dtype == DType::bf16 ? remainder.data() : nullptr, dtype == DType::f16 ? p.data() : nullptr,
-            {gradient.data(), nullptr}, 1, decay, &state, first.data(), second.data(), code.data(), nullptr, absmax.data(),
-            nullptr};
+    UpdateArgs a{};
+    a.count = count;
+    a.columns = columns;
+    a.dtype = dtype;
+    a.parameter = dtype == DType::f32 ? static_cast<void*>(p.data()) : half.data();
+    if (dtype == DType::bf16) a.remainder = remainder.data();
+    if (dtype == DType::f16) a.master = p.data();
+    a.gradient[0] = gradient.data();
+    a.rate = 1;
+    a.decay = decay;
+    a.state = &state;
+    a.first = first.data();
+    a.second = second.data();
+    a.first_code = code.data();
+    a.first_absmax = absmax.data();
+    return a;
   }
   // All that a kernel may change, and the guards.
   Buffer bytes() const {

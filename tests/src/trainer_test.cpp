@@ -2,10 +2,14 @@
 // targets of the global batch, and a step that does not happen leaves every byte as it was.
 #include "src/trainer.h"
 
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
+#include <thread>
 
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
@@ -16,6 +20,11 @@ namespace {
 using namespace testing_tools;
 
 constexpr int64_t batch_size = 7, sequence = 33;
+#ifdef STW_SANITIZED
+constexpr int disturbed_rounds = 3;
+#else
+constexpr int disturbed_rounds = 20;
+#endif
 
 // What three steps leave behind, and what they reported.
 struct Outcome {
@@ -55,6 +64,7 @@ struct Case {
   int state_bits;
   Optimizer optimizer = Optimizer::adamw;
   std::vector<ParameterGroup> groups = {};
+  Master master = Master::exact;
 };
 
 class SameBits : public testing::TestWithParam<Case> {
@@ -66,6 +76,7 @@ class SameBits : public testing::TestWithParam<Case> {
     r.state_bits = GetParam().state_bits;
     r.optimizer = GetParam().optimizer;
     r.groups = GetParam().groups;
+    r.master = GetParam().master;
     return r;
   }
   // Everything kept, no chunks, one micro-step, one thread.
@@ -128,6 +139,41 @@ TEST_P(SameBits, EveryInstructionSet) {
       expect_same(train(model_, planned, *device), expected, "instruction set " + std::to_string(static_cast<int>(isa)));
 }
 
+// Threads that are late, early and out of order, twenty times.
+TEST(DisturbedThreads, ChangeNoBit) {
+  struct Disturber {
+    std::mt19937 random{5};
+    static void run(void* self, uint32_t tasks, void (*task)(void*, uint32_t), void* context) {
+      std::mt19937& random = static_cast<Disturber*>(self)->random;
+      std::vector<uint32_t> order(tasks);
+      std::iota(order.begin(), order.end(), 0u);
+      std::shuffle(order.begin(), order.end(), random);
+      std::atomic<size_t> next = 0;
+      const uint32_t delay = random() % 200;
+      auto work = [&](bool is_late) {
+        if (is_late) std::this_thread::sleep_for(std::chrono::microseconds(delay));
+        for (size_t i; (i = next++) < order.size();) task(context, order[i]);
+      };
+      std::thread helper(work, random() % 2);
+      work(random() % 2);
+      helper.join();
+    }
+  } disturber;
+  DeviceOptions options;
+  options.threads = 2;
+  options.run = Disturber::run;
+  options.run_user = &disturber;
+  auto device = Device::open(options);
+  ASSERT_TRUE(device);
+  const auto model = model_of(small_gpt2("0.1"));
+  Request r = request_for(batch_size, sequence, 2);
+  r.precision = Precision::bf16;
+  r.state_bits = 8;
+  const auto planned = plan_for(*model, r);
+  const Outcome expected = train(model, planned, best_device());
+  for (int round = 0; round < disturbed_rounds; ++round) expect_same(train(model, planned, **device), expected, "round " + std::to_string(round));
+}
+
 std::string case_name(const testing::TestParamInfo<Case>& c) {
   return std::string(c.param.name) + "_" + name_of(c.param.precision) + "_" + name_of(c.param.optimizer) + std::to_string(c.param.state_bits);
 }
@@ -146,6 +192,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},
                                          Case{"llama", small_llama(), Precision::bf16, 32, Optimizer::muon},
                                          Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
+                                         Case{"llama_split8", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
+                                         Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
                                          Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
                                               {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}},
                                          Case{"llama_grouped", small_llama(), Precision::bf16, 8, Optimizer::adamw,

@@ -79,8 +79,11 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
             auto frozen = sized<stw_parameter_group>();
             frozen.set_mask = STW_SET_GROUP_FROZEN;
             frozen.frozen = 1;
-            for (const std::string& text : texts)
-              for (const std::string& pattern : split(text, ',')) add_group(flags, pattern, frozen);
+            for (const std::string& text : texts) {
+              const std::vector<std::string> patterns = split(text, ',');
+              if (patterns.empty()) throw CLI::ValidationError("--freeze", "expected patterns, found none");
+              for (const std::string& pattern : patterns) add_group(flags, pattern, frozen);
+            }
           },
           "Parameters to leave as they are: embeddings, blocks.0-1, norms, biases, matrices, head, or names with * and ?.")
       ->allow_extra_args(false)
@@ -97,6 +100,11 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
 }
 
 }  // namespace
+
+bool has_documents(std::string_view plan_json) {
+  const size_t inputs = plan_json.find("\"inputs\":");
+  return inputs != std::string_view::npos && plan_json.substr(inputs, plan_json.find(']', inputs) - inputs).find("\"positions\"") != std::string_view::npos;
+}
 
 uint32_t precision_of(const std::string& name) { return name.empty() ? uint32_t{STW_PRECISION_DEFAULT} : number_of(precisions, name) + 1; }
 const char* precision_name(uint32_t precision) { return precisions[precision == STW_PRECISION_DEFAULT ? 0 : precision - 1]; }
@@ -176,6 +184,9 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--optimizer", flags.optimizer, "Default: adamw. muon: for the matrices of blocks, adamw for the rest.")
       ->check(CLI::IsMember(known(optimizers)))
       ->type_name("adamw|sgd|lion|muon|adafactor");
+  command.add_option("--master", flags.master, "bf16: what is kept of the fp32 weights: 4, 3 or 2 bytes. Default: exact.")
+      ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
+      ->type_name("exact|split8|stochastic");
   add_group_flags(command, flags);
   add_document_flag(command, flags);
   command.add_option("--states", flags.states, "Bits of the optimizer's states. auto: 32 unless memory is short.")

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "handles.h"
@@ -22,7 +23,7 @@ struct PlanFlags {
   std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
   std::optional<uint64_t> batch, sequence;
   std::string device;  // empty: CUDA where there is one, else the CPU
-  std::string precision, optimizer, states = "auto", recompute = "auto";
+  std::string precision, optimizer, master = "exact", states = "auto", recompute = "auto";
   std::vector<stw_parameter_group> groups;                      // frozen ones first
   std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
   std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none
@@ -46,6 +47,9 @@ void add_document_flag(CLI::App& command, PlanFlags& flags);
 void add_request_flags(CLI::App& command, PlanFlags& flags);
 // The rest of what `plan` and `train` take.
 void add_numerics_flags(CLI::App& command, PlanFlags& flags);
+
+// Whether a plan's text asks for positions of tokens in their documents.
+bool has_documents(std::string_view plan_json);
 
 // The library's number for "fp16", "sgd", …; the name of such a number.
 uint32_t precision_of(const std::string& name);

@@ -17,6 +17,8 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
   };
   if (!flags.batch) flags.batch = number("global_batch");
   if (!flags.sequence) flags.sequence = number("sequence");
+  if (!flags.document_end && has_documents(*plan))
+    fmt::print(stderr, "stowage: warning: {} was trained on documents; give its --document-end for the loss of its run\n", model.source);
   if (flags.precision.empty()) flags.precision = json_string(*plan, "numerics", "precision").value_or("");
 }
 
@@ -25,6 +27,14 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) 
   const DeviceChoice choice = choose_device(flags.device);
   opened.model = open_model(model_flags);
   stw_plan_options options = plan_options(model_flags, query(opened.model), flags, choice);
+  // Nothing is trained here, but a plan trains something: what has the least to keep for it.
+  stw_parameter_group groups[2] = {sized<stw_parameter_group>(), sized<stw_parameter_group>()};
+  for (stw_parameter_group& group : groups) group.set_mask = STW_SET_GROUP_FROZEN;
+  groups[0].pattern = "*";
+  groups[0].frozen = 1;
+  groups[1].pattern = "norms";
+  options.groups = groups;
+  options.group_count = 2;
   PlanAnswer answer = create_plan(opened.model, model_flags.source, options);
   const stw_plan_info info = query(answer.plan);
   if (!flags.memory_bytes && info.minimum_bytes) {

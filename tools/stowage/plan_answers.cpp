@@ -76,16 +76,26 @@ void print_largest_model(stw_plan_options options, bool sequence_given, bool jso
   }
   std::stable_sort(presets.begin(), presets.end(), [](const Preset& a, const Preset& b) { return a.info.parameters > b.info.parameters; });
   const uint64_t sequence = options.sequence;
+  std::string refusal;   // of the last preset that the groups do not name anything of
+  size_t refused = 0, tried = 0;
   for (const Preset& preset : presets) {
     if (sequence_given && sequence > preset.info.positions) continue;
-    // Two bytes a parameter, two more of its master and four of its gradient are there in every numerics.
-    if (options.memory_bytes && preset.info.parameters > options.memory_bytes / 8) continue;
+    // Two bytes a parameter are there in every numerics; four of its gradient where it is trained, on the device.
+    const uint64_t least = options.group_count || options.host_bytes ? 2 : 6;
+    if (options.memory_bytes && preset.info.parameters > options.memory_bytes / least) continue;
     options.sequence = std::min(sequence, preset.info.positions);
     stw_plan* made = nullptr;
-    const stw_status status =
-        call([&](stw_error* error) { return stw_plan_create(&made, preset.model.get(), &options, error); }, STW_OVER_BUDGET);
+    auto error = sized<stw_error>();
+    const stw_status status = stw_plan_create(&made, preset.model.get(), &options, &error);
     const Plan plan(made);
+    tried += 1;
     if (status == STW_OVER_BUDGET) continue;
+    if (status == STW_BAD_ARGUMENT && options.group_count) {   // a pattern of other models
+      refusal = error.message;
+      refused += 1;
+      continue;
+    }
+    if (status != STW_OK) throw Failure(exit_failed, error.message);
     const stw_plan_info info = query(plan);
     if (json)
       fmt::print("{{\"largest_model\":{},\"parameters\":{},\"sequence\":{},\"peak_bytes\":{},\"tokens_per_second\":{}}}\n",
@@ -96,6 +106,7 @@ void print_largest_model(stw_plan_options options, bool sequence_given, bool jso
                  info.tokens_per_second);
     return;
   }
+  if (refused > 0 && refused == tried) throw Failure(exit_failed, refusal);
   if (json) fmt::print("{{\"largest_model\":null}}\n");
   throw Failure(exit_does_not_fit, "no preset fits");
 }

@@ -88,7 +88,7 @@ void RunFolder::make_writable() const {
 void RunFolder::remove_stale() const {
   std::error_code problem;
   for (const auto& entry : fs::directory_iterator(path_, problem))
-    for (const char* name : {"checkpoint.stw", "model.safetensors", "config.json"})
+    for (const char* name : {"checkpoint.stw", "model.safetensors", "config.json", "check-before.stw", "check-once.stw", "check-twice.stw"})
       if (const auto process = writer_of(entry.path().filename().string(), name))
         if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(entry.path().c_str());
 }

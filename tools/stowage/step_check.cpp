@@ -35,6 +35,13 @@ StepCheck::StepCheck(uint64_t every, const RunFolder& folder, stw_trainer* train
     : every_(every), trainer_(trainer), before_(folder.path() + "/check-before.stw"), once_(folder.path() + "/check-once.stw"),
       twice_(folder.path() + "/check-twice.stw") {}
 
+StepCheck::~StepCheck() {
+  ::unlink(before_.c_str());
+  if (differs_) return;
+  ::unlink(once_.c_str());
+  ::unlink(twice_.c_str());
+}
+
 void StepCheck::save(const std::string& path) const {
   call([&](stw_error* error) { return stw_trainer_save(trainer_, path.c_str(), error); });
 }
@@ -46,11 +53,11 @@ void StepCheck::restore() const {
 void StepCheck::compare() {
   save(twice_);
   const auto differs = first_difference(once_, twice_);
+  differs_ = differs.has_value();
   if (differs)
     throw Failure(exit_failed, fmt::format("the same step gave other bytes the second time: {} and {} differ from byte {} on ({}); "
                                            "the memory or the processor may be faulty",
                                            once_, twice_, *differs, checkpoint_section(once_, *differs)));
-  for (const std::string& path : {before_, once_, twice_}) ::unlink(path.c_str());
   checked_ += 1;
 }
 

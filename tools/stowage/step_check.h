@@ -12,6 +12,9 @@ class StepCheck {
  public:
   // `every`: batches between two checks; 0: none. Borrows the trainer.
   StepCheck(uint64_t every, const RunFolder& folder, stw_trainer* trainer);
+  // Removes its files, but those that differ.
+  ~StepCheck();
+  StepCheck(const StepCheck&) = delete;
 
   bool due(uint64_t batches) const { return every_ > 0 && batches % every_ == 0; }
   // Makes a step, and the same step again from the same state. Throws where what it leaves differs, naming the first tensor that does.
@@ -35,6 +38,7 @@ class StepCheck {
   stw_trainer* const trainer_;
   const std::string before_, once_, twice_;
   uint64_t checked_ = 0;
+  bool differs_ = false;
 };
 
 }  // namespace command

@@ -161,8 +161,10 @@ void train(TrainFlags flags) {
   if (flags.run.decay_steps && flags.schedule != "wsd") throw Failure(exit_usage, "--decay-steps: is for --schedule wsd");
   if (flags.run.warmup.value_or(0) > flags.run.steps)
     throw Failure(exit_usage, fmt::format("--warmup {}: longer than --steps {}", *flags.run.warmup, flags.run.steps));
-  if (flags.run.warmup.value_or(0) + flags.run.decay_steps > flags.run.steps)
-    throw Failure(exit_usage, fmt::format("--warmup and --decay-steps {}: together longer than --steps {}", flags.run.decay_steps, flags.run.steps));
+  const uint64_t decay = flags.run.decay_steps ? flags.run.decay_steps : flags.run.steps / 5;
+  if (flags.schedule == "wsd" && warmup_steps(flags.run) + decay > flags.run.steps)
+    throw Failure(exit_usage, fmt::format("--warmup {} and --decay-steps {}: together longer than --steps {}",
+                                          warmup_steps(flags.run), decay, flags.run.steps));
   flags.run.schedule = schedule_of(flags.schedule);
   keep_numbers_of_run(flags);
   const RunFolder out(flags.out);
@@ -172,6 +174,8 @@ void train(TrainFlags flags) {
   const stw_plan_info info = query(plan);
   const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed,
                                  flags.run.evaluation_batches > 0, flags.plan.document_end);
+  if (flags.plan.document_end && !has_documents(stw_plan_json(plan.get())))
+    throw Failure(exit_usage, "--document-end: the plan was made without; make it with --document-end too");
   const Device device = open_device(choice, flags.plan.threads);
   if (choice.free_bytes && info.peak > choice.free_bytes)
     throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",

@@ -26,6 +26,8 @@ stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress
 
 }  // namespace
 
+uint64_t warmup_steps(const RunSettings& settings) { return settings.warmup.value_or(std::min<uint64_t>(100, settings.steps / 10)); }
+
 TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
                          const stw_plan_info& plan)
     : settings_(settings),
@@ -68,7 +70,7 @@ void TrainingRun::train_until(uint64_t batches, bool told) {
   auto options = sized<stw_run_options>();
   options.until = batches;
   options.total = settings_.steps;
-  options.warmup = settings_.warmup.value_or(std::min<uint64_t>(100, settings_.steps / 10));
+  options.warmup = warmup_steps(settings_);
   options.learning_rate = settings_.learning_rate;
   if (settings_.min_rate) {
     options.set_mask = STW_SET_MIN_RATE;

@@ -27,6 +27,9 @@ struct RunSettings {
   uint64_t check_every = 0;        // batches; 0: no step is made twice
 };
 
+// Steps of warm-up, said or not.
+uint64_t warmup_steps(const RunSettings& settings);
+
 class TrainingRun {
  public:
   // Borrows all of it.

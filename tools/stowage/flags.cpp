@@ -27,6 +27,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
   for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  if (parts.empty()) parts.emplace_back();
   return parts;
 }
 
@@ -79,11 +80,8 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
             auto frozen = sized<stw_parameter_group>();
             frozen.set_mask = STW_SET_GROUP_FROZEN;
             frozen.frozen = 1;
-            for (const std::string& text : texts) {
-              const std::vector<std::string> patterns = split(text, ',');
-              if (patterns.empty()) throw CLI::ValidationError("--freeze", "expected patterns, found none");
-              for (const std::string& pattern : patterns) add_group(flags, pattern, frozen);
-            }
+            for (const std::string& text : texts)
+              for (const std::string& pattern : split(text, ',')) add_group(flags, pattern, frozen);
           },
           "Parameters to leave as they are: embeddings, blocks.0-1, norms, biases, matrices, head, or names with * and ?.")
       ->allow_extra_args(false)
@@ -94,9 +92,9 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
           [&flags](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) add_group(flags, text);
           },
-          "Settings of parameters: lr=FACTOR, decay=RATE, states=32, frozen, trained. May be given several times.")
+          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32, frozen, trained. May be given several times.")
       ->allow_extra_args(false)
-      ->type_name("PATTERN:SETTING,...");
+      ->type_name("GROUP");
 }
 
 }  // namespace

@@ -10,11 +10,20 @@ namespace {
 
 struct RunNumbers {
   std::optional<uint64_t> batch, sequence;
+  std::optional<bool> documents;
 };
 
 RunNumbers numbers_of_run(const std::string& folder) {
-  const std::string plan = read_text_if_there(RunFolder(folder).plan()).value_or("");
-  return {json_whole(plan, "request", "global_batch"), json_whole(plan, "request", "sequence")};
+  const auto plan = read_text_if_there(RunFolder(folder).plan());
+  if (!plan) return {};
+  return {json_whole(*plan, "request", "global_batch"), json_whole(*plan, "request", "sequence"), has_documents(*plan)};
+}
+
+// Which token ends them the run's folder does not say.
+void check_documents(const TrainFlags& flags, const RunNumbers& run) {
+  if (run.documents && *run.documents != flags.plan.document_end.has_value())
+    throw Failure(exit_failed, fmt::format("--document-end: the run in {} was trained {} it; another would change its bits", flags.resume,
+                                           *run.documents ? "with" : "without"));
 }
 
 [[noreturn]] void refuse(const TrainFlags& flags, const std::string& what, uint64_t of_run, uint64_t given) {
@@ -40,6 +49,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
     const RunNumbers run = numbers_of_run(flags.resume);
     keep(flags, "--batch", run.batch, flags.plan.batch);
     keep(flags, "--seq", run.sequence, flags.plan.sequence);
+    check_documents(flags, run);
   }
   const auto header = checkpoint_header(checkpoint);
   if (!header) return;  // restoring says what is wrong with it
@@ -60,6 +70,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
 void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan) {
   if (flags.resume.empty()) return;
   const RunNumbers run = numbers_of_run(flags.resume);
+  check_documents(flags, run);
   const std::string name = "--plan " + flags.plan_file;
   if (run.batch && *run.batch != plan.global_batch) refuse(flags, name + ": batch", *run.batch, plan.global_batch);
   if (run.sequence && *run.sequence != plan.sequence) refuse(flags, name + ": sequence", *run.sequence, plan.sequence);

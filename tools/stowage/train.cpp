@@ -2,9 +2,12 @@
 #include "train.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 #include "files.h"
 #include "loss_curve.h"
@@ -75,6 +78,39 @@ uint32_t schedule_of(const std::string& name) {
   if (name == "constant") return STW_SCHEDULE_CONSTANT;
   if (name == "wsd") return STW_SCHEDULE_WSD;
   return name == "inverse-root" ? STW_SCHEDULE_INVERSE_ROOT : STW_SCHEDULE_COSINE;
+}
+
+// The defaults of warm-up and decay count too.
+void check_schedule(const TrainFlags& flags) {
+  const RunSettings& run = flags.run;
+  const bool decays = flags.schedule == "wsd";
+  if (run.decay_steps && !decays) throw Failure(exit_usage, "--decay-steps: is for --schedule wsd");
+  const uint64_t warmup = warmup_steps(run), decay = run.decay_steps ? run.decay_steps : run.steps / 5;
+  if (warmup > run.steps) throw Failure(exit_usage, fmt::format("--warmup {}: longer than --steps {}", warmup, run.steps));
+  if (decays && decay > run.steps - warmup)
+    throw Failure(exit_usage, fmt::format("--warmup {} and --decay-steps {}: together longer than --steps {}", warmup, decay, run.steps));
+}
+
+// That the optimizer and the precision of the plan, wherever they come from, know what was set for them. Nothing was
+// created or replaced so far.
+void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json) {
+  const std::string optimizer = json_string(json, "numerics", "optimizer").value_or("");
+  const bool is_fp16 = plan.precision == STW_PRECISION_FP16;
+  const struct { const char* flag; bool given; std::vector<std::string_view> optimizers; } settings[] = {
+      {"--beta1", flags.beta1.has_value(), {"adamw", "muon", "lion"}}, {"--beta2", flags.beta2.has_value(), {"adamw", "muon", "lion"}},
+      {"--momentum", flags.momentum.has_value(), {"sgd", "muon"}}, {"--nesterov", flags.nesterov, {"sgd"}}};
+  for (const auto& [flag, given, optimizers] : settings)
+    if (given && std::find(optimizers.begin(), optimizers.end(), optimizer) == optimizers.end())
+      throw Failure(exit_usage, fmt::format("{}: is for --optimizer {}, not for {}", flag, fmt::join(optimizers, ", "), optimizer));
+  if (flags.nesterov && flags.momentum == 0.0f) throw Failure(exit_usage, "--nesterov: needs a --momentum above 0");
+  if (flags.non_finite == "stop" && is_fp16)
+    throw Failure(exit_usage, "--non-finite stop: fp16 finds its loss scale by steps that are not finite; skip them, or train in bf16");
+  if (flags.loss_scale && !is_fp16) throw Failure(exit_usage, "--loss-scale: is for --precision fp16");
+  int exponent = 0;
+  if (flags.loss_scale && (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
+    throw Failure(exit_usage, fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));
+  if (flags.plan.document_end && !has_documents(json))
+    throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
 }
 
 // That the run neither replaces another one nor removes what it reads.
@@ -158,13 +194,7 @@ void train(TrainFlags flags) {
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
   if (flags.run.min_rate && flags.run.learning_rate > 0 && *flags.run.min_rate > flags.run.learning_rate)
     throw Failure(exit_usage, "--min-lr: expected at most --lr");
-  if (flags.run.decay_steps && flags.schedule != "wsd") throw Failure(exit_usage, "--decay-steps: is for --schedule wsd");
-  if (flags.run.warmup.value_or(0) > flags.run.steps)
-    throw Failure(exit_usage, fmt::format("--warmup {}: longer than --steps {}", *flags.run.warmup, flags.run.steps));
-  const uint64_t decay = flags.run.decay_steps ? flags.run.decay_steps : flags.run.steps / 5;
-  if (flags.schedule == "wsd" && warmup_steps(flags.run) + decay > flags.run.steps)
-    throw Failure(exit_usage, fmt::format("--warmup {} and --decay-steps {}: together longer than --steps {}",
-                                          warmup_steps(flags.run), decay, flags.run.steps));
+  check_schedule(flags);
   flags.run.schedule = schedule_of(flags.schedule);
   keep_numbers_of_run(flags);
   const RunFolder out(flags.out);
@@ -172,10 +202,9 @@ void train(TrainFlags flags) {
   const Model model = open_model(flags.model);
   const Plan plan = make_plan(flags, model, choice);
   const stw_plan_info info = query(plan);
+  check_settings(flags, info, stw_plan_json(plan.get()));
   const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed,
                                  flags.run.evaluation_batches > 0, flags.plan.document_end);
-  if (flags.plan.document_end && !has_documents(stw_plan_json(plan.get())))
-    throw Failure(exit_usage, "--document-end: the plan was made without; make it with --document-end too");
   const Device device = open_device(choice, flags.plan.threads);
   if (choice.free_bytes && info.peak > choice.free_bytes)
     throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",

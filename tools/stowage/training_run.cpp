@@ -26,7 +26,9 @@ stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress
 
 }  // namespace
 
-uint64_t warmup_steps(const RunSettings& settings) { return settings.warmup.value_or(std::min<uint64_t>(100, settings.steps / 10)); }
+uint64_t warmup_steps(const RunSettings& settings) {
+  return settings.warmup.value_or(std::min<uint64_t>(100, settings.steps / 10));
+}
 
 TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
                          const stw_plan_info& plan)

@@ -180,7 +180,7 @@ class LossTest(NumericsTest):
         self.train("run", "--steps", 1, "--non-finite", "stop")
 
     def test_outliers_are_skipped(self):
-        result = self.train("run", "--steps", 80, "--skip-outliers", "0.01", "--lr", "1e-6")
+        result = self.train("run", "--steps", 80, "--skip-outliers", "1.01", "--lr", "1e-6")
         skipped = [line for line in self.steps("run") if "skip_reason" in line]
         self.assertEqual({line["skip_reason"] for line in skipped}, {"outlier"})
         self.assertGreater(min(line["skipped_batch"] for line in skipped), 64)

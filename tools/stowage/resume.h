@@ -4,13 +4,11 @@
 
 namespace command {
 
-// For a --resume: fills in batch, sequence, seed, precision and bits of the states from the run in that folder. Throws
+// For a --resume: fills in batch, sequence, seed, precision, optimizer and state formats from the run in that folder. Throws
 // where there is no checkpoint, or where a flag asks for another batch, sequence, seed or cut into documents than the run has.
 void keep_numbers_of_run(TrainFlags& flags);
 
 // The same for a plan that comes from a file.
 void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan);
-
-// Whether the samples of a plan, given as JSON, tell documents apart.
 
 }  // namespace command

@@ -24,6 +24,7 @@ struct EvalCommand {
 
   void run() {
     take_defaults_of_run(model, plan);
+    warn_of_documents(model, plan);
     if (!plan.batch) plan.batch = 8;
     const Inference opened = open_inference(model, plan);
     const stw_plan_info info = query(opened.plan);

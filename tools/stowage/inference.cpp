@@ -17,9 +17,13 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
   };
   if (!flags.batch) flags.batch = number("global_batch");
   if (!flags.sequence) flags.sequence = number("sequence");
-  if (!flags.document_end && has_documents(*plan))
-    fmt::print(stderr, "stowage: warning: {} was trained on documents; give its --document-end for the loss of its run\n", model.source);
   if (flags.precision.empty()) flags.precision = json_string(*plan, "numerics", "precision").value_or("");
+}
+
+void warn_of_documents(const ModelFlags& model, const PlanFlags& flags) {
+  const auto plan = read_text_if_there(model.source + "/plan.json");
+  if (plan && !flags.document_end && has_documents(*plan))
+    fmt::print(stderr, "stowage: warning: {} was trained on documents; give its --document-end for the loss of its run\n", model.source);
 }
 
 Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) {

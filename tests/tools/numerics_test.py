@@ -185,6 +185,8 @@ class LossTest(NumericsTest):
         self.assertEqual({line["skip_reason"] for line in skipped}, {"outlier"})
         self.assertGreater(min(line["skipped_batch"] for line in skipped), 64)
         self.assertIn("no update, its loss or gradient norm is an outlier (1 so far)", result.stdout)
+        for limit in ("0.5", 1):
+            self.contradiction("--skip-outliers", limit, says=["--skip-outliers", "more than 1"])
 
     def test_terms_of_the_loss(self):
         self.train("plain", "--steps", 1)
@@ -240,6 +242,9 @@ class ScheduleTest(NumericsTest):
         for words in ([*wsd, "--warmup", 9], ["--nesterov"], ["--loss-scale", 2], ["--freeze", "attic"]):
             self.run_command("train", *SMALL, "--data", self.text(), "--steps", 10, "--overwrite", "--out", self.path("old"), *words,
                              expect=FAILED if "--freeze" in words else USAGE)
+        # What only the library knows, such as the default rate, may be found later, but not too late.
+        self.refused("train", *SMALL, "--data", self.text(), "--steps", 10, "--overwrite", "--out", self.path("old"), "--min-lr", 1,
+                     says=["min_rate"])
         self.assertEqual(files_of(self.path("old")), before)
 
 

@@ -109,6 +109,8 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   int exponent = 0;
   if (flags.loss_scale && (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
     throw Failure(exit_usage, fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));
+  if (flags.outlier_limit > 0 && flags.outlier_limit <= 1)
+    throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation", flags.outlier_limit));
   if (flags.plan.document_end && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
 }
@@ -214,6 +216,7 @@ void train(TrainFlags flags) {
 
   const uint64_t before = resident_bytes();
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
+  check_run(flags.run, trainer.get(), data.get());
   if (!flags.resume.empty())
     restore(flags, trainer, out);
   else

@@ -24,10 +24,31 @@ const char* skip_reason(uint32_t skip) {
 
 stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress>(stw_trainer_progress, trainer); }
 
+stw_run_options run_options(const RunSettings& settings, uint64_t until) {
+  auto options = sized<stw_run_options>();
+  options.until = until;
+  options.total = settings.steps;
+  options.warmup = warmup_steps(settings);
+  options.learning_rate = settings.learning_rate;
+  if (settings.min_rate) {
+    options.set_mask = STW_SET_MIN_RATE;
+    options.min_rate = *settings.min_rate;
+  }
+  options.schedule = settings.schedule;
+  options.decay_steps = settings.decay_steps;
+  options.base_batch = settings.base_batch;
+  return options;
+}
+
 }  // namespace
 
 uint64_t warmup_steps(const RunSettings& settings) {
   return settings.warmup.value_or(std::min<uint64_t>(100, settings.steps / 10));
+}
+
+void check_run(const RunSettings& settings, stw_trainer* trainer, stw_dataset* data) {
+  const stw_run_options no_step = run_options(settings, 0);
+  call([&](stw_error* error) { return stw_trainer_run(trainer, data, &no_step, error); });
 }
 
 TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
@@ -69,18 +90,7 @@ uint64_t TrainingRun::next_event(uint64_t batches) const {
 }
 
 void TrainingRun::train_until(uint64_t batches, bool told) {
-  auto options = sized<stw_run_options>();
-  options.until = batches;
-  options.total = settings_.steps;
-  options.warmup = warmup_steps(settings_);
-  options.learning_rate = settings_.learning_rate;
-  if (settings_.min_rate) {
-    options.set_mask = STW_SET_MIN_RATE;
-    options.min_rate = *settings_.min_rate;
-  }
-  options.schedule = settings_.schedule;
-  options.decay_steps = settings_.decay_steps;
-  options.base_batch = settings_.base_batch;
+  stw_run_options options = run_options(settings_, batches);
   if (told) {
     options.progress = after_step;
     options.progress_user = this;

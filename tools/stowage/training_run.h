@@ -30,6 +30,9 @@ struct RunSettings {
 // Steps of warm-up, said or not.
 uint64_t warmup_steps(const RunSettings& settings);
 
+// Throws where the library refuses to run like that; makes no step.
+void check_run(const RunSettings& settings, stw_trainer* trainer, stw_dataset* data);
+
 class TrainingRun {
  public:
   // Borrows all of it.

@@ -20,10 +20,10 @@ namespace {
 using namespace testing_tools;
 
 constexpr int64_t batch_size = 7, sequence = 33;
-#ifdef STW_SANITIZED
-constexpr int disturbed_rounds = 3;
+#ifdef STW_SANITIZED   // a quarter of the variants, with every kind of save-sets
+constexpr int disturbed_rounds = 3, variant_step = 4;
 #else
-constexpr int disturbed_rounds = 20;
+constexpr int disturbed_rounds = 20, variant_step = 1;
 #endif
 
 // What three steps leave behind, and what they reported.
@@ -97,7 +97,8 @@ TEST_P(SameBits, MicroBatchRecomputeChunksAndThreads) {
   int variant = 0;
   for (int64_t micro_batch : {1, 2, 3, 5, 7})
     for (int kind : {0, 1, 2}) {
-      const int threads = 1 + variant++ % 3;
+      if (variant++ % variant_step != 0) continue;
+      const int threads = 1 + variant % 3;
       Decisions d = plain->plan.decisions;
       d.micro_batch = micro_batch;
       d.loss_chunks = int64_t{1} << random() % 5;
@@ -119,7 +120,7 @@ TEST_P(SameBits, EveryBudget) {
   ASSERT_FALSE((*refused)->plan.fits);
   const uint64_t least = (*refused)->plan.minimum_bytes, most = plain->plan.bytes.peak;
   ASSERT_LT(least, most);
-  for (uint64_t quarter = 0; quarter <= 4; ++quarter) {
+  for (uint64_t quarter = 0; quarter <= 4; quarter += variant_step) {
     r.memory_bytes = least + (most - least) * quarter / 4;
     const auto planned = plan_for(*model_, r);
     ASSERT_TRUE(planned);

@@ -1,0 +1,62 @@
+"""What contract E3 costs: the same global batch in ever smaller micro-batches, which change no bit, only the speed.
+
+usage: exact.py STOWAGE [ROUNDS [MODEL]]     STOWAGE: the command, built in release; MODEL: nano, llama
+
+Two models, each trained for some steps with micro-batches of the whole batch, its half, its quarter, and 1; ROUNDS (5) times,
+in turn forwards and backwards. A round's figure is the median of the steps after the third, the result the median of the
+rounds' ratios to the whole batch. The weights that come out must be the same bytes.
+"""
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+LLAMA = {"model_type": "llama", "vocab_size": 256, "hidden_size": 384, "intermediate_size": 1024, "num_hidden_layers": 6,
+         "num_attention_heads": 6, "num_key_value_heads": 6, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
+         "tie_word_embeddings": False}
+MODELS = {"nano": ({}, 12, 64, 100), "llama": (LLAMA, 8, 128, 12)}  # config, batch, sequence, steps; 0.9 and 10.8 M parameters
+
+
+def train(stowage, words, out, steps):
+    """Tokens a second, and the weights."""
+    subprocess.run([str(word) for word in [stowage, "train", *words, "--steps", steps, "--out", out]], check=True,
+                   stdout=subprocess.PIPE)
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return statistics.median(line["tokens_per_second"] for line in lines[3:]), (out / "model.safetensors").read_bytes()
+
+
+def main():
+    stowage = sys.argv[1]
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    print(f"{'model':<8}{'batch':>7}{'micro-batch':>13}{'tokens/s':>10}{'of the whole':>14}{'lowest':>9}{'highest':>9}")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "text").write_text("The quick brown fox jumps over the lazy dog. " * 4000)
+        for name, (config, batch, sequence, steps) in MODELS.items():
+            if len(sys.argv) > 3 and name != sys.argv[3]:
+                continue
+            source = name
+            if config:
+                source = folder / "config.json"
+                source.write_text(json.dumps(config))
+            words = ["--model", source, "--batch", batch, "--seq", sequence, "--states", 32, "--threads", 2, "--vram", "4GiB",
+                     "--data", folder / "text", "--eval-batches", 0, "--overwrite"]
+            cuts = [batch, batch // 2, batch // 4, 1]
+            speeds, weights = {cut: [] for cut in cuts}, set()
+            for count in range(rounds):
+                for cut in cuts[::-1] if count % 2 else cuts:
+                    speed, trained = train(stowage, [*words, "--micro-batch", cut], folder / "out", steps)
+                    speeds[cut].append(speed)
+                    weights.add(trained)
+            if len(weights) != 1:
+                sys.exit(f"{name}: {len(weights)} different models came out")
+            for cut in cuts:
+                ratios = [speed / whole for speed, whole in zip(speeds[cut], speeds[batch])]
+                print(f"{name:<8}{batch:>7}{cut:>13}{statistics.median(speeds[cut]):>10.0f}{statistics.median(ratios):>14.3f}"
+                      f"{min(ratios):>9.3f}{max(ratios):>9.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

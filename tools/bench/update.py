@@ -1,0 +1,74 @@
+"""How close the optimizers' updates come to the bandwidth of the memory.
+
+usage: update.py STOWAGE [MODEL]     STOWAGE: the command, built in release; MODEL: gpt2
+
+`stowage calibrate` times every op of a step; the ops that update parameters are taken from what it writes. The bytes are the
+least that an update can move: parameters, states and masters read and written, gradients read. The ratio is to copies by
+memcpy on as many threads, before and after each row, which read and write as many bytes as they are said to move.
+"""
+import ctypes
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+THREADS = 2
+UPDATES = ("adamw", "adamw8", "sgd", "lion", "lion8", "muon", "adafactor")  # ops, not optimizers
+CASES = (("adamw", 32), ("adamw", 8), ("lion", 32), ("lion", 8), ("sgd", 32), ("adafactor", 32), ("muon", 32))
+
+
+class Copy:
+    """A copy that is larger than every cache, on all threads at once."""
+    SIZE = 256 << 20  # bytes a thread
+
+    def __init__(self):
+        self.memcpy = ctypes.CDLL(None).memcpy
+        self.memcpy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+        self.buffers = [(ctypes.create_string_buffer(self.SIZE), ctypes.create_string_buffer(self.SIZE)) for _ in range(THREADS)]
+
+    def once(self):
+        threads = [threading.Thread(target=self.memcpy, args=(to, source, self.SIZE)) for to, source in self.buffers]
+        begin = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return 2 * self.SIZE * THREADS / (time.perf_counter() - begin)
+
+    def bytes_per_second(self):
+        self.once()
+        return statistics.median(self.once() for _ in range(9))
+
+
+def run(*words):
+    return subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main():
+    stowage, model = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "gpt2"
+    copy = Copy()
+    print(f"{'optimizer':<10}{'states':>8}{'precision':>11}{'bytes each':>12}{'ms per 1e9':>12}{'GB/s':>8}{'copy':>8}{'ratio':>8}")
+    with tempfile.TemporaryDirectory() as folder:
+        profile = pathlib.Path(folder) / "here.json"
+        for precision in ("fp32", "bf16"):
+            for optimizer, bits in CASES:
+                words = ["--model", model, "--batch", 1, "--seq", 16, "--threads", THREADS, "--vram", "8GiB", "--optimizer",
+                         optimizer, "--states", bits, "--precision", precision]
+                plan = json.loads(run(stowage, "plan", *words, "--json"))
+                size, count = plan["bytes"], plan["model"]["parameters"]
+                moved = 2 * size["parameters"] + size["gradients"] + 2 * size["optimizer"]
+                before = copy.bytes_per_second()
+                run(stowage, "calibrate", *words, "--out", profile)
+                speed = statistics.mean((before, copy.bytes_per_second()))
+                ops = json.loads(profile.read_text())["ops"]
+                seconds = sum(ops[name]["nanoseconds"] for name in UPDATES if name in ops) * 1e-9
+                print(f"{optimizer:<10}{bits:>8}{precision:>11}{moved / count:>12.1f}{1e3 * seconds / count * 1e9:>12.0f}"
+                      f"{moved / seconds * 1e-9:>8.1f}{speed * 1e-9:>8.1f}{moved / seconds / speed:>8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,12 +15,6 @@ namespace {
 
 constexpr const char* recompute_names[] = {"auto", "none", "full"};
 
-std::string hexadecimal(uint64_t x) {
-  std::string s(16, '0');
-  for (size_t i = 16; i-- > 0; x >>= 4) s[i] = "0123456789abcdef"[x & 15];
-  return s;
-}
-
 std::string op_name(const Graph& graph, int op) {
   return graph.at(graph.ops[static_cast<size_t>(op)].outputs[0]).name;
 }
@@ -60,6 +54,12 @@ Json fingerprinted(Json body, Hash hash) {
 }
 
 }  // namespace
+
+std::string hexadecimal(uint64_t x) {
+  std::string s(16, '0');
+  for (size_t i = 16; i-- > 0; x >>= 4) s[i] = "0123456789abcdef"[x & 15];
+  return s;
+}
 
 std::string describe(const Graph& graph) {
   std::string s = graph.architecture;

@@ -9,6 +9,8 @@ namespace stw {
 
 using Hash = uint64_t (*)(const void* data, size_t bytes);   // XXH3-64; the planner links no library
 
+std::string hexadecimal(uint64_t x);   // 16 digits, as hashes are written
+
 // The model as far as plans and checkpoints depend on it: ops, attributes, names and shapes, not storage formats.
 std::string describe(const Graph& graph);
 

@@ -18,12 +18,6 @@ namespace {
 
 constexpr uint64_t staging_bytes = 1 << 20;
 
-std::string hexadecimal(uint64_t h) {
-  std::string s(16, '0');
-  for (size_t i = 0; i < 16; ++i) s[i] = "0123456789abcdef"[h >> (60 - 4 * i) & 15];
-  return s;
-}
-
 std::string model_hash(const Graph& graph) {
   const std::string text = describe(graph);
   return hexadecimal(hash64(text.data(), text.size()));

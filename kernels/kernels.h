@@ -39,7 +39,7 @@ struct Launch {
   const Parallel* parallel;
   void* workspace;          // 64-byte aligned
   uint64_t workspace_bytes; // at least the kernel's X_workspace(args, parallel->threads)
-  void* stream;             // null on the CPU
+  void* stream;             // a cudaStream_t; null on the CPU
 };
 
 // Scalars of a step. They live in the arena, so that a captured graph can read what changes from step to step.
@@ -293,5 +293,8 @@ STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
 // Null where this build or this processor has no such table. `best_isa` is the widest one that runs here.
 const Table* cpu_table(Isa isa);
 Isa best_isa();
+// The kernels for CUDA devices, null in a build without CUDA. They work on `stream`, ask for workspaces of their own
+// (kernels/cuda/workspace.h), and leave errors to the runtime's cudaGetLastError.
+const Table* cuda_table();
 
 }  // namespace stw::kernels

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/quantile_map.h"
+#include "kernels/common/quantile_map.h"
 #include "planner/numerics_file.h"
 #include "planner/plan_file.h"
 #include "src/checkpoint_file.h"

@@ -1,6 +1,7 @@
 // AdamW with 32-bit moments: one pass over parameter, gradient and both moments, bound by memory traffic.
-#include "kernels/cpu/adamw_step.h"
+#include "kernels/common/adamw_step.h"
 #include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/parameter.h"
 
 namespace stw::kernels::STW_ISA {
 

@@ -4,8 +4,9 @@
 //
 // The second moment is kept as √v. Kept as v, everything below 1.6e-7 of the block's maximum would become 0, that is
 // gradients below 4e-4 of the largest, while their first moment survives: steps 26 to 29 times too long.
-#include "kernels/cpu/adamw_step.h"
+#include "kernels/common/adamw_step.h"
 #include "kernels/cpu/kernels_isa.h"
+#include "kernels/cpu/parameter.h"
 #include "kernels/cpu/state8.h"
 
 namespace stw::kernels::STW_ISA {

@@ -5,8 +5,8 @@
 // Sum of a row: 16 lanes, each a serial sum over the blocks (rescaled when the maximum grows), one fold at the end.
 #pragma once
 #include "kernels/cpu/attention_tile.h"
-#include "kernels/cpu/math.h"
-#include "kernels/cpu/philox.h"
+#include "kernels/common/math.h"
+#include "kernels/common/philox.h"
 
 namespace stw::kernels {
 

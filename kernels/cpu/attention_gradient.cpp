@@ -7,8 +7,8 @@
 // so every element of dQ, dK and dV is one chain in fp32, rounded to the storage type once, at its end.
 #include "kernels/cpu/attention_gradient_layout.h"
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/cpu/math.h"
-#include "kernels/cpu/philox.h"
+#include "kernels/common/math.h"
+#include "kernels/common/philox.h"
 
 namespace stw::kernels::STW_ISA {
 namespace {

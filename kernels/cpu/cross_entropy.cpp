@@ -6,7 +6,7 @@
 // The sum has 64 lanes (four vectors in turn, folded pairwise), so that it is short enough a chain for any vocabulary.
 // With label smoothing a further pass sums the logits.
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/cpu/math.h"
+#include "kernels/common/math.h"
 
 namespace stw::kernels::STW_ISA {
 namespace {

@@ -1,42 +1,8 @@
-// GELU (Hendrycks and Gimpel, arXiv:1606.08415) and its gradient.
-//   gelu_tanh: x·(1 + tanh(√(2/π)(x + 0.044715x³)))/2, GPT-2's. Computed as x·σ(2√(2/π)(x + 0.044715x³)), the same
-//              function, which does not cancel where x is negative
-//   gelu_erf:  x·(1 + erf(x/√2))/2
+// GELU and its gradient, element by element (gelu_form.h has the formulas).
+#include "kernels/common/gelu_form.h"
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/cpu/sigmoid.h"
-#include "kernels/cpu/split.h"
 
 namespace stw::kernels::STW_ISA {
-
-namespace {
-
-constexpr float linear_term = 1.5957691216057308f;   // 2√(2/π)
-constexpr float cubic_term = 0.07135481282816626f;   // 0.044715 · 2√(2/π)
-constexpr float half_root = 0.7071067811865476f;     // 1/√2
-constexpr float density = 0.3989422804014327f;       // 1/√(2π)
-
-STW_INLINE F16 tanh_form(F16 x) {
-  F16 slope = fma(mul(x, x), splat(cubic_term), splat(linear_term));
-  return mul(x, sigmoid(mul(x, slope)));
-}
-STW_INLINE F16 tanh_form_gradient(F16 x) {
-  x = minimum(splat(30.0f), maximum(splat(-30.0f), x));   // 0 and 1 beyond; x² stays finite, NaN stays NaN
-  F16 square = mul(x, x);
-  F16 s = sigmoid(mul(x, fma(square, splat(cubic_term), splat(linear_term))));
-  F16 inner = mul(x, fma(square, splat(3.0f * cubic_term), splat(linear_term)));
-  return fma(mul(s, sub(splat(1.0f), s)), inner, s);
-}
-
-STW_INLINE F16 normal_distribution(F16 x) {
-  return fma(erf(mul(x, splat(half_root))), splat(0.5f), splat(0.5f));
-}
-STW_INLINE F16 erf_form(F16 x) { return mul(x, normal_distribution(x)); }
-STW_INLINE F16 erf_form_gradient(F16 x) {
-  F16 bell = mul(exp(mul(mul(x, x), splat(-0.5f))), splat(density));
-  return fma(x, bell, normal_distribution(x));
-}
-
-}  // namespace
 
 void gelu(const Launch& launch, const GeluArgs& args) {
   const bool use_tanh = args.activation == Activation::gelu_tanh;

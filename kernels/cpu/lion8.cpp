@@ -1,7 +1,8 @@
 // Lion with an 8-bit block-wise momentum: 1.016 bytes of state an element instead of 4. Blocks of 256 elements are
 // decoded, updated in fp32 as in lion.cpp, and encoded again with the block's new absolute maximum.
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/cpu/lion_step.h"
+#include "kernels/cpu/parameter.h"
+#include "kernels/common/lion_step.h"
 #include "kernels/cpu/state8.h"
 
 namespace stw::kernels::STW_ISA {

@@ -1,7 +1,7 @@
 // LayerNorm and RMSNorm: y = (x - mean)·rstd·w + b, row by row. A row is read three times (mean, variance, output) but
 // comes from memory once; it stays in the first-level cache.
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/cpu/norm_row.h"
+#include "kernels/common/norm_row.h"
 
 namespace stw::kernels::STW_ISA {
 

@@ -5,7 +5,7 @@
 // db, each a serial chain over the rows: tiles of token_tile rows that start anew in every sample, summed from +0 and
 // then added to the buffer. A cut of the rows between samples falls between tiles and changes nothing.
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/cpu/norm_row.h"
+#include "kernels/common/norm_row.h"
 
 namespace stw::kernels::STW_ISA {
 

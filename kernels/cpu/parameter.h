@@ -1,20 +1,9 @@
-// What every update rule reads and writes: gradients with their coefficient, and the fp32 master of a parameter.
+// The fp32 master of a parameter, however it is stored.
 #pragma once
-#include "kernels/cpu/philox.h"
-#include "kernels/cpu/split.h"
+#include "kernels/common/philox.h"
+#include "kernels/common/update_scalars.h"
 
 namespace stw::kernels::STW_ISA {
-
-// The sum of a parameter's gradients, normalised, unscaled and clipped.
-STW_INLINE F16 scaled_gradient(const UpdateArgs& args, F16 coefficient, int64_t at, int64_t n) {
-  F16 g = load_group(args.gradient[0], DType::f32, at, n);
-  if (args.gradient[1] != nullptr) g = add(g, load_group(args.gradient[1], DType::f32, at, n));
-  return mul(coefficient, g);
-}
-STW_INLINE F16 coefficient_of(const UpdateArgs& args) { return splat((float)args.state->coefficient); }
-// The learning rate of this parameter, and what decoupled weight decay leaves of it.
-STW_INLINE double rate_of(const UpdateArgs& args) { return args.state->learning_rate * args.rate; }
-STW_INLINE float kept_share(const UpdateArgs& args) { return (float)(1 - rate_of(args) * args.decay); }
 
 // The fp32 master of a group. Split storage: bits = (half << 16) + remainder, modulo 2^32; the half is the upper word of
 // bits + 0x8000, which rounds the magnitude to nearest with ties upward, so what is missing lies in [-32768, 32767].

@@ -40,6 +40,7 @@ STW_INLINE int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 STW_INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 STW_INLINE int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 STW_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+STW_INLINE float sqrt1(float x) { return __builtin_sqrtf(x); }
 STW_INLINE uint32_t bits_of(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 STW_INLINE float float_of(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 
@@ -263,6 +264,13 @@ STW_INLINE void store_some(float* p, F16 x, int64_t n) {
   float f[16];
   store(f, x);
   memcpy(p, f, (size_t)n * 4);
+}
+// Lanes [n, 16) become 0.
+STW_INLINE F16 first_lanes(F16 x, int64_t n) {
+  if (n == 16) return x;
+  float f[16];
+  store(f, x);
+  return load_some(f, n);
 }
 // 16 → 8 → 4 → 2 → 1: lane i meets lane i + 8, then i + 4, i + 2, i + 1.
 STW_INLINE float fold(F16 x) {

@@ -1,6 +1,6 @@
 // Optimizer states in blocks of 256 bytes with one absolute maximum each: decoding and encoding of a block.
 #pragma once
-#include "kernels/cpu/quantile_map.h"
+#include "kernels/common/quantile_map.h"
 #include "kernels/cpu/split.h"
 
 namespace stw::kernels::STW_ISA {

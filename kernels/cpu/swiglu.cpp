@@ -1,8 +1,7 @@
-// SwiGLU (Shazeer, arXiv:2002.05202) and its gradient: y = silu(gate)·up with silu(g) = g·σ(g). Gate and up lie side by
-// side in a row, as the one product that makes them leaves them. silu'(g) = σ(g)·(1 + g·(1 - σ(g))).
+// SwiGLU and its gradient (swiglu_form.h). Gate and up lie side by side in a row, as the one product that makes them
+// leaves them.
+#include "kernels/common/swiglu_form.h"
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/cpu/sigmoid.h"
-#include "kernels/cpu/split.h"
 
 namespace stw::kernels::STW_ISA {
 
@@ -13,7 +12,7 @@ void swiglu(const Launch& launch, const SwigluArgs& args) {
       for_groups(0, features, [&](int64_t i, int64_t n) {
         F16 gate = load_group(args.x.data, args.x.dtype, row * 2 * features + i, n);
         F16 up = load_group(args.x.data, args.x.dtype, row * 2 * features + features + i, n);
-        store_group(args.y.data, args.y.dtype, row * features + i, mul(mul(gate, sigmoid(gate)), up), n);
+        store_group(args.y.data, args.y.dtype, row * features + i, swiglu_form(gate, up), n);
       });
     }
   });
@@ -28,10 +27,9 @@ void swiglu_gradient(const Launch& launch, const SwigluArgs& args) {
         F16 gate = load_group(args.x.data, args.x.dtype, gate_at + i, n);
         F16 up = load_group(args.x.data, args.x.dtype, up_at + i, n);
         F16 dy = load_group(args.dy.data, args.dy.dtype, row * features + i, n);
-        F16 s = sigmoid(gate);
-        F16 slope = mul(s, fma(gate, sub(splat(1.0f), s), splat(1.0f)));
-        store_group(args.y.data, args.y.dtype, gate_at + i, mul(mul(dy, up), slope), n);
-        store_group(args.y.data, args.y.dtype, up_at + i, mul(dy, mul(gate, s)), n);
+        const SwigluGradient dx = swiglu_gradient_form(gate, up, dy);
+        store_group(args.y.data, args.y.dtype, gate_at + i, dx.gate, n);
+        store_group(args.y.data, args.y.dtype, up_at + i, dx.up, n);
       });
     }
   });

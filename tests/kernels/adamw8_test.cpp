@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/cpu/quantile_map.h"
+#include "kernels/common/quantile_map.h"
 #include "tests/kernels/everywhere.h"
 #include "tests/kernels/update.h"
 

@@ -14,6 +14,10 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#if defined(STW_SIMT)
+#include "kernels/cuda/workspace.h"
+#include "tests/simt/runtime.h"
+#endif
 
 namespace stw::kernels::test {
 
@@ -26,6 +30,10 @@ inline std::vector<NamedTable> tables() {
       {"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}, {"neon", Isa::neon}};
   for (const auto& entry : all)
     if (const Table* table = cpu_table(entry.isa)) found.push_back({entry.name, table});
+#if defined(STW_SIMT)
+  found.resize(1);   // the others are held against it elsewhere
+  found.push_back({"emulated CUDA", cuda_table()});
+#endif
   return found;
 }
 
@@ -99,10 +107,24 @@ class Threads {
   std::vector<std::thread> pool_;
 };
 
+// Scratch memory of the CUDA kernel, or `otherwise` where it is none of them.
+template <class Args>
+uint64_t workspace_for([[maybe_unused]] void (*kernel)(const Launch&, const Args&), [[maybe_unused]] const Args& args, uint64_t otherwise) {
+#if defined(STW_SIMT)
+#define STW_KERNEL_OF_CUDA(name, Type) \
+  if constexpr (std::is_same_v<Args, Type>) \
+    if (kernel == cuda_table()->name) return cuda::name##_workspace(args);
+  STW_KERNEL_WORKSPACES(STW_KERNEL_OF_CUDA)
+#undef STW_KERNEL_OF_CUDA
+#endif
+  return otherwise;
+}
+
 // Calls a kernel with a workspace of exactly the given size, full of NaNs, and checks that nothing behind it changed.
 template <class Args>
 void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threads, uint64_t workspace_bytes) {
   constexpr uint64_t guard = 256;
+  workspace_bytes = workspace_for(kernel, args, workspace_bytes);
   const uint64_t total = (workspace_bytes + guard + 63) / 64 * 64;
   auto* memory = static_cast<unsigned char*>(std::aligned_alloc(64, total));
   ASSERT_NE(memory, nullptr);
@@ -111,6 +133,9 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
   {
     Threads pool(threads);
     kernel(Launch{pool.parallel(), memory, workspace_bytes, nullptr}, args);
+#if defined(STW_SIMT)
+    simt::finish();
+#endif
   }
   uint64_t changed = 0;
   for (uint64_t i = workspace_bytes; i < total; ++i) changed += memory[i] != 0xa5;

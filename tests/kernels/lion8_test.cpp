@@ -1,5 +1,5 @@
 // Lion with an 8-bit block-wise momentum: against fp64, blocks, and against the 32-bit momentum.
-#include "kernels/cpu/quantile_map.h"
+#include "kernels/common/quantile_map.h"
 #include "tests/kernels/updates.h"
 
 namespace stw::kernels::test {

@@ -1,8 +1,8 @@
 // Makes math.h and philox.h of one instruction set callable from math_test.
 #include "tests/kernels/math_probe.h"
 
-#include "kernels/cpu/math.h"
-#include "kernels/cpu/philox.h"
+#include "kernels/common/math.h"
+#include "kernels/common/philox.h"
 
 namespace stw::kernels::STW_ISA {
 namespace {

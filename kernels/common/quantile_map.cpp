@@ -1,5 +1,5 @@
 // Computes the tables of quantile_map.h at compile time and proves their shape there. Compiled once.
-#include "kernels/cpu/quantile_map.h"
+#include "kernels/common/quantile_map.h"
 
 #include <bit>
 #include <limits>

@@ -2,7 +2,7 @@
 // same bits. fp32, 16 lanes, one fixed fold; the variance in a second pass over the row, around the mean, because
 // E[x²] - E[x]² cancels.
 #pragma once
-#include "kernels/cpu/split.h"
+#include "kernels/common/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 
@@ -10,11 +10,7 @@ struct RowStatistics { float mean, rstd; };   // mean is 0 for RMSNorm; rstd = 1
 
 // x - mean with +0 in the lanes past n, so that they add nothing to a sum.
 STW_INLINE F16 centred(F16 x, F16 mean, int64_t n) {
-  F16 difference = sub(x, mean);
-  if (n == 16) return difference;
-  float lanes[16];
-  store(lanes, difference);
-  return load_some(lanes, n);
+  return first_lanes(sub(x, mean), n);
 }
 
 STW_INLINE RowStatistics row_statistics(const NormArgs& args, int64_t row) {
@@ -30,7 +26,7 @@ STW_INLINE RowStatistics row_statistics(const NormArgs& args, int64_t row) {
     F16 x = centred(load_group(args.x.data, args.x.dtype, at, n), splat(mean), n);
     squares = fma(x, x, squares);
   });
-  return {mean, 1.0f / __builtin_sqrtf(fold(squares) / (float)args.features + args.epsilon)};
+  return {mean, 1.0f / sqrt1(fold(squares) / (float)args.features + args.epsilon)};
 }
 
 }  // namespace stw::kernels::STW_ISA

@@ -5,7 +5,7 @@
 //   m = fma(beta2, m, (1 - beta2)·g)
 // The scalars are computed in double and rounded once.
 #pragma once
-#include "kernels/cpu/parameter.h"
+#include "kernels/common/update_scalars.h"
 
 namespace stw::kernels::STW_ISA {
 

@@ -6,7 +6,7 @@
 //   p = fma(-step_size, m / fma(r, 1/correction2, epsilon), p)
 // The scalars are computed in double and rounded once. The parameter is rounded once more, where it is stored.
 #pragma once
-#include "kernels/cpu/parameter.h"
+#include "kernels/common/update_scalars.h"
 
 namespace stw::kernels::STW_ISA {
 

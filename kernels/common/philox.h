@@ -4,7 +4,7 @@
 // Dropout draws word `element % 4` of the block with key = seed and counter = (element / 4, sample in the global batch,
 // stream, step). A number depends on nothing else: recomputing a tensor or cutting a batch never changes a mask.
 #pragma once
-#include "kernels/cpu/simd.h"
+#include "kernels/common/lanes.h"
 
 namespace stw::kernels::STW_ISA {
 

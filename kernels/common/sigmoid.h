@@ -1,6 +1,6 @@
 // σ(x) = 1 / (1 + e^-x), shared by GELU and SwiGLU. 0 and 1 at the ends without overflow of the result.
 #pragma once
-#include "kernels/cpu/math.h"
+#include "kernels/common/math.h"
 
 namespace stw::kernels::STW_ISA {
 

@@ -1,0 +1,19 @@
+// What every update rule reads of a step, rounded once from double.
+#pragma once
+#include "kernels/common/lanes.h"
+
+namespace stw::kernels::STW_ISA {
+
+STW_INLINE F16 coefficient_of(const UpdateArgs& args) { return splat((float)args.state->coefficient); }
+// The learning rate of this parameter, and what decoupled weight decay leaves of it.
+STW_INLINE double rate_of(const UpdateArgs& args) { return args.state->learning_rate * args.rate; }
+STW_INLINE float kept_share(const UpdateArgs& args) { return (float)(1 - rate_of(args) * args.decay); }
+
+// The sum of a parameter's gradients, normalised, unscaled and clipped.
+STW_INLINE F16 scaled_gradient(const UpdateArgs& args, F16 coefficient, int64_t at, int64_t n) {
+  F16 g = load_group(args.gradient[0], DType::f32, at, n);
+  if (args.gradient[1] != nullptr) g = add(g, load_group(args.gradient[1], DType::f32, at, n));
+  return mul(coefficient, g);
+}
+
+}  // namespace stw::kernels::STW_ISA

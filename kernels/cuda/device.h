@@ -1,0 +1,99 @@
+// What every kernel of this folder is written in: CUDA C++ without <<<>>>, and PTX instructions as named functions. The
+// same sources are also compiled as C++ for an emulated machine (tests/simt/simt.h, which is included before them and has
+// a twin of everything here), so that they are tested where there is no GPU.
+//
+// Rules: nothing else of CUDA but thread and block indices, __syncthreads, __syncwarp, shuffles, votes and atomics on
+// integers; shared memory by the two macros; accesses of 8 and 16 bytes by load_vector and store_vector.
+#pragma once
+#include "kernels/kernels.h"
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+
+#define STW_SHARED(T, name, count) __shared__ T name[count]
+#define STW_DYNAMIC_SHARED(T, name)                                \
+  extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \
+  T* const name = reinterpret_cast<T*>(stw_dynamic_bytes)
+
+namespace stw::kernels::cuda {
+
+// Errors stay with the runtime until the caller asks for them (cudaGetLastError).
+template <class... P, class... A>
+void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
+  constexpr size_t without_asking = 48 * 1024;
+  if (shared_bytes > without_asking)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(l.stream)>>>(static_cast<P>(arguments)...);
+}
+template <class T>
+__device__ __forceinline__ T load_vector(const void* p) { return *static_cast<const T*>(p); }
+template <class T>
+__device__ __forceinline__ void store_vector(void* p, T value) { *static_cast<T*>(p) = value; }
+
+// cp.async: 16 bytes from global to shared memory, past the registers and the first-level cache.
+__device__ __forceinline__ void copy_async16(void* shared_to, const void* from) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared_to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int groups_left>
+__device__ __forceinline__ void wait_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(groups_left) : "memory"); }
+
+// ldmatrix: lane l has the address of row l % 8 of matrix l / 8, 8 × 8 elements of 16 bits; of matrix m it gets elements
+// (l / 4, 2·(l % 4)) and the next one; turned: (2·(l % 4), l / 4) and the one below.
+__device__ __forceinline__ void load_matrix4(uint32_t (&r)[4], const void* row) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+}
+__device__ __forceinline__ void load_matrix4_turned(uint32_t (&r)[4], const void* row) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+}
+
+// d (16, 8) += a (16, 16) · b (16, 8) on the tensor cores, fragments as in the PTX manual, mma.m16n8k16.
+template <DType dtype>
+__device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  static_assert(dtype != DType::f32);
+  if constexpr (dtype == DType::bf16)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// 2^x, within 2 ulp, by the special function unit.
+__device__ __forceinline__ float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+}  // namespace stw::kernels::cuda
+#endif
+
+#define STW_DEVICE static __device__ __forceinline__
+
+namespace stw::kernels::cuda {
+
+inline constexpr unsigned all_lanes = 0xffffffffu;
+inline constexpr int largest_blocks = 65535;   // of a grid whose blocks go on until nothing is left
+
+STW_DEVICE int64_t thread_of_grid() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+// body(tag) with the storage type as a constant, tag.dtype: to choose an instance of a kernel.
+template <DType t> struct StoredAs { static constexpr DType dtype = t; };
+template <class Body>
+void for_dtype(DType t, const Body& body) {
+  switch (t) {
+    case DType::f32: return body(StoredAs<DType::f32>{});
+    case DType::bf16: return body(StoredAs<DType::bf16>{});
+    case DType::f16: return body(StoredAs<DType::f16>{});
+  }
+}
+
+}  // namespace stw::kernels::cuda

@@ -1,0 +1,16 @@
+// Declares every kernel's launcher of this folder. Each kernel's file includes it, so that a definition that disagrees with
+// kernels.h does not compile.
+#pragma once
+#include <assert.h>
+
+#include "kernels/cuda/lanes.h"
+#include "kernels/cuda/workspace.h"
+
+namespace stw::kernels::cuda {
+#define STW_KERNEL_DECLARATION(name, Args) void name(const Launch& launch_of, const Args& args);
+STW_KERNELS(STW_KERNEL_DECLARATION)
+#undef STW_KERNEL_DECLARATION
+}  // namespace stw::kernels::cuda
+
+// The launch of a kernel brings the scratch memory that its workspace function asks for.
+#define STW_ASSERT_WORKSPACE(kernel) assert(l.workspace_bytes >= kernel##_workspace(args))

@@ -1,0 +1,231 @@
+// Sixteen lanes of fp32 on a GPU: four neighbouring threads, a quad, hold four lanes each. So sixteen neighbouring numbers
+// are one access of 16 bytes (8 where they are stored in 16 bits) a thread, a fold is two shuffles, and the formulas of
+// kernels/common give the bits that the CPU gives (kernels/cpu/simd.h).
+//
+// All threads of a quad must come along where lanes meet: fold, fold_maximum. Compiled without contraction and without
+// flushing of subnormal numbers; division and square root round correctly.
+#pragma once
+#include "kernels/cuda/device.h"
+
+#define STW_ISA cuda
+#define STW_INLINE STW_DEVICE
+
+namespace stw::kernels::cuda {
+
+inline constexpr int quad = 4;   // threads
+
+STW_DEVICE int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+STW_DEVICE int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+inline constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+#if defined(__CUDACC__)
+STW_DEVICE float fma1(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+STW_DEVICE uint32_t bits_of(float x) { return __float_as_uint(x); }
+STW_DEVICE float float_of(uint32_t u) { return __uint_as_float(u); }
+STW_DEVICE float sqrt1(float x) { return __fsqrt_rn(x); }
+STW_DEVICE float rint1(float x) { return rintf(x); }
+STW_DEVICE double fma1(double a, double b, double c) { return __fma_rn(a, b, c); }
+STW_DEVICE double sqrt1(double x) { return __dsqrt_rn(x); }
+#else
+STW_DEVICE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+STW_DEVICE uint32_t bits_of(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
+STW_DEVICE float float_of(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+STW_DEVICE float sqrt1(float x) { return __builtin_sqrtf(x); }
+STW_DEVICE float rint1(float x) { return __builtin_rintf(x); }
+STW_DEVICE double sqrt1(double x) { return __builtin_sqrt(x); }
+#endif
+
+// Storage in 16 bits; kernels/cpu/simd.h says what they round to.
+STW_DEVICE float from_bf16(uint16_t h) { return float_of(static_cast<uint32_t>(h) << 16); }
+STW_DEVICE uint16_t to_bf16(float x) {
+  const uint32_t u = bits_of(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((u >> 16) | 0x40u);
+  return static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+STW_DEVICE float from_f16(uint16_t h) {
+  const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, bits = static_cast<uint32_t>(h & 0x7fffu) << 13;
+  const uint32_t subnormal = bits_of(static_cast<float>(static_cast<int32_t>(h & 0x3ffu)) * 0x1p-24f);
+  const uint32_t special = (bits + (224u << 23)) | ((h & 0x3ffu) != 0 ? 0x400000u : 0u);
+  const uint32_t finite = (h & 0x7c00u) == 0 ? subnormal : bits + (112u << 23);
+  return float_of(sign | ((h & 0x7c00u) == 0x7c00u ? special : finite));
+}
+STW_DEVICE uint16_t to_f16(float x) {
+  const uint32_t u = bits_of(x), sign = u >> 16 & 0x8000u, size = u & 0x7fffffffu;
+  const uint32_t subnormal = bits_of(float_of(size) + 0.5f) - bits_of(0.5f);
+  const uint32_t normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
+  const uint32_t finite = size < 0x38800000u ? subnormal : normal;
+  const uint32_t special = size > 0x7f800000u ? 0x7e00u | (size >> 13 & 0x3ffu) : 0x7c00u;
+  return static_cast<uint16_t>(sign | (size < 0x477ff000u ? finite : special));
+}
+
+// The four lanes of this thread.
+struct F16 { float f[4]; };
+STW_DEVICE int first_lane() { return 4 * static_cast<int>(threadIdx.x & 3u); }
+
+#define STW_LANES(expression) \
+  F16 r;                      \
+  for (int i = 0; i < 4; ++i) r.f[i] = (expression); \
+  return r
+STW_DEVICE F16 splat(float x) { STW_LANES(x); }
+STW_DEVICE F16 zero() { return splat(0.0f); }
+STW_DEVICE F16 add(F16 x, F16 y) { STW_LANES(x.f[i] + y.f[i]); }
+STW_DEVICE F16 sub(F16 x, F16 y) { STW_LANES(x.f[i] - y.f[i]); }
+STW_DEVICE F16 mul(F16 x, F16 y) { STW_LANES(x.f[i] * y.f[i]); }
+STW_DEVICE F16 div(F16 x, F16 y) { STW_LANES(x.f[i] / y.f[i]); }
+STW_DEVICE F16 sqrt(F16 x) { STW_LANES(sqrt1(x.f[i])); }
+STW_DEVICE F16 fma(F16 x, F16 y, F16 z) { STW_LANES(fma1(x.f[i], y.f[i], z.f[i])); }
+STW_DEVICE F16 maximum(F16 x, F16 y) { STW_LANES(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
+STW_DEVICE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
+STW_DEVICE F16 round_even(F16 x) { STW_LANES(rint1(x.f[i])); }
+STW_DEVICE int32_t whole(float n) { return n == n ? static_cast<int32_t>(n) : 0; }
+STW_DEVICE F16 scale_by_power(F16 x, F16 n) { STW_LANES(x.f[i] * float_of(static_cast<uint32_t>(whole(n.f[i]) + 127) << 23)); }
+STW_DEVICE F16 select_less(F16 x, F16 y, F16 yes, F16 no) { STW_LANES(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]); }
+STW_DEVICE F16 split_exponent(F16 x, F16* exponent) {
+  F16 r;
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t u = bits_of(x.f[i]);
+    const int32_t e = static_cast<int32_t>(u - 0x3f2aaaabu) >> 23;
+    exponent->f[i] = static_cast<float>(e);
+    r.f[i] = float_of(u - (static_cast<uint32_t>(e) << 23));
+  }
+  return r;
+}
+
+// Sixteen numbers at p: a vector access where the address allows it.
+STW_DEVICE F16 load(const float* p) {
+  p += first_lane();
+  if (reinterpret_cast<uintptr_t>(p) % 16 == 0) {
+    const float4 v = load_vector<float4>(p);
+    return {{v.x, v.y, v.z, v.w}};
+  }
+  STW_LANES(p[i]);
+}
+STW_DEVICE void store(float* p, F16 x) {
+  p += first_lane();
+  if (reinterpret_cast<uintptr_t>(p) % 16 == 0) return store_vector(p, float4{x.f[0], x.f[1], x.f[2], x.f[3]});
+  for (int i = 0; i < 4; ++i) p[i] = x.f[i];
+}
+struct Halves { uint16_t h[4]; };
+STW_DEVICE Halves load_halves(const uint16_t* p) {
+  p += first_lane();
+  if (reinterpret_cast<uintptr_t>(p) % 8 == 0) {
+    const uint2 v = load_vector<uint2>(p);
+    return {{static_cast<uint16_t>(v.x), static_cast<uint16_t>(v.x >> 16), static_cast<uint16_t>(v.y), static_cast<uint16_t>(v.y >> 16)}};
+  }
+  return {{p[0], p[1], p[2], p[3]}};
+}
+STW_DEVICE void store_halves(uint16_t* p, Halves x) {
+  p += first_lane();
+  if (reinterpret_cast<uintptr_t>(p) % 8 == 0)
+    return store_vector(p, uint2{x.h[0] | static_cast<uint32_t>(x.h[1]) << 16, x.h[2] | static_cast<uint32_t>(x.h[3]) << 16});
+  for (int i = 0; i < 4; ++i) p[i] = x.h[i];
+}
+STW_DEVICE F16 load_bf16(const uint16_t* p) { const Halves v = load_halves(p); STW_LANES(from_bf16(v.h[i])); }
+STW_DEVICE F16 load_f16(const uint16_t* p) { const Halves v = load_halves(p); STW_LANES(from_f16(v.h[i])); }
+STW_DEVICE void store_bf16(uint16_t* p, F16 x) {
+  store_halves(p, {{to_bf16(x.f[0]), to_bf16(x.f[1]), to_bf16(x.f[2]), to_bf16(x.f[3])}});
+}
+STW_DEVICE void store_f16(uint16_t* p, F16 x) {
+  store_halves(p, {{to_f16(x.f[0]), to_f16(x.f[1]), to_f16(x.f[2]), to_f16(x.f[3])}});
+}
+#undef STW_LANES
+
+// Lanes [n, 16) become `other`.
+STW_DEVICE F16 first_lanes(F16 x, int64_t n, float other = 0.0f) {
+  for (int i = 0; i < 4; ++i)
+    if (first_lane() + i >= n) x.f[i] = other;
+  return x;
+}
+
+// 16 → 8 → 4 → 2 → 1: lane i meets lane i + 8, then i + 4, i + 2, i + 1. Every thread of the quad gets the result.
+STW_DEVICE unsigned quad_mask() { return 0xfu << (threadIdx.x & 28u); }
+STW_DEVICE float fold(F16 x) {
+  for (int threads = 2; threads > 0; threads /= 2)
+    for (int i = 0; i < 4; ++i) {
+      const float other = __shfl_xor_sync(quad_mask(), x.f[i], threads);
+      x.f[i] = x.f[i] + other;
+    }
+  return (x.f[0] + x.f[2]) + (x.f[1] + x.f[3]);
+}
+STW_DEVICE float fold_maximum(F16 x) {
+  for (int threads = 2; threads > 0; threads /= 2)
+    for (int i = 0; i < 4; ++i) {
+      // As the CPU does it, the lower lane first: it matters where one of them is no number.
+      const float other = __shfl_xor_sync(quad_mask(), x.f[i], threads);
+      const bool lower = (threadIdx.x & static_cast<unsigned>(threads)) == 0;
+      const float a = lower ? x.f[i] : other, b = lower ? other : x.f[i];
+      x.f[i] = a > b ? a : b;
+    }
+  const float a = x.f[0] > x.f[2] ? x.f[0] : x.f[2], b = x.f[1] > x.f[3] ? x.f[1] : x.f[3];
+  return a > b ? a : b;
+}
+
+// Element access that knows the storage type: `at` counts elements.
+STW_DEVICE int64_t element_bytes(DType t) { return t == DType::f32 ? 4 : 2; }
+STW_DEVICE float load1(const void* p, DType t, int64_t at) {
+  if (t == DType::f32) return static_cast<const float*>(p)[at];
+  const uint16_t half = static_cast<const uint16_t*>(p)[at];
+  return t == DType::bf16 ? from_bf16(half) : from_f16(half);
+}
+STW_DEVICE void store1(void* p, DType t, int64_t at, float x) {
+  if (t == DType::f32) static_cast<float*>(p)[at] = x;
+  else static_cast<uint16_t*>(p)[at] = t == DType::bf16 ? to_bf16(x) : to_f16(x);
+}
+STW_DEVICE F16 load16(const void* p, DType t, int64_t at) {
+  if (t == DType::f32) return load(static_cast<const float*>(p) + at);
+  const auto* halves = static_cast<const uint16_t*>(p) + at;
+  return t == DType::bf16 ? load_bf16(halves) : load_f16(halves);
+}
+STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {
+  if (t == DType::f32) return store(static_cast<float*>(p) + at, x);
+  auto* halves = static_cast<uint16_t*>(p) + at;
+  if (t == DType::bf16) store_bf16(halves, x);
+  else store_f16(halves, x);
+}
+
+// A group is 16 elements, the last one of a range n < 16: lanes past n are 0 on load and untouched on store.
+STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, int64_t n) {
+  if (n >= 16) return load16(p, t, at);
+  F16 x = zero();
+  for (int i = 0; i < 4; ++i)
+    if (first_lane() + i < n) x.f[i] = load1(p, t, at + first_lane() + i);
+  return x;
+}
+STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, int64_t n) {
+  if (n >= 16) return store16(p, t, at, x);
+  for (int i = 0; i < 4; ++i)
+    if (first_lane() + i < n) store1(p, t, at + first_lane() + i, x.f[i]);
+}
+// body(at, n) for the groups of [begin, end): one after the other, by one quad.
+template <class Body>
+STW_DEVICE void for_groups(int64_t begin, int64_t end, const Body& body) {
+  int64_t at = begin;
+  for (; at + 16 <= end; at += 16) body(at, static_cast<int64_t>(16));
+  if (at < end) body(at, end - at);
+}
+
+// ---- how a grid shares its work out
+inline constexpr int block_threads = 256;
+inline constexpr int64_t block_quads = block_threads / quad;
+
+inline int blocks_for(int64_t tasks, int64_t tasks_of_block) {
+  const int64_t blocks = ceil_div(tasks, tasks_of_block);
+  return static_cast<int>(blocks < 1 ? 1 : blocks > largest_blocks ? largest_blocks : blocks);
+}
+// body(at, n) for all groups of [0, count), shared among the quads of the grid: neighbouring quads take neighbouring groups.
+template <class Body>
+STW_DEVICE void for_groups_of_grid(int64_t count, const Body& body) {
+  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
+  for (int64_t at = thread_of_grid() / quad * 16; at < count; at += quads * 16) body(at, count - at < 16 ? count - at : static_cast<int64_t>(16));
+}
+// body(row) for rows [0, rows): a quad a row.
+template <class Body>
+STW_DEVICE void for_rows_of_grid(int64_t rows, const Body& body) {
+  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
+  for (int64_t row = thread_of_grid() / quad; row < rows; row += quads) body(row);
+}
+inline int blocks_for_elements(int64_t count) { return blocks_for(count, block_quads * 16); }
+inline int blocks_for_rows(int64_t rows) { return blocks_for(rows, block_quads); }
+
+}  // namespace stw::kernels::cuda

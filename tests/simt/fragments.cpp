@@ -1,0 +1,45 @@
+// The product of fragments, as the tables of the PTX manual (section mma.m16n8k16) place their elements.
+#include <cmath>
+#include <cstring>
+
+#include "tests/simt/simt.h"
+
+namespace simt {
+
+float half_value(uint16_t bits, bool is_bf16) {
+  if (is_bf16) {
+    const uint32_t u = static_cast<uint32_t>(bits) << 16;
+    float x;
+    std::memcpy(&x, &u, 4);
+    return x;
+  }
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
+                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return bits & 0x8000 ? -size : size;
+}
+
+void multiply_fragments(uint32_t mask, void* const* in, void* const*) {
+  if (mask != 0xffffffffu) die("mma needs the whole warp");
+  const auto part = [](uint32_t word, int upper) { return static_cast<uint16_t>(word >> (16 * upper)); };
+  const bool is_bf16 = static_cast<const Fragments*>(in[0])->is_bf16;
+  float a[16][16], b[16][8];
+  for (int l = 0; l < 32; ++l) {
+    const auto& f = *static_cast<const Fragments*>(in[l]);
+    for (int r = 0; r < 4; ++r)
+      for (int e = 0; e < 2; ++e)
+        a[l / 4 + 8 * (r % 2)][2 * (l % 4) + e + 8 * (r / 2)] = half_value(part(f.a[r], e), is_bf16);
+    for (int r = 0; r < 2; ++r)
+      for (int e = 0; e < 2; ++e) b[2 * (l % 4) + e + 8 * r][l / 4] = half_value(part(f.b[r], e), is_bf16);
+  }
+  for (int l = 0; l < 32; ++l) {
+    float* d = static_cast<const Fragments*>(in[l])->d;
+    for (int r = 0; r < 4; ++r) {
+      const int row = l / 4 + 8 * (r / 2), column = 2 * (l % 4) + r % 2;
+      for (int k = 0; k < 16; ++k) d[r] = std::fma(a[row][k], b[k][column], d[r]);
+    }
+  }
+}
+
+}  // namespace simt

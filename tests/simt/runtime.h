@@ -1,0 +1,26 @@
+// The fake runtime: libcudart's functions (cuda_runtime_api.h) over the emulated machine.
+//
+// Streams are lazy: a call waits in its queue until somebody synchronises, and then only what is needed runs. So data that
+// is used without waiting for it shows, since fresh memory is full of 0xff.
+#pragma once
+#include <cstdint>
+
+namespace simt {
+
+struct Faults {
+  int devices = 1;
+  int driver = 13000;             // cudaDriverGetVersion; 0: there is none
+  int capability = 90;
+  uint64_t memory_bytes = uint64_t{8} << 30;
+  int fail_launch = 0;            // the n-th launch from now on fails (1: the next)
+  int fail_allocation = 0;
+};
+extern Faults faults;
+
+// Runs everything that was begun, on all streams.
+void finish();
+// Device memory that was not given back.
+uint64_t device_bytes_in_use();
+uint64_t host_bytes_in_use();
+
+}  // namespace simt

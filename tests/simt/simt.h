@@ -1,0 +1,198 @@
+// What kernels/cuda/device.h offers to kernels, for the emulated machine: force-included in front of a .cu file that is
+// compiled as C++. The words of CUDA C++ that kernels use, and the twins of the PTX instructions that device.h names.
+#pragma once
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
+#include <vector_types.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <tuple>
+
+#include "kernels/kernels.h"
+#include "tests/simt/machine.h"
+
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __shared__
+#undef __constant__
+#undef __launch_bounds__
+#undef __forceinline__
+#undef __restrict__
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __launch_bounds__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __restrict__ __restrict
+
+#define threadIdx (::simt::place.thread)
+#define blockIdx (::simt::place.block)
+#define blockDim (::simt::place.block_extent)
+#define gridDim (::simt::place.grid_extent)
+
+// A static variable stands for each place in the source (and each instance of a template).
+#define STW_SHARED(T, name, count) \
+  static char name##_key;          \
+  T* const name = static_cast<T*>(::simt::shared(&name##_key, sizeof(T) * (count)))
+#define STW_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::simt::dynamic_shared())
+
+namespace simt {
+
+// The fake runtime provides it: runs the call when the stream comes to it, or records it in a graph.
+void enqueue(cudaStream_t stream, std::function<void()> call);
+
+template <class... P, class... A>
+void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
+  // Arguments are copied at the launch, as on a device.
+  std::tuple<P...> copied(static_cast<P>(arguments)...);
+  enqueue(stream, [=]() mutable {
+    struct Call { void (*kernel)(P...); std::tuple<P...>* arguments; } call{kernel, &copied};
+    run(grid, block, shared_bytes,
+        [](void* context) {
+          auto* c = static_cast<Call*>(context);
+          std::apply(c->kernel, *c->arguments);
+        },
+        &call);
+  });
+}
+
+template <class T>
+struct Sent { T value; int from; };   // what a lane brings, and the lane whose value it wants
+
+template <class T>
+void deliver(uint32_t mask, void* const* in, void* const* out) {
+  for (int l = 0; l < 32; ++l) {
+    if (!(mask >> l & 1)) continue;
+    const int from = static_cast<const Sent<T>*>(in[l])->from;
+    if (!(mask >> from & 1)) die("a shuffle from a lane that takes no part");
+    *static_cast<T*>(out[l]) = static_cast<const Sent<T>*>(in[from])->value;
+  }
+}
+
+template <class T>
+T shuffle(uint32_t mask, T value, int from) {
+  Sent<T> sent{value, from};
+  T got{};
+  collective(mask, deliver<T>, &sent, &got);
+  return got;
+}
+
+inline void vote(uint32_t mask, void* const* in, void* const* out) {
+  uint32_t votes = 0;
+  for (int l = 0; l < 32; ++l)
+    if ((mask >> l & 1) && *static_cast<const int*>(in[l])) votes |= 1u << l;
+  for (int l = 0; l < 32; ++l)
+    if (mask >> l & 1) *static_cast<uint32_t*>(out[l]) = votes;
+}
+
+template <class T>
+T aligned_load(const void* p) {
+  if (reinterpret_cast<uintptr_t>(p) % alignof(T) != 0) die("a misaligned vector load");
+  return *static_cast<const T*>(p);
+}
+template <class T>
+void aligned_store(void* p, T value) {
+  if (reinterpret_cast<uintptr_t>(p) % alignof(T) != 0) die("a misaligned vector store");
+  *static_cast<T*>(p) = value;
+}
+
+// ldmatrix: lane l holds the address of row l % 8 of matrix l / 8; a lane gets two neighbouring elements of each matrix.
+struct MatrixRows { const void* row; };
+inline void load_matrices(uint32_t, void* const* in, void* const* out) {
+  for (int l = 0; l < 32; ++l)
+    for (int m = 0; m < 4; ++m) {
+      const auto* row = static_cast<const char*>(static_cast<const MatrixRows*>(in[8 * m + l / 4])->row);
+      std::memcpy(static_cast<uint32_t*>(out[l]) + m, row + 4 * (l % 4), 4);
+    }
+}
+inline void load_matrices_turned(uint32_t, void* const* in, void* const* out) {
+  for (int l = 0; l < 32; ++l)
+    for (int m = 0; m < 4; ++m)
+      for (int e = 0; e < 2; ++e) {   // element (row 2·(l % 4) + e, column l / 4)
+        const auto* row = static_cast<const char*>(static_cast<const MatrixRows*>(in[8 * m + 2 * (l % 4) + e])->row);
+        std::memcpy(reinterpret_cast<char*>(static_cast<uint32_t*>(out[l]) + m) + 2 * e, row + 2 * (l / 4), 2);
+      }
+}
+
+// mma m16n8k16, fp32 accumulators. A device adds the 16 products of a row in an order and with a rounding of its own; here
+// one chain in order of k.
+struct Fragments { const uint32_t *a, *b; float* d; bool is_bf16; };
+float half_value(uint16_t bits, bool is_bf16);
+void multiply_fragments(uint32_t mask, void* const* in, void* const* out);
+
+}  // namespace simt
+
+inline void __syncthreads() { simt::barrier(0); }
+inline int __syncthreads_or(int predicate) { return simt::barrier(predicate) != 0; }
+inline int __syncthreads_count(int predicate) { return simt::barrier(predicate); }
+inline void __syncwarp(unsigned mask = 0xffffffffu) { simt::warp_barrier(mask); }
+template <class T>
+T __shfl_sync(unsigned mask, T value, int from, int width = 32) {
+  const int lane = static_cast<int>(simt::lane());
+  return simt::shuffle(mask, value, (lane & ~(width - 1)) | (from & (width - 1)));
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int with) {
+  return simt::shuffle(mask, value, static_cast<int>(simt::lane()) ^ with);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by) {
+  const int lane = static_cast<int>(simt::lane()), from = lane + static_cast<int>(by);
+  return simt::shuffle(mask, value, from < 32 ? from : lane);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by) {
+  const int lane = static_cast<int>(simt::lane()), from = lane - static_cast<int>(by);
+  return simt::shuffle(mask, value, from >= 0 ? from : lane);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  uint32_t votes = 0;
+  simt::collective(mask, simt::vote, &predicate, &votes);
+  return votes;
+}
+inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int atomicAdd(int* p, int x) { return __atomic_fetch_add(p, x, __ATOMIC_RELAXED); }
+inline unsigned atomicAdd(unsigned* p, unsigned x) { return __atomic_fetch_add(p, x, __ATOMIC_RELAXED); }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+namespace stw::kernels::cuda {
+
+template <class... P, class... A>
+void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
+  simt::launch_on(static_cast<cudaStream_t>(l.stream), kernel, grid, block, shared_bytes, arguments...);
+}
+template <class T>
+T load_vector(const void* p) { return simt::aligned_load<T>(p); }
+template <class T>
+void store_vector(void* p, T value) { simt::aligned_store<T>(p, value); }
+inline void copy_async16(void* shared_to, const void* from) {
+  if ((reinterpret_cast<uintptr_t>(shared_to) | reinterpret_cast<uintptr_t>(from)) % 16 != 0) simt::die("a misaligned copy");
+  simt::copy_later(shared_to, from, 16);
+}
+inline void commit_copies() { simt::commit_copies(); }
+template <int groups_left>
+void wait_copies() { simt::wait_for_copies(groups_left); }
+inline void load_matrix4(uint32_t (&r)[4], const void* row) {
+  simt::MatrixRows rows{row};
+  simt::collective(0xffffffffu, simt::load_matrices, &rows, r);
+}
+inline void load_matrix4_turned(uint32_t (&r)[4], const void* row) {
+  simt::MatrixRows rows{row};
+  simt::collective(0xffffffffu, simt::load_matrices_turned, &rows, r);
+}
+template <DType dtype>
+void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  simt::Fragments f{a, b, d, dtype == DType::bf16};
+  simt::collective(0xffffffffu, simt::multiply_fragments, &f, nullptr);
+}
+inline float fast_exp2(float x) { return std::exp2(x); }
+
+}  // namespace stw::kernels::cuda

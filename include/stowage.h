@@ -82,7 +82,8 @@ struct DLManagedTensorVersioned;     /* dlpack.h 1.0 or newer */
 /* ---- library ---------------------------------------------------------------------------------------------------- */
 /* major * 10000 + minor * 100 + patch of the library that is loaded. Thread: any. Since: 0.1 */
 STW_API uint32_t stw_version(void) STW_NOEXCEPT;
-/* What this library was built with, in words: compiler, instruction sets, CUDA. Thread: any. Since: 0.1 */
+/* What this library was built with, in words: compiler, instruction sets, CUDA, and what it finds of that here.
+ * Owner: the calling thread, until its next call. Thread: any. Since: 0.1 */
 STW_API const char *stw_build_info(void) STW_NOEXCEPT;
 /* "STW_OVER_BUDGET" for 3001; "STW_UNKNOWN" for a code that is none. Thread: any. Since: 0.1 */
 STW_API const char *stw_status_name(stw_status status) STW_NOEXCEPT;
@@ -123,13 +124,15 @@ typedef struct stw_device_info {
   uint32_t backend;
   uint64_t memory_total;     /* bytes */
   uint64_t memory_free;      /* CPU: what the system says is available */
-  int32_t compute_major, compute_minor;
-  uint32_t threads;
-  uint32_t isa;
+  int32_t compute_major, compute_minor;   /* CUDA */
+  uint32_t threads;          /* CPU */
+  uint32_t isa;              /* CPU */
   char name[64];
+  char profile[24];          /* of the embedded profiles the one to plan with: stw_plan_options.device */
 } stw_device_info;
 
-/* The index-th device that can train here; STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */
+/* The index-th device that can train here, the CPU first, then CUDA devices by ordinal; STW_BAD_ARGUMENT past the last one.
+ * Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_at(size_t index, stw_device_info *out, stw_error *error) STW_NOEXCEPT;
 /* Opens a device. Errors: STW_UNSUPPORTED where this build or machine has no such backend or instruction set.
  * Owner: the caller, who closes it after every trainer on it. Thread: any. Since: 0.1 */

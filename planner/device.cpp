@@ -1,6 +1,7 @@
 #include "planner/device.h"
 
 #include <algorithm>
+#include <string>
 
 namespace stw {
 
@@ -50,6 +51,29 @@ const DeviceProfile* find_device(std::string_view name) {
   for (const DeviceProfile& p : profiles)
     if (name == p.name) return &p;
   return nullptr;
+}
+
+const DeviceProfile& profile_for(std::string_view driver_name, int compute_major, int compute_minor) {
+  std::string said;   // "NVIDIA A100-SXM4-80GB" as "nvidiaa100sxm480gb"
+  for (char c : driver_name) {
+    if (c >= 'A' && c <= 'Z') said += static_cast<char>(c - 'A' + 'a');
+    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) said += c;
+  }
+  const DeviceProfile* best = nullptr;
+  for (const DeviceProfile& p : profiles) {
+    if (!p.cuda) continue;
+    bool is_it = true;
+    for (std::string_view name = p.name; !name.empty();) {   // all words of "a100-80gb"
+      const size_t end = std::min(name.find('-'), name.size());
+      is_it = is_it && said.find(name.substr(0, end)) != std::string::npos;
+      name.remove_prefix(std::min(end + 1, name.size()));
+    }
+    if (is_it && (!best || std::string_view(p.name).size() > std::string_view(best->name).size())) best = &p;
+  }
+  if (best) return *best;
+  const int capability = 10 * compute_major + compute_minor;
+  return *find_device(capability == 80 ? "a100-40gb" : capability == 87 ? "orin" : capability < 89 ? "rtx3060" : capability < 90 ? "rtx4060"
+                      : capability < 100 ? "h100" : capability < 120 ? "b200" : "rtx5060ti");
 }
 
 uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Format compute, int threads, const Cost& cost) {

@@ -57,9 +57,11 @@ std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int bud
   return stairs;
 }
 
-Result<bool> anything_fits(const GraphSource& source, const Request& request) {
-  STW_TRY(check(request));
-  const DeviceProfile* device = &profile_of(request);
+Result<bool> anything_fits(const GraphSource& source, const Request& asked) {
+  STW_TRY(check(asked));
+  const DeviceProfile* device = &profile_of(asked);
+  Request request = asked;
+  if (device->cuda) request.threads = 0;
   const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
   Space space(source, numerics_of(request, request.state_bits == 32 ? 32 : 8), request, *device);
   if (space.is_empty()) return false;

@@ -11,6 +11,7 @@ class Differentiation;
 
 // What the size of an op's work depends on besides the graph. `rows` is less than samples · sequence for a chunk;
 // `elements` counts those of a parameter where an op of the update or a copy works on a part of it (0: on all).
+// `threads` compute on a CPU; 0: the CUDA kernels, whose scratch memory is another.
 struct Extent { int64_t samples, rows; int threads; int64_t elements = 0; };
 
 struct Cost { uint64_t flops = 0, bytes = 0; };

@@ -24,7 +24,7 @@ struct Request {
   std::optional<uint64_t> reserve_bytes;  // nothing: the profile's
   uint64_t host_bytes = 0;          // of host memory for what is offloaded; 0: nothing is
   int64_t global_batch = 0, sequence = 0;
-  int threads = 1;
+  int threads = 1;                  // of the CPU; a plan for a GPU has 0
   int64_t micro_batch = 0;          // 0: chosen
   Recompute recompute = Recompute::choose;
   int state_bits = 0;               // 0: chosen

@@ -186,7 +186,9 @@ Status read_request(const Json& body, Request& r) {
   STW_ASSIGN(micro, get_int(*request, "micro_batch"));
   STW_ASSIGN(recompute, get_string(*request, "recompute"));
   STW_ASSIGN(bits, get_int(*request, "state_bits"));
-  if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < 1 || threads > 1024)
+  const DeviceProfile* embedded = find_device(name);
+  const bool is_gpu = embedded && embedded->cuda;
+  if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < (is_gpu ? 0 : 1) || threads > (is_gpu ? 0 : 1024))
     return not_a_plan("its request has a batch, sequence or number of threads out of range");
   r.device = name;
   if (const Json* calibration = device->find("calibration")) {

@@ -128,7 +128,7 @@ Status check(const Request& request) {
   if (request.calibrated && request.calibrated->name != request.device)
     return Error{Code::bad_argument, "the profile is of device '" + std::string(request.calibrated->name) +
                                          "', the plan is for '" + request.device + "'"};
-  if (request.global_batch < 1 || request.sequence < 1 || request.threads < 1)
+  if (request.global_batch < 1 || request.sequence < 1 || (request.threads < 1 && !profile_of(request).cuda))
     return Error{Code::bad_argument, "global batch, sequence and threads must be at least 1"};
   if (request.global_batch > largest_batch || request.threads > largest_threads)
     return Error{Code::bad_argument, "expected a global batch of at most " + std::to_string(largest_batch) + " and at most " +
@@ -152,6 +152,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   plan.request = request;
   const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
   plan.request.memory_bytes = budget;
+  if (device->cuda) plan.request.threads = 0;
   if (request.device_memory == 0) plan.request.device_memory = device->memory_bytes;
   const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
 

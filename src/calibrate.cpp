@@ -74,17 +74,19 @@ Result<DeviceProfile> Trainer::calibrate() {
     // Round 0 warms up: the next one writes over it.
     for (size_t round = 0; round <= most_rounds; ++round) {
       begin_state();   // at a learning rate of 0
-      state_->loss_scale = 1;   // small gradients may vanish; none overflows
+      state_.loss_scale = 1;   // small gradients may vanish; none overflows
+      push_state();
       for (Timed& t : timed) {
         STW_TRY(check_cancelled());
         if (t.program->tokens >= 0) STW_TRY(load(*t.program, source, 0, global_batch()));
         const size_t at = round > 0 ? round - 1 : 0;
         const double start = now();
-        execute_timed(execution_, *t.program, t.seconds.data() + at * t.program->instructions.size());
+        STW_TRY(stream_->run_timed(execution_, *t.program, t.seconds.data() + at * t.program->instructions.size()));
         t.whole[at] = static_cast<float>(now() - start);
       }
       rounds = round;
-      if (state_->skip != 0) return Error{Code::non_finite, "calibrate: the loss or a gradient of the model is not finite"};
+      STW_TRY(pull_state());
+      if (state_.skip != 0) return Error{Code::non_finite, "calibrate: the loss or a gradient of the model is not finite"};
       if (rounds >= fewest_rounds && now() - begin > enough_seconds) break;
     }
     return ok();
@@ -116,7 +118,7 @@ Result<DeviceProfile> Trainer::calibrate() {
     for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= whole / sum;
     step_seconds += static_cast<double>(t.count) * whole;
   }
-  return calibrated(profile_of(plan().request), plan().numerics.precision, plan().request.threads, ops, step_seconds);
+  return calibrated(profile_of(plan().request), plan().numerics.precision, std::max(1, plan().request.threads), ops, step_seconds);
 }
 
 }  // namespace stw

@@ -116,7 +116,8 @@ Status Trainer::save(const std::string& path) {
   const std::vector<int> tensors = state_tensors(graph());
   for (int t : tensors) sections.push_back({graph().at(t).name, graph().at(t).bytes(1)});
   STW_ASSIGN(writer, CheckpointWriter::create(path, fields, std::move(sections)));
-  for (int t : tensors) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));
+  for (int t : tensors)
+    STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
   return writer.finish();
 }
 
@@ -156,14 +157,22 @@ Status Trainer::restore(const std::string& path) {
   STW_TRY(reader.verify_all());
   broken_ = true;   // until the last byte is there
   as_created_ = false;
+  std::vector<std::byte> staging;
   for (size_t i = 0; i < tensors.size(); ++i) {
     std::byte* to = address(tensors[i]);
     while (sections[i].remaining() > 0) {
       const size_t n = static_cast<size_t>(std::min(sections[i].remaining(), staging_bytes));
-      STW_TRY(sections[i].read({to, n}));
+      if (std::byte* there = stream_->on_host(to)) {
+        STW_TRY(sections[i].read({there, n}));
+      } else {
+        staging.resize(n);
+        STW_TRY(sections[i].read({staging.data(), n}));
+        stream_->upload(to, staging.data(), n);
+      }
       to += n;
     }
   }
+  STW_TRY(stream_->wait());
   broken_ = false;
   options_.seed = seed;
   carried_ = carried;
@@ -184,7 +193,8 @@ Status Trainer::export_model(const std::string& folder) {
     entries.push_back({graph().at(t).name, type, {s.dims.begin(), s.dims.begin() + s.rank}});
   }
   STW_ASSIGN(writer, SafetensorsWriter::create(folder + "/model.safetensors", entries, {{"format", "pt"}}));
-  for (int t : model_->parameters()) STW_TRY(writer.write({address(t), static_cast<size_t>(graph().at(t).bytes(1))}));
+  for (int t : model_->parameters())
+    STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
   STW_TRY(writer.finish());
   return write_text(folder + "/config.json", to_string(model_->config().json, 2) + "\n");
 }

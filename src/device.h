@@ -1,4 +1,5 @@
-// A device that a host opened: whose memory, which threads, which instruction set, who is told.
+// A device that a host opened: whose memory, which threads, which instruction set, who is told. What differs between kinds
+// of devices is behind this and Stream (src/cpu_device.cpp, src/cuda/).
 #pragma once
 #include <cstddef>
 #include <array>
@@ -8,18 +9,26 @@
 
 #include "kernels/kernels.h"
 #include "planner/result.h"
+#include "src/stream.h"
 #include "src/thread_pool.h"
 
 namespace stw {
 
+enum class Backend : uint8_t { automatic, cpu, cuda };
+
 struct DeviceInfo {
+  Backend backend = Backend::cpu;
   std::string name;
   uint64_t memory_total = 0, memory_free = 0;   // bytes
   int threads = 1;
   kernels::Isa isa = kernels::Isa::scalar;
+  int compute_major = 0, compute_minor = 0;     // CUDA
 };
 
 struct DeviceOptions {
+  Backend backend = Backend::cpu;
+  int ordinal = 0;                              // of several CUDA devices
+  void* stream = nullptr;                       // CUDA: the host's, or null
   int threads = 0;                              // 0: one for each processor
   bool choose_isa = true;
   kernels::Isa isa = kernels::Isa::scalar;
@@ -40,32 +49,52 @@ struct LogMessage {
 };
 
 int processor_count();
+// Memory that the system says is there, of the machine or of the container.
+uint64_t system_memory_free();
 
 class Device {
  public:
   static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);
-  DeviceInfo info() const;
-  int threads() const { return options_.threads; }
-  const kernels::Table& table() const { return *table_; }
-  // At most this many threads of the device: its own, or the host's.
-  Result<std::unique_ptr<ThreadPool>> make_pool(int threads) const;
+  virtual ~Device() = default;
+  virtual DeviceInfo info() const = 0;
+  int ordinal() const { return options_.ordinal; }
+  bool is_cuda() const { return options_.backend == Backend::cuda; }
+  // At most this many threads of the device, where it has any.
+  virtual Result<std::unique_ptr<Stream>> make_stream(int threads) const = 0;
+
   bool has_allocator() const { return options_.allocate != nullptr; }
   // Memory for one arena, or null.
-  void* allocate(size_t bytes, size_t alignment) const;
-  void release(void* memory, size_t bytes) const;
-  // The same memory with another size, its contents kept as far as they fit; or null, and nothing has changed. The
-  // device's own never takes more than the larger of both; a host's allocator is asked for the new before the old goes.
-  void* resize(void* memory, size_t old_bytes, size_t bytes, size_t alignment) const;
+  virtual void* allocate(size_t bytes, size_t alignment) const = 0;
+  virtual void release(void* memory, size_t bytes) const = 0;
+  // Gives the memory another size, its contents kept as far as they fit. False: it has its old size and contents, but may
+  // lie elsewhere; null where the device lost it. The device's own never takes more than the larger of both; a host's
+  // allocator is asked for the new before the old goes.
+  virtual bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t alignment) const = 0;
+  // Memory of the host that the device can copy from and to, or null; and what is there of it, 0 where that is unknown.
+  virtual void* allocate_host(size_t bytes, size_t alignment) const = 0;
+  virtual void release_host(void* memory, size_t bytes) const = 0;
+  virtual uint64_t host_memory_free() const = 0;
+
   void log(int32_t level, const char* component, const char* message) const;
   // The oldest message kept with a larger number. Any thread.
   LogMessage next_log(uint64_t after) const;
 
- private:
+ protected:
+  explicit Device(const DeviceOptions& options) : options_(options) {}
   DeviceOptions options_;
-  const kernels::Table* table_ = nullptr;
+
+ private:
   mutable std::mutex log_mutex_;
   mutable std::array<LogMessage, 64> kept_;   // message n at n % 64
   mutable uint64_t logged_ = 0;
 };
+
+Result<std::unique_ptr<Device>> open_cpu(const DeviceOptions& options);
+// Errors: unsupported, which says why there is none: the build, the driver, the card.
+Result<std::unique_ptr<Device>> open_cuda(const DeviceOptions& options);
+// Those that can train here; none without a driver.
+int cuda_device_count();
+struct CudaPresence { bool is_built; std::string text; };   // text: what is there, or why nothing is, for people
+CudaPresence cuda_presence();
 
 }  // namespace stw

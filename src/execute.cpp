@@ -19,8 +19,8 @@ kernels::DType dtype_of(Format format) {
 // One instruction's operands as the kernels want them.
 class Call {
  public:
-  Call(const Execution& execution, const Program& program, const Instruction& instruction)
-      : x(execution), i(instruction), op(x.graph->op(i.op)), attributes(op.attributes), program_(program) {}
+  Call(const Execution& execution, const Program& program, const Instruction& instruction, void* stream)
+      : x(execution), i(instruction), op(x.graph->op(i.op)), attributes(op.attributes), program_(program), stream_(stream) {}
 
   int input_count() const { return i.inputs; }
   const Tensor& input_tensor(int k) const { return x.graph->at(op.inputs[static_cast<size_t>(k)]); }
@@ -56,7 +56,7 @@ class Call {
   template <class Args>
   void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args) const {
     const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
-    kernel({&x.parallel, address(i.workspace), bytes, x.stream}, args);
+    kernel({&x.parallel, address(i.workspace), bytes, stream_}, args);
   }
 
   const Execution& x;
@@ -72,6 +72,7 @@ class Call {
     return x.arena + b.offset + o.offset;
   }
   const Program& program_;
+  void* const stream_;
 };
 
 // One specialisation for every kind; a kind without one does not compile.
@@ -437,7 +438,11 @@ constexpr auto runners = all_runners(std::make_index_sequence<op_kind_count>());
 }  // namespace
 
 void execute(const Execution& execution, const Program& program) {
-  for (const Instruction& i : program.instructions) runners[static_cast<size_t>(i.kind)](Call(execution, program, i));
+  for (const Instruction& i : program.instructions) execute_one(execution, program, i, execution.stream);
+}
+
+void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream) {
+  runners[static_cast<size_t>(instruction.kind)](Call(execution, program, instruction, stream));
 }
 
 // Kernels of the CPU have done their work when they return.
@@ -445,7 +450,7 @@ void execute_timed(const Execution& execution, const Program& program, float* se
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   for (const Instruction& i : program.instructions) {
-    runners[static_cast<size_t>(i.kind)](Call(execution, program, i));
+    execute_one(execution, program, i, execution.stream);
     const Clock::time_point end = Clock::now();
     *seconds++ = std::chrono::duration<float>(end - begin).count();
     begin = end;

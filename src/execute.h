@@ -14,12 +14,14 @@ struct Execution {
   std::byte* host = nullptr;             // memory of what is offloaded; null where nothing is
   const kernels::Table* table = nullptr;
   kernels::Parallel parallel{};
-  void* stream = nullptr;
+  void* stream = nullptr;                // a cudaStream_t; null on the CPU
   double weight_decay = 0;
-  kernels::StepState* state = nullptr;   // in the arena
+  kernels::StepState* state = nullptr;   // in the arena, where the host may not be able to read it
 };
 
 void execute(const Execution& execution, const Program& program);
+// One of its instructions, on another stream.
+void execute_one(const Execution& execution, const Program& program, const Instruction& instruction, void* stream);
 // The same, and writes the seconds of every instruction to `seconds`, one for each.
 void execute_timed(const Execution& execution, const Program& program, float* seconds);
 

@@ -33,29 +33,33 @@ int32_t sample(const float* logits, int64_t vocabulary, const GenerateOptions& o
 
 }  // namespace
 
-// Reads `count` tokens from state_->position on; returns the logits after the last one.
+// Reads `count` tokens from state_.position on; returns the logits after the last one.
 Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
   const Program &prefill = planned_->programs.prefill, &decode = planned_->programs.decode;
   const uint64_t rows = static_cast<uint64_t>(prefill.instructions[0].rows), capacity = static_cast<uint64_t>(sequence());
   for (uint64_t done = 0; done < count;) {
     STW_TRY(check_cancelled());
     // The last token makes logits. Rows of a prefill past the end are overwritten before anyone attends to them.
-    if (count - done > 1 && state_->position + rows <= capacity) {
+    if (count - done > 1 && state_.position + rows <= capacity) {
       const uint64_t n = std::min(rows, count - done - 1);
-      int32_t* in = input<int32_t>(prefill, prefill.tokens);
-      std::copy_n(tokens + done, n, in);
-      std::fill(in + n, in + rows, 0);
-      execute(execution_, prefill);
-      state_->position += n;
+      fed_.assign(rows, 0);
+      std::copy_n(tokens + done, n, fed_.begin());
+      stream_->upload(input<int32_t>(prefill, prefill.tokens), fed_.data(), rows * sizeof(int32_t));
+      STW_TRY(stream_->run(execution_, prefill));
+      state_.position += n;
       done += n;
     } else {
-      *input<int32_t>(decode, decode.tokens) = tokens[done];
-      execute(execution_, decode);
-      state_->position += 1;
+      stream_->upload(input<int32_t>(decode, decode.tokens), tokens + done, sizeof(int32_t));
+      STW_TRY(stream_->run(execution_, decode));
+      state_.position += 1;
       done += 1;
     }
+    push_state();
   }
-  return input<float>(decode, decode.logits);
+  auto* logits = input<std::byte>(decode, decode.logits);
+  if (const std::byte* there = stream_->on_host(logits)) return reinterpret_cast<const float*>(there);
+  STW_TRY(stream_->download(logits_.data(), logits, logits_.size() * sizeof(float)));
+  return logits_.data();
 }
 
 Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
@@ -85,7 +89,7 @@ Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
   for (uint64_t i = 0; logits && i < o.out_capacity; ++i) {
     if (!std::all_of(*logits, *logits + graph().vocabulary, [](float x) { return std::isfinite(x); }))
       return Error{Code::non_finite, "generate: the model's logits are not finite"};
-    o.out[i] = sample(*logits, graph().vocabulary, o, state_->position, order);
+    o.out[i] = sample(*logits, graph().vocabulary, o, state_.position, order);
     if (i + 1 < o.out_capacity) logits = feed(&o.out[i], 1);
   }
   if (!logits) return std::move(logits.error());

@@ -53,41 +53,44 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.from.offset < b.from.offset; });
 
   // First all that can fail.
+  STW_TRY(stream_->wait());
   struct Taken {   // given back on the way out, unless it was handed on
     const Device& device;
     std::byte* memory;
     uint64_t bytes;
-    ~Taken() { device.release(memory, bytes); }
+    ~Taken() { device.release_host(memory, bytes); }
   } taken_host{device_, nullptr, next.bytes.host};
   const uint64_t more = owns_arena_ && bytes > arena_bytes_ ? bytes - arena_bytes_ : 0;
   if (next.bytes.host > 0) {
-    STW_ASSIGN(taken, take("what is offloaded", next.bytes.host, size_add(next.bytes.host, more)));
+    STW_ASSIGN(taken, take_host(next.bytes.host, size_add(next.bytes.host, device_.is_cuda() ? 0 : more)));
     taken_host.memory = taken;
   }
+  stream_->forget();
   STW_TRY(grow(bytes));
-  std::byte* host = std::exchange(taken_host.memory, nullptr);
+  std::byte* const host = taken_host.memory;
 
   auto from_host = [&](const Move& m) { return host_ + m.from.offset; };
   for (const Move& m : moves)
-    if (m.to.on_host) std::memcpy(host + m.to.offset, m.from.on_host ? from_host(m) : arena_ + m.from.offset, m.from.bytes);
+    if (m.to.on_host) stream_->move(host + m.to.offset, m.from.on_host ? from_host(m) : arena_ + m.from.offset, m.from.bytes);
   // Those that stay in the arena keep their order: first what moves down, from below, then what moves up, from above.
-  auto slide = [&](const Move& m) { std::memmove(arena_ + m.to.offset, arena_ + m.from.offset, m.from.bytes); };
+  auto slide = [&](const Move& m) { stream_->move(arena_ + m.to.offset, arena_ + m.from.offset, m.from.bytes); };
   auto stays = [](const Move& m) { return !m.from.on_host && !m.to.on_host; };
   for (const Move& m : moves)
     if (stays(m) && m.to.offset < m.from.offset) slide(m);
   for (auto m = moves.rbegin(); m != moves.rend(); ++m)
     if (stays(*m) && m->to.offset > m->from.offset) slide(*m);
   for (const Move& m : moves)
-    if (m.from.on_host && !m.to.on_host) std::memcpy(arena_ + m.to.offset, from_host(m), m.from.bytes);
+    if (m.from.on_host && !m.to.on_host) stream_->move(arena_ + m.to.offset, from_host(m), m.from.bytes);
 
-  if (host_) device_.release(host_, plan().bytes.host);
-  host_ = host;
+  STW_TRY(stream_->wait());
+  if (host_) device_.release_host(host_, plan().bytes.host);
+  host_ = std::exchange(taken_host.memory, nullptr);
   shrink(bytes);
   use(std::move(planned));
   // The whole arena is there from now on, as after creation.
   const uint64_t resident = planned_->programs.arena.gradients_begin;
-  std::memset(arena_ + resident, 0, bytes - resident);
-  return ok();
+  stream_->zero(arena_ + resident, bytes - resident);
+  return stream_->wait();
 }
 
 // The arena becomes larger where it is the trainer's own; the host's must be large enough.
@@ -98,21 +101,29 @@ Status Trainer::grow(uint64_t bytes) {
                          bytes, arena_bytes_);
   const uint64_t available = device_.info().memory_free, more = bytes - arena_bytes_;
   const bool is_there = device_.has_allocator() || available == 0 || more <= available;
-  void* memory = is_there ? device_.resize(arena_, arena_bytes_, bytes, arena_alignment) : nullptr;
-  if (!memory)
+  void* memory = arena_;
+  const bool grown = is_there && device_.resize(memory, arena_bytes_, bytes, arena_alignment);
+  moved(memory);
+  if (!grown)
     return out_of_memory("the arena needs " + std::to_string(more) + " bytes more, " + std::to_string(available) + " are free", more, available);
-  arena_ = static_cast<std::byte*>(memory);
   arena_bytes_ = bytes;
   return ok();
+}
+
+// The arena lies elsewhere, or nowhere.
+void Trainer::moved(void* memory) {
+  if (memory == arena_) return;
+  arena_ = static_cast<std::byte*>(memory);
+  if (!arena_) broken_ = true, owns_arena_ = false;
+  else use(planned_);
 }
 
 // Gives back what the plan does not need; where that is refused, it stays.
 void Trainer::shrink(uint64_t bytes) {
   if (!owns_arena_ || bytes >= arena_bytes_) return;
-  void* memory = device_.resize(arena_, arena_bytes_, bytes, arena_alignment);
-  if (!memory) return;
-  arena_ = static_cast<std::byte*>(memory);
-  arena_bytes_ = bytes;
+  void* memory = arena_;
+  if (device_.resize(memory, arena_bytes_, bytes, arena_alignment)) arena_bytes_ = bytes;
+  moved(memory);
 }
 
 }  // namespace stw

@@ -37,23 +37,24 @@ Trainer::Trainer(const Device& device, std::shared_ptr<const Model> model, std::
     : device_(device), model_(std::move(model)), planned_(std::move(planned)), options_(std::move(options)) {}
 
 Trainer::~Trainer() {
+  if (stream_) static_cast<void>(stream_->wait());   // nothing may use the memory any more
+  stream_.reset();
   if (owns_arena_) device_.release(arena_, arena_bytes_);
-  if (host_) device_.release(host_, plan().bytes.host);
+  if (host_) device_.release_host(host_, plan().bytes.host);
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shared_ptr<const Model> model,
                                                  std::shared_ptr<const Planned> planned, TrainerOptions options) {
   const Plan& plan = planned->plan;
   if (!plan.fits) return Error{Code::bad_state, "trainer: the plan does not fit its budget"};
-  if (plan.request.device != "cpu")
-    return Error{Code::bad_state, "trainer: the plan was made for device '" + plan.request.device + "', this one is a CPU"};
+  if (profile_of(plan.request).cuda != device.is_cuda())
+    return Error{Code::bad_state, "trainer: the plan was made for device '" + plan.request.device + "', this one is a " + (device.is_cuda() ? "GPU" : "CPU")};
   std::unique_ptr<Trainer> t(new Trainer(device, std::move(model), std::move(planned), std::move(options)));
   STW_TRY(t->check_offload(t->plan()));
   STW_TRY(t->allocate());
-  STW_ASSIGN(pool, device.make_pool(plan.request.threads));
-  t->pool_ = std::move(pool);
-  t->execution_.table = &device.table();
-  t->execution_.parallel = t->pool_->parallel();
+  STW_ASSIGN(stream, device.make_stream(plan.request.threads));
+  t->stream_ = std::move(stream);
+  t->stream_->bind(t->execution_);
   t->execution_.weight_decay = t->options_.weight_decay;
   t->use(t->planned_);
   if (t->plan().numerics.precision == Precision::fp16) t->progress_.loss_scale = t->carried_.loss_scale = t->options_.loss_scale;
@@ -79,18 +80,37 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   execution_.layout = &planned_->programs.arena;
   execution_.arena = arena_;
   execution_.host = host_;
-  state_ = execution_.state = reinterpret_cast<kernels::StepState*>(address(graph().state));
+  execution_.state = reinterpret_cast<kernels::StepState*>(address(graph().state));
+  if (stream_->on_host(arena_)) return;
+  const Programs& programs = planned_->programs;
+  const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
+  staged_.resize(static_cast<size_t>(samples * sequence()) * 4 * sizeof(int32_t));
+  logits_.resize(static_cast<size_t>(graph().vocabulary));
 }
 
-Result<std::byte*> Trainer::take(const char* what, uint64_t bytes, uint64_t wanted) const {
-  // The system would promise more memory than it has and end the process later.
+// The system would promise more memory than it has and end the process later.
+Result<std::byte*> Trainer::take_arena(uint64_t bytes, uint64_t wanted) const {
   const uint64_t available = device_.info().memory_free;
   const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
   void* memory = is_there ? device_.allocate(bytes, arena_alignment) : nullptr;
   if (!memory)
-    return out_of_memory(std::string(what) + " needs " + std::to_string(bytes) + " bytes, " + std::to_string(available) + " are free", wanted, available);
+    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes, " + std::to_string(available) + " are free", wanted, available);
   if (reinterpret_cast<uintptr_t>(memory) % arena_alignment == 0) return static_cast<std::byte*>(memory);
   device_.release(memory, bytes);
+  return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
+}
+
+Result<std::byte*> Trainer::take_host(uint64_t bytes, uint64_t wanted) const {
+  const uint64_t available = device_.host_memory_free();
+  const bool is_there = (device_.has_allocator() && !device_.is_cuda()) || available == 0 || wanted <= available;
+  void* memory = is_there ? device_.allocate_host(bytes, arena_alignment) : nullptr;
+  if (!memory) {
+    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory, " + std::to_string(available) + " are free", wanted, available);
+    if (device_.is_cuda()) e.code = Code::host_out_of_memory;
+    return e;
+  }
+  if (reinterpret_cast<uintptr_t>(memory) % arena_alignment == 0) return static_cast<std::byte*>(memory);
+  device_.release_host(memory, bytes);
   return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
 }
 
@@ -106,15 +126,17 @@ Status Trainer::allocate() {
     arena_ = static_cast<std::byte*>(options_.arena);
     arena_bytes_ = options_.arena_bytes;
   }
-  const uint64_t wanted = size_add(brings_arena ? 0 : bytes, host_bytes);
+  // A CPU has one memory for both.
+  const bool shared = !device_.is_cuda();
+  const uint64_t both = size_add(brings_arena ? 0 : bytes, host_bytes);
   if (!brings_arena) {
-    STW_ASSIGN(arena, take("the arena", bytes, wanted));
+    STW_ASSIGN(arena, take_arena(bytes, shared ? both : bytes));
     arena_ = arena;
     arena_bytes_ = bytes;
     owns_arena_ = true;
   }
   if (host_bytes > 0) {
-    STW_ASSIGN(host, take("what is offloaded", host_bytes, wanted));
+    STW_ASSIGN(host, take_host(host_bytes, shared ? both : host_bytes));
     host_ = host;
   }
   return ok();
@@ -128,7 +150,7 @@ std::byte* Trainer::address(int tensor) const {
 
 Status Trainer::fill() {
   // Every page is touched now: what the plan promised is there from the first step on.
-  std::memset(arena_, 0, plan().bytes.arena);
+  stream_->zero(arena_, plan().bytes.arena);
   if (host_) std::memset(host_, 0, plan().bytes.host);
   fill_tables();
   std::vector<float> values(filled_at_once);
@@ -141,21 +163,22 @@ Status Trainer::fill() {
       put_parameter(p, first, values.data(), n);
     }
   }
-  return ok();
+  return stream_->wait();
 }
 
 // Source: transformers: the angle is a product in fp32, cosine and sine of it are rounded to fp32.
 void Trainer::fill_tables() {
   if (graph().cosine < 0) return;
-  float* cosine = reinterpret_cast<float*>(address(graph().cosine));
-  float* sine = reinterpret_cast<float*>(address(graph().sine));
+  std::vector<float> cosine, sine;
   for (int64_t position = 0; position < graph().sequence; ++position) {
     for (float frequency : graph().inverse_frequencies) {
       const float angle = static_cast<float>(position) * frequency;
-      *cosine++ = static_cast<float>(portable_cos(static_cast<double>(angle)));
-      *sine++ = static_cast<float>(portable_sin(static_cast<double>(angle)));
+      cosine.push_back(static_cast<float>(portable_cos(static_cast<double>(angle))));
+      sine.push_back(static_cast<float>(portable_sin(static_cast<double>(angle))));
     }
   }
+  stream_->upload(address(graph().cosine), cosine.data(), cosine.size() * sizeof(float));
+  stream_->upload(address(graph().sine), sine.data(), sine.size() * sizeof(float));
 }
 
 // A model's parameters and a graph's are numbered alike: both come from the same builder.
@@ -163,25 +186,31 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
   const int tensor = model_->parameters()[parameter];
   std::byte* at = address(tensor);
   if (graph().at(tensor).format == Format::f32) {
-    std::memcpy(at + first * 4, values, count * 4);
+    stream_->upload(at + first * 4, values, count * 4);
     return;
   }
   const Op* update = update_of(graph(), tensor);   // none: frozen, without a master
   const int master_tensor = update ? update->outputs[1] : -1;
   std::byte* master = master_tensor >= 0 ? address(master_tensor) : nullptr;
   const bool is_short = master && graph().at(master_tensor).format == Format::u8;
-  uint16_t* half = reinterpret_cast<uint16_t*>(at) + first;
+  std::vector<uint16_t> half(count);
   if (graph().at(tensor).format == Format::f16) {
     for (uint64_t i = 0; i < count; ++i) half[i] = to_f16(values[i]);
-    if (master) std::memcpy(master + first * 4, values, count * 4);
+    stream_->upload(at + first * 2, half.data(), count * 2);
+    if (master) stream_->upload(master + first * 4, values, count * 4);
     return;
   }
+  std::vector<int16_t> remainder(count);
+  std::vector<int8_t> short_remainder(count);
   for (uint64_t i = 0; i < count; ++i) {
     const SplitValue split = split_master(is_short ? rounded_to_24_bits(values[i]) : values[i]);
     half[i] = split.half;
-    if (is_short) reinterpret_cast<int8_t*>(master)[first + i] = static_cast<int8_t>(split.remainder >> 8);
-    else if (master) reinterpret_cast<int16_t*>(master)[first + i] = split.remainder;
+    remainder[i] = split.remainder;
+    short_remainder[i] = static_cast<int8_t>(split.remainder >> 8);
   }
+  stream_->upload(at + first * 2, half.data(), count * 2);
+  if (is_short) stream_->upload(master + first, short_remainder.data(), count);
+  else if (master) stream_->upload(master + first * 2, remainder.data(), count * 2);
 }
 
 void Trainer::write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {
@@ -209,9 +238,10 @@ Status Trainer::check_cancelled() {
   return Error{Code::cancelled, "trainer: cancelled; it stands at the last completed step"};
 }
 
-void Trainer::begin_state() {
+void Trainer::begin_state(double learning_rate) {
   const bool is_training = progress_.phase == TrainerPhase::train;
-  kernels::StepState& s = *state_ = {};
+  kernels::StepState& s = state_ = {};
+  s.learning_rate = learning_rate;
   s.seed = options_.seed;
   s.step = progress_.step;
   s.beta1 = options_.beta1;
@@ -230,7 +260,7 @@ void Trainer::begin_state() {
     s.batch_factor = std::ldexp(1.0, -std::bit_width(tokens - 1));
     s.growth_interval = options_.growth_interval;
   }
-  if (!is_training) return;   // the plain loss
+  if (!is_training) return push_state();   // the plain loss
   s.label_smoothing = options_.label_smoothing;
   s.z_loss = options_.z_loss;
   s.outlier_limit = options_.outlier_limit;
@@ -240,32 +270,53 @@ void Trainer::begin_state() {
   s.loss_variance = carried_.loss_variance;
   s.norm_mean = carried_.norm_mean;
   s.norm_variance = carried_.norm_variance;
+  push_state();
 }
 
 void Trainer::carry_state() {
-  const kernels::StepState& s = *state_;
+  const kernels::StepState& s = state_;
   carried_ = {s.loss_scale, s.good_steps, s.observed, s.loss_mean, s.loss_variance, s.norm_mean, s.norm_variance};
 }
 
-std::string Trainer::non_finite_reason() const {
-  if (!std::isfinite(state_->loss_sum)) return "the loss is not finite";
+std::string Trainer::non_finite_reason() {
+  if (!std::isfinite(state_.loss_sum)) return "the loss is not finite";
   const Arena& layout = planned_->programs.arena;
   for (const ParameterGradient& g : graph().gradients) {
     if (layout.on_host(g.gradient)) continue;
-    const float* values = reinterpret_cast<const float*>(address(g.gradient));
-    const uint64_t count = graph().at(g.gradient).shape.elements();
-    if (!std::all_of(values, values + count, [](float x) { return std::isfinite(x); }))
-      return "the gradient of " + graph().at(g.parameter).name + " is not finite";
+    bool finite = true;
+    const Status read = read_memory(address(g.gradient), graph().at(g.gradient).bytes(1), [&](std::span<const std::byte> piece) {
+      const float* values = reinterpret_cast<const float*>(piece.data());
+      finite = finite && std::all_of(values, values + piece.size() / sizeof(float), [](float x) { return std::isfinite(x); });
+      return ok();
+    });
+    if (!read || !finite) return "the gradient of " + graph().at(g.parameter).name + " is not finite";
   }
   return "the norm of the gradients is not finite";
 }
 
+Status Trainer::read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece) {
+  if (const std::byte* there = stream_->on_host(from)) return piece({there, static_cast<size_t>(bytes)});
+  constexpr uint64_t at_once = 1 << 20;
+  std::vector<std::byte> copy(static_cast<size_t>(std::min(bytes, at_once)));
+  for (uint64_t done = 0; done < bytes; done += copy.size()) {
+    const uint64_t n = std::min<uint64_t>(copy.size(), bytes - done);
+    STW_TRY(stream_->download(copy.data(), from + done, n));
+    STW_TRY(piece({copy.data(), static_cast<size_t>(n)}));
+  }
+  return ok();
+}
 
-Status Trainer::load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) const {
-  const uint64_t t = static_cast<uint64_t>(sequence());
+Status Trainer::load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
+  const uint64_t t = static_cast<uint64_t>(sequence()), part = static_cast<uint64_t>(program.samples) * t * sizeof(int32_t);
+  const bool direct = stream_->on_host(arena_) != nullptr;
+  const int buffers[] = {program.tokens, program.targets, program.positions, program.weights};
+  const auto place = [&](size_t k, uint64_t s) -> void* {
+    if (buffers[k] < 0) return nullptr;
+    return direct ? static_cast<void*>(input<int32_t>(program, buffers[k], s)) : staged_.data() + k * part + s * t * sizeof(int32_t);
+  };
   for (uint64_t s = 0; s < static_cast<uint64_t>(program.samples); ++s) {
-    const SampleRows rows{input<int32_t>(program, program.tokens, s), input<int32_t>(program, program.targets, s),
-                          input<int32_t>(program, program.positions, s), input<float>(program, program.weights, s)};
+    const SampleRows rows{static_cast<int32_t*>(place(0, s)), static_cast<int32_t*>(place(1, s)), static_cast<int32_t*>(place(2, s)),
+                          static_cast<float*>(place(3, s))};
     if (rows.positions) std::iota(rows.positions, rows.positions + t, 0);
     if (rows.weights) std::fill_n(rows.weights, t, 1.0f);
     if (first + s < samples) {
@@ -275,6 +326,8 @@ Status Trainer::load(const Program& program, const SampleSource& source, uint64_
       std::fill_n(rows.targets, t, kernels::ignored_target);
     }
   }
+  for (size_t k = 0; !direct && k < std::size(buffers); ++k)
+    if (buffers[k] >= 0) stream_->upload(input<std::byte>(program, buffers[k]), place(k, 0), part);
   return ok();
 }
 
@@ -283,40 +336,40 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   const InPhase phase(*this, TrainerPhase::train);
   const double begin = now();
   const Programs& programs = planned_->programs;
-  begin_state();
-  state_->learning_rate = learning_rate;
+  begin_state(learning_rate);
   const uint64_t m = static_cast<uint64_t>(plan().decisions.micro_batch);
   for (uint64_t first = 0; first < global_batch(); first += m) {
     STW_TRY(check_cancelled());
     const bool is_short = global_batch() - first < m;
     const Program& program = first == 0 ? programs.micro_first : is_short ? programs.micro_short : programs.micro_next;
     STW_TRY(load(program, source, first, samples));
-    state_->first_sample = first;
-    execute(execution_, program);
+    stream_->upload(&execution_.state->first_sample, &first, sizeof first);
+    STW_TRY(stream_->run(execution_, program));
   }
   STW_TRY(check_cancelled());
   if (options_.gradient_hook) {
     const Arena& layout = programs.arena;
     const GradientView view{reinterpret_cast<float*>(arena_ + layout.gradients_begin),
-                            (layout.gradients_end - layout.gradients_begin) / sizeof(float), &state_->loss_sum,
-                            &state_->target_count, state_->loss_scale * state_->batch_factor};
+                            (layout.gradients_end - layout.gradients_begin) / sizeof(float), &execution_.state->loss_sum,
+                            &execution_.state->target_count, state_.loss_scale * state_.batch_factor, execution_.stream};
     if (!options_.gradient_hook(view)) return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};
   }
   as_created_ = false;
-  execute(execution_, programs.update);
+  STW_TRY(stream_->run(execution_, programs.update));
+  STW_TRY(pull_state());
 
   StepResult result;
-  result.skip = static_cast<kernels::Skip>(state_->skip);
-  result.targets = state_->target_count;
-  result.loss = state_->loss;
-  result.grad_norm = state_->grad_norm;
+  result.skip = static_cast<kernels::Skip>(state_.skip);
+  result.targets = state_.target_count;
+  result.loss = state_.loss;
+  result.grad_norm = state_.grad_norm;
   result.loss_scale = carried_.loss_scale;
   result.seconds = now() - begin;
   if (result.skip == kernels::skip_not_finite) {
     const bool scales = plan().numerics.precision == Precision::fp16;
     if (!scales && options_.non_finite == NonFinite::stop)
       return Error{Code::non_finite, "trainer: " + non_finite_reason() + "; nothing was updated"};
-    if (scales && state_->loss_scale < 1)
+    if (scales && state_.loss_scale < 1)
       return Error{Code::numeric, "trainer: the loss scale fell to 1 and " + non_finite_reason() +
                                       " still: fp16 cannot hold this model's numbers, or its weights are not finite; use bf16"};
   }
@@ -382,10 +435,11 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
     for (uint64_t first = 0; first < global_batch(); first += static_cast<uint64_t>(program.samples)) {
       STW_TRY(check_cancelled());
       STW_TRY(load(program, std::ref(source), first, global_batch()));
-      execute(execution_, program);
+      STW_TRY(stream_->run(execution_, program));
     }
   }
-  const double loss = state_->loss_sum / static_cast<double>(std::max<uint64_t>(state_->target_count, 1));
+  STW_TRY(pull_state());
+  const double loss = state_.loss_sum / static_cast<double>(std::max<uint64_t>(state_.target_count, 1));
   std::lock_guard lock(progress_mutex_);
   progress_.evaluation_loss = loss;
   return loss;
@@ -403,7 +457,7 @@ Result<TensorMemory> Trainer::view(size_t parameter, TensorView kind) {
     for (size_t k = 2; k < update->outputs.size(); ++k)
       if (const int t = update->outputs[k]; t >= 0 && graph().at(t).format == Format::f32 && graph().at(t).name.ends_with(suffix)) found = t;
   if (found < 0) return Error{Code::unsupported, "trainer: " + graph().at(tensor).name + " has no such tensor of plain numbers"};
-  return TensorMemory{address(found), graph().at(found).format, graph().at(found).shape};
+  return TensorMemory{address(found), graph().at(found).format, graph().at(found).shape, planned_->programs.arena.on_host(found)};
 }
 
 }  // namespace stw

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "src/dataset.h"
 #include "src/device.h"
@@ -38,6 +40,7 @@ struct GradientView {
   double* loss_sum;
   uint64_t* target_count;
   double scale;                        // that the gradients carry
+  void* stream;                        // a cudaStream_t; null on the CPU
 };
 
 enum class NonFinite : uint8_t { skip, stop };
@@ -77,7 +80,7 @@ struct GenerateOptions {
 };
 
 enum class TensorView : uint8_t { parameter, gradient, first_moment, second_moment };
-struct TensorMemory { void* data; Format format; Shape shape; };
+struct TensorMemory { void* data; Format format; Shape shape; bool on_host; };   // on_host: offloaded
 
 class Trainer {
  public:
@@ -117,6 +120,7 @@ class Trainer {
   const Graph& graph() const { return planned_->graph; }
   const Model& model() const { return *model_; }
   const Device& device() const { return device_; }
+  void* stream() const { return execution_.stream; }   // a cudaStream_t; null on the CPU
   int64_t sequence() const { return plan().request.sequence; }
   uint64_t global_batch() const { return static_cast<uint64_t>(plan().request.global_batch); }
 
@@ -125,22 +129,27 @@ class Trainer {
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
   Status allocate();
   Status check_offload(const Plan& plan) const;
-  // Memory of `bytes` from the device, at a multiple of 256. `wanted`: all that is about to be taken.
-  Result<std::byte*> take(const char* what, uint64_t bytes, uint64_t wanted) const;
+  // Memory at a multiple of 256: of the device, or of the host for what is offloaded. `wanted`: all that is about to be taken
+  // of the same memory.
+  Result<std::byte*> take_arena(uint64_t bytes, uint64_t wanted) const;
+  Result<std::byte*> take_host(uint64_t bytes, uint64_t wanted) const;
   void use(std::shared_ptr<const Planned> planned);
   Status grow(uint64_t bytes);
   void shrink(uint64_t bytes);
+  void moved(void* memory);
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
   static constexpr uint64_t arena_alignment = 256;
   Status fill();
   void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
   void fill_tables();
   // The scalars of a step; those that steps hand on are `carried_`.
-  void begin_state();
+  void begin_state(double learning_rate = 0);
+  void push_state() { stream_->upload(execution_.state, &state_, sizeof state_); }
+  Status pull_state() { return stream_->download(&state_, execution_.state, sizeof state_); }
   // Takes back what `finish_step` hands on to the next step.
   void carry_state();
   // Why a step was not finite, for people: the loss, or the first parameter whose gradient is not.
-  std::string non_finite_reason() const;
+  std::string non_finite_reason();
   std::byte* address(int tensor) const;
   // The rows of a sample in a buffer of the program; null where it has none such.
   template <class T>
@@ -149,7 +158,9 @@ class Trainer {
     return reinterpret_cast<T*>(arena_ + program.buffers[static_cast<size_t>(buffer)].offset) + sample * static_cast<uint64_t>(sequence());
   }
   // Fills the inputs of a program from consecutive samples; those past `samples` are ignored ones.
-  Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) const;
+  Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples);
+  // Bytes of the device's memory in pieces that the host can read.
+  Status read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece);
   Status check_cancelled();
   // Errors: bad_state where the dataset has tokens that the model does not know, corrupt where it is too short.
   Status check_dataset(const Dataset& dataset, Dataset::Part part) const;
@@ -170,12 +181,15 @@ class Trainer {
   std::shared_ptr<const Model> model_;
   std::shared_ptr<const Planned> planned_;
   TrainerOptions options_;
-  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<Stream> stream_;
   std::byte *arena_ = nullptr, *host_ = nullptr;   // host_: memory of what is offloaded
   uint64_t arena_bytes_ = 0;   // of the arena's memory, at least the plan's
   bool owns_arena_ = false;
   Execution execution_;
-  kernels::StepState* state_ = nullptr;
+  kernels::StepState state_{};         // as the host knows it
+  std::vector<std::byte> staged_;      // inputs of a micro-step, where the host cannot write into the arena
+  std::vector<int32_t> fed_;           // of a prompt
+  std::vector<float> logits_;          // the same for what it cannot read there
   // What a step hands on to the next one, beside the arena: part of every checkpoint.
   struct Carried {
     double loss_scale = 1;

@@ -1,5 +1,6 @@
 // Rows of LayerNorm and RMSNorm. The backward pass computes the two statistics of a row again from x.
 #include "planner/differentiate.h"
+#include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
 
 namespace stw {
@@ -8,7 +9,9 @@ namespace {
 
 Cost cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 8); }
 
-uint64_t gradient_workspace(const Graph&, const Op&, const Extent& e) { return workspace::norm_gradient(e.rows); }
+uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return e.threads == 0 ? cuda_workspace::norm_gradient(e.rows, g.sequence, g.features(op.inputs[0])) : workspace::norm_gradient(e.rows);
+}
 
 // The residual's gradient that already arrived at x is the addend.
 void backward(Differentiation& d, const Op& op) {

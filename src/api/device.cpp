@@ -1,20 +1,27 @@
 #include "src/api/boundary.h"
 
+#include "planner/device.h"
+
 using namespace stw;
 
 namespace {
 
+constexpr Backend backends[] = {Backend::automatic, Backend::cpu, Backend::cuda};
+static_assert(STW_BACKEND_AUTO == 0 && STW_BACKEND_CPU == 1 && STW_BACKEND_CUDA == 2);
 constexpr uint32_t isa_codes[] = {STW_ISA_SCALAR, STW_ISA_AVX2, STW_ISA_AVX512, STW_ISA_NEON};
 
 stw_device_info info_of(const DeviceInfo& d) {
   stw_device_info info{};
   info.struct_size = sizeof info;
-  info.backend = STW_BACKEND_CPU;
+  info.backend = d.backend == Backend::cuda ? STW_BACKEND_CUDA : STW_BACKEND_CPU;
   info.memory_total = d.memory_total;
   info.memory_free = d.memory_free;
   info.threads = static_cast<uint32_t>(d.threads);
-  info.isa = isa_codes[static_cast<size_t>(d.isa)];
+  info.compute_major = d.compute_major;
+  info.compute_minor = d.compute_minor;
+  if (d.backend == Backend::cpu) info.isa = isa_codes[static_cast<size_t>(d.isa)];
   api::copy_text(info.name, d.name);
+  api::copy_text(info.profile, d.backend == Backend::cpu ? "cpu" : profile_for(d.name, d.compute_major, d.compute_minor).name);
   return info;
 }
 
@@ -25,8 +32,13 @@ extern "C" {
 stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
     if (!out) return api::fail(error, Code::bad_argument, "out is NULL");
-    if (index > 0) return api::fail(error, Code::bad_argument, "there is no device of this index");
-    auto device = Device::open({});
+    if (index > static_cast<size_t>(cuda_device_count())) return api::fail(error, Code::bad_argument, "there is no device of this index");
+    DeviceOptions options;
+    if (index > 0) {
+      options.backend = Backend::cuda;
+      options.ordinal = static_cast<int>(index) - 1;
+    }
+    auto device = Device::open(options);
     STW_API_TRY(device);
     const stw_status status = api::write_info(info_of((*device)->info()), out);
     return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
@@ -39,11 +51,13 @@ stw_status stw_device_open(stw_device** out, const stw_device_options* options, 
     *out = nullptr;
     stw_device_options o;
     STW_API_TRY(api::read_options(options, o, "device options"));
-    if (o.backend == STW_BACKEND_CUDA) return api::fail(error, Code::unsupported, "device: this build has no CUDA backend; the CPU is STW_BACKEND_CPU");
     if (o.backend > STW_BACKEND_CUDA) return api::fail(error, Code::bad_argument, "device: unknown backend");
     if (o.isa > STW_ISA_NEON) return api::fail(error, Code::bad_argument, "device: unknown instruction set");
     if (o.threads > static_cast<uint32_t>(ThreadPool::max_threads)) return api::fail(error, Code::bad_argument, "device: expected at most 1024 threads");
     DeviceOptions d;
+    d.backend = backends[o.backend];
+    d.ordinal = o.ordinal;
+    d.stream = o.stream;
     d.threads = static_cast<int>(o.threads);
     d.choose_isa = o.isa == STW_ISA_AUTO;
     for (size_t i = 0; i < std::size(isa_codes); ++i)

@@ -1,5 +1,9 @@
 #include "src/api/boundary.h"
 
+#include <cstdio>
+
+#include "src/device.h"
+
 namespace stw::api {
 
 static_assert(static_cast<int32_t>(Code::bad_struct_size) == STW_BAD_STRUCT_SIZE);
@@ -56,8 +60,11 @@ uint32_t stw_version(void) noexcept { return STW_VERSION_MAJOR * 10000 + STW_VER
 #define STW_ISAS "scalar"
 #endif
 
+// Lives as long as the thread: what is there of CUDA may change, as a driver is loaded.
 const char* stw_build_info(void) noexcept {
-  return "stowage 0.1.0; " STW_COMPILER "; CPU: " STW_ISAS "; CUDA: not part of this build";
+  thread_local char text[256];
+  std::snprintf(text, sizeof text, "stowage 0.1.0; %s; CPU: %s; CUDA: %s", STW_COMPILER, STW_ISAS, stw::cuda_presence().text.c_str());
+  return text;
 }
 
 const char* stw_status_name(stw_status status) noexcept {

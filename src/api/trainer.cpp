@@ -75,7 +75,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.arena_bytes = o.arena_bytes;
   if (o.gradient_hook)
     t.gradient_hook = [hook = o.gradient_hook, user = o.gradient_user](const GradientView& view) {
-      const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, nullptr, view.scale};
+      const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, view.stream, view.scale};
       return hook(user, &g) == 0;
     };
   return t;
@@ -267,7 +267,7 @@ stw_status stw_trainer_calibrate(stw_trainer* trainer, char* out, size_t capacit
   });
 }
 
-void* stw_trainer_stream(const stw_trainer*) noexcept { return nullptr; }
+void* stw_trainer_stream(const stw_trainer* trainer) noexcept { return trainer ? trainer->trainer->stream() : nullptr; }
 
 stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_t kind, struct DLManagedTensorVersioned** out,
                                      stw_error* error) noexcept {
@@ -284,7 +284,8 @@ stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_
     m.context = exported;
     m.deleter = [](dlpack::Managed* self) { delete static_cast<Exported*>(self->context); };
     m.tensor.data = view->data;
-    m.tensor.device = {dlpack::device_cpu, 0};
+    const bool is_cuda = trainer->trainer->device().is_cuda() && !view->on_host;
+    m.tensor.device = {is_cuda ? dlpack::device_cuda : dlpack::device_cpu, is_cuda ? trainer->trainer->device().ordinal() : 0};
     m.tensor.ndim = view->shape.rank;
     m.tensor.dtype = view->format == Format::bf16  ? dlpack::DataType{dlpack::code_bfloat, 16, 1}
                      : view->format == Format::f16 ? dlpack::DataType{dlpack::code_float, 16, 1}

@@ -23,10 +23,11 @@ AT(stw_device_options, stream, 24); AT(stw_device_options, log, 32); AT(stw_devi
 AT(stw_device_options, allocate, 48); AT(stw_device_options, release, 56); AT(stw_device_options, memory_user, 64);
 AT(stw_device_options, run, 72); AT(stw_device_options, run_user, 80);
 
-SIZE(stw_device_info, 104);
+SIZE(stw_device_info, 128);
 AT(stw_device_info, struct_size, 0); AT(stw_device_info, backend, 4); AT(stw_device_info, memory_total, 8);
 AT(stw_device_info, memory_free, 16); AT(stw_device_info, compute_major, 24); AT(stw_device_info, compute_minor, 28);
 AT(stw_device_info, threads, 32); AT(stw_device_info, isa, 36); AT(stw_device_info, name, 40);
+AT(stw_device_info, profile, 104);
 
 SIZE(stw_log_message, 272);
 AT(stw_log_message, struct_size, 0); AT(stw_log_message, level, 4); AT(stw_log_message, number, 8);

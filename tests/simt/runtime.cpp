@@ -188,6 +188,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   add(stream, [=] { std::memmove(to, from, bytes); });
   return cudaSuccess;
 }
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  std::lock_guard lock(one);
+  const cudaError_t status = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  if (status == cudaSuccess) finish();
+  return status;
+}
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   std::lock_guard lock(one);
   add(stream, [=] { std::memset(to, value, bytes); });

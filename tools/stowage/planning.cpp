@@ -51,18 +51,18 @@ DeviceChoice choose_device(const std::string& name) {
   }
   const uint32_t backend = name == "cuda" ? STW_BACKEND_CUDA : name == "cpu" ? STW_BACKEND_CPU : STW_BACKEND_AUTO;
   DeviceChoice choice;
-  if (backend == STW_BACKEND_AUTO && !name.empty()) {
+  stw_device_info info;
+  if (backend == STW_BACKEND_AUTO && !name.empty() && !(find_device(STW_BACKEND_CUDA, info) && name == info.profile)) {
     choice.name = name;
     return choice;
   }
-  stw_device_info info;
   // The first device is the one that the library would choose, except that it prefers CUDA.
-  const bool found = name.empty() ? find_device(STW_BACKEND_CUDA, info) || find_device(STW_BACKEND_AUTO, info)
+  const bool found = backend == STW_BACKEND_AUTO ? find_device(STW_BACKEND_CUDA, info) || find_device(STW_BACKEND_AUTO, info)
                                   : find_device(backend, info);
   if (!found)
     throw Failure(exit_failed, fmt::format("--device {}: there is none here ({}); see `stowage devices`",
                                            name.empty() ? "auto" : name, stw_build_info()));
-  choice.name = info.backend == STW_BACKEND_CUDA ? "cuda" : "cpu";
+  choice.name = info.profile;
   choice.backend = info.backend;
   choice.present = true;
   choice.total_bytes = info.memory_total;

@@ -1,0 +1,22 @@
+// Scratch memory of the CUDA kernels (kernels/cuda): pure functions of shapes. A test holds them against the kernels' own.
+#pragma once
+#include <cstdint>
+
+#include "planner/sizes.h"
+
+namespace stw::cuda_workspace {
+
+// Tiles of 64 rows that start anew in every sample.
+inline uint64_t token_tiles(int64_t rows, int64_t rows_per_sample) {
+  const auto tiles = [](int64_t n) { return ceil_div(static_cast<uint64_t>(n), 64); };
+  return size_add(size_mul(static_cast<uint64_t>(rows / rows_per_sample), tiles(rows_per_sample)), tiles(rows % rows_per_sample));
+}
+// One fp32 sum a tile and column.
+inline uint64_t tile_sums(int64_t rows, int64_t rows_per_sample, int64_t features) {
+  return size_mul(size_mul(token_tiles(rows, rows_per_sample), static_cast<uint64_t>(features)), sizeof(float));
+}
+inline uint64_t norm_gradient(int64_t rows, int64_t rows_per_sample, int64_t features) {
+  return size_add(round_up(size_mul(static_cast<uint64_t>(rows), 8), 16), size_mul(2, tile_sums(rows, rows_per_sample, features)));
+}
+
+}  // namespace stw::cuda_workspace

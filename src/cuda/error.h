@@ -1,0 +1,53 @@
+// What the CUDA runtime says, as errors of ours.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "planner/result.h"
+
+namespace stw::cuda {
+
+// `what`: what was tried, or where it was found.
+inline Error error_of(const std::string& what, cudaError_t status) {
+  Error e;
+  switch (status) {
+    case cudaErrorMemoryAllocation: e.code = Code::out_of_memory; break;
+    // After these the context is gone: everything on the device is lost until the process ends.
+    case cudaErrorIllegalAddress: case cudaErrorLaunchFailure: case cudaErrorHardwareStackError: case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress: case cudaErrorInvalidAddressSpace: case cudaErrorInvalidPc: case cudaErrorECCUncorrectable:
+    case cudaErrorLaunchTimeout: case cudaErrorAssert: case cudaErrorContextIsDestroyed: e.code = Code::device_lost; break;
+    default: e.code = Code::device_error;
+  }
+  e.native = static_cast<int32_t>(status);
+  e.message = "CUDA: " + what + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")" +
+              (e.code == Code::device_lost ? "; the device is lost to this process" : "");
+  return e;
+}
+
+#define STW_CUDA_TRY(what, call)                                                            \
+  do {                                                                                      \
+    if (const cudaError_t stw_cuda_status = (call); stw_cuda_status != cudaSuccess) {       \
+      static_cast<void>(cudaGetLastError());                                                \
+      return ::stw::cuda::error_of(what, stw_cuda_status);                                  \
+    }                                                                                       \
+  } while (0)
+
+// Makes a device the current one of this thread for as long as it lives: the host's choice comes back.
+class Current {
+ public:
+  explicit Current(int ordinal) {
+    if (cudaGetDevice(&before_) != cudaSuccess) before_ = -1;
+    if (before_ != ordinal) cudaSetDevice(ordinal);
+    else before_ = -1;
+  }
+  ~Current() {
+    if (before_ >= 0) cudaSetDevice(before_);
+  }
+  Current(const Current&) = delete;
+
+ private:
+  int before_ = -1;
+};
+
+}  // namespace stw::cuda

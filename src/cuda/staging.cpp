@@ -1,0 +1,55 @@
+#include "src/cuda/staging.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/cuda/error.h"
+
+namespace stw::cuda {
+
+Staging::~Staging() {
+  for (cudaEvent_t e : free_)
+    if (e) cudaEventDestroy(e);
+  cudaFreeHost(memory_);
+}
+
+Status Staging::create() {
+  void* memory = nullptr;
+  STW_CUDA_TRY("pinned memory for copies", cudaHostAlloc(&memory, slots * slot_bytes, cudaHostAllocPortable));
+  memory_ = static_cast<std::byte*>(memory);
+  for (cudaEvent_t& e : free_) STW_CUDA_TRY("an event", cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+  return ok();
+}
+
+void Staging::upload(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
+  for (uint64_t done = 0; done < bytes; done += slot_bytes) {
+    const size_t k = next_++ % slots;
+    const uint64_t n = std::min(slot_bytes, bytes - done);
+    cudaEventSynchronize(free_[k]);
+    std::memcpy(slot(k), static_cast<const std::byte*>(from) + done, n);
+    cudaMemcpyAsync(static_cast<std::byte*>(to) + done, slot(k), n, cudaMemcpyDefault, stream);
+    cudaEventRecord(free_[k], stream);
+  }
+}
+
+// The next piece is on its way while one is taken out.
+Status Staging::download(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
+  const auto* source = static_cast<const std::byte*>(from);
+  const auto ask = [&](uint64_t at, size_t k) -> Status {
+    STW_CUDA_TRY("a copy to the host", cudaEventSynchronize(free_[k]));
+    STW_CUDA_TRY("a copy to the host", cudaMemcpyAsync(slot(k), source + at, std::min(slot_bytes, bytes - at), cudaMemcpyDefault, stream));
+    STW_CUDA_TRY("a copy to the host", cudaEventRecord(free_[k], stream));
+    return ok();
+  };
+  size_t k = next_;
+  if (bytes > 0) STW_TRY(ask(0, k % slots));
+  for (uint64_t done = 0; done < bytes; done += slot_bytes, ++k) {
+    if (done + slot_bytes < bytes) STW_TRY(ask(done + slot_bytes, (k + 1) % slots));
+    STW_CUDA_TRY("a copy to the host", cudaEventSynchronize(free_[k % slots]));
+    std::memcpy(static_cast<std::byte*>(to) + done, slot(k % slots), std::min(slot_bytes, bytes - done));
+  }
+  next_ = k;
+  return ok();
+}
+
+}  // namespace stw::cuda

@@ -1,0 +1,34 @@
+// Pinned memory of the host that copies to and from the device go through: slots in a ring, each free again when the device
+// has read it. So the caller's memory may change at once, and a copy runs while the next slot is filled.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "planner/result.h"
+
+namespace stw::cuda {
+
+class Staging {
+ public:
+  static constexpr uint64_t slot_bytes = 1 << 20;
+  static constexpr size_t slots = 4;
+
+  Staging() = default;
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Status create();
+  // Errors of the runtime stay with it.
+  void upload(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
+  Status download(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
+
+ private:
+  std::byte* slot(size_t k) const { return memory_ + k * slot_bytes; }
+  std::byte* memory_ = nullptr;
+  std::array<cudaEvent_t, slots> free_{};
+  size_t next_ = 0;
+};
+
+}  // namespace stw::cuda

@@ -1,0 +1,174 @@
+#include "src/cuda/stream.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "planner/op_table.h"
+#include "src/cuda/error.h"
+
+namespace stw::cuda {
+
+namespace {
+
+std::string name_of(const Program& program, const Instruction& i) {
+  return std::string("op ") + op_row(i.kind).name + " of program " + program.name;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Stream>> CudaStream::create(int ordinal, void* host_stream) {
+  const Current current(ordinal);
+  std::unique_ptr<CudaStream> s(new CudaStream(ordinal));
+  s->stream_ = static_cast<cudaStream_t>(host_stream);
+  if (!host_stream) {
+    STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->stream_, cudaStreamNonBlocking));
+    s->owns_stream_ = true;
+  }
+  STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->recorder_, cudaStreamNonBlocking));
+  STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->copies_, cudaStreamNonBlocking));
+  for (cudaEvent_t* e : {&s->fork_, &s->join_}) STW_CUDA_TRY("an event", cudaEventCreateWithFlags(e, cudaEventDisableTiming));
+  for (cudaEvent_t* e : {&s->begin_, &s->end_}) STW_CUDA_TRY("an event", cudaEventCreateWithFlags(e, cudaEventDefault));
+  STW_TRY(s->staging_.create());
+  return std::unique_ptr<Stream>(std::move(s));
+}
+
+CudaStream::~CudaStream() {
+  const Current current(ordinal_);
+  if (stream_) cudaStreamSynchronize(stream_);
+  forget();
+  for (cudaEvent_t e : {fork_, join_, begin_, end_})
+    if (e) cudaEventDestroy(e);
+  for (cudaStream_t s : {recorder_, copies_})
+    if (s) cudaStreamDestroy(s);
+  if (owns_stream_) cudaStreamDestroy(stream_);
+}
+
+void CudaStream::bind(Execution& execution) const {
+  execution.table = kernels::cuda_table();
+  execution.parallel = {};
+  execution.stream = stream_;
+}
+
+void CudaStream::upload(void* to, const void* from, uint64_t bytes) {
+  const Current current(ordinal_);
+  staging_.upload(to, from, bytes, stream_);
+}
+
+Status CudaStream::download(void* to, const void* from, uint64_t bytes) {
+  const Current current(ordinal_);
+  return staging_.download(to, from, bytes, stream_);
+}
+
+void CudaStream::zero(void* to, uint64_t bytes) {
+  const Current current(ordinal_);
+  cudaMemsetAsync(to, 0, bytes, stream_);
+}
+
+// A copy of the device may not overlap itself: pieces as long as the regions are apart, or through the host where they are
+// close to each other.
+void CudaStream::move(void* to, const void* from, uint64_t bytes) {
+  const Current current(ordinal_);
+  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  if (target == source || bytes == 0) return;
+  const bool down = target < source;
+  const auto apart = static_cast<uint64_t>(down ? source - target : target - source);
+  if (apart >= bytes) {
+    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_);
+    return;
+  }
+  constexpr uint64_t worth_a_copy = 64 << 10;
+  const uint64_t piece = apart >= worth_a_copy ? apart : Staging::slot_bytes;
+  std::vector<std::byte> held(apart >= worth_a_copy ? 0 : static_cast<size_t>(std::min(piece, bytes)));
+  for (uint64_t done = 0; done < bytes; done += piece) {
+    const uint64_t n = std::min(piece, bytes - done), at = down ? done : bytes - done - n;
+    if (held.empty()) {
+      cudaMemcpyAsync(target + at, source + at, n, cudaMemcpyDefault, stream_);
+    } else if (staging_.download(held.data(), source + at, n, stream_)) {   // an error stays with the runtime
+      staging_.upload(target + at, held.data(), n, stream_);
+    }
+  }
+}
+
+Status CudaStream::record(const Execution& execution, const Program& program) {
+  const std::vector<Instruction>& list = program.instructions;
+  for (size_t first = 0, end; first < list.size(); first = end) {
+    end = first;
+    while (end < list.size() && list[end].stage == list[first].stage) ++end;
+    const bool beside = is_transfer(list[first].kind);   // a stage begins with its copies, where copies run beside the ops
+    if (beside && execution.layout->offload.overlap) {
+      STW_CUDA_TRY("a fork", cudaEventRecord(fork_, recorder_));
+      STW_CUDA_TRY("a fork", cudaStreamWaitEvent(copies_, fork_, 0));
+    }
+    for (size_t k = first; k < end; ++k) {
+      const bool is_copy = is_transfer(list[k].kind) && execution.layout->offload.overlap;
+      execute_one(execution, program, list[k], is_copy ? copies_ : recorder_);
+      if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, list[k]), status);
+    }
+    if (beside && execution.layout->offload.overlap) {
+      STW_CUDA_TRY("a join", cudaEventRecord(join_, copies_));
+      STW_CUDA_TRY("a join", cudaStreamWaitEvent(recorder_, join_, 0));
+    }
+  }
+  return ok();
+}
+
+Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program) {
+  STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeThreadLocal));
+  const Status recorded = record(execution, program);
+  cudaGraph_t graph = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(recorder_, &graph);
+  struct Destroy {
+    cudaGraph_t graph;
+    ~Destroy() {
+      if (graph) cudaGraphDestroy(graph);
+    }
+  } const destroy{graph};
+  STW_TRY(recorded);
+  STW_CUDA_TRY("the recording of program " + program.name, ended);
+  cudaGraphExec_t executable = nullptr;
+  STW_CUDA_TRY("the graph of program " + program.name, cudaGraphInstantiate(&executable, graph, 0));
+  return executable;
+}
+
+Status CudaStream::run(const Execution& execution, const Program& program) {
+  const Current current(ordinal_);
+  auto found = graphs_.find(&program);
+  if (found == graphs_.end()) {
+    STW_ASSIGN(executable, capture(execution, program));
+    found = graphs_.emplace(&program, executable).first;
+  }
+  STW_CUDA_TRY("program " + program.name, cudaGraphLaunch(found->second, stream_));
+  return ok();
+}
+
+Status CudaStream::run_timed(const Execution& execution, const Program& program, float* seconds) {
+  const Current current(ordinal_);
+  for (const Instruction& i : program.instructions) {
+    STW_CUDA_TRY("a timer", cudaEventRecord(begin_, stream_));
+    execute_one(execution, program, i, stream_);
+    STW_CUDA_TRY(name_of(program, i), cudaGetLastError());
+    STW_CUDA_TRY("a timer", cudaEventRecord(end_, stream_));
+    STW_CUDA_TRY(name_of(program, i), cudaEventSynchronize(end_));
+    float milliseconds = 0;
+    STW_CUDA_TRY("a timer", cudaEventElapsedTime(&milliseconds, begin_, end_));
+    *seconds++ = milliseconds * 1e-3f;
+  }
+  return ok();
+}
+
+void CudaStream::forget() {
+  const Current current(ordinal_);
+  for (const auto& [program, executable] : graphs_) cudaGraphExecDestroy(executable);
+  graphs_.clear();
+}
+
+Status CudaStream::wait() {
+  const Current current(ordinal_);
+  STW_CUDA_TRY("the work on the device", cudaStreamSynchronize(stream_));
+  STW_CUDA_TRY("a copy", cudaGetLastError());
+  return ok();
+}
+
+}  // namespace stw::cuda

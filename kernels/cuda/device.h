@@ -10,6 +10,7 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 
+#define STW_UNROLL _Pragma("unroll")   // in front of a loop whose index chooses registers
 #define STW_SHARED(T, name, count) __shared__ T name[count]
 #define STW_DYNAMIC_SHARED(T, name)                                \
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \

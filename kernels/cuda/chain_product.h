@@ -47,12 +47,10 @@ STW_DEVICE void put_slice(float* slice, Raw4 raw, DType t) {
 
 // Of the groups of four rows and of four columns that a thread computes, number g in the tile. A warp reads four different
 // groups of rows and eight of columns.
-template <class T> STW_DEVICE int group_row(int g) {
-  const int t = static_cast<int>(threadIdx.x);
+template <class T> STW_DEVICE int group_row(int t, int g) {
   return g * (T::edge / 2) + (t / 64 * 4 + t % 32 / 8) * 4;
 }
-template <class T> STW_DEVICE int group_column(int g) {
-  const int t = static_cast<int>(threadIdx.x);
+template <class T> STW_DEVICE int group_column(int t, int g) {
   return g * (T::edge / 2) + (t / 32 % 2 * 8 + t % 8) * 4;
 }
 
@@ -64,12 +62,13 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
   const Tile tile = tile_of_block(all, T::edge, T::edge);
   const Product& out = all.product[tile.product];
 
+  const int thread = static_cast<int>(threadIdx.x);
   float sum[T::per][T::per];
   STW_UNROLL
   for (int i = 0; i < T::per; ++i)
     STW_UNROLL
     for (int g = 0; g < groups; ++g) {
-      const int64_t row = tile.row + group_row<T>(i / 4) + i % 4, column = tile.column + group_column<T>(g);
+      const int64_t row = tile.row + group_row<T>(thread, i / 4) + i % 4, column = tile.column + group_column<T>(thread, g);
       const bool started = out.start != nullptr && row < out.m;
       const Float4 from = load4(out.start, all.start, row * out.c_stride + column, started ? out.n - column : 0);
       for (int j = 0; j < 4; ++j) sum[i][4 * g + j] = from.f[j];
@@ -105,8 +104,8 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
     for (int d = 0; d < T::depth; ++d) {
       float x[T::per], y[T::per];
       for (int g = 0; g < groups; ++g) {
-        const float4 v = load_vector<float4>(a + d * slice_line<T> + group_row<T>(g));
-        const float4 w = load_vector<float4>(b + d * slice_line<T> + group_column<T>(g));
+        const float4 v = load_vector<float4>(a + d * slice_line<T> + group_row<T>(thread, g));
+        const float4 w = load_vector<float4>(b + d * slice_line<T> + group_column<T>(thread, g));
         x[4 * g] = v.x, x[4 * g + 1] = v.y, x[4 * g + 2] = v.z, x[4 * g + 3] = v.w;
         y[4 * g] = w.x, y[4 * g + 1] = w.y, y[4 * g + 2] = w.z, y[4 * g + 3] = w.w;
       }
@@ -118,13 +117,14 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
     if (more) put_next(at ^ 1);   // everybody is done with that slice since the barrier before
   }
 
+  const int ending = forgotten(thread);
   STW_UNROLL
   for (int g = 0; g < groups; ++g) {
-    const int64_t column = tile.column + group_column<T>(g), n = out.n - column;
+    const int64_t column = tile.column + group_column<T>(ending, g), n = out.n - column;
     const Float4 bias = load4(out.bias, all.bias, column, out.bias != nullptr ? n : 0);
     STW_UNROLL
     for (int i = 0; i < T::per; ++i) {
-      const int64_t row = tile.row + group_row<T>(i / 4) + i % 4;
+      const int64_t row = tile.row + group_row<T>(ending, i / 4) + i % 4;
       if (row >= out.m) continue;
       Float4 y;
       for (int j = 0; j < 4; ++j) y.f[j] = out.bias != nullptr ? sum[i][4 * g + j] + bias.f[j] : sum[i][4 * g + j];

@@ -67,6 +67,12 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// x, but the compiler does not know: what it computes from this x takes no registers before.
+__device__ __forceinline__ int forgotten(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 // 2^x, within 2 ulp, by the special function unit.
 __device__ __forceinline__ float fast_exp2(float x) {
   float y;

@@ -10,6 +10,7 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 
+#define STW_UNROLL _Pragma("unroll")   // in front of a loop whose index chooses registers
 #define STW_SHARED(T, name, count) __shared__ T name[count]
 #define STW_DYNAMIC_SHARED(T, name)                                \
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \
@@ -64,6 +65,12 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// x, but the compiler does not know: what it computes from this x takes no registers before.
+__device__ __forceinline__ int forgotten(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
 }
 
 // 2^x, within 2 ulp, by the special function unit.

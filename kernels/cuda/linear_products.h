@@ -1,0 +1,58 @@
+// The products that the linear kernels are made of, for either way to compute them.
+#pragma once
+#include "kernels/cuda/product.h"
+
+namespace stw::kernels::cuda {
+
+inline int64_t sum_of_features(const LinearArgs& args) {
+  int64_t sum = 0;
+  for (int i = 0; i < args.parts; ++i) sum += args.part[i].features;
+  return sum;
+}
+inline void* element_at(const void* data, DType t, int64_t at) {
+  return static_cast<char*>(const_cast<void*>(data)) + at * (t == DType::f32 ? 4 : 2);
+}
+// body(part, first column of it)
+template <class Body>
+void for_parts(const LinearArgs& args, const Body& body) {
+  int64_t column = 0;
+  for (int i = 0; i < args.parts; column += args.part[i++].features) body(args.part[i], column);
+}
+
+// y_i (rows, features) = x · Wᵀ
+inline Products forward_products(const LinearArgs& args) {
+  Products all = {args.x.dtype, args.weight_dtype, args.y.dtype, DType::f32, args.weight_dtype, false, 0, {}};
+  for_parts(args, [&](const LinearPart& p, int64_t column) {
+    all.product[all.count++] = {args.rows, p.features, args.inputs, args.x.data, p.weight, args.inputs,
+                                args.transposed ? p.features : args.inputs, sum_of_features(args),
+                                element_at(args.y.data, args.y.dtype, column), nullptr, p.bias};
+  });
+  return all;
+}
+// dx (rows, inputs) = addend + Σ dy_i · W_i
+inline Products input_gradient_products(const LinearArgs& args) {
+  Products all = {args.y.dtype, args.weight_dtype, args.x.dtype, args.addend.dtype, DType::f32, true, 0, {}};
+  for_parts(args, [&](const LinearPart& p, int64_t column) {
+    all.product[all.count++] = {args.rows, args.inputs, p.features, element_at(args.y.data, args.y.dtype, column), p.weight,
+                                sum_of_features(args), args.transposed ? p.features : args.inputs, args.inputs,
+                                args.x.data, args.addend.data, nullptr};
+  });
+  return all;
+}
+// dW_i (features, inputs) += dy_iᵀ · x, or (inputs, features) += xᵀ · dy_i
+inline Products weight_gradient_products(const LinearArgs& args) {
+  const DType first = args.transposed ? args.x.dtype : args.y.dtype, second = args.transposed ? args.y.dtype : args.x.dtype;
+  Products all = {first, second, DType::f32, DType::f32, DType::f32, false, 0, {}};
+  for_parts(args, [&](const LinearPart& p, int64_t column) {
+    if (p.weight_gradient == nullptr) return;
+    const void* dy = element_at(args.y.data, args.y.dtype, column);
+    const void* start = args.accumulate ? p.weight_gradient : nullptr;
+    const int64_t outputs = sum_of_features(args);
+    all.product[all.count++] =
+        args.transposed ? Product{args.inputs, p.features, args.rows, args.x.data, dy, args.inputs, outputs, p.features, p.weight_gradient, start, nullptr}
+                        : Product{p.features, args.inputs, args.rows, dy, args.x.data, outputs, args.inputs, args.inputs, p.weight_gradient, start, nullptr};
+  });
+  return all;
+}
+
+}  // namespace stw::kernels::cuda

@@ -1,0 +1,101 @@
+// What a matrix product is, apart from how it is computed (chain_product.h, tensor_product.h): up to max_parts products side
+// by side in one launch, each with tiles of its own; or one output whose chains run through all of them in order.
+#pragma once
+#include "kernels/cuda/kernels_cuda.h"
+
+namespace stw::kernels::cuda {
+
+// How a row of tiles reads an operand: along its depth without gaps, or along the output.
+enum class Contiguous : uint8_t { depth, output };
+
+// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias. Strides count elements, from one line without gaps to the next.
+struct Product {
+  int64_t m, n, k;
+  const void *a, *b;
+  int64_t a_stride, b_stride, c_stride;
+  void* c;
+  const void* start;   // strides of c; may be c; null: +0
+  const void* bias;    // (n), added last; null: none
+};
+struct Products {
+  DType a, b, c, start, bias;
+  bool chained;        // all have the m, n, c, start and bias of the first one, and are added up
+  int count;
+  Product product[max_parts];
+};
+
+// ---- tiles of edge_m × edge_n
+struct Tile { int product; int64_t row, column; };
+
+static __host__ __device__ inline int64_t tiles_in(int64_t extent, int64_t edge) { return (extent + edge - 1) / edge; }
+static __host__ __device__ inline int64_t tiles_of(const Product& p, int64_t edge_m, int64_t edge_n) {
+  return tiles_in(p.m, edge_m) * tiles_in(p.n, edge_n);
+}
+inline int64_t tiles_of(const Products& p, int64_t edge_m, int64_t edge_n) {
+  int64_t sum = 0;
+  for (int i = 0; i < (p.chained ? 1 : p.count); ++i) sum += tiles_of(p.product[i], edge_m, edge_n);
+  return sum;
+}
+// Blocks that run together take bands of eight rows of tiles, column after column: their operands are few enough lines of a
+// and of b to stay in the second-level cache.
+STW_DEVICE Tile tile_of_block(const Products& p, int64_t edge_m, int64_t edge_n) {
+  constexpr int64_t band_rows = 8;
+  int64_t index = blockIdx.x;
+  int product = 0;
+  if (!p.chained)
+    for (; index >= tiles_of(p.product[product], edge_m, edge_n); ++product) index -= tiles_of(p.product[product], edge_m, edge_n);
+  const int64_t rows = tiles_in(p.product[product].m, edge_m), columns = tiles_in(p.product[product].n, edge_n);
+  const int64_t first = index / (band_rows * columns) * band_rows, in_band = index % (band_rows * columns);
+  const int64_t height = min(band_rows, rows - first);
+  return {product, (first + in_band % height) * edge_m, in_band / height * edge_n};
+}
+
+// ---- four neighbouring elements, by one thread
+// As they are stored, so that a load can be in flight while others are used: words, or two of 16 bits in a word.
+struct Raw4 { uint32_t word[4]; };
+struct Float4 { float f[4]; };
+
+// Element i of n; past n all bits of `padding` as a number: +0 or -0.
+STW_DEVICE Raw4 load_raw4(const void* data, DType t, int64_t at, int64_t n, bool negative_padding) {
+  if (t == DType::f32) {
+    const auto* p = static_cast<const uint32_t*>(data) + at;
+    if (n >= 4 && reinterpret_cast<uintptr_t>(p) % 16 == 0) {
+      const uint4 v = load_vector<uint4>(p);
+      return {{v.x, v.y, v.z, v.w}};
+    }
+    Raw4 r;
+    for (int i = 0; i < 4; ++i) r.word[i] = i < n ? p[i] : negative_padding ? 0x80000000u : 0u;
+    return r;
+  }
+  const auto* p = static_cast<const uint16_t*>(data) + at;
+  if (n >= 4 && reinterpret_cast<uintptr_t>(p) % 8 == 0) {
+    const uint2 v = load_vector<uint2>(p);
+    return {{v.x, v.y, 0, 0}};
+  }
+  Raw4 r = {{0, 0, 0, 0}};
+  for (int i = 0; i < 4; ++i) r.word[i / 2] |= (i < n ? p[i] : negative_padding ? 0x8000u : 0u) << (i % 2 * 16);
+  return r;
+}
+STW_DEVICE Float4 floats_of(Raw4 raw, DType t) {
+  Float4 r;
+  for (int i = 0; i < 4; ++i) {
+    const auto half = static_cast<uint16_t>(raw.word[i / 2] >> (i % 2 * 16));
+    r.f[i] = t == DType::f32 ? float_of(raw.word[i]) : t == DType::bf16 ? from_bf16(half) : from_f16(half);
+  }
+  return r;
+}
+STW_DEVICE Float4 load4(const void* data, DType t, int64_t at, int64_t n) { return floats_of(load_raw4(data, t, at, n, false), t); }
+STW_DEVICE void store4(void* data, DType t, int64_t at, Float4 x, int64_t n) {
+  if (t == DType::f32) {
+    auto* p = static_cast<float*>(data) + at;
+    if (n >= 4 && reinterpret_cast<uintptr_t>(p) % 16 == 0) return store_vector(p, float4{x.f[0], x.f[1], x.f[2], x.f[3]});
+  } else if (n >= 4 && reinterpret_cast<uintptr_t>(static_cast<uint16_t*>(data) + at) % 8 == 0) {
+    uint32_t h[4];
+    for (int i = 0; i < 4; ++i) h[i] = t == DType::bf16 ? to_bf16(x.f[i]) : to_f16(x.f[i]);
+    return store_vector(static_cast<uint16_t*>(data) + at, uint2{h[0] | h[1] << 16, h[2] | h[3] << 16});
+  }
+  for (int i = 0; i < 4; ++i)
+    if (i < n) store1(data, t, at + i, x.f[i]);
+}
+
+}  // namespace stw::kernels::cuda

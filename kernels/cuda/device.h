@@ -3,7 +3,7 @@
 // a twin of everything here), so that they are tested where there is no GPU.
 //
 // Rules: nothing else of CUDA but thread and block indices, __syncthreads, __syncwarp, shuffles, votes and atomics on
-// integers; shared memory by the two macros; accesses of 8 and 16 bytes by load_vector and store_vector.
+// integers; shared memory by the two macros; loops unrolled by the third; accesses of 8 and 16 bytes by load_vector and store_vector.
 #pragma once
 #include "kernels/kernels.h"
 
@@ -15,6 +15,9 @@
 #define STW_DYNAMIC_SHARED(T, name)                                \
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \
   T* const name = reinterpret_cast<T*>(stw_dynamic_bytes)
+
+// In front of a loop whose counter must become a constant: arrays that it indexes then live in registers.
+#define STW_UNROLL _Pragma("unroll")
 
 namespace stw::kernels::cuda {
 

@@ -94,14 +94,19 @@ STW_INLINE F16 erf(F16 x) {
   return select_less(size, splat(1.0f), near_zero, far);
 }
 
-STW_INLINE float first_lane(F16 x) {
+// Of sixteen lanes that are alike.
+STW_INLINE float any_lane(F16 x) {
+#if defined(STW_ISA_CUDA)
+  return x.f[0];
+#else
   float f[16];
   store(f, x);
   return f[0];
+#endif
 }
-STW_INLINE float exp1(float x) { return first_lane(exp(splat(x))); }
-STW_INLINE float log1(float x) { return first_lane(log(splat(x))); }
-STW_INLINE float tanh1(float x) { return first_lane(tanh(splat(x))); }
-STW_INLINE float erf1(float x) { return first_lane(erf(splat(x))); }
+STW_INLINE float exp1(float x) { return any_lane(exp(splat(x))); }
+STW_INLINE float log1(float x) { return any_lane(log(splat(x))); }
+STW_INLINE float tanh1(float x) { return any_lane(tanh(splat(x))); }
+STW_INLINE float erf1(float x) { return any_lane(erf(splat(x))); }
 
 }  // namespace stw::kernels::STW_ISA

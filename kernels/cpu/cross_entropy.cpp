@@ -5,8 +5,8 @@
 // Three passes over a row: maximum, sum of exponentials, gradient. fp32 rows keep the exponentials of the second pass.
 // The sum has 64 lanes (four vectors in turn, folded pairwise), so that it is short enough a chain for any vocabulary.
 // With label smoothing a further pass sums the logits.
+#include "kernels/common/cross_entropy_row.h"
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/common/math.h"
 
 namespace stw::kernels::STW_ISA {
 namespace {
@@ -23,20 +23,6 @@ template <DType dtype> STW_INLINE void store_lanes(void* p, int64_t at, int64_t 
   else store16_some(p, dtype, at, x, lanes);
 }
 
-// The constants of a step. Those of the plain loss are 0, 0, 1, 0, -1.
-struct Terms {
-  float smoothing, z_loss, scale;
-  float shared;   // smoothing / vocabulary · scale, taken from every gradient
-  float target;   // the constant of the target's: -(1 - smoothing)·scale - shared
-};
-Terms terms_of(const CrossEntropyArgs& args) {
-  if (args.state == nullptr) return {0, 0, 1, 0, -1};
-  const StepState& s = *args.state;
-  const double scale = s.loss_scale * s.batch_factor, shared = s.label_smoothing / (double)args.vocabulary * scale;
-  return {(float)s.label_smoothing, (float)s.z_loss, (float)scale, (float)shared,
-          (float)-((1 - s.label_smoothing) * scale + shared)};
-}
-
 // Σ x in 64 lanes, as the sum of exponentials.
 template <DType dtype> float row_sum(const void* logits, int64_t at, int64_t count) {
   const int64_t end = at + count;
@@ -50,7 +36,7 @@ template <DType dtype> float row_sum(const void* logits, int64_t at, int64_t cou
 }
 
 template <DType dtype>
-STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient, const Terms& terms,
+STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient, const LossTerms& terms,
                           float weight) {
   const int64_t end = at + count;
   F16 most[4], sums[4];
@@ -75,25 +61,19 @@ STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t targe
     if (keep) store_lanes<dtype>(logits, j, end - j, e);
   }
   const float sum = fold(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
-  const float log_sum = log1(sum), l = log_sum + largest;   // largest taken out, and with it
+  const RowEnd last = row_end(terms, largest, sum, mean, target_logit, weight);
   if (gradient) {
-    const float factor = (1.0f + 2.0f * terms.z_loss * l) * (1.0f / sum) * terms.scale * weight;
-    // A product minus 0 is the product, bit for bit, as long as the 0 that is added is -0.
-    const F16 factors = splat(factor), shared = splat(-terms.shared * weight);
-    const float target_gradient = fma1(exp1(target_logit - largest), factor, terms.target * weight);
+    const F16 factors = splat(last.factor), shared = splat(last.shared);
     for (j = at; j < end; j += 16) {
       const F16 x = load_lanes<dtype>(logits, j, end - j, 0);
       store_lanes<dtype>(logits, j, end - j, fma(keep ? x : exp(sub(x, splat(largest))), factors, shared));
     }
-    store1(logits, dtype, at + target, target_gradient);
+    store1(logits, dtype, at + target, last.target);
   }
-  float loss = log_sum + (largest - target_logit);
-  if (terms.smoothing != 0) loss = fma1(terms.smoothing, target_logit - mean, loss);
-  if (terms.z_loss != 0) loss = fma1(terms.z_loss * l, l, loss);
-  return loss * weight;
+  return last.loss;
 }
 
-template <DType dtype> void one_row(const CrossEntropyArgs& args, const Terms& terms, int64_t row) {
+template <DType dtype> void one_row(const CrossEntropyArgs& args, const LossTerms& terms, int64_t row) {
   const int64_t at = row * args.vocabulary, target = args.targets[row];
   const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
   if (target != ignored_target && weight != 0) {   // 0 times what a row holds may be a NaN
@@ -109,7 +89,7 @@ template <DType dtype> void one_row(const CrossEntropyArgs& args, const Terms& t
 
 void cross_entropy(const Launch& launch, const CrossEntropyArgs& args) {
   STW_ASSERT_WORKSPACE(cross_entropy);
-  const Terms terms = terms_of(args);
+  const LossTerms terms = loss_terms(args);
   const int64_t step = max(1, 16384 / args.vocabulary);   // rows of a task: enough work to be worth handing out
   with_dtype(args.logits.dtype, [&](auto stored) {
     constexpr DType dtype = stored.dtype;

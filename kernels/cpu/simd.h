@@ -41,6 +41,7 @@ STW_INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 STW_INLINE int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 STW_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 STW_INLINE float sqrt1(float x) { return __builtin_sqrtf(x); }
+STW_INLINE double sqrt1(double x) { return __builtin_sqrt(x); }
 STW_INLINE uint32_t bits_of(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 STW_INLINE float float_of(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 

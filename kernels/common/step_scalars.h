@@ -1,0 +1,77 @@
+// The scalars of an update, once a step, all in double: loss and gradient norm per target without the loss scale, the
+// verdict on them, the one coefficient that normalises, unscales and clips, Adam's bias corrections, and what is carried
+// to the next step: the running statistics that tell an outlier, and the loss scale (kernels.h has the rules). A step
+// that is skipped has the coefficient 0.
+#pragma once
+#include "kernels/common/lanes.h"
+
+namespace stw::kernels::STW_ISA {
+
+inline constexpr double largest_float = 3.40282346638528859811704183484516925440e+38;
+
+// Repeated squaring: multiplications alone give the same bits everywhere, the library's pow need not.
+STW_INLINE double power(double base, uint64_t exponent) {
+  double result = 1;
+  for (; exponent != 0; exponent >>= 1, base *= base)
+    if (exponent & 1) result *= base;
+  return result;
+}
+
+// Where values of a running mean and variance begin to be outliers.
+STW_INLINE double limit_of(const StepState& state, double mean, double variance) {
+  const bool judged = state.outlier_limit > 0 && state.observed >= outlier_history;
+  return judged ? mean + state.outlier_limit * sqrt1(variance) : __builtin_inf();
+}
+
+STW_INLINE void observe(double x, bool first, double& mean, double& variance) {
+  const double d = first ? 0 : x - mean;
+  mean = first ? x : mean + outlier_weight * d;
+  variance = first ? 0 : (1 - outlier_weight) * (variance + outlier_weight * d * d);
+}
+
+// The verdict on a finite step. An outlier moves the statistics no further than a value at the limit would.
+STW_INLINE Skip judge(StepState& state) {
+  const double loss_limit = limit_of(state, state.loss_mean, state.loss_variance);
+  const double norm_limit = limit_of(state, state.norm_mean, state.norm_variance);
+  const bool high_loss = state.loss > loss_limit, high_norm = state.grad_norm > norm_limit, first = state.observed == 0;
+  observe(high_loss ? loss_limit : state.loss, first, state.loss_mean, state.loss_variance);
+  observe(high_norm ? norm_limit : state.grad_norm, first, state.norm_mean, state.norm_variance);
+  ++state.observed;
+  return high_loss || high_norm ? skip_outlier : skip_none;
+}
+
+// As PyTorch's GradScaler.
+STW_INLINE void change_scale(StepState& state) {
+  if (state.growth_interval == 0) return;
+  if (state.skip == skip_not_finite) {
+    state.loss_scale *= 0.5;
+    state.good_steps = 0;
+  } else if (state.skip == skip_none && ++state.good_steps == state.growth_interval) {
+    if (2 * state.loss_scale <= largest_float) state.loss_scale *= 2;
+    state.good_steps = 0;
+  }
+}
+
+STW_INLINE bool is_finite(double x) { return x - x == 0; }
+
+// Of the squares of all gradients.
+STW_INLINE void finish_step_with(double squares, StepState& state) {
+  const bool empty = state.target_count == 0;
+  const double targets = empty ? 1 : (double)state.target_count;
+  const double scaled_targets = targets * (state.loss_scale * state.batch_factor);
+  state.loss = empty ? 0 : state.loss_sum / targets;
+  state.grad_norm = empty ? 0 : sqrt1(squares) / scaled_targets;
+  const bool finite = is_finite(state.loss) && is_finite(state.grad_norm);
+  state.skip = empty ? skip_no_target : finite ? judge(state) : skip_not_finite;
+  double clip = 1;
+  if (state.max_norm > 0) {
+    const double ratio = state.max_norm / (state.grad_norm + 1e-6);
+    clip = ratio < 1 ? ratio : 1;
+  }
+  state.coefficient = state.skip == skip_none ? clip / scaled_targets : 0;
+  state.step_size = state.learning_rate / (1 - power(state.beta1, state.step + 1));
+  state.correction2 = sqrt1(1 - power(state.beta2, state.step + 1));
+  change_scale(state);
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -1,6 +1,7 @@
 // Rows of attention and rotary positions. Attention keeps the log of the sum of exponentials of each query, so that the
 // backward pass computes the probabilities again block by block.
 #include "planner/differentiate.h"
+#include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
 
 namespace stw {
@@ -34,12 +35,15 @@ Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
 Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 
 uint64_t forward_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (e.threads == 0) return 0;
   return workspace::attention(op.attributes, g.sequence, e.threads);
 }
 uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (e.threads == 0) return cuda_workspace::attention_gradient(e.rows, op.attributes.query_heads);
   return workspace::attention_gradient(op.attributes, g.sequence, e.threads);
 }
 uint64_t cached_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (e.threads == 0) return 0;
   return workspace::attention_cached(op.attributes, e.rows, g.sequence, e.threads);
 }
 

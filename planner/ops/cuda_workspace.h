@@ -18,5 +18,15 @@ inline uint64_t tile_sums(int64_t rows, int64_t rows_per_sample, int64_t feature
 inline uint64_t norm_gradient(int64_t rows, int64_t rows_per_sample, int64_t features) {
   return size_add(round_up(size_mul(static_cast<uint64_t>(rows), 8), 16), size_mul(2, tile_sums(rows, rows_per_sample, features)));
 }
+// Of every row and head the product of its output and that one's gradient.
+inline uint64_t attention_gradient(int64_t rows, int heads) {
+  return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(heads)), sizeof(float));
+}
+inline uint64_t loss_sum(int64_t samples) { return size_mul(static_cast<uint64_t>(samples), 16); }
+// Rows sorted by token: (token, row) twice, and how often each digit stands in 512 rows.
+inline uint64_t embedding_gradient(int64_t rows) {
+  const auto n = static_cast<uint64_t>(rows);
+  return size_add(size_mul(n, 16), size_mul(ceil_div(n, 512), 1024));
+}
 
 }  // namespace stw::cuda_workspace

@@ -1,5 +1,6 @@
 // Rows of the token and position embedding and their gradients.
 #include "planner/differentiate.h"
+#include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
 
 namespace stw {
@@ -16,7 +17,7 @@ Cost gradient_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 
 uint64_t table_workspace(const Graph& g, const Op&, const Extent& e) {
-  return workspace::embedding_gradient(e.rows, g.vocabulary);
+  return e.threads == 0 ? cuda_workspace::embedding_gradient(e.rows) : workspace::embedding_gradient(e.rows, g.vocabulary);
 }
 
 void backward(Differentiation& d, const Op& op) {

@@ -1,5 +1,6 @@
 // Rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, and their three gradients.
 #include "planner/differentiate.h"
+#include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
 
 namespace stw {
@@ -27,18 +28,27 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
 Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
 uint64_t forward_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (e.threads == 0) return 0;
   Sizes s = sizes(g, op);
   return workspace::linear(e.rows, s.inputs, s.features, e.threads);
 }
 uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (e.threads == 0) return 0;
   Sizes s = sizes(g, op);
   return workspace::linear_input_gradient(e.rows, s.inputs, s.features, e.threads);
 }
 uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (e.threads == 0) return 0;
   Sizes s = sizes(g, op);
   return workspace::linear_weight_gradient(e.rows, s.inputs, s.features, e.threads);
 }
 uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (e.threads == 0) {   // the parts follow each other in it
+    int64_t widest = 0;
+    for (size_t i = 1; i < op.inputs.size(); ++i)
+      if (op.outputs[i - 1] >= 0) widest = std::max(widest, g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0]);
+    return cuda_workspace::tile_sums(e.rows, g.sequence, widest);
+  }
   return workspace::linear_bias_gradient(e.rows, g.features(op.inputs[0]), e.threads);
 }
 

@@ -1,6 +1,7 @@
 // Rows of the loss. Gradients are sums that are not normalised, so dlogits = softmax - onehot needs nothing but the
 // logits: cross_entropy makes it in place while it computes the loss, and the head's backward starts there.
 #include "planner/differentiate.h"
+#include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
 
 namespace stw {
@@ -17,7 +18,9 @@ Cost sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_
 uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
   return workspace::cross_entropy(e.rows, g.vocabulary, e.threads);
 }
-uint64_t sum_workspace(const Graph&, const Op&, const Extent& e) { return workspace::loss_sum(e.samples); }
+uint64_t sum_workspace(const Graph&, const Op&, const Extent& e) {
+  return e.threads == 0 ? cuda_workspace::loss_sum(e.samples) : workspace::loss_sum(e.samples);
+}
 
 // The forward op is run as part of the backward pass, once, with this second output.
 void entropy_backward(Differentiation& d, const Op& op) {

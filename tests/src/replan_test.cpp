@@ -28,6 +28,11 @@ std::string saved(Trainer& trainer, const TemporaryDirectory& folder) {
 }
 
 TEST(Replan, KeepsTheBitsAtEveryBudget) {
+#ifdef STW_SANITIZED
+  constexpr uint64_t steps = 3;
+#else
+  constexpr uint64_t steps = 12;
+#endif
   TemporaryDirectory folder;
   for (const auto& [config, precision, bits] : {std::tuple{small_gpt2("0.1"), Precision::fp32, 32}, {small_llama(), Precision::bf16, 8},
                                                 {small_qwen2(), Precision::fp16, 8}}) {
@@ -43,7 +48,7 @@ TEST(Replan, KeepsTheBitsAtEveryBudget) {
     const auto straight = trainer_for(model, roomy), trainer = trainer_for(model, roomy);
     std::mt19937 random(1);
     int offloaded = 0;
-    for (uint64_t step = 0; step < 12; ++step) {
+    for (uint64_t step = 0; step < steps; ++step) {
       const GlobalBatch batch = random_batch(step, batch_size, sequence);
       for (Trainer* t : {straight.get(), trainer.get()}) ASSERT_TRUE(t->step(batch.source(), batch_size, 3e-3));
       const std::string before = saved(*trainer, folder);
@@ -54,7 +59,7 @@ TEST(Replan, KeepsTheBitsAtEveryBudget) {
       EXPECT_EQ(trainer->plan().bytes.arena, next->plan.bytes.arena);
       EXPECT_TRUE(saved(*trainer, folder) == before) << "step " << step;
     }
-    EXPECT_GT(offloaded, 3);
+    EXPECT_GT(offloaded, static_cast<int>(steps) / 4);
     EXPECT_TRUE(saved(*trainer, folder) == saved(*straight, folder));
   }
 }

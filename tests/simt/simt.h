@@ -35,6 +35,7 @@
 #define blockDim (::simt::place.block_extent)
 #define gridDim (::simt::place.grid_extent)
 
+#define STW_UNROLL
 // A static variable stands for each place in the source (and each instance of a template).
 #define STW_SHARED(T, name, count) \
   static char name##_key;          \

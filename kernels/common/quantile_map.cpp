@@ -1,87 +1,12 @@
-// Computes the tables of quantile_map.h at compile time and proves their shape there. Compiled once.
-#include "kernels/common/quantile_map.h"
-
-#include <bit>
-#include <limits>
+// The tables of quantile_map.h, and proofs of their shape at compile time. Compiled once.
+#include "kernels/common/quantile_build.h"
 
 namespace stw::kernels {
 
 namespace {
 
-constexpr float infinite = std::numeric_limits<float>::infinity();
-
-constexpr void fill_values(QuantileMap& map, bool is_signed) {
-  int count = 0;
-  double decade = 1e6;  // 10^(6 - i)
-  for (int i = 0; i < 7; ++i, decade /= 10) {
-    const int n = is_signed ? 1 << i : 2 << i;
-    for (int k = 0; k < n; ++k) {
-      const float value = static_cast<float>((0.1 + 0.9 * (k + 0.5) / n) / decade);
-      map.value[count++] = value;
-      if (is_signed) map.value[count++] = -value;
-    }
-  }
-  map.value[count++] = 0.0f;
-  map.value[count++] = 1.0f;
-  for (int i = 1; i < 256; ++i)
-    for (int j = i; j > 0 && map.value[j - 1] > map.value[j]; --j) {
-      const float swap = map.value[j];
-      map.value[j] = map.value[j - 1];
-      map.value[j - 1] = swap;
-    }
-}
-
-// The largest float at or below the exact middle of two neighbours: `x > boundary` then holds for exactly the floats
-// above the middle. The sum of two neighbours is exact in double.
-constexpr float middle(float a, float b) {
-  const double exact = (static_cast<double>(a) + static_cast<double>(b)) / 2;
-  const float nearest = static_cast<float>(exact);
-  if (static_cast<double>(nearest) <= exact) return nearest;
-  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
-  return std::bit_cast<float>(nearest > 0 ? bits - 1 : bits + 1);
-}
-
-// The nearest code by definition, for the construction only.
-constexpr int code_of(const QuantileMap& map, float x) {
-  int low = 0, high = 255;
-  while (low < high) {
-    const int half = (low + high) / 2;
-    if (x > map.boundary[half]) low = half + 1; else high = half;
-  }
-  return low;
-}
-
-constexpr float bucket_begin(uint32_t bucket) {  // bucket 0 reaches down to 0
-  return bucket == 0 ? 0.0f : std::bit_cast<float>((bucket + quantile_first) << quantile_shift);
-}
-constexpr float bucket_end(uint32_t bucket) {    // the largest float in the bucket
-  if (bucket == quantile_buckets - 1) return 1.0f;
-  return std::bit_cast<float>(((bucket + 1 + quantile_first) << quantile_shift) - 1);
-}
-
-constexpr QuantileMap make_map(bool is_signed) {
-  QuantileMap map{};
-  fill_values(map, is_signed);
-  for (int i = 0; i < 255; ++i) map.boundary[i] = middle(map.value[i], map.value[i + 1]);
-  map.boundary[255] = infinite;
-  map.zero = static_cast<uint8_t>(code_of(map, 0.0f));
-  for (uint32_t bucket = 0; bucket < quantile_buckets; ++bucket) {
-    map.lowest[0][bucket] = static_cast<uint8_t>(code_of(map, bucket_begin(bucket)));
-    map.lowest[1][bucket] = static_cast<uint8_t>(code_of(map, -bucket_end(bucket)));
-  }
-  return map;
-}
-
-constexpr bool one_boundary_a_bucket(const QuantileMap& map) {
-  for (uint32_t bucket = 0; bucket < quantile_buckets; ++bucket) {
-    if (code_of(map, bucket_end(bucket)) > map.lowest[0][bucket] + 1) return false;
-    if (code_of(map, -bucket_begin(bucket)) > map.lowest[1][bucket] + 1) return false;
-  }
-  return true;
-}
-
-constexpr QuantileMap signed_map = make_map(true), unsigned_map = make_map(false);
-static_assert(one_boundary_a_bucket(signed_map) && one_boundary_a_bucket(unsigned_map));
+constexpr QuantileMap signed_map = quantiles::make_map(true), unsigned_map = quantiles::make_map(false);
+static_assert(quantiles::one_boundary_a_bucket(signed_map) && quantiles::one_boundary_a_bucket(unsigned_map));
 static_assert(signed_map.value[127] == 0 && signed_map.value[255] == 1 && signed_map.zero == 127);
 static_assert(unsigned_map.value[0] == 0 && unsigned_map.value[255] == 1 && unsigned_map.zero == 0);
 

@@ -1,16 +1,8 @@
-// Adafactor (Shazeer and Stern, arXiv:1804.04235) as torch.optim.Adafactor defines it: second moments of a matrix as
-// the product of a column and a row, no first moment. With lr the learning rate, t the step, eps1 = 2^-23, eps2 = 1e-3:
-//   alpha = max(eps2, rms(p))·min(lr, 1/√t)                                  rms(p) before the decay
-//   p = p · (1 - lr·weight_decay)
-//   R_i = (1 - share)·R_i + share·mean_j(g_ij²),  C_j likewise over i         share = t^-0.8
-//   v_ij = R_i·C_j / max(mean(R), eps1);  a vector: v = (1 - share)·v + share·g²
-//   u = g / √max(v, eps1²)
-//   p = p - alpha / max(1, rms(u)) · u
+// Adafactor (adafactor_step.h), for matrices and vectors.
 //
-// Three passes over the gradient, bound by memory traffic: moments, rms(u), update. Sums within a line (a row of a matrix,
-// 4096 elements of a vector) are in fp32 by 16 lanes, those over lines in double; sums along a column are taken in blocks
-// of 64 rows, which are added one after the other. Workspace: 4 bytes a line, and 1/64 of the matrix for the blocks.
-#include "kernels/cpu/adafactor_layout.h"
+// Three passes over the gradient, bound by memory traffic: moments, rms(u), update. Workspace: 4 bytes a line, and 1/64 of
+// the matrix for the blocks.
+#include "kernels/common/adafactor_step.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/parameter.h"
 
@@ -18,33 +10,28 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-constexpr double smallest_scale = 1e-3;   // eps2
-
 struct Moments {
   const UpdateArgs& args;
   const AdafactorLayout& layout;
-  F16 coefficient, kept, fresh;
+  AdafactorScalars scalars;
 };
-
-STW_INLINE F16 mixed(const Moments& m, F16 old, F16 square) { return fma(m.kept, old, mul(m.fresh, square)); }
 
 // Rows of a block: their states, their sums of p², and the block's sums of g² over its rows.
 void square_block(const Moments& m, int64_t block, float* sums, float* blocks) {
   const UpdateArgs& args = m.args;
   const int64_t columns = m.layout.width, last = min(m.layout.lines, (block + 1) * adafactor_block);
-  const float kept = (float)(1 - args.state->fresh_share), fresh = (float)args.state->fresh_share;
   float* const column_sums = blocks + block * columns;
   memset(column_sums, 0, (size_t)columns * sizeof(float));
   for (int64_t row = block * adafactor_block; row < last; ++row) {
     F16 squares = zero(), sizes = zero();
     for_groups(0, columns, [&](int64_t j, int64_t n) {
-      const F16 g = scaled_gradient(args, m.coefficient, row * columns + j, n);
+      const F16 g = scaled_gradient(args, m.scalars.coefficient, row * columns + j, n);
       const F16 p = load_parameter(args, row * columns + j, n);
       squares = fma(g, g, squares);
       sizes = fma(p, p, sizes);
       store_group(column_sums, DType::f32, j, fma(g, g, load_group(column_sums, DType::f32, j, n)), n);
     });
-    args.first[row] = fma1(kept, args.first[row], fresh * (fold(squares) / (float)columns));
+    args.first[row] = mixed_row(m.scalars, args.first[row], fold(squares), columns);
     sums[row] = fold(sizes);
   }
 }
@@ -57,7 +44,7 @@ void mix_columns(const Moments& m, int64_t begin, int64_t end, const float* bloc
     for (int64_t block = 0; block < m.layout.blocks; ++block)
       sum = add(sum, load_group(blocks, DType::f32, block * m.layout.width + at, n));
     const F16 old = load_group(m.args.second, DType::f32, at, n);
-    store_group(m.args.second, DType::f32, at, mixed(m, old, div(sum, rows)), n);
+    store_group(m.args.second, DType::f32, at, mixed_squares(m.scalars, old, div(sum, rows)), n);
   });
 }
 
@@ -65,9 +52,9 @@ void mix_columns(const Moments& m, int64_t begin, int64_t end, const float* bloc
 float square_line(const Moments& m, int64_t begin, int64_t end) {
   F16 sizes = zero();
   for_groups(begin, end, [&](int64_t at, int64_t n) {
-    const F16 g = scaled_gradient(m.args, m.coefficient, at, n), p = load_parameter(m.args, at, n);
+    const F16 g = scaled_gradient(m.args, m.scalars.coefficient, at, n), p = load_parameter(m.args, at, n);
     const F16 old = load_group(m.args.second, DType::f32, at, n);
-    store_group(m.args.second, DType::f32, at, mixed(m, old, mul(g, g)), n);
+    store_group(m.args.second, DType::f32, at, mixed_squares(m.scalars, old, mul(g, g)), n);
     sizes = fma(p, p, sizes);
   });
   return fold(sizes);
@@ -76,19 +63,19 @@ float square_line(const Moments& m, int64_t begin, int64_t end) {
 double rms(const float* sums, int64_t lines, int64_t count) {
   double total = 0;
   for (int64_t i = 0; i < lines; ++i) total += (double)sums[i];
-  return __builtin_sqrt(total / (double)count);
+  return root_mean(total, count);
 }
 
 // body(at, n, u) for the groups of a line.
 template <class Body>
-STW_INLINE void for_updates(const Moments& m, int64_t line, float mean_of_rows, const Body& body) {
+STW_INLINE void for_updates(const Moments& m, int64_t line, float mean, const Body& body) {
   const UpdateArgs& args = m.args;
   const bool matrix = args.columns > 0;
   const int64_t begin = line * m.layout.width, end = min(args.count, begin + m.layout.width);
-  const F16 row = splat(matrix ? args.first[line] / mean_of_rows : 1.0f), least = splat(0x1p-46f);
+  const F16 row = splat(matrix ? args.first[line] / mean : 1.0f);
   for_groups(begin, end, [&](int64_t at, int64_t n) {
-    const F16 v = mul(row, load_group(args.second, DType::f32, matrix ? at - begin : at, n));
-    body(at, n, div(scaled_gradient(args, m.coefficient, at, n), sqrt(maximum(v, least))));
+    const F16 second = load_group(args.second, DType::f32, matrix ? at - begin : at, n);
+    body(at, n, adafactor_update(row, second, scaled_gradient(args, m.scalars.coefficient, at, n)));
   });
 }
 
@@ -96,15 +83,13 @@ STW_INLINE void for_updates(const Moments& m, int64_t line, float mean_of_rows, 
 
 void adafactor(const Launch& launch, const UpdateArgs& args) {
   STW_ASSERT_WORKSPACE(adafactor);
-  const StepState& state = *args.state;
-  if (state.skip != 0) return;
+  if (args.state->skip != 0) return;
   const AdafactorLayout layout = adafactor_layout(args);
-  const Moments m = {args, layout, coefficient_of(args), splat((float)(1 - state.fresh_share)),
-                     splat((float)state.fresh_share)};
+  const Moments m = {args, layout, adafactor_scalars(args)};
   float* const sums = (float*)launch.workspace;
   float* const blocks = sums + layout.lines;
 
-  float mean_of_rows = 1.0f;
+  float mean = 1.0f;
   if (args.columns > 0) {
     for_rows(launch, layout.blocks, adafactor_block * layout.width, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) square_block(m, block, sums, blocks);
@@ -114,31 +99,28 @@ void adafactor(const Launch& launch, const UpdateArgs& args) {
     });
     double total = 0;
     for (int64_t row = 0; row < layout.lines; ++row) total += (double)args.first[row];
-    const float mean = (float)(total / (double)layout.lines);
-    mean_of_rows = mean > 0x1p-23f ? mean : 0x1p-23f;
+    mean = mean_of_rows(total, layout.lines);
   } else {
     for_rows(launch, layout.lines, layout.width, [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line)
         sums[line] = square_line(m, line * layout.width, min(args.count, (line + 1) * layout.width));
     });
   }
-  const double size = rms(sums, layout.lines, args.count), rate = rate_of(args);
-  const double alpha =
-      (size > smallest_scale ? size : smallest_scale) * (rate < state.inverse_root ? rate : state.inverse_root);
+  const double alpha = adafactor_alpha(args, rms(sums, layout.lines, args.count));
 
   for_rows(launch, layout.lines, layout.width, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
       F16 squares = zero();
-      for_updates(m, line, mean_of_rows, [&](int64_t, int64_t, F16 u) { squares = fma(u, u, squares); });
+      for_updates(m, line, mean, [&](int64_t, int64_t, F16 u) { squares = fma(u, u, squares); });
       sums[line] = fold(squares);
     }
   });
   const double update = rms(sums, layout.lines, args.count);
 
-  const F16 kept = splat(kept_share(args)), step = splat((float)(-alpha / (update > 1 ? update : 1)));
+  const F16 kept = splat(kept_share(args)), step = splat(adafactor_step(alpha, update));
   for_rows(launch, layout.lines, layout.width, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line)
-      for_updates(m, line, mean_of_rows, [&](int64_t at, int64_t n, F16 u) {
+      for_updates(m, line, mean, [&](int64_t at, int64_t n, F16 u) {
         store_parameter(args, at, fma(step, u, mul(load_parameter(args, at, n), kept)), n);
       });
   });

@@ -1,4 +1,4 @@
-#include "kernels/cpu/adafactor_layout.h"
+#include "kernels/common/adafactor_layout.h"
 
 namespace stw::kernels {
 

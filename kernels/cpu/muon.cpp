@@ -1,17 +1,11 @@
-// Muon (Jordan et al., kellerjordan.github.io/posts/muon; the order of torch.optim.Muon): the momentum of a matrix,
-// replaced by a matrix near the closest one with orthogonal rows or columns. With f = 1 - momentum, all in fp32:
-//   m = fma(momentum, m, f·g),  u = fma(momentum, m, f·g)                      Nesterov
-//   X = u / max(|u|, 1e-7)                                                     so that no singular value is above 1
-//   five times  A = X·Xᵀ,  B = b·A + c·A·A + a·I,  X = B·X                     a singular value s → a·s + b·s³ + c·s⁵
-//   p = fma(-lr·0.2·√max(rows, columns), X, p · decay)                         decay = 1 - lr·weight_decay
-// The last factor makes the root mean square of an update about that of AdamW's. With more rows than columns A = Xᵀ·X and
-// X = X·B: the same iteration of the transposed matrix. Adding a to the diagonal saves a pass over X.
+// Muon (muon_step.h): the momentum of a matrix, replaced by a matrix near the closest one with orthogonal rows or columns.
 //
 // Every element of a product is one chain of fused multiply-adds (gemm.h). A and A·A are symmetric to the bit, so only
 // their lower triangles are computed. X is rewritten in place, strip by strip of its longer side, each from a copy.
 //
 // With s <= l the sides: 5·(3·s²·l + s³) floating-point operations and what the diagonal's tiles do above the diagonal,
 // 3.1e12 for 4096×11008. Workspace: 4·(s·l + 2·s²) bytes, and at most 4·384·(s + 278) a thread: see muon_layout.h.
+#include "kernels/common/muon_step.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/muon_layout.h"
 #include "kernels/cpu/parameter.h"
@@ -20,23 +14,15 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-constexpr int iterations = 5;
-constexpr float a = 3.4445f, b = -4.7750f, c = 2.0315f;
-constexpr double smallest_norm = 1e-7;
-
 // Updates m, writes u, and returns 1 / max(|u|, 1e-7). Squares are summed as those of the gradients' norm (kernels.h).
 float mix_momentum(const Launch& launch, const UpdateArgs& args, float* u, float* sums) {
-  const F16 coefficient = coefficient_of(args);
-  const F16 momentum = splat((float)args.state->momentum), rest = splat((float)(1 - args.state->momentum));
+  const MuonScalars scalars = muon_scalars(args);
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
     static_assert(task_elements % muon_chunk == 0, "a task begins with a chunk");
     for (int64_t from = begin; from < end; from += muon_chunk) {
       F16 sum = zero();
       for_groups(from, min(end, from + muon_chunk), [&](int64_t at, int64_t n) {
-        const F16 g = mul(rest, scaled_gradient(args, coefficient, at, n));
-        const F16 m = fma(momentum, load_group(args.first, DType::f32, at, n), g);
-        const F16 mixed = fma(momentum, m, g);
-        store_group(args.first, DType::f32, at, m, n);
+        const F16 mixed = mixed_momentum(scalars, args, at, n);
         store_group(u, DType::f32, at, mixed, n);
         sum = fma(mixed, mixed, sum);
       });
@@ -45,8 +31,7 @@ float mix_momentum(const Launch& launch, const UpdateArgs& args, float* u, float
   });
   double total = 0;
   for (int64_t i = 0; i < ceil_div(args.count, muon_chunk); ++i) total += (double)sums[i];
-  const double norm = __builtin_sqrt(total);
-  return (float)(1 / (norm > smallest_norm ? norm : smallest_norm));
+  return muon_scale(total);
 }
 
 // The lower triangle of x·xᵀ, in whole tiles, for an x of shorter × depth.
@@ -119,19 +104,18 @@ void muon(const Launch& launch, const UpdateArgs& args) {
 
   const View x_view = {x, layout.wide ? layout.columns : 1, layout.wide ? 1 : layout.columns, DType::f32};
   const View gram_view = {gram, layout.shorter, 1, DType::f32};
-  for (int i = 0; i < iterations; ++i) {
+  for (int i = 0; i < muon_iterations; ++i) {
     lower_product(launch, layout, x_view, layout.longer, gram);
     complete(launch, layout.shorter, gram, 0.0f,
              [&](int64_t at, int64_t n) { return load_group(gram, DType::f32, at, n); });
     lower_product(launch, layout, gram_view, layout.shorter, square);
-    complete(launch, layout.shorter, square, a, [&](int64_t at, int64_t n) {
-      return fma(splat(c), load_group(square, DType::f32, at, n), mul(splat(b), load_group(gram, DType::f32, at, n)));
+    complete(launch, layout.shorter, square, muon_a, [&](int64_t at, int64_t n) {
+      return fma(splat(muon_c), load_group(square, DType::f32, at, n), mul(splat(muon_b), load_group(gram, DType::f32, at, n)));
     });
     multiply_in_place(launch, layout, square, x);
   }
 
-  const F16 kept = splat(kept_share(args));
-  const F16 step = splat((float)(-rate_of(args) * 0.2 * __builtin_sqrt((double)layout.longer)));
+  const F16 kept = splat(kept_share(args)), step = splat(muon_step(args, layout.longer));
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
     for_groups(begin, end, [&](int64_t at, int64_t n) {
       const F16 p = mul(load_parameter(args, at, n), kept);

@@ -1,6 +1,6 @@
 // Optimizer states in blocks of 256 bytes with one absolute maximum each: decoding and encoding of a block.
 #pragma once
-#include "kernels/common/quantile_map.h"
+#include "kernels/common/quantile_code.h"
 #include "kernels/cpu/split.h"
 
 namespace stw::kernels::STW_ISA {
@@ -14,7 +14,7 @@ STW_INLINE void decode(const QuantileMap& map, const uint8_t* codes, int64_t cou
   for (int64_t i = count; i < round_up(count, 16); ++i) x[i] = 0.0f;
 }
 
-// Codes of x / absmax. What is no number gets a valid code too: such a step was to be skipped before.
+// Codes of x / absmax.
 STW_INLINE void encode(const QuantileMap& map, const float* x, int64_t count, float absmax, uint8_t* codes) {
   if (absmax == 0.0f) {
     memset(codes, map.zero, (size_t)count);
@@ -24,13 +24,7 @@ STW_INLINE void encode(const QuantileMap& map, const float* x, int64_t count, fl
   float f[quantile_block];
   int32_t index[quantile_block];
   for (int64_t at = 0; at < count; at += 16) store(f + at, div(load(x + at), splat(absmax)));
-  for (int64_t i = 0; i < round_up(count, 16); ++i) {
-    const uint32_t bits = bits_of(f[i]);
-    int32_t bucket = (int32_t)((bits & 0x7fffffffu) >> quantile_shift) - (int32_t)quantile_first;
-    bucket = bucket < 0 ? 0 : bucket;
-    bucket = bucket < (int32_t)quantile_buckets ? bucket : (int32_t)quantile_buckets - 1;
-    index[i] = bucket + (int32_t)(bits >> 31) * (int32_t)quantile_buckets;
-  }
+  for (int64_t i = 0; i < round_up(count, 16); ++i) index[i] = quantile_index(f[i]);
   for (int64_t i = 0; i < count; ++i) {
     const uint8_t low = lowest[index[i]];
     codes[i] = (uint8_t)(low + (f[i] > map.boundary[low] ? 1 : 0));

@@ -10,7 +10,12 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 
+<<<<<<< HEAD
 #define STW_UNROLL _Pragma("unroll")   // in front of a loop whose index chooses registers
+=======
+// In front of a loop over an array that is to stay in registers, where the compiler does not see it by itself.
+#define STW_UNROLL _Pragma("unroll")
+>>>>>>> cuda-updates
 #define STW_SHARED(T, name, count) __shared__ T name[count]
 #define STW_DYNAMIC_SHARED(T, name)                                \
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \

@@ -1,7 +1,7 @@
 // How adafactor cuts a parameter into lines and blocks: part of the definition of its sums. The workspace holds a float
 // a line, then a row of floats a block.
 #pragma once
-#include "kernels/cpu/simd.h"
+#include "kernels/kernels.h"
 
 namespace stw::kernels {
 
@@ -14,7 +14,7 @@ struct AdafactorLayout {
   int64_t bytes;
 };
 
-STW_INLINE AdafactorLayout adafactor_layout(const UpdateArgs& args) {
+static inline AdafactorLayout adafactor_layout(const UpdateArgs& args) {
   const int64_t width = args.columns > 0 ? args.columns : adafactor_line;
   const int64_t lines = (args.count + width - 1) / width;
   const int64_t blocks = args.columns > 0 ? (lines + adafactor_block - 1) / adafactor_block : 0;

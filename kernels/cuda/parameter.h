@@ -1,0 +1,95 @@
+// The fp32 master of a parameter, however it is stored, and the grid of the kernels that update one.
+#pragma once
+#include "kernels/common/master_bits.h"
+#include "kernels/common/update_scalars.h"
+#include "kernels/cuda/groups.h"
+
+namespace stw::kernels::cuda {
+
+enum class Storage : uint8_t { f32, f16, split16, split8, stochastic };
+template <Storage s> struct ParameterStoredAs { static constexpr Storage storage = s; };
+// body(tag) with the storage of the parameter as a constant, tag.storage: to choose an instance of a kernel.
+template <class Body>
+void for_storage(const UpdateArgs& args, const Body& body) {
+  if (args.dtype == DType::f32) return body(ParameterStoredAs<Storage::f32>{});
+  if (args.dtype == DType::f16) return body(ParameterStoredAs<Storage::f16>{});
+  if (args.short_remainder != nullptr) return body(ParameterStoredAs<Storage::split8>{});
+  if (args.remainder != nullptr) return body(ParameterStoredAs<Storage::split16>{});
+  return body(ParameterStoredAs<Storage::stochastic>{});
+}
+
+template <Storage storage>
+STW_DEVICE F16 load_parameter(const UpdateArgs& args, int64_t at, int64_t n) {
+  if constexpr (storage == Storage::f32) return load_group(args.parameter, DType::f32, at, n);
+  if constexpr (storage == Storage::f16) return load_group(args.master, DType::f32, at, n);
+  if constexpr (storage == Storage::stochastic) return load_group(args.parameter, DType::bf16, at, n);
+  const Halves half = load_some_halves(static_cast<const uint16_t*>(args.parameter) + at, n);
+  F16 p = zero();
+  if constexpr (storage == Storage::split8) {
+    const Bytes remainder = load_some_bytes(reinterpret_cast<const uint8_t*>(args.short_remainder) + at, n);
+    for (int i = 0; i < 4; ++i) p.f[i] = joined_short(half.h[i], static_cast<int8_t>(remainder.b[i]));
+  }
+  if constexpr (storage == Storage::split16) {
+    const Halves remainder = load_some_halves(reinterpret_cast<const uint16_t*>(args.remainder) + at, n);
+    for (int i = 0; i < 4; ++i) p.f[i] = joined(half.h[i], static_cast<int16_t>(remainder.h[i]));
+  }
+  return p;
+}
+
+STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {   // without a place in memory
+  return k < 2 ? (k == 0 ? block.w[0] : block.w[1]) : (k == 2 ? block.w[2] : block.w[3]);
+}
+// A thread's four elements lie in one block of random numbers, or in two where the parameter begins at an odd place.
+STW_DEVICE Halves stochastic_halves(const UpdateArgs& args, int64_t at, F16 p) {
+  const int64_t first = args.first_element + at + first_lane();
+  const Philox4 low = rounding_block(args, first / 8);
+  Philox4 high = low;
+  if ((first + 3) / 8 != first / 8) high = rounding_block(args, first / 8 + 1);
+  Halves half;
+  for (int i = 0; i < 4; ++i) {
+    const int64_t element = first + i;
+    const int64_t k = element % 8 / 2;
+    half.h[i] = stochastic_half(p.f[i], element / 8 == first / 8 ? word_of(low, k) : word_of(high, k), element);
+  }
+  return half;
+}
+
+template <Storage storage>
+STW_DEVICE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, int64_t n) {
+  if constexpr (storage == Storage::f32) return store_group(args.parameter, DType::f32, at, p, n);
+  if constexpr (storage == Storage::f16) {
+    store_group(args.master, DType::f32, at, p, n);
+    return store_group(args.parameter, DType::f16, at, p, n);
+  }
+  Halves half = {};
+  if constexpr (storage == Storage::split8) {
+    Bytes remainder;
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t bits = rounded_to_24(bits_of(p.f[i]));
+      half.h[i] = short_half_of(bits);
+      remainder.b[i] = static_cast<uint8_t>(short_remainder_of(bits));
+    }
+    store_some_bytes(reinterpret_cast<uint8_t*>(args.short_remainder) + at, remainder, n);
+  }
+  if constexpr (storage == Storage::split16) {
+    Halves remainder;
+    for (int i = 0; i < 4; ++i) {
+      half.h[i] = nearest_half(bits_of(p.f[i]));
+      remainder.h[i] = static_cast<uint16_t>(remainder_of(bits_of(p.f[i])));
+    }
+    store_some_halves(reinterpret_cast<uint16_t*>(args.remainder) + at, remainder, n);
+  }
+  if constexpr (storage == Storage::stochastic) half = stochastic_halves(args, at, p);
+  store_some_halves(static_cast<uint16_t*>(args.parameter) + at, half, n);
+}
+
+// Every thread derives the scalars of a step in double, which is slow on some devices: so there are no more of them than keep
+// any device busy.
+inline constexpr int64_t most_update_blocks = 2048;
+inline int blocks_for_update(int64_t tasks, int64_t tasks_of_block) {
+  const int blocks = blocks_for(tasks, tasks_of_block);
+  return blocks < most_update_blocks ? blocks : static_cast<int>(most_update_blocks);
+}
+inline int blocks_for_update(int64_t count) { return blocks_for_update(count, block_quads * 16); }
+
+}  // namespace stw::kernels::cuda

@@ -1,0 +1,70 @@
+// Optimizer states in blocks of 256 bytes with one absolute maximum each: a warp a block, whose eight quads take groups
+// q and 8 + q of sixteen. The maps are looked up in shared memory, where lanes that want different places of a table wait for
+// each other least.
+#pragma once
+#include "kernels/common/quantile_build.h"
+#include "kernels/common/quantile_code.h"
+#include "kernels/cuda/groups.h"
+#include "kernels/cuda/parameter.h"
+
+namespace stw::kernels::cuda {
+
+inline constexpr int warp_threads = 32, groups_a_quad = 2;
+static_assert(warp_threads / quad * groups_a_quad * 16 == quantile_block);
+
+static __device__ constexpr QuantileMap signed_quantiles_of_device = quantiles::make_map(true);
+static __device__ constexpr QuantileMap unsigned_quantiles_of_device = quantiles::make_map(false);
+
+// By all threads of a block, which have to meet before they use it.
+STW_DEVICE void fetch_map(const QuantileMap& from, QuantileMap* to) {
+  static_assert(sizeof(QuantileMap) % 4 == 0);
+  for (unsigned i = threadIdx.x; i < sizeof(QuantileMap) / 4; i += blockDim.x)
+    reinterpret_cast<uint32_t*>(to)[i] = reinterpret_cast<const uint32_t*>(&from)[i];
+}
+
+// Place of this thread's k-th group in its block.
+STW_DEVICE int64_t group_of_quad(int k) { return 16 * (threadIdx.x % warp_threads / quad + warp_threads / quad * k); }
+
+// body(block, begin, count) for the blocks of [0, count), a warp each.
+template <class Body>
+STW_DEVICE void for_blocks_of_grid(int64_t count, const Body& body) {
+  const int64_t warps = static_cast<int64_t>(gridDim.x) * blockDim.x / warp_threads;
+  for (int64_t block = thread_of_grid() / warp_threads; block * quantile_block < count; block += warps)
+    body(block, block * quantile_block, min(static_cast<int64_t>(quantile_block), count - block * quantile_block));
+}
+inline int blocks_for_update8(int64_t count) { return blocks_for_update(count, block_threads / warp_threads * quantile_block); }
+
+STW_DEVICE F16 decode(const QuantileMap& map, const uint8_t* codes, int64_t n) {
+  const Bytes code = load_some_bytes(codes, n);
+  F16 x;
+  for (int i = 0; i < 4; ++i) x.f[i] = map.value[code.b[i]];
+  return first_lanes(x, n);
+}
+
+// Codes of x / absmax.
+STW_DEVICE void encode(const QuantileMap& map, F16 x, float absmax, uint8_t* codes, int64_t n) {
+  Bytes code;
+  if (absmax == 0.0f) {
+    for (int i = 0; i < 4; ++i) code.b[i] = map.zero;
+  } else {
+    const F16 f = div(x, splat(absmax));
+    for (int i = 0; i < 4; ++i) {
+      const uint8_t low = (&map.lowest[0][0])[quantile_index(f.f[i])];
+      code.b[i] = static_cast<uint8_t>(low + (f.f[i] > map.boundary[low] ? 1 : 0));
+    }
+  }
+  store_some_bytes(codes, code, n);
+}
+
+// The largest of a warp's lanes. Where one of them is no number it may be another than on the CPU, whose order of comparisons
+// differs: such a step was to be skipped before.
+STW_DEVICE float fold_warp_maximum(F16 x) {
+  float most = fold_maximum(x);
+  for (int threads = quad; threads < warp_threads; threads *= 2) {
+    const float other = __shfl_xor_sync(all_lanes, most, threads);
+    most = most > other ? most : other;
+  }
+  return most;
+}
+
+}  // namespace stw::kernels::cuda

@@ -69,6 +69,16 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// Two numbers rounded to 16 bits, nearest, ties to even: `low` in the lower half.
+template <DType dtype>
+__device__ __forceinline__ uint32_t pack_halves(float low, float high) {
+  static_assert(dtype != DType::f32);
+  uint32_t packed;
+  if constexpr (dtype == DType::bf16) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+
 // 2^x, within 2 ulp, by the special function unit.
 __device__ __forceinline__ float fast_exp2(float x) {
   float y;

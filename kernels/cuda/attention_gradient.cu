@@ -11,6 +11,7 @@
 //
 // Workspace: D (samples, query_heads, rows_per_sample), as lse.
 #include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/tensor_attention.h"
 
 namespace stw::kernels::cuda {
 
@@ -187,6 +188,7 @@ void attention_gradient(const Launch& l, const AttentionArgs& args) {
   auto* dots = static_cast<float*>(l.workspace);
   const int64_t rows = args.samples * args.rows_per_sample, tiles = args.samples * ceil_div(args.rows_per_sample, tile_rows);
   launch(l, attention_dot_kernel, blocks_for_rows(rows * args.query_heads), block_threads, 0, args, dots);
+  if (tensor_cores_take_gradient(args)) return tensor_attention_gradient(l, args, dots);
   launch(l, attention_query_gradient_kernel, static_cast<unsigned>(tiles * args.query_heads), tile_threads,
          query_gradient_shared_bytes(args.head_dim), args, dots);
   launch(l, attention_key_gradient_kernel, static_cast<unsigned>(tiles * args.kv_heads), tile_threads, key_gradient_shared_bytes(args.head_dim),

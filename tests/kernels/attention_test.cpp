@@ -1,43 +1,13 @@
 // Attention, its gradient and cached attention: against a naive reference in double precision, whose gradient is itself
 // held against finite differences; the same bits on every instruction set, number of threads and split of the batch.
 // Samples are one document, or several that do not see each other.
-#include <algorithm>
-
-#include "tests/kernels/harness.h"
+#include "tests/kernels/attention_cases.h"
 #if defined(STW_SIMT)
 #include "tests/simt/machine.h"
 #endif
 
 namespace stw::kernels::test {
 namespace {
-
-struct Shape {
-  int64_t samples, rows;
-  int query_heads, kv_heads, head_dim;
-  bool causal;
-  float dropout;
-  DType dtype;
-  std::vector<int32_t> position_ids = {};   // none: null
-  int64_t width() const { return (query_heads + 2 * kv_heads) * head_dim; }
-  int64_t out_width() const { return query_heads * head_dim; }
-  float scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
-  int64_t document_start(int64_t sample, int64_t row) const {
-    return position_ids.empty() ? 0 : row - position_ids[static_cast<size_t>(sample * rows + row)];
-  }
-};
-
-std::ostream& operator<<(std::ostream& out, const Shape& s) {
-  return out << s.samples << "x" << s.rows << " heads " << s.query_heads << "/" << s.kv_heads << " of " << s.head_dim
-             << (s.causal ? " causal" : "") << (s.position_ids.empty() ? "" : " packed") << " dropout " << s.dropout << " "
-             << name_of(s.dtype);
-}
-
-StepState step_state() {
-  StepState state = {};
-  state.seed = 0x1122334455667788u, state.step = 12, state.first_sample = 3;
-  return state;
-}
-constexpr uint32_t stream = 21;
 
 // The emulated machine is slow: there fewer rounds, and every kind of shape with one type of storage only.
 #if defined(STW_SIMT)
@@ -47,117 +17,6 @@ bool takes(DType dtype, int kind) { return dtype_of(kind) == dtype; }
 constexpr int rounds = 16;
 bool takes(DType, int) { return true; }
 #endif
-
-// Philox4x32-10 once more, as the paper has it: the mask is judged by a copy of its own.
-double dropout_factor(const Shape& s, const StepState& state, int64_t sample, uint64_t element) {
-  uint32_t c[4] = {static_cast<uint32_t>(element / 4), static_cast<uint32_t>(state.first_sample + sample), stream,
-                   static_cast<uint32_t>(state.step)};
-  uint32_t key[2] = {static_cast<uint32_t>(state.seed), static_cast<uint32_t>(state.seed >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
-    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(b),
-                              static_cast<uint32_t>(a >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(a)};
-    std::copy(next, next + 4, c);
-    key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
-  }
-  return c[element % 4] >= static_cast<double>(s.dropout) * 4294967296.0 ? 1 / (1 - static_cast<double>(s.dropout)) : 0;
-}
-
-struct Reference { std::vector<double> out, lse, dqkv; };
-
-// Everything from its definition; dqkv only where there is a dout.
-Reference reference(const Shape& s, const std::vector<double>& qkv, const std::vector<double>& dout) {
-  const StepState state = step_state();
-  const int64_t rows = s.rows, dim = s.head_dim, group = s.query_heads / s.kv_heads;
-  Reference r;
-  r.out.resize(static_cast<size_t>(s.samples * rows * s.out_width()));
-  r.lse.resize(static_cast<size_t>(s.samples * s.query_heads * rows));
-  if (!dout.empty()) r.dqkv.resize(qkv.size());
-  std::vector<double> p(static_cast<size_t>(rows)), factor(p.size(), 1.0), dp(p.size());
-  for (int64_t sample = 0; sample < s.samples; ++sample)
-    for (int64_t head = 0; head < s.query_heads; ++head)
-      for (int64_t row = 0; row < rows; ++row) {
-        const int64_t first = sample * rows * s.width();
-        const int64_t q = first + row * s.width() + head * dim, o = (sample * rows + row) * s.out_width() + head * dim;
-        const auto key = [&](int64_t k) { return first + k * s.width() + (s.query_heads + head / group) * dim; };
-        const auto value = [&](int64_t k) { return key(k) + s.kv_heads * dim; };
-        const int64_t begin = s.document_start(sample, row), seen = s.causal ? row + 1 : rows;
-        double largest = -INFINITY, sum = 0, mean = 0;
-        for (int64_t k = begin; k < seen; ++k) {
-          p[k] = 0;
-          for (int64_t d = 0; d < dim; ++d) p[k] += qkv[q + d] * qkv[key(k) + d];
-          p[k] *= static_cast<double>(s.scale());
-          largest = std::max(largest, p[k]);
-        }
-        for (int64_t k = begin; k < seen; ++k) sum += std::exp(p[k] - largest);
-        r.lse[(sample * s.query_heads + head) * rows + row] = largest + std::log(sum);
-        for (int64_t k = begin; k < seen; ++k) {
-          p[k] = std::exp(p[k] - largest) / sum;
-          const auto element = static_cast<uint64_t>((head * rows + row) * rows + k);
-          if (s.dropout > 0) factor[k] = dropout_factor(s, state, sample, element);
-          for (int64_t d = 0; d < dim; ++d) r.out[o + d] += p[k] * factor[k] * qkv[value(k) + d];
-        }
-        if (dout.empty()) continue;
-        for (int64_t k = begin; k < seen; ++k) {
-          dp[k] = 0;
-          for (int64_t d = 0; d < dim; ++d) {
-            dp[k] += dout[o + d] * qkv[value(k) + d];
-            r.dqkv[value(k) + d] += p[k] * factor[k] * dout[o + d];
-          }
-          dp[k] *= factor[k];
-          mean += p[k] * dp[k];
-        }
-        for (int64_t k = begin; k < seen; ++k)
-          for (int64_t d = 0; d < dim; ++d) {
-            const double ds = p[k] * (dp[k] - mean) * static_cast<double>(s.scale());
-            r.dqkv[q + d] += ds * qkv[key(k) + d];
-            r.dqkv[key(k) + d] += ds * qkv[q + d];
-          }
-      }
-  return r;
-}
-
-std::vector<double> doubles(const Buffer& buffer) {
-  const std::vector<float> values = buffer.floats();
-  return {values.begin(), values.end()};
-}
-
-struct Outcome {
-  Buffer out, dqkv;
-  std::vector<float> lse;
-};
-
-bool same(const Outcome& a, const Outcome& b) {
-  return same_bits(a.out, b.out) && same_bits(a.dqkv, b.dqkv) && same_bits(a.lse, b.lse);
-}
-
-// `first_sample` counts from the state's own.
-Outcome compute(const Table& table, const Shape& s, const Buffer& qkv, const Buffer& dout, int threads,
-                int64_t first_sample = 0) {
-  StepState state = step_state();
-  state.first_sample += static_cast<uint64_t>(first_sample);
-  Outcome outcome{Buffer(s.dtype, s.samples * s.rows * s.out_width()), Buffer(s.dtype, qkv.count()),
-                  std::vector<float>(static_cast<size_t>(s.samples * s.query_heads * s.rows), NAN)};
-  for (int64_t i = 0; i < outcome.dqkv.count(); ++i) outcome.dqkv.set(i, NAN);
-  for (int64_t i = 0; i < outcome.out.count(); ++i) outcome.out.set(i, NAN);
-  AttentionArgs args = {};
-  args.samples = s.samples, args.rows_per_sample = s.rows;
-  args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
-  args.scale = s.scale(), args.causal = s.causal, args.dropout = s.dropout, args.stream = stream;
-  args.state = s.dropout > 0 ? &state : nullptr;
-  args.position_ids = s.position_ids.empty() ? nullptr : s.position_ids.data();
-  args.qkv = qkv.const_matrix(), args.out = outcome.out.matrix(), args.lse = outcome.lse.data();
-  run(table.attention, args, threads, attention_workspace(args, threads));
-  args.dout = dout.const_matrix(), args.dqkv = outcome.dqkv.matrix();
-  run(table.attention_gradient, args, threads, attention_gradient_workspace(args, threads));
-  return outcome;
-}
-
-Buffer slice(const Buffer& from, int64_t first, int64_t count) {
-  Buffer part(from.dtype(), count);
-  for (int64_t i = 0; i < count; ++i) part.set(i, from.get(first + i));
-  return part;
-}
 
 void check(const Shape& s, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << s);

@@ -20,6 +20,19 @@ float half_value(uint16_t bits, bool is_bf16) {
   return bits & 0x8000 ? -size : size;
 }
 
+uint16_t half_bits(float x, bool is_bf16) {
+  uint32_t u;
+  std::memcpy(&u, &x, 4);
+  if (x != x) return 0x7fff;
+  if (is_bf16) return static_cast<uint16_t>((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+  const uint32_t sign = u >> 16 & 0x8000u;
+  const double size = std::fabs(static_cast<double>(x));
+  if (size >= 65520) return static_cast<uint16_t>(sign | 0x7c00u);
+  const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
+  const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(size, 10 - exponent)));
+  return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 14) << 10) + units));
+}
+
 void multiply_fragments(uint32_t mask, void* const* in, void* const*) {
   if (mask != 0xffffffffu) die("mma needs the whole warp");
   const auto part = [](uint32_t word, int upper) { return static_cast<uint16_t>(word >> (16 * upper)); };

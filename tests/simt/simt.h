@@ -125,6 +125,7 @@ inline void load_matrices_turned(uint32_t, void* const* in, void* const* out) {
 // one chain in order of k.
 struct Fragments { const uint32_t *a, *b; float* d; bool is_bf16; };
 float half_value(uint16_t bits, bool is_bf16);
+uint16_t half_bits(float x, bool is_bf16);   // nearest, ties to even
 void multiply_fragments(uint32_t mask, void* const* in, void* const* out);
 
 }  // namespace simt
@@ -195,7 +196,14 @@ void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
   simt::Fragments f{a, b, d, dtype == DType::bf16};
   simt::collective(0xffffffffu, simt::multiply_fragments, &f, nullptr);
 }
+<<<<<<< HEAD
 inline int forgotten(int x) { return x; }
+=======
+template <DType dtype>
+uint32_t pack_halves(float low, float high) {
+  return simt::half_bits(low, dtype == DType::bf16) | static_cast<uint32_t>(simt::half_bits(high, dtype == DType::bf16)) << 16;
+}
+>>>>>>> cuda-attention
 inline float fast_exp2(float x) { return std::exp2(x); }
 
 }  // namespace stw::kernels::cuda

@@ -1,0 +1,121 @@
+// What attention on the tensor cores is made of: tiles of 16-bit rows in shared memory, and the fragments of mma.m16n8k16
+// that a warp reads from them. A tile has `depth` columns, head_dim rounded up to one of {32, 64, 96, 128}, of which those
+// behind head_dim are 0; its rows are 16 bytes longer, so that the eight rows of a fragment's matrix lie in different banks.
+#pragma once
+#include "kernels/common/math.h"
+#include "kernels/common/philox.h"
+#include "kernels/cuda/kernels_cuda.h"
+
+namespace stw::kernels::cuda {
+
+inline constexpr int tensor_threads = 128, tensor_warps = 4, tensor_rows = 64;   // a warp has 16 of the tile's rows
+inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
+
+// Whether the tensor cores take it. Documents do not: a product of theirs with a mask's zero would carry another document's
+// NaN over. The rest, like operands of 32 bits, takes the kernels that have the CPU's bits. Decided by shapes and types
+// alone, so that the same plan always takes the same kernel.
+inline bool tensor_cores_take(const AttentionArgs& args) {
+  return args.tensor_cores && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.head_dim % 8 == 0 && args.head_dim <= 128 &&
+         args.position_ids == nullptr;
+}
+inline bool tensor_cores_take_gradient(const AttentionArgs& args) {
+  return tensor_cores_take(args) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;
+}
+void tensor_attention(const Launch& l, const AttentionArgs& args);
+void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots);   // dots as in attention_gradient.cu
+
+template <DType t, int n> struct TensorInstance { static constexpr DType dtype = t; static constexpr int depth = n; };
+// body(instance) for operands of this type and head_dim.
+template <class Body>
+void for_tensor_instance(DType dtype, int head_dim, const Body& body) {
+  const auto with_depth = [&](auto stored) {
+    constexpr DType t = stored.dtype == DType::f16 ? DType::f16 : DType::bf16;
+    if (head_dim <= 32) body(TensorInstance<t, 32>{});
+    else if (head_dim <= 64) body(TensorInstance<t, 64>{});
+    else if (head_dim <= 96) body(TensorInstance<t, 96>{});
+    else body(TensorInstance<t, 128>{});
+  };
+  if (dtype == DType::f16) with_depth(StoredAs<DType::f16>{});
+  else with_depth(StoredAs<DType::bf16>{});
+}
+
+template <int depth> inline constexpr int tile_stride = depth + 8;   // elements
+template <int depth> inline constexpr size_t tile_bytes(int rows) { return static_cast<size_t>(rows) * tile_stride<depth> * 2; }
+
+// A head's rows: row r starts at element r·stride of data.
+struct HalfRows { const uint16_t* data; int64_t stride; };
+STW_DEVICE HalfRows half_rows(const void* data, int64_t at, int64_t stride) { return {static_cast<const uint16_t*>(data) + at, stride}; }
+
+// Rows [first, first + rows) of a head to a tile, asynchronously; those from `end` on are 0.
+template <int depth, int rows>
+STW_DEVICE void copy_tile(const HalfRows& from, int64_t first, int64_t end, int head_dim, uint16_t* tile) {
+  constexpr int pieces = depth / 8;
+  for (int task = static_cast<int>(threadIdx.x); task < rows * pieces; task += tensor_threads) {
+    const int row = task / pieces, column = task % pieces * 8;
+    uint16_t* to = tile + row * tile_stride<depth> + column;
+    if (first + row < end && column < head_dim) copy_async16(to, from.data + (first + row) * from.stride + column);
+    else store_vector(to, uint4{0, 0, 0, 0});
+  }
+}
+
+STW_DEVICE int lane_of_warp() { return static_cast<int>(threadIdx.x) % 32; }
+// Of a tile's 16 × 16 elements from (row, column) on: the left operand, rows × depth.
+template <int depth>
+STW_DEVICE void load_left(uint32_t (&a)[4], const uint16_t* tile, int row, int column) {
+  const int l = lane_of_warp();
+  load_matrix4(a, tile + (row + l % 16) * tile_stride<depth> + column + l / 16 * 8);
+}
+// The same elements as two right operands (depth 16, 8 columns each) whose columns are the tile's rows: b[0], b[1] of its
+// first eight rows, b[2], b[3] of the others.
+template <int depth>
+STW_DEVICE void load_right(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
+  const int l = lane_of_warp();
+  load_matrix4(b, tile + (row + l / 16 * 8 + l % 8) * tile_stride<depth> + column + l / 8 % 2 * 8);
+}
+// Two right operands whose depth runs along the tile's rows: b[0], b[1] of its first eight columns, b[2], b[3] of the others.
+template <int depth>
+STW_DEVICE void load_right_turned(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
+  const int l = lane_of_warp();
+  load_matrix4_turned(b, tile + (row + l % 16) * tile_stride<depth> + column + l / 16 * 8);
+}
+// d[0], d[1] (16 × 8 each) += a · the two right operands.
+template <DType dtype>
+STW_DEVICE void multiply_add_two(float (&d0)[4], float (&d1)[4], const uint32_t (&a)[4], const uint32_t (&b)[4]) {
+  multiply_add<dtype>(d0, a, {b[0], b[1]});
+  multiply_add<dtype>(d1, a, {b[2], b[3]});
+}
+// Accumulators of 16 rows × 16 columns, rounded, are the left operand of a product over those columns.
+template <DType dtype>
+STW_DEVICE void as_left(uint32_t (&a)[4], const float (&d0)[4], const float (&d1)[4]) {
+  a[0] = pack_halves<dtype>(d0[0], d0[1]);
+  a[1] = pack_halves<dtype>(d0[2], d0[3]);
+  a[2] = pack_halves<dtype>(d1[0], d1[1]);
+  a[3] = pack_halves<dtype>(d1[2], d1[3]);
+}
+// Element e of an accumulator lies in this row of its 16 and column of its 8.
+STW_DEVICE int accumulator_row(int e) { return lane_of_warp() / 4 + e / 2 * 8; }
+STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2; }
+
+// 16 rows of accumulators times a factor of the row's half, rounded, to rows [row, …) before `end`.
+template <DType dtype, int depth>
+STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data, int64_t at, int64_t stride, int64_t row,
+                                   int64_t end, int head_dim) {
+  auto* to = static_cast<uint16_t*>(data) + at;
+  STW_UNROLL for (int n = 0; n < depth / 8; ++n)
+    STW_UNROLL for (int half = 0; half < 2; ++half) {
+      const int64_t r = row + accumulator_row(2 * half);
+      const int column = 8 * n + accumulator_column(0);
+      if (r < end && column < head_dim)
+        store_vector(to + r * stride + column, pack_halves<dtype>(d[n][2 * half] * factor[half], d[n][2 * half + 1] * factor[half]));
+    }
+}
+
+// The factor of one element: 0 or 1 / (1 - p).
+STW_DEVICE float dropout_factor_of(const Dropout& d, int64_t element) {
+  const Philox4 r = philox(static_cast<uint32_t>(element / 4), d.sample, d.stream, d.step, d.seed);
+  const int word = static_cast<int>(element % 4);
+  const uint32_t low = word == 0 ? r.w[0] : r.w[1], high = word == 2 ? r.w[2] : r.w[3];
+  return (word < 2 ? low : high) >= d.threshold ? d.kept_scale : 0.0f;
+}
+
+}  // namespace stw::kernels::cuda

@@ -1,0 +1,145 @@
+// The gradient of attention on the tensor cores, formulas as in attention_gradient.cu. Two kernels that are one: a block has
+// 64 resident rows, 16 a warp, and meets 32 others at a time, which arrive while the 32 before them are worked on.
+//
+//   of queries: rows are queries, others their keys:            S = Q·Kᵀ  dP = dout·Vᵀ  dQ += dS·K
+//   of keys:    rows are keys, others the group's queries:      Sᵀ = K·Qᵀ dPᵀ = V·doutᵀ  dV += Pᵀ·dout  dK += dSᵀ·Q
+//
+// In both, scores and their gradients stay in the registers of the warp that owns the rows, where the accumulators of one
+// product are the left operand of the next (P and dS rounded to 16 bits); sums are fp32 and belong to one warp, which adds in
+// the order of the others' rows. So there are no atomics, and no order to depend on: 7 products instead of the 5 that one
+// kernel would need. Floor: the tensor cores.
+#include "kernels/cuda/tensor_attention.h"
+
+namespace stw::kernels::cuda {
+
+inline constexpr int tensor_others = 32;
+
+// Shared memory: the rows' two tiles, twice the others' two tiles, twice their lse and dots (of keys only).
+template <int depth>
+inline constexpr size_t gradient_tile_bytes = tile_bytes<depth>(2 * tensor_rows + 4 * tensor_others) + 4 * tensor_others * sizeof(float);
+
+template <DType dtype, int depth, bool of_keys>
+static __global__ void __launch_bounds__(tensor_threads) tensor_gradient_kernel(AttentionArgs args, const float* dots) {
+  STW_DYNAMIC_SHARED(uint16_t, memory);
+  constexpr int tile = tensor_others * tile_stride<depth>;
+  uint16_t* own_s = memory;                                     // rows of Q, or of K
+  uint16_t* own_d = own_s + tensor_rows * tile_stride<depth>;   // rows of dout, or of V
+  uint16_t* others = own_d + tensor_rows * tile_stride<depth>;  // two stages of (K, V), or of (Q, dout)
+  float* statistics = reinterpret_cast<float*>(others + 4 * tile);
+  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, group = args.query_heads / args.kv_heads;
+  const int64_t own_heads = of_keys ? args.kv_heads : args.query_heads, heads = args.samples * own_heads, tiles = ceil_div(rows, tensor_rows);
+  const int64_t sample = blockIdx.x % heads / own_heads, own_head = blockIdx.x % own_heads;
+  // Where the mask is causal the first keys and the last queries have most to do: they go first.
+  const int64_t first = (of_keys ? blockIdx.x / heads : tiles - 1 - blockIdx.x / heads) * tensor_rows;
+  const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
+  const int64_t first_head = of_keys ? own_head * group : own_head, kv_head = first_head / group;
+  const HalfRows keys = half_rows(args.qkv.data, top + out_width + kv_head * head_dim, width);
+  const HalfRows values = half_rows(args.qkv.data, top + out_width + (args.kv_heads + kv_head) * head_dim, width);
+  const auto queries_of = [&](int64_t head) { return half_rows(args.qkv.data, top + head * head_dim, width); };
+  const auto douts_of = [&](int64_t head) { return half_rows(args.dout.data, sample * rows * out_width + head * head_dim, out_width); };
+  Dropout dropout = {};
+  if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
+
+  const int64_t others_first = of_keys && args.causal ? first : 0, others_end = !of_keys && args.causal ? min(first + tensor_rows, rows) : rows;
+  const int64_t stages_of_head = ceil_div(others_end - others_first, tensor_others), stages = of_keys ? group * stages_of_head : stages_of_head;
+  const auto copy_stage = [&](int64_t stage) {
+    const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
+    uint16_t* to = others + stage % 2 * 2 * tile;
+    copy_tile<depth, tensor_others>(of_keys ? queries_of(head) : keys, at, rows, args.head_dim, to);
+    copy_tile<depth, tensor_others>(of_keys ? douts_of(head) : values, at, rows, args.head_dim, to + tile);
+    if (of_keys && static_cast<int>(threadIdx.x) < tensor_others) {
+      const int i = static_cast<int>(threadIdx.x);
+      const int64_t from = (sample * args.query_heads + head) * rows + at + i;
+      float* s = statistics + stage % 2 * 2 * tensor_others;
+      s[i] = at + i < rows ? args.lse[from] * log2_of_e : 0.0f;
+      s[tensor_others + i] = at + i < rows ? dots[from] : 0.0f;
+    }
+    commit_copies();
+  };
+  copy_tile<depth, tensor_rows>(of_keys ? keys : queries_of(own_head), first, rows, args.head_dim, own_s);
+  copy_tile<depth, tensor_rows>(of_keys ? values : douts_of(own_head), first, rows, args.head_dim, own_d);
+  copy_stage(0);
+
+  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+  const float factor = args.scale * log2_of_e;
+  float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
+  if constexpr (!of_keys)
+    STW_UNROLL for (int half = 0; half < 2; ++half) {
+      const int64_t row = first + warp_row + accumulator_row(2 * half);
+      if (row >= rows) continue;
+      own_lse[half] = args.lse[(sample * args.query_heads + own_head) * rows + row] * log2_of_e;
+      own_dot[half] = dots[(sample * args.query_heads + own_head) * rows + row];
+    }
+  float sum_s[depth / 8][4] = {};                    // dQ or dK
+  float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    wait_copies<0>();
+    __syncthreads();   // this stage is there, and nobody reads the one before
+    if (stage + 1 < stages) copy_stage(stage + 1);
+    const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
+    const uint16_t* other_s = others + stage % 2 * 2 * tile;
+    const uint16_t* other_d = other_s + tile;
+    const float* other_lse = statistics + stage % 2 * 2 * tensor_others;
+    const float* other_dot = other_lse + tensor_others;
+
+    float s[tensor_others / 8][4] = {}, d[tensor_others / 8][4] = {};
+    STW_UNROLL for (int k = 0; k < depth / 16; ++k) {
+      uint32_t a_s[4], a_d[4];
+      load_left<depth>(a_s, own_s, warp_row, 16 * k);
+      load_left<depth>(a_d, own_d, warp_row, 16 * k);
+      STW_UNROLL for (int n = 0; n < tensor_others / 16; ++n) {
+        uint32_t b[4];
+        load_right<depth>(b, other_s, 16 * n, 16 * k);
+        multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], a_s, b);
+        load_right<depth>(b, other_d, 16 * n, 16 * k);
+        multiply_add_two<dtype>(d[2 * n], d[2 * n + 1], a_d, b);
+      }
+    }
+    const bool inside = first + tensor_rows <= rows && at + tensor_others <= rows;
+    const bool whole = inside && (!args.causal || (of_keys ? first + tensor_rows <= at + 1 : at + tensor_others <= first + 1));
+    STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
+      STW_UNROLL for (int e = 0; e < 4; ++e) {
+        const int other = 8 * n + accumulator_column(e);
+        const int64_t own_row = first + warp_row + accumulator_row(e), query = of_keys ? at + other : own_row, key = of_keys ? own_row : at + other;
+        const bool seen = whole || (query < rows && key < rows && (!args.causal || key <= query));
+        const float lse = of_keys ? other_lse[other] : own_lse[e / 2], dot = of_keys ? other_dot[other] : own_dot[e / 2];
+        const float p = seen ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f;
+        float kept = 1.0f;
+        if (args.dropout > 0) kept = dropout_factor_of(dropout, (head * rows + query) * rows + key);
+        d[n][e] = p * fma1(d[n][e], kept, -dot);
+        s[n][e] = p * kept;
+      }
+    STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
+      uint32_t a_s[4], a_d[4], b[4];
+      as_left<dtype>(a_d, d[2 * k], d[2 * k + 1]);
+      if constexpr (of_keys) as_left<dtype>(a_s, s[2 * k], s[2 * k + 1]);
+      STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
+        load_right_turned<depth>(b, other_s, 16 * k, 16 * n);
+        multiply_add_two<dtype>(sum_s[2 * n], sum_s[2 * n + 1], a_d, b);
+        if constexpr (of_keys) {
+          load_right_turned<depth>(b, other_d, 16 * k, 16 * n);
+          multiply_add_two<dtype>(sum_d[2 * n], sum_d[2 * n + 1], a_s, b);
+        }
+      }
+    }
+  }
+  const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
+  const int64_t at = top + (of_keys ? out_width + kv_head * head_dim : own_head * head_dim);
+  store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, first + warp_row, rows, args.head_dim);
+  if constexpr (of_keys)
+    store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * head_dim, width, first + warp_row, rows, args.head_dim);
+}
+
+void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots) {
+  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data)) % 16 == 0);
+  assert(reinterpret_cast<uintptr_t>(args.dqkv.data) % 4 == 0);
+  const int64_t tiles = args.samples * ceil_div(args.rows_per_sample, tensor_rows);
+  for_tensor_instance(args.qkv.dtype, args.head_dim, [&](auto t) {
+    launch(l, tensor_gradient_kernel<t.dtype, t.depth, false>, static_cast<unsigned>(tiles * args.query_heads), tensor_threads,
+           gradient_tile_bytes<t.depth>, args, dots);
+    launch(l, tensor_gradient_kernel<t.dtype, t.depth, true>, static_cast<unsigned>(tiles * args.kv_heads), tensor_threads,
+           gradient_tile_bytes<t.depth>, args, dots);
+  });
+}
+
+}  // namespace stw::kernels::cuda

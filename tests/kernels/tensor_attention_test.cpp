@@ -1,0 +1,130 @@
+// Attention on the tensor cores of the emulated machine: against the reference in double precision; rows that do not depend
+// on other samples or on the order of threads; and the CPU's bits where the tensor cores do not take the shape.
+#include "tests/kernels/attention_cases.h"
+#include "tests/simt/machine.h"
+
+namespace stw::kernels::test {
+namespace {
+
+struct Inputs { Buffer qkv, dout; };
+Inputs inputs(const Shape& s, uint64_t seed) {
+  Random random(seed);
+  Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
+  return {qkv, Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width())};
+}
+Shape on_tensor_cores(Shape s) {
+  s.tensor_cores = true;
+  return s;
+}
+Outcome compute_on_device(const Shape& s, const Inputs& in, int64_t first_sample = 0) {
+  return compute(*cuda_table(), s, in.qkv, in.dout, 1, first_sample);
+}
+
+void check(const Shape& s, uint64_t seed) {
+  SCOPED_TRACE(testing::Message() << s);
+  const Inputs in = inputs(s, seed);
+  const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
+  const Outcome got = compute_on_device(s, in);
+  const double limit = tolerance(s.dtype);   // of one rounding to 16 bits, and P and dS are rounded as well
+  EXPECT_LE(relative_error(got.out.floats(), wanted.out), limit);
+  EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
+  for (int part = 0; part < 3 && s.rows > 1; ++part) {   // dQ, dK, dV
+    std::vector<float> values;
+    std::vector<double> want;
+    const int64_t begin = part == 0 ? 0 : (s.query_heads + (part - 1) * s.kv_heads) * s.head_dim;
+    const int64_t end = begin + (part == 0 ? s.query_heads : s.kv_heads) * s.head_dim;
+    for (int64_t row = 0; row < s.samples * s.rows; ++row)
+      for (int64_t i = row * s.width() + begin; i < row * s.width() + end; ++i)
+        values.push_back(got.dqkv.get(i)), want.push_back(wanted.dqkv[static_cast<size_t>(i)]);
+    EXPECT_LE(relative_error(values, want), 2 * limit) << "part " << part;
+  }
+  Shape one = s;
+  one.samples = 1;
+  for (int64_t sample = 0; sample < s.samples && s.samples > 1; ++sample) {
+    const int64_t a = s.rows * s.width(), b = s.rows * s.out_width();
+    const Outcome single = compute_on_device(one, {slice(in.qkv, sample * a, a), slice(in.dout, sample * b, b)}, sample);
+    EXPECT_TRUE(same_bits(single.out, slice(got.out, sample * b, b)));
+    EXPECT_TRUE(same_bits(single.dqkv, slice(got.dqkv, sample * a, a)));
+  }
+}
+
+TEST(TensorAttention, AgreesWithDoublePrecision) {
+  uint64_t seed = 700;
+  for (bool causal : {true, false})
+    for (DType dtype : {DType::bf16, DType::f16}) {
+      check(on_tensor_cores({1, 200, 2, 2, 64, causal, 0, dtype}), seed++);
+      check(on_tensor_cores({2, 64, 2, 1, 128, causal, 0, dtype}), seed++);
+      check(on_tensor_cores({2, 65, 4, 2, 80, causal, 0, dtype}), seed++);
+      check(on_tensor_cores({1, 129, 3, 1, 32, causal, 0.2f, dtype}), seed++);
+      check(on_tensor_cores({1, 33, 1, 1, 96, causal, 0, dtype}), seed++);
+      check(on_tensor_cores({2, 2, 2, 2, 8, causal, 0, dtype}), seed++);
+    }
+}
+
+TEST(TensorAttention, AgreesOnRandomShapes) {
+  Random random(79);
+  for (int round = 0; round < 8; ++round) {
+    const int kv_heads = static_cast<int>(random.between(1, 2));
+    check(on_tensor_cores({random.between(1, 2), random.between(2, 200), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
+                           8 * static_cast<int>(random.between(1, 16)), random.between(0, 1) == 1, random.between(0, 2) == 0 ? 0.2f : 0.0f,
+                           random.between(0, 1) == 1 ? DType::bf16 : DType::f16}),
+          3000 + static_cast<uint64_t>(round));
+  }
+}
+
+// A sample of one token: the output is its value, whose gradient is that of the output, and query and key have none.
+TEST(TensorAttention, SingleTokensPassTheirValues) {
+  const Shape s = on_tensor_cores({70, 1, 2, 2, 16, true, 0, DType::bf16});
+  const Inputs in = inputs(s, 8);
+  const Outcome got = compute_on_device(s, in);
+  for (int64_t row = 0; row < s.samples; ++row)
+    for (int64_t i = 0; i < 32; ++i) {
+      ASSERT_EQ(got.out.get(row * 32 + i), in.qkv.get(row * 96 + 64 + i));
+      ASSERT_EQ(got.dqkv.get(row * 96 + 64 + i), in.dout.get(row * 32 + i));
+      ASSERT_NEAR(got.dqkv.get(row * 96 + i), 0, 1e-4);
+      ASSERT_NEAR(got.dqkv.get(row * 96 + 32 + i), 0, 1e-4);
+    }
+}
+
+// Scores that exceed the exponential's range; a maximum that grows from block to block.
+TEST(TensorAttention, SurvivesLargeScores) {
+  const Shape s = on_tensor_cores({1, 200, 1, 1, 16, true, 0, DType::bf16});
+  Inputs in = inputs(s, 9);
+  for (int64_t row = 0; row < s.rows; ++row)
+    for (int64_t d = 0; d < 16; ++d) {
+      in.qkv.set(row * 48 + d, 8.0f);
+      in.qkv.set(row * 48 + 16 + d, static_cast<float>(row % 3 == 0 ? row : -row));
+    }
+  const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
+  const Outcome got = compute_on_device(s, in);
+  EXPECT_LE(relative_error(got.out.floats(), wanted.out), tolerance(s.dtype));
+  EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
+  for (int64_t i = 0; i < got.dqkv.count(); ++i) ASSERT_TRUE(std::isfinite(got.dqkv.get(i)));
+}
+
+TEST(TensorAttention, DoesNotDependOnTheOrderOfThreads) {
+  for (const Shape& s : {Shape{1, 100, 2, 1, 64, true, 0.1f, DType::bf16}, Shape{2, 70, 2, 2, 40, false, 0, DType::f16}}) {
+    const Shape there = on_tensor_cores(s);
+    const Inputs in = inputs(there, 10);
+    const Outcome wanted = compute_on_device(there, in);
+    for (simt::Order order : {simt::Order::reverse, simt::Order::random}) {
+      simt::options.order = order;
+      EXPECT_TRUE(same(compute_on_device(there, in), wanted)) << s;
+    }
+    simt::options.order = simt::Order::forward;
+  }
+}
+
+TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
+  const Shape shapes[] = {{1, 70, 2, 1, 16, true, 0, DType::f32},
+                          {1, 70, 2, 1, 18, true, 0, DType::bf16},
+                          {1, 40, 1, 1, 136, false, 0, DType::f16},
+                          {1, 3, 1, 1, 16, true, 0, DType::bf16, {0, 1, 0}}};
+  for (const Shape& s : shapes) {
+    const Inputs in = inputs(s, 11);
+    EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s), in), compute(*tables()[0].table, s, in.qkv, in.dout, 1))) << s;
+  }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

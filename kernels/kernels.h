@@ -91,6 +91,8 @@ struct LinearArgs {
   int parts;
   bool transposed;
   bool accumulate;         // the gradients of the parameters
+  bool tensor_cores;       // CUDA, 16-bit operands: products on the tensor cores, whose order of additions is the device's
+                           // own; false: one chain, the CPU's bits
   DType weight_dtype;      // of weights and biases
   LinearPart part[max_parts];
   Matrix x;                // (rows, inputs); for linear_input_gradient the output dx

@@ -133,13 +133,6 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
   }
 }
 
-// Below it a device of a hundred multiprocessors and more has idle ones. The emulated machine sees both kinds of tiles.
-#if defined(__CUDACC__)
-inline constexpr int64_t enough_tiles = 192;
-#else
-inline constexpr int64_t enough_tiles = 6;
-#endif
-
 template <Contiguous a_along, Contiguous b_along>
 void chain_product(const Launch& l, const Products& all) {
   const int64_t large = tiles_of(all, LargeTile::edge, LargeTile::edge), small = tiles_of(all, SmallTile::edge, SmallTile::edge);

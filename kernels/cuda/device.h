@@ -44,6 +44,11 @@ __device__ __forceinline__ void copy_async16(void* shared_to, const void* from) 
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared_to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+// Sixteen bytes of zeros instead where `copy` is not set; `from` is not read then.
+__device__ __forceinline__ void copy_async16_or_zeros(void* shared_to, const void* from, bool copy) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared_to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(copy ? 16 : 0) : "memory");
+}
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int groups_left>
 __device__ __forceinline__ void wait_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(groups_left) : "memory"); }

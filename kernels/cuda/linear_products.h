@@ -21,7 +21,7 @@ void for_parts(const LinearArgs& args, const Body& body) {
 
 // y_i (rows, features) = x · Wᵀ
 inline Products forward_products(const LinearArgs& args) {
-  Products all = {args.x.dtype, args.weight_dtype, args.y.dtype, DType::f32, args.weight_dtype, false, 0, {}};
+  Products all = {args.x.dtype, args.weight_dtype, args.y.dtype, DType::f32, args.weight_dtype, false, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, p.features, args.inputs, args.x.data, p.weight, args.inputs,
                                 args.transposed ? p.features : args.inputs, sum_of_features(args),
@@ -31,7 +31,7 @@ inline Products forward_products(const LinearArgs& args) {
 }
 // dx (rows, inputs) = addend + Σ dy_i · W_i
 inline Products input_gradient_products(const LinearArgs& args) {
-  Products all = {args.y.dtype, args.weight_dtype, args.x.dtype, args.addend.dtype, DType::f32, true, 0, {}};
+  Products all = {args.y.dtype, args.weight_dtype, args.x.dtype, args.addend.dtype, DType::f32, true, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, args.inputs, p.features, element_at(args.y.data, args.y.dtype, column), p.weight,
                                 sum_of_features(args), args.transposed ? p.features : args.inputs, args.inputs,
@@ -42,7 +42,8 @@ inline Products input_gradient_products(const LinearArgs& args) {
 // dW_i (features, inputs) += dy_iᵀ · x, or (inputs, features) += xᵀ · dy_i
 inline Products weight_gradient_products(const LinearArgs& args) {
   const DType first = args.transposed ? args.x.dtype : args.y.dtype, second = args.transposed ? args.y.dtype : args.x.dtype;
-  Products all = {first, second, DType::f32, DType::f32, DType::f32, false, 0, {}};
+  Products all = {first, second, DType::f32, DType::f32, DType::f32, false, 0,
+                  args.rows_per_sample % 16 == 0 ? 0 : args.rows_per_sample, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     if (p.weight_gradient == nullptr) return;
     const void* dy = element_at(args.y.data, args.y.dtype, column);

@@ -21,8 +21,17 @@ struct Products {
   DType a, b, c, start, bias;
   bool chained;        // all have the m, n, c, start and bias of the first one, and are added up
   int count;
+  int64_t restart;     // tensor cores: k is counted anew from every multiple of it; 0: it is not
   Product product[max_parts];
 };
+
+// Below it a device of a hundred multiprocessors and more has idle ones, and small tiles keep more of them busy; no bit
+// depends on it. The emulated machine sees both kinds of tiles.
+#if defined(__CUDACC__)
+inline constexpr int64_t enough_tiles = 192;
+#else
+inline constexpr int64_t enough_tiles = 6;
+#endif
 
 // ---- tiles of edge_m × edge_n
 struct Tile { int product; int64_t row, column; };

@@ -180,6 +180,10 @@ inline void copy_async16(void* shared_to, const void* from) {
   if ((reinterpret_cast<uintptr_t>(shared_to) | reinterpret_cast<uintptr_t>(from)) % 16 != 0) simt::die("a misaligned copy");
   simt::copy_later(shared_to, from, 16);
 }
+inline void copy_async16_or_zeros(void* shared_to, const void* from, bool copy) {
+  alignas(16) static const char zeros[16] = {};
+  copy_async16(shared_to, copy ? from : zeros);
+}
 inline void commit_copies() { simt::commit_copies(); }
 template <int groups_left>
 void wait_copies() { simt::wait_for_copies(groups_left); }

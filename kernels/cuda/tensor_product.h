@@ -1,0 +1,229 @@
+// Matrix products of 16-bit operands on the tensor cores, sums in fp32. Every element goes through k in steps of 16, one
+// after the other: how the 16 products of a step are added to the sum is the device's own affair, the order of the steps is
+// not. Neither the tile nor the number of rows has any part in it, nothing is split along k, and the sum starts from what the
+// output holds; so a row's bits do not depend on other rows, and a product may be cut at any step and go on (contract E3).
+// Where k counts tokens the steps restart in every sample (`restart`), filled up with zeros, so that cuts between samples are
+// cuts between steps. A step that is wholly past the end is not done: adding +0 turns -0 into +0.
+//
+// A block computes a tile, a warp a part of it in fragments of 16 × 8. Slices of two steps travel to shared memory without
+// passing through registers, `stages` of them in flight. Lines of a slice are cut into chunks of 16 bytes whose order depends
+// on the line, so that the eight lines that ldmatrix reads at once lie in different banks: operands that are contiguous along
+// k have lines of 32 numbers of k, the others lines of the tile's edge that ldmatrix turns.
+#pragma once
+#include "kernels/cuda/product.h"
+
+namespace stw::kernels::cuda {
+
+inline constexpr int step_depth = 16, slice_depth = 2 * step_depth, stages = 4, chunk = 8;   // chunk: elements of 16 bytes
+
+template <int tile_edge, int m_warps, int n_warps, int blocks_together>
+struct WarpTiles {
+  static constexpr int edge = tile_edge, warps_m = m_warps, warps_n = n_warps, together = blocks_together;
+  static constexpr int threads = 32 * m_warps * n_warps, warp_m = tile_edge / m_warps, warp_n = tile_edge / n_warps;
+  static constexpr int fragments_m = warp_m / 16, fragments_n = warp_n / 8;
+  static constexpr int slice = tile_edge * slice_depth;   // elements, of one operand
+  static constexpr size_t shared_bytes = size_t{stages} * 2 * slice * sizeof(uint16_t);
+};
+using LargeWarpTiles = WarpTiles<128, 2, 4, 2>;
+using SmallWarpTiles = WarpTiles<64, 2, 2, 4>;
+
+// ---- steps
+struct Step { int64_t first, end; };   // of k
+
+STW_DEVICE int steps_of(int64_t k, int64_t restart) {
+  const int64_t whole_samples = restart > 0 ? k / restart : 0;
+  return static_cast<int>(whole_samples * ceil_div(restart, step_depth) + ceil_div(k - whole_samples * restart, step_depth));
+}
+STW_DEVICE Step step_at(int step, int64_t k, int64_t restart) {
+  if (restart <= 0) return {static_cast<int64_t>(step) * step_depth, k};
+  const int steps = static_cast<int>(ceil_div(restart, step_depth));
+  const int64_t sample = static_cast<int64_t>(step / steps) * restart;
+  return {sample + step % steps * step_depth, min(sample + restart, k)};
+}
+
+// ---- slices in shared memory
+// Where chunk number c of a line begins. Eight lines are 512 bytes (k is contiguous), or at least 1024.
+template <class T, Contiguous along>
+STW_DEVICE int place_of(int line, int c) {
+  if constexpr (along == Contiguous::depth) return line * slice_depth + (c ^ line / 2 % 4) * chunk;
+  else return line * T::edge + (c ^ line % 8) * chunk;
+}
+
+template <class T, Contiguous along>
+STW_DEVICE void copy_slice(uint16_t* slice, const void* operand, int64_t stride, int64_t output, int64_t outputs, Step even, Step odd) {
+  constexpr int line_chunks = (along == Contiguous::depth ? slice_depth : T::edge) / chunk;
+  const auto* data = static_cast<const uint16_t*>(operand);
+  STW_UNROLL
+  for (int i = 0; i < T::slice / chunk / T::threads; ++i) {
+    const int index = i * T::threads + static_cast<int>(threadIdx.x), line = index / line_chunks, c = index % line_chunks;
+    const int in_slice = along == Contiguous::depth ? c * chunk : line;
+    const Step step = in_slice < step_depth ? even : odd;
+    const int64_t k = step.first + in_slice % step_depth, o = output + (along == Contiguous::depth ? line : c * chunk);
+    const bool inside = k < step.end && o < outputs;
+    const int64_t at = along == Contiguous::depth ? o * stride + k : k * stride + o;
+    copy_async16_or_zeros(slice + place_of<T, along>(line, c), inside ? data + at : data, inside);
+  }
+}
+
+// Fragment of rows [row, row + 16) of a, and two fragments of columns [column, column + 16) of b, for a step of a slice.
+template <class T, Contiguous along>
+STW_DEVICE void load_a(uint32_t (&fragment)[4], const uint16_t* slice, int row, int step) {
+  const int lane = static_cast<int>(threadIdx.x % 32), upper_m = lane / 8 % 2, upper_k = lane / 16;
+  if constexpr (along == Contiguous::depth)
+    load_matrix4(fragment, slice + place_of<T, along>(row + upper_m * 8 + lane % 8, step * 2 + upper_k));
+  else load_matrix4_turned(fragment, slice + place_of<T, along>(step * step_depth + upper_k * 8 + lane % 8, row / 8 + upper_m));
+}
+template <class T, Contiguous along>
+STW_DEVICE void load_b(uint32_t (&first)[2], uint32_t (&second)[2], const uint16_t* slice, int column, int step) {
+  const int lane = static_cast<int>(threadIdx.x % 32), upper_k = lane / 8 % 2, upper_n = lane / 16;
+  uint32_t r[4];
+  if constexpr (along == Contiguous::depth)
+    load_matrix4(r, slice + place_of<T, along>(column + upper_n * 8 + lane % 8, step * 2 + upper_k));
+  else load_matrix4_turned(r, slice + place_of<T, along>(step * step_depth + upper_k * 8 + lane % 8, column / 8 + upper_n));
+  first[0] = r[0], first[1] = r[1], second[0] = r[2], second[1] = r[3];
+}
+
+// ---- two neighbouring elements of the output, n of them inside
+struct Float2 { float f[2]; };
+STW_DEVICE Float2 load2(const void* data, DType t, int64_t at, int64_t n) {
+  if (t == DType::f32 && n >= 2 && reinterpret_cast<uintptr_t>(static_cast<const float*>(data) + at) % 8 == 0) {
+    const float2 v = load_vector<float2>(static_cast<const float*>(data) + at);
+    return {{v.x, v.y}};
+  }
+  return {{n > 0 ? load1(data, t, at) : 0.0f, n > 1 ? load1(data, t, at + 1) : 0.0f}};
+}
+STW_DEVICE void store2(void* data, DType t, int64_t at, Float2 x, int64_t n) {
+  if (t == DType::f32) {
+    auto* p = static_cast<float*>(data) + at;
+    if (n >= 2 && reinterpret_cast<uintptr_t>(p) % 8 == 0) return store_vector(p, float2{x.f[0], x.f[1]});
+  } else {
+    auto* p = static_cast<uint16_t*>(data) + at;
+    const uint32_t low = t == DType::bf16 ? to_bf16(x.f[0]) : to_f16(x.f[0]), high = t == DType::bf16 ? to_bf16(x.f[1]) : to_f16(x.f[1]);
+    if (n >= 2 && reinterpret_cast<uintptr_t>(p) % 4 == 0) return store_vector(p, low | high << 16);
+  }
+  for (int i = 0; i < 2; ++i)
+    if (i < n) store1(data, t, at + i, x.f[i]);
+}
+
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
+static __global__ void __launch_bounds__(T::threads, T::together) tensor_product_kernel(Products all) {
+  STW_DYNAMIC_SHARED(uint16_t, slices);   // of a and b in turn
+  const Tile tile = tile_of_block(all, T::edge, T::edge);
+  const Product& out = all.product[tile.product];
+  const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
+  // The first row and column of this thread in its warp's fragments; its other row is eight below, its other column the next.
+  const auto row_of = [](int t) { return t / 32 / T::warps_n * T::warp_m + t % 32 / 4; };
+  const auto column_of = [](int t) { return t / 32 % T::warps_n * T::warp_n + t % 4 * 2; };
+
+  float sum[T::fragments_m][T::fragments_n][4];
+  STW_UNROLL
+  for (int i = 0; i < T::fragments_m; ++i)
+    STW_UNROLL
+    for (int j = 0; j < T::fragments_n; ++j)
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int64_t row = tile.row + row_of(thread) + 16 * i + 8 * half, column = tile.column + column_of(thread) + 8 * j;
+        const bool started = out.start != nullptr && row < out.m;
+        const Float2 from = load2(out.start, all.start, row * out.c_stride + column, started ? out.n - column : 0);
+        sum[i][j][2 * half] = from.f[0], sum[i][j][2 * half + 1] = from.f[1];
+      }
+
+  int slices_left = 0;   // to be used
+  for (int i = tile.product; i <= last; ++i) slices_left += (steps_of(all.product[i].k, all.restart) + 1) / 2;
+  int slices_to_copy = slices_left;
+  // The steps of the products in turn: where copying is, and where using is.
+  struct Cursor { int product, step, steps; };
+  Cursor copying = {tile.product, 0, steps_of(out.k, all.restart)}, in_use = copying;
+  const auto advance = [&](Cursor& c) {
+    c.step += 2;
+    if (c.step >= c.steps && c.product < last) c = {c.product + 1, 0, steps_of(all.product[c.product + 1].k, all.restart)};
+  };
+  const auto copy_next = [&](int stage) {
+    if (slices_to_copy > 0) {
+      const Product& p = all.product[copying.product];
+      const Step even = step_at(copying.step, p.k, all.restart);
+      const Step odd = copying.step + 1 < copying.steps ? step_at(copying.step + 1, p.k, all.restart) : Step{0, 0};
+      uint16_t* const slice = slices + stage * 2 * T::slice;
+      copy_slice<T, a_along>(slice, p.a, p.a_stride, tile.row, p.m, even, odd);
+      copy_slice<T, b_along>(slice + T::slice, p.b, p.b_stride, tile.column, p.n, even, odd);
+      advance(copying);
+      --slices_to_copy;
+    }
+    commit_copies();   // an empty group too: groups are counted
+  };
+
+  STW_UNROLL
+  for (int stage = 0; stage < stages - 1; ++stage) copy_next(stage);
+  for (int stage = 0; slices_left > 0; --slices_left, stage = (stage + 1) % stages) {
+    wait_copies<stages - 2>();
+    __syncthreads();   // this slice is there for all, and nobody uses the one before any more
+    copy_next((stage + stages - 1) % stages);
+    const uint16_t *a = slices + stage * 2 * T::slice, *b = a + T::slice;
+    STW_UNROLL
+    for (int step = 0; step < 2; ++step) {
+      if (in_use.step + step >= in_use.steps) break;
+      uint32_t x[T::fragments_m][4], y[T::fragments_n][2];
+      STW_UNROLL
+      for (int i = 0; i < T::fragments_m; ++i) load_a<T, a_along>(x[i], a, thread / 32 / T::warps_n * T::warp_m + 16 * i, step);
+      STW_UNROLL
+      for (int j = 0; j < T::fragments_n; j += 2)
+        load_b<T, b_along>(y[j], y[j + 1], b, thread / 32 % T::warps_n * T::warp_n + 8 * j, step);
+      STW_UNROLL
+      for (int i = 0; i < T::fragments_m; ++i)
+        STW_UNROLL
+        for (int j = 0; j < T::fragments_n; ++j) multiply_add<dtype>(sum[i][j], x[i], y[j]);
+    }
+    advance(in_use);
+  }
+
+  const int ending = forgotten(thread);
+  STW_UNROLL
+  for (int j = 0; j < T::fragments_n; ++j) {
+    const int64_t column = tile.column + column_of(ending) + 8 * j, n = out.n - column;
+    const Float2 bias = load2(out.bias, all.bias, column, out.bias != nullptr ? n : 0);
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i)
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int64_t row = tile.row + row_of(ending) + 16 * i + 8 * half;
+        if (row >= out.m) continue;
+        Float2 y = {{sum[i][j][2 * half], sum[i][j][2 * half + 1]}};
+        if (out.bias != nullptr) y = {{y.f[0] + bias.f[0], y.f[1] + bias.f[1]}};
+        store2(out.c, all.c, row * out.c_stride + column, y, n);
+      }
+  }
+}
+
+// Whether all chunks of 16 bytes are aligned, and inside of their operand or outside. The number of rows never decides.
+inline bool whole_chunks(const void* operand, int64_t stride, int64_t contiguous) {
+  return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 && contiguous % chunk == 0;
+}
+template <Contiguous a_along, Contiguous b_along>
+bool fits_tensor_cores(const Products& all) {
+  if (all.a != all.b || all.a == DType::f32) return false;
+  for (int i = 0; i < all.count; ++i) {
+    const Product& p = all.product[i];
+    if (!whole_chunks(p.a, p.a_stride, a_along == Contiguous::depth ? p.k : p.m)) return false;
+    if (!whole_chunks(p.b, p.b_stride, b_along == Contiguous::depth ? p.k : p.n)) return false;
+  }
+  return true;
+}
+
+template <Contiguous a_along, Contiguous b_along, DType dtype>
+void tensor_product_of(const Launch& l, const Products& all) {
+  const auto in_tiles = [&](auto t) {
+    using T = decltype(t);
+    const int64_t tiles = tiles_of(all, T::edge, T::edge);
+    if (tiles > 0)
+      launch(l, tensor_product_kernel<T, dtype, a_along, b_along>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all);
+  };
+  if (tiles_of(all, LargeWarpTiles::edge, LargeWarpTiles::edge) >= enough_tiles) in_tiles(LargeWarpTiles{});
+  else in_tiles(SmallWarpTiles{});
+}
+template <Contiguous a_along, Contiguous b_along>
+void tensor_product(const Launch& l, const Products& all) {
+  if (all.a == DType::bf16) tensor_product_of<a_along, b_along, DType::bf16>(l, all);
+  else tensor_product_of<a_along, b_along, DType::f16>(l, all);
+}
+
+}  // namespace stw::kernels::cuda

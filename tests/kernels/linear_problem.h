@@ -1,0 +1,171 @@
+// One call of each linear kernel with random data, and the results of naive chains of fmaf to compare with.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "tests/kernels/harness.h"
+
+namespace stw::kernels::test {
+
+struct Types { DType activation, weight, output, addend; };
+struct Shape { int64_t samples, rows_per_sample, inputs; std::vector<int64_t> features; };
+
+struct Problem {
+  Shape shape;
+  Types types;
+  bool transposed = false, bias = false, accumulate = false, tensor_cores = false;
+  int64_t rows = 0, outputs = 0;
+  Buffer x, dy, addend;
+  std::vector<Buffer> weight, biases, weight_gradient, bias_gradient;
+
+  Problem(Random& random, Shape s, Types t, bool transposed_, bool bias_, bool accumulate_)
+      : shape(std::move(s)), types(t), transposed(transposed_), bias(bias_), accumulate(accumulate_) {
+    rows = shape.samples * shape.rows_per_sample;
+    x = Buffer::normal(types.activation, random, rows * shape.inputs);
+    for (int64_t features : shape.features) {
+      outputs += features;
+      weight.push_back(Buffer::normal(types.weight, random, features * shape.inputs));
+      biases.push_back(Buffer::normal(types.weight, random, features));
+      weight_gradient.push_back(Buffer::normal(DType::f32, random, features * shape.inputs));
+      bias_gradient.push_back(Buffer::normal(DType::f32, random, features));
+    }
+    dy = Buffer::normal(types.activation, random, rows * outputs);
+    addend = Buffer::normal(types.addend, random, rows * shape.inputs);
+  }
+
+  float w(size_t part, int64_t feature, int64_t input) const {
+    return weight[part].get(transposed ? input * shape.features[part] + feature : feature * shape.inputs + input);
+  }
+  int64_t dw_at(size_t part, int64_t feature, int64_t input) const {
+    return transposed ? input * shape.features[part] + feature : feature * shape.inputs + input;
+  }
+
+  LinearArgs args(Matrix x_matrix, Matrix y_matrix) {
+    LinearArgs a = {};
+    a.rows = rows, a.inputs = shape.inputs, a.rows_per_sample = shape.rows_per_sample;
+    a.parts = static_cast<int>(shape.features.size());
+    a.transposed = transposed, a.accumulate = accumulate, a.tensor_cores = tensor_cores, a.weight_dtype = types.weight;
+    for (size_t i = 0; i < shape.features.size(); ++i)
+      a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i]};
+    a.x = x_matrix, a.y = y_matrix, a.addend = {nullptr, DType::f32};
+    return a;
+  }
+
+  std::string describe() const {
+    std::string text = "samples " + std::to_string(shape.samples) + " × " + std::to_string(shape.rows_per_sample) +
+                       ", inputs " + std::to_string(shape.inputs) + ", features";
+    for (int64_t features : shape.features) text += " " + std::to_string(features);
+    for (DType type : {types.activation, types.weight, types.output, types.addend})
+      text += std::string(" ") + name_of(type);
+    return text + (transposed ? " transposed" : "") + (bias ? " bias" : "") + (accumulate ? " accumulate" : "");
+  }
+
+  Buffer forward(const Table& table, int threads) {
+    Buffer y(types.output, rows * outputs);
+    const LinearArgs a = args(x.matrix(), y.matrix());
+    run(table.linear, a, threads, linear_workspace(a, threads));
+    return y;
+  }
+  enum class Addend { none, other, in_place };
+  Buffer input_gradient(const Table& table, int threads, Addend kind) {
+    Buffer dx = kind == Addend::in_place ? addend : Buffer(types.output, rows * shape.inputs);
+    LinearArgs a = args(dx.matrix(), dy.matrix());
+    if (kind == Addend::other) a.addend = addend.const_matrix();
+    if (kind == Addend::in_place) a.addend = dx.const_matrix();
+    run(table.linear_input_gradient, a, threads, linear_input_gradient_workspace(a, threads));
+    return dx;
+  }
+  struct Gradients { std::vector<Buffer> weight, bias; };
+  // `cut` sorted sample numbers where a new call begins; parts in `frozen` have no gradients.
+  Gradients parameter_gradients(const Table& table, int threads, const std::vector<int64_t>& cuts = {},
+                                int frozen = -1) {
+    Gradients result = {weight_gradient, bias_gradient};
+    int64_t from = 0;
+    for (size_t piece = 0; piece <= cuts.size(); ++piece) {
+      const int64_t to = piece < cuts.size() ? cuts[piece] : shape.samples;
+      const int64_t row = from * shape.rows_per_sample, size = types.activation == DType::f32 ? 4 : 2;
+      LinearArgs a = args({static_cast<char*>(x.data()) + row * shape.inputs * size, types.activation},
+                          {static_cast<char*>(dy.data()) + row * outputs * size, types.activation});
+      a.rows = (to - from) * shape.rows_per_sample;
+      a.accumulate = accumulate || piece > 0;
+      for (int i = 0; i < a.parts; ++i)
+        if (i != frozen) {
+          a.part[i].weight_gradient = result.weight[static_cast<size_t>(i)].data();
+          a.part[i].bias_gradient = result.bias[static_cast<size_t>(i)].data();
+        }
+      run(table.linear_weight_gradient, a, threads, linear_weight_gradient_workspace(a, threads));
+      run(table.linear_bias_gradient, a, threads, linear_bias_gradient_workspace(a, threads));
+      from = to;
+    }
+    return result;
+  }
+
+  Buffer naive_forward() const {
+    Buffer y(types.output, rows * outputs);
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t at = row * outputs;
+      for (size_t part = 0; part < weight.size(); ++part)
+        for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at) {
+          float sum = 0;
+          for (int64_t i = 0; i < shape.inputs; ++i)
+            sum = std::fmaf(x.get(row * shape.inputs + i), w(part, feature, i), sum);
+          y.set(at, bias ? sum + biases[part].get(feature) : sum);
+        }
+    }
+    return y;
+  }
+  Buffer naive_input_gradient(bool added) const {
+    Buffer dx(types.output, rows * shape.inputs);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < shape.inputs; ++i) {
+        float sum = added ? addend.get(row * shape.inputs + i) : 0;
+        int64_t at = row * outputs;
+        for (size_t part = 0; part < weight.size(); ++part)
+          for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at)
+            sum = std::fmaf(dy.get(at), w(part, feature, i), sum);
+        dx.set(row * shape.inputs + i, sum);
+      }
+    return dx;
+  }
+  Gradients naive_parameter_gradients() const {
+    Gradients result = {weight_gradient, bias_gradient};
+    int64_t first = 0;
+    for (size_t part = 0; part < weight.size(); first += shape.features[part++])
+      for (int64_t feature = 0; feature < shape.features[part]; ++feature) {
+        for (int64_t i = 0; i < shape.inputs; ++i) {
+          const int64_t at = dw_at(part, feature, i);
+          float sum = accumulate ? weight_gradient[part].get(at) : 0;
+          for (int64_t row = 0; row < rows; ++row)
+            sum = std::fmaf(dy.get(row * outputs + first + feature), x.get(row * shape.inputs + i), sum);
+          result.weight[part].set(at, sum);
+        }
+        float total = accumulate ? bias_gradient[part].get(feature) : 0;
+        for (int64_t sample = 0; sample < shape.samples; ++sample)
+          for (int64_t tile = 0; tile < shape.rows_per_sample; tile += token_tile) {
+            float sum = 0;
+            for (int64_t t = tile; t < std::min(tile + token_tile, shape.rows_per_sample); ++t)
+              sum += dy.get((sample * shape.rows_per_sample + t) * outputs + first + feature);
+            total += sum;
+          }
+        result.bias[part].set(feature, total);
+      }
+    return result;
+  }
+};
+
+inline bool same(const Problem::Gradients& a, const Problem::Gradients& b) {
+  for (size_t i = 0; i < a.weight.size(); ++i)
+    if (!same_bits(a.weight[i], b.weight[i]) || !same_bits(a.bias[i], b.bias[i])) return false;
+  return true;
+}
+
+constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
+
+#if defined(STW_SIMT)
+constexpr bool emulated = true;
+#else
+constexpr bool emulated = false;
+#endif
+
+}  // namespace stw::kernels::test

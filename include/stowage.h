@@ -211,6 +211,10 @@ enum { STW_STATES_AUTO = 0, STW_STATES_32 = 32, STW_STATES_8 = 8 };
 /* exact: all of it, 4 bytes a parameter in all; split8: 24 bits of it, 3 bytes; stochastic: the bf16 value alone, 2 bytes,
  * rounded up or down at random, so that steps too small to change it do so in the mean. */
 enum { STW_MASTER_EXACT = 0, STW_MASTER_SPLIT8 = 1, STW_MASTER_STOCHASTIC = 2 };
+/* portable: products add up in the one order that all devices share, so that CPU and CUDA train the same bits; tensor: the
+ * tensor cores of a CUDA device add up 16-bit products in an order of their own, many times faster; auto: tensor where the
+ * device and the precision have it. */
+enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
@@ -260,7 +264,7 @@ typedef struct stw_plan_options {
                                          struct_size of the first one. */
   size_t group_count;
   uint32_t master;           /* STW_MASTER_*: what bf16 keeps of the fp32 value of a trained parameter */
-  uint32_t reserved;
+  uint32_t kernels;          /* STW_KERNELS_*: part of what a checkpoint must agree with */
 } stw_plan_options;
 
 typedef struct stw_plan_info {

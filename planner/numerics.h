@@ -35,6 +35,7 @@ struct Numerics {
   Master master = Master::exact;
   int state_bits = 32;   // 8: block-wise, for tensors that are large enough (optimizer.h)
   bool exact = true;     // contract E3
+  bool tensor_cores = false;   // products of 16-bit values on a GPU's: an order of additions of their own
   std::vector<ParameterGroup> groups;   // later ones win
   GraphInputs inputs;    // beside tokens and targets
   bool operator==(const Numerics&) const = default;
@@ -46,6 +47,7 @@ inline Format compute_format(Precision p) {
   constexpr Format formats[precision_count] = {Format::f32, Format::bf16, Format::f16};
   return formats[static_cast<size_t>(p)];
 }
+inline const char* kernels_name(const Numerics& n) { return n.tensor_cores ? "tensor" : "portable"; }
 // How the fp32 master of a parameter is kept beside its compute copy.
 inline const char* master_name(const Numerics& n) {
   constexpr const char* of_bf16[master_count] = {"split", "split8", "stochastic"};

@@ -59,7 +59,7 @@ Json groups_json(const std::vector<ParameterGroup>& groups) {
 Json numerics_json(const Numerics& n, const std::string& states_reason) {
   return Json::object()
       .set("precision", name_of(n.precision)).set("optimizer", name_of(n.optimizer)).set("state_bits", n.state_bits)
-      .set("master", master_name(n)).set("gradients", "fp32").set("exact", n.exact)
+      .set("master", master_name(n)).set("gradients", "fp32").set("exact", n.exact).set("kernels", kernels_name(n))
       .set("inputs", inputs_json(n.inputs)).set("groups", groups_json(n.groups)).set("states_reason", states_reason);
 }
 
@@ -85,6 +85,11 @@ Result<Numerics> numerics_from(const Json& object) {
   STW_ASSIGN(exact, get_bool(object, "exact"));
   STW_ASSIGN(gradients, get_string(object, "gradients"));
   if (!exact || gradients != "fp32") return wrong("this library knows exact plans with gradients in fp32 only");
+  if (object.find("kernels")) {
+    STW_ASSIGN(kernels, get_string(object, "kernels"));
+    n.tensor_cores = kernels == "tensor";
+    if (kernels != kernels_name(n)) return wrong("unknown kernels \"" + kernels + "\"");
+  }
   STW_ASSIGN(inputs, get_array(object, "inputs"));
   for (const Json& entry : inputs->elements()) {
     const std::string name = entry.as_string() ? *entry.as_string() : "";

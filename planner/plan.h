@@ -33,6 +33,7 @@ struct Request {
   Master master = Master::exact;
   std::vector<ParameterGroup> groups;
   GraphInputs inputs;
+  std::optional<bool> tensor_cores; // nothing: where the device has them for this precision
 };
 
 struct Bytes {

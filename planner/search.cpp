@@ -103,6 +103,10 @@ uint64_t budget_of(const Request& request, const DeviceProfile& device) {
   return request.device_memory > 0 ? request.device_memory : device.memory_bytes;
 }
 
+static bool has_tensor_cores(const Request& request) {
+  return profile_of(request).cuda && request.precision != Precision::fp32;
+}
+
 Numerics numerics_of(const Request& request, int state_bits) {
   Numerics n;
   n.precision = request.precision;
@@ -111,6 +115,7 @@ Numerics numerics_of(const Request& request, int state_bits) {
   n.master = request.master;
   n.groups = request.groups;
   n.inputs = request.inputs;
+  n.tensor_cores = request.tensor_cores.value_or(has_tensor_cores(request));
   return n;
 }
 
@@ -138,6 +143,9 @@ Status check(const Request& request) {
                                          " is larger than the global batch " + std::to_string(request.global_batch)};
   if (request.master != Master::exact && request.precision != Precision::bf16)
     return Error{Code::bad_argument, std::string("a master of fewer bits is for bf16; ") + name_of(request.precision) + " keeps its own"};
+  if (request.tensor_cores.value_or(false) && !has_tensor_cores(request))
+    return Error{Code::bad_argument, std::string("tensor cores are for 16-bit precisions on a GPU, the plan is for ") + name_of(request.precision) +
+                                         " on device '" + request.device + "'"};
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)
     return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) + " has no 8-bit states; ask for 32 or auto"};
   if (budget_of(request, *device) == 0)

@@ -86,6 +86,7 @@ kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   a.rows_per_sample = c.x.graph->sequence;
   a.transposed = c.attributes.transposed;
   a.accumulate = c.i.accumulate;
+  a.tensor_cores = c.x.tensor_cores;
   for (int k = first; k < c.input_count(); k += stride) {
     assert(a.parts < kernels::max_parts);
     const Tensor& weight = c.input_tensor(k);
@@ -196,6 +197,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
   a.dropout = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
+  a.tensor_cores = c.x.tensor_cores;
   a.qkv = c.in(0);
   return a;
 }

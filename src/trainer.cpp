@@ -80,6 +80,7 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   execution_.layout = &planned_->programs.arena;
   execution_.arena = arena_;
   execution_.host = host_;
+  execution_.tensor_cores = plan().numerics.tensor_cores;
   execution_.state = reinterpret_cast<kernels::StepState*>(address(graph().state));
   if (stream_->on_host(arena_)) return;
   const Programs& programs = planned_->programs;

@@ -10,12 +10,6 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 
-<<<<<<< HEAD
-#define STW_UNROLL _Pragma("unroll")   // in front of a loop whose index chooses registers
-=======
-// In front of a loop over an array that is to stay in registers, where the compiler does not see it by itself.
-#define STW_UNROLL _Pragma("unroll")
->>>>>>> cuda-updates
 #define STW_SHARED(T, name, count) __shared__ T name[count]
 #define STW_DYNAMIC_SHARED(T, name)                                \
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \
@@ -80,12 +74,12 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const uint32_t (&a)[
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-<<<<<<< HEAD
 // x, but the compiler does not know: what it computes from this x takes no registers before.
 __device__ __forceinline__ int forgotten(int x) {
   asm volatile("" : "+r"(x));
   return x;
-=======
+}
+
 // Two numbers rounded to 16 bits, nearest, ties to even: `low` in the lower half.
 template <DType dtype>
 __device__ __forceinline__ uint32_t pack_halves(float low, float high) {
@@ -94,7 +88,6 @@ __device__ __forceinline__ uint32_t pack_halves(float low, float high) {
   if constexpr (dtype == DType::bf16) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
->>>>>>> cuda-attention
 }
 
 // 2^x, within 2 ulp, by the special function unit.

@@ -1,5 +1,6 @@
 // Rows of the update: squared norms, the step's scalars, the rules of optimizers. Their operands are parameters and states.
 #include "planner/op_table.h"
+#include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
 
 namespace stw {
@@ -43,11 +44,13 @@ Cost adafactor_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 uint64_t muon_workspace(const Graph& g, const Op& op, const Extent& e) {
   const auto [rows, columns] = sides(g, op);
+  if (e.threads == 0) return cuda_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns));
   return workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), e.threads);
 }
-uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent&) {
+uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Shape& s = g.at(op.outputs[0]).shape;
-  return workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
+  // The CUDA kernels keep two scalars besides.
+  return (e.threads == 0 ? 16 : 0) + workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
 }
 
 }  // namespace

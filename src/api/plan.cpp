@@ -75,6 +75,8 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.micro_batch = o.micro_batch;
   if (o.recompute > STW_RECOMPUTE_FULL) return Error{Code::bad_argument, "plan: unknown recompute policy"};
   r.recompute = static_cast<Recompute>(o.recompute);
+  if (o.kernels > STW_KERNELS_TENSOR) return Error{Code::bad_argument, "plan: unknown kernels"};
+  if (o.kernels != STW_KERNELS_AUTO) r.tensor_cores = o.kernels == STW_KERNELS_TENSOR;
   // No device has a faster inexact mode so far: every plan is exact.
   if (o.mode > STW_MODE_FAST) return Error{Code::bad_argument, "plan: unknown mode"};
   return r;

@@ -60,7 +60,7 @@ AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw
 AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(stw_plan_options, mode, 80);
 AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_plan_options, profile, 96);
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
-AT(stw_plan_options, master, 128); AT(stw_plan_options, reserved, 132);
+AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132);
 
 SIZE(stw_plan_info, 256);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);

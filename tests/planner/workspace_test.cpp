@@ -5,7 +5,9 @@
 
 #include <random>
 
+#include "kernels/cuda/workspace.h"
 #include "kernels/kernels.h"
+#include "planner/ops/cuda_workspace.h"
 
 namespace stw {
 namespace {
@@ -131,6 +133,52 @@ TEST_F(Workspace, Updates) {
   kernels::UpdateArgs large{};
   large.count = 4096 * 11008, large.columns = 11008;
   EXPECT_EQ(kernels::muon_workspace(large, 2), workspace::muon(4096, 11008, 2));
+}
+
+// The CUDA kernels' scratch memory is planned to the byte.
+TEST_F(Workspace, OfCudaKernelsIsExact) {
+  namespace cuda = kernels::cuda;
+  for (int i = 0; i < 20000; ++i) {
+    const int64_t samples = size(64), sequence = size(8192), rows = samples * sequence, features = size(8192);
+    kernels::LinearArgs linear{};
+    linear.rows = rows;
+    linear.rows_per_sample = sequence;
+    linear.inputs = size(8192);
+    linear.parts = 1 + static_cast<int>(random_() % kernels::max_parts);
+    int64_t widest = 0;
+    for (int p = 0; p < linear.parts; ++p) {
+      linear.part[p] = {&buffer_, nullptr, &buffer_, random_() % 4 ? &buffer_ : nullptr, size(8192)};
+      if (linear.part[p].bias_gradient) widest = std::max(widest, linear.part[p].features);
+    }
+    ASSERT_EQ(cuda::linear_workspace(linear), 0u);
+    ASSERT_EQ(cuda::linear_input_gradient_workspace(linear), 0u);
+    ASSERT_EQ(cuda::linear_weight_gradient_workspace(linear), 0u);
+    ASSERT_EQ(cuda::linear_bias_gradient_workspace(linear), cuda_workspace::tile_sums(rows, sequence, widest));
+    kernels::NormArgs norm{};
+    norm.rows = rows, norm.rows_per_sample = sequence, norm.features = features;
+    ASSERT_EQ(cuda::norm_gradient_workspace(norm), cuda_workspace::norm_gradient(rows, sequence, features));
+    kernels::AttentionArgs attention{};
+    attention.samples = samples, attention.rows_per_sample = sequence, attention.query_heads = 1 + static_cast<int>(random_() % 64);
+    ASSERT_EQ(cuda::attention_workspace(attention), 0u);
+    ASSERT_EQ(cuda::attention_gradient_workspace(attention), cuda_workspace::attention_gradient(rows, attention.query_heads));
+    kernels::EmbeddingArgs embedding{};
+    embedding.rows = rows;
+    ASSERT_EQ(cuda::embedding_gradient_workspace(embedding), cuda_workspace::embedding_gradient(rows));
+    ASSERT_EQ(cuda::cross_entropy_workspace({}), 0u);
+    kernels::LossSumArgs loss{};
+    loss.samples = samples;
+    ASSERT_EQ(cuda::loss_sum_workspace(loss), cuda_workspace::loss_sum(samples));
+    kernels::SquareSumArgs sum{};
+    sum.count = rows;
+    ASSERT_EQ(cuda::square_sum_workspace(sum), workspace::square_sum(static_cast<uint64_t>(rows)));
+    kernels::UpdateArgs update{};
+    update.columns = features;
+    update.count = size(8192) * features;
+    ASSERT_EQ(cuda::muon_workspace(update), cuda_workspace::muon(update.count / features, features));
+    ASSERT_EQ(cuda::adafactor_workspace(update), 16 + workspace::adafactor(update.count, features));
+    update.columns = 0;
+    ASSERT_EQ(cuda::adafactor_workspace(update), 16 + workspace::adafactor(update.count, 0));
+  }
 }
 
 }  // namespace

@@ -200,14 +200,11 @@ void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
   simt::Fragments f{a, b, d, dtype == DType::bf16};
   simt::collective(0xffffffffu, simt::multiply_fragments, &f, nullptr);
 }
-<<<<<<< HEAD
 inline int forgotten(int x) { return x; }
-=======
 template <DType dtype>
 uint32_t pack_halves(float low, float high) {
   return simt::half_bits(low, dtype == DType::bf16) | static_cast<uint32_t>(simt::half_bits(high, dtype == DType::bf16)) << 16;
 }
->>>>>>> cuda-attention
 inline float fast_exp2(float x) { return std::exp2(x); }
 
 }  // namespace stw::kernels::cuda

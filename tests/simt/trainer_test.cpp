@@ -72,6 +72,7 @@ class EmulatedTraining : public testing::TestWithParam<Case> {
     r.optimizer = GetParam().optimizer;
     r.groups = GetParam().groups;
     r.master = GetParam().master;
+    r.tensor_cores = false;
     return r;
   }
   std::shared_ptr<const Model> model_ = model_of(GetParam().config);

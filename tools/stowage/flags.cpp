@@ -182,6 +182,9 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--optimizer", flags.optimizer, "Default: adamw. muon: for the matrices of blocks, adamw for the rest.")
       ->check(CLI::IsMember(known(optimizers)))
       ->type_name("adamw|sgd|lion|muon|adafactor");
+  command.add_option("--kernels", flags.kernels, "Of a GPU in 16 bits: tensor adds up products on its tensor cores, in an order of their own; portable gives the CPU's bits. Default: auto.")
+      ->check(CLI::IsMember({"auto", "portable", "tensor"}))
+      ->type_name("auto|portable|tensor");
   command.add_option("--master", flags.master, "bf16: what is kept of the fp32 weights: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");

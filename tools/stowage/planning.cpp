@@ -113,6 +113,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.recompute = recompute_of(flags.recompute);
   options.mode = flags.fast ? STW_MODE_FAST : STW_MODE_EXACT;
   options.master = flags.master == "split8" ? STW_MASTER_SPLIT8 : flags.master == "stochastic" ? STW_MASTER_STOCHASTIC : STW_MASTER_EXACT;
+  options.kernels = flags.kernels == "tensor" ? STW_KERNELS_TENSOR : flags.kernels == "portable" ? STW_KERNELS_PORTABLE : STW_KERNELS_AUTO;
   if (flags.document_end) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();

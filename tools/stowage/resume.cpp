@@ -61,6 +61,8 @@ void keep_numbers_of_run(TrainFlags& flags) {
   // A budget may have decided the numerics of the run; another budget must not decide otherwise.
   if (flags.plan.precision.empty()) flags.plan.precision = json_string(*header, "identity", "precision").value_or("");
   if (flags.plan.optimizer.empty()) flags.plan.optimizer = json_string(*header, "identity", "optimizer").value_or("");
+  if (flags.plan.kernels == "auto")
+    if (const auto kernels = json_string(*header, "identity", "kernels"); kernels == "portable" || kernels == "tensor") flags.plan.kernels = *kernels;
   if (flags.plan.master == "exact")
     if (const auto master = json_string(*header, "identity", "master"); master == "split8" || master == "stochastic") flags.plan.master = *master;
   if (flags.plan.states == "auto")

@@ -131,7 +131,7 @@ void add_train(CLI::App& application, const std::vector<std::string>& words) {
       command.add_option("--plan", flags->plan_file, "A plan that `stowage plan --json` wrote, instead of making one.")
           ->type_name("FILE");
   for (const char* decided : {"--vram", "--batch", "--seq", "--precision", "--optimizer", "--states", "--micro-batch",
-                              "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master"})
+                              "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master", "--kernels"})
     plan->excludes(command.get_option(decided));
   command.footer(presets_text());
   const auto* seed = command.get_option("--seed");

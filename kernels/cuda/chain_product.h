@@ -22,18 +22,18 @@ struct Place4 { int line, first; };
 template <class T, Contiguous along>
 STW_DEVICE Place4 place4() {
   constexpr int groups = (along == Contiguous::depth ? T::depth : T::edge) / 4;
-  const int t = static_cast<int>(threadIdx.x);
+  const int t = forgotten(static_cast<int>(threadIdx.x));   // no addresses are kept through the multiply-adds
   return {t / groups, t % groups * 4};
 }
 
 template <class T, Contiguous along, bool negative_padding>
-STW_DEVICE Raw4 load_slice(const void* data, DType t, int64_t stride, int64_t output, int64_t outputs, int64_t k, int64_t depth) {
+STW_DEVICE Raw4 load_slice(const void* data, DType t, int64_t stride, int output, int64_t outputs, int k, int64_t depth) {
   const Place4 place = place4<T, along>();
   const int64_t o = output + (along == Contiguous::depth ? place.line : place.first);
   const int64_t d = k + (along == Contiguous::depth ? place.first : place.line);
   // Lines past the end are read as empty; what an output past the end becomes is never stored.
-  if constexpr (along == Contiguous::depth) return load_raw4(data, t, o * stride + d, o < outputs ? depth - d : 0, negative_padding);
-  else return load_raw4(data, t, d * stride + o, d < depth ? outputs - o : 0, negative_padding);
+  if constexpr (along == Contiguous::depth) return load_raw4(data, t, o * stride + d, o < outputs ? four_at_most(depth - d) : 0, negative_padding);
+  else return load_raw4(data, t, d * stride + o, d < depth ? four_at_most(outputs - o) : 0, negative_padding);
 }
 template <class T, Contiguous along>
 STW_DEVICE void put_slice(float* slice, Raw4 raw, DType t) {
@@ -75,7 +75,7 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
     }
 
   int current = tile.product;   // where the next slice comes from
-  int64_t k = 0;
+  int k = 0;
   const int last = all.chained ? all.count - 1 : current;
   Raw4 next_a, next_b;
   const auto load_next = [&] {

@@ -34,7 +34,7 @@ inline constexpr int64_t enough_tiles = 6;
 #endif
 
 // ---- tiles of edge_m × edge_n
-struct Tile { int product; int64_t row, column; };
+struct Tile { int product, row, column; };   // rows, columns and k are fewer than 2^31
 
 static __host__ __device__ inline int64_t tiles_in(int64_t extent, int64_t edge) { return (extent + edge - 1) / edge; }
 static __host__ __device__ inline int64_t tiles_of(const Product& p, int64_t edge_m, int64_t edge_n) {
@@ -56,7 +56,7 @@ STW_DEVICE Tile tile_of_block(const Products& p, int64_t edge_m, int64_t edge_n)
   const int64_t rows = tiles_in(p.product[product].m, edge_m), columns = tiles_in(p.product[product].n, edge_n);
   const int64_t first = index / (band_rows * columns) * band_rows, in_band = index % (band_rows * columns);
   const int64_t height = min(band_rows, rows - first);
-  return {product, (first + in_band % height) * edge_m, in_band / height * edge_n};
+  return {product, static_cast<int>((first + in_band % height) * edge_m), static_cast<int>(in_band / height * edge_n)};
 }
 
 // ---- four neighbouring elements, by one thread
@@ -64,8 +64,9 @@ STW_DEVICE Tile tile_of_block(const Products& p, int64_t edge_m, int64_t edge_n)
 struct Raw4 { uint32_t word[4]; };
 struct Float4 { float f[4]; };
 
+STW_DEVICE int four_at_most(int64_t n) { return n < 4 ? static_cast<int>(n) : 4; }
 // Element i of n; past n all bits of `padding` as a number: +0 or -0.
-STW_DEVICE Raw4 load_raw4(const void* data, DType t, int64_t at, int64_t n, bool negative_padding) {
+STW_DEVICE Raw4 load_raw4(const void* data, DType t, int64_t at, int n, bool negative_padding) {
   if (t == DType::f32) {
     const auto* p = static_cast<const uint32_t*>(data) + at;
     if (n >= 4 && reinterpret_cast<uintptr_t>(p) % 16 == 0) {
@@ -93,7 +94,7 @@ STW_DEVICE Float4 floats_of(Raw4 raw, DType t) {
   }
   return r;
 }
-STW_DEVICE Float4 load4(const void* data, DType t, int64_t at, int64_t n) { return floats_of(load_raw4(data, t, at, n, false), t); }
+STW_DEVICE Float4 load4(const void* data, DType t, int64_t at, int64_t n) { return floats_of(load_raw4(data, t, at, four_at_most(n), false), t); }
 STW_DEVICE void store4(void* data, DType t, int64_t at, Float4 x, int64_t n) {
   if (t == DType::f32) {
     auto* p = static_cast<float*>(data) + at;

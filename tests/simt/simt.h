@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "kernels/kernels.h"
+#include "tests/simt/fiber.h"
 #include "tests/simt/machine.h"
 
 #undef __global__
@@ -35,7 +36,6 @@
 #define blockDim (::simt::place.block_extent)
 #define gridDim (::simt::place.grid_extent)
 
-#define STW_UNROLL
 // A static variable stands for each place in the source (and each instance of a template).
 #define STW_SHARED(T, name, count) \
   static char name##_key;          \
@@ -66,8 +66,9 @@ void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block,
 template <class T>
 struct Sent { T value; int from; };   // what a lane brings, and the lane whose value it wants
 
+// Exchanges run in one lane for all and reach into the others' stacks: unseen.
 template <class T>
-void deliver(uint32_t mask, void* const* in, void* const* out) {
+SIMT_UNSEEN void deliver(uint32_t mask, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l) {
     if (!(mask >> l & 1)) continue;
     const int from = static_cast<const Sent<T>*>(in[l])->from;
@@ -84,7 +85,7 @@ T shuffle(uint32_t mask, T value, int from) {
   return got;
 }
 
-inline void vote(uint32_t mask, void* const* in, void* const* out) {
+SIMT_UNSEEN inline void vote(uint32_t mask, void* const* in, void* const* out) {
   uint32_t votes = 0;
   for (int l = 0; l < 32; ++l)
     if ((mask >> l & 1) && *static_cast<const int*>(in[l])) votes |= 1u << l;
@@ -105,14 +106,19 @@ void aligned_store(void* p, T value) {
 
 // ldmatrix: lane l holds the address of row l % 8 of matrix l / 8; a lane gets two neighbouring elements of each matrix.
 struct MatrixRows { const void* row; };
-inline void load_matrices(uint32_t, void* const* in, void* const* out) {
+// Each lane reads its row itself, for the sanitizers to see.
+inline void touch_row(const void* row) {
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0) die("a misaligned row of a matrix");
+  for (int i = 0; i < 2; ++i) (void)static_cast<const volatile uint64_t*>(row)[i];
+}
+SIMT_UNSEEN inline void load_matrices(uint32_t, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l)
     for (int m = 0; m < 4; ++m) {
       const auto* row = static_cast<const char*>(static_cast<const MatrixRows*>(in[8 * m + l / 4])->row);
       std::memcpy(static_cast<uint32_t*>(out[l]) + m, row + 4 * (l % 4), 4);
     }
 }
-inline void load_matrices_turned(uint32_t, void* const* in, void* const* out) {
+SIMT_UNSEEN inline void load_matrices_turned(uint32_t, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l)
     for (int m = 0; m < 4; ++m)
       for (int e = 0; e < 2; ++e) {   // element (row 2·(l % 4) + e, column l / 4)
@@ -126,7 +132,7 @@ inline void load_matrices_turned(uint32_t, void* const* in, void* const* out) {
 struct Fragments { const uint32_t *a, *b; float* d; bool is_bf16; };
 float half_value(uint16_t bits, bool is_bf16);
 uint16_t half_bits(float x, bool is_bf16);   // nearest, ties to even
-void multiply_fragments(uint32_t mask, void* const* in, void* const* out);
+SIMT_UNSEEN void multiply_fragments(uint32_t mask, void* const* in, void* const* out);
 
 }  // namespace simt
 
@@ -189,10 +195,12 @@ template <int groups_left>
 void wait_copies() { simt::wait_for_copies(groups_left); }
 inline void load_matrix4(uint32_t (&r)[4], const void* row) {
   simt::MatrixRows rows{row};
+  simt::touch_row(row);
   simt::collective(0xffffffffu, simt::load_matrices, &rows, r);
 }
 inline void load_matrix4_turned(uint32_t (&r)[4], const void* row) {
   simt::MatrixRows rows{row};
+  simt::touch_row(row);
   simt::collective(0xffffffffu, simt::load_matrices_turned, &rows, r);
 }
 template <DType dtype>

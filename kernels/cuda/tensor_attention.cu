@@ -59,13 +59,18 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
     commit_copies();
 
     // Blocks in front of the diagonal and of the sample's end are seen by every row. A row sees a key of every block.
-    const bool whole = key + tensor_keys <= (args.causal ? first + 1 : rows);
+    if (key + tensor_keys > (args.causal ? first + 1 : rows))
+      STW_UNROLL for (int half = 0; half < 2; ++half) {
+        const int64_t row = first + warp_row + accumulator_row(2 * half);
+        const int seen = static_cast<int>(min(static_cast<int64_t>(tensor_keys), (args.causal ? min(rows, row + 1) : rows) - key));
+        STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
+          STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e)
+            if (8 * n + accumulator_column(e) >= seen) s[n][e] = -infinity;
+      }
     float found[2] = {largest[0], largest[1]};
     STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
       STW_UNROLL for (int e = 0; e < 4; ++e) {
-        const int64_t row = first + warp_row + accumulator_row(e), column = key + 8 * n + accumulator_column(e);
-        const bool seen = whole || (column < rows && (!args.causal || column <= row));
-        s[n][e] = seen ? s[n][e] * factor : -infinity;
+        s[n][e] *= factor;
         found[e / 2] = s[n][e] > found[e / 2] ? s[n][e] : found[e / 2];
       }
     STW_UNROLL for (int half = 0; half < 2; ++half) {
@@ -85,11 +90,14 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
       STW_UNROLL for (int e = 0; e < 4; ++e) {
         s[n][e] = fast_exp2(s[n][e] - largest[e / 2]);
         sum[e / 2] += s[n][e];
-        if (args.dropout > 0) {
-          const int64_t row = first + warp_row + accumulator_row(e), column = key + 8 * n + accumulator_column(e);
-          s[n][e] *= dropout_factor_of(dropout, (head * rows + row) * rows + column);
-        }
       }
+    if (args.dropout > 0) {
+      const uint32_t kept = kept_bits(dropout, tensor_keys / 2, [&](int i) {
+        return (head * rows + first + warp_row + accumulator_row(i % 4)) * rows + key + i / 4 * 8 + accumulator_column(i % 4);
+      });
+      STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
+        STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
+    }
     wait_copies<1>();   // the values; the next keys may be on their way
     __syncthreads();
     STW_UNROLL for (int k = 0; k < tensor_keys / 16; ++k) {

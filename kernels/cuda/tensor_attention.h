@@ -110,12 +110,19 @@ STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (
     }
 }
 
-// The factor of one element: 0 or 1 / (1 - p).
-STW_DEVICE float dropout_factor_of(const Dropout& d, int64_t element) {
-  const Philox4 r = philox(static_cast<uint32_t>(element / 4), d.sample, d.stream, d.step, d.seed);
-  const int word = static_cast<int>(element % 4);
-  const uint32_t low = word == 0 ? r.w[0] : r.w[1], high = word == 2 ? r.w[2] : r.w[3];
-  return (word < 2 ? low : high) >= d.threshold ? d.kept_scale : 0.0f;
+// Whether dropout keeps element element_of(i): bit i. Ten rounds of Philox a bit, in a loop of its own, so that their code
+// and registers stay out of the unrolled loops around it.
+template <class Element>
+STW_DEVICE uint32_t kept_bits(const Dropout& d, int count, const Element& element_of) {
+  uint32_t bits = 0;
+  STW_ROLLED for (int i = 0; i < count; ++i) {
+    const int64_t element = element_of(i);
+    const Philox4 r = philox(static_cast<uint32_t>(element / 4), d.sample, d.stream, d.step, d.seed);
+    const int word = static_cast<int>(element % 4);
+    const uint32_t low = word == 0 ? r.w[0] : r.w[1], high = word == 2 ? r.w[2] : r.w[3];
+    bits |= ((word < 2 ? low : high) >= d.threshold ? 1u : 0u) << i;
+  }
+  return bits;
 }
 
 }  // namespace stw::kernels::cuda

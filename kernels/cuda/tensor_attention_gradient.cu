@@ -95,20 +95,30 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_gradient_kernel(
         multiply_add_two<dtype>(d[2 * n], d[2 * n + 1], a_d, b);
       }
     }
-    const bool inside = first + tensor_rows <= rows && at + tensor_others <= rows;
-    const bool whole = inside && (!args.causal || (of_keys ? first + tensor_rows <= at + 1 : at + tensor_others <= first + 1));
-    STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
-      STW_UNROLL for (int e = 0; e < 4; ++e) {
-        const int other = 8 * n + accumulator_column(e);
-        const int64_t own_row = first + warp_row + accumulator_row(e), query = of_keys ? at + other : own_row, key = of_keys ? own_row : at + other;
-        const bool seen = whole || (query < rows && key < rows && (!args.causal || key <= query));
-        const float lse = of_keys ? other_lse[other] : own_lse[e / 2], dot = of_keys ? other_dot[other] : own_dot[e / 2];
-        const float p = seen ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f;
-        float kept = 1.0f;
-        if (args.dropout > 0) kept = dropout_factor_of(dropout, (head * rows + query) * rows + key);
-        d[n][e] = p * fma1(d[n][e], kept, -dot);
-        s[n][e] = p * kept;
-      }
+    uint32_t kept = ~0u;
+    if (args.dropout > 0)
+      kept = kept_bits(dropout, tensor_others / 2, [&](int i) {
+        const int64_t own_row = first + warp_row + accumulator_row(i % 4), other = at + i / 4 * 8 + accumulator_column(i % 4);
+        return (head * rows + (of_keys ? other : own_row)) * rows + (of_keys ? own_row : other);
+      });
+    const float kept_scale = args.dropout > 0 ? dropout.kept_scale : 1.0f;
+    STW_UNROLL for (int half = 0; half < 2; ++half) {
+      // The others that this row meets: a query the keys up to its own, a key the queries from its own on.
+      const int64_t own_row = first + warp_row + accumulator_row(2 * half);
+      int begin = 0, end = static_cast<int>(min(static_cast<int64_t>(tensor_others), rows - at));
+      if (args.causal && of_keys) begin = static_cast<int>(min(static_cast<int64_t>(tensor_others), own_row - at));
+      if (args.causal && !of_keys) end = static_cast<int>(min(static_cast<int64_t>(end), own_row + 1 - at));
+      if (own_row >= rows) end = 0;
+      STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
+        STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e) {
+          const int other = 8 * n + accumulator_column(e);
+          const float lse = of_keys ? other_lse[other] : own_lse[half], dot = of_keys ? other_dot[other] : own_dot[half];
+          const float p = other >= begin && other < end ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f;
+          const float f = (kept >> (4 * n + e) & 1u) != 0 ? kept_scale : 0.0f;
+          d[n][e] = p * fma1(d[n][e], f, -dot);
+          s[n][e] = p * f;
+        }
+    }
     STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
       uint32_t a_s[4], a_d[4], b[4];
       as_left<dtype>(a_d, d[2 * k], d[2 * k + 1]);

@@ -19,7 +19,7 @@ template <int depth>
 inline constexpr size_t gradient_tile_bytes = tile_bytes<depth>(2 * tensor_rows + 4 * tensor_others) + 4 * tensor_others * sizeof(float);
 
 template <DType dtype, int depth, bool of_keys>
-static __global__ void __launch_bounds__(tensor_threads) tensor_gradient_kernel(AttentionArgs args, const float* dots) {
+static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) tensor_gradient_kernel(AttentionArgs args, const float* dots) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
   constexpr int tile = tensor_others * tile_stride<depth>;
   uint16_t* own_s = memory;                                     // rows of Q, or of K
@@ -40,104 +40,112 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_gradient_kernel(
   Dropout dropout = {};
   if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
 
-  const int64_t others_first = of_keys && args.causal ? first : 0, others_end = !of_keys && args.causal ? min(first + tensor_rows, rows) : rows;
-  const int64_t stages_of_head = ceil_div(others_end - others_first, tensor_others), stages = of_keys ? group * stages_of_head : stages_of_head;
-  const auto copy_stage = [&](int64_t stage) {
-    const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
-    uint16_t* to = others + stage % 2 * 2 * tile;
-    copy_tile<depth, tensor_others>(of_keys ? queries_of(head) : keys, at, rows, args.head_dim, to);
-    copy_tile<depth, tensor_others>(of_keys ? douts_of(head) : values, at, rows, args.head_dim, to + tile);
-    if (of_keys && static_cast<int>(threadIdx.x) < tensor_others) {
-      const int i = static_cast<int>(threadIdx.x);
-      const int64_t from = (sample * args.query_heads + head) * rows + at + i;
-      float* s = statistics + stage % 2 * 2 * tensor_others;
-      s[i] = at + i < rows ? args.lse[from] * log2_of_e : 0.0f;
-      s[tensor_others + i] = at + i < rows ? dots[from] : 0.0f;
-    }
-    commit_copies();
-  };
-  copy_tile<depth, tensor_rows>(of_keys ? keys : queries_of(own_head), first, rows, args.head_dim, own_s);
-  copy_tile<depth, tensor_rows>(of_keys ? values : douts_of(own_head), first, rows, args.head_dim, own_d);
-  copy_stage(0);
-
-  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const float factor = args.scale * log2_of_e;
-  float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
-  if constexpr (!of_keys)
-    STW_UNROLL for (int half = 0; half < 2; ++half) {
-      const int64_t row = first + warp_row + accumulator_row(2 * half);
-      if (row >= rows) continue;
-      own_lse[half] = args.lse[(sample * args.query_heads + own_head) * rows + row] * log2_of_e;
-      own_dot[half] = dots[(sample * args.query_heads + own_head) * rows + row];
-    }
-  float sum_s[depth / 8][4] = {};                    // dQ or dK
-  float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
-  for (int64_t stage = 0; stage < stages; ++stage) {
-    wait_copies<0>();
-    __syncthreads();   // this stage is there, and nobody reads the one before
-    if (stage + 1 < stages) copy_stage(stage + 1);
-    const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
-    const uint16_t* other_s = others + stage % 2 * 2 * tile;
-    const uint16_t* other_d = other_s + tile;
-    const float* other_lse = statistics + stage % 2 * 2 * tensor_others;
-    const float* other_dot = other_lse + tensor_others;
-
-    float s[tensor_others / 8][4] = {}, d[tensor_others / 8][4] = {};
-    STW_UNROLL for (int k = 0; k < depth / 16; ++k) {
-      uint32_t a_s[4], a_d[4];
-      load_left<depth>(a_s, own_s, warp_row, 16 * k);
-      load_left<depth>(a_d, own_d, warp_row, 16 * k);
-      STW_UNROLL for (int n = 0; n < tensor_others / 16; ++n) {
-        uint32_t b[4];
-        load_right<depth>(b, other_s, 16 * n, 16 * k);
-        multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], a_s, b);
-        load_right<depth>(b, other_d, 16 * n, 16 * k);
-        multiply_add_two<dtype>(d[2 * n], d[2 * n + 1], a_d, b);
+  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
+  const int64_t tile_end = min(first + tensor_rows, rows);
+  Segment segment;
+  for (int64_t next = first; next < tile_end; next = segment.end) {
+    segment = segment_at(position_ids, next, tile_end, rows);
+    const int64_t others_first = of_keys && args.causal ? segment.begin : segment.document_begin;
+    const int64_t others_end = !of_keys && args.causal ? segment.end : segment.document_end;
+    const int64_t stages_of_head = ceil_div(others_end - others_first, tensor_others), stages = of_keys ? group * stages_of_head : stages_of_head;
+    const auto copy_stage = [&](int64_t stage) {
+      const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
+      uint16_t* to = others + stage % 2 * 2 * tile;
+      copy_tile<depth, tensor_others>(of_keys ? queries_of(head) : keys, at, at, others_end, args.head_dim, to);
+      copy_tile<depth, tensor_others>(of_keys ? douts_of(head) : values, at, at, others_end, args.head_dim, to + tile);
+      if (of_keys && static_cast<int>(threadIdx.x) < tensor_others) {
+        const int i = static_cast<int>(threadIdx.x);
+        const int64_t from = (sample * args.query_heads + head) * rows + at + i;
+        float* s = statistics + stage % 2 * 2 * tensor_others;
+        s[i] = at + i < others_end ? args.lse[from] * log2_of_e : 0.0f;
+        s[tensor_others + i] = at + i < others_end ? dots[from] : 0.0f;
       }
-    }
-    uint32_t kept = ~0u;
-    if (args.dropout > 0)
-      kept = kept_bits(dropout, tensor_others / 2, [&](int i) {
-        const int64_t own_row = first + warp_row + accumulator_row(i % 4), other = at + i / 4 * 8 + accumulator_column(i % 4);
-        return (head * rows + (of_keys ? other : own_row)) * rows + (of_keys ? own_row : other);
-      });
-    const float kept_scale = args.dropout > 0 ? dropout.kept_scale : 1.0f;
-    STW_UNROLL for (int half = 0; half < 2; ++half) {
-      // The others that this row meets: a query the keys up to its own, a key the queries from its own on.
-      const int64_t own_row = first + warp_row + accumulator_row(2 * half);
-      int begin = 0, end = static_cast<int>(min(static_cast<int64_t>(tensor_others), rows - at));
-      if (args.causal && of_keys) begin = static_cast<int>(min(static_cast<int64_t>(tensor_others), own_row - at));
-      if (args.causal && !of_keys) end = static_cast<int>(min(static_cast<int64_t>(end), own_row + 1 - at));
-      if (own_row >= rows) end = 0;
-      STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
-        STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          const int other = 8 * n + accumulator_column(e);
-          const float lse = of_keys ? other_lse[other] : own_lse[half], dot = of_keys ? other_dot[other] : own_dot[half];
-          const float p = other >= begin && other < end ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f;
-          const float f = (kept >> (4 * n + e) & 1u) != 0 ? kept_scale : 0.0f;
-          d[n][e] = p * fma1(d[n][e], f, -dot);
-          s[n][e] = p * f;
-        }
-    }
-    STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
-      uint32_t a_s[4], a_d[4], b[4];
-      as_left<dtype>(a_d, d[2 * k], d[2 * k + 1]);
-      if constexpr (of_keys) as_left<dtype>(a_s, s[2 * k], s[2 * k + 1]);
-      STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
-        load_right_turned<depth>(b, other_s, 16 * k, 16 * n);
-        multiply_add_two<dtype>(sum_s[2 * n], sum_s[2 * n + 1], a_d, b);
-        if constexpr (of_keys) {
-          load_right_turned<depth>(b, other_d, 16 * k, 16 * n);
-          multiply_add_two<dtype>(sum_d[2 * n], sum_d[2 * n + 1], a_s, b);
+      commit_copies();
+    };
+    copy_tile<depth, tensor_rows>(of_keys ? keys : queries_of(own_head), first, segment.begin, segment.end, args.head_dim, own_s);
+    copy_tile<depth, tensor_rows>(of_keys ? values : douts_of(own_head), first, segment.begin, segment.end, args.head_dim, own_d);
+    copy_stage(0);
+
+    const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+    const float factor = args.scale * log2_of_e;
+    float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
+    if constexpr (!of_keys)
+      STW_UNROLL for (int half = 0; half < 2; ++half) {
+        const int64_t row = first + warp_row + accumulator_row(2 * half);
+        if (row < segment.begin || row >= segment.end) continue;
+        own_lse[half] = args.lse[(sample * args.query_heads + own_head) * rows + row] * log2_of_e;
+        own_dot[half] = dots[(sample * args.query_heads + own_head) * rows + row];
+      }
+    float sum_s[depth / 8][4] = {};                    // dQ or dK
+    float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
+    for (int64_t stage = 0; stage < stages; ++stage) {
+      wait_copies<0>();
+      __syncthreads();   // this stage is there, and nobody reads the one before
+      if (stage + 1 < stages) copy_stage(stage + 1);
+      const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
+      const uint16_t* other_s = others + stage % 2 * 2 * tile;
+      const uint16_t* other_d = other_s + tile;
+      const float* other_lse = statistics + stage % 2 * 2 * tensor_others;
+      const float* other_dot = other_lse + tensor_others;
+
+      float s[tensor_others / 8][4] = {}, d[tensor_others / 8][4] = {};
+      STW_UNROLL for (int k = 0; k < depth / 16; ++k) {
+        uint32_t a_s[4], a_d[4];
+        load_left<depth>(a_s, own_s, warp_row, 16 * k);
+        load_left<depth>(a_d, own_d, warp_row, 16 * k);
+        STW_UNROLL for (int n = 0; n < tensor_others / 16; ++n) {
+          uint32_t b[4];
+          load_right<depth>(b, other_s, 16 * n, 16 * k);
+          multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], a_s, b);
+          load_right<depth>(b, other_d, 16 * n, 16 * k);
+          multiply_add_two<dtype>(d[2 * n], d[2 * n + 1], a_d, b);
         }
       }
+      uint32_t kept = ~0u;
+      if (args.dropout > 0)
+        kept = kept_bits(dropout, tensor_others / 2, [&](int i) {
+          const int64_t own_row = first + warp_row + accumulator_row(i % 4), other = at + i / 4 * 8 + accumulator_column(i % 4);
+          return (head * rows + (of_keys ? other : own_row)) * rows + (of_keys ? own_row : other);
+        });
+      const float kept_scale = args.dropout > 0 ? dropout.kept_scale : 1.0f;
+      STW_UNROLL for (int half = 0; half < 2; ++half) {
+        // The others that this row meets: a query the keys up to its own, a key the queries from its own on.
+        const int64_t own_row = first + warp_row + accumulator_row(2 * half);
+        int begin = 0, end = static_cast<int>(min(static_cast<int64_t>(tensor_others), others_end - at));
+        if (args.causal && of_keys) begin = static_cast<int>(min(static_cast<int64_t>(tensor_others), own_row - at));
+        if (args.causal && !of_keys) end = static_cast<int>(min(static_cast<int64_t>(end), own_row + 1 - at));
+        if (own_row < segment.begin || own_row >= segment.end) end = 0;
+        STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
+          STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            const int other = 8 * n + accumulator_column(e);
+            const float lse = of_keys ? other_lse[other] : own_lse[half], dot = of_keys ? other_dot[other] : own_dot[half];
+            const float p = other >= begin && other < end ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f;
+            const float f = (kept >> (4 * n + e) & 1u) != 0 ? kept_scale : 0.0f;
+            d[n][e] = p * fma1(d[n][e], f, -dot);
+            s[n][e] = p * f;
+          }
+      }
+      STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
+        uint32_t a_s[4], a_d[4], b[4];
+        as_left<dtype>(a_d, d[2 * k], d[2 * k + 1]);
+        if constexpr (of_keys) as_left<dtype>(a_s, s[2 * k], s[2 * k + 1]);
+        STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
+          load_right_turned<depth>(b, other_s, 16 * k, 16 * n);
+          multiply_add_two<dtype>(sum_s[2 * n], sum_s[2 * n + 1], a_d, b);
+          if constexpr (of_keys) {
+            load_right_turned<depth>(b, other_d, 16 * k, 16 * n);
+            multiply_add_two<dtype>(sum_d[2 * n], sum_d[2 * n + 1], a_s, b);
+          }
+        }
+      }
     }
+    const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
+    const int64_t at = top + (of_keys ? out_width + kv_head * head_dim : own_head * head_dim);
+    store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, first + warp_row, segment.begin, segment.end, args.head_dim);
+    if constexpr (of_keys)
+      store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * head_dim, width, first + warp_row, segment.begin, segment.end, args.head_dim);
+    __syncthreads();   // nobody reads the tiles any more
   }
-  const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
-  const int64_t at = top + (of_keys ? out_width + kv_head * head_dim : own_head * head_dim);
-  store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, first + warp_row, rows, args.head_dim);
-  if constexpr (of_keys)
-    store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * head_dim, width, first + warp_row, rows, args.head_dim);
 }
 
 void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots) {

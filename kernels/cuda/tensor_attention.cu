@@ -24,18 +24,15 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
   const int64_t sample = blockIdx.x % heads / args.query_heads, head = blockIdx.x % args.query_heads;
   const int64_t kv_head = head / (args.query_heads / args.kv_heads), out_width = args.query_heads * head_dim;
   const int64_t width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
-  const int64_t first = (ceil_div(rows, tensor_rows) - 1 - blockIdx.x / heads) * tensor_rows;
+  const int count = static_cast<int>(rows), first = static_cast<int>((ceil_div(rows, tensor_rows) - 1 - blockIdx.x / heads) * tensor_rows);
   const HalfRows all_keys = half_rows(args.qkv.data, top + out_width + kv_head * head_dim, width);
   const HalfRows all_values = half_rows(args.qkv.data, top + out_width + (args.kv_heads + kv_head) * head_dim, width);
-  Dropout dropout = {};
-  if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-
   const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
-  const int64_t tile_end = min(first + tensor_rows, rows);
+  const int tile_end = first + tensor_rows < count ? first + tensor_rows : count;
   Segment segment;
-  for (int64_t next = first; next < tile_end; next = segment.end) {
-    segment = segment_at(position_ids, next, tile_end, rows);
-    const int64_t begin = segment.document_begin, last = args.causal ? segment.end : segment.document_end;
+  for (int next = first; next < tile_end; next = segment.end) {
+    segment = segment_at(position_ids, next, tile_end, count);
+    const int begin = segment.document_begin, last = args.causal ? segment.end : segment.document_end;
     copy_tile<depth, tensor_rows>(half_rows(args.qkv.data, top + head * head_dim, width), first, segment.begin, segment.end, args.head_dim, queries);
     copy_tile<depth, tensor_keys>(all_keys, begin, begin, last, args.head_dim, keys);
     commit_copies();
@@ -47,7 +44,7 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
     uint32_t q[depth / 16][4];
     float out[depth / 8][4] = {};
     float largest[2] = {-infinity, -infinity}, sum[2] = {0, 0};   // of rows lane / 4 and lane / 4 + 8; sums of this lane's columns
-    for (int64_t key = begin; key < last; key += tensor_keys) {
+    for (int key = begin; key < last; key += tensor_keys) {
       wait_copies<1>();   // the keys; the values may be on their way
       __syncthreads();
       if (key == begin)
@@ -67,8 +64,7 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
       // there, but it has a maximum from the blocks before.
       if (key + tensor_keys > (args.causal ? segment.begin + 1 : last))
         STW_UNROLL for (int half = 0; half < 2; ++half) {
-          const int64_t row = first + warp_row + accumulator_row(2 * half);
-          const int seen = static_cast<int>(min(static_cast<int64_t>(tensor_keys), (args.causal ? min(last, row + 1) : last) - key));
+          const int row = first + warp_row + accumulator_row(2 * half), seen = (args.causal && row < last ? row + 1 : last) - key;
           STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
             STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e)
               if (8 * n + accumulator_column(e) >= seen) s[n][e] = -infinity;
@@ -98,6 +94,7 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
           sum[e / 2] += s[n][e];
         }
       if (args.dropout > 0) {
+        const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
         const uint32_t kept = kept_bits(dropout, tensor_keys / 2, [&](int i) {
           return (head * rows + first + warp_row + accumulator_row(i % 4)) * rows + key + i / 4 * 8 + accumulator_column(i % 4);
         });
@@ -123,7 +120,7 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
     STW_UNROLL for (int half = 0; half < 2; ++half) {
       STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) sum[half] += __shfl_xor_sync(all_lanes, sum[half], lanes);
       inverse[half] = 1.0f / sum[half];
-      const int64_t row = first + warp_row + accumulator_row(2 * half);
+      const int row = first + warp_row + accumulator_row(2 * half);
       if (lane_of_warp() % 4 == 0 && row >= segment.begin && row < segment.end)
         args.lse[(sample * args.query_heads + head) * rows + row] = fma1(largest[half], log_of_2, log(splat(sum[half])).f[0]);
     }

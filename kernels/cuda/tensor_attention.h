@@ -46,24 +46,26 @@ STW_DEVICE HalfRows half_rows(const void* data, int64_t at, int64_t stride) { re
 
 // The rows of a tile that belong to one document, [begin, end), and all rows of that document: a block works on one segment
 // after the other. Rows of two documents never share a product: the zeros of a mask would not keep out the other's NaN.
-struct Segment { int64_t begin, end, document_begin, document_end; };
-STW_DEVICE Segment segment_at(const int32_t* position_ids, int64_t row, int64_t tile_end, int64_t rows) {
+// Rows of a sample are counted in 32 bits, for the registers' sake.
+struct Segment { int begin, end, document_begin, document_end; };
+STW_DEVICE Segment segment_at(const int32_t* position_ids, int row, int tile_end, int rows) {
   if (position_ids == nullptr) return {row, tile_end, 0, rows};
-  const int64_t start = row - position_ids[row];
-  int64_t low = row, high = rows;   // `low` is of this document, `high` is not
+  const int start = row - position_ids[row];
+  int low = row, high = rows;   // `low` is of this document, `high` is not
   while (high - low > 1) {
-    const int64_t middle = (low + high) / 2;
+    const int middle = (low + high) / 2;
     if (middle - position_ids[middle] <= start) low = middle;
     else high = middle;
   }
-  return {row, min(tile_end, high), start, high};
+  return {row, tile_end < high ? tile_end : high, start, high};
 }
 
-// Rows [first, first + rows) of a head to a tile, asynchronously; those outside of [begin, end) are 0.
+// Rows [first, first + rows) of a head to a tile, asynchronously; those outside of [begin, end) are 0. Unrolled, its
+// addresses would fill the registers.
 template <int depth, int rows>
-STW_DEVICE void copy_tile(const HalfRows& from, int64_t first, int64_t begin, int64_t end, int head_dim, uint16_t* tile) {
+STW_DEVICE void copy_tile(const HalfRows& from, int first, int begin, int end, int head_dim, uint16_t* tile) {
   constexpr int pieces = depth / 8;
-  for (int task = static_cast<int>(threadIdx.x); task < rows * pieces; task += tensor_threads) {
+  STW_ROLLED for (int task = static_cast<int>(threadIdx.x); task < rows * pieces; task += tensor_threads) {
     const int row = task / pieces, column = task % pieces * 8;
     uint16_t* to = tile + row * tile_stride<depth> + column;
     if (first + row >= begin && first + row < end && column < head_dim) copy_async16(to, from.data + (first + row) * from.stride + column);
@@ -111,12 +113,12 @@ STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2
 
 // 16 rows of accumulators times a factor of the row's half, rounded, to those of rows [row, row + 16) in [begin, end).
 template <DType dtype, int depth>
-STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data, int64_t at, int64_t stride, int64_t row,
-                                   int64_t begin, int64_t end, int head_dim) {
+STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data, int64_t at, int64_t stride, int row,
+                                   int begin, int end, int head_dim) {
   auto* to = static_cast<uint16_t*>(data) + at;
   STW_UNROLL for (int n = 0; n < depth / 8; ++n)
     STW_UNROLL for (int half = 0; half < 2; ++half) {
-      const int64_t r = row + accumulator_row(2 * half);
+      const int r = row + accumulator_row(2 * half);
       const int column = 8 * n + accumulator_column(0);
       if (r >= begin && r < end && column < head_dim)
         store_vector(to + r * stride + column, pack_halves<dtype>(d[n][2 * half] * factor[half], d[n][2 * half + 1] * factor[half]));

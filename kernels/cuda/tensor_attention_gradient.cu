@@ -30,33 +30,39 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
   const int64_t own_heads = of_keys ? args.kv_heads : args.query_heads, heads = args.samples * own_heads, tiles = ceil_div(rows, tensor_rows);
   const int64_t sample = blockIdx.x % heads / own_heads, own_head = blockIdx.x % own_heads;
   // Where the mask is causal the first keys and the last queries have most to do: they go first.
-  const int64_t first = (of_keys ? blockIdx.x / heads : tiles - 1 - blockIdx.x / heads) * tensor_rows;
+  const int count = static_cast<int>(rows), first = static_cast<int>((of_keys ? blockIdx.x / heads : tiles - 1 - blockIdx.x / heads) * tensor_rows);
   const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
   const int64_t first_head = of_keys ? own_head * group : own_head, kv_head = first_head / group;
   const HalfRows keys = half_rows(args.qkv.data, top + out_width + kv_head * head_dim, width);
   const HalfRows values = half_rows(args.qkv.data, top + out_width + (args.kv_heads + kv_head) * head_dim, width);
   const auto queries_of = [&](int64_t head) { return half_rows(args.qkv.data, top + head * head_dim, width); };
   const auto douts_of = [&](int64_t head) { return half_rows(args.dout.data, sample * rows * out_width + head * head_dim, out_width); };
-  Dropout dropout = {};
-  if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-
   const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
-  const int64_t tile_end = min(first + tensor_rows, rows);
+  const int tile_end = first + tensor_rows < count ? first + tensor_rows : count;
   Segment segment;
-  for (int64_t next = first; next < tile_end; next = segment.end) {
-    segment = segment_at(position_ids, next, tile_end, rows);
-    const int64_t others_first = of_keys && args.causal ? segment.begin : segment.document_begin;
-    const int64_t others_end = !of_keys && args.causal ? segment.end : segment.document_end;
-    const int64_t stages_of_head = ceil_div(others_end - others_first, tensor_others), stages = of_keys ? group * stages_of_head : stages_of_head;
-    const auto copy_stage = [&](int64_t stage) {
-      const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
-      uint16_t* to = others + stage % 2 * 2 * tile;
+  for (int next = first; next < tile_end; next = segment.end) {
+    segment = segment_at(position_ids, next, tile_end, count);
+    const int others_first = of_keys && args.causal ? segment.begin : segment.document_begin;
+    const int others_end = !of_keys && args.causal ? segment.end : segment.document_end;
+    // A stage is tensor_others rows from `at` of one query head; after a head's last one comes the next head's first.
+    struct Stage { int64_t head; int at, parity; };
+    const auto next_stage = [&](Stage s) {
+      s.at += tensor_others;
+      s.parity ^= 1;
+      if (s.at >= others_end) s.at = others_first, ++s.head;
+      return s;
+    };
+    const int64_t heads_end = of_keys ? first_head + group : first_head + 1;
+    const auto copy_stage = [&](Stage stage) {
+      const int64_t head = stage.head;
+      const int at = stage.at;
+      uint16_t* to = others + stage.parity * 2 * tile;
       copy_tile<depth, tensor_others>(of_keys ? queries_of(head) : keys, at, at, others_end, args.head_dim, to);
       copy_tile<depth, tensor_others>(of_keys ? douts_of(head) : values, at, at, others_end, args.head_dim, to + tile);
       if (of_keys && static_cast<int>(threadIdx.x) < tensor_others) {
         const int i = static_cast<int>(threadIdx.x);
         const int64_t from = (sample * args.query_heads + head) * rows + at + i;
-        float* s = statistics + stage % 2 * 2 * tensor_others;
+        float* s = statistics + stage.parity * 2 * tensor_others;
         s[i] = at + i < others_end ? args.lse[from] * log2_of_e : 0.0f;
         s[tensor_others + i] = at + i < others_end ? dots[from] : 0.0f;
       }
@@ -64,28 +70,30 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     };
     copy_tile<depth, tensor_rows>(of_keys ? keys : queries_of(own_head), first, segment.begin, segment.end, args.head_dim, own_s);
     copy_tile<depth, tensor_rows>(of_keys ? values : douts_of(own_head), first, segment.begin, segment.end, args.head_dim, own_d);
-    copy_stage(0);
+    Stage stage = {first_head, others_first, 0};
+    copy_stage(stage);
 
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
     const float factor = args.scale * log2_of_e;
     float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
     if constexpr (!of_keys)
       STW_UNROLL for (int half = 0; half < 2; ++half) {
-        const int64_t row = first + warp_row + accumulator_row(2 * half);
+        const int row = first + warp_row + accumulator_row(2 * half);
         if (row < segment.begin || row >= segment.end) continue;
         own_lse[half] = args.lse[(sample * args.query_heads + own_head) * rows + row] * log2_of_e;
         own_dot[half] = dots[(sample * args.query_heads + own_head) * rows + row];
       }
     float sum_s[depth / 8][4] = {};                    // dQ or dK
     float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
-    for (int64_t stage = 0; stage < stages; ++stage) {
+    for (; stage.head < heads_end; stage = next_stage(stage)) {
       wait_copies<0>();
       __syncthreads();   // this stage is there, and nobody reads the one before
-      if (stage + 1 < stages) copy_stage(stage + 1);
-      const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
-      const uint16_t* other_s = others + stage % 2 * 2 * tile;
+      const Stage coming = next_stage(stage);
+      if (coming.head < heads_end) copy_stage(coming);
+      const int at = stage.at;
+      const uint16_t* other_s = others + stage.parity * 2 * tile;
       const uint16_t* other_d = other_s + tile;
-      const float* other_lse = statistics + stage % 2 * 2 * tensor_others;
+      const float* other_lse = statistics + stage.parity * 2 * tensor_others;
       const float* other_dot = other_lse + tensor_others;
 
       float s[tensor_others / 8][4] = {}, d[tensor_others / 8][4] = {};
@@ -102,18 +110,20 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
         }
       }
       uint32_t kept = ~0u;
-      if (args.dropout > 0)
+      float kept_scale = 1.0f;
+      if (args.dropout > 0) {
+        const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
+        kept_scale = dropout.kept_scale;
         kept = kept_bits(dropout, tensor_others / 2, [&](int i) {
-          const int64_t own_row = first + warp_row + accumulator_row(i % 4), other = at + i / 4 * 8 + accumulator_column(i % 4);
-          return (head * rows + (of_keys ? other : own_row)) * rows + (of_keys ? own_row : other);
+          const int own_row = first + warp_row + accumulator_row(i % 4), other = at + i / 4 * 8 + accumulator_column(i % 4);
+          return (stage.head * rows + (of_keys ? other : own_row)) * rows + (of_keys ? own_row : other);
         });
-      const float kept_scale = args.dropout > 0 ? dropout.kept_scale : 1.0f;
+      }
       STW_UNROLL for (int half = 0; half < 2; ++half) {
         // The others that this row meets: a query the keys up to its own, a key the queries from its own on.
-        const int64_t own_row = first + warp_row + accumulator_row(2 * half);
-        int begin = 0, end = static_cast<int>(min(static_cast<int64_t>(tensor_others), others_end - at));
-        if (args.causal && of_keys) begin = static_cast<int>(min(static_cast<int64_t>(tensor_others), own_row - at));
-        if (args.causal && !of_keys) end = static_cast<int>(min(static_cast<int64_t>(end), own_row + 1 - at));
+        const int own_row = first + warp_row + accumulator_row(2 * half);
+        const int begin = args.causal && of_keys ? own_row - at : 0;
+        int end = (args.causal && !of_keys && own_row < others_end ? own_row + 1 : others_end) - at;
         if (own_row < segment.begin || own_row >= segment.end) end = 0;
         STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
           STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e) {

@@ -5,8 +5,8 @@
 // computed, the values while the scores are.
 //
 // Not the CPU's bits: the tensor cores add 16 products in an order of their own, and exponentials come from the special
-// function unit. But a row's bits depend on nothing outside of its sample, and two runs agree. Floor: the tensor cores,
-// 4·keys·head_dim operations a query, half of it where the mask is causal.
+// function unit. But a row's bits depend on nothing outside of its document, whose keys are counted from its first, and two
+// runs agree. Floor: the tensor cores, 4·keys·head_dim operations a query, half of it where the mask is causal.
 #include "kernels/cuda/tensor_attention.h"
 
 namespace stw::kernels::cuda {

@@ -167,7 +167,7 @@ struct AttentionArgs {
   ConstMatrix dout;              // gradient: (rows, query_heads·head_dim)
   Matrix dqkv;                   // gradient: output, shape of qkv, may not overlap the inputs
   bool tensor_cores = false;     // CUDA, 16-bit operands: products on the tensor cores, whose order of additions is the
-                                 // device's own; false: the CPU's bits
+                                 // device's own, where head_dim is a multiple of 8 up to 128; false: the CPU's bits
 };
 // Attention of `rows` new tokens of one sequence at state->position over a cache that holds what came before. The new
 // keys and values are appended first. No dropout.

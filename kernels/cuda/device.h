@@ -3,7 +3,7 @@
 // a twin of everything here), so that they are tested where there is no GPU.
 //
 // Rules: nothing else of CUDA but thread and block indices, __syncthreads, __syncwarp, shuffles, votes and atomics on
-// integers; shared memory by the two macros; loops unrolled by the third; accesses of 8 and 16 bytes by load_vector and store_vector.
+// integers; shared memory by the two macros, loops (not) unrolled by the two others; accesses of 8 and 16 bytes by load_vector and store_vector.
 #pragma once
 #include "kernels/kernels.h"
 
@@ -17,6 +17,7 @@
 
 // In front of a loop whose counter must become a constant: arrays that it indexes then live in registers.
 #define STW_UNROLL _Pragma("unroll")
+#define STW_ROLLED _Pragma("unroll 1")   // the opposite: a long body that shall exist once
 
 namespace stw::kernels::cuda {
 

@@ -5,8 +5,8 @@
 // computed, the values while the scores are.
 //
 // Not the CPU's bits: the tensor cores add 16 products in an order of their own, and exponentials come from the special
-// function unit. But a row's bits depend on nothing outside of its sample, and two runs agree. Floor: the tensor cores,
-// 4·keys·head_dim operations a query, half of it where the mask is causal.
+// function unit. But a row's bits depend on nothing outside of its document, whose keys are counted from its first, and two
+// runs agree. Floor: the tensor cores, 4·keys·head_dim operations a query, half of it where the mask is causal.
 #include "kernels/cuda/tensor_attention.h"
 
 namespace stw::kernels::cuda {
@@ -24,95 +24,110 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
   const int64_t sample = blockIdx.x % heads / args.query_heads, head = blockIdx.x % args.query_heads;
   const int64_t kv_head = head / (args.query_heads / args.kv_heads), out_width = args.query_heads * head_dim;
   const int64_t width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
-  const int64_t first = (ceil_div(rows, tensor_rows) - 1 - blockIdx.x / heads) * tensor_rows;
-  const int64_t last = args.causal ? min(first + tensor_rows, rows) : rows;
+  const int count = static_cast<int>(rows), first = static_cast<int>((ceil_div(rows, tensor_rows) - 1 - blockIdx.x / heads) * tensor_rows);
   const HalfRows all_keys = half_rows(args.qkv.data, top + out_width + kv_head * head_dim, width);
   const HalfRows all_values = half_rows(args.qkv.data, top + out_width + (args.kv_heads + kv_head) * head_dim, width);
-  Dropout dropout = {};
-  if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-
-  copy_tile<depth, tensor_rows>(half_rows(args.qkv.data, top + head * head_dim, width), first, rows, args.head_dim, queries);
-  copy_tile<depth, tensor_keys>(all_keys, 0, rows, args.head_dim, keys);
-  commit_copies();
-  copy_tile<depth, tensor_keys>(all_values, 0, rows, args.head_dim, values);
-  commit_copies();
-
-  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const float factor = args.scale * log2_of_e;   // scores are powers of 2
-  uint32_t q[depth / 16][4];
-  float out[depth / 8][4] = {};
-  float largest[2] = {-infinity, -infinity}, sum[2] = {0, 0};   // of rows lane / 4 and lane / 4 + 8; sums of this lane's columns
-  for (int64_t key = 0; key < last; key += tensor_keys) {
-    wait_copies<1>();   // the keys; the values may be on their way
-    __syncthreads();
-    if (key == 0)
-      STW_UNROLL for (int k = 0; k < depth / 16; ++k) load_left<depth>(q[k], queries, warp_row, 16 * k);
-    float s[tensor_keys / 8][4] = {};
-    STW_UNROLL for (int k = 0; k < depth / 16; ++k)
-      STW_UNROLL for (int n = 0; n < tensor_keys / 16; ++n) {
-        uint32_t b[4];
-        load_right<depth>(b, keys, 16 * n, 16 * k);
-        multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], q[k], b);
-      }
-    __syncthreads();
-    if (key + tensor_keys < last) copy_tile<depth, tensor_keys>(all_keys, key + tensor_keys, rows, args.head_dim, keys);
+  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
+  const int tile_end = first + tensor_rows < count ? first + tensor_rows : count;
+  Segment segment;
+  for (int next = first; next < tile_end; next = segment.end) {
+    segment = segment_at(position_ids, next, tile_end, count);
+    const int begin = segment.document_begin, last = args.causal ? segment.end : segment.document_end;
+    copy_tile<depth, tensor_rows>(half_rows(args.qkv.data, top + head * head_dim, width), first, segment.begin, segment.end, args.head_dim, queries);
+    copy_tile<depth, tensor_keys>(all_keys, begin, begin, last, args.head_dim, keys);
+    commit_copies();
+    copy_tile<depth, tensor_keys>(all_values, begin, begin, last, args.head_dim, values);
     commit_copies();
 
-    // Blocks in front of the diagonal and of the sample's end are seen by every row. A row sees a key of every block.
-    const bool whole = key + tensor_keys <= (args.causal ? first + 1 : rows);
-    float found[2] = {largest[0], largest[1]};
-    STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
-      STW_UNROLL for (int e = 0; e < 4; ++e) {
-        const int64_t row = first + warp_row + accumulator_row(e), column = key + 8 * n + accumulator_column(e);
-        const bool seen = whole || (column < rows && (!args.causal || column <= row));
-        s[n][e] = seen ? s[n][e] * factor : -infinity;
-        found[e / 2] = s[n][e] > found[e / 2] ? s[n][e] : found[e / 2];
-      }
-    STW_UNROLL for (int half = 0; half < 2; ++half) {
-      STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) {
-        const float other = __shfl_xor_sync(all_lanes, found[half], lanes);
-        found[half] = other > found[half] ? other : found[half];
-      }
-      const float rescale = fast_exp2(largest[half] - found[half]);
-      largest[half] = found[half];
-      sum[half] *= rescale;
-      STW_UNROLL for (int n = 0; n < depth / 8; ++n) {
-        out[n][2 * half] *= rescale;
-        out[n][2 * half + 1] *= rescale;
-      }
-    }
-    STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
-      STW_UNROLL for (int e = 0; e < 4; ++e) {
-        s[n][e] = fast_exp2(s[n][e] - largest[e / 2]);
-        sum[e / 2] += s[n][e];
-        if (args.dropout > 0) {
-          const int64_t row = first + warp_row + accumulator_row(e), column = key + 8 * n + accumulator_column(e);
-          s[n][e] *= dropout_factor_of(dropout, (head * rows + row) * rows + column);
+    const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+    const float factor = args.scale * log2_of_e;   // scores are powers of 2
+    uint32_t q[depth / 16][4];
+    float out[depth / 8][4] = {};
+    float largest[2] = {-infinity, -infinity}, sum[2] = {0, 0};   // of rows lane / 4 and lane / 4 + 8; sums of this lane's columns
+    for (int key = begin; key < last; key += tensor_keys) {
+      wait_copies<1>();   // the keys; the values may be on their way
+      __syncthreads();
+      if (key == begin)
+        STW_UNROLL for (int k = 0; k < depth / 16; ++k) load_left<depth>(q[k], queries, warp_row, 16 * k);
+      float s[tensor_keys / 8][4] = {};
+      STW_UNROLL for (int k = 0; k < depth / 16; ++k)
+        STW_UNROLL for (int n = 0; n < tensor_keys / 16; ++n) {
+          uint32_t b[4];
+          load_right<depth>(b, keys, 16 * n, 16 * k);
+          multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], q[k], b);
+        }
+      __syncthreads();
+      if (key + tensor_keys < last) copy_tile<depth, tensor_keys>(all_keys, key + tensor_keys, begin, last, args.head_dim, keys);
+      commit_copies();
+
+      // Blocks in front of the diagonal and of the document's end are seen by every row. A row that sees none is all -inf
+      // there, but it has a maximum from the blocks before.
+      if (key + tensor_keys > (args.causal ? segment.begin + 1 : last))
+        STW_UNROLL for (int half = 0; half < 2; ++half) {
+          const int row = first + warp_row + accumulator_row(2 * half), seen = (args.causal && row < last ? row + 1 : last) - key;
+          STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
+            STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e)
+              if (8 * n + accumulator_column(e) >= seen) s[n][e] = -infinity;
+        }
+      float found[2] = {largest[0], largest[1]};
+      STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
+        STW_UNROLL for (int e = 0; e < 4; ++e) {
+          s[n][e] *= factor;
+          found[e / 2] = s[n][e] > found[e / 2] ? s[n][e] : found[e / 2];
+        }
+      STW_UNROLL for (int half = 0; half < 2; ++half) {
+        STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) {
+          const float other = __shfl_xor_sync(all_lanes, found[half], lanes);
+          found[half] = other > found[half] ? other : found[half];
+        }
+        const float rescale = fast_exp2(largest[half] - found[half]);
+        largest[half] = found[half];
+        sum[half] *= rescale;
+        STW_UNROLL for (int n = 0; n < depth / 8; ++n) {
+          out[n][2 * half] *= rescale;
+          out[n][2 * half + 1] *= rescale;
         }
       }
-    wait_copies<1>();   // the values; the next keys may be on their way
-    __syncthreads();
-    STW_UNROLL for (int k = 0; k < tensor_keys / 16; ++k) {
-      uint32_t p[4];
-      as_left<dtype>(p, s[2 * k], s[2 * k + 1]);
-      STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
-        uint32_t b[4];
-        load_right_turned<depth>(b, values, 16 * k, 16 * n);
-        multiply_add_two<dtype>(out[2 * n], out[2 * n + 1], p, b);
+      STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
+        STW_UNROLL for (int e = 0; e < 4; ++e) {
+          s[n][e] = fast_exp2(s[n][e] - largest[e / 2]);
+          sum[e / 2] += s[n][e];
+        }
+      if (args.dropout > 0) {
+        const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
+        const uint32_t kept = kept_bits(dropout, tensor_keys / 2, [&](int i) {
+          return (head * rows + first + warp_row + accumulator_row(i % 4)) * rows + key + i / 4 * 8 + accumulator_column(i % 4);
+        });
+        STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
+          STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
       }
+      wait_copies<1>();   // the values; the next keys may be on their way
+      __syncthreads();
+      STW_UNROLL for (int k = 0; k < tensor_keys / 16; ++k) {
+        uint32_t p[4];
+        as_left<dtype>(p, s[2 * k], s[2 * k + 1]);
+        STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
+          uint32_t b[4];
+          load_right_turned<depth>(b, values, 16 * k, 16 * n);
+          multiply_add_two<dtype>(out[2 * n], out[2 * n + 1], p, b);
+        }
+      }
+      __syncthreads();
+      if (key + tensor_keys < last) copy_tile<depth, tensor_keys>(all_values, key + tensor_keys, begin, last, args.head_dim, values);
+      commit_copies();
     }
-    __syncthreads();
-    if (key + tensor_keys < last) copy_tile<depth, tensor_keys>(all_values, key + tensor_keys, rows, args.head_dim, values);
-    commit_copies();
+    float inverse[2];
+    STW_UNROLL for (int half = 0; half < 2; ++half) {
+      STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) sum[half] += __shfl_xor_sync(all_lanes, sum[half], lanes);
+      inverse[half] = 1.0f / sum[half];
+      const int row = first + warp_row + accumulator_row(2 * half);
+      if (lane_of_warp() % 4 == 0 && row >= segment.begin && row < segment.end)
+        args.lse[(sample * args.query_heads + head) * rows + row] = fma1(largest[half], log_of_2, log(splat(sum[half])).f[0]);
+    }
+    store_accumulators<dtype, depth>(out, inverse, args.out.data, sample * rows * out_width + head * head_dim, out_width, first + warp_row, segment.begin,
+                                     segment.end, args.head_dim);
+    __syncthreads();   // nobody reads the tiles any more
   }
-  float inverse[2];
-  STW_UNROLL for (int half = 0; half < 2; ++half) {
-    STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) sum[half] += __shfl_xor_sync(all_lanes, sum[half], lanes);
-    inverse[half] = 1.0f / sum[half];
-    const int64_t row = first + warp_row + accumulator_row(2 * half);
-    if (lane_of_warp() % 4 == 0 && row < rows) args.lse[(sample * args.query_heads + head) * rows + row] = fma1(largest[half], log_of_2, log(splat(sum[half])).f[0]);
-  }
-  store_accumulators<dtype, depth>(out, inverse, args.out.data, sample * rows * out_width + head * head_dim, out_width, first + warp_row, rows, args.head_dim);
 }
 
 void tensor_attention(const Launch& l, const AttentionArgs& args) {

@@ -11,12 +11,10 @@ namespace stw::kernels::cuda {
 inline constexpr int tensor_threads = 128, tensor_warps = 4, tensor_rows = 64;   // a warp has 16 of the tile's rows
 inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
 
-// Whether the tensor cores take it. Documents do not: a product of theirs with a mask's zero would carry another document's
-// NaN over. The rest, like operands of 32 bits, takes the kernels that have the CPU's bits. Decided by shapes and types
-// alone, so that the same plan always takes the same kernel.
+// Whether the tensor cores take it; the rest takes the kernels that have the CPU's bits. Decided by shapes and types alone,
+// so that the same plan always takes the same kernel.
 inline bool tensor_cores_take(const AttentionArgs& args) {
-  return args.tensor_cores && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.head_dim % 8 == 0 && args.head_dim <= 128 &&
-         args.position_ids == nullptr;
+  return args.tensor_cores && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.head_dim % 8 == 0 && args.head_dim <= 128;
 }
 inline bool tensor_cores_take_gradient(const AttentionArgs& args) {
   return tensor_cores_take(args) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;
@@ -46,14 +44,31 @@ template <int depth> inline constexpr size_t tile_bytes(int rows) { return stati
 struct HalfRows { const uint16_t* data; int64_t stride; };
 STW_DEVICE HalfRows half_rows(const void* data, int64_t at, int64_t stride) { return {static_cast<const uint16_t*>(data) + at, stride}; }
 
-// Rows [first, first + rows) of a head to a tile, asynchronously; those from `end` on are 0.
+// The rows of a tile that belong to one document, [begin, end), and all rows of that document: a block works on one segment
+// after the other. Rows of two documents never share a product: the zeros of a mask would not keep out the other's NaN.
+// Rows of a sample are counted in 32 bits, for the registers' sake.
+struct Segment { int begin, end, document_begin, document_end; };
+STW_DEVICE Segment segment_at(const int32_t* position_ids, int row, int tile_end, int rows) {
+  if (position_ids == nullptr) return {row, tile_end, 0, rows};
+  const int start = row - position_ids[row];
+  int low = row, high = rows;   // `low` is of this document, `high` is not
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (middle - position_ids[middle] <= start) low = middle;
+    else high = middle;
+  }
+  return {row, tile_end < high ? tile_end : high, start, high};
+}
+
+// Rows [first, first + rows) of a head to a tile, asynchronously; those outside of [begin, end) are 0. Unrolled, its
+// addresses would fill the registers.
 template <int depth, int rows>
-STW_DEVICE void copy_tile(const HalfRows& from, int64_t first, int64_t end, int head_dim, uint16_t* tile) {
+STW_DEVICE void copy_tile(const HalfRows& from, int first, int begin, int end, int head_dim, uint16_t* tile) {
   constexpr int pieces = depth / 8;
-  for (int task = static_cast<int>(threadIdx.x); task < rows * pieces; task += tensor_threads) {
+  STW_ROLLED for (int task = static_cast<int>(threadIdx.x); task < rows * pieces; task += tensor_threads) {
     const int row = task / pieces, column = task % pieces * 8;
     uint16_t* to = tile + row * tile_stride<depth> + column;
-    if (first + row < end && column < head_dim) copy_async16(to, from.data + (first + row) * from.stride + column);
+    if (first + row >= begin && first + row < end && column < head_dim) copy_async16(to, from.data + (first + row) * from.stride + column);
     else store_vector(to, uint4{0, 0, 0, 0});
   }
 }
@@ -96,26 +111,33 @@ STW_DEVICE void as_left(uint32_t (&a)[4], const float (&d0)[4], const float (&d1
 STW_DEVICE int accumulator_row(int e) { return lane_of_warp() / 4 + e / 2 * 8; }
 STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2; }
 
-// 16 rows of accumulators times a factor of the row's half, rounded, to rows [row, …) before `end`.
+// 16 rows of accumulators times a factor of the row's half, rounded, to those of rows [row, row + 16) in [begin, end).
 template <DType dtype, int depth>
-STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data, int64_t at, int64_t stride, int64_t row,
-                                   int64_t end, int head_dim) {
+STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data, int64_t at, int64_t stride, int row,
+                                   int begin, int end, int head_dim) {
   auto* to = static_cast<uint16_t*>(data) + at;
   STW_UNROLL for (int n = 0; n < depth / 8; ++n)
     STW_UNROLL for (int half = 0; half < 2; ++half) {
-      const int64_t r = row + accumulator_row(2 * half);
+      const int r = row + accumulator_row(2 * half);
       const int column = 8 * n + accumulator_column(0);
-      if (r < end && column < head_dim)
+      if (r >= begin && r < end && column < head_dim)
         store_vector(to + r * stride + column, pack_halves<dtype>(d[n][2 * half] * factor[half], d[n][2 * half + 1] * factor[half]));
     }
 }
 
-// The factor of one element: 0 or 1 / (1 - p).
-STW_DEVICE float dropout_factor_of(const Dropout& d, int64_t element) {
-  const Philox4 r = philox(static_cast<uint32_t>(element / 4), d.sample, d.stream, d.step, d.seed);
-  const int word = static_cast<int>(element % 4);
-  const uint32_t low = word == 0 ? r.w[0] : r.w[1], high = word == 2 ? r.w[2] : r.w[3];
-  return (word < 2 ? low : high) >= d.threshold ? d.kept_scale : 0.0f;
+// Whether dropout keeps element element_of(i): bit i. Ten rounds of Philox a bit, in a loop of its own, so that their code
+// and registers stay out of the unrolled loops around it.
+template <class Element>
+STW_DEVICE uint32_t kept_bits(const Dropout& d, int count, const Element& element_of) {
+  uint32_t bits = 0;
+  STW_ROLLED for (int i = 0; i < count; ++i) {
+    const int64_t element = element_of(i);
+    const Philox4 r = philox(static_cast<uint32_t>(element / 4), d.sample, d.stream, d.step, d.seed);
+    const int word = static_cast<int>(element % 4);
+    const uint32_t low = word == 0 ? r.w[0] : r.w[1], high = word == 2 ? r.w[2] : r.w[3];
+    bits |= ((word < 2 ? low : high) >= d.threshold ? 1u : 0u) << i;
+  }
+  return bits;
 }
 
 }  // namespace stw::kernels::cuda

@@ -19,7 +19,7 @@ template <int depth>
 inline constexpr size_t gradient_tile_bytes = tile_bytes<depth>(2 * tensor_rows + 4 * tensor_others) + 4 * tensor_others * sizeof(float);
 
 template <DType dtype, int depth, bool of_keys>
-static __global__ void __launch_bounds__(tensor_threads) tensor_gradient_kernel(AttentionArgs args, const float* dots) {
+static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) tensor_gradient_kernel(AttentionArgs args, const float* dots) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
   constexpr int tile = tensor_others * tile_stride<depth>;
   uint16_t* own_s = memory;                                     // rows of Q, or of K
@@ -30,104 +30,132 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_gradient_kernel(
   const int64_t own_heads = of_keys ? args.kv_heads : args.query_heads, heads = args.samples * own_heads, tiles = ceil_div(rows, tensor_rows);
   const int64_t sample = blockIdx.x % heads / own_heads, own_head = blockIdx.x % own_heads;
   // Where the mask is causal the first keys and the last queries have most to do: they go first.
-  const int64_t first = (of_keys ? blockIdx.x / heads : tiles - 1 - blockIdx.x / heads) * tensor_rows;
+  const int count = static_cast<int>(rows), first = static_cast<int>((of_keys ? blockIdx.x / heads : tiles - 1 - blockIdx.x / heads) * tensor_rows);
   const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
   const int64_t first_head = of_keys ? own_head * group : own_head, kv_head = first_head / group;
   const HalfRows keys = half_rows(args.qkv.data, top + out_width + kv_head * head_dim, width);
   const HalfRows values = half_rows(args.qkv.data, top + out_width + (args.kv_heads + kv_head) * head_dim, width);
   const auto queries_of = [&](int64_t head) { return half_rows(args.qkv.data, top + head * head_dim, width); };
   const auto douts_of = [&](int64_t head) { return half_rows(args.dout.data, sample * rows * out_width + head * head_dim, out_width); };
-  Dropout dropout = {};
-  if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-
-  const int64_t others_first = of_keys && args.causal ? first : 0, others_end = !of_keys && args.causal ? min(first + tensor_rows, rows) : rows;
-  const int64_t stages_of_head = ceil_div(others_end - others_first, tensor_others), stages = of_keys ? group * stages_of_head : stages_of_head;
-  const auto copy_stage = [&](int64_t stage) {
-    const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
-    uint16_t* to = others + stage % 2 * 2 * tile;
-    copy_tile<depth, tensor_others>(of_keys ? queries_of(head) : keys, at, rows, args.head_dim, to);
-    copy_tile<depth, tensor_others>(of_keys ? douts_of(head) : values, at, rows, args.head_dim, to + tile);
-    if (of_keys && static_cast<int>(threadIdx.x) < tensor_others) {
-      const int i = static_cast<int>(threadIdx.x);
-      const int64_t from = (sample * args.query_heads + head) * rows + at + i;
-      float* s = statistics + stage % 2 * 2 * tensor_others;
-      s[i] = at + i < rows ? args.lse[from] * log2_of_e : 0.0f;
-      s[tensor_others + i] = at + i < rows ? dots[from] : 0.0f;
-    }
-    commit_copies();
-  };
-  copy_tile<depth, tensor_rows>(of_keys ? keys : queries_of(own_head), first, rows, args.head_dim, own_s);
-  copy_tile<depth, tensor_rows>(of_keys ? values : douts_of(own_head), first, rows, args.head_dim, own_d);
-  copy_stage(0);
-
-  const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const float factor = args.scale * log2_of_e;
-  float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
-  if constexpr (!of_keys)
-    STW_UNROLL for (int half = 0; half < 2; ++half) {
-      const int64_t row = first + warp_row + accumulator_row(2 * half);
-      if (row >= rows) continue;
-      own_lse[half] = args.lse[(sample * args.query_heads + own_head) * rows + row] * log2_of_e;
-      own_dot[half] = dots[(sample * args.query_heads + own_head) * rows + row];
-    }
-  float sum_s[depth / 8][4] = {};                    // dQ or dK
-  float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
-  for (int64_t stage = 0; stage < stages; ++stage) {
-    wait_copies<0>();
-    __syncthreads();   // this stage is there, and nobody reads the one before
-    if (stage + 1 < stages) copy_stage(stage + 1);
-    const int64_t head = first_head + stage / stages_of_head, at = others_first + stage % stages_of_head * tensor_others;
-    const uint16_t* other_s = others + stage % 2 * 2 * tile;
-    const uint16_t* other_d = other_s + tile;
-    const float* other_lse = statistics + stage % 2 * 2 * tensor_others;
-    const float* other_dot = other_lse + tensor_others;
-
-    float s[tensor_others / 8][4] = {}, d[tensor_others / 8][4] = {};
-    STW_UNROLL for (int k = 0; k < depth / 16; ++k) {
-      uint32_t a_s[4], a_d[4];
-      load_left<depth>(a_s, own_s, warp_row, 16 * k);
-      load_left<depth>(a_d, own_d, warp_row, 16 * k);
-      STW_UNROLL for (int n = 0; n < tensor_others / 16; ++n) {
-        uint32_t b[4];
-        load_right<depth>(b, other_s, 16 * n, 16 * k);
-        multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], a_s, b);
-        load_right<depth>(b, other_d, 16 * n, 16 * k);
-        multiply_add_two<dtype>(d[2 * n], d[2 * n + 1], a_d, b);
+  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
+  const int tile_end = first + tensor_rows < count ? first + tensor_rows : count;
+  Segment segment;
+  for (int next = first; next < tile_end; next = segment.end) {
+    segment = segment_at(position_ids, next, tile_end, count);
+    const int others_first = of_keys && args.causal ? segment.begin : segment.document_begin;
+    const int others_end = !of_keys && args.causal ? segment.end : segment.document_end;
+    // A stage is tensor_others rows from `at` of one query head; after a head's last one comes the next head's first.
+    struct Stage { int64_t head; int at, parity; };
+    const auto next_stage = [&](Stage s) {
+      s.at += tensor_others;
+      s.parity ^= 1;
+      if (s.at >= others_end) s.at = others_first, ++s.head;
+      return s;
+    };
+    const int64_t heads_end = of_keys ? first_head + group : first_head + 1;
+    const auto copy_stage = [&](Stage stage) {
+      const int64_t head = stage.head;
+      const int at = stage.at;
+      uint16_t* to = others + stage.parity * 2 * tile;
+      copy_tile<depth, tensor_others>(of_keys ? queries_of(head) : keys, at, at, others_end, args.head_dim, to);
+      copy_tile<depth, tensor_others>(of_keys ? douts_of(head) : values, at, at, others_end, args.head_dim, to + tile);
+      if (of_keys && static_cast<int>(threadIdx.x) < tensor_others) {
+        const int i = static_cast<int>(threadIdx.x);
+        const int64_t from = (sample * args.query_heads + head) * rows + at + i;
+        float* s = statistics + stage.parity * 2 * tensor_others;
+        s[i] = at + i < others_end ? args.lse[from] * log2_of_e : 0.0f;
+        s[tensor_others + i] = at + i < others_end ? dots[from] : 0.0f;
       }
-    }
-    const bool inside = first + tensor_rows <= rows && at + tensor_others <= rows;
-    const bool whole = inside && (!args.causal || (of_keys ? first + tensor_rows <= at + 1 : at + tensor_others <= first + 1));
-    STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
-      STW_UNROLL for (int e = 0; e < 4; ++e) {
-        const int other = 8 * n + accumulator_column(e);
-        const int64_t own_row = first + warp_row + accumulator_row(e), query = of_keys ? at + other : own_row, key = of_keys ? own_row : at + other;
-        const bool seen = whole || (query < rows && key < rows && (!args.causal || key <= query));
-        const float lse = of_keys ? other_lse[other] : own_lse[e / 2], dot = of_keys ? other_dot[other] : own_dot[e / 2];
-        const float p = seen ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f;
-        float kept = 1.0f;
-        if (args.dropout > 0) kept = dropout_factor_of(dropout, (head * rows + query) * rows + key);
-        d[n][e] = p * fma1(d[n][e], kept, -dot);
-        s[n][e] = p * kept;
+      commit_copies();
+    };
+    copy_tile<depth, tensor_rows>(of_keys ? keys : queries_of(own_head), first, segment.begin, segment.end, args.head_dim, own_s);
+    copy_tile<depth, tensor_rows>(of_keys ? values : douts_of(own_head), first, segment.begin, segment.end, args.head_dim, own_d);
+    Stage stage = {first_head, others_first, 0};
+    copy_stage(stage);
+
+    const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+    const float factor = args.scale * log2_of_e;
+    float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
+    if constexpr (!of_keys)
+      STW_UNROLL for (int half = 0; half < 2; ++half) {
+        const int row = first + warp_row + accumulator_row(2 * half);
+        if (row < segment.begin || row >= segment.end) continue;
+        own_lse[half] = args.lse[(sample * args.query_heads + own_head) * rows + row] * log2_of_e;
+        own_dot[half] = dots[(sample * args.query_heads + own_head) * rows + row];
       }
-    STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
-      uint32_t a_s[4], a_d[4], b[4];
-      as_left<dtype>(a_d, d[2 * k], d[2 * k + 1]);
-      if constexpr (of_keys) as_left<dtype>(a_s, s[2 * k], s[2 * k + 1]);
-      STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
-        load_right_turned<depth>(b, other_s, 16 * k, 16 * n);
-        multiply_add_two<dtype>(sum_s[2 * n], sum_s[2 * n + 1], a_d, b);
-        if constexpr (of_keys) {
-          load_right_turned<depth>(b, other_d, 16 * k, 16 * n);
-          multiply_add_two<dtype>(sum_d[2 * n], sum_d[2 * n + 1], a_s, b);
+    float sum_s[depth / 8][4] = {};                    // dQ or dK
+    float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
+    for (; stage.head < heads_end; stage = next_stage(stage)) {
+      wait_copies<0>();
+      __syncthreads();   // this stage is there, and nobody reads the one before
+      const Stage coming = next_stage(stage);
+      if (coming.head < heads_end) copy_stage(coming);
+      const int at = stage.at;
+      const uint16_t* other_s = others + stage.parity * 2 * tile;
+      const uint16_t* other_d = other_s + tile;
+      const float* other_lse = statistics + stage.parity * 2 * tensor_others;
+      const float* other_dot = other_lse + tensor_others;
+
+      float s[tensor_others / 8][4] = {}, d[tensor_others / 8][4] = {};
+      STW_UNROLL for (int k = 0; k < depth / 16; ++k) {
+        uint32_t a_s[4], a_d[4];
+        load_left<depth>(a_s, own_s, warp_row, 16 * k);
+        load_left<depth>(a_d, own_d, warp_row, 16 * k);
+        STW_UNROLL for (int n = 0; n < tensor_others / 16; ++n) {
+          uint32_t b[4];
+          load_right<depth>(b, other_s, 16 * n, 16 * k);
+          multiply_add_two<dtype>(s[2 * n], s[2 * n + 1], a_s, b);
+          load_right<depth>(b, other_d, 16 * n, 16 * k);
+          multiply_add_two<dtype>(d[2 * n], d[2 * n + 1], a_d, b);
+        }
+      }
+      uint32_t kept = ~0u;
+      float kept_scale = 1.0f;
+      if (args.dropout > 0) {
+        const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
+        kept_scale = dropout.kept_scale;
+        kept = kept_bits(dropout, tensor_others / 2, [&](int i) {
+          const int own_row = first + warp_row + accumulator_row(i % 4), other = at + i / 4 * 8 + accumulator_column(i % 4);
+          return (stage.head * rows + (of_keys ? other : own_row)) * rows + (of_keys ? own_row : other);
+        });
+      }
+      STW_UNROLL for (int half = 0; half < 2; ++half) {
+        // The others that this row meets: a query the keys up to its own, a key the queries from its own on.
+        const int own_row = first + warp_row + accumulator_row(2 * half);
+        const int begin = args.causal && of_keys ? own_row - at : 0;
+        int end = (args.causal && !of_keys && own_row < others_end ? own_row + 1 : others_end) - at;
+        if (own_row < segment.begin || own_row >= segment.end) end = 0;
+        STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
+          STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            const int other = 8 * n + accumulator_column(e);
+            const float lse = of_keys ? other_lse[other] : own_lse[half], dot = of_keys ? other_dot[other] : own_dot[half];
+            const float p = other >= begin && other < end ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f;
+            const float f = (kept >> (4 * n + e) & 1u) != 0 ? kept_scale : 0.0f;
+            d[n][e] = p * fma1(d[n][e], f, -dot);
+            s[n][e] = p * f;
+          }
+      }
+      STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
+        uint32_t a_s[4], a_d[4], b[4];
+        as_left<dtype>(a_d, d[2 * k], d[2 * k + 1]);
+        if constexpr (of_keys) as_left<dtype>(a_s, s[2 * k], s[2 * k + 1]);
+        STW_UNROLL for (int n = 0; n < depth / 16; ++n) {
+          load_right_turned<depth>(b, other_s, 16 * k, 16 * n);
+          multiply_add_two<dtype>(sum_s[2 * n], sum_s[2 * n + 1], a_d, b);
+          if constexpr (of_keys) {
+            load_right_turned<depth>(b, other_d, 16 * k, 16 * n);
+            multiply_add_two<dtype>(sum_d[2 * n], sum_d[2 * n + 1], a_s, b);
+          }
         }
       }
     }
+    const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
+    const int64_t at = top + (of_keys ? out_width + kv_head * head_dim : own_head * head_dim);
+    store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, first + warp_row, segment.begin, segment.end, args.head_dim);
+    if constexpr (of_keys)
+      store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * head_dim, width, first + warp_row, segment.begin, segment.end, args.head_dim);
+    __syncthreads();   // nobody reads the tiles any more
   }
-  const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
-  const int64_t at = top + (of_keys ? out_width + kv_head * head_dim : own_head * head_dim);
-  store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, first + warp_row, rows, args.head_dim);
-  if constexpr (of_keys)
-    store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * head_dim, width, first + warp_row, rows, args.head_dim);
 }
 
 void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots) {

@@ -147,4 +147,12 @@ inline Buffer slice(const Buffer& from, int64_t first, int64_t count) {
   return part;
 }
 
+// The position ids of documents that follow each other; where a sample ends, so does a document.
+inline std::vector<int32_t> position_ids_of(const std::vector<int64_t>& lengths) {
+  std::vector<int32_t> ids;
+  for (int64_t length : lengths)
+    for (int64_t i = 0; i < length; ++i) ids.push_back(static_cast<int32_t>(i));
+  return ids;
+}
+
 }  // namespace stw::kernels::test

@@ -126,13 +126,6 @@ TEST(Attention, SurvivesLargeScores) {
   }
 }
 
-// The position ids of documents that follow each other; where a sample ends, so does a document.
-std::vector<int32_t> position_ids_of(const std::vector<int64_t>& lengths) {
-  std::vector<int32_t> ids;
-  for (int64_t length : lengths)
-    for (int64_t i = 0; i < length; ++i) ids.push_back(static_cast<int32_t>(i));
-  return ids;
-}
 const std::vector<int64_t> mixed_lengths = {1, 2, 63, 64, 65, 130};   // 325 rows
 
 TEST(AttentionOfDocuments, AgreesWithDoublePrecision) {

@@ -8,7 +8,7 @@
 namespace stw::kernels::cuda {
 
 template <Storage storage>
-static __global__ void __launch_bounds__(block_threads) adamw8_kernel(UpdateArgs args) {
+static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(UpdateArgs args) {
   STW_SHARED(QuantileMap, maps, 2);
   if (args.state->skip != 0) return;
   fetch_map(signed_quantiles_of_device, &maps[0]);
@@ -39,6 +39,7 @@ static __global__ void __launch_bounds__(block_threads) adamw8_kernel(UpdateArgs
       encode(maps[0], first[k], first_absmax, args.first_code + at, n);
       encode(maps[1], second[k], second_absmax, args.second_code + at, n);
     }
+    __syncwarp();   // all have read the old ones
     if (threadIdx.x % warp_threads != 0) return;
     args.first_absmax[block] = first_absmax;
     args.second_absmax[block] = second_absmax;

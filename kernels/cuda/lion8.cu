@@ -32,6 +32,7 @@ static __global__ void __launch_bounds__(block_threads) lion8_kernel(UpdateArgs 
       if (n <= 0) break;
       encode(*map, momentum[k], absmax, args.first_code + at, n);
     }
+    __syncwarp();   // all have read the old one
     if (threadIdx.x % warp_threads == 0) args.first_absmax[block] = absmax;
   });
 }

@@ -16,13 +16,19 @@ inline constexpr int product_step = 16, product_row = 68;   // floats of a row o
 
 // Elements (first + i, begin + k) to tile[k][i]; 0 past the side's end. Neighbouring threads take neighbours in memory.
 STW_DEVICE void fetch_side(const ProductSide& side, int64_t first, int64_t begin, int64_t depth, float* tile) {
-  for (int e = static_cast<int>(threadIdx.x); e < product_step * static_cast<int>(product_tile); e += product_threads) {
-    const bool along_depth = side.depth_stride == 1;
-    const int i = along_depth ? e / product_step : e % static_cast<int>(product_tile);
-    const int k = along_depth ? e % product_step : e / static_cast<int>(product_tile);
-    const bool inside = first + i < side.extent && begin + k < depth;
-    tile[k * product_row + i] = inside ? side.data[(first + i) * side.stride + (begin + k) * side.depth_stride] : 0.0f;
+  constexpr int elements = product_step * static_cast<int>(product_tile) / product_threads, along = product_threads / product_step;
+  static_assert(elements == product_step && product_threads == product_tile);   // across the depth a thread has one i
+  const int me = static_cast<int>(threadIdx.x);
+  const bool along_depth = side.depth_stride == 1;
+  const int i = along_depth ? me / product_step : me, next_i = along_depth ? along : 0;
+  const int k = along_depth ? me % product_step : 0, next_k = along_depth ? 0 : 1;
+  const int64_t at = (first + i) * side.stride + (begin + k) * side.depth_stride, next = along_depth ? along * side.stride : side.depth_stride;
+  float x[elements];
+  STW_UNROLL for (int e = 0; e < elements; ++e) {
+    const bool inside = first + i + e * next_i < side.extent && begin + k + e * next_k < depth;
+    x[e] = inside ? side.data[at + e * next] : 0.0f;
   }
+  STW_UNROLL for (int e = 0; e < elements; ++e) tile[(k + e * next_k) * product_row + i + e * next_i] = x[e];
 }
 
 // body(i, j, x) for the elements x = Σ_k a(i, k)·b(j, k) of the tile that begins at (row, column); by all threads of a block.

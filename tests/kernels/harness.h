@@ -14,9 +14,15 @@
 #include <vector>
 
 #include "kernels/kernels.h"
-#if defined(STW_SIMT)
+// STW_SIMT: the CUDA kernels on the emulated machine. STW_GPU: on a real one (tests/gpu/managed.cpp).
+#if defined(STW_SIMT) || defined(STW_GPU)
+#define STW_CUDA_KERNELS
 #include "kernels/cuda/workspace.h"
+#endif
+#if defined(STW_SIMT)
 #include "tests/simt/runtime.h"
+#elif defined(STW_GPU)
+#include <cuda_runtime_api.h>
 #endif
 
 namespace stw::kernels::test {
@@ -30,9 +36,9 @@ inline std::vector<NamedTable> tables() {
       {"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}, {"neon", Isa::neon}};
   for (const auto& entry : all)
     if (const Table* table = cpu_table(entry.isa)) found.push_back({entry.name, table});
-#if defined(STW_SIMT)
+#if defined(STW_CUDA_KERNELS)
   found.resize(1);   // the others are held against it elsewhere
-  found.push_back({"emulated CUDA", cuda_table()});
+  found.push_back({"CUDA", cuda_table()});
 #endif
   return found;
 }
@@ -110,7 +116,7 @@ class Threads {
 // Scratch memory of the CUDA kernel, or `otherwise` where it is none of them.
 template <class Args>
 uint64_t workspace_for([[maybe_unused]] void (*kernel)(const Launch&, const Args&), [[maybe_unused]] const Args& args, uint64_t otherwise) {
-#if defined(STW_SIMT)
+#if defined(STW_CUDA_KERNELS)
 #define STW_KERNEL_OF_CUDA(name, Type) \
   if constexpr (std::is_same_v<Args, Type>) \
     if (kernel == cuda_table()->name) return cuda::name##_workspace(args);
@@ -126,8 +132,8 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
   constexpr uint64_t guard = 256;
   workspace_bytes = workspace_for(kernel, args, workspace_bytes);
   const uint64_t total = (workspace_bytes + guard + 63) / 64 * 64;
-  auto* memory = static_cast<unsigned char*>(std::aligned_alloc(64, total));
-  ASSERT_NE(memory, nullptr);
+  std::vector<unsigned char> owner(total + 64);
+  unsigned char* memory = owner.data() + (64 - reinterpret_cast<uintptr_t>(owner.data()) % 64) % 64;
   std::memset(memory, 0xff, workspace_bytes);
   std::memset(memory + workspace_bytes, 0xa5, total - workspace_bytes);
   {
@@ -135,11 +141,13 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
     kernel(Launch{pool.parallel(), memory, workspace_bytes, nullptr}, args);
 #if defined(STW_SIMT)
     simt::finish();
+#elif defined(STW_GPU)
+    const cudaError_t status = cudaDeviceSynchronize();
+    ASSERT_EQ(status, cudaSuccess) << cudaGetErrorString(status);
 #endif
   }
   uint64_t changed = 0;
   for (uint64_t i = workspace_bytes; i < total; ++i) changed += memory[i] != 0xa5;
-  std::free(memory);
   EXPECT_EQ(changed, 0u) << "the kernel wrote behind its workspace of " << workspace_bytes << " bytes";
 }
 

@@ -1,7 +1,9 @@
-// Attention on the tensor cores of the emulated machine: against the reference in double precision; rows that do not depend
+// Attention on the tensor cores of a device, or of the emulated machine: against the reference in double precision; rows that do not depend
 // on other samples or on the order of threads; and the CPU's bits where the tensor cores do not take the shape.
 #include "tests/kernels/attention_cases.h"
+#if defined(STW_SIMT)
 #include "tests/simt/machine.h"
+#endif
 
 namespace stw::kernels::test {
 namespace {
@@ -135,6 +137,7 @@ TEST(TensorAttention, SurvivesLargeScores) {
   for (int64_t i = 0; i < got.dqkv.count(); ++i) ASSERT_TRUE(std::isfinite(got.dqkv.get(i)));
 }
 
+#if defined(STW_SIMT)
 TEST(TensorAttention, DoesNotDependOnTheOrderOfThreads) {
   for (const Shape& s : {Shape{1, 100, 2, 1, 64, true, 0.1f, DType::bf16}, Shape{2, 70, 2, 2, 40, false, 0, DType::f16}}) {
     const Shape there = on_tensor_cores(s);
@@ -147,6 +150,7 @@ TEST(TensorAttention, DoesNotDependOnTheOrderOfThreads) {
     simt::options.order = simt::Order::forward;
   }
 }
+#endif
 
 TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
   const Shape shapes[] = {{1, 70, 2, 1, 16, true, 0, DType::f32},

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "src/trainer.h"
+#if defined(STW_GPU)
+#include <cuda_runtime_api.h>
+#endif
 
 namespace stw::testing_tools {
 
@@ -141,7 +144,13 @@ class OpenTrainer {
               const Device& device = best_device())
       : planned_(planned) {
     const size_t bytes = (planned->plan.bytes.arena + 255) / 256 * 256;
+#if defined(STW_GPU)   // that the device and the test can both reach
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal), cudaSuccess);
+    arena_.reset(memory);
+#else
     arena_.reset(std::aligned_alloc(256, bytes));
+#endif
     options.arena = arena_.get();
     options.arena_bytes = bytes;
     trainer_ = trainer_for(std::move(model), std::move(planned), options, device);
@@ -153,7 +162,11 @@ class OpenTrainer {
 
  private:
   struct Free {
+#if defined(STW_GPU)
+    void operator()(void* p) const { cudaFree(p); }
+#else
     void operator()(void* p) const { std::free(p); }
+#endif
   };
   std::shared_ptr<const Planned> planned_;
   std::unique_ptr<void, Free> arena_;

@@ -11,7 +11,7 @@
 
 #include "files.h"
 #include "loss_curve.h"
-#include "resident_memory.h"
+#include "memory_in_use.h"
 #include "resume.h"
 #include "units.h"
 
@@ -171,7 +171,7 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& 
 }
 
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
-  if (!before || !after) return;
+  if (!after) return;
   const uint64_t measured = after > before ? after - before : 0;
   fmt::print("memory      planned {}, measured {} ({:+.1f} %)\n", human_bytes(planned), human_bytes(measured),
              100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
@@ -214,7 +214,7 @@ void train(TrainFlags flags) {
   check_folders(flags, out);
   tell_beginning(flags, model, data, info, stw_plan_json(plan.get()));
 
-  const uint64_t before = resident_bytes();
+  const uint64_t before = memory_in_use(device.get());
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
   check_run(flags.run, trainer.get(), data.get());
   if (!flags.resume.empty())
@@ -226,7 +226,7 @@ void train(TrainFlags flags) {
 
   TrainingRun run(flags.run, out, trainer.get(), data.get(), info);
   const bool complete = run.run();
-  const uint64_t after = resident_bytes();
+  const uint64_t after = memory_in_use(device.get());
   call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });
   write_text(out.loss_curve(),
              loss_curve_svg(read_metrics(read_text(out.metrics())), flags.model.source + " on " + flags.data.path));

@@ -1,8 +1,11 @@
-#include "resident_memory.h"
+#include "memory_in_use.h"
 
 #include <cstdio>
 
+#include "handles.h"
+
 namespace command {
+namespace {
 
 uint64_t resident_bytes() {
   std::FILE* file = std::fopen("/proc/self/status", "r");
@@ -13,6 +16,14 @@ uint64_t resident_bytes() {
     if (std::sscanf(line, "VmRSS: %llu kB", &kibibytes) == 1) break;
   std::fclose(file);
   return uint64_t{kibibytes} * 1024;
+}
+
+}  // namespace
+
+uint64_t memory_in_use(const stw_device* device) {
+  auto info = sized<stw_device_info>();
+  if (stw_device_query(device, &info) == STW_OK && info.backend == STW_BACKEND_CUDA) return info.memory_total - info.memory_free;
+  return resident_bytes();
 }
 
 }  // namespace command

@@ -1,36 +1,18 @@
-// Whole training runs on the emulated CUDA device against the CPU's, to the bit: losses, norms, parameters, masters and
-// optimizer states, evaluation, generated tokens; checkpoints go from one to the other. And the ways of the CUDA device:
-// programs as graphs, offload with copies beside the ops, memory that is given back, errors.
+// Whole training runs on a CUDA device, emulated or real, against the CPU's, to the bit: losses, norms, parameters, masters
+// and optimizer states, evaluation, generated tokens; checkpoints go from one to the other. And what leaves no trace there:
+// the split into micro-batches on tensor cores, offload, re-planning.
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <fstream>
-#include <iterator>
 
-#include "tests/simt/machine.h"
-#include "tests/simt/runtime.h"
-#include "tests/src/small_models.h"
+#include "tests/device/cuda_device.h"
 
 namespace stw {
 namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 5, sequence = 33;
-
-const Device& cuda_device() {
-  static std::unique_ptr<Device> device = [] {
-    DeviceOptions options;
-    options.backend = Backend::cuda;
-    auto opened = Device::open(options);
-    if (!opened) {
-      ADD_FAILURE() << opened.error().message;
-      std::abort();
-    }
-    return std::move(*opened);
-  }();
-  return *device;
-}
+constexpr int64_t batch_size = device_batch, sequence = device_sequence;
 
 struct Outcome {
   State state;
@@ -62,7 +44,7 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
   return std::string(c.name) + "_" + name_of(c.precision) + "_" + std::to_string(c.state_bits) + "_" + name_of(c.optimizer);
 }
 
-class EmulatedTraining : public testing::TestWithParam<Case> {
+class DeviceTraining : public testing::TestWithParam<Case> {
  protected:
   Request request(const char* device) const {
     Request r = request_for(batch_size, sequence, 1);
@@ -117,24 +99,24 @@ class EmulatedTraining : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(EmulatedTraining, GivesTheBitsOfTheCpu) {
+TEST_P(DeviceTraining, GivesTheBitsOfTheCpu) {
   expect_same(train(best_device(), plan_for(*model_, request("cpu"))), train(cuda_device(), plan_for(*model_, request("rtx4090"))));
 }
 
-class EmulatedCheckpoints : public EmulatedTraining {};
+class DeviceCheckpoints : public DeviceTraining {};
 
-TEST_P(EmulatedCheckpoints, GoFromOneDeviceToTheOther) {
+TEST_P(DeviceCheckpoints, GoFromOneDeviceToTheOther) {
   const auto on_cpu = plan_for(*model_, request("cpu")), on_gpu = plan_for(*model_, request("rtx4090"));
   train(cuda_device(), on_gpu, "", folder_ / "gpu.stw");
   train(best_device(), on_cpu, "", folder_ / "cpu.stw");
   expect_same(train(best_device(), on_cpu, folder_ / "gpu.stw"), train(cuda_device(), on_gpu, folder_ / "cpu.stw"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EmulatedCheckpoints,
+INSTANTIATE_TEST_SUITE_P(Models, DeviceCheckpoints,
                          testing::Values(Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 8}, Case{"llama", small_llama(), Precision::fp16, 32}),
                          case_name);
 
-INSTANTIATE_TEST_SUITE_P(Models, EmulatedTraining,
+INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
                          testing::Values(Case{"gpt2", small_gpt2(), Precision::fp32, 32},
                                          Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 8},
                                          Case{"llama", small_llama(), Precision::fp32, 8},
@@ -152,36 +134,8 @@ INSTANTIATE_TEST_SUITE_P(Models, EmulatedTraining,
 
 // ---- the ways of the device ---------------------------------------------------------------------------------------
 
-class EmulatedDevice : public testing::Test {
- protected:
-  std::shared_ptr<const Model> model_ = model_of(small_llama());
-  TemporaryDirectory folder_;
-  Request request() const {
-    Request r = request_for(batch_size, sequence, 1);
-    r.device = "rtx4090";
-    r.reserve_bytes = 0;
-    r.micro_batch = 2;
-    r.precision = Precision::bf16;
-    return r;
-  }
-  // What `steps` steps leave behind, as a checkpoint's bytes.
-  std::string run(Trainer& trainer, uint64_t first, uint64_t steps) {
-    for (uint64_t step = first; step < first + steps; ++step) {
-      GlobalBatch batch = random_batch(step, batch_size, sequence);
-      auto result = trainer.step(batch.source(), batch_size, 3e-3);
-      EXPECT_TRUE(result) << (result ? "" : result.error().message);
-    }
-    return saved(trainer);
-  }
-  std::string saved(Trainer& trainer) {
-    EXPECT_TRUE(trainer.save(folder_ / "now.stw"));
-    std::ifstream file(folder_ / "now.stw", std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-};
-
 // The order of additions is the tensor cores' own, the split into micro-batches still leaves no trace.
-TEST_F(EmulatedDevice, TensorCoresKeepTheBitsAtEverySplit) {
+TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   Request r = request();
   const auto whole = trainer_for(model_, plan_for(*model_, r), {}, cuda_device());
   ASSERT_TRUE(whole->plan().numerics.tensor_cores);
@@ -196,7 +150,7 @@ TEST_F(EmulatedDevice, TensorCoresKeepTheBitsAtEverySplit) {
   EXPECT_FALSE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << "the tensor cores were not used";
 }
 
-TEST_F(EmulatedDevice, OffloadAndReplanningLeaveNoTrace) {
+TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {
   Request r = request();
   const auto roomy = plan_for(*model_, r);
   const auto straight = trainer_for(model_, roomy, {}, cuda_device()), trainer = trainer_for(model_, roomy, {}, cuda_device());
@@ -209,91 +163,10 @@ TEST_F(EmulatedDevice, OffloadAndReplanningLeaveNoTrace) {
   const auto tight = plan_for(*model_, r);
   ASSERT_TRUE(tight->plan.decisions.offload.any());
   ASSERT_LT(tight->plan.bytes.arena, roomy->plan.bytes.arena);
-  const uint64_t before = simt::device_bytes_in_use();
   ASSERT_TRUE(trainer->replan(tight));
-  EXPECT_EQ(before - simt::device_bytes_in_use(), roomy->plan.bytes.arena - tight->plan.bytes.arena);
   run(*trainer, 1, 1);
   ASSERT_TRUE(trainer->replan(roomy));
   EXPECT_TRUE(run(*trainer, 2, 1) == bytes);
-}
-
-TEST_F(EmulatedDevice, GivesBackWhatItTook) {
-  const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
-  {
-    const auto planned = plan_for(*model_, request());
-    const auto trainer = trainer_for(model_, planned, {}, cuda_device());
-    EXPECT_EQ(simt::device_bytes_in_use() - device, planned->plan.bytes.arena);
-    run(*trainer, 0, 1);
-    EXPECT_EQ(simt::device_bytes_in_use() - device, planned->plan.bytes.arena);
-  }
-  EXPECT_EQ(simt::device_bytes_in_use(), device);
-  EXPECT_EQ(simt::host_bytes_in_use(), host);
-}
-
-TEST_F(EmulatedDevice, TooLittleMemoryIsToldBeforeAnythingIsTaken) {
-  const auto planned = plan_for(*model_, request());
-  const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
-  simt::faults.memory_bytes = simt::device_bytes_in_use() + planned->plan.bytes.arena - 1;
-  auto trainer = Trainer::create(cuda_device(), model_, planned, {});
-  simt::faults.memory_bytes = uint64_t{8} << 30;
-  ASSERT_FALSE(trainer);
-  EXPECT_EQ(trainer.error().code, Code::out_of_memory);
-  EXPECT_EQ(trainer.error().bytes_needed, planned->plan.bytes.arena);
-  EXPECT_EQ(trainer.error().bytes_available, planned->plan.bytes.arena - 1);
-  simt::faults.fail_allocation = 1;   // somebody else was faster
-  auto other = Trainer::create(cuda_device(), model_, planned, {});
-  ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().code, Code::out_of_memory);
-  EXPECT_EQ(simt::device_bytes_in_use(), device);
-  EXPECT_EQ(simt::host_bytes_in_use(), host);
-}
-
-TEST_F(EmulatedDevice, AKernelThatCannotStartIsNamed) {
-  const auto trainer = trainer_for(model_, plan_for(*model_, request()), {}, cuda_device());
-  GlobalBatch batch = random_batch(0, batch_size, sequence);
-  simt::faults.fail_launch = 3;
-  auto result = trainer->step(batch.source(), batch_size, 3e-3);
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, Code::device_error);
-  EXPECT_EQ(result.error().native, cudaErrorLaunchOutOfResources);
-  EXPECT_NE(result.error().message.find("op "), std::string::npos) << result.error().message;
-  EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3)) << "the device is usable";
-}
-
-TEST_F(EmulatedDevice, SaysWhyThereIsNone) {
-  const auto why = [] {
-    DeviceOptions options;
-    options.backend = Backend::cuda;
-    auto device = Device::open(options);
-    return device ? std::string() : device.error().message;
-  };
-  const simt::Faults before = simt::faults;
-  simt::faults.driver = 0;
-  EXPECT_NE(why().find("no NVIDIA driver"), std::string::npos) << why();
-  EXPECT_EQ(cuda_device_count(), 0);
-  simt::faults = before;
-  simt::faults.devices = 0;
-  EXPECT_NE(why().find("finds no device"), std::string::npos) << why();
-  simt::faults = before;
-  simt::faults.capability = 75;
-  EXPECT_NE(why().find("compute capability 7.5"), std::string::npos) << why();
-  simt::faults = before;
-  EXPECT_EQ(why(), "");
-  DeviceOptions second;
-  second.backend = Backend::cuda;
-  second.ordinal = 1;
-  EXPECT_FALSE(Device::open(second));
-}
-
-// Orders of threads that a device may take.
-TEST_F(EmulatedDevice, NoOrderOfThreadsChangesABit) {
-  const auto planned = plan_for(*model_, request());
-  const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
-  for (const simt::Order order : {simt::Order::reverse, simt::Order::random}) {
-    simt::options.order = order;
-    EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
-  }
-  simt::options.order = simt::Order::forward;
 }
 
 }  // namespace

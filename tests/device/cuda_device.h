@@ -1,0 +1,57 @@
+// What tests of the CUDA device share, on the emulated machine and on a real one.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "tests/src/small_models.h"
+
+namespace stw::testing_tools {
+
+inline constexpr int64_t device_batch = 5, device_sequence = 33;
+
+inline const Device& cuda_device() {
+  static std::unique_ptr<Device> device = [] {
+    DeviceOptions options;
+    options.backend = Backend::cuda;
+    auto opened = Device::open(options);
+    if (!opened) {
+      ADD_FAILURE() << opened.error().message;
+      std::abort();
+    }
+    return std::move(*opened);
+  }();
+  return *device;
+}
+
+class CudaDeviceTest : public testing::Test {
+ protected:
+  std::shared_ptr<const Model> model_ = model_of(small_llama());
+  TemporaryDirectory folder_;
+  Request request() const {
+    Request r = request_for(device_batch, device_sequence, 1);
+    r.device = "rtx4090";
+    r.reserve_bytes = 0;
+    r.micro_batch = 2;
+    r.precision = Precision::bf16;
+    return r;
+  }
+  // What `steps` steps leave behind, as a checkpoint's bytes.
+  std::string run(Trainer& trainer, uint64_t first, uint64_t steps) {
+    for (uint64_t step = first; step < first + steps; ++step) {
+      GlobalBatch batch = random_batch(step, device_batch, device_sequence);
+      auto result = trainer.step(batch.source(), device_batch, 3e-3);
+      EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    }
+    return saved(trainer);
+  }
+  std::string saved(Trainer& trainer) {
+    EXPECT_TRUE(trainer.save(folder_ / "now.stw"));
+    std::ifstream file(folder_ / "now.stw", std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+};
+
+}  // namespace stw::testing_tools

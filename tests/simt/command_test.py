@@ -1,0 +1,65 @@
+"""`stowage` on the emulated CUDA device: the same command and library interface, with the library of tests/simt."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tools"))
+from support import DOES_NOT_FIT, CommandTest  # noqa: E402  (behind the path)
+
+CONFIG = """{"model_type": "gpt2", "vocab_size": 256, "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 2,
+            "embd_pdrop": 0.1, "attn_pdrop": 0.1, "resid_pdrop": 0.1}"""
+SHAPE = ["--batch", "2", "--seq", "32", "--eval-batches", "1"]
+
+
+class EmulatedCommand(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.write("config.json", CONFIG)
+
+    def train_on(self, out, *words, **more):
+        return self.run_command("train", "--model", self.model, *SHAPE, "--vram", "1GiB", "--data", self.text(4000), "--out",
+                                self.path(out), *words, **more)
+
+    def test_the_device_is_listed_and_preferred(self):
+        listed = self.run_command("devices").stdout
+        self.assertRegex(listed, r"(?m)^cuda +Emulated GPU .*compute capability 9\.0$")
+        self.assertNotIn("No CUDA device", listed)
+        plan = self.plan("--model", self.model, *SHAPE)
+        self.assertEqual(plan["device"]["name"], "h100")   # a card that nobody knows, of this generation
+        self.assertEqual(plan["request"]["threads"], 0)
+        self.assertEqual(plan["numerics"]["kernels"], "tensor")
+        self.assertEqual(plan["numerics"]["precision"], "bf16")
+
+    def test_trains_the_bits_of_the_cpu(self):
+        for precision in ("fp32", "bf16"):
+            same = ["--steps", 3, "--precision", precision, "--kernels", "portable"]
+            self.train_on("cpu", *same, "--device", "cpu")
+            result = self.train_on("gpu", *same, "--device", "cuda")
+            self.assertEqual(self.weights("gpu"), self.weights("cpu"))
+            self.assertEqual([line["loss"] for line in self.metrics("gpu") if "loss" in line],
+                             [line["loss"] for line in self.metrics("cpu") if "loss" in line])
+            self.assertRegex(result.stdout, r"memory +planned ([0-9.]+) MiB, measured \1 MiB")
+
+    def test_resumes_evaluates_and_generates(self):
+        self.train_on("whole", "--steps", 4)
+        self.train_on("half", "--steps", 2, "--schedule", "constant")
+        self.train_on("constant", "--steps", 4, "--schedule", "constant")
+        self.run_command("train", "--resume", self.path("half"), "--model", self.model, *SHAPE, "--vram", "1GiB", "--data", self.text(4000),
+                         "--steps", 4, "--schedule", "constant")
+        self.assertEqual(self.weights("half"), self.weights("constant"))
+        self.assertNotEqual(self.weights("whole"), self.weights("constant"))
+        self.run_command("eval", "--model", self.path("whole"), *SHAPE, "--data", self.text(4000))
+        said = self.run_command("generate", "--model", self.path("whole"), "--prompt", "the ", "--tokens", "8").stdout
+        self.assertTrue(said.startswith("the "), said)
+
+    def test_calibrates(self):
+        self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "1GiB", "--out", self.path("profile.json"))
+        plan = self.plan("--model", self.model, *SHAPE, "--vram", "1GiB", "--device", self.path("profile.json"))
+        self.assertEqual(plan["device"]["name"], "h100")
+
+    def test_a_budget_that_is_too_small_is_an_answer(self):
+        self.train_on("run", "--steps", 1, "--reserve", "0", "--vram", "64KiB", expect=DOES_NOT_FIT)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,114 @@
+// The CUDA device where things go wrong, and what it takes and gives back: on the emulated machine, whose faults are ours.
+#include <cuda_runtime_api.h>
+
+#include "tests/device/cuda_device.h"
+#include "tests/simt/machine.h"
+#include "tests/simt/runtime.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+constexpr int64_t batch_size = device_batch, sequence = device_sequence;
+
+TEST_F(CudaDeviceTest, GivesBackWhatItTook) {
+  const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
+  {
+    const auto planned = plan_for(*model_, request());
+    const auto trainer = trainer_for(model_, planned, {}, cuda_device());
+    EXPECT_EQ(simt::device_bytes_in_use() - device, planned->plan.bytes.arena);
+    run(*trainer, 0, 1);
+    EXPECT_EQ(simt::device_bytes_in_use() - device, planned->plan.bytes.arena);
+  }
+  EXPECT_EQ(simt::device_bytes_in_use(), device);
+  EXPECT_EQ(simt::host_bytes_in_use(), host);
+}
+
+TEST_F(CudaDeviceTest, TooLittleMemoryIsToldBeforeAnythingIsTaken) {
+  const auto planned = plan_for(*model_, request());
+  const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
+  simt::faults.memory_bytes = simt::device_bytes_in_use() + planned->plan.bytes.arena - 1;
+  auto trainer = Trainer::create(cuda_device(), model_, planned, {});
+  simt::faults.memory_bytes = uint64_t{8} << 30;
+  ASSERT_FALSE(trainer);
+  EXPECT_EQ(trainer.error().code, Code::out_of_memory);
+  EXPECT_EQ(trainer.error().bytes_needed, planned->plan.bytes.arena);
+  EXPECT_EQ(trainer.error().bytes_available, planned->plan.bytes.arena - 1);
+  simt::faults.fail_allocation = 1;   // somebody else was faster
+  auto other = Trainer::create(cuda_device(), model_, planned, {});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, Code::out_of_memory);
+  EXPECT_EQ(simt::device_bytes_in_use(), device);
+  EXPECT_EQ(simt::host_bytes_in_use(), host);
+}
+
+TEST_F(CudaDeviceTest, AKernelThatCannotStartIsNamed) {
+  const auto trainer = trainer_for(model_, plan_for(*model_, request()), {}, cuda_device());
+  GlobalBatch batch = random_batch(0, batch_size, sequence);
+  simt::faults.fail_launch = 3;
+  auto result = trainer->step(batch.source(), batch_size, 3e-3);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::device_error);
+  EXPECT_EQ(result.error().native, cudaErrorLaunchOutOfResources);
+  EXPECT_NE(result.error().message.find("op "), std::string::npos) << result.error().message;
+  EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3)) << "the device is usable";
+}
+
+TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
+  const auto why = [] {
+    DeviceOptions options;
+    options.backend = Backend::cuda;
+    auto device = Device::open(options);
+    return device ? std::string() : device.error().message;
+  };
+  const simt::Faults before = simt::faults;
+  simt::faults.driver = 0;
+  EXPECT_NE(why().find("no NVIDIA driver"), std::string::npos) << why();
+  EXPECT_EQ(cuda_device_count(), 0);
+  simt::faults = before;
+  simt::faults.devices = 0;
+  EXPECT_NE(why().find("finds no device"), std::string::npos) << why();
+  simt::faults = before;
+  simt::faults.capability = 75;
+  EXPECT_NE(why().find("compute capability 7.5"), std::string::npos) << why();
+  simt::faults = before;
+  EXPECT_EQ(why(), "");
+  DeviceOptions second;
+  second.backend = Backend::cuda;
+  second.ordinal = 1;
+  EXPECT_FALSE(Device::open(second));
+}
+
+// Orders of threads that a device may take.
+TEST_F(CudaDeviceTest, NoOrderOfThreadsChangesABit) {
+  const auto planned = plan_for(*model_, request());
+  const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
+  for (const simt::Order order : {simt::Order::reverse, simt::Order::random}) {
+    simt::options.order = order;
+    EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
+  }
+  simt::options.order = simt::Order::forward;
+}
+
+TEST_F(CudaDeviceTest, ReplanningGivesMemoryBack) {
+  Request r = request();
+  const auto roomy = plan_for(*model_, r);
+  const auto trainer = trainer_for(model_, roomy, {}, cuda_device());
+  r.memory_bytes = 1;
+  r.memory_bytes = (*Planned::make(*model_, r))->plan.minimum_bytes;
+  const auto tight = plan_for(*model_, r);
+  const uint64_t before = simt::device_bytes_in_use();
+  ASSERT_TRUE(trainer->replan(tight));
+  EXPECT_EQ(before - simt::device_bytes_in_use(), roomy->plan.bytes.arena - tight->plan.bytes.arena);
+  const std::string bytes = saved(*trainer);
+  simt::faults.fail_allocation = 1;   // growing fails, what was there comes back
+  const Status refused = trainer->replan(roomy);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::out_of_memory);
+  EXPECT_TRUE(saved(*trainer) == bytes);
+  run(*trainer, 0, 1);
+}
+
+}  // namespace
+}  // namespace stw

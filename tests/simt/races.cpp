@@ -1,0 +1,109 @@
+// For the thread sanitizer: kernels on the emulated machine as they are (races clean), and two that are wrong on purpose: a
+// barrier that is missing (races barrier), two blocks that write one word (races blocks). tests/simt/races_test.py runs it.
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "kernels/kernels.h"
+#include "kernels/cuda/workspace.h"
+#include "tests/simt/runtime.h"
+
+namespace {
+
+using namespace stw::kernels;
+
+// Every thread reads what its neighbour wrote.
+template <bool has_barrier>
+void neighbours(float* out) {
+  STW_SHARED(float, shared, 64);
+  shared[threadIdx.x] = static_cast<float>(threadIdx.x);
+  if (has_barrier) __syncthreads();
+  out[threadIdx.x] = shared[(threadIdx.x + 1) % 64];
+}
+
+void one_word(float* out) {
+  if (threadIdx.x == blockIdx.x) out[0] = static_cast<float>(blockIdx.x);
+}
+
+void launch_small(void (*kernel)(float*), int blocks) {
+  std::vector<float> out(64);
+  simt::launch_on(nullptr, kernel, dim3(static_cast<unsigned>(blocks)), dim3(64), 0, out.data());
+  simt::finish();
+}
+
+template <class Args>
+void call(void (*kernel)(const Launch&, const Args&), const Args& args, uint64_t workspace_bytes) {
+  std::vector<float> workspace(workspace_bytes / 4 + 64);
+  void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64);
+  kernel({nullptr, aligned, workspace_bytes, nullptr}, args);
+  simt::finish();
+}
+
+// A step of a layer, small, in all that takes shared memory and shuffles.
+void real_kernels() {
+  const Table& table = *cuda_table();
+  const int64_t samples = 2, sequence = 32, rows = samples * sequence, width = 32;
+  std::vector<float> x(static_cast<size_t>(rows * 3 * width), 0.5f), y(x.size()), weight(static_cast<size_t>(3 * width * width), 0.25f),
+      gradient(weight.size()), loss(static_cast<size_t>(rows)), lse(static_cast<size_t>(rows * 2));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) * 0.1f - 0.8f;
+  NormArgs norm{};
+  norm.rows = rows, norm.features = width, norm.rows_per_sample = sequence, norm.epsilon = 1e-5f;
+  norm.weight = weight.data();
+  norm.x = {x.data(), DType::f32}, norm.y = {y.data(), DType::f32};
+  call(table.norm, norm, 0);
+  norm.dx = {y.data() + rows * width, DType::f32};
+  norm.weight_gradient = gradient.data();
+  call(table.norm_gradient, norm, cuda::norm_gradient_workspace(norm));
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    LinearArgs linear{};
+    linear.rows = rows, linear.inputs = width, linear.rows_per_sample = sequence, linear.parts = 1;
+    linear.weight_dtype = dtype;
+    linear.tensor_cores = dtype == DType::bf16;
+    linear.part[0] = {weight.data(), nullptr, gradient.data(), nullptr, width};
+    linear.x = {x.data(), dtype}, linear.y = {y.data(), dtype};
+    call(table.linear, linear, 0);
+    call(table.linear_weight_gradient, linear, 0);
+    AttentionArgs attention{};
+    attention.samples = samples, attention.rows_per_sample = sequence;
+    attention.query_heads = attention.kv_heads = 2, attention.head_dim = 16;
+    attention.scale = 0.25f, attention.causal = true, attention.tensor_cores = linear.tensor_cores;
+    attention.qkv = {x.data(), dtype}, attention.out = {y.data(), dtype}, attention.lse = lse.data();
+    call(table.attention, attention, 0);
+    attention.dout = {weight.data(), dtype};
+    std::vector<float> dqkv(x.size()), dout(static_cast<size_t>(rows * width), 0.1f);
+    attention.dout = {dout.data(), dtype}, attention.dqkv = {dqkv.data(), dtype};
+    call(table.attention_gradient, attention, cuda::attention_gradient_workspace(attention));
+  }
+  std::vector<int32_t> tokens(static_cast<size_t>(rows));
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 7 % 31);
+  CrossEntropyArgs entropy{};
+  entropy.rows = rows, entropy.vocabulary = width, entropy.targets = tokens.data(), entropy.logits = {x.data(), DType::f32};
+  entropy.gradient = true, entropy.token_loss = loss.data();
+  call(table.cross_entropy, entropy, 0);
+  EmbeddingArgs embedding{};
+  embedding.rows = rows, embedding.rows_per_sample = sequence, embedding.features = width, embedding.vocabulary = 31;
+  embedding.tokens = tokens.data(), embedding.y = {y.data(), DType::f32}, embedding.table_gradient = gradient.data();
+  call(table.embedding_gradient, embedding, cuda::embedding_gradient_workspace(embedding));
+  double sum = 0;
+  const SquareSumArgs squares{static_cast<int64_t>(x.size()), {x.data(), nullptr}, &sum};
+  call(table.square_sum, squares, cuda::square_sum_workspace(squares));
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const char* what = count > 1 ? words[1] : "";
+  if (!std::strcmp(what, "clean")) {
+    launch_small(neighbours<true>, 2);
+    real_kernels();
+  } else if (!std::strcmp(what, "barrier")) {
+    launch_small(neighbours<false>, 1);
+  } else if (!std::strcmp(what, "blocks")) {
+    launch_small(one_word, 2);
+  } else {
+    return 2;
+  }
+  std::puts("done");
+  return 0;
+}

@@ -78,12 +78,14 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
                   " layers, on " + r.device;
   if (r.calibrated) {
     const Calibration& c = r.calibrated->calibration;
-    s += " (calibrated with " + std::to_string(c.threads) + (c.threads == 1 ? " thread, " : " threads, ") + name_of(c.precision) + ")";
+    s += r.calibrated->cuda ? std::string(" (calibrated in ")
+                            : " (calibrated with " + std::to_string(c.threads) + (c.threads == 1 ? " thread, " : " threads, ");
+    s += std::string(name_of(c.precision)) + ")";
   }
   s += "\n";
   s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) + " tokens, " +
        name_of(plan.numerics.precision) + (plan.numerics.master == Master::exact ? "" : std::string(" (master ") + master_name(plan.numerics) + ")") + ", " + name_of(plan.numerics.optimizer) + " with " +
-       std::to_string(plan.numerics.state_bits) + "-bit states";
+       std::to_string(plan.numerics.state_bits) + "-bit states" + (plan.numerics.tensor_cores ? ", tensor cores" : "");
   s += plan.states_reason.empty() ? "\n" : " (" + plan.states_reason + ")\n";
   if (!plan.fits) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) + ", the smallest that works is " +

@@ -104,7 +104,8 @@ uint64_t budget_of(const Request& request, const DeviceProfile& device) {
 }
 
 static bool has_tensor_cores(const Request& request) {
-  return profile_of(request).cuda && request.precision != Precision::fp32;
+  const DeviceProfile* device = request.calibrated ? &*request.calibrated : find_device(request.device);
+  return device && device->cuda && request.precision != Precision::fp32;
 }
 
 Numerics numerics_of(const Request& request, int state_bits) {

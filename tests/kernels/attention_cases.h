@@ -6,7 +6,7 @@
 
 namespace stw::kernels::test {
 
-struct Shape {
+struct AttentionShape {
   int64_t samples, rows;
   int query_heads, kv_heads, head_dim;
   bool causal;
@@ -22,7 +22,7 @@ struct Shape {
   }
 };
 
-inline std::ostream& operator<<(std::ostream& out, const Shape& s) {
+inline std::ostream& operator<<(std::ostream& out, const AttentionShape& s) {
   return out << s.samples << "x" << s.rows << " heads " << s.query_heads << "/" << s.kv_heads << " of " << s.head_dim
              << (s.causal ? " causal" : "") << (s.position_ids.empty() ? "" : " packed") << " dropout " << s.dropout << " "
              << name_of(s.dtype);
@@ -36,7 +36,7 @@ inline StepState step_state() {
 inline constexpr uint32_t stream = 21;
 
 // Philox4x32-10 once more, as the paper has it: the mask is judged by a copy of its own.
-inline double dropout_factor(const Shape& s, const StepState& state, int64_t sample, uint64_t element) {
+inline double dropout_factor(const AttentionShape& s, const StepState& state, int64_t sample, uint64_t element) {
   uint32_t c[4] = {static_cast<uint32_t>(element / 4), static_cast<uint32_t>(state.first_sample + sample), stream,
                    static_cast<uint32_t>(state.step)};
   uint32_t key[2] = {static_cast<uint32_t>(state.seed), static_cast<uint32_t>(state.seed >> 32)};
@@ -53,7 +53,7 @@ inline double dropout_factor(const Shape& s, const StepState& state, int64_t sam
 struct Reference { std::vector<double> out, lse, dqkv; };
 
 // Everything from its definition; dqkv only where there is a dout.
-inline Reference reference(const Shape& s, const std::vector<double>& qkv, const std::vector<double>& dout) {
+inline Reference reference(const AttentionShape& s, const std::vector<double>& qkv, const std::vector<double>& dout) {
   const StepState state = step_state();
   const int64_t rows = s.rows, dim = s.head_dim, group = s.query_heads / s.kv_heads;
   Reference r;
@@ -119,7 +119,7 @@ inline bool same(const Outcome& a, const Outcome& b) {
 }
 
 // `first_sample` counts from the state's own.
-inline Outcome compute(const Table& table, const Shape& s, const Buffer& qkv, const Buffer& dout, int threads,
+inline Outcome compute(const Table& table, const AttentionShape& s, const Buffer& qkv, const Buffer& dout, int threads,
                 int64_t first_sample = 0) {
   StepState state = step_state();
   state.first_sample += static_cast<uint64_t>(first_sample);

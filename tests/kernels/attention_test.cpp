@@ -18,7 +18,7 @@ constexpr int rounds = 16;
 bool takes(DType, int) { return true; }
 #endif
 
-void check(const Shape& s, uint64_t seed) {
+void check(const AttentionShape& s, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << s);
   Random random(seed);
   const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
@@ -46,7 +46,7 @@ void check(const Shape& s, uint64_t seed) {
       if (std::string(named.name) == "CUDA" && threads != 1) continue;       // it has threads of its own
       EXPECT_TRUE(same(compute(*named.table, s, qkv, dout, threads), first)) << named.name << " " << threads;
     }
-  Shape one = s;
+  AttentionShape one = s;
   one.samples = 1;
   for (int64_t sample = 0; sample < s.samples && s.samples > 1; ++sample) {
     if (!s.position_ids.empty())
@@ -61,8 +61,8 @@ void check(const Shape& s, uint64_t seed) {
 }
 
 TEST(Attention, ReferenceGradientAgreesWithFiniteDifferences) {
-  for (const Shape& s : {Shape{2, 5, 4, 2, 4, false, 0.3f, DType::f32}, Shape{2, 5, 4, 2, 4, true, 0.3f, DType::f32},
-                         Shape{2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 0, 1, 2, 3}}}) {
+  for (const AttentionShape& s : {AttentionShape{2, 5, 4, 2, 4, false, 0.3f, DType::f32}, AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32},
+                         AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 0, 1, 2, 3}}}) {
     Random random(1);
     const std::vector<double> qkv = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.width()));
     const std::vector<double> dout = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.out_width()));
@@ -87,7 +87,7 @@ TEST(Attention, AgreesWithDoublePrecision) {
   uint64_t seed = 100;
   for (bool causal : {true, false})
     for (DType dtype : all_dtypes) {
-      const Shape shapes[] = {{1, 1, 1, 1, 2, causal, 0, dtype},      {2, 63, 2, 2, 32, causal, 0, dtype},
+      const AttentionShape shapes[] = {{1, 1, 1, 1, 2, causal, 0, dtype},      {2, 63, 2, 2, 32, causal, 0, dtype},
                               {2, 64, 2, 1, 64, causal, 0.1f, dtype}, {1, 65, 4, 2, 16, causal, 0.25f, dtype},
                               {1, 257, 2, 1, 18, causal, 0, dtype},   {1, 130, 1, 1, 256, causal, 0.1f, dtype}};
       for (int kind = 0; kind < 6; ++kind, ++seed)
@@ -108,7 +108,7 @@ TEST(Attention, AgreesOnRandomShapes) {
 
 // Scores that exceed the exponential's range; a maximum that grows from block to block.
 TEST(Attention, SurvivesLargeScores) {
-  const Shape s = {1, 200, 1, 1, 8, true, 0, DType::f32};
+  const AttentionShape s = {1, 200, 1, 1, 8, true, 0, DType::f32};
   Random random(5);
   Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width());
   for (int64_t row = 0; row < s.rows; ++row)
@@ -135,7 +135,7 @@ TEST(AttentionOfDocuments, AgreesWithDoublePrecision) {
   samples.insert(samples.end(), 325, 1);                              // one of single tokens
   uint64_t seed = 300;
   for (DType dtype : all_dtypes) {
-    const Shape shapes[] = {{4, 325, 2, 1, 16, true, 0, dtype, position_ids_of(samples)},
+    const AttentionShape shapes[] = {{4, 325, 2, 1, 16, true, 0, dtype, position_ids_of(samples)},
                             {4, 325, 2, 2, 18, true, 0.2f, dtype, position_ids_of(samples)},
                             {1, 325, 4, 2, 32, true, 0.1f, dtype, position_ids_of({128, 5, 59, 128, 1, 4})},
                             {2, 6, 2, 1, 8, true, 0, dtype, position_ids_of({1, 2, 3, 5, 1})}};
@@ -148,7 +148,7 @@ TEST(AttentionOfDocuments, AgreesOnRandomLengths) {
   Random random(78);
   for (int round = 0; round < rounds; ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 2));
-    Shape s = {random.between(1, 3), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
+    AttentionShape s = {random.between(1, 3), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
                2 * static_cast<int>(random.between(1, 20)), true, random.between(0, 1) == 1 ? 0.2f : 0.0f,
                dtype_of(random.between(0, 2))};
     const int64_t longest = random.between(2, s.rows);
@@ -165,8 +165,8 @@ TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
   for (DType dtype : all_dtypes)
     for (float dropout : {0.0f, 0.2f}) {
       if (!takes(dtype, dropout > 0 ? 1 : 0)) continue;
-      const Shape plain = {2, 300, 4, 2, 24, true, dropout, dtype};
-      Shape numbered = plain;
+      const AttentionShape plain = {2, 300, 4, 2, 24, true, dropout, dtype};
+      AttentionShape numbered = plain;
       numbered.position_ids = position_ids_of({300, 300});
       Random random(41);
       const Buffer qkv = Buffer::normal(dtype, random, plain.samples * plain.rows * plain.width(), 1.5);
@@ -179,7 +179,7 @@ TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
 
 // A token alone sees nothing but itself: the output is its value, and nothing moves its query and key.
 TEST(AttentionOfDocuments, SingleTokensPassTheirValues) {
-  const Shape s = {1, 200, 2, 2, 16, true, 0, DType::f32, std::vector<int32_t>(200, 0)};
+  const AttentionShape s = {1, 200, 2, 2, 16, true, 0, DType::f32, std::vector<int32_t>(200, 0)};
   Random random(42);
   const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width());
   const Buffer dout = Buffer::normal(s.dtype, random, s.rows * s.out_width());
@@ -200,7 +200,7 @@ struct DocumentOutcome {
   Buffer out, dqkv;
   std::vector<float> lse;
 };
-DocumentOutcome rows_of(const Outcome& from, const Shape& s, int64_t first, int64_t count) {
+DocumentOutcome rows_of(const Outcome& from, const AttentionShape& s, int64_t first, int64_t count) {
   DocumentOutcome part{slice(from.out, first * s.out_width(), count * s.out_width()),
                        slice(from.dqkv, first * s.width(), count * s.width()), {}};
   for (int64_t head = 0; head < s.query_heads; ++head)
@@ -211,14 +211,14 @@ DocumentOutcome rows_of(const Outcome& from, const Shape& s, int64_t first, int6
 
 TEST(AttentionOfDocuments, AgreesWithEachDocumentAlone) {
   for (DType dtype : all_dtypes) {
-    const Shape s = {1, 325, 4, 2, 24, true, 0, dtype, position_ids_of(mixed_lengths)};
+    const AttentionShape s = {1, 325, 4, 2, 24, true, 0, dtype, position_ids_of(mixed_lengths)};
     Random random(43);
     const Buffer qkv = Buffer::normal(dtype, random, s.rows * s.width());
     const Buffer dout = Buffer::normal(dtype, random, s.rows * s.out_width());
     const Outcome packed = compute(*tables().back().table, s, qkv, dout, 2);
     int64_t first = 0;
     for (int64_t length : mixed_lengths) {
-      Shape alone = s;
+      AttentionShape alone = s;
       alone.rows = length, alone.position_ids.clear();
       const Outcome wanted = compute(*tables().back().table, alone, slice(qkv, first * s.width(), length * s.width()),
                                      slice(dout, first * s.out_width(), length * s.out_width()), 2);
@@ -238,7 +238,7 @@ TEST(AttentionOfDocuments, DoNotTouchEachOther) {
   for (DType dtype : all_dtypes)
     for (float dropout : {0.0f, 0.2f}) {
       if (!takes(dtype, dropout > 0 ? 2 : 0)) continue;
-      const Shape s = {1, 425, 2, 1, 18, true, dropout, dtype, position_ids_of(lengths)};
+      const AttentionShape s = {1, 425, 2, 1, 18, true, dropout, dtype, position_ids_of(lengths)};
       Random random(44);
       const Buffer qkv = Buffer::normal(dtype, random, s.rows * s.width());
       const Buffer dout = Buffer::normal(dtype, random, s.rows * s.out_width());
@@ -264,7 +264,7 @@ TEST(AttentionOfDocuments, DoNotTouchEachOther) {
 }
 
 // The whole sequence at once, and cut into steps of several sizes over a cache, give the same bits.
-void check_cached(const Shape& s, const std::vector<int64_t>& steps) {
+void check_cached(const AttentionShape& s, const std::vector<int64_t>& steps) {
   Random random(31);
   const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width(), 1.5);
   const Buffer dout(s.dtype, s.rows * s.out_width());

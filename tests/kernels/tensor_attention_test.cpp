@@ -9,20 +9,20 @@ namespace stw::kernels::test {
 namespace {
 
 struct Inputs { Buffer qkv, dout; };
-Inputs inputs(const Shape& s, uint64_t seed) {
+Inputs inputs(const AttentionShape& s, uint64_t seed) {
   Random random(seed);
   Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
   return {qkv, Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width())};
 }
-Shape on_tensor_cores(Shape s) {
+AttentionShape on_tensor_cores(AttentionShape s) {
   s.tensor_cores = true;
   return s;
 }
-Outcome compute_on_device(const Shape& s, const Inputs& in, int64_t first_sample = 0) {
+Outcome compute_on_device(const AttentionShape& s, const Inputs& in, int64_t first_sample = 0) {
   return compute(*cuda_table(), s, in.qkv, in.dout, 1, first_sample);
 }
 
-void check(const Shape& s, uint64_t seed) {
+void check(const AttentionShape& s, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << s);
   const Inputs in = inputs(s, seed);
   const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
@@ -40,7 +40,7 @@ void check(const Shape& s, uint64_t seed) {
         values.push_back(got.dqkv.get(i)), want.push_back(wanted.dqkv[static_cast<size_t>(i)]);
     EXPECT_LE(relative_error(values, want), 2 * limit) << "part " << part;
   }
-  Shape one = s;
+  AttentionShape one = s;
   one.samples = 1;
   for (int64_t sample = 0; sample < s.samples && s.samples > 1; ++sample) {
     const int64_t a = s.rows * s.width(), b = s.rows * s.out_width();
@@ -55,7 +55,7 @@ TEST(TensorAttention, AgreesWithDoublePrecision) {
   uint64_t seed = 700;
   for (bool causal : {true, false})
     for (DType dtype : {DType::bf16, DType::f16}) {
-      const Shape shapes[] = {{1, 200, 2, 2, 64, causal, 0, dtype},   {2, 64, 2, 1, 128, causal, 0, dtype}, {2, 65, 4, 2, 80, causal, 0, dtype},
+      const AttentionShape shapes[] = {{1, 200, 2, 2, 64, causal, 0, dtype},   {2, 64, 2, 1, 128, causal, 0, dtype}, {2, 65, 4, 2, 80, causal, 0, dtype},
                               {1, 129, 3, 1, 32, causal, 0.2f, dtype}, {1, 33, 1, 1, 96, causal, 0, dtype},  {2, 20, 2, 2, 8, causal, 0, dtype}};
       for (int kind = 0; kind < 6; ++kind, ++seed)   // each once with either type
         if ((kind % 2 == 0) == (causal == (dtype == DType::bf16))) check(on_tensor_cores(shapes[kind]), seed);
@@ -85,7 +85,7 @@ TEST(TensorAttention, AgreesWithDoublePrecisionOnDocuments) {
 
 // What the other documents hold, be it no number, changes no bit of a document; alone it has the same outputs.
 TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
-  const Shape s = on_tensor_cores({1, 216, 2, 1, 16, true, 0, DType::bf16, position_ids_of(lengths)});
+  const AttentionShape s = on_tensor_cores({1, 216, 2, 1, 16, true, 0, DType::bf16, position_ids_of(lengths)});
   const Inputs in = inputs(s, 12);
   const Outcome before = compute_on_device(s, in);
   int64_t first = 0;
@@ -99,7 +99,7 @@ TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
     const auto part_of = [&](const Buffer& all, int64_t width) { return slice(all, first * width, length * width); };
     EXPECT_TRUE(same_bits(part_of(before.out, s.out_width()), part_of(after.out, s.out_width()))) << length;
     EXPECT_TRUE(same_bits(part_of(before.dqkv, s.width()), part_of(after.dqkv, s.width()))) << length;
-    Shape alone = s;
+    AttentionShape alone = s;
     alone.rows = length, alone.position_ids.clear();
     const Outcome got = compute_on_device(alone, {part_of(in.qkv, s.width()), part_of(in.dout, s.out_width())});
     EXPECT_TRUE(same_bits(part_of(before.out, s.out_width()), got.out)) << length;
@@ -109,7 +109,7 @@ TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
 
 // A sample of one token: the output is its value, whose gradient is that of the output, and query and key have none.
 TEST(TensorAttention, SingleTokensPassTheirValues) {
-  const Shape s = on_tensor_cores({70, 1, 2, 2, 16, true, 0, DType::bf16});
+  const AttentionShape s = on_tensor_cores({70, 1, 2, 2, 16, true, 0, DType::bf16});
   const Inputs in = inputs(s, 8);
   const Outcome got = compute_on_device(s, in);
   for (int64_t row = 0; row < s.samples; ++row)
@@ -123,7 +123,7 @@ TEST(TensorAttention, SingleTokensPassTheirValues) {
 
 // Scores that exceed the exponential's range; a maximum that grows from block to block.
 TEST(TensorAttention, SurvivesLargeScores) {
-  const Shape s = on_tensor_cores({1, 200, 1, 1, 16, true, 0, DType::bf16});
+  const AttentionShape s = on_tensor_cores({1, 200, 1, 1, 16, true, 0, DType::bf16});
   Inputs in = inputs(s, 9);
   for (int64_t row = 0; row < s.rows; ++row)
     for (int64_t d = 0; d < 16; ++d) {
@@ -139,8 +139,8 @@ TEST(TensorAttention, SurvivesLargeScores) {
 
 #if defined(STW_SIMT)
 TEST(TensorAttention, DoesNotDependOnTheOrderOfThreads) {
-  for (const Shape& s : {Shape{1, 100, 2, 1, 64, true, 0.1f, DType::bf16}, Shape{2, 70, 2, 2, 40, false, 0, DType::f16}}) {
-    const Shape there = on_tensor_cores(s);
+  for (const AttentionShape& s : {AttentionShape{1, 100, 2, 1, 64, true, 0.1f, DType::bf16}, AttentionShape{2, 70, 2, 2, 40, false, 0, DType::f16}}) {
+    const AttentionShape there = on_tensor_cores(s);
     const Inputs in = inputs(there, 10);
     const Outcome wanted = compute_on_device(there, in);
     for (simt::Order order : {simt::Order::reverse, simt::Order::random}) {
@@ -153,10 +153,10 @@ TEST(TensorAttention, DoesNotDependOnTheOrderOfThreads) {
 #endif
 
 TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
-  const Shape shapes[] = {{1, 70, 2, 1, 16, true, 0, DType::f32},
+  const AttentionShape shapes[] = {{1, 70, 2, 1, 16, true, 0, DType::f32},
                           {1, 70, 2, 1, 18, true, 0, DType::bf16},
                           {1, 40, 1, 1, 136, false, 0, DType::f16}};
-  for (const Shape& s : shapes) {
+  for (const AttentionShape& s : shapes) {
     const Inputs in = inputs(s, 11);
     EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s), in), compute(*tables()[0].table, s, in.qkv, in.dout, 1))) << s;
   }

@@ -162,10 +162,11 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& 
       about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
   fmt::print("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));
-  fmt::print("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {} threads\n",
+  fmt::print("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
              precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
-             flags.plan.threads);
+             flags.plan.threads ? fmt::format("{} threads", flags.plan.threads)
+                                : fmt::format("{} kernels", json_string(json, "numerics", "kernels").value_or("")));
   fmt::print("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
              human_bytes(plan.minimum_bytes));
 }

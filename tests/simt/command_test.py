@@ -34,11 +34,12 @@ class EmulatedCommand(CommandTest):
     def test_trains_the_bits_of_the_cpu(self):
         for precision in ("fp32", "bf16"):
             same = ["--steps", 3, "--precision", precision, "--kernels", "portable"]
-            self.train_on("cpu", *same, "--device", "cpu")
-            result = self.train_on("gpu", *same, "--device", "cuda")
-            self.assertEqual(self.weights("gpu"), self.weights("cpu"))
-            self.assertEqual([line["loss"] for line in self.metrics("gpu") if "loss" in line],
-                             [line["loss"] for line in self.metrics("cpu") if "loss" in line])
+            cpu, gpu = "cpu-" + precision, "gpu-" + precision
+            self.train_on(cpu, *same, "--device", "cpu")
+            result = self.train_on(gpu, *same, "--device", "cuda")
+            self.assertEqual(self.weights(gpu), self.weights(cpu))
+            self.assertEqual([line["loss"] for line in self.metrics(gpu) if "loss" in line],
+                             [line["loss"] for line in self.metrics(cpu) if "loss" in line])
             self.assertRegex(result.stdout, r"memory +planned ([0-9.]+ .iB), measured \1 ")
 
     def test_resumes_evaluates_and_generates(self):
@@ -59,7 +60,7 @@ class EmulatedCommand(CommandTest):
         self.assertEqual(plan["device"]["name"], "h100")
 
     def test_a_budget_that_is_too_small_is_an_answer(self):
-        self.run_command("train", "--model", self.model, *SHAPE, "--vram", "64KiB", "--reserve", "0", "--data", self.text(4000), "--out",
+        self.run_command("train", "--model", self.model, *SHAPE, "--steps", 1, "--vram", "64KiB", "--reserve", "0", "--data", self.text(4000), "--out",
                          self.path("run"), expect=DOES_NOT_FIT)
 
 

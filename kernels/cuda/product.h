@@ -66,7 +66,8 @@ struct Float4 { float f[4]; };
 
 STW_DEVICE int four_at_most(int64_t n) { return n < 4 ? static_cast<int>(n) : 4; }
 // Element i of n; past n all bits of `padding` as a number: +0 or -0.
-STW_DEVICE Raw4 load_raw4(const void* data, DType t, int64_t at, int n, bool negative_padding) {
+STW_DEVICE Raw4 load_raw4(const void* data, DType t, int64_t first, int n, bool negative_padding) {
+  const int64_t at = n > 0 ? first : 0;   // `data` may be null where nothing is wanted
   if (t == DType::f32) {
     const auto* p = static_cast<const uint32_t*>(data) + at;
     if (n >= 4 && reinterpret_cast<uintptr_t>(p) % 16 == 0) {

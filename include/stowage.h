@@ -675,6 +675,11 @@ enum { STW_PROFILE_BYTES = 16384 };   /* room for any profile, with its zero byt
  * where the model's loss or gradients are not finite; STW_CANCELLED; those of reading weights. Since: 0.1 */
 STW_API stw_status stw_trainer_calibrate(stw_trainer *trainer, char *out, size_t capacity, size_t *size,
                                          stw_error *error) STW_NOEXCEPT;
+/* Measures as stw_trainer_calibrate does, with its guarantees and errors, and writes a step's timeline to the file `path`:
+ * every instruction, what it took beside what the plan expected, in Google's Trace Event Format (JSON), which
+ * chrome://tracing and Perfetto show. A micro-step that is repeated is there once, with how often it runs. Copies that would
+ * run beside ops stand behind each other. Errors: also STW_IO_ERROR. Since: 0.1 */
+STW_API stw_status stw_trainer_timeline(stw_trainer *trainer, const char *path, stw_error *error) STW_NOEXCEPT;
 /* Stops a step, run, evaluation, generation or calibration that is under way before its next micro-step; where none is,
  * the next one is stopped, so that no cancel is lost. Thread: any. Since: 0.1 */
 STW_API void stw_trainer_cancel(stw_trainer *trainer) STW_NOEXCEPT;

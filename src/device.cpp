@@ -11,7 +11,15 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   if ((options.allocate == nullptr) != (options.release == nullptr))
     return Error{Code::bad_argument, "device: allocate and release must be given together"};
   DeviceOptions chosen = options;
-  if (chosen.backend == Backend::automatic) chosen.backend = cuda_device_count() > 0 ? Backend::cuda : Backend::cpu;
+  if (chosen.backend == Backend::automatic) {
+    chosen.backend = Backend::cuda;
+    // A card that is too old is no reason to train nothing.
+    if (cuda_device_count() > 0) {
+      auto device = open_cuda(chosen);
+      if (device || device.error().code != Code::unsupported) return device;
+    }
+    chosen.backend = Backend::cpu;
+  }
   return chosen.backend == Backend::cuda ? open_cuda(chosen) : open_cpu(chosen);
 }
 

@@ -14,6 +14,7 @@
 #include "src/execute.h"
 #include "src/planned.h"
 #include "src/schedule.h"
+#include "src/timed_step.h"
 
 namespace stw {
 
@@ -112,6 +113,8 @@ class Trainer {
   // Times the instructions of a step of made-up tokens: the plan's profile with the figures of this device. Only while the
   // trainer is as it was created; however it ends, every byte is so again, unless the weights can no longer be read.
   Result<DeviceProfile> calibrate();
+  // The same times, of every instruction of a step beside what the plan expected of it, as a trace in a file.
+  Status write_timeline(const std::string& path);
 
   void cancel() { cancelled_ = true; }
   Progress progress() const;
@@ -161,6 +164,10 @@ class Trainer {
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples);
   // Bytes of the device's memory in pieces that the host can read.
   Status read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece);
+  std::vector<TimedProgram> programs_of_step() const;
+  // Times every instruction in rounds, whose number it returns. However it ends, every byte is as fill() wrote it, unless
+  // weights can no longer be read. Errors: bad_state where the trainer is not as it was created; non_finite.
+  Result<size_t> time_programs(std::vector<TimedProgram>& timed);
   Status check_cancelled();
   // Errors: bad_state where the dataset has tokens that the model does not know, corrupt where it is too short.
   Status check_dataset(const Dataset& dataset, Dataset::Part part) const;

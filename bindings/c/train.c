@@ -31,16 +31,18 @@ int main(int argc, char **argv) {
   stw_device *device = NULL; stw_model *model = NULL; stw_plan *plan = NULL;
   stw_dataset *dataset = NULL; stw_trainer *trainer = NULL;
   stw_model_options of_model; stw_plan_options of_plan; stw_dataset_options of_data; stw_run_options of_run;
-  stw_model_info info; stw_error error; double loss; char checkpoint[4096]; int result = 1;
-  INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(info); INIT(error);
+  stw_device_info about; stw_model_info info; stw_error error; double loss; char checkpoint[4096]; int result = 1;
+  INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(about); INIT(info); INIT(error);
   if (argc < 2) { fprintf(stderr, "usage: train TEXT [MODEL [STEPS [FOLDER]]]\n"); return 2; }
 
-  TRY(stw_device_open(&device, NULL, &error));
+  TRY(stw_device_open(&device, NULL, &error));   /* a GPU where there is one, else the CPU */
+  TRY(stw_device_query(device, &about));
   of_model.source = argc > 2 ? argv[2] : "nano";
   TRY(stw_model_create(&model, &of_model, &error));
   TRY(stw_model_query(model, &info));
 
   /* The plan says what lies where before anything is allocated. Of a plan that does not fit the report tells why. */
+  of_plan.device = about.profile;
   of_plan.memory_bytes = (uint64_t)1 << 30;
   of_plan.global_batch = 8;
   of_plan.sequence = 64;

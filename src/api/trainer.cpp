@@ -267,6 +267,14 @@ stw_status stw_trainer_calibrate(stw_trainer* trainer, char* out, size_t capacit
   });
 }
 
+stw_status stw_trainer_timeline(stw_trainer* trainer, const char* path, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !path) return api::fail(error, Code::bad_argument, "trainer or path is NULL");
+    STW_API_TRY(trainer->trainer->write_timeline(path));
+    return STW_OK;
+  });
+}
+
 void* stw_trainer_stream(const stw_trainer* trainer) noexcept { return trainer ? trainer->trainer->stream() : nullptr; }
 
 stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_t kind, struct DLManagedTensorVersioned** out,

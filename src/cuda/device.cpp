@@ -76,8 +76,11 @@ class CudaDevice : public Device {
     if (options_.allocate) {
       void* other = allocate(bytes, alignment);
       if (!other) return false;
+      // A copy on the device does not wait by itself; in the stream's order the host's allocator knows when it is over.
+      const auto stream = static_cast<cudaStream_t>(options_.stream);
       const bool copied = reinterpret_cast<uintptr_t>(other) % alignment == 0 &&
-                          cudaMemcpy(other, memory, kept, cudaMemcpyDeviceToDevice) == cudaSuccess;
+                          cudaMemcpyAsync(other, memory, kept, cudaMemcpyDeviceToDevice, stream) == cudaSuccess &&
+                          cudaStreamSynchronize(stream) == cudaSuccess;
       static_cast<void>(cudaGetLastError());
       release(copied ? memory : other, copied ? old_bytes : bytes);
       if (copied) memory = other;
@@ -104,12 +107,16 @@ class CudaDevice : public Device {
   }
 
   void* allocate_host(size_t bytes, size_t) const override {
+    const Current current(options_.ordinal);
     void* memory = nullptr;
     if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess) return memory;
     static_cast<void>(cudaGetLastError());
     return nullptr;
   }
-  void release_host(void* memory, size_t) const override { cudaFreeHost(memory); }
+  void release_host(void* memory, size_t) const override {
+    const Current current(options_.ordinal);
+    cudaFreeHost(memory);
+  }
   uint64_t host_memory_free() const override { return system_memory_free(); }
 
  private:

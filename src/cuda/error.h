@@ -16,7 +16,8 @@ inline Error error_of(const std::string& what, cudaError_t status) {
     // After these the context is gone: everything on the device is lost until the process ends.
     case cudaErrorIllegalAddress: case cudaErrorLaunchFailure: case cudaErrorHardwareStackError: case cudaErrorIllegalInstruction:
     case cudaErrorMisalignedAddress: case cudaErrorInvalidAddressSpace: case cudaErrorInvalidPc: case cudaErrorECCUncorrectable:
-    case cudaErrorLaunchTimeout: case cudaErrorAssert: case cudaErrorContextIsDestroyed: e.code = Code::device_lost; break;
+    case cudaErrorLaunchTimeout: case cudaErrorAssert: case cudaErrorContextIsDestroyed: case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained: case cudaErrorUnknown: e.code = Code::device_lost; break;
     default: e.code = Code::device_error;
   }
   e.native = static_cast<int32_t>(status);

@@ -28,7 +28,6 @@ Result<std::unique_ptr<Stream>> CudaStream::create(int ordinal, void* host_strea
   STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->recorder_, cudaStreamNonBlocking));
   STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->copies_, cudaStreamNonBlocking));
   for (cudaEvent_t* e : {&s->fork_, &s->join_}) STW_CUDA_TRY("an event", cudaEventCreateWithFlags(e, cudaEventDisableTiming));
-  for (cudaEvent_t* e : {&s->begin_, &s->end_}) STW_CUDA_TRY("an event", cudaEventCreateWithFlags(e, cudaEventDefault));
   STW_TRY(s->staging_.create());
   return std::unique_ptr<Stream>(std::move(s));
 }
@@ -37,8 +36,9 @@ CudaStream::~CudaStream() {
   const Current current(ordinal_);
   if (stream_) cudaStreamSynchronize(stream_);
   forget();
-  for (cudaEvent_t e : {fork_, join_, begin_, end_})
+  for (cudaEvent_t e : {fork_, join_})
     if (e) cudaEventDestroy(e);
+  for (cudaEvent_t e : timers_) cudaEventDestroy(e);
   for (cudaStream_t s : {recorder_, copies_})
     if (s) cudaStreamDestroy(s);
   if (owns_stream_) cudaStreamDestroy(stream_);
@@ -115,10 +115,11 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
 }
 
 Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program) {
-  STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeThreadLocal));
+  STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));   // kernels may be loaded meanwhile
   const Status recorded = record(execution, program);
   cudaGraph_t graph = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(recorder_, &graph);
+  if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());   // told below, or the consequence of what is
   struct Destroy {
     cudaGraph_t graph;
     ~Destroy() {
@@ -134,6 +135,7 @@ Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Pr
 
 Status CudaStream::run(const Execution& execution, const Program& program) {
   const Current current(ordinal_);
+  STW_CUDA_TRY("a copy", cudaGetLastError());
   auto found = graphs_.find(&program);
   if (found == graphs_.end()) {
     STW_ASSIGN(executable, capture(execution, program));
@@ -145,15 +147,24 @@ Status CudaStream::run(const Execution& execution, const Program& program) {
 
 Status CudaStream::run_timed(const Execution& execution, const Program& program, float* seconds) {
   const Current current(ordinal_);
-  for (const Instruction& i : program.instructions) {
-    STW_CUDA_TRY("a timer", cudaEventRecord(begin_, stream_));
-    execute_one(execution, program, i, stream_);
-    STW_CUDA_TRY(name_of(program, i), cudaGetLastError());
-    STW_CUDA_TRY("a timer", cudaEventRecord(end_, stream_));
-    STW_CUDA_TRY(name_of(program, i), cudaEventSynchronize(end_));
+  const size_t count = program.instructions.size();
+  while (timers_.size() <= count) {
+    cudaEvent_t timer = nullptr;
+    STW_CUDA_TRY("a timer", cudaEventCreateWithFlags(&timer, cudaEventDefault));
+    timers_.push_back(timer);
+  }
+  // Nobody waits in between, so that the device goes from op to op as far as the host keeps up.
+  for (size_t n = 0; n < count; ++n) {
+    STW_CUDA_TRY("a timer", cudaEventRecord(timers_[n], stream_));
+    execute_one(execution, program, program.instructions[n], stream_);
+    STW_CUDA_TRY(name_of(program, program.instructions[n]), cudaGetLastError());
+  }
+  STW_CUDA_TRY("a timer", cudaEventRecord(timers_[count], stream_));
+  STW_CUDA_TRY("program " + program.name, cudaEventSynchronize(timers_[count]));
+  for (size_t n = 0; n < count; ++n) {
     float milliseconds = 0;
-    STW_CUDA_TRY("a timer", cudaEventElapsedTime(&milliseconds, begin_, end_));
-    *seconds++ = milliseconds * 1e-3f;
+    STW_CUDA_TRY("a timer", cudaEventElapsedTime(&milliseconds, timers_[n], timers_[n + 1]));
+    seconds[n] = milliseconds * 1e-3f;
   }
   return ok();
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/cuda/staging.h"
 #include "src/execute.h"
@@ -39,7 +40,8 @@ class CudaStream : public Stream {
   cudaStream_t stream_ = nullptr;   // where everything runs
   bool owns_stream_ = false;
   cudaStream_t recorder_ = nullptr, copies_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
-  cudaEvent_t fork_ = nullptr, join_ = nullptr, begin_ = nullptr, end_ = nullptr;
+  cudaEvent_t fork_ = nullptr, join_ = nullptr;
+  std::vector<cudaEvent_t> timers_;
   Staging staging_;
   std::map<const Program*, cudaGraphExec_t> graphs_;
 };

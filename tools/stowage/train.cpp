@@ -218,6 +218,8 @@ void train(TrainFlags flags) {
   const uint64_t before = memory_in_use(device.get());
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
   check_run(flags.run, trainer.get(), data.get());
+  if (!flags.profile.empty())
+    call([&](stw_error* error) { return stw_trainer_timeline(trainer.get(), flags.profile.c_str(), error); });
   if (!flags.resume.empty())
     restore(flags, trainer, out);
   else

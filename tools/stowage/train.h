@@ -22,6 +22,7 @@ struct TrainFlags {
   float label_smoothing = 0, z_loss = 0, outlier_limit = 0;
   std::optional<double> loss_scale;
   std::string non_finite = "skip";
+  std::string profile;   // the file of a step's timeline; empty: none
   bool overwrite = false;
   bool seed_given = false;  // rather than the default
   std::string again;  // the command line that continues this run, but for the folder

@@ -47,6 +47,10 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
       ->type_name("DIR");
   command.add_flag("--overwrite", flags.overwrite, "Replace a run that is in --out already.")->needs(out);
   command
+      .add_option("--profile", flags.profile,
+                  "Before the run, time every op of a step, and write that beside what the plan expects, for chrome://tracing or Perfetto.")
+      ->type_name("FILE.json");
+  command
       .add_option("--save-every", flags.run.save_every,
                   "Save after every N batches; 0: at the end. Default: every 10 minutes.")
       ->type_name("N");

@@ -42,8 +42,8 @@ static __global__ void __launch_bounds__(block_threads) square_columns_kernel(Up
   if (args.state->skip != 0) return;
   constexpr int fetched = 4;
   const F16 coefficient = coefficient_of(args);
-  const int64_t groups = ceil_div(layout.width, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < layout.blocks * groups; task += quads) {
+  const int64_t groups = ceil_div(layout.width, 16);
+  for_tasks_of_grid(layout.blocks * groups, [&](int64_t task) {
     const int64_t block = task / groups, j = task % groups * 16, n = min(static_cast<int64_t>(16), layout.width - j);
     const int64_t end = min(layout.lines, (block + 1) * adafactor_block);
     F16 sum = zero();
@@ -58,7 +58,7 @@ static __global__ void __launch_bounds__(block_threads) square_columns_kernel(Up
       sum = fma(g, g, sum);
     }
     store_group(blocks, DType::f32, block * layout.width + j, sum, n);
-  }
+  });
 }
 static __global__ void __launch_bounds__(block_threads) mix_columns_kernel(UpdateArgs args, AdafactorLayout layout, const float* blocks) {
   if (args.state->skip != 0) return;
@@ -129,14 +129,14 @@ static __global__ void __launch_bounds__(block_threads) adafactor_kernel(UpdateA
   if (args.state->skip != 0) return;
   const F16 coefficient = coefficient_of(args), kept = splat(kept_share(args)), step = splat(found->step);
   const float mean = found->mean;
-  const int64_t groups = ceil_div(layout.width, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < layout.lines * groups; task += quads) {
+  const int64_t groups = ceil_div(layout.width, 16);
+  for_tasks_of_grid(layout.lines * groups, [&](int64_t task) {
     const int64_t line = task / groups, begin = line * layout.width, i = task % groups * 16, at = begin + i;
     const int64_t n = min(static_cast<int64_t>(16), min(begin + layout.width, args.count) - at);
-    if (n <= 0) continue;   // the last line of a vector may be shorter
+    if (n <= 0) return;   // the last line of a vector may be shorter
     const F16 p = mul(load_parameter<storage>(args, at, n), kept);
     store_parameter<storage>(args, at, fma(step, update_of(args, coefficient, mean, line, begin, i, n), p), n);
-  }
+  });
 }
 
 void adafactor(const Launch& l, const UpdateArgs& args) {

@@ -8,15 +8,15 @@ namespace stw::kernels::cuda {
 // Groups of 16 columns of the new rows: those of the keys, then those of the values.
 static __global__ void __launch_bounds__(block_threads) append_kernel(AttentionCachedArgs args) {
   const int64_t columns = static_cast<int64_t>(args.kv_heads) * args.head_dim, queries = static_cast<int64_t>(args.query_heads) * args.head_dim;
-  const int64_t groups = ceil_div(columns, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
+  const int64_t groups = ceil_div(columns, 16);
   const auto position = static_cast<int64_t>(args.state->position);
-  for (int64_t task = thread_of_grid() / quad; task < 2 * args.rows * groups; task += quads) {
+  for_tasks_of_grid(2 * args.rows * groups, [&](int64_t task) {
     const bool value = task >= args.rows * groups;
     const int64_t row = task / groups % args.rows, c = task % groups * 16, n = min(static_cast<int64_t>(16), columns - c);
     const Matrix cache = value ? args.value_cache : args.key_cache;
     const F16 x = load_group(args.qkv.data, args.qkv.dtype, row * (queries + 2 * columns) + queries + (value ? columns : 0) + c, n);
     store_group(cache.data, cache.dtype, (position + row) * columns + c, x, n);
-  }
+  });
 }
 
 static __global__ void __launch_bounds__(tile_threads) attention_cached_kernel(AttentionCachedArgs args) {

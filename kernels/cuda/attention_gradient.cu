@@ -17,7 +17,7 @@ namespace stw::kernels::cuda {
 
 static __global__ void __launch_bounds__(block_threads) attention_dot_kernel(AttentionArgs args, float* dots) {
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim;
-  for_rows_of_grid(args.samples * rows * args.query_heads, [&](int64_t task) {
+  for_tasks_of_grid(args.samples * rows * args.query_heads, [&](int64_t task) {
     const int64_t row = task / args.query_heads, head = task % args.query_heads;
     F16 sum = zero();
     for_groups(task * head_dim, (task + 1) * head_dim, [&](int64_t at, int64_t n) {

@@ -7,19 +7,19 @@
 namespace stw::kernels::cuda {
 
 static __global__ void __launch_bounds__(block_threads) dropout_kernel(DropoutArgs args) {
-  const int64_t groups = ceil_div(args.per_sample, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < args.samples * groups; task += quads) {
+  const int64_t groups = ceil_div(args.per_sample, 16);
+  for_tasks_of_grid(args.samples * groups, [&](int64_t task) {
     const int64_t sample = task / groups, first = task % groups * 16;   // groups begin at multiples of 16 in their sample
-    const int64_t at = sample * args.per_sample + first, n = args.per_sample - first < 16 ? args.per_sample - first : static_cast<int64_t>(16);
+    const int64_t at = sample * args.per_sample + first, n = min(static_cast<int64_t>(16), args.per_sample - first);
     const Dropout d = dropout_of(args.p, args.stream, *args.state, sample);
     const int64_t block = (first + first_lane()) / 4;
     const Philox4 words = philox(static_cast<uint32_t>(block), d.sample, d.stream, d.step, d.seed);
     const F16 x = load_group(args.x.data, args.x.dtype, at, n);
     F16 y;
     // A dropped element is dropped also where it is not finite.
-    for (int i = 0; i < 4; ++i) y.f[i] = words.w[i] >= d.threshold && d.kept_scale > 0 ? x.f[i] * d.kept_scale : 0.0f;
+    for (int i = 0; i < 4; ++i) y.f[i] = words.w[i] >= d.threshold ? x.f[i] * d.kept_scale : 0.0f;
     store_group(args.y.data, args.y.dtype, at, y, n);
-  }
+  });
 }
 
 static __global__ void __launch_bounds__(block_threads) convert_kernel(DropoutArgs args) {

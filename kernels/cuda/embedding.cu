@@ -7,8 +7,7 @@ namespace stw::kernels::cuda {
 static __global__ void __launch_bounds__(block_threads) embedding_kernel(EmbeddingArgs args) {
   const int64_t features = args.features, groups = ceil_div(features, 16);
   const int64_t start = args.state == nullptr ? 0 : static_cast<int64_t>(args.state->position);
-  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < args.rows * groups; task += quads) {
+  for_tasks_of_grid(args.rows * groups, [&](int64_t task) {
     const int64_t row = task / groups, i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
     F16 y = load_group(args.table, args.weight_dtype, args.tokens[row] * features + i, n);
     if (args.positions != nullptr) {
@@ -16,7 +15,7 @@ static __global__ void __launch_bounds__(block_threads) embedding_kernel(Embeddi
       y = add(y, load_group(args.positions, args.weight_dtype, position * features + i, n));
     }
     store_group(args.y.data, args.y.dtype, row * features + i, y, n);
-  }
+  });
 }
 
 void embedding(const Launch& l, const EmbeddingArgs& args) {

@@ -95,12 +95,12 @@ static __global__ void __launch_bounds__(block_threads) place_rows_kernel(const 
 template <DType dtype>
 static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, const TokenEntry* entries) {
   constexpr int fetched = 4;
-  const int64_t features = args.features, groups = ceil_div(features, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < args.rows * groups; task += quads) {
+  const int64_t features = args.features, groups = ceil_div(features, 16);
+  for_tasks_of_grid(args.rows * groups, [&](int64_t task) {
     int64_t at = task / groups;
     const int64_t i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
     const int32_t token = entries[at].token;
-    if (at > 0 && entries[at - 1].token == token) continue;
+    if (at > 0 && entries[at - 1].token == token) return;
     float* const buffer = args.table_gradient + token * features;
     F16 sum = load_group(buffer, DType::f32, i, n);
     for (; at + fetched <= args.rows && entries[at + fetched - 1].token == token; at += fetched) {
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(Embed
     for (; at < args.rows && entries[at].token == token; ++at)
       sum = add(sum, load_group(args.y.data, dtype, entries[at].row * features + i, n));
     store_group(buffer, DType::f32, i, sum, n);
-  }
+  });
 }
 
 void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {

@@ -213,17 +213,16 @@ inline int blocks_for(int64_t tasks, int64_t tasks_of_block) {
   const int64_t blocks = ceil_div(tasks, tasks_of_block);
   return static_cast<int>(blocks < 1 ? 1 : blocks > largest_blocks ? largest_blocks : blocks);
 }
-// body(at, n) for all groups of [0, count), shared among the quads of the grid: neighbouring quads take neighbouring groups.
+// body(task) for tasks [0, tasks), of rows or of groups: a quad a task, neighbouring quads take neighbouring ones.
+template <class Body>
+STW_DEVICE void for_tasks_of_grid(int64_t tasks, const Body& body) {
+  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
+  for (int64_t task = thread_of_grid() / quad; task < tasks; task += quads) body(task);
+}
+// body(at, n) for all groups of [0, count).
 template <class Body>
 STW_DEVICE void for_groups_of_grid(int64_t count, const Body& body) {
-  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t at = thread_of_grid() / quad * 16; at < count; at += quads * 16) body(at, count - at < 16 ? count - at : static_cast<int64_t>(16));
-}
-// body(row) for rows [0, rows): a quad a row.
-template <class Body>
-STW_DEVICE void for_rows_of_grid(int64_t rows, const Body& body) {
-  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t row = thread_of_grid() / quad; row < rows; row += quads) body(row);
+  for_tasks_of_grid(ceil_div(count, 16), [&](int64_t task) { body(task * 16, min(static_cast<int64_t>(16), count - task * 16)); });
 }
 inline int blocks_for_elements(int64_t count) { return blocks_for(count, block_quads * 16); }
 inline int blocks_for_rows(int64_t rows) { return blocks_for(rows, block_quads); }

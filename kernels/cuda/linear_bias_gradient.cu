@@ -11,14 +11,14 @@ namespace stw::kernels::cuda {
 // Columns [first, first + features) of y (rows, outputs).
 static __global__ void __launch_bounds__(block_threads)
 bias_tiles_kernel(ConstMatrix y, int64_t outputs, int64_t first, int64_t features, TokenTiles tiles, float* sums) {
-  const int64_t groups = ceil_div(features, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < tiles.count() * groups; task += quads) {
+  const int64_t groups = ceil_div(features, 16);
+  for_tasks_of_grid(tiles.count() * groups, [&](int64_t task) {
     const int64_t tile = task / groups, i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
     F16 sum = zero();
     for (int64_t row = tiles.first_row(tile), end = tiles.end_row(tile); row < end; ++row)
       sum = add(sum, load_group(y.data, y.dtype, row * outputs + first + i, n));
     store_group(sums, DType::f32, tile * features + i, sum, n);
-  }
+  });
 }
 
 static __global__ void __launch_bounds__(block_threads)

@@ -9,7 +9,7 @@ namespace stw::kernels::cuda {
 template <DType dtype>
 static __global__ void __launch_bounds__(block_threads) norm_kernel(NormArgs args) {
   args.x.dtype = dtype;
-  for_rows_of_grid(args.rows, [&](int64_t row) {
+  for_tasks_of_grid(args.rows, [&](int64_t row) {
     const RowStatistics statistics = row_statistics(args, row);
     const F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd);
     for_groups(0, args.features, [&](int64_t i, int64_t n) {

@@ -16,7 +16,7 @@ namespace stw::kernels::cuda {
 template <DType dtype>
 static __global__ void __launch_bounds__(block_threads) norm_rows_kernel(NormArgs args, RowStatistics* kept) {
   args.x.dtype = dtype;
-  for_rows_of_grid(args.rows, [&](int64_t row) {
+  for_tasks_of_grid(args.rows, [&](int64_t row) {
     const RowStatistics statistics = row_statistics(args, row);
     if (first_lane() == 0) kept[row] = statistics;
     if (args.dx.data == nullptr) return;
@@ -45,8 +45,8 @@ static __global__ void __launch_bounds__(block_threads) norm_rows_kernel(NormArg
 
 template <DType dtype>
 static __global__ void __launch_bounds__(block_threads) norm_tiles_kernel(NormArgs args, TokenTiles tiles, const RowStatistics* kept, float* sums) {
-  const int64_t features = args.features, groups = ceil_div(features, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < tiles.count() * groups; task += quads) {
+  const int64_t features = args.features, groups = ceil_div(features, 16);
+  for_tasks_of_grid(tiles.count() * groups, [&](int64_t task) {
     const int64_t tile = task / groups, i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
     F16 dw = zero(), db = zero();
     for (int64_t row = tiles.first_row(tile), end = tiles.end_row(tile); row < end; ++row) {
@@ -57,7 +57,7 @@ static __global__ void __launch_bounds__(block_threads) norm_tiles_kernel(NormAr
     }
     store_group(sums, DType::f32, tile * features + i, dw, n);
     store_group(sums, DType::f32, (tiles.count() + tile) * features + i, db, n);
-  }
+  });
 }
 
 static __global__ void __launch_bounds__(block_threads) norm_fold_kernel(NormArgs args, int64_t tiles, const float* sums) {

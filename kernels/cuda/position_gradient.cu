@@ -6,9 +6,9 @@
 namespace stw::kernels::cuda {
 
 static __global__ void __launch_bounds__(block_threads) position_gradient_kernel(EmbeddingArgs args) {
-  const int64_t features = args.features, groups = ceil_div(features, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
+  const int64_t features = args.features, groups = ceil_div(features, 16);
   const int64_t start = args.state == nullptr ? 0 : static_cast<int64_t>(args.state->position);
-  for (int64_t task = thread_of_grid() / quad; task < args.position_rows * groups; task += quads) {
+  for_tasks_of_grid(args.position_rows * groups, [&](int64_t task) {
     const int64_t position = task / groups, i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
     const int64_t first = position - start;   // the row of the first sample
     float* buffer = args.position_gradient + position * features;
@@ -17,7 +17,7 @@ static __global__ void __launch_bounds__(block_threads) position_gradient_kernel
       for (int64_t row = first; row < args.rows; row += args.rows_per_sample)
         sum = add(sum, load_group(args.y.data, args.y.dtype, row * features + i, n));
     store_group(buffer, DType::f32, i, sum, n);
-  }
+  });
 }
 
 void position_gradient(const Launch& l, const EmbeddingArgs& args) {

@@ -13,13 +13,12 @@ static __global__ void __launch_bounds__(block_threads) rope_kernel(RopeArgs arg
   const float sign = args.inverse ? -1.0f : 1.0f;
   const int64_t groups_of_head = ceil_div(half, 16), turned = heads * groups_of_head;
   const int64_t tasks_of_row = turned + (args.x.data == args.y.data ? 0 : ceil_div(copied, 16));
-  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < args.rows * tasks_of_row; task += quads) {
+  for_tasks_of_grid(args.rows * tasks_of_row, [&](int64_t task) {
     const int64_t row = task / tasks_of_row, part = task % tasks_of_row;
     if (part >= turned) {
       const int64_t i = (part - turned) * 16, at = row * width + rotated + i, n = min(static_cast<int64_t>(16), copied - i);
       store_group(args.y.data, args.y.dtype, at, load_group(args.x.data, dtype, at, n), n);
-      continue;
+      return;
     }
     const int64_t position = args.position_ids != nullptr ? args.position_ids[row] : start + row % args.rows_per_sample;
     const int64_t i = part % groups_of_head * 16, n = min(static_cast<int64_t>(16), half - i);
@@ -29,7 +28,7 @@ static __global__ void __launch_bounds__(block_threads) rope_kernel(RopeArgs arg
     const F16 a = load_group(args.x.data, dtype, at, n), b = load_group(args.x.data, dtype, at + half, n);
     store_group(args.y.data, args.y.dtype, at, fma(a, c, mul(sub(zero(), b), s)), n);
     store_group(args.y.data, args.y.dtype, at + half, fma(a, s, mul(b, c)), n);
-  }
+  });
 }
 
 void rope(const Launch& l, const RopeArgs& args) {

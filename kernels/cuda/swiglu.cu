@@ -7,11 +7,11 @@ namespace stw::kernels::cuda {
 // body(row, i, n) for the groups of all rows; a group lies inside one row.
 template <class Body>
 STW_DEVICE void for_groups_of_rows(const SwigluArgs& args, const Body& body) {
-  const int64_t groups = ceil_div(args.features, 16), quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad;
-  for (int64_t task = thread_of_grid() / quad; task < args.rows * groups; task += quads) {
+  const int64_t groups = ceil_div(args.features, 16);
+  for_tasks_of_grid(args.rows * groups, [&](int64_t task) {
     const int64_t i = task % groups * 16;
-    body(task / groups, i, args.features - i < 16 ? args.features - i : static_cast<int64_t>(16));
-  }
+    body(task / groups, i, min(static_cast<int64_t>(16), args.features - i));
+  });
 }
 
 template <DType dtype>

@@ -7,9 +7,9 @@ namespace stw::kernels::cuda {
 
 struct TokenTiles {
   int64_t rows, rows_per_sample;
-  __host__ __device__ int64_t per_sample() const { return ceil_div_of(rows_per_sample, token_tile); }
+  __host__ __device__ int64_t per_sample() const { return ceil_div(rows_per_sample, token_tile); }
   __host__ __device__ int64_t count() const {
-    return rows / rows_per_sample * per_sample() + ceil_div_of(rows % rows_per_sample, token_tile);
+    return rows / rows_per_sample * per_sample() + ceil_div(rows % rows_per_sample, token_tile);
   }
   __host__ __device__ int64_t first_row(int64_t tile) const { return tile / per_sample() * rows_per_sample + tile % per_sample() * token_tile; }
   __host__ __device__ int64_t end_row(int64_t tile) const {
@@ -17,7 +17,6 @@ struct TokenTiles {
     const int64_t end = first + token_tile < sample_end ? first + token_tile : sample_end;
     return end < rows ? end : rows;
   }
-  static __host__ __device__ int64_t ceil_div_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 };
 
 // gradient (features) = (accumulate ? gradient : +0) + sums[0] + sums[1] + … of sums (tiles, features), a quad for 16

@@ -6,8 +6,8 @@
 //
 // Conventions
 //   rows       samples × rows_per_sample tokens; activations are row-major (rows, features), without gaps
-//   gradients  of parameters are fp32 sums that are not normalised; `accumulate` continues from what the buffer holds,
-//              otherwise the buffer is overwritten with what accumulating onto +0 gives
+//   gradients  of parameters are sums that are not normalised, in fp32 but for `gradient_dtype`; `accumulate` continues from
+//              what the buffer holds, otherwise the buffer is overwritten with what accumulating onto +0 gives
 //   reductions over tokens use fixed tiles of `token_tile` rows inside a sample, folded one after the other into the
 //              accumulator; matrix products are one fused multiply-add chain per element. So a cut of the rows between
 //              two samples never changes a bit (contract E3).
@@ -74,7 +74,8 @@ struct StepState {
 };
 static_assert(sizeof(StepState) == 256);
 
-enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3 };
+// `midway`: a gradient was not finite after other parameters had been updated (a fused update, FinishStepPart).
+enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3, skip_midway = 4 };
 
 // ---- matrix products --------------------------------------------------------------------------------------------
 // One part is a weight (features, inputs), or (inputs, features) where `transposed` is set (GPT-2's Conv1D). Several
@@ -82,9 +83,10 @@ enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, s
 struct LinearPart {
   const void* weight;
   const void* bias;        // (features), or null
-  void* weight_gradient;   // fp32, shape of the weight; linear_weight_gradient only; null: none is wanted (frozen)
+  void* weight_gradient;   // shape of the weight, of type gradient_dtype; linear_weight_gradient only; null: none is wanted (frozen)
   void* bias_gradient;     // fp32 (features); linear_bias_gradient only; null: none is wanted
   int64_t features;
+  uint32_t stream = 0;     // of random numbers: weight_gradient's, where gradient_dtype is bf16
 };
 struct LinearArgs {
   int64_t rows, inputs, rows_per_sample;
@@ -94,6 +96,8 @@ struct LinearArgs {
   bool tensor_cores;       // CUDA, 16-bit operands: products on the tensor cores, whose order of additions is the device's
                            // own; false: one chain, the CPU's bits
   DType weight_dtype;      // of weights and biases
+  DType gradient_dtype;    // of weight gradients: f32, or bf16 with stochastic rounding
+  const StepState* state;  // null unless gradient_dtype is bf16
   LinearPart part[max_parts];
   Matrix x;                // (rows, inputs); for linear_input_gradient the output dx
   Matrix y;                // (rows, sum of features); for the gradients the input dy
@@ -101,7 +105,11 @@ struct LinearArgs {
 };
 // linear:                  y = x·Wᵀ + b. The chain runs over inputs from +0; the bias is added last.
 // linear_input_gradient:   dx = addend + Σ_parts dy·W, one chain through all parts that starts from the addend.
-// linear_weight_gradient:  dW_i += dy_iᵀ·x, one chain over rows that starts from the buffer.
+// linear_weight_gradient:  dW_i += dy_iᵀ·x, one chain over rows that starts from the buffer. In bf16 the chain of a sample
+//                          starts from what the samples before have left, and its end is rounded: 16 random bits are added below
+//                          the half and cut off with what is there (not finite stays not finite). Philox4x32-10, key = seed,
+//                          counter = (element / 8, sample in the global batch, stream, step), the 16 bits number element % 8,
+//                          element counted in the weight as it is stored. Rows are whole samples.
 // linear_bias_gradient:    db_i += Σ_rows dy_i, tiled.
 
 // ---- norms ------------------------------------------------------------------------------------------------------
@@ -218,7 +226,8 @@ struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; 
 // ---- update -----------------------------------------------------------------------------------------------------
 // *sum = Σ g² with g = gradient[0] + gradient[1] (fp32 sum where both are there): fixed chunks of 4096 elements, each by
 // 16 lanes and a fixed fold, then the chunks' sums one after the other in double.
-struct SquareSumArgs { int64_t count; const float* gradient[2]; double* sum; };
+// `checked`, where given: the step's state, whose skip becomes skip_midway where the sum is not finite and nothing is skipped yet.
+struct SquareSumArgs { int64_t count; const void* gradient[2]; double* sum; DType dtype = DType::f32; StepState* checked = nullptr; };
 // N targets; scale = loss_scale · batch_factor.
 //   loss = loss_sum / N; norm = sqrt(Σ sums) / (N·scale); coefficient = min(1, max_norm / (norm + 1e-6)) / (N·scale)
 // A step is skipped where there is no target, where loss or norm are not finite, or where one of them is an outlier: more
@@ -226,7 +235,11 @@ struct SquareSumArgs { int64_t count; const float* gradient[2]; double* sum; };
 // (exponential, weight `outlier_weight`) take in every finite step, outliers as if they lay at the limit.
 // Loss scale: halved by a step that is not finite, doubled after growth_interval updates in a row unless that is not
 // finite in fp32; a step without targets or with an outlier changes neither it nor good_steps.
-struct FinishStepArgs { int64_t sums; const double* sum; StepState* state; };
+// A fused update, which uses gradients while others are not there yet, does it in two parts. `begin`, when the loss is known:
+// all but the norm, which counts as 0, without clipping. `end`, after the last update: the norm and what follows a step;
+// where it is not finite and the step was not skipped, the skip is skip_midway.
+enum class FinishStepPart : uint8_t { whole, begin, end };
+struct FinishStepArgs { int64_t sums; const double* sum; StepState* state; FinishStepPart part = FinishStepPart::whole; };
 inline constexpr uint64_t outlier_history = 64;
 inline constexpr double outlier_weight = 2.0 / 129;
 
@@ -246,7 +259,8 @@ struct UpdateArgs {
   int64_t columns;                         // muon, adafactor: of the matrix (its last dimension); else 0
   DType dtype;
   void* parameter; int16_t* remainder; int8_t* short_remainder; float* master;
-  const float* gradient[2];                // second one null unless the tensor is used twice (tied)
+  const void* gradient[2];                 // second one null unless the tensor is used twice (tied)
+  DType gradient_dtype;                    // f32, or bf16
   double rate, decay;                      // factor of the learning rate; weight decay
   uint32_t stream; int64_t first_element;  // of random numbers: the parameter's; its element that is here the first
   const StepState* state;

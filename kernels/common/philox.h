@@ -10,18 +10,19 @@ namespace stw::kernels::STW_ISA {
 
 struct Philox4 { uint32_t w[4]; };
 
-STW_INLINE Philox4 philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t key) {
-  uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-    c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-    c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-    c1 = (uint32_t)p1;
-    c3 = (uint32_t)p0;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return {{c0, c1, c2, c3}};
+// One of the ten rounds, after which the key goes on.
+struct PhiloxKey { uint32_t k0, k1; };
+STW_INLINE Philox4 philox_round(const Philox4& c, PhiloxKey key) {
+  const uint64_t p0 = (uint64_t)0xD2511F53u * c.w[0], p1 = (uint64_t)0xCD9E8D57u * c.w[2];
+  return {{(uint32_t)(p1 >> 32) ^ c.w[1] ^ key.k0, (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c.w[3] ^ key.k1, (uint32_t)p0}};
+}
+STW_INLINE PhiloxKey next_key(PhiloxKey key) { return {key.k0 + 0x9E3779B9u, key.k1 + 0xBB67AE85u}; }
+
+STW_INLINE Philox4 philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint64_t seed) {
+  Philox4 block = {{c0, c1, c2, c3}};
+  PhiloxKey key = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+  for (int round = 0; round < 10; ++round, key = next_key(key)) block = philox_round(block, key);
+  return block;
 }
 
 // p · 2^32 for p in [0, 1): a word below it drops its element.

@@ -54,6 +54,29 @@ STW_INLINE void change_scale(StepState& state) {
 
 STW_INLINE bool is_finite(double x) { return x - x == 0; }
 
+// The step's coefficient and what follows from its verdict.
+STW_INLINE void scale_update(double clip, double scaled_targets, StepState& state) {
+  state.coefficient = state.skip == skip_none ? clip / scaled_targets : 0;
+  state.step_size = state.learning_rate / (1 - power(state.beta1, state.step + 1));
+  state.correction2 = sqrt1(1 - power(state.beta2, state.step + 1));
+}
+
+// What a fused update can know of the norm: that it was finite. Steps are judged by what was there at the beginning.
+STW_INLINE void begin_step(StepState& state) {
+  const bool empty = state.target_count == 0;
+  const double scaled_targets = (empty ? 1 : (double)state.target_count) * (state.loss_scale * state.batch_factor);
+  state.loss = empty ? 0 : state.loss_sum / (double)state.target_count;
+  state.grad_norm = 0;
+  state.skip = empty ? skip_no_target : is_finite(state.loss) ? skip_none : skip_not_finite;
+  scale_update(1, scaled_targets, state);
+}
+STW_INLINE void end_step(double squares, StepState& state) {
+  if (state.skip == skip_no_target) return;
+  state.grad_norm = sqrt1(squares) / ((double)state.target_count * (state.loss_scale * state.batch_factor));
+  if (state.skip == skip_none && !is_finite(state.grad_norm)) state.skip = skip_midway;
+  if (state.skip == skip_none) state.skip = judge(state);   // for its statistics: no limit is set
+}
+
 // Of the squares of all gradients.
 STW_INLINE void finish_step_with(double squares, StepState& state) {
   const bool empty = state.target_count == 0;
@@ -68,10 +91,14 @@ STW_INLINE void finish_step_with(double squares, StepState& state) {
     const double ratio = state.max_norm / (state.grad_norm + 1e-6);
     clip = ratio < 1 ? ratio : 1;
   }
-  state.coefficient = state.skip == skip_none ? clip / scaled_targets : 0;
-  state.step_size = state.learning_rate / (1 - power(state.beta1, state.step + 1));
-  state.correction2 = sqrt1(1 - power(state.beta2, state.step + 1));
+  scale_update(clip, scaled_targets, state);
   change_scale(state);
+}
+
+STW_INLINE void finish_part(FinishStepPart part, double squares, StepState& state) {
+  if (part == FinishStepPart::begin) begin_step(state);
+  else if (part == FinishStepPart::end) end_step(squares, state);
+  else finish_step_with(squares, state);
 }
 
 }  // namespace stw::kernels::STW_ISA

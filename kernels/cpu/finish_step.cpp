@@ -7,7 +7,7 @@ namespace stw::kernels::STW_ISA {
 void finish_step(const Launch&, const FinishStepArgs& args) {
   double squares = 0;
   for (int64_t i = 0; i < args.sums; ++i) squares += args.sum[i];
-  finish_step_with(squares, *args.state);
+  finish_part(args.part, squares, *args.state);
 }
 
 }  // namespace stw::kernels::STW_ISA

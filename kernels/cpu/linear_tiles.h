@@ -67,8 +67,9 @@ STW_INLINE TileGrid input_gradient_grid(const LinearArgs& args, int threads) {
 }
 // Of dW as it is stored: (features, inputs), or (inputs, features) where `transposed`.
 STW_INLINE TileGrid weight_gradient_grid(const LinearArgs& args, int64_t features, int threads) {
-  return args.transposed ? tile_grid(args.inputs, features, args.rows, true, threads)
-                         : tile_grid(features, args.inputs, args.rows, true, threads);
+  const bool fp32 = args.gradient_dtype == DType::f32;
+  return args.transposed ? tile_grid(args.inputs, features, args.rows, fp32, threads)
+                         : tile_grid(features, args.inputs, args.rows, fp32, threads);
 }
 
 namespace STW_ISA {

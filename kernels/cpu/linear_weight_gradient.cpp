@@ -1,12 +1,16 @@
 // dW += dyᵀ·x: one fp32 chain per element over the rows, continued from the buffer. The chain has no tiles and no
-// second accumulator, so a batch may be cut between any two rows without a change of a bit.
+// second accumulator, so a batch may be cut between any two rows without a change of a bit. A gradient in bf16 is loaded
+// into an fp32 tile once, rounded there at the end of every sample, and stored once: cuts lie between samples.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
+#include "kernels/cpu/round_gradient.h"
 
 namespace stw::kernels::STW_ISA {
 
 void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
+  const bool direct = args.gradient_dtype == DType::f32;
+  assert(direct || (args.gradient_dtype == DType::bf16 && args.state != nullptr && args.rows % args.rows_per_sample == 0));
   const int64_t inputs = args.inputs, outputs = sum_of_features(args);
   const int threads = launch.parallel != nullptr ? launch.parallel->threads : 1;
   const int64_t x_bytes = element_bytes(args.x.dtype), y_bytes = element_bytes(args.y.dtype);
@@ -21,15 +25,32 @@ void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
 
     parallel_for(launch, grid.row_tiles * grid.column_tiles, [&](int64_t index, int thread) {
       const int64_t i = index % grid.row_tiles * grid.tile_rows, j = index / grid.row_tiles * grid.tile_columns;
-      const int64_t feature = args.transposed ? j : i, input = args.transposed ? i : j;
-      const char* const dy = (const char*)args.y.data + (dy_at + feature) * y_bytes;
-      const char* const x = (const char*)args.x.data + input * x_bytes;
-      const View features_first = {dy, 1, outputs, args.y.dtype}, rows_dy = {dy, outputs, 1, args.y.dtype};
-      const View inputs_first = {x, 1, inputs, args.x.dtype}, rows_x = {x, inputs, 1, args.x.dtype};
-      chain_product(min(grid.tile_rows, height - i), min(grid.tile_columns, width - j), args.rows,
-                    args.transposed ? inputs_first : features_first, args.transposed ? rows_dy : rows_x,
-                    (float*)p.weight_gradient + i * width + j, width, args.accumulate,
-                    (char*)launch.workspace + thread * grid.thread_bytes);
+      const int64_t tile_rows = min(grid.tile_rows, height - i), columns = min(grid.tile_columns, width - j);
+      const int64_t feature = args.transposed ? j : i, input = args.transposed ? i : j, at = i * width + j;
+      char* const workspace = (char*)launch.workspace + thread * grid.thread_bytes;
+      const auto add_rows = [&](int64_t row, int64_t rows, float* to, int64_t stride, bool accumulate) {
+        const char* const dy = (const char*)args.y.data + (row * outputs + dy_at + feature) * y_bytes;
+        const char* const x = (const char*)args.x.data + (row * inputs + input) * x_bytes;
+        const View features_first = {dy, 1, outputs, args.y.dtype}, rows_dy = {dy, outputs, 1, args.y.dtype};
+        const View inputs_first = {x, 1, inputs, args.x.dtype}, rows_x = {x, inputs, 1, args.x.dtype};
+        chain_product(tile_rows, columns, rows, args.transposed ? inputs_first : features_first,
+                      args.transposed ? rows_dy : rows_x, to, stride, accumulate, workspace);
+      };
+      if (direct) return add_rows(0, args.rows, (float*)p.weight_gradient + at, width, args.accumulate);
+
+      float* const tile = (float*)(workspace + grid.product_bytes);
+      const int64_t stride = grid.tile_columns;
+      for (int64_t r = 0; r < tile_rows; ++r) {
+        if (args.accumulate) load_tile_row(tile + r * stride, p.weight_gradient, DType::bf16, at + r * width, columns);
+        else memset(tile + r * stride, 0, (size_t)columns * sizeof(float));
+      }
+      for (int64_t row = 0; row < args.rows; row += args.rows_per_sample) {
+        add_rows(row, args.rows_per_sample, tile, stride, true);
+        const GradientRounding rounding = gradient_rounding_of(*args.state, p.stream, row / args.rows_per_sample);
+        for (int64_t r = 0; r < tile_rows; ++r) round_gradient(rounding, at + r * width, tile + r * stride, columns);
+      }
+      for (int64_t r = 0; r < tile_rows; ++r)
+        store_tile_row(p.weight_gradient, DType::bf16, at + r * width, tile + r * stride, columns);
     });
   }
 }

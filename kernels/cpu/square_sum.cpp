@@ -1,6 +1,7 @@
 // *sum = Σ g², the part of one tensor in the norm of all gradients. Chunks of 4096 elements are summed in parallel in
 // fp32 by 16 lanes; their sums, kept in the workspace, are added one after the other in double. A NaN or an infinity in
 // the gradient reaches the sum: the finite check of a step rests on that.
+#include "kernels/common/sum_check.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/split.h"
 
@@ -10,11 +11,12 @@ namespace {
 
 constexpr int64_t chunk = 4096;  // part of the definition of the sum (kernels.h), as the fold is
 
+template <DType dtype>
 float chunk_sum(const SquareSumArgs& args, int64_t begin, int64_t end) {
   F16 sum = zero();
   for_groups(begin, end, [&](int64_t at, int64_t n) {
-    F16 g = load_group(args.gradient[0], DType::f32, at, n);
-    if (args.gradient[1] != nullptr) g = add(g, load_group(args.gradient[1], DType::f32, at, n));
+    F16 g = load_group(args.gradient[0], dtype, at, n);
+    if (args.gradient[1] != nullptr) g = add(g, load_group(args.gradient[1], dtype, at, n));
     sum = fma(g, g, sum);
   });
   return fold(sum);
@@ -27,11 +29,14 @@ void square_sum(const Launch& launch, const SquareSumArgs& args) {
   auto* sums = (float*)launch.workspace;
   for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
     static_assert(task_elements % chunk == 0, "a task begins with a chunk");
-    for (int64_t at = begin; at < end; at += chunk) sums[at / chunk] = chunk_sum(args, at, min(end, at + chunk));
+    with_dtype(args.dtype, [&](auto stored) {
+      for (int64_t at = begin; at < end; at += chunk) sums[at / chunk] = chunk_sum<stored.dtype>(args, at, min(end, at + chunk));
+    });
   });
   double total = 0;
   for (int64_t i = 0; i < ceil_div(args.count, chunk); ++i) total += (double)sums[i];
   *args.sum = total;
+  check_sum(args, total);
 }
 
 }  // namespace stw::kernels::STW_ISA

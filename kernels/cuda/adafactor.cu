@@ -22,8 +22,9 @@ static int line_threads(int64_t width) {
 }
 
 // Rows of a matrix: their states and their sums of p².
-template <Storage storage>
+template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads) square_rows_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {
+  args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const AdafactorScalars scalars = adafactor_scalars(args);
   for (int64_t row = blockIdx.x; row < layout.lines; row += gridDim.x) {
@@ -38,7 +39,9 @@ static __global__ void __launch_bounds__(block_threads) square_rows_kernel(Updat
 }
 
 // Columns of a block of rows: Σ g².
+template <DType gradient>
 static __global__ void __launch_bounds__(block_threads) square_columns_kernel(UpdateArgs args, AdafactorLayout layout, float* blocks) {
+  args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   constexpr int fetched = 4;
   const F16 coefficient = coefficient_of(args);
@@ -73,8 +76,9 @@ static __global__ void __launch_bounds__(block_threads) mix_columns_kernel(Updat
 }
 
 // Lines of a vector: their states and their sums of p².
-template <Storage storage>
+template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads) square_lines_kernel(UpdateArgs args, AdafactorLayout layout, float* sums) {
+  args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const AdafactorScalars scalars = adafactor_scalars(args);
   for (int64_t line = blockIdx.x; line < layout.lines; line += gridDim.x) {
@@ -106,7 +110,9 @@ STW_DEVICE F16 update_of(const UpdateArgs& args, F16 coefficient, float mean, in
   return adafactor_update(row, second, scaled_gradient(args, coefficient, begin + i, n));
 }
 
+template <DType gradient>
 static __global__ void __launch_bounds__(block_threads) square_updates_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found, float* sums) {
+  args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const F16 coefficient = coefficient_of(args);
   const float mean = found->mean;
@@ -124,8 +130,9 @@ static __global__ void __launch_bounds__(block_threads) adafactor_step_kernel(Up
   if (threadIdx.x == 0) found->step = adafactor_step(found->alpha, root_mean(squares, args.count));
 }
 
-template <Storage storage>
+template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads) adafactor_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found) {
+  args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const F16 coefficient = coefficient_of(args), kept = splat(kept_share(args)), step = splat(found->step);
   const float mean = found->mean;
@@ -146,18 +153,18 @@ void adafactor(const Launch& l, const UpdateArgs& args) {
   auto* const sums = reinterpret_cast<float*>(found + 1);
   float* const blocks = sums + layout.lines;
   const int threads = line_threads(layout.width < args.count ? layout.width : args.count), lines = blocks_for(layout.lines, 1);
-  for_storage(args, [&](auto stored) {
+  for_update(args, [&](auto stored, auto gradient) {
     if (args.columns > 0) {
-      launch(l, square_rows_kernel<stored.storage>, lines, threads, 0, args, layout, sums);
-      launch(l, square_columns_kernel, blocks_for_elements(layout.blocks * round_up(layout.width, 16)), block_threads, 0, args, layout, blocks);
+      launch(l, square_rows_kernel<stored.storage, gradient.dtype>, lines, threads, 0, args, layout, sums);
+      launch(l, square_columns_kernel<gradient.dtype>, blocks_for_elements(layout.blocks * round_up(layout.width, 16)), block_threads, 0, args, layout, blocks);
       launch(l, mix_columns_kernel, blocks_for_elements(layout.width), block_threads, 0, args, layout, blocks);
     } else {
-      launch(l, square_lines_kernel<stored.storage>, lines, threads, 0, args, layout, sums);
+      launch(l, square_lines_kernel<stored.storage, gradient.dtype>, lines, threads, 0, args, layout, sums);
     }
     launch(l, adafactor_alpha_kernel, 1, block_threads, 0, args, layout, sums, found);
-    launch(l, square_updates_kernel, lines, threads, 0, args, layout, found, sums);
+    launch(l, square_updates_kernel<gradient.dtype>, lines, threads, 0, args, layout, found, sums);
     launch(l, adafactor_step_kernel, 1, block_threads, 0, args, layout, sums, found);
-    launch(l, adafactor_kernel<stored.storage>, blocks_for_elements(layout.lines * round_up(layout.width, 16)), block_threads, 0, args, layout, found);
+    launch(l, adafactor_kernel<stored.storage, gradient.dtype>, blocks_for_elements(layout.lines * round_up(layout.width, 16)), block_threads, 0, args, layout, found);
   });
 }
 

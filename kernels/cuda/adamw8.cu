@@ -7,8 +7,9 @@
 
 namespace stw::kernels::cuda {
 
-template <Storage storage>
+template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(UpdateArgs args) {
+  args.gradient_dtype = gradient;
   STW_SHARED(QuantileMap, maps, 2);
   if (args.state->skip != 0) return;
   fetch_map(signed_quantiles_of_device, &maps[0]);
@@ -47,7 +48,9 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(UpdateA
 }
 
 void adamw8(const Launch& l, const UpdateArgs& args) {
-  for_storage(args, [&](auto stored) { launch(l, adamw8_kernel<stored.storage>, blocks_for_update8(args.count), block_threads, 0, args); });
+  for_update(args, [&](auto stored, auto gradient) {
+    launch(l, adamw8_kernel<stored.storage, gradient.dtype>, blocks_for_update8(args.count), block_threads, 0, args);
+  });
 }
 
 }  // namespace stw::kernels::cuda

@@ -6,9 +6,13 @@
 // 16 numbers for 64 multiply-adds. There are two slices: while one is used, the next one is on its way in registers. Large
 // tiles are bound by the multiply-adds; small ones keep more multiprocessors busy where the output is small.
 //
-// Past the end of k a is +0 and b is -0: their product -0 is the one number that adds nothing to any number, -0 included.
+// `rounded`: slices begin anew in every sample (Products::restart), after which the sums are rounded.
+//
+// Past the end of k (of a sample) a is +0 and b is -0: their product -0 is the one number that adds nothing to any number,
+// -0 included.
 #pragma once
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/round_gradient.h"
 
 namespace stw::kernels::cuda {
 
@@ -54,7 +58,7 @@ template <class T> STW_DEVICE int group_column(int t, int g) {
   return g * (T::edge / 2) + (t / 32 % 2 * 8 + t % 8) * 4;
 }
 
-template <class T, Contiguous a_along, Contiguous b_along>
+template <class T, Contiguous a_along, Contiguous b_along, bool rounded>
 static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(Products all) {
   constexpr int slice = T::depth * slice_line<T>, groups = T::per / 4;
   STW_SHARED(float4, shared, slice);   // two slices of each operand
@@ -76,6 +80,7 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
 
   int current = tile.product;   // where the next slice comes from
   int k = 0;
+  int64_t sample_end = all.restart;   // rounded: of the sample that the next slice belongs to
   const int last = all.chained ? all.count - 1 : current;
   Raw4 next_a, next_b;
   const auto load_next = [&] {
@@ -84,15 +89,37 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
       ++current, k = 0;
     }
     const Product& p = all.product[current];
-    next_a = load_slice<T, a_along, false>(p.a, all.a, p.a_stride, tile.row, p.m, k, p.k);
-    next_b = load_slice<T, b_along, true>(p.b, all.b, p.b_stride, tile.column, p.n, k, p.k);
+    const int64_t end = rounded ? min(sample_end, p.k) : p.k;
+    next_a = load_slice<T, a_along, false>(p.a, all.a, p.a_stride, tile.row, p.m, k, end);
+    next_b = load_slice<T, b_along, true>(p.b, all.b, p.b_stride, tile.column, p.n, k, end);
     k += T::depth;
+    if constexpr (rounded)
+      if (k >= sample_end) {
+        k = static_cast<int>(sample_end);
+        sample_end += all.restart;
+      }
     return true;
   };
   const auto put_next = [&](int at) {
     put_slice<T, a_along>(slices + at * slice, next_a, all.a);
     put_slice<T, b_along>(slices + (2 + at) * slice, next_b, all.b);
     __syncthreads();
+  };
+
+  int sample = 0, slices_used = 0;   // rounded: of the sample
+  const auto round_sample = [&] {
+    const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
+    const int t = forgotten(thread);
+    STW_UNROLL
+    for (int i = 0; i < T::per; ++i)
+      STW_UNROLL
+      for (int g = 0; g < groups; ++g) {
+        const int64_t row = tile.row + group_row<T>(t, i / 4) + i % 4, column = tile.column + group_column<T>(t, g);
+        Float4 x;
+        for (int j = 0; j < 4; ++j) x.f[j] = sum[i][4 * g + j];
+        x = rounded4(rounding, row * out.c_stride + column, x);
+        for (int j = 0; j < 4; ++j) sum[i][4 * g + j] = x.f[j];
+      }
   };
 
   bool more = load_next();
@@ -115,6 +142,11 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
         for (int j = 0; j < T::per; ++j) sum[i][j] = fma1(x[i], y[j], sum[i][j]);
     }
     if (more) put_next(at ^ 1);   // everybody is done with that slice since the barrier before
+    if constexpr (rounded)
+      if (++slices_used * T::depth >= all.restart) {
+        round_sample();
+        ++sample, slices_used = 0;
+      }
   }
 
   const int ending = forgotten(thread);
@@ -133,13 +165,13 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
   }
 }
 
-template <Contiguous a_along, Contiguous b_along>
+template <Contiguous a_along, Contiguous b_along, bool rounded>
 void chain_product(const Launch& l, const Products& all) {
   const int64_t large = tiles_of(all, LargeTile::edge, LargeTile::edge), small = tiles_of(all, SmallTile::edge, SmallTile::edge);
   if (small == 0) return;
   if (large >= enough_tiles)
-    launch(l, chain_product_kernel<LargeTile, a_along, b_along>, static_cast<unsigned>(large), block_threads, 0, all);
-  else launch(l, chain_product_kernel<SmallTile, a_along, b_along>, static_cast<unsigned>(small), block_threads, 0, all);
+    launch(l, chain_product_kernel<LargeTile, a_along, b_along, rounded>, static_cast<unsigned>(large), block_threads, 0, all);
+  else launch(l, chain_product_kernel<SmallTile, a_along, b_along, rounded>, static_cast<unsigned>(small), block_threads, 0, all);
 }
 
 }  // namespace stw::kernels::cuda

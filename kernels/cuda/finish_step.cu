@@ -10,7 +10,7 @@ static __global__ void __launch_bounds__(block_threads) finish_step_kernel(Finis
   const double squares = serial_sum(0.0, args.sum, args.sums);
   if (threadIdx.x != 0) return;
   StepState state = *args.state;
-  finish_step_with(squares, state);
+  finish_part(args.part, squares, state);
   *args.state = state;
 }
 

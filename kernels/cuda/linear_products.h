@@ -39,19 +39,21 @@ inline Products input_gradient_products(const LinearArgs& args) {
   });
   return all;
 }
-// dW_i (features, inputs) += dy_iᵀ · x, or (inputs, features) += xᵀ · dy_i
+// dW_i (features, inputs) += dy_iᵀ · x, or (inputs, features) += xᵀ · dy_i; in bf16 rounded at the end of every sample
 inline Products weight_gradient_products(const LinearArgs& args) {
   const DType first = args.transposed ? args.x.dtype : args.y.dtype, second = args.transposed ? args.y.dtype : args.x.dtype;
-  Products all = {first, second, DType::f32, DType::f32, DType::f32, false, 0,
-                  args.rows_per_sample % 16 == 0 ? 0 : args.rows_per_sample, {}};
+  const bool rounded = args.gradient_dtype != DType::f32;
+  Products all = {first, second, args.gradient_dtype, args.gradient_dtype, DType::f32, false, 0,
+                  rounded || args.rows_per_sample % 16 != 0 ? args.rows_per_sample : 0, {}, args.state};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     if (p.weight_gradient == nullptr) return;
     const void* dy = element_at(args.y.data, args.y.dtype, column);
     const void* start = args.accumulate ? p.weight_gradient : nullptr;
     const int64_t outputs = sum_of_features(args);
-    all.product[all.count++] =
-        args.transposed ? Product{args.inputs, p.features, args.rows, args.x.data, dy, args.inputs, outputs, p.features, p.weight_gradient, start, nullptr}
-                        : Product{p.features, args.inputs, args.rows, dy, args.x.data, outputs, args.inputs, args.inputs, p.weight_gradient, start, nullptr};
+    all.product[all.count++] = args.transposed ? Product{args.inputs, p.features, args.rows, args.x.data, dy, args.inputs, outputs,
+                                                         p.features, p.weight_gradient, start, nullptr, p.stream}
+                                               : Product{p.features, args.inputs, args.rows, dy, args.x.data, outputs, args.inputs,
+                                                         args.inputs, p.weight_gradient, start, nullptr, p.stream};
   });
   return all;
 }

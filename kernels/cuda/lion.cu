@@ -5,8 +5,9 @@
 
 namespace stw::kernels::cuda {
 
-template <Storage storage>
+template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads) lion_kernel(UpdateArgs args) {
+  args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const LionScalars scalars = lion_scalars(args);
   const F16 coefficient = coefficient_of(args);
@@ -19,7 +20,9 @@ static __global__ void __launch_bounds__(block_threads) lion_kernel(UpdateArgs a
 }
 
 void lion(const Launch& l, const UpdateArgs& args) {
-  for_storage(args, [&](auto stored) { launch(l, lion_kernel<stored.storage>, blocks_for_update(args.count), block_threads, 0, args); });
+  for_update(args, [&](auto stored, auto gradient) {
+    launch(l, lion_kernel<stored.storage, gradient.dtype>, blocks_for_update(args.count), block_threads, 0, args);
+  });
 }
 
 }  // namespace stw::kernels::cuda

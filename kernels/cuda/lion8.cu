@@ -6,8 +6,9 @@
 
 namespace stw::kernels::cuda {
 
-template <Storage storage>
+template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads) lion8_kernel(UpdateArgs args) {
+  args.gradient_dtype = gradient;
   STW_SHARED(QuantileMap, map, 1);
   if (args.state->skip != 0) return;
   fetch_map(signed_quantiles_of_device, map);
@@ -38,7 +39,9 @@ static __global__ void __launch_bounds__(block_threads) lion8_kernel(UpdateArgs 
 }
 
 void lion8(const Launch& l, const UpdateArgs& args) {
-  for_storage(args, [&](auto stored) { launch(l, lion8_kernel<stored.storage>, blocks_for_update8(args.count), block_threads, 0, args); });
+  for_update(args, [&](auto stored, auto gradient) {
+    launch(l, lion8_kernel<stored.storage, gradient.dtype>, blocks_for_update8(args.count), block_threads, 0, args);
+  });
 }
 
 }  // namespace stw::kernels::cuda

@@ -17,7 +17,9 @@ namespace stw::kernels::cuda {
 static_assert(staged_floats == muon_chunk);
 
 // Updates m, writes u, and sums the squares of its chunks as those of the gradients' norm (kernels.h).
+template <DType gradient>
 static __global__ void __launch_bounds__(block_threads) mix_momentum_kernel(UpdateArgs args, float* u, float* sums) {
+  args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const MuonScalars scalars = muon_scalars(args);
   for (int64_t chunk = blockIdx.x; chunk * muon_chunk < args.count; chunk += gridDim.x) {
@@ -90,7 +92,9 @@ void muon(const Launch& l, const UpdateArgs& args) {
   float *const sums = floats_at(layout.sums_at), *const scale = floats_at(layout.scale_at);
   const int64_t columns = layout.columns, shorter = layout.shorter, tiles = ceil_div(shorter, product_tile);
 
-  launch(l, mix_momentum_kernel, blocks_for_update(args.count, muon_chunk), block_threads, 0, args, x, sums);
+  for_gradient(args, [&](auto gradient) {
+    launch(l, mix_momentum_kernel<gradient.dtype>, blocks_for_update(args.count, muon_chunk), block_threads, 0, args, x, sums);
+  });
   launch(l, muon_scale_kernel, 1, block_threads, 0, args.state, sums, layout.chunks, scale);
   launch(l, scale_kernel, blocks_for_elements(args.count), block_threads, 0, args.state, x, args.count, scale);
   const int triangle = blocks_for(tiles * (tiles + 1) / 2, 1), whole = blocks_for(tiles * ceil_div(layout.longer, product_tile), 1);

@@ -3,6 +3,7 @@
 #include "kernels/common/master_bits.h"
 #include "kernels/common/update_scalars.h"
 #include "kernels/cuda/groups.h"
+#include "kernels/cuda/random_words.h"
 
 namespace stw::kernels::cuda {
 
@@ -16,6 +17,18 @@ void for_storage(const UpdateArgs& args, const Body& body) {
   if (args.short_remainder != nullptr) return body(ParameterStoredAs<Storage::split8>{});
   if (args.remainder != nullptr) return body(ParameterStoredAs<Storage::split16>{});
   return body(ParameterStoredAs<Storage::stochastic>{});
+}
+
+// The same for the type of its gradient, tag.dtype, and for both. A kernel begins with args.gradient_dtype = gradient, after which the
+// compiler knows it: asking in the loop would take registers.
+template <class Body>
+void for_gradient(const UpdateArgs& args, const Body& body) {
+  if (args.gradient_dtype == DType::bf16) return body(StoredAs<DType::bf16>{});
+  return body(StoredAs<DType::f32>{});
+}
+template <class Body>
+void for_update(const UpdateArgs& args, const Body& body) {
+  for_gradient(args, [&](auto gradient) { for_storage(args, [&](auto stored) { body(stored, gradient); }); });
 }
 
 template <Storage storage>
@@ -36,9 +49,6 @@ STW_DEVICE F16 load_parameter(const UpdateArgs& args, int64_t at, int64_t n) {
   return p;
 }
 
-STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {   // without a place in memory
-  return k < 2 ? (k == 0 ? block.w[0] : block.w[1]) : (k == 2 ? block.w[2] : block.w[3]);
-}
 // A thread's four elements lie in one block of random numbers, or in two where the parameter begins at an odd place.
 STW_DEVICE Halves stochastic_halves(const UpdateArgs& args, int64_t at, F16 p) {
   const int64_t first = args.first_element + at + first_lane();

@@ -16,13 +16,15 @@ struct Product {
   void* c;
   const void* start;   // strides of c; may be c; null: +0
   const void* bias;    // (n), added last; null: none
+  uint32_t stream = 0; // of random numbers, where c is rounded at random
 };
 struct Products {
   DType a, b, c, start, bias;
   bool chained;        // all have the m, n, c, start and bias of the first one, and are added up
   int count;
-  int64_t restart;     // tensor cores: k is counted anew from every multiple of it; 0: it is not
+  int64_t restart;     // k is counted anew from every multiple of it; 0: it is not. Chains need it only to round there
   Product product[max_parts];
+  const StepState* state = nullptr;   // of rounding
 };
 
 // Below it a device of a hundred multiprocessors and more has idle ones, and small tiles keep more of them busy; no bit

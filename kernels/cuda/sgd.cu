@@ -9,8 +9,9 @@
 
 namespace stw::kernels::cuda {
 
-template <Storage storage>
+template <Storage storage, DType gradient>
 static __global__ void __launch_bounds__(block_threads) sgd_kernel(UpdateArgs args) {
+  args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const F16 coefficient = coefficient_of(args), decay = splat(static_cast<float>(args.decay));
   const F16 momentum = splat(static_cast<float>(args.state->momentum)), step = splat(static_cast<float>(-rate_of(args)));
@@ -28,7 +29,9 @@ static __global__ void __launch_bounds__(block_threads) sgd_kernel(UpdateArgs ar
 }
 
 void sgd(const Launch& l, const UpdateArgs& args) {
-  for_storage(args, [&](auto stored) { launch(l, sgd_kernel<stored.storage>, blocks_for_update(args.count), block_threads, 0, args); });
+  for_update(args, [&](auto stored, auto gradient) {
+    launch(l, sgd_kernel<stored.storage, gradient.dtype>, blocks_for_update(args.count), block_threads, 0, args);
+  });
 }
 
 }  // namespace stw::kernels::cuda

@@ -3,7 +3,8 @@
 // not. Neither the tile nor the number of rows has any part in it, nothing is split along k, and the sum starts from what the
 // output holds; so a row's bits do not depend on other rows, and a product may be cut at any step and go on (contract E3).
 // Where k counts tokens the steps restart in every sample (`restart`), filled up with zeros, so that cuts between samples are
-// cuts between steps. A step that is wholly past the end is not done: adding +0 turns -0 into +0.
+// cuts between steps. A step that is wholly past the end is not done: adding +0 turns -0 into +0. `rounded`: slices restart
+// in every sample too, after which the sums are rounded.
 //
 // A block computes a tile, a warp a part of it in fragments of 16 × 8. Slices of two steps travel to shared memory without
 // passing through registers, `stages` of them in flight. Lines of a slice are cut into chunks of 16 bytes whose order depends
@@ -11,6 +12,7 @@
 // k have lines of 32 numbers of k, the others lines of the tile's edge that ldmatrix turns.
 #pragma once
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/round_gradient.h"
 
 namespace stw::kernels::cuda {
 
@@ -105,7 +107,7 @@ STW_DEVICE void store2(void* data, DType t, int64_t at, Float2 x, int64_t n) {
     if (i < n) store1(data, t, at + i, x.f[i]);
 }
 
-template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded>
 static __global__ void __launch_bounds__(T::threads, T::together) tensor_product_kernel(Products all) {
   STW_DYNAMIC_SHARED(uint16_t, slices);   // of a and b in turn
   const Tile tile = tile_of_block(all, T::edge, T::edge);
@@ -129,20 +131,31 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
       }
 
   int slices_left = 0;   // to be used
-  for (int i = tile.product; i <= last; ++i) slices_left += (steps_of(all.product[i].k, all.restart) + 1) / 2;
+  if constexpr (rounded) slices_left = static_cast<int>(ceil_div(out.k, all.restart) * ((steps_of(all.restart, 0) + 1) / 2));
+  else
+    for (int i = tile.product; i <= last; ++i) slices_left += (steps_of(all.product[i].k, all.restart) + 1) / 2;
   int slices_to_copy = slices_left;
-  // The steps of the products in turn: where copying is, and where using is.
-  struct Cursor { int product, step, steps; };
-  Cursor copying = {tile.product, 0, steps_of(out.k, all.restart)}, in_use = copying;
+  // The steps of the products (rounded: of the samples) in turn: where copying is, and where using is.
+  struct Cursor { int part, step, steps; };
+  Cursor copying = {rounded ? 0 : tile.product, 0, rounded ? steps_of(all.restart, 0) : steps_of(out.k, all.restart)}, in_use = copying;
   const auto advance = [&](Cursor& c) {
     c.step += 2;
-    if (c.step >= c.steps && c.product < last) c = {c.product + 1, 0, steps_of(all.product[c.product + 1].k, all.restart)};
+    if constexpr (rounded) {
+      if (c.step >= c.steps) c = {c.part + 1, 0, c.steps};
+    } else if (c.step >= c.steps && c.part < last) {
+      c = {c.part + 1, 0, steps_of(all.product[c.part + 1].k, all.restart)};
+    }
+  };
+  const auto step_of = [&](const Cursor& c, const Product& p, int step) -> Step {
+    if constexpr (!rounded) return step_at(step, p.k, all.restart);
+    const int64_t sample = c.part * all.restart;
+    return {sample + step * step_depth, min(sample + all.restart, p.k)};
   };
   const auto copy_next = [&](int stage) {
     if (slices_to_copy > 0) {
-      const Product& p = all.product[copying.product];
-      const Step even = step_at(copying.step, p.k, all.restart);
-      const Step odd = copying.step + 1 < copying.steps ? step_at(copying.step + 1, p.k, all.restart) : Step{0, 0};
+      const Product& p = rounded ? out : all.product[copying.part];
+      const Step even = step_of(copying, p, copying.step);
+      const Step odd = copying.step + 1 < copying.steps ? step_of(copying, p, copying.step + 1) : Step{0, 0};
       uint16_t* const slice = slices + stage * 2 * T::slice;
       copy_slice<T, a_along>(slice, p.a, p.a_stride, tile.row, p.m, even, odd);
       copy_slice<T, b_along>(slice + T::slice, p.b, p.b_stride, tile.column, p.n, even, odd);
@@ -150,6 +163,26 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
       --slices_to_copy;
     }
     commit_copies();   // an empty group too: groups are counted
+  };
+
+  // Four fragments side by side are four blocks of random numbers, one for each thread of a quad. Operands of which tensor cores
+  // take whole chunks have blocks that begin with a fragment (fits_tensor_cores).
+  const auto round_sample = [&](int sample) {
+    static_assert(T::fragments_n == 4);
+    const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
+    const int t = forgotten(thread);
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i)
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int64_t row = tile.row + row_of(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n;
+        const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column + 8 * (t % quad)));
+        STW_UNROLL
+        for (int j = 0; j < T::fragments_n; ++j) {
+          sum[i][j][2 * half] = rounded_gradient(sum[i][j][2 * half], random.w[j] & 0xffffu);
+          sum[i][j][2 * half + 1] = rounded_gradient(sum[i][j][2 * half + 1], random.w[j] >> 16);
+        }
+      }
   };
 
   STW_UNROLL
@@ -173,7 +206,10 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
         STW_UNROLL
         for (int j = 0; j < T::fragments_n; ++j) multiply_add<dtype>(sum[i][j], x[i], y[j]);
     }
+    const int part = in_use.part;
     advance(in_use);
+    if constexpr (rounded)
+      if (in_use.part != part) round_sample(part);
   }
 
   const int ending = forgotten(thread);
@@ -209,21 +245,21 @@ bool fits_tensor_cores(const Products& all) {
   return true;
 }
 
-template <Contiguous a_along, Contiguous b_along, DType dtype>
+template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype>
 void tensor_product_of(const Launch& l, const Products& all) {
   const auto in_tiles = [&](auto t) {
     using T = decltype(t);
     const int64_t tiles = tiles_of(all, T::edge, T::edge);
     if (tiles > 0)
-      launch(l, tensor_product_kernel<T, dtype, a_along, b_along>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all);
+      launch(l, tensor_product_kernel<T, dtype, a_along, b_along, rounded>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all);
   };
   if (tiles_of(all, LargeWarpTiles::edge, LargeWarpTiles::edge) >= enough_tiles) in_tiles(LargeWarpTiles{});
   else in_tiles(SmallWarpTiles{});
 }
-template <Contiguous a_along, Contiguous b_along>
+template <Contiguous a_along, Contiguous b_along, bool rounded>
 void tensor_product(const Launch& l, const Products& all) {
-  if (all.a == DType::bf16) tensor_product_of<a_along, b_along, DType::bf16>(l, all);
-  else tensor_product_of<a_along, b_along, DType::f16>(l, all);
+  if (all.a == DType::bf16) tensor_product_of<a_along, b_along, rounded, DType::bf16>(l, all);
+  else tensor_product_of<a_along, b_along, rounded, DType::f16>(l, all);
 }
 
 }  // namespace stw::kernels::cuda

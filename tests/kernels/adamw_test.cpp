@@ -39,6 +39,49 @@ TEST(SquareSum, KeepsWhatIsNotFinite) {
       }
 }
 
+// In bf16 it is the sum of what they are in fp32, wherever they begin.
+TEST(SquareSum, TakesGradientsInBf16) {
+  Random random(2);
+  for (int64_t count : {1, 15, 4095, 4097, 16385})
+    for (int64_t first : {0, 1, 16})
+      for (bool tied : {false, true}) {
+        const Buffer a = Buffer::normal(DType::bf16, random, first + count), b = Buffer::normal(DType::bf16, random, first + count);
+        const std::vector<float> wide_a = a.floats(), wide_b = b.floats();
+        everywhere([&](const Table& table, int threads) {
+          double sum = 0, expected = -1;
+          const auto half_at = [&](const Buffer& from) { return static_cast<const uint16_t*>(from.data()) + first; };
+          const SquareSumArgs halves{count, {half_at(a), tied ? half_at(b) : nullptr}, &sum, DType::bf16};
+          const SquareSumArgs floats{count, {wide_a.data() + first, tied ? wide_b.data() + first : nullptr}, &expected};
+          run(table.square_sum, halves, threads, square_sum_workspace(halves, threads));
+          run(table.square_sum, floats, threads, square_sum_workspace(floats, threads));
+          EXPECT_EQ(sum, expected) << count << " from " << first;
+          Buffer out(DType::f32, 2);
+          std::memcpy(out.data(), &sum, 8);
+          return std::vector<Buffer>{out};
+        });
+      }
+}
+
+// A sum that is not finite ends the step, unless something else has.
+TEST(SquareSum, ChecksItself) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (float value : {1.0f, 3e38f, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+      for (uint64_t skip : {skip_none, skip_no_target, skip_not_finite, skip_outlier, skip_midway})
+        for (const NamedTable& entry : tables()) {
+          Buffer gradient(dtype, 5000);
+          for (int64_t i = 0; i < 5000; ++i) gradient.set(i, i == 4321 ? value : 1.0f);
+          double sum = 0;
+          StepState state = unscaled_state();
+          state.skip = skip, state.loss_scale = 7;
+          StepState expected = state;
+          if (value != 1.0f && skip == skip_none) expected.skip = skip_midway;
+          const SquareSumArgs args{5000, {gradient.data(), nullptr}, &sum, dtype, &state};
+          run(entry.table->square_sum, args, 2, square_sum_workspace(args, 2));
+          EXPECT_EQ(std::isfinite(sum), value == 1.0f);
+          EXPECT_EQ(std::memcmp(&state, &expected, sizeof state), 0) << entry.name << ", " << value << ", skip " << skip;
+        }
+}
+
 float golden_number(int step, int element) {
   const uint32_t seed = static_cast<uint32_t>(step) * 7919u + static_cast<uint32_t>(element) * 104729u + 12345u;
   const uint32_t mixed = seed * 2654435761u;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/kernels/harness.h"
+#include "tests/kernels/rounding.h"
 
 namespace stw::kernels::test {
 
@@ -16,6 +17,8 @@ struct Problem {
   Types types;
   bool transposed = false, bias = false, accumulate = false, tensor_cores = false;
   int64_t rows = 0, outputs = 0;
+  DType gradient_dtype = DType::f32;   // of weights
+  StepState state = {};                // of rounding, where that is bf16
   Buffer x, dy, addend;
   std::vector<Buffer> weight, biases, weight_gradient, bias_gradient;
 
@@ -34,6 +37,14 @@ struct Problem {
     addend = Buffer::normal(types.addend, random, rows * shape.inputs);
   }
 
+  // Gradients of weights in bf16, from now on.
+  void round_gradients(uint64_t seed) {
+    gradient_dtype = DType::bf16;
+    state.seed = seed, state.step = 3, state.first_sample = 5;
+    for (Buffer& gradient : weight_gradient) gradient = Buffer(DType::bf16, gradient.floats());
+  }
+  static uint32_t stream_of(size_t part) { return static_cast<uint32_t>(40 + 3 * part); }
+
   float w(size_t part, int64_t feature, int64_t input) const {
     return weight[part].get(transposed ? input * shape.features[part] + feature : feature * shape.inputs + input);
   }
@@ -46,8 +57,9 @@ struct Problem {
     a.rows = rows, a.inputs = shape.inputs, a.rows_per_sample = shape.rows_per_sample;
     a.parts = static_cast<int>(shape.features.size());
     a.transposed = transposed, a.accumulate = accumulate, a.tensor_cores = tensor_cores, a.weight_dtype = types.weight;
+    a.gradient_dtype = gradient_dtype, a.state = gradient_dtype == DType::f32 ? nullptr : &state;
     for (size_t i = 0; i < shape.features.size(); ++i)
-      a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i]};
+      a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i], stream_of(i)};
     a.x = x_matrix, a.y = y_matrix, a.addend = {nullptr, DType::f32};
     return a;
   }
@@ -58,7 +70,7 @@ struct Problem {
     for (int64_t features : shape.features) text += " " + std::to_string(features);
     for (DType type : {types.activation, types.weight, types.output, types.addend})
       text += std::string(" ") + name_of(type);
-    return text + (transposed ? " transposed" : "") + (bias ? " bias" : "") + (accumulate ? " accumulate" : "");
+    return text + (transposed ? " transposed" : "") + (bias ? " bias" : "") + (accumulate ? " accumulate" : "") + (gradient_dtype == DType::bf16 ? " bf16" : "");
   }
 
   Buffer forward(const Table& table, int threads) {
@@ -89,6 +101,9 @@ struct Problem {
                           {static_cast<char*>(dy.data()) + row * outputs * size, types.activation});
       a.rows = (to - from) * shape.rows_per_sample;
       a.accumulate = accumulate || piece > 0;
+      StepState of_piece = state;
+      of_piece.first_sample += static_cast<uint64_t>(from);
+      if (a.state != nullptr) a.state = &of_piece;
       for (int i = 0; i < a.parts; ++i)
         if (i != frozen) {
           a.part[i].weight_gradient = result.weight[static_cast<size_t>(i)].data();
@@ -101,15 +116,23 @@ struct Problem {
     return result;
   }
 
+  // Widened once: reading one number of 16 bits takes longer than a multiply-add.
+  static std::vector<std::vector<float>> floats_of(const std::vector<Buffer>& buffers) {
+    std::vector<std::vector<float>> all;
+    for (const Buffer& b : buffers) all.push_back(b.floats());
+    return all;
+  }
   Buffer naive_forward() const {
     Buffer y(types.output, rows * outputs);
+    const std::vector<float> xs = x.floats();
+    const std::vector<std::vector<float>> ws = floats_of(weight);
     for (int64_t row = 0; row < rows; ++row) {
       int64_t at = row * outputs;
       for (size_t part = 0; part < weight.size(); ++part)
         for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at) {
           float sum = 0;
           for (int64_t i = 0; i < shape.inputs; ++i)
-            sum = std::fmaf(x.get(row * shape.inputs + i), w(part, feature, i), sum);
+            sum = std::fmaf(xs[static_cast<size_t>(row * shape.inputs + i)], ws[part][static_cast<size_t>(dw_at(part, feature, i))], sum);
           y.set(at, bias ? sum + biases[part].get(feature) : sum);
         }
     }
@@ -117,27 +140,35 @@ struct Problem {
   }
   Buffer naive_input_gradient(bool added) const {
     Buffer dx(types.output, rows * shape.inputs);
+    const std::vector<float> dys = dy.floats();
+    const std::vector<std::vector<float>> ws = floats_of(weight);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < shape.inputs; ++i) {
         float sum = added ? addend.get(row * shape.inputs + i) : 0;
         int64_t at = row * outputs;
         for (size_t part = 0; part < weight.size(); ++part)
           for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at)
-            sum = std::fmaf(dy.get(at), w(part, feature, i), sum);
+            sum = std::fmaf(dys[static_cast<size_t>(at)], ws[part][static_cast<size_t>(dw_at(part, feature, i))], sum);
         dx.set(row * shape.inputs + i, sum);
       }
     return dx;
   }
   Gradients naive_parameter_gradients() const {
     Gradients result = {weight_gradient, bias_gradient};
+    const std::vector<float> xs = x.floats(), dys = dy.floats();
     int64_t first = 0;
     for (size_t part = 0; part < weight.size(); first += shape.features[part++])
       for (int64_t feature = 0; feature < shape.features[part]; ++feature) {
         for (int64_t i = 0; i < shape.inputs; ++i) {
           const int64_t at = dw_at(part, feature, i);
           float sum = accumulate ? weight_gradient[part].get(at) : 0;
-          for (int64_t row = 0; row < rows; ++row)
-            sum = std::fmaf(dy.get(row * outputs + first + feature), x.get(row * shape.inputs + i), sum);
+          for (int64_t row = 0; row < rows; ++row) {
+            sum = std::fmaf(dys[static_cast<size_t>(row * outputs + first + feature)], xs[static_cast<size_t>(row * shape.inputs + i)], sum);
+            if (gradient_dtype == DType::bf16 && (row + 1) % shape.rows_per_sample == 0) {
+              const auto sample = static_cast<uint64_t>(row / shape.rows_per_sample);
+              sum = rounded_gradient_of(sum, {state.seed, state.step, state.first_sample + sample, stream_of(part)}, at);
+            }
+          }
           result.weight[part].set(at, sum);
         }
         float total = accumulate ? bias_gradient[part].get(feature) : 0;

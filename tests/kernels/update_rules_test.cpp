@@ -96,6 +96,56 @@ TEST(UpdateRules, SumTiedGradientsAndScaleTheRate) {
   }
 }
 
+// Gradients in bf16 are read as the fp32 numbers that they are, wherever they begin. AdamW's rules have tests of their own but
+// for this.
+TEST(UpdateRules, GradientsInBf16CountAsTheNumbersTheyAre) {
+  Random random(5);
+  std::vector<Rule> all(std::begin(rules), std::end(rules));
+  all.push_back({"adamw", &Table::adamw, false, true});
+  all.push_back({"adamw8", &Table::adamw8, false, true});
+  StepState state = state_of();
+  state.epsilon = 1e-8, state.step_size = 1e-2, state.correction2 = 0.2;
+  for (const Rule& rule : all)
+    for (const Extents& shape : {Extents{1, 0}, {257, 0}, {5000, 0}, {17, 5}, {40, 70}}) {
+      if (!(shape.columns > 0 ? rule.matrix : rule.vector)) continue;
+      const Parameter start = Parameter(random, shape).for_rule(rule);
+      std::vector<uint8_t> second_code(start.code.size());
+      for (uint8_t& value : second_code) value = static_cast<uint8_t>(random.bits());
+      for (bool tied : {false, true})
+        for (int64_t first : {0, 1}) {
+          const Buffer halves = Buffer::normal(DType::bf16, random, start.count + 1, 0.3), others = Buffer::normal(DType::bf16, random, start.count + 1, 0.3);
+          const std::vector<float> floats = halves.floats(), other_floats = others.floats();
+          const auto updated = [&](const Table& table, int threads, DType dtype) {
+            Parameter end = start;
+            std::vector<uint8_t> code = second_code;
+            std::vector<float> absmax = start.absmax;
+            UpdateArgs args = end.args(state, 0.1);
+            args.second_code = code.data(), args.second_absmax = absmax.data();
+            args.gradient_dtype = dtype;
+            const auto begin_of = [&](const Buffer& half, const std::vector<float>& wide) -> const void* {
+              if (dtype == DType::f32) return wide.data() + first;
+              return static_cast<const uint16_t*>(half.data()) + first;
+            };
+            args.gradient[0] = begin_of(halves, floats);
+            if (tied) args.gradient[1] = begin_of(others, other_floats);
+            update(rule, table, args, threads);
+            Buffer codes(DType::bf16, static_cast<int64_t>(code.size() + 1) / 2);
+            std::memcpy(codes.data(), code.data(), code.size());
+            return std::vector<Buffer>{end.bytes(), codes, Buffer(DType::f32, absmax)};
+          };
+          Buffer bytes;
+          everywhere([&](const Table& table, int threads) {
+            const std::vector<Buffer> found = updated(table, threads, DType::bf16), expected = updated(table, threads, DType::f32);
+            for (size_t i = 0; i < found.size(); ++i)
+              EXPECT_TRUE(same_bits(found[i], expected[i])) << rule.name << " " << shape.rows << "x" << shape.columns << ", output " << i;
+            bytes = found[0];
+            return found;
+          });
+          EXPECT_FALSE(same_bits(bytes, start.bytes())) << rule.name;
+        }
+    }
+}
+
 // Of the elements before the guard, relative to the largest one or to 1: differences of a few numbers may cancel.
 double error_of(const std::vector<float>& found, std::vector<double> expected) {
   std::vector<float> head(found.begin(), found.begin() + static_cast<int64_t>(expected.size()));

@@ -64,6 +64,9 @@ void real_kernels() {
     linear.x = {x.data(), dtype}, linear.y = {y.data(), dtype};
     call(table.linear, linear, 0);
     call(table.linear_weight_gradient, linear, 0);
+    StepState state{};
+    linear.gradient_dtype = DType::bf16, linear.state = &state, linear.accumulate = true;
+    call(table.linear_weight_gradient, linear, 0);
     AttentionArgs attention{};
     attention.samples = samples, attention.rows_per_sample = sequence;
     attention.query_heads = attention.kv_heads = 2, attention.head_dim = 16;

@@ -1,0 +1,31 @@
+// Words of blocks of random numbers where they are in registers.
+#pragma once
+#include "kernels/common/philox.h"
+#include "kernels/cuda/lanes.h"
+
+namespace stw::kernels::cuda {
+
+STW_DEVICE uint32_t word_of(const Philox4& block, int64_t k) {   // without a place in memory
+  return k < 2 ? (k == 0 ? block.w[0] : block.w[1]) : (k == 2 ? block.w[2] : block.w[3]);
+}
+
+// By all threads of a warp: every thread of a quad brings a block, thread l of it gets word l of each of the four. A square of
+// four by four is turned by exchanging its off-diagonal corners, first those of its 2 × 2 squares, then the squares.
+STW_DEVICE Philox4 turned_in_quad(Philox4 block) {
+  const bool odd = threadIdx.x % 2 != 0, upper = threadIdx.x / 2 % 2 != 0;
+  STW_UNROLL
+  for (int k = 0; k < 4; k += 2) {
+    const uint32_t got = __shfl_xor_sync(all_lanes, odd ? block.w[k] : block.w[k + 1], 1);
+    if (odd) block.w[k] = got;
+    else block.w[k + 1] = got;
+  }
+  STW_UNROLL
+  for (int k = 0; k < 2; ++k) {
+    const uint32_t got = __shfl_xor_sync(all_lanes, upper ? block.w[k] : block.w[k + 2], 2);
+    if (upper) block.w[k] = got;
+    else block.w[k + 2] = got;
+  }
+  return block;
+}
+
+}  // namespace stw::kernels::cuda

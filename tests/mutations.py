@@ -1,0 +1,104 @@
+"""Plants mistakes that people make in gradient accumulation, one at a time, in a copy of the sources: tests must find each.
+
+usage: mutations.py     takes some minutes; prints a line a mistake, and exits with 1 where one is not found
+
+Every mistake is one that compiles, trains, and shows a falling loss.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCE_TESTS, API_TESTS = "tests/src_tests", "tests/api/api_tests"
+
+# What the mistake is, the file, what stands there, what it becomes, the program and its tests that must find it.
+MUTATIONS = [
+    ("the mean of the micro-batches' means", "kernels/cpu/loss_sum.cpp",
+     [("  for (int64_t sample = 0;", "  uint64_t counted = 0;\n  double total = 0;\n  for (int64_t sample = 0;"),
+      ("args.state->target_count += ", "counted += "),
+      ("    args.state->loss_sum += sum;\n  }\n",
+       "    total += sum;\n  }\n  args.state->loss_sum += counted > 0 ? total / (double)counted : 0;\n  args.state->target_count += counted > 0;\n")],
+     SOURCE_TESTS, "Step.LossIsTheMeanOverTheTargetsOfTheGlobalBatch"),
+    ("labels counted before the shift", "src/batch.cpp",
+     [("if (labels_.data && goes_on) rows.targets[i] = labels_.at(sample, i + 1);",
+       "if (labels_.data && is_there) rows.targets[i] = labels_.at(sample, goes_on ? i + 1 : i);")],
+     API_TESTS, "*Labels*"),
+    ("a division by the number of micro-steps", "src/trainer.cpp",
+     [("  as_created_ = false;\n  STW_TRY(stream_->run(execution_, programs.update));",
+       "  as_created_ = false;\n  STW_TRY(pull_state());\n  state_.target_count *= (global_batch() + m - 1) / m;\n  push_state();\n"
+       "  STW_TRY(stream_->run(execution_, programs.update));")],
+     SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*"),
+    ("clipping before the gradients are normalised", "kernels/common/step_scalars.h",
+     [("state.max_norm / (state.grad_norm + 1e-6)", "state.max_norm / (state.grad_norm * scaled_targets + 1e-6)")],
+     SOURCE_TESTS, "Step.Clip"),
+    ("only the last micro-step's gradients", "planner/plan.cpp",
+     [("i.accumulate |= i.phase == Phase::backward;", "i.accumulate |= false;")],
+     SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*"),
+    ("an update behind every micro-step", "src/trainer.cpp",
+     [("    STW_TRY(stream_->run(execution_, program));\n  }\n  if (!fused)",
+       "    STW_TRY(stream_->run(execution_, program));\n"
+       "    if (first + m < global_batch()) STW_TRY(stream_->run(execution_, programs.update));\n  }\n  if (!fused)")],
+     SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*"),
+]
+
+
+def run(*words, cwd, **more):
+    return subprocess.run([str(word) for word in words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, **more)
+
+
+def built(folder, target):
+    result = run("ninja", "-C", folder / "build", target, cwd=folder)
+    if result.returncode != 0:
+        sys.exit(f"{target} was not built:\n{result.stdout[-4000:]}")
+
+
+def passed(folder, program, tests):
+    """Whether the tests pass; there must be some."""
+    result = run(folder / "build" / program, f"--gtest_filter={tests}", cwd=folder)
+    count = re.search(r"Running (\d+) tests? from", result.stdout)
+    if not count or count[1] == "0":
+        sys.exit(f"{program}: no test is named {tests}")
+    return result.returncode == 0
+
+
+def main():
+    missed = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "stowage"
+        for path in run("git", "ls-files", cwd=ROOT).stdout.splitlines():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / path, folder / path)
+        # The compiler's cache may take what another folder has compiled.
+        os.environ.update(CXX="ccache g++", CC="ccache gcc", CCACHE_BASEDIR=str(folder), CCACHE_NOHASHDIR="1")
+        setup = run("meson", "setup", "build", "-Dbuildtype=release", "-Db_ndebug=false", "-Dcuda=disabled", "-Dtools=false", cwd=folder)
+        if setup.returncode != 0:
+            sys.exit(setup.stdout)
+        for target in (SOURCE_TESTS, API_TESTS):
+            built(folder, target)
+        for what, path, changes, program, tests in MUTATIONS:
+            if not passed(folder, program, tests):
+                sys.exit(f"{tests} fails without a mistake")
+            original = (folder / path).read_text()
+            text = original
+            for old, new in changes:
+                if text.count(old) != 1:
+                    sys.exit(f"{path}: expected once: {old}")
+                text = text.replace(old, new)
+            (folder / path).write_text(text)
+            built(folder, program)
+            found = not passed(folder, program, tests)
+            missed += not found
+            print(f"{'found ' if found else 'MISSED'}  {what}  ({path}; {tests})", flush=True)
+            (folder / path).write_text(original)
+            built(folder, program)
+    print(f"{len(MUTATIONS) - missed} of {len(MUTATIONS)} mistakes found")
+    sys.exit(missed > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -85,15 +85,27 @@ SIMT_UNSEEN Fiber* make_fiber(void (*entry)()) {
   return f;
 }
 
-void adopt_thread(Fiber& fiber) {
+#if defined(SIMT_ADDRESS)
+namespace {
+struct Stack { void* begin; size_t bytes; };
+Stack stack_of_thread() {
   pthread_attr_t attributes;
-  void* stack = nullptr;
-  size_t bytes = 0;
+  Stack stack{};
   pthread_getattr_np(pthread_self(), &attributes);
-  pthread_attr_getstack(&attributes, &stack, &bytes);
+  pthread_attr_getstack(&attributes, &stack.begin, &stack.bytes);
   pthread_attr_destroy(&attributes);
-  fiber.stack = static_cast<char*>(stack);
-  fiber.stack_bytes = bytes;
+  return stack;
+}
+}  // namespace
+#endif
+
+void adopt_thread([[maybe_unused]] Fiber& fiber) {
+#if defined(SIMT_ADDRESS)
+  // Asked once: the system reads a file for it, which took as long as the kernels.
+  static thread_local const Stack stack = stack_of_thread();
+  fiber.stack = static_cast<char*>(stack.begin);
+  fiber.stack_bytes = stack.bytes;
+#endif
 #if defined(SIMT_THREAD)
   fiber.race_context = __tsan_get_current_fiber();
 #endif

@@ -211,6 +211,9 @@ enum { STW_STATES_AUTO = 0, STW_STATES_32 = 32, STW_STATES_8 = 8 };
 /* exact: all of it, 4 bytes a parameter in all; split8: 24 bits of it, 3 bytes; stochastic: the bf16 value alone, 2 bytes,
  * rounded up or down at random, so that steps too small to change it do so in the mean. */
 enum { STW_MASTER_EXACT = 0, STW_MASTER_SPLIT8 = 1, STW_MASTER_STOCHASTIC = 2 };
+/* What the matrices of blocks sum their gradients up in, all others in fp32. bf16: 2 bytes a parameter instead of 4, rounded up
+ * or down at random after every sample, so that the micro-batch still changes no bit; no gradient hook. */
+enum { STW_GRADIENTS_FP32 = 0, STW_GRADIENTS_BF16 = 1 };
 /* portable: products add up in the one order that all devices share, so that CPU and CUDA train the same bits; tensor: the
  * tensor cores of a CUDA device add up 16-bit products in an order of their own, many times faster; auto: tensor where the
  * device and the precision have it. */
@@ -265,6 +268,12 @@ typedef struct stw_plan_options {
   size_t group_count;
   uint32_t master;           /* STW_MASTER_*: what bf16 keeps of the fp32 value of a trained parameter */
   uint32_t kernels;          /* STW_KERNELS_*: part of what a checkpoint must agree with */
+  uint32_t gradients;        /* STW_GRADIENTS_* */
+  uint32_t fused_update;     /* 1: parameters of blocks are updated inside the backward pass, which keeps no gradients of them.
+                                The same bits as without clipping, but: the micro-batch is the global batch; no fp16, no
+                                gradients in bf16, no host memory, no gradient hook, clip_norm 0, no skipping of outliers; and a
+                                gradient that is not finite ends the run (STW_NON_FINITE) with parameters half updated: restore
+                                a checkpoint */
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -546,7 +555,7 @@ typedef struct stw_trainer_options {
   float beta1, beta2;        /* adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99 */
   float epsilon;             /* adamw, muon: 0: 1e-8 */
   float weight_decay;        /* unset: 0.1, none on 1-D tensors; sgd, adafactor: 0 */
-  float clip_norm;           /* unset: 1; 0: no clipping */
+  float clip_norm;           /* unset: 1, with a fused update 0; 0: no clipping */
   uint32_t nesterov;         /* sgd: 1: look ahead */
   void *arena;               /* the host's memory, at least info.arena bytes at a multiple of 256; NULL: allocated */
   uint64_t arena_bytes;

@@ -94,13 +94,13 @@ Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
 
 Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
   if (tensor < 0) return {};
-  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, part_begin(tensor)};
+  const uint64_t element = element_ < 0 ? 0 : static_cast<uint64_t>(element_) * element_bytes(graph_.at(tensor).format);
+  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, element + part_begin(tensor)};
   if (!graph_.at(tensor).per_sample) {
     if (!has(tensor)) new_value(tensor, rows, phase);
     const int v = value_[static_cast<size_t>(tensor)];
     program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
-    const uint64_t offset = element_ < 0 ? 0 : static_cast<uint64_t>(element_) * element_bytes(graph_.at(tensor).format);
-    return {v, false, offset};
+    return {v, false, element};
   }
   const bool part = !graph_.at(tensor).chunked && rows != all_rows();
   // A part of a tensor that is being filled chunk by chunk continues the same value.

@@ -28,6 +28,10 @@ struct Segment {
 // depend on how the batch is cut.
 struct ParameterGradient { int parameter; int gradient; };
 
+// A parameter that is updated inside the backward pass: ops, and the element of the sums of squares that is its own. Its gradient
+// is a value of the program like any other.
+struct FusedUpdate { int square_sum, update; int64_t sum; };
+
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
@@ -42,6 +46,9 @@ struct Graph {
   std::vector<int> transfer;     // tensor -> its fetch in `transfer_ops`, or -1
   std::vector<Segment> segments;
   std::vector<ParameterGradient> gradients;  // in op order
+  // Of every op of `gradient_ops` the updates inside the backward pass that follow it; empty unless updates are fused.
+  std::vector<std::vector<FusedUpdate>> updates_after;
+  int begin_update = -1;         // the op that comes before them all; -1: updates are not fused
   std::vector<int> producer;     // forward op that makes a tensor, or -1
   int tokens = -1, targets = -1, cosine = -1, sine = -1, state = -1;
   int positions = -1, weights = -1;          // optional inputs

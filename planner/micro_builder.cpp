@@ -103,6 +103,7 @@ void MicroBuilder::head(int64_t chunks) {
     ops.push_back(static_cast<int>(graph_.ops.size()) + segment.first_gradient_op + i);
   e_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
   e_.emit(segment.first_op + segment.op_count - 1, Phase::backward);
+  if (graph_.begin_update >= 0) e_.emit(graph_.begin_update, Phase::update);
   if (graph_.weights >= 0) e_.hold(e_.buffer_of(graph_.weights));   // as long as the targets
 }
 
@@ -117,12 +118,22 @@ void MicroBuilder::backward(size_t s) {
     for (int t : graph_.op(index).outputs)
       if (e_.on_host(t)) pending_.push_back(t);   // the gradient of a parameter
     if (!overlap_) store_pending();
+    update_after(segment.first_gradient_op + i);
   }
   for (int i = 0; i < segment.op_count; ++i) {
     const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
     for (int t : op.outputs) e_.drop(t);
     for (int t : op.inputs)
       if (e_.on_host(t)) e_.drop(t);
+  }
+}
+
+void MicroBuilder::update_after(int gradient_op) {
+  if (graph_.begin_update < 0) return;
+  for (const FusedUpdate& u : graph_.updates_after[static_cast<size_t>(gradient_op)]) {
+    e_.emit_update(u.square_sum, u.sum);
+    e_.emit_update(u.update, -1);
+    e_.drop(graph_.op(u.update).inputs[0]);
   }
 }
 

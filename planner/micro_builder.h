@@ -31,6 +31,8 @@ class MicroBuilder {
 
  private:
   void recompute(int tensor);
+  // The updates that follow this one of the graph's gradient ops.
+  void update_after(int gradient_op);
 
   const Graph& graph_;
   Emitter& e_;

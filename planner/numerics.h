@@ -19,6 +19,12 @@ inline constexpr int optimizer_count = 5;
 enum class Master : uint8_t { exact, short_remainder, stochastic };
 inline constexpr int master_count = 3;
 
+// What the matrices of blocks sum their gradients up in; all other gradients are fp32. bf16: rounded stochastically after every
+// sample, so that the cut into micro-batches changes no bit (kernels.h).
+enum class Gradients : uint8_t { fp32, bf16 };
+inline constexpr int gradients_count = 2;
+inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"};
+
 // Settings of all parameters that a pattern names (parameter_groups.h). What is not set stays as it is.
 struct ParameterGroup {
   std::string pattern;
@@ -33,6 +39,9 @@ struct Numerics {
   Precision precision = Precision::fp32;
   Optimizer optimizer = Optimizer::adamw;
   Master master = Master::exact;
+  Gradients gradients = Gradients::fp32;
+  bool fused_update = false;   // the parameters of blocks are updated inside the backward pass, which keeps no gradient of them:
+                               // one micro-step, no clipping, no fp16
   int state_bits = 32;   // 8: block-wise, for tensors that are large enough (optimizer.h)
   bool exact = true;     // contract E3
   bool tensor_cores = false;   // products of 16-bit values on a GPU's: an order of additions of their own
@@ -47,6 +56,7 @@ inline Format compute_format(Precision p) {
   constexpr Format formats[precision_count] = {Format::f32, Format::bf16, Format::f16};
   return formats[static_cast<size_t>(p)];
 }
+inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
 inline const char* kernels_name(const Numerics& n) { return n.tensor_cores ? "tensor" : "portable"; }
 // How the fp32 master of a parameter is kept beside its compute copy.
 inline const char* master_name(const Numerics& n) {

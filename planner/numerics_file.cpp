@@ -59,7 +59,7 @@ Json groups_json(const std::vector<ParameterGroup>& groups) {
 Json numerics_json(const Numerics& n, const std::string& states_reason) {
   return Json::object()
       .set("precision", name_of(n.precision)).set("optimizer", name_of(n.optimizer)).set("state_bits", n.state_bits)
-      .set("master", master_name(n)).set("gradients", "fp32").set("exact", n.exact).set("kernels", kernels_name(n))
+      .set("master", master_name(n)).set("gradients", gradients_name(n)).set("fused_update", n.fused_update).set("exact", n.exact).set("kernels", kernels_name(n))
       .set("inputs", inputs_json(n.inputs)).set("groups", groups_json(n.groups)).set("states_reason", states_reason);
 }
 
@@ -84,7 +84,12 @@ Result<Numerics> numerics_from(const Json& object) {
   n.state_bits = static_cast<int>(bits);
   STW_ASSIGN(exact, get_bool(object, "exact"));
   STW_ASSIGN(gradients, get_string(object, "gradients"));
-  if (!exact || gradients != "fp32") return wrong("this library knows exact plans with gradients in fp32 only");
+  if (!exact) return wrong("this library knows exact plans only");
+  const auto sums = std::find(std::begin(gradients_names), std::end(gradients_names), gradients);
+  if (sums == std::end(gradients_names)) return wrong("unknown gradients \"" + gradients + "\"");
+  n.gradients = static_cast<Gradients>(sums - std::begin(gradients_names));
+  STW_ASSIGN(fused, get_bool(object, "fused_update", false));
+  n.fused_update = fused;
   if (object.find("kernels")) {
     STW_ASSIGN(kernels, get_string(object, "kernels"));
     n.tensor_cores = kernels == "tensor";

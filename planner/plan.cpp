@@ -23,7 +23,9 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
   const int64_t m = decisions.micro_batch, rest = global_batch % m;
   p.micro_first = build_micro(graph, p.arena, decisions, m, threads, false);
   lay_out(p.micro_first, alignment);
-  if (decisions.offload[Offloaded::gradients] > 0) {
+  if (graph.begin_update >= 0) {
+    // There is only one.
+  } else if (decisions.offload[Offloaded::gradients] > 0) {
     p.micro_next = build_micro(graph, p.arena, decisions, m, threads, true);
     lay_out(p.micro_next, alignment);
   } else {
@@ -51,7 +53,7 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
 }
 
 PeakMoment peak_moment(const Programs& programs) {
-  const Program* top = &programs.micro_next;
+  const Program* top = programs.micro_next.instructions.empty() ? &programs.micro_first : &programs.micro_next;
   for (const Program* p : programs.all())
     if (p->end > top->end) top = p;
   std::vector<__int128> change(top->instructions.size() + 1);
@@ -130,6 +132,9 @@ Result<Programs> realize(const Graph& graph, const Plan& plan) {
   if (programs.arena.host_bytes != plan.bytes.host)
     return Error{Code::corrupt, "plan: it keeps " + std::to_string(plan.bytes.host) + " bytes in host memory, its programs " +
                                     std::to_string(programs.arena.host_bytes)};
+  std::vector<const Program*> step{&programs.update};
+  if (graph.begin_update >= 0) step.push_back(&programs.micro_first);
+  STW_TRY(verify_updates(graph, step));
   for (const Program* p : programs.all()) STW_TRY(verify(graph, programs.arena, *p, programs.arena_bytes));
   return programs;
 }

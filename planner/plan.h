@@ -31,6 +31,8 @@ struct Request {
   Precision precision = Precision::fp32;
   Optimizer optimizer = Optimizer::adamw;
   Master master = Master::exact;
+  Gradients gradients = Gradients::fp32;
+  bool fused_update = false;        // then the micro-batch is the global batch
   std::vector<ParameterGroup> groups;
   GraphInputs inputs;
   std::optional<bool> tensor_cores; // nothing: where the device has them for this precision

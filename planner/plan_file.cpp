@@ -343,6 +343,8 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.request.precision = numerics.precision;
   plan.request.optimizer = numerics.optimizer;
   plan.request.master = numerics.master;
+  plan.request.gradients = numerics.gradients;
+  plan.request.fused_update = numerics.fused_update;
   plan.request.groups = numerics.groups;
   plan.request.inputs = numerics.inputs;
   STW_ASSIGN(fits, get_bool(body, "fits"));

@@ -25,6 +25,7 @@ class Pricing {
   uint64_t fastest(int64_t global_batch, int64_t micro_batch) const;
   // Sum over its instructions; with `overlap` see overlap.h.
   uint64_t program(const Program& program, bool overlap = false) const;
+  uint64_t update() const { return update_; }   // where nothing of it is copied, inside the backward pass or behind it
   uint64_t op(const Op& op, int64_t samples, int64_t rows, int64_t elements = 0) const;
   // time(samples) of every micro-step of a step, added up.
   template <class F>

@@ -85,7 +85,8 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   s += "\n";
   s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) + " tokens, " +
        name_of(plan.numerics.precision) + (plan.numerics.master == Master::exact ? "" : std::string(" (master ") + master_name(plan.numerics) + ")") + ", " + name_of(plan.numerics.optimizer) + " with " +
-       std::to_string(plan.numerics.state_bits) + "-bit states" + (plan.numerics.tensor_cores ? ", tensor cores" : "");
+       std::to_string(plan.numerics.state_bits) + "-bit states" + (plan.numerics.gradients == Gradients::fp32 ? "" : std::string(", gradients in ") + gradients_name(plan.numerics)) +
+       (plan.numerics.fused_update ? ", fused update" : "") + (plan.numerics.tensor_cores ? ", tensor cores" : "");
   s += plan.states_reason.empty() ? "\n" : " (" + plan.states_reason + ")\n";
   if (!plan.fits) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) + ", the smallest that works is " +

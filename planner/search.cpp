@@ -69,7 +69,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   };
   Request free = request;
   free.micro_batch = 0;
-  if (request.micro_batch > 1) offer("micro_batch auto", free, space.numerics(), false);
+  if (request.micro_batch > 1 && !request.fused_update) offer("micro_batch auto", free, space.numerics(), false);
   free = request;
   free.recompute = Recompute::choose;
   if (request.recompute == Recompute::none) offer("recompute auto", free, space.numerics(), false);
@@ -81,10 +81,20 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   if (n.precision == Precision::bf16 && space.numerics().master == Master::exact) offer("master split8", request, n, true);
   free = request;
   free.host_bytes = size_limit;
-  offer("host_memory", free, space.numerics(), false);
+  if (!request.fused_update) offer("host_memory", free, space.numerics(), false);
+  n = space.numerics();
+  n.gradients = Gradients::bf16;
+  if (!request.fused_update && n != space.numerics()) offer("gradients bf16", request, n, true);
   n = space.numerics();
   n.precision = Precision::bf16;
   if (space.numerics().precision == Precision::fp32) offer("precision bf16", request, n, true);
+  n = space.numerics();
+  n.gradients = Gradients::fp32;
+  n.fused_update = true;
+  free = request;
+  free.fused_update = true;
+  free.micro_batch = 0;
+  if (!request.fused_update && request.host_bytes == 0 && n.precision != Precision::fp16) offer("fused_update", free, n, true);
   std::stable_sort(list.begin(), list.end(), [](const Relaxation& a, const Relaxation& b) {
     if (a.changes_numerics != b.changes_numerics) return b.changes_numerics;
     return a.costs_fraction < b.costs_fraction;
@@ -114,6 +124,8 @@ Numerics numerics_of(const Request& request, int state_bits) {
   n.optimizer = request.optimizer;
   n.state_bits = state_bits;
   n.master = request.master;
+  n.gradients = request.gradients;
+  n.fused_update = request.fused_update;
   n.groups = request.groups;
   n.inputs = request.inputs;
   n.tensor_cores = request.tensor_cores.value_or(has_tensor_cores(request));
@@ -144,6 +156,18 @@ Status check(const Request& request) {
                                          " is larger than the global batch " + std::to_string(request.global_batch)};
   if (request.master != Master::exact && request.precision != Precision::bf16)
     return Error{Code::bad_argument, std::string("a master of fewer bits is for bf16; ") + name_of(request.precision) + " keeps its own"};
+  if (request.fused_update) {
+    const char* const what = "a fused update uses each gradient inside the backward pass: ";
+    if (request.precision == Precision::fp16)
+      return Error{Code::bad_argument, std::string(what) + "it cannot take back a step that overflows; ask for bf16 instead of fp16"};
+    if (request.gradients != Gradients::fp32)
+      return Error{Code::bad_argument, std::string(what) + "there are none left to keep in bf16; ask for gradients in fp32"};
+    if (request.micro_batch > 0 && request.micro_batch != request.global_batch)
+      return Error{Code::bad_argument, std::string(what) + "there is only one micro-step; leave the micro-batch open or make it the global batch " +
+                                           std::to_string(request.global_batch)};
+    if (request.host_bytes > 0)
+      return Error{Code::bad_argument, std::string(what) + "host memory does not go together with it; leave it at 0"};
+  }
   if (request.tensor_cores.value_or(false) && !has_tensor_cores(request))
     return Error{Code::bad_argument, std::string("tensor cores are for 16-bit precisions on a GPU, the plan is for ") + name_of(request.precision) +
                                          " on device '" + request.device + "'"};

@@ -16,6 +16,7 @@ constexpr int state_steps = 8, block_steps = 2;
 
 std::vector<int64_t> micro_batches(const Request& request) {
   const int64_t batch = request.global_batch;
+  if (request.fused_update) return {batch};
   if (request.micro_batch > 0) return {request.micro_batch};
   std::vector<int64_t> list;
   for (int64_t m = 1; m <= std::min(batch, dense_micro_batches); ++m) list.push_back(m);

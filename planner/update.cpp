@@ -53,6 +53,45 @@ int add_state(Graph& graph, int parameter, const StateTensor& state) {
   return t;
 }
 
+// Parameters of blocks alone: a tied table has gradients from both ends of the backward pass, the head's gradient comes in chunks.
+bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !use.outside_blocks; }
+
+// For every parameter the number of the last gradient op that reads it or makes its gradient: from there on nothing of this step
+// needs the old value. An op that runs again does so before the gradient ops of the ops that it came before.
+std::vector<int> last_needed(const Graph& graph) {
+  std::vector<int> last(graph.tensors.size(), -1), parameter_of(graph.tensors.size(), -1);
+  for (const ParameterGradient& g : graph.gradients) parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
+  for (size_t i = 0; i < graph.gradient_ops.size(); ++i) {
+    auto touch = [&](int parameter) {
+      if (parameter >= 0) last[static_cast<size_t>(parameter)] = static_cast<int>(i);
+    };
+    for (int t : graph.gradient_ops[i].inputs)
+      if (t >= 0 && graph.at(t).kind == Kind::parameter) touch(graph.resolve(t));
+    for (int t : graph.gradient_ops[i].outputs)
+      if (t >= 0) touch(parameter_of[static_cast<size_t>(t)]);
+  }
+  return last;
+}
+
+// Moves updates into the backward pass.
+void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
+  graph.tensors[static_cast<size_t>(sums)].kind = Kind::state;   // filled by two programs
+  graph.updates_after.resize(graph.gradient_ops.size());
+  const std::vector<int> last = last_needed(graph);
+  const int first = graph.first_update_op();
+  // As many updates as sums, in the same order, with the end of the step between them.
+  const int count = static_cast<int>(graph.update_ops.size()) / 2;
+  for (int k = 0; k < count; ++k) {
+    const Op& update = graph.update_ops[static_cast<size_t>(count + 1 + k)];
+    const auto p = static_cast<size_t>(update.outputs[0]);
+    if (!is_updated_in_backward(uses[p])) continue;
+    graph.updates_after[static_cast<size_t>(last[p])].push_back({first + k, first + count + 1 + k, k});
+    graph.tensors[static_cast<size_t>(update.inputs[0])].kind = Kind::activation;
+  }
+  graph.begin_update = first + static_cast<int>(graph.update_ops.size());
+  graph.update_ops.push_back({OpKind::finish_step, {}, {}, {}, -1});
+}
+
 }  // namespace
 
 void add_update(Graph& graph, const Numerics& numerics) {
@@ -61,6 +100,10 @@ void add_update(Graph& graph, const Numerics& numerics) {
     if (graph.owns_bytes(i) && graph.at(i).trainable) trained.push_back(i);
   const std::vector<ParameterUse> uses = parameter_uses(graph);
   const int sums = add_tensor(graph, "norm_sums", Kind::activation, Format::f64, {static_cast<int64_t>(trained.size())});
+  if (numerics.gradients == Gradients::bf16)
+    for (const ParameterGradient& g : graph.gradients)
+      if (is_hidden_matrix(graph.at(g.parameter), uses[static_cast<size_t>(g.parameter)]))
+        graph.tensors[static_cast<size_t>(g.gradient)].format = Format::bf16;
   std::vector<Op> updates;
   std::vector<std::vector<int>> gradients_of(graph.tensors.size());
   for (const ParameterGradient& g : graph.gradients) gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
@@ -80,6 +123,7 @@ void add_update(Graph& graph, const Numerics& numerics) {
   }
   graph.update_ops.push_back({OpKind::finish_step, {}, {sums}, {}, -1});
   for (Op& op : updates) graph.update_ops.push_back(std::move(op));
+  if (numerics.fused_update) fuse(graph, uses, sums);
 }
 
 uint64_t frozen_savings(const Graph& graph, const Numerics& numerics) {
@@ -89,7 +133,9 @@ uint64_t frozen_savings(const Graph& graph, const Numerics& numerics) {
     const Tensor& t = graph.at(p);
     if (!graph.owns_bytes(p) || t.trainable) continue;
     const ParameterUse& use = uses[static_cast<size_t>(p)];
-    sum = size_add(sum, size_mul(size_mul(t.shape.elements(), sizeof(float)), static_cast<uint64_t>(use.ops)));
+    const bool is_short = numerics.gradients == Gradients::bf16 && is_hidden_matrix(t, use);
+    if (!numerics.fused_update || !is_updated_in_backward(use))
+      sum = size_add(sum, size_mul(size_mul(t.shape.elements(), is_short ? 2 : 4), static_cast<uint64_t>(use.ops)));
     if (const auto format = master_format(t, numerics)) sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(*format)));
     for (const StateTensor& state : rule_of(t, use, numerics).states)
       if (state.shape != StateShape::none)

@@ -17,13 +17,20 @@ struct Piece {
   int64_t first_element = 0, elements = 0;   // of a parameter: 0 elements is all
 };
 
+// Without those inside the backward pass.
 std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
+  std::vector<bool> is_fused(graph.update_ops.size());
+  for (const std::vector<FusedUpdate>& updates : graph.updates_after)
+    for (const FusedUpdate& u : updates)
+      for (int op : {u.square_sum, u.update}) is_fused[static_cast<size_t>(op - graph.first_update_op())] = true;
   std::vector<Piece> list;
   int64_t sums = 0;
   for (size_t i = 0; i < graph.update_ops.size(); ++i) {
     const Op& op = graph.update_ops[i];
     const int index = graph.first_update_op() + static_cast<int>(i);
-    if (op.kind == OpKind::square_sum) list.push_back({index, sums++, 0, 0});   // one sum over the whole tensor
+    if (op.kind == OpKind::square_sum) sums += 1;
+    if (is_fused[i] || index == graph.begin_update) continue;
+    if (op.kind == OpKind::square_sum) list.push_back({index, sums - 1, 0, 0});   // one sum over the whole tensor
     else if (op.kind == OpKind::finish_step) list.push_back({index, -1, 0, 0});
     else {
       bool copies = false;

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "planner/optimizer.h"
+
 namespace stw {
 
 namespace {
@@ -104,11 +106,18 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
     if (b >= 0) written[static_cast<size_t>(b)] = true;
   for (int b : program.caches) written[static_cast<size_t>(b)] = true;
   HostReplay host(graph, arena, program);
+  std::vector<bool> updated(graph.tensors.size());   // parameters
   for (size_t n = 0; n < program.instructions.size(); ++n) {
     const Instruction& i = program.instructions[n];
     const Op& op = graph.op(i.op);
     const Extent extent{i.samples, i.rows, program.threads, i.elements};
     STW_TRY(host.step(i));
+    for (int k = 0; k < i.inputs && !is_transfer(i.kind); ++k) {
+      const int t = op.inputs[static_cast<size_t>(k)];
+      if (t >= 0 && k < op_row(i.kind).shapes_from && updated[static_cast<size_t>(graph.resolve(t))])
+        return wrong(program, graph.at(t).name + " is read after it was updated");
+    }
+    if (is_update(i.kind)) updated[static_cast<size_t>(op.outputs[0])] = true;
     if (const uint64_t scratch = op_row(i.kind).workspace(graph, op, extent); scratch > 0) {
       if (i.workspace.buffer < 0) return wrong(program, std::string(op_row(i.kind).name) + " has no scratch memory");
       const Buffer& b = program.buffers[static_cast<size_t>(i.workspace.buffer)];
@@ -144,6 +153,21 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
 }
 
 }  // namespace
+
+Status verify_updates(const Graph& graph, const std::vector<const Program*>& step) {
+  std::vector<int64_t> left(graph.tensors.size());   // elements that no update has changed yet
+  for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
+    if (graph.owns_bytes(t) && graph.at(t).trainable) left[static_cast<size_t>(t)] = static_cast<int64_t>(graph.at(t).shape.elements());
+  for (const Program* program : step)
+    for (const Instruction& i : program->instructions) {
+      if (!is_update(i.kind)) continue;
+      const int p = graph.op(i.op).outputs[0];
+      left[static_cast<size_t>(p)] -= i.elements > 0 ? i.elements : static_cast<int64_t>(graph.at(p).shape.elements());
+    }
+  for (size_t t = 0; t < left.size(); ++t)
+    if (left[t] != 0) return Error{Code::internal, "plan: " + graph.tensors[t].name + " is not updated once in a step"};
+  return ok();
+}
 
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes) {
   uint64_t end = 0;

@@ -7,6 +7,10 @@ namespace stw {
 
 // Every buffer aligned and inside the arena; no two buffers alive at once overlap, persistent ones included; every
 // operand and all scratch memory inside its buffer's life and bytes; nothing is read before it was written.
+// Nor is a parameter read after the program has updated it.
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes);
+
+// Every element of every trained parameter is updated once by the programs of a step.
+Status verify_updates(const Graph& graph, const std::vector<const Program*>& step);
 
 }  // namespace stw

@@ -59,6 +59,8 @@ Json identity(const Trainer& trainer) {
       .set("model", model_hash(trainer.graph()))
       .set("precision", name_of(n.precision))
       .set("master", master_name(n))
+      .set("gradients", gradients_name(n))
+      .set("fused_update", n.fused_update)
       .set("optimizer", name_of(n.optimizer))
       .set("state_bits", n.state_bits)
       .set("state_format", state_format(trainer.graph()))
@@ -128,7 +130,9 @@ Status Trainer::restore(const std::string& path) {
   const Json expected = identity(*this);
   for (const auto& [key, value] : expected.members()) {
     const Json* other = found->find(key);
-    if (!other && key == "kernels" && !plan().numerics.tensor_cores) continue;   // from before there were others
+    const Numerics& n = plan().numerics;   // from before there were others:
+    if (!other && ((key == "kernels" && !n.tensor_cores) || (key == "gradients" && n.gradients == Gradients::fp32) || (key == "fused_update" && !n.fused_update)))
+      continue;
     if (!other || !(*other == value))
       return Error{Code::bad_state, path + ": " + key + ": expected " + to_string(value, 0) + ", found " +
                                         (other ? to_string(*other, 0) : "nothing")};

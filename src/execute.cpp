@@ -117,10 +117,20 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
   c.run(c.x.table->linear_input_gradient, a);
 }
 
+// Streams of random numbers: those of dropout count from 1, these are apart from them and from each other.
+constexpr int gradient_stream = 1 << 29, update_stream = 1 << 30;
+
 template <>
 void run<OpKind::linear_weight_gradient>(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 2, 1);
-  for (int p = 0; p < a.parts; ++p) a.part[p].weight_gradient = c.output(p);
+  for (int p = 0; p < a.parts; ++p) {
+    const int gradient = c.op.outputs[static_cast<size_t>(p)];
+    if (gradient < 0) continue;
+    a.part[p].weight_gradient = c.output(p);
+    a.part[p].stream = static_cast<uint32_t>(gradient_stream + gradient);
+    a.gradient_dtype = dtype_of(c.x.graph->at(gradient).format);   // of all parts: they are alike
+  }
+  a.state = c.x.state;
   a.y = c.in_out(0);
   a.x = c.in_out(1);
   c.run(c.x.table->linear_weight_gradient, a);
@@ -364,16 +374,18 @@ void run<OpKind::store>(const Call& c) {
 template <>
 void run<OpKind::square_sum>(const Call& c) {
   const int64_t count = static_cast<int64_t>(c.input_tensor(0).shape.elements());
-  c.run(c.x.table->square_sum, kernels::SquareSumArgs{count, {c.input<float>(0), c.input<float>(1)}, c.output<double>(0)});
+  const bool fused = c.x.graph->begin_update >= 0;
+  c.run(c.x.table->square_sum, kernels::SquareSumArgs{count, {c.input(0), c.input(1)}, c.output<double>(0),
+                                                      dtype_of(c.input_tensor(0).format), fused ? c.x.state : nullptr});
 }
 
 template <>
 void run<OpKind::finish_step>(const Call& c) {
-  c.run(c.x.table->finish_step, kernels::FinishStepArgs{c.input_tensor(0).shape[0], c.input<double>(0), c.x.state});
+  using Part = kernels::FinishStepPart;
+  const bool fused = c.x.graph->begin_update >= 0, begins = fused && c.i.op == c.x.graph->begin_update;
+  const int64_t sums = begins ? 0 : c.input_tensor(0).shape[0];
+  c.run(c.x.table->finish_step, kernels::FinishStepArgs{sums, c.input<double>(0), c.x.state, begins ? Part::begin : fused ? Part::end : Part::whole});
 }
-
-// Streams of random numbers: apart from those of dropout, which count from 1.
-constexpr int update_stream = 1 << 30;
 
 // States in 32 bits; the states of a rule follow the parameter and its master.
 kernels::UpdateArgs update_args(const Call& c) {
@@ -387,8 +399,9 @@ kernels::UpdateArgs update_args(const Call& c) {
   if (a.dtype == kernels::DType::bf16 && is_short) a.short_remainder = c.output<int8_t>(1);
   if (a.dtype == kernels::DType::bf16 && !is_short) a.remainder = c.output<int16_t>(1);
   if (a.dtype == kernels::DType::f16) a.master = c.output<float>(1);
-  a.gradient[0] = c.input<float>(0);
-  a.gradient[1] = c.input<float>(1);
+  a.gradient[0] = c.input(0);
+  a.gradient[1] = c.input(1);
+  a.gradient_dtype = dtype_of(c.input_tensor(0).format);
   a.rate = parameter.rate;
   a.stream = static_cast<uint32_t>(update_stream + c.op.outputs[0]);
   a.first_element = c.i.first_element;

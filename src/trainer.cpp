@@ -29,7 +29,7 @@ const Op* update_of(const Graph& graph, int parameter) {
 }
 
 constexpr const char* skip_reasons[] = {"", "no target has a loss", "the loss or a gradient is not finite",
-                                        "its loss or gradient norm is an outlier"};
+                                        "its loss or gradient norm is an outlier", "a gradient is not finite"};
 
 }  // namespace
 
@@ -51,6 +51,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
     return Error{Code::bad_state, "trainer: the plan was made for device '" + plan.request.device + "', this one is a " + (device.is_cuda() ? "GPU" : "CPU")};
   std::unique_ptr<Trainer> t(new Trainer(device, std::move(model), std::move(planned), std::move(options)));
   STW_TRY(t->check_offload(t->plan()));
+  STW_TRY(t->check_gradients());
   STW_TRY(t->allocate());
   STW_ASSIGN(stream, device.make_stream(plan.request.threads));
   t->stream_ = std::move(stream);
@@ -72,6 +73,21 @@ Error Trainer::out_of_memory(const std::string& what, uint64_t needed, uint64_t 
 Status Trainer::check_offload(const Plan& plan) const {
   if (!options_.gradient_hook || plan.decisions.offload[Offloaded::gradients] == 0) return ok();
   return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
+}
+
+// What asks for more of the gradients than the plan keeps of them.
+Status Trainer::check_gradients() const {
+  const Numerics& n = plan().numerics;
+  if (n.gradients != Gradients::fp32 && options_.gradient_hook)
+    return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in fp32, this plan keeps some in bf16"};
+  if (!n.fused_update) return ok();
+  const std::string what = "trainer: the plan's update is fused into the backward pass, which keeps no gradients: ";
+  if (options_.gradient_hook) return Error{Code::bad_state, what + "there are none for a gradient hook; plan without it"};
+  if (options_.clip_norm > 0)
+    return Error{Code::bad_argument, what + "their norm is not known before the update; set the clipping norm to 0, or plan without it"};
+  if (options_.outlier_limit > 0)
+    return Error{Code::bad_argument, what + "their norm is not known before the update; skip no outliers, or plan without it"};
+  return ok();
 }
 
 void Trainer::use(std::shared_ptr<const Planned> planned) {
@@ -231,7 +247,7 @@ Progress Trainer::progress() const {
 
 Status Trainer::check_whole() const {
   if (!broken_) return ok();
-  return Error{Code::bad_state, "trainer: a restore or calibration failed halfway; only a restore makes it whole again"};
+  return Error{Code::bad_state, "trainer: a step, restore or calibration failed halfway; only a restore makes it whole again"};
 }
 
 Status Trainer::check_cancelled() {
@@ -283,11 +299,13 @@ std::string Trainer::non_finite_reason() {
   if (!std::isfinite(state_.loss_sum)) return "the loss is not finite";
   const Arena& layout = planned_->programs.arena;
   for (const ParameterGradient& g : graph().gradients) {
-    if (layout.on_host(g.gradient)) continue;
+    if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;   // in host memory, or used up
+    const bool is_short = graph().at(g.gradient).format == Format::bf16;
     bool finite = true;
     const Status read = read_memory(address(g.gradient), graph().at(g.gradient).bytes(1), [&](std::span<const std::byte> piece) {
-      const float* values = reinterpret_cast<const float*>(piece.data());
-      finite = finite && std::all_of(values, values + piece.size() / sizeof(float), [](float x) { return std::isfinite(x); });
+      const auto all_finite = [&]<class T>(const T* values, auto is_finite) { return std::all_of(values, values + piece.size() / sizeof(T), is_finite); };
+      if (is_short) finite = finite && all_finite(reinterpret_cast<const uint16_t*>(piece.data()), [](uint16_t x) { return (x & 0x7f80) != 0x7f80; });
+      else finite = finite && all_finite(reinterpret_cast<const float*>(piece.data()), [](float x) { return std::isfinite(x); });
       return ok();
     });
     if (!read || !finite) return "the gradient of " + graph().at(g.parameter).name + " is not finite";
@@ -339,15 +357,17 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   const Programs& programs = planned_->programs;
   begin_state(learning_rate);
   const uint64_t m = static_cast<uint64_t>(plan().decisions.micro_batch);
+  const bool fused = plan().numerics.fused_update;
   for (uint64_t first = 0; first < global_batch(); first += m) {
     STW_TRY(check_cancelled());
     const bool is_short = global_batch() - first < m;
     const Program& program = first == 0 ? programs.micro_first : is_short ? programs.micro_short : programs.micro_next;
     STW_TRY(load(program, source, first, samples));
     stream_->upload(&execution_.state->first_sample, &first, sizeof first);
+    if (fused) as_created_ = false, broken_ = true;   // from here on parameters change; there is no way back
     STW_TRY(stream_->run(execution_, program));
   }
-  STW_TRY(check_cancelled());
+  if (!fused) STW_TRY(check_cancelled());
   if (options_.gradient_hook) {
     const Arena& layout = programs.arena;
     const GradientView view{reinterpret_cast<float*>(arena_ + layout.gradients_begin),
@@ -366,6 +386,9 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   result.grad_norm = state_.grad_norm;
   result.loss_scale = carried_.loss_scale;
   result.seconds = now() - begin;
+  broken_ = result.skip == kernels::skip_midway;
+  if (broken_)
+    return Error{Code::non_finite, "trainer: a gradient is not finite, and a fused update had changed parameters by then; restore a checkpoint"};
   if (result.skip == kernels::skip_not_finite) {
     const bool scales = plan().numerics.precision == Precision::fp16;
     if (!scales && options_.non_finite == NonFinite::stop)
@@ -452,7 +475,7 @@ Result<TensorMemory> Trainer::view(size_t parameter, TensorView kind) {
   if (kind == TensorView::parameter) found = tensor;
   if (kind == TensorView::gradient)
     for (auto g = graph().gradients.rbegin(); g != graph().gradients.rend(); ++g)
-      if (g->parameter == tensor) found = g->gradient;
+      if (g->parameter == tensor && graph().at(g->gradient).kind == Kind::gradient) found = g->gradient;
   const char* suffix = kind == TensorView::first_moment ? ".first" : kind == TensorView::second_moment ? ".second" : nullptr;
   if (const Op* update = update_of(graph(), tensor); update && suffix)
     for (size_t k = 2; k < update->outputs.size(); ++k)

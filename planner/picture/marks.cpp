@@ -13,7 +13,7 @@ constexpr int band_rows = 400;  // persistent neighbours that are thinner than a
 const char* persistent_reason(Kind kind) {
   switch (kind) {
     case Kind::parameter: return "parameter";
-    case Kind::master: return "master weights: the 16 bits that the bf16 parameter lacks";
+    case Kind::master: return "master weights: what the parameter lacks of the fp32 value";
     case Kind::gradient: return "gradient, summed over the micro-steps until the update";
     case Kind::optimizer: return "optimizer state";
     case Kind::constant: return "table of constants";
@@ -145,6 +145,7 @@ class Marker {
     if (programs_.arena.on_host(b.tensor) && t.kind != Kind::activation)
       return timeline_.at(first).kind == OpKind::fetch ? "fetched: " + std::string(persistent_reason(t.kind)) + ", which lies in host memory"
                                                        : "on its way to host memory: " + std::string(persistent_reason(t.kind));
+    if (graph_.begin_update >= 0 && t.kind == Kind::activation && t.segment < 0) return "gradient, used up by the update that follows";
     if (timeline_.at(first).phase == Phase::recompute) return "computed again at this point for backward";
     return "transient: its place is free again after its last use";
   }

@@ -51,8 +51,9 @@ void Timeline::add(const Program& program, std::string title, double width) {
     const Instruction& i = program.instructions[static_cast<size_t>(n)];
     const int segment = graph_.op(i.op).segment;
     const Run::Group group = group_of(graph_, i, segment);
-    // Copies to and from host memory stand between the ops of segments.
-    if (continues && (is_transfer(i.kind) || (runs_.back().group == group && runs_.back().segment == segment))) ++runs_.back().end;
+    // Copies to and from host memory, and updates inside the backward pass, stand between the ops of segments.
+    const bool stands_between = is_transfer(i.kind) || (i.phase == Phase::update && sections_.size() == 1);
+    if (continues && (stands_between || (runs_.back().group == group && runs_.back().segment == segment))) ++runs_.back().end;
     else runs_.push_back({group, segment, first + n, first + n + 1});
     continues = true;
   }

@@ -77,6 +77,10 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.recompute = static_cast<Recompute>(o.recompute);
   if (o.kernels > STW_KERNELS_TENSOR) return Error{Code::bad_argument, "plan: unknown kernels"};
   if (o.kernels != STW_KERNELS_AUTO) r.tensor_cores = o.kernels == STW_KERNELS_TENSOR;
+  if (o.gradients >= gradients_count) return Error{Code::bad_argument, "plan: unknown gradients"};
+  r.gradients = static_cast<Gradients>(o.gradients);
+  if (o.fused_update > 1) return Error{Code::bad_argument, "plan: fused_update must be 0 or 1"};
+  r.fused_update = o.fused_update != 0;
   // No device has a faster inexact mode so far: every plan is exact.
   if (o.mode > STW_MODE_FAST) return Error{Code::bad_argument, "plan: unknown mode"};
   return r;

@@ -44,6 +44,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.momentum = o.set_mask & STW_SET_MOMENTUM ? o.momentum : defaults.momentum;
   t.weight_decay = o.set_mask & STW_SET_WEIGHT_DECAY ? o.weight_decay : defaults.weight_decay;
   if (o.epsilon != 0) t.epsilon = o.epsilon;
+  if (numerics.fused_update) t.clip_norm = 0;   // all that it can do
   if (o.set_mask & STW_SET_CLIP_NORM) t.clip_norm = o.clip_norm;
   for (double share : {t.beta1, t.beta2, t.momentum})
     if (!(share >= 0 && share < 1)) return wrong("betas and momentum must lie in [0, 1)");

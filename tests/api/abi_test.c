@@ -52,7 +52,7 @@ AT(stw_parameter_group, struct_size, 0); AT(stw_parameter_group, set_mask, 4); A
 AT(stw_parameter_group, frozen, 16); AT(stw_parameter_group, state_bits, 20);
 AT(stw_parameter_group, learning_rate, 24); AT(stw_parameter_group, weight_decay, 32);
 
-SIZE(stw_plan_options, 136);
+SIZE(stw_plan_options, 144);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
@@ -60,7 +60,8 @@ AT(stw_plan_options, precision, 60); AT(stw_plan_options, optimizer, 64); AT(stw
 AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(stw_plan_options, mode, 80);
 AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_plan_options, profile, 96);
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
-AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132);
+AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132); AT(stw_plan_options, gradients, 136);
+AT(stw_plan_options, fused_update, 140);
 
 SIZE(stw_plan_info, 256);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);

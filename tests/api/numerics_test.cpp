@@ -97,6 +97,99 @@ TEST(Optimizer, OnlySomeHave8BitStates) {
   plan_refusal(tiny_gpt2, o, STW_UNSUPPORTED);
 }
 
+// ---- gradients of 16 bits, updates inside the backward pass ------------------------------------------------------
+
+stw_trainer_options without_clipping() {
+  auto o = sized<stw_trainer_options>();
+  o.set_mask = STW_SET_CLIP_NORM;
+  return o;
+}
+
+TEST(GradientMemory, IsHalvedOrGone) {
+  const auto model = make_model(tiny_llama);
+  auto o = plan_options();
+  o.micro_batch = 4;
+  const auto whole = make_plan(model.get(), o);
+  o.gradients = STW_GRADIENTS_BF16;
+  const auto halves = make_plan(model.get(), o);
+  o.gradients = STW_GRADIENTS_FP32;
+  o.fused_update = 1;
+  const auto fused = make_plan(model.get(), o);
+  EXPECT_LT(info_of(halves.get()).gradients, info_of(whole.get()).gradients);
+  EXPECT_LT(info_of(fused.get()).gradients, info_of(halves.get()).gradients);
+  EXPECT_TRUE(has(stw_plan_json(halves.get()), "\"gradients\": \"bf16\""));
+  EXPECT_TRUE(has(stw_plan_json(fused.get()), "\"fused_update\": true"));
+  for (const stw_plan* plan : {halves.get(), fused.get()}) {
+    EXPECT_EQ(stw_plan_verify(plan, nullptr), STW_OK);
+    const std::string json = stw_plan_json(plan);
+    const auto loaded = make<stw_plan>([&](stw_plan** out, stw_error* e) { return stw_plan_load(out, model.get(), json.data(), json.size(), e); });
+    EXPECT_EQ(json, stw_plan_json(loaded.get()));
+  }
+}
+
+TEST(GradientMemory, BothLearnAndAFusedUpdateChangesNoBit) {
+  TemporaryDirectory folder;
+  for (const uint32_t precision : {STW_PRECISION_FP32, STW_PRECISION_BF16}) {
+    const auto trained = [&](uint32_t gradients, uint32_t fused, uint32_t micro_batch) {
+      auto o = plan_options();
+      o.precision = precision;
+      o.gradients = gradients;
+      o.fused_update = fused;
+      o.micro_batch = micro_batch;
+      const auto options = without_clipping();
+      World w(tiny_llama, o, &options);
+      TokenBatch batch(4, 16);
+      double first = 0, last = 0;
+      for (int i = 0; i < 40; ++i) (i == 0 ? first : last) = step(w.trainer.get(), batch.batch(1e-2)).loss;
+      EXPECT_LT(last, 0.85 * first) << gradients << fused << precision;
+      stw_error error = sized<stw_error>();
+      must(stw_trainer_export_model(w.trainer.get(), folder.path().c_str(), &error), error);
+      return file_bytes(folder / "model.safetensors");
+    };
+    EXPECT_TRUE(trained(STW_GRADIENTS_FP32, 1, 0) == trained(STW_GRADIENTS_FP32, 0, 2));
+    EXPECT_TRUE(trained(STW_GRADIENTS_BF16, 0, 1) == trained(STW_GRADIENTS_BF16, 0, 3));
+  }
+}
+
+TEST(GradientMemory, WhatContradictsItIsRefused) {
+  const auto refused = [](const std::function<void(stw_plan_options&)>& change) {
+    auto o = plan_options();
+    o.fused_update = 1;
+    change(o);
+    return plan_refusal(tiny_gpt2, o);
+  };
+  EXPECT_TRUE(has(refused([](auto& o) { o.precision = STW_PRECISION_FP16; }), "fp16"));
+  EXPECT_TRUE(has(refused([](auto& o) { o.gradients = STW_GRADIENTS_BF16; }), "gradients in fp32"));
+  EXPECT_TRUE(has(refused([](auto& o) { o.micro_batch = 1; }), "one micro-step"));
+  EXPECT_TRUE(has(refused([](auto& o) { o.host_bytes = 1 << 20; }), "host memory"));
+  EXPECT_TRUE(has(refused([](auto& o) { o.fused_update = 2; }), "fused_update must be 0 or 1"));
+  EXPECT_TRUE(has(refused([](auto& o) { o.gradients = 2; }), "unknown gradients"));
+  auto plan_of = plan_options();
+  plan_of.fused_update = 1;
+  auto options = without_clipping();
+  options.clip_norm = 1;
+  EXPECT_TRUE(has(trainer_refusal(plan_of, options), "clipping norm to 0"));
+  options = without_clipping();
+  options.outlier_limit = 6;
+  EXPECT_TRUE(has(trainer_refusal(plan_of, options), "outliers"));
+  World(tiny_gpt2, plan_of);   // where nothing is said about clipping there is none
+  for (const bool fused : {true, false}) {
+    plan_of = plan_options();
+    plan_of.fused_update = fused;
+    plan_of.gradients = fused ? STW_GRADIENTS_FP32 : STW_GRADIENTS_BF16;
+    options = without_clipping();
+    options.gradient_hook = [](void*, const stw_gradients*) -> int32_t { return 0; };
+    const auto device = open_device();
+    const auto model = make_model(tiny_gpt2);
+    const auto plan = make_plan(model.get(), plan_of);
+    stw_error error = sized<stw_error>();
+    stw_trainer* out = nullptr;
+    const stw_status status = stw_trainer_create(&out, device.get(), model.get(), plan.get(), &options, &error);
+    EXPECT_EQ(out, nullptr);
+    EXPECT_TRUE(has(refusal(status, error, STW_BAD_STATE), "gradient hook"));
+  }
+}
+
 stw_parameter_group group_of(const char* pattern, uint32_t mask) {
   auto g = sized<stw_parameter_group>();
   g.pattern = pattern;

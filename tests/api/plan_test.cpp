@@ -315,13 +315,15 @@ TEST(Plan, RelaxationsAreRankedAndWork) {
     if (change == "recompute auto") changed.recompute = STW_RECOMPUTE_AUTO;
     else if (change == "states 8") changed.state_bits = STW_STATES_8;
     else if (change == "precision bf16") changed.precision = STW_PRECISION_BF16;
+    else if (change == "gradients bf16") changed.gradients = STW_GRADIENTS_BF16;
+    else if (change == "fused_update") changed.fused_update = 1;
     else if (change.starts_with("host_memory ")) changed.host_bytes = std::stoull(change.substr(12));
     else ADD_FAILURE() << change;
     changed.memory_bytes = minimum - now.saves_bytes;
     EXPECT_EQ(info_of(make_plan(model.get(), changed).get()).peak, changed.memory_bytes) << change;
     before = now;
   }
-  EXPECT_GE(count, 4u);
+  EXPECT_GE(count, 5u);
   EXPECT_EQ(stw_plan_relaxation_at(plan.get(), 0, nullptr), STW_BAD_ARGUMENT);
 }
 

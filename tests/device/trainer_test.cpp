@@ -37,6 +37,8 @@ struct Case {
   Optimizer optimizer = Optimizer::adamw;
   std::vector<ParameterGroup> groups = {};
   Master master = Master::exact;
+  Gradients gradients = Gradients::fp32;
+  bool fused_update = false;
 };
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
@@ -50,12 +52,14 @@ class DeviceTraining : public testing::TestWithParam<Case> {
     Request r = request_for(batch_size, sequence, 1);
     r.device = device;
     r.reserve_bytes = 0;
-    r.micro_batch = 2;
+    r.micro_batch = GetParam().fused_update ? 0 : 2;
     r.precision = GetParam().precision;
     r.state_bits = GetParam().state_bits;
     r.optimizer = GetParam().optimizer;
     r.groups = GetParam().groups;
     r.master = GetParam().master;
+    r.gradients = GetParam().gradients;
+    r.fused_update = GetParam().fused_update;
     r.tensor_cores = false;
     return r;
   }
@@ -64,7 +68,9 @@ class DeviceTraining : public testing::TestWithParam<Case> {
 
   Outcome train(const Device& device, std::shared_ptr<const Planned> planned, const std::string& restored = {}, const std::string& saved = {}) {
     Outcome outcome;
-    OpenTrainer trainer(model_, std::move(planned), {}, device);
+    TrainerOptions options;
+    if (GetParam().fused_update) options.clip_norm = 0;
+    OpenTrainer trainer(model_, std::move(planned), options, device);
     if (!restored.empty()) {
       const Status status = trainer->restore(restored);
       EXPECT_TRUE(status) << (status ? "" : status.error().message);
@@ -127,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
                                          Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
                                          Case{"llama_split8", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
                                          Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
+                                         Case{"llama_short_gradients", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder, Gradients::bf16},
+                                         Case{"gpt2_fused", small_gpt2("0.1"), Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, true},
                                          Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
                                               {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}}),
                          case_name);
@@ -136,18 +144,21 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
 
 // The order of additions is the tensor cores' own, the split into micro-batches still leaves no trace.
 TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
-  Request r = request();
-  const auto whole = trainer_for(model_, plan_for(*model_, r), {}, cuda_device());
-  ASSERT_TRUE(whole->plan().numerics.tensor_cores);
-  const std::string bytes = run(*whole, 0, 2);
-  for (const int64_t micro_batch : {1, 5}) {
-    r.micro_batch = micro_batch;
-    r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
-    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+  for (const Gradients gradients : {Gradients::fp32, Gradients::bf16}) {
+    Request r = request();
+    r.gradients = gradients;
+    const auto whole = trainer_for(model_, plan_for(*model_, r), {}, cuda_device());
+    ASSERT_TRUE(whole->plan().numerics.tensor_cores);
+    const std::string bytes = run(*whole, 0, 2);
+    for (const int64_t micro_batch : {1, 5}) {
+      r.micro_batch = micro_batch;
+      r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
+      EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+    }
+    r.micro_batch = 2;
+    r.tensor_cores = false;
+    EXPECT_FALSE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << "the tensor cores were not used";
   }
-  r.micro_batch = 2;
-  r.tensor_cores = false;
-  EXPECT_FALSE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << "the tensor cores were not used";
 }
 
 TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {

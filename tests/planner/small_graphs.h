@@ -66,6 +66,25 @@ inline std::vector<Graph> frozen_graphs() {
   return graphs;
 }
 
+// Updated inside the backward pass: by every rule, with parts that are frozen.
+inline std::vector<Graph> fused_graphs() {
+  std::vector<Graph> graphs;
+  auto add = [&](const std::string& config, Precision precision, Optimizer optimizer, int bits, std::vector<const char*> frozen = {}) {
+    Numerics n;
+    n.fused_update = true;
+    n.precision = precision;
+    n.optimizer = optimizer;
+    n.state_bits = bits;
+    for (const char* pattern : frozen) n.groups.push_back({pattern, true, {}, {}, {}});
+    graphs.push_back(build_model(config_of(config), 33, n));
+  };
+  add(small_gpt2("0.1"), Precision::fp32, Optimizer::adamw, 32);
+  add(small_llama(), Precision::bf16, Optimizer::adamw, 8);
+  add(small_qwen2(), Precision::fp32, Optimizer::muon, 32);
+  add(small_llama(), Precision::bf16, Optimizer::adafactor, 32, {"embeddings", "blocks.0", "norms"});
+  return graphs;
+}
+
 inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int64_t largest_micro_batch) {
   Decisions d;
   d.micro_batch = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(largest_micro_batch));

@@ -55,11 +55,14 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
   std::vector<Graph> graphs = small_graphs();
   for (Graph& g : frozen_graphs()) graphs.push_back(std::move(g));
   for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
-  for (uint32_t seed = 0; seed < 40; ++seed) graphs.push_back(RandomModel(seed).graph({}));
+  for (Graph& g : fused_graphs()) graphs.push_back(std::move(g));
+  Numerics fused;
+  fused.fused_update = true;
+  for (uint32_t seed = 0; seed < 40; ++seed) graphs.push_back(RandomModel(seed).graph(seed % 4 ? Numerics{} : fused));
   for (const Graph& g : graphs)
     for (int round = 0; round < 12; ++round) {
       Decisions d = random_decisions(g, random, 9);
-      if (round % 3 > 0) d.offload = random_offload(g, random, round % 3 > 1);
+      if (round % 3 > 0 && g.begin_update < 0) d.offload = random_offload(g, random, round % 3 > 1);
       const uint64_t alignment = round % 2 ? 64 : 256;
       const int threads = 1 + round % 3;
       const Program p = build_micro(g, make_arena(g, alignment, d.offload), d, d.micro_batch, threads, true);
@@ -100,7 +103,7 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
   const auto [prefill, decode] = build_generate(g, arena, request.threads);
   for (const Program* p : {&prefill, &decode})
     if (!p->instructions.empty()) floor = std::max(floor, live_bound(*p, device.alignment));
-  for (int64_t m = 1; m <= request.global_batch; ++m)
+  for (int64_t m = request.fused_update ? request.global_batch : 1; m <= request.global_batch; ++m)
     for (int64_t chunks = 1; chunks <= 64; chunks *= 2) {
       if (chunks > 1 && chunk_rows(m * g.sequence, chunks) == chunk_rows(m * g.sequence, chunks / 2)) break;
       Decisions d = uniform_decisions(g, 0, m, chunks);
@@ -141,7 +144,7 @@ constexpr uint32_t models = 12;
 constexpr uint32_t models = 1000;
 #endif
 
-// Two of three models with something in host memory.
+// Two of three models with something in host memory, some with an update inside the backward pass.
 TEST(Level, EqualsAllChoicesOfRandomModels) {
   std::mt19937 random(7);
   int stairs = 0, higher = 0;
@@ -149,10 +152,12 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
     const DeviceProfile& device = *find_device(seed % 2 ? "cpu" : "rtx4090");
     Numerics numerics;
     numerics.precision = seed % 3 ? Precision::fp32 : Precision::bf16;
+    numerics.fused_update = seed % 12 == 1;
     const auto source = [&](const Numerics& n) { return RandomModel(seed).graph(n); };
     const Graph g = source(numerics);
     Request request = request_of(1 + static_cast<int64_t>(random() % (g.blocks() > 2 ? 2 : 4)));
     request.host_bytes = size_limit;
+    request.fused_update = numerics.fused_update;
     const Offload offload = seed % 6 < 2 ? Offload{} : random_offload(g, random, device.cuda);
     const std::vector<Point> points = all_points(g, request, device, offload);
     uint64_t least = UINT64_MAX, most = 0;
@@ -162,7 +167,7 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
     }
     const Pricing pricing(g, device, request.threads);
     std::vector<int64_t> micro_batches;
-    for (int64_t m = 1; m <= request.global_batch; ++m) micro_batches.push_back(m);
+    for (int64_t m = request.fused_update ? request.global_batch : 1; m <= request.global_batch; ++m) micro_batches.push_back(m);
     SegmentChoices segments(g, request, pricing);
     Level level({g, request, device, pricing, segments, micro_batches}, offload);
     const Candidate smallest = *level.smallest();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "planner/optimizer.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -107,6 +108,44 @@ TEST_F(Verify, Operands) {
   // The first instruction reads what the last one makes.
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.tokens = -1; }), "read before it is made");
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode), "read before it is made");
+}
+
+// Updates inside the backward pass: each moved in front of the last op that reads what it changes, left out, or made twice.
+TEST_F(Verify, FusedUpdates) {
+  int moved = 0;
+  for (const Graph& g : fused_graphs()) {
+    graph_ = g;
+    programs_ = make_programs(g, uniform_decisions(g, 0, 5, 2), 5, 2, 64);
+    for (const Program* p : programs_.all()) {
+      const Status status = verify(g, programs_.arena, *p, programs_.arena_bytes);
+      EXPECT_TRUE(status) << status.error().message;
+    }
+    EXPECT_TRUE(verify_updates(g, {&programs_.micro_first, &programs_.update}));
+    const Program& good = programs_.micro_first;
+    for (size_t n = 0; n < good.instructions.size(); ++n) {
+      if (!is_update(good.instructions[n].kind)) continue;
+      const int parameter = g.op(good.instructions[n].op).outputs[0];
+      auto reads = [&](const Instruction& i) {
+        const Op& op = g.op(i.op);
+        const size_t count = std::min(op.inputs.size(), static_cast<size_t>(op_row(i.kind).shapes_from));
+        return std::any_of(op.inputs.begin(), op.inputs.begin() + static_cast<std::ptrdiff_t>(count), [&](int t) { return t >= 0 && g.resolve(t) == parameter; });
+      };
+      size_t last = n;
+      while (last > 0 && !reads(good.instructions[last])) --last;
+      const auto at = [&](Program& p, size_t k) { return p.instructions.begin() + static_cast<std::ptrdiff_t>(k); };
+      EXPECT_NE(found([&](Arena&, Program& p, uint64_t&) { std::rotate(at(p, last), at(p, n), at(p, n + 1)); }, &good), "");
+      ++moved;
+      for (bool twice : {false, true}) {
+        Program changed = good;
+        if (twice) changed.instructions.insert(at(changed, n), good.instructions[n]);
+        else changed.instructions.erase(at(changed, n));
+        const Status status = verify_updates(g, {&changed, &programs_.update});
+        ASSERT_FALSE(status);
+        expect_has(status.error().message, "is not updated once in a step");
+      }
+    }
+  }
+  EXPECT_GT(moved, 50);
 }
 
 TEST_F(Verify, HostMemory) {

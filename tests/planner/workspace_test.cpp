@@ -36,12 +36,13 @@ TEST_F(Workspace, MatrixProducts) {
     a.transposed = random_() % 2;
     a.accumulate = random_() % 2;
     a.weight_dtype = dtype();
+    a.gradient_dtype = random_() % 2 ? kernels::DType::bf16 : kernels::DType::f32;
     a.x = {&buffer_, dtype()};
     a.y = {&buffer_, dtype()};
     if (random_() % 2) a.addend = {&buffer_, dtype()};
     int64_t features = 0;
     for (int p = 0; p < a.parts; ++p) {
-      a.part[p] = {&buffer_, random_() % 2 ? &buffer_ : nullptr, &buffer_, &buffer_, size(8192)};
+      a.part[p] = {&buffer_, random_() % 2 ? &buffer_ : nullptr, &buffer_, &buffer_, size(8192), 0};
       if (random_() % 4 == 0) a.part[p].weight_gradient = nullptr;   // frozen
       features += a.part[p].features;
     }
@@ -147,7 +148,7 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     linear.parts = 1 + static_cast<int>(random_() % kernels::max_parts);
     int64_t widest = 0;
     for (int p = 0; p < linear.parts; ++p) {
-      linear.part[p] = {&buffer_, nullptr, &buffer_, random_() % 4 ? &buffer_ : nullptr, size(8192)};
+      linear.part[p] = {&buffer_, nullptr, &buffer_, random_() % 4 ? &buffer_ : nullptr, size(8192), 0};
       if (linear.part[p].bias_gradient) widest = std::max(widest, linear.part[p].features);
     }
     ASSERT_EQ(cuda::linear_workspace(linear), 0u);

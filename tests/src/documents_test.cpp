@@ -54,7 +54,7 @@ GlobalBatch unpacked(const GlobalBatch& packed) {
 
 struct Outcome {
   double loss = 0, norm = 0;
-  Gradients gradients;
+  GradientSums gradients;
 };
 
 Outcome outcome_of(const Model& model, std::shared_ptr<const Model> shared, const Request& request, const GlobalBatch& batch) {

@@ -39,7 +39,7 @@ TEST(Frozen, ChangesNoGradientOfTheOthers) {
   for (const auto& [config, patterns] : {std::pair{small_llama(), std::vector<const char*>{"embeddings", "blocks.0", "*layers.1.*norm*"}},
                                          {small_gpt2(), {"blocks.1-2"}}, {small_qwen2(), {"biases", "norms"}}}) {
     const auto model = model_of(config);
-    Gradients all, some;
+    GradientSums all, some;
     double all_norm = 0, some_norm = 0;
     const GlobalBatch batch = random_batch(3, batch_size, sequence);
     for (const bool freezes : {false, true}) {

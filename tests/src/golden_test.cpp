@@ -108,7 +108,7 @@ TEST_P(GoldenModel, LossGradientsAndLogitsAgreeWithTransformers) {
   const auto planned = plan_for(*golden.model, request);
   ASSERT_TRUE(planned);
 
-  Gradients sums;
+  GradientSums sums;
   TrainerOptions options;
   options.gradient_hook = [&](const GradientView& view) {
     EXPECT_EQ(*view.target_count, 41u);

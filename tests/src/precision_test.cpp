@@ -44,11 +44,11 @@ TEST(Half, RoundsToNearestEven) {
 TEST(Half, GradientsAreThoseOfFp32) {
   const auto model = model_of(small_gpt2());
   const GlobalBatch batch = random_batch(3, batch_size, sequence);
-  Gradients full;
+  GradientSums full;
   double full_norm = 0, full_loss = 0;
   for (const double scale : {0.0, 1.0, 65536.0, 1048576.0}) {
     const auto planned = plan_for(*model, half_request(scale == 0 ? Precision::fp32 : Precision::fp16));
-    Gradients gradients;
+    GradientSums gradients;
     double carried = 0;
     TrainerOptions options;
     if (scale > 0) options.loss_scale = scale;

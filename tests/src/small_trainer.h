@@ -113,9 +113,9 @@ struct GlobalBatch {
 };
 
 // The gradients of every parameter by name, as sums over the targets: those of a tied tensor's uses added.
-using Gradients = std::map<std::string, std::vector<double>>;
-inline Gradients gradients_in(const Planned& planned, const GradientView& view) {
-  Gradients all;
+using GradientSums = std::map<std::string, std::vector<double>>;
+inline GradientSums gradients_in(const Planned& planned, const GradientView& view) {
+  GradientSums all;
   const Arena& arena = planned.programs.arena;
   for (const ParameterGradient& g : planned.graph.gradients) {
     const Buffer& b = arena.persistent[static_cast<size_t>(arena.of_tensor[static_cast<size_t>(g.gradient)])];

@@ -65,6 +65,7 @@ struct Case {
   Optimizer optimizer = Optimizer::adamw;
   std::vector<ParameterGroup> groups = {};
   Master master = Master::exact;
+  Gradients gradients = Gradients::fp32;
 };
 
 class SameBits : public testing::TestWithParam<Case> {
@@ -77,6 +78,7 @@ class SameBits : public testing::TestWithParam<Case> {
     r.optimizer = GetParam().optimizer;
     r.groups = GetParam().groups;
     r.master = GetParam().master;
+    r.gradients = GetParam().gradients;
     return r;
   }
   // Everything kept, no chunks, one micro-step, one thread.
@@ -195,6 +197,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
                                          Case{"llama_split8", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
                                          Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
+                                         Case{"gpt2_short_gradients", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::bf16},
+                                         Case{"llama_short_all", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder, Gradients::bf16},
                                          Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
                                               {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}},
                                          Case{"llama_grouped", small_llama(), Precision::bf16, 8, Optimizer::adamw,

@@ -49,6 +49,7 @@ class UseTest(CommandTest):
 
     def test_inspect(self):
         text = self.run_command("inspect", self.run_folder).stdout
+        self.assertRegex(text, r"optimizer +adamw with 32-bit states\n")
         last = [line for line in self.metrics("run") if "loss" in line][-1]
         for part in ["858,880", f"{last['loss']:.4f} at step 60", "transformer.wte.weight", "256 x 128", "checkpoint"]:
             self.assertIn(part, text)

@@ -1,7 +1,7 @@
 // `stowage calibrate`: measures what a device reaches in a plan's own step, and writes a profile to plan with.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <memory>
 #include <string>
 

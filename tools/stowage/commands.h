@@ -1,8 +1,11 @@
 // The subcommands: each adds itself to the application, with its flags and what to run when it is chosen.
 #pragma once
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {   // its headers cost more to compile than all else here
+class App;
+}
 
 namespace command {
 

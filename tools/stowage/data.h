@@ -1,10 +1,13 @@
 // The tokens of a run: which tokenizer is meant, and the dataset opened for a plan's windows.
 #pragma once
-#include <CLI/App.hpp>
 #include <optional>
 #include <string>
 
 #include "handles.h"
+
+namespace CLI {   // its headers cost more to compile than all else here
+class App;
+}
 
 namespace command {
 

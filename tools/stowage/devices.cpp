@@ -1,7 +1,7 @@
 // `stowage devices`: what can train here, and why CUDA cannot where it cannot.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <algorithm>
 #include <array>
 #include <memory>

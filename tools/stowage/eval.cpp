@@ -1,7 +1,7 @@
 // `stowage eval`: the loss of a model on the held-out part of a file.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>

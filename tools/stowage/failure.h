@@ -23,7 +23,8 @@ stw_status call(Entry&& entry, stw_status tolerated = STW_OK) {
   const stw_status status = entry(&error);
   if (status == STW_OK || status == tolerated) return status;
   const std::string message = error.message[0] ? error.message : stw_status_name(status);
-  throw Failure(status == STW_OVER_BUDGET ? exit_does_not_fit : exit_failed, message);
+  // What the library finds wrong with an argument came from a flag.
+  throw Failure(status == STW_OVER_BUDGET ? exit_does_not_fit : status == STW_BAD_ARGUMENT ? exit_usage : exit_failed, message);
 }
 
 }  // namespace command

@@ -135,6 +135,12 @@ std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope
   return json_number_as<uint64_t>(text, scope, key);
 }
 
+std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key) {
+  const auto value = json_value(text, scope, key);
+  if (!value || (!value->starts_with("true") && !value->starts_with("false"))) return std::nullopt;
+  return value->starts_with("true");
+}
+
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key) {
   const auto value = json_value(text, scope, key);
   if (!value || value->front() != '"') return std::nullopt;

@@ -23,6 +23,7 @@ uint64_t file_bytes(const std::string& path);
 // so it serves only to show and to suggest defaults.
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key);
+std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
 // The text as a JSON string, with its quotes.
 std::string json_quoted(std::string_view text);

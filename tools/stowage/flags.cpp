@@ -1,6 +1,6 @@
 #include "flags.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <algorithm>
 #include <charconv>
 #include <sstream>
@@ -188,6 +188,11 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--master", flags.master, "bf16: what is kept of the fp32 weights: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");
+  command.add_option("--gradients", flags.gradients, "What the matrices of blocks sum them up in: 4 or 2 bytes. Default: fp32.")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->type_name("fp32|bf16");
+  command.add_flag("--fused-update", flags.fused_update,
+                   "Updates blocks inside the backward pass, which then keeps no gradients of them: one micro-step, no clipping, no fp16.");
   add_group_flags(command, flags);
   add_document_flag(command, flags);
   command.add_option("--states", flags.states, "Bits of the optimizer's states. auto: 32 unless memory is short.")
@@ -199,7 +204,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--recompute", flags.recompute, "What backward computes again to save memory. Changes no bit.")
       ->check(CLI::IsMember({"auto", "none", "full"}))
       ->type_name("auto|none|full");
-  command.add_option("--clip", flags.clip, "Largest norm of the gradient; 0: no clipping. Default: 1.")
+  command.add_option("--clip", flags.clip, "Largest norm of the gradient; 0: no clipping. Default: 1, with --fused-update 0.")
       ->check(CLI::NonNegativeNumber)
       ->type_name("NORM");
   auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");

@@ -1,6 +1,5 @@
 // The flags that several subcommands share: which model, and everything that affects memory or bits.
 #pragma once
-#include <CLI/App.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +8,12 @@
 #include <vector>
 
 #include "handles.h"
+
+namespace CLI {   // its headers cost more to compile than all else here
+class App;
+class Option;
+class Validator;
+}
 
 namespace command {
 
@@ -23,14 +28,14 @@ struct PlanFlags {
   std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
   std::optional<uint64_t> batch, sequence;
   std::string device;  // empty: CUDA where there is one, else the CPU
-  std::string precision, optimizer, master = "exact", kernels = "auto", states = "auto", recompute = "auto";
+  std::string precision, optimizer, master = "exact", gradients = "fp32", kernels = "auto", states = "auto", recompute = "auto";
   std::vector<stw_parameter_group> groups;                      // frozen ones first
   std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
   std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none
   uint32_t micro_batch = 0;  // 0: chosen
   uint32_t threads = 0;      // 0: one for each processor
-  float clip = 1;
-  bool exact = false, fast = false;
+  std::optional<float> clip;  // unset: 1, or none where updates are fused
+  bool exact = false, fast = false, fused_update = false;
 };
 
 // A byte count such as 8GiB as the value of an option.

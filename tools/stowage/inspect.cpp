@@ -1,7 +1,7 @@
 // `stowage inspect`: says what a file or folder is, and what is in it.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <cmath>
 #include <memory>
 
@@ -64,9 +64,17 @@ void show_history(const std::string& text) {
 void show_checkpoint(const std::string& path, const std::string& header) {
   show("checkpoint", fmt::format("{}, {}", path, exact_bytes(file_bytes(path))));
   if (const auto name = json_string(header, "identity", "architecture")) show("architecture", *name);
-  if (const auto name = json_string(header, "identity", "precision")) show("precision", *name);
-  if (const auto bits = json_number(header, "identity", "state_bits"))
-    show("states", fmt::format("{:.0f} bits", *bits));
+  if (const auto name = json_string(header, "identity", "precision")) {
+    std::string text = *name;
+    const auto master = json_string(header, "identity", "master").value_or("none");
+    if (master != "none") text += fmt::format(", master {}", master);
+    if (json_string(header, "identity", "gradients").value_or("fp32") != "fp32") text += ", gradients in bf16";
+    if (json_bool(header, "identity", "fused_update").value_or(false)) text += ", fused update";
+    show("precision", text);
+  }
+  if (const auto optimizer = json_string(header, "identity", "optimizer"))
+    show("optimizer", fmt::format("{} with {:.0f}-bit states", *optimizer, json_number(header, "identity", "state_bits").value_or(32)));
+  if (const auto scale = json_number(header, "carried", "loss_scale"); scale && *scale != 1) show("loss scale", fmt::format("{:.0f}", *scale));
   show_number(header, "steps", "", "step");
   show_number(header, "skipped", "", "skipped");
   show_number(header, "tokens", "", "tokens");

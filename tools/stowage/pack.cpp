@@ -1,7 +1,7 @@
 // `stowage pack`: offsets for the buffers of a CSV, so that those alive at the same time do not overlap.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <memory>
 
 #include "commands.h"
@@ -28,9 +28,13 @@ struct PackCommand {
     options.node_limit = node_limit;
     auto result = sized<stw_pack_result>();
     std::vector<uint64_t> offsets(table.lifetimes.size());
-    call([&](stw_error* error) {
-      return stw_pack(offsets.data(), table.lifetimes.data(), offsets.size(), &options, &result, error);
-    });
+    try {
+      call([&](stw_error* error) {
+        return stw_pack(offsets.data(), table.lifetimes.data(), offsets.size(), &options, &result, error);
+      });
+    } catch (const Failure& failure) {   // of what stands in the file
+      throw Failure(failure.exit_code == exit_usage ? exit_failed : failure.exit_code, failure.what());
+    }
     const std::string text = with_offsets(table, offsets);
     if (out.empty())
       fmt::print("{}", text);

@@ -1,7 +1,7 @@
 // `stowage plan`: what lies where in memory, before anything is allocated.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>

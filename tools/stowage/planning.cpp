@@ -91,6 +91,8 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   const bool nano = model_flags.source == "nano";
   if (!flags.batch && !nano)
     throw Failure(exit_usage, "--batch is required: the number of samples of one optimizer step");
+  if (flags.fused_update && flags.clip.value_or(0) > 0)
+    throw Failure(exit_usage, "--fused-update: the norm of the gradients is not known before the update; use --clip 0, or leave one of them out");
   auto options = sized<stw_plan_options>();
   options.memory_bytes =
       flags.memory_bytes.value_or(device.backend == STW_BACKEND_CPU ? device.free_bytes / 100 * 80 : 0);
@@ -113,6 +115,8 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.recompute = recompute_of(flags.recompute);
   options.mode = flags.fast ? STW_MODE_FAST : STW_MODE_EXACT;
   options.master = flags.master == "split8" ? STW_MASTER_SPLIT8 : flags.master == "stochastic" ? STW_MASTER_STOCHASTIC : STW_MASTER_EXACT;
+  options.gradients = flags.gradients == "bf16" ? STW_GRADIENTS_BF16 : STW_GRADIENTS_FP32;
+  options.fused_update = flags.fused_update;
   options.kernels = flags.kernels == "tensor" ? STW_KERNELS_TENSOR : flags.kernels == "portable" ? STW_KERNELS_PORTABLE : STW_KERNELS_AUTO;
   if (flags.document_end) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();

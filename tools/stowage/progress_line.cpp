@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "units.h"
 
@@ -53,14 +55,15 @@ bool ProgressLine::due(uint64_t batches, Clock::time_point now) const {
 std::string ProgressLine::text(const stw_progress& now, double seconds, size_t columns) const {
   const std::string at = grouped(now.batches), total = grouped(last_), rate = human_count(rate_);
   const bool over = now.batches >= last_;
+  const auto plain = [](double x) { return std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x; };   // without the sign
   const double done = static_cast<double>(now.batches - first_);
   const std::string time = human_seconds(over ? seconds : seconds / done * static_cast<double>(last_ - now.batches));
   std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  gradient {:<6.2f}  lr {:.2e}  {:>5} tokens/s  {}  {} {}",
-                                 at, total.size(), total, now.loss, now.grad_norm, now.learning_rate, rate, memory_,
+                                 at, total.size(), total, plain(now.loss), plain(now.grad_norm), now.learning_rate, rate, memory_,
                                  time, over ? "in all" : "left");
   if (line.size() < columns) return line;
-  line = fmt::format("step {}/{} loss {:.4f} |g| {:.2f} lr {:.1e} {} tok/s {} mem {}", at, total, now.loss,
-                     now.grad_norm, now.learning_rate, rate, time, memory_share_);
+  line = fmt::format("step {}/{} loss {:.4f} |g| {:.2f} lr {:.1e} {} tok/s {} mem {}", at, total, plain(now.loss),
+                     plain(now.grad_norm), now.learning_rate, rate, time, memory_share_);
   return line.substr(0, columns - 1);
 }
 

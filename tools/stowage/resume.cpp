@@ -65,6 +65,8 @@ void keep_numbers_of_run(TrainFlags& flags) {
     if (const auto kernels = json_string(*header, "identity", "kernels"); kernels == "portable" || kernels == "tensor") flags.plan.kernels = *kernels;
   if (flags.plan.master == "exact")
     if (const auto master = json_string(*header, "identity", "master"); master == "split8" || master == "stochastic") flags.plan.master = *master;
+  if (flags.plan.gradients == "fp32") flags.plan.gradients = json_string(*header, "identity", "gradients").value_or("fp32");
+  if (json_bool(*header, "identity", "fused_update").value_or(false)) flags.plan.fused_update = true;
   if (flags.plan.states == "auto")
     if (const auto bits = json_whole(*header, "identity", "state_bits")) flags.plan.states = fmt::format("{}", *bits);
 }

@@ -50,13 +50,12 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
 Trainer make_trainer(const TrainFlags& flags, stw_device* device, const Model& model, const Plan& plan) {
   auto options = sized<stw_trainer_options>();
   options.seed = flags.model.seed;
-  options.set_mask = STW_SET_CLIP_NORM;
-  options.clip_norm = flags.plan.clip;
   const auto set = [&](const std::optional<float>& value, float& field, uint32_t bit) {
     if (!value) return;
     field = *value;
     options.set_mask |= bit;
   };
+  set(flags.plan.clip, options.clip_norm, STW_SET_CLIP_NORM);
   set(flags.beta1, options.beta1, STW_SET_BETA1);
   set(flags.beta2, options.beta2, STW_SET_BETA2);
   set(flags.weight_decay, options.weight_decay, STW_SET_WEIGHT_DECAY);
@@ -109,6 +108,8 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   int exponent = 0;
   if (flags.loss_scale && (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
     throw Failure(exit_usage, fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));
+  if (flags.plan.fused_update && flags.outlier_limit > 0)
+    throw Failure(exit_usage, "--fused-update: the norm of the gradients is not known before the update; leave out --skip-outliers");
   if (flags.outlier_limit > 0 && flags.outlier_limit <= 1)
     throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation", flags.outlier_limit));
   if (flags.plan.document_end && !has_documents(json))

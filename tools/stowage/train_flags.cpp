@@ -1,5 +1,5 @@
 // The command line of `stowage train`.
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <algorithm>
 #include <memory>
 
@@ -135,7 +135,8 @@ void add_train(CLI::App& application, const std::vector<std::string>& words) {
       command.add_option("--plan", flags->plan_file, "A plan that `stowage plan --json` wrote, instead of making one.")
           ->type_name("FILE");
   for (const char* decided : {"--vram", "--batch", "--seq", "--precision", "--optimizer", "--states", "--micro-batch",
-                              "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master", "--kernels"})
+                              "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master", "--gradients",
+                              "--fused-update", "--kernels"})
     plan->excludes(command.get_option(decided));
   command.footer(presets_text());
   const auto* seed = command.get_option("--seed");

@@ -3,8 +3,11 @@
 // a twin of everything here), so that they are tested where there is no GPU.
 //
 // Rules: nothing else of CUDA but thread and block indices, __syncthreads, __syncwarp, shuffles, votes and atomics on
-// integers; shared memory by the two macros, loops (not) unrolled by the two others; accesses of 8 and 16 bytes by load_vector and store_vector.
+// integers; shared memory by the two macros, loops (not) unrolled by the two others; accesses of 8 and 16 bytes by load_vector,
+// store_vector and their kin.
 #pragma once
+#include <initializer_list>
+
 #include "kernels/kernels.h"
 
 #if defined(__CUDACC__)
@@ -33,6 +36,19 @@ template <class T>
 __device__ __forceinline__ T load_vector(const void* p) { return *static_cast<const T*>(p); }
 template <class T>
 __device__ __forceinline__ void store_vector(void* p, T value) { *static_cast<T*>(p) = value; }
+// One access to shared or to global memory for sure: of store_vector the compiler makes several of 4 bytes in some loops.
+__device__ __forceinline__ void store_shared16(float* p, float4 v) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(p));
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
+__device__ __forceinline__ void store_global16(float* p, float4 v) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
+__device__ __forceinline__ void store_global8(uint16_t* p, uint2 v) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y) : "memory");
+}
+// Loads that stand before it stay before what follows: the compiler would move one to its use, behind another's wait.
+__device__ __forceinline__ void loads_are_issued() { asm volatile("" ::: "memory"); }
 
 // cp.async: 16 bytes from global to shared memory, past the registers and the first-level cache.
 __device__ __forceinline__ void copy_async16(void* shared_to, const void* from) {
@@ -102,6 +118,7 @@ __device__ __forceinline__ float fast_exp2(float x) {
 #endif
 
 #define STW_DEVICE static __device__ __forceinline__
+#define STW_CLASS_DEVICE static constexpr __device__ __forceinline__   // a member of a class
 
 namespace stw::kernels::cuda {
 
@@ -111,7 +128,11 @@ inline constexpr int largest_blocks = 65535;   // of a grid whose blocks go on u
 STW_DEVICE int64_t thread_of_grid() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 // body(tag) with the storage type as a constant, tag.dtype: to choose an instance of a kernel.
-template <DType t> struct StoredAs { static constexpr DType dtype = t; };
+template <DType t> struct StoredAs {
+  static constexpr DType dtype = t;
+  static constexpr bool alike = true;
+  STW_CLASS_DEVICE DType of(DType) { return t; }
+};
 template <class Body>
 void for_dtype(DType t, const Body& body) {
   switch (t) {
@@ -119,6 +140,18 @@ void for_dtype(DType t, const Body& body) {
     case DType::bf16: return body(StoredAs<DType::bf16>{});
     case DType::f16: return body(StoredAs<DType::f16>{});
   }
+}
+// The same where several operands are stored alike, which is usual; else body(StoredAsTheySay). tag::of(the dtype that an
+// operand says) is a constant in the first case: loads without a branch, of which a compiler issues many before the first use.
+struct StoredAsTheySay {
+  static constexpr bool alike = false;
+  STW_CLASS_DEVICE DType of(DType said) { return said; }
+};
+template <class Body>
+void for_dtypes(std::initializer_list<DType> types, const Body& body) {
+  for (const DType t : types)
+    if (t != *types.begin()) return body(StoredAsTheySay{});
+  for_dtype(*types.begin(), body);
 }
 
 }  // namespace stw::kernels::cuda

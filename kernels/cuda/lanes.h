@@ -92,42 +92,52 @@ STW_DEVICE F16 split_exponent(F16 x, F16* exponent) {
   return r;
 }
 
+// How many numbers a group has, where it is known to have sixteen whose address allows a vector access: with it in the place
+// of a number, loads and stores have no branch, behind which a compiler issues none (ahead.h).
+struct Whole { constexpr operator int64_t() const { return 16; } };
+
 // Sixteen numbers at p: a vector access where the address allows it.
+STW_DEVICE F16 load(const float* p, Whole) {
+  const float4 v = load_vector<float4>(p + first_lane());
+  return {{v.x, v.y, v.z, v.w}};
+}
 STW_DEVICE F16 load(const float* p) {
+  if (reinterpret_cast<uintptr_t>(p) % 16 == 0) return load(p, Whole{});
   p += first_lane();
-  if (reinterpret_cast<uintptr_t>(p) % 16 == 0) {
-    const float4 v = load_vector<float4>(p);
-    return {{v.x, v.y, v.z, v.w}};
-  }
   STW_LANES(p[i]);
 }
+STW_DEVICE float4 as_vector(F16 x) { return {x.f[0], x.f[1], x.f[2], x.f[3]}; }
 STW_DEVICE void store(float* p, F16 x) {
   p += first_lane();
-  if (reinterpret_cast<uintptr_t>(p) % 16 == 0) return store_vector(p, float4{x.f[0], x.f[1], x.f[2], x.f[3]});
+  if (reinterpret_cast<uintptr_t>(p) % 16 == 0) return store_vector(p, as_vector(x));
   for (int i = 0; i < 4; ++i) p[i] = x.f[i];
 }
+STW_DEVICE void store_shared(float* p, F16 x) { store_shared16(p + first_lane(), as_vector(x)); }
+STW_DEVICE void store_global(float* p, F16 x) { store_global16(p + first_lane(), as_vector(x)); }
 struct Halves { uint16_t h[4]; };
+STW_DEVICE Halves load_halves(const uint16_t* p, Whole) {
+  const uint2 v = load_vector<uint2>(p + first_lane());
+  return {{static_cast<uint16_t>(v.x), static_cast<uint16_t>(v.x >> 16), static_cast<uint16_t>(v.y), static_cast<uint16_t>(v.y >> 16)}};
+}
 STW_DEVICE Halves load_halves(const uint16_t* p) {
+  if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return load_halves(p, Whole{});
   p += first_lane();
-  if (reinterpret_cast<uintptr_t>(p) % 8 == 0) {
-    const uint2 v = load_vector<uint2>(p);
-    return {{static_cast<uint16_t>(v.x), static_cast<uint16_t>(v.x >> 16), static_cast<uint16_t>(v.y), static_cast<uint16_t>(v.y >> 16)}};
-  }
   return {{p[0], p[1], p[2], p[3]}};
 }
+STW_DEVICE uint2 as_vector(Halves x) { return {x.h[0] | static_cast<uint32_t>(x.h[1]) << 16, x.h[2] | static_cast<uint32_t>(x.h[3]) << 16}; }
 STW_DEVICE void store_halves(uint16_t* p, Halves x) {
   p += first_lane();
-  if (reinterpret_cast<uintptr_t>(p) % 8 == 0)
-    return store_vector(p, uint2{x.h[0] | static_cast<uint32_t>(x.h[1]) << 16, x.h[2] | static_cast<uint32_t>(x.h[3]) << 16});
+  if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return store_vector(p, as_vector(x));
   for (int i = 0; i < 4; ++i) p[i] = x.h[i];
 }
-STW_DEVICE F16 load_bf16(const uint16_t* p) { const Halves v = load_halves(p); STW_LANES(from_bf16(v.h[i])); }
-STW_DEVICE F16 load_f16(const uint16_t* p) { const Halves v = load_halves(p); STW_LANES(from_f16(v.h[i])); }
-STW_DEVICE void store_bf16(uint16_t* p, F16 x) {
-  store_halves(p, {{to_bf16(x.f[0]), to_bf16(x.f[1]), to_bf16(x.f[2]), to_bf16(x.f[3])}});
+// As numbers of a storage type in 16 bits, and back.
+STW_DEVICE F16 widened(Halves v, DType t) {
+  if (t == DType::bf16) { STW_LANES(from_bf16(v.h[i])); }
+  STW_LANES(from_f16(v.h[i]));
 }
-STW_DEVICE void store_f16(uint16_t* p, F16 x) {
-  store_halves(p, {{to_f16(x.f[0]), to_f16(x.f[1]), to_f16(x.f[2]), to_f16(x.f[3])}});
+STW_DEVICE Halves rounded(F16 x, DType t) {
+  if (t == DType::bf16) return {{to_bf16(x.f[0]), to_bf16(x.f[1]), to_bf16(x.f[2]), to_bf16(x.f[3])}};
+  return {{to_f16(x.f[0]), to_f16(x.f[1]), to_f16(x.f[2]), to_f16(x.f[3])}};
 }
 #undef STW_LANES
 
@@ -163,6 +173,8 @@ STW_DEVICE float fold_maximum(F16 x) {
 
 // Element access that knows the storage type: `at` counts elements.
 STW_DEVICE int64_t element_bytes(DType t) { return t == DType::f32 ? 4 : 2; }
+STW_DEVICE const void* element(const void* p, DType t, int64_t at) { return static_cast<const char*>(p) + at * element_bytes(t); }
+STW_DEVICE void* element(void* p, DType t, int64_t at) { return static_cast<char*>(p) + at * element_bytes(t); }
 STW_DEVICE float load1(const void* p, DType t, int64_t at) {
   if (t == DType::f32) return static_cast<const float*>(p)[at];
   const uint16_t half = static_cast<const uint16_t*>(p)[at];
@@ -174,14 +186,11 @@ STW_DEVICE void store1(void* p, DType t, int64_t at, float x) {
 }
 STW_DEVICE F16 load16(const void* p, DType t, int64_t at) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at);
-  const auto* halves = static_cast<const uint16_t*>(p) + at;
-  return t == DType::bf16 ? load_bf16(halves) : load_f16(halves);
+  return widened(load_halves(static_cast<const uint16_t*>(p) + at), t);
 }
 STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {
   if (t == DType::f32) return store(static_cast<float*>(p) + at, x);
-  auto* halves = static_cast<uint16_t*>(p) + at;
-  if (t == DType::bf16) store_bf16(halves, x);
-  else store_f16(halves, x);
+  store_halves(static_cast<uint16_t*>(p) + at, rounded(x, t));
 }
 
 // A group is 16 elements, the last one of a range n < 16: lanes past n are 0 on load and untouched on store.
@@ -196,6 +205,18 @@ STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, int64_t n) {
   if (n >= 16) return store16(p, t, at, x);
   for (int i = 0; i < 4; ++i)
     if (first_lane() + i < n) store1(p, t, at + first_lane() + i, x.f[i]);
+}
+STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, Whole n) {
+  if (t == DType::f32) return load(static_cast<const float*>(p) + at, n);
+  return widened(load_halves(static_cast<const uint16_t*>(p) + at, n), t);
+}
+STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {   // p is global memory
+  if (t == DType::f32) return store_global(static_cast<float*>(p) + at, x);
+  store_global8(static_cast<uint16_t*>(p) + at + first_lane(), as_vector(rounded(x, t)));
+}
+// Whether all whole groups at multiples of `step` elements from p may be accessed as Whole. Null: yes.
+inline bool vectors_at(const void* p, DType t, int64_t step = 16) {
+  return step % 4 == 0 && reinterpret_cast<uintptr_t>(p) % (t == DType::f32 ? 16 : 8) == 0;
 }
 // body(at, n) for the groups of [begin, end): one after the other, by one quad.
 template <class Body>

@@ -183,6 +183,10 @@ template <class T>
 T load_vector(const void* p) { return simt::aligned_load<T>(p); }
 template <class T>
 void store_vector(void* p, T value) { simt::aligned_store<T>(p, value); }
+inline void loads_are_issued() {}
+inline void store_shared16(float* p, float4 v) { simt::aligned_store<float4>(p, v); }
+inline void store_global16(float* p, float4 v) { simt::aligned_store<float4>(p, v); }
+inline void store_global8(uint16_t* p, uint2 v) { simt::aligned_store<uint2>(p, v); }
 inline void copy_async16(void* shared_to, const void* from) {
   if ((reinterpret_cast<uintptr_t>(shared_to) | reinterpret_cast<uintptr_t>(from)) % 16 != 0) simt::die("a misaligned copy");
   simt::copy_later(shared_to, from, 16);

@@ -13,6 +13,10 @@ STW_INLINE F16 centred(F16 x, F16 mean, int64_t n) {
   return first_lanes(sub(x, mean), n);
 }
 
+STW_INLINE float rstd_of(float squares, const NormArgs& args) {
+  return 1.0f / sqrt1(squares / (float)args.features + args.epsilon);
+}
+
 STW_INLINE RowStatistics row_statistics(const NormArgs& args, int64_t row) {
   const int64_t begin = row * args.features, end = begin + args.features;
   float mean = 0.0f;
@@ -26,7 +30,7 @@ STW_INLINE RowStatistics row_statistics(const NormArgs& args, int64_t row) {
     F16 x = centred(load_group(args.x.data, args.x.dtype, at, n), splat(mean), n);
     squares = fma(x, x, squares);
   });
-  return {mean, 1.0f / sqrt1(fold(squares) / (float)args.features + args.epsilon)};
+  return {mean, rstd_of(fold(squares), args)};
 }
 
 }  // namespace stw::kernels::STW_ISA

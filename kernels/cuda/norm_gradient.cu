@@ -1,68 +1,129 @@
 // Gradient of LayerNorm and RMSNorm, with the residual's gradient added. With h = (x - mean)·rstd and g = dy·w:
 //   dx = addend + rstd·(g - mean(g) - h·mean(g·h))   (RMSNorm: without mean(g))
 //   dw = Σ_rows dy·h,  db = Σ_rows dy
-// Three kernels: rows (a quad each: statistics, kept in the workspace, and dx); tiles of token_tile rows that start anew in
-// every sample, for dw and db, summed from +0 by a quad for 16 columns; and the fold of the tiles, one after the other onto
-// the buffer. So a cut of the rows between samples falls between tiles and changes nothing. Floor: x and dy read once, dx
-// written; the tiles read x and dy a second time, the sums are 1/32 of that.
+// Three kernels: rows (a team each, norm_teams.h: statistics, kept in the workspace, and dx); tiles of token_tile rows that
+// start anew in every sample, for dw and db, summed from +0 by a quad for 16 columns; and the fold of the tiles, one after
+// the other onto the buffer. So a cut of the rows between samples falls between tiles and changes nothing.
+//
+// Floor: x, dy and addend read, dx written, and x and dy read again by the tiles: 6·rows·features elements, 150 MB of bf16 for
+// 16384 rows of 768, 45 µs at 3.35 TB/s; the sums are 1/32 of that, and in the caches. Under way (ahead.h): of the rows, four
+// groups of x, dy and the weight a thread, 48 KB for an SM with 512 of them; of the tiles, four to eight rows of both, 64 bytes of
+// bf16 a thread, so that 256 threads an SM would do. A row's chains are 3 of features / 16 steps; while one block sums, others
+// fetch. Reckoned, not measured.
 //
 // Workspace: statistics (rows), then sums of the tiles: dw (tiles, features), db (tiles, features).
-#include "kernels/common/norm_row.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/norm_teams.h"
 #include "kernels/cuda/token_tiles.h"
 
 namespace stw::kernels::cuda {
 
-template <DType dtype>
-static __global__ void __launch_bounds__(block_threads) norm_rows_kernel(NormArgs args, RowStatistics* kept) {
-  args.x.dtype = dtype;
-  for_tasks_of_grid(args.rows, [&](int64_t row) {
-    const RowStatistics statistics = row_statistics(args, row);
-    if (first_lane() == 0) kept[row] = statistics;
-    if (args.dx.data == nullptr) return;
-    const int64_t base = row * args.features;
-    const F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd);
-    const auto g_at = [&](int64_t i, int64_t n) {
-      return mul(load_group(args.y.data, args.y.dtype, base + i, n), load_group(args.weight, args.weight_dtype, i, n));
+// x and g of a row lie in shared memory, one after the other.
+template <class Stored>
+static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) norm_rows_kernel(NormArgs args, NormTeams teams, bool vectors, RowStatistics* kept) {
+  STW_DYNAMIC_SHARED(float, shared);
+  STW_SHARED(RowStatistics, statistics, most_teams);
+  STW_SHARED(float, means, 2 * most_teams);   // of g, of g·h
+  const NormTeam team = place_in(teams);
+  const bool wanted = args.dx.data != nullptr, has_addend = args.addend.data != nullptr;
+  const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype), weight_dtype = Stored::of(args.weight_dtype),
+              dx_dtype = Stored::of(args.dx.dtype), addend_dtype = Stored::of(args.addend.dtype);
+  float* const staged = shared + team.row * 2 * teams.stride;
+  float* const staged_g = staged + teams.stride;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * teams.rows; first < args.rows; first += static_cast<int64_t>(gridDim.x) * teams.rows) {
+    const int64_t row = first + team.row, base = row * args.features;
+    const bool live = row < args.rows, sums = live && team.sums();
+    const auto fetch = [&](int64_t begin, int count) {
+      const void* const x = element(args.x.data, x_dtype, base + begin);
+      if (!wanted) {
+        for_team_groups<4>(teams, team, live ? count : 0, vectors, [&](int at, auto n) { return load_group(x, x_dtype, at, n); },
+                           [&](const F16& values, int at, auto) { store_shared(staged + at, values); });
+        return;
+      }
+      const void* const dy = element(args.y.data, dy_dtype, base + begin);
+      const void* const w = element(args.weight, weight_dtype, begin);
+      struct Operands { F16 x, dy, w; };
+      for_team_groups<4>(teams, team, live ? count : 0, vectors,
+        [&](int at, auto n) { return Operands{load_group(x, x_dtype, at, n), load_group(dy, dy_dtype, at, n), load_group(w, weight_dtype, at, n)}; },
+        [&](const Operands& o, int at, auto) {
+          store_shared(staged + at, o.x);
+          store_shared(staged_g + at, mul(o.dy, o.w));
+        });
     };
-    const auto h_at = [&](int64_t i, int64_t n) { return mul(sub(load_group(args.x.data, dtype, base + i, n), mean), rstd); };
-    F16 sum = zero(), product = zero();   // lanes past the end of the row add nothing: g is 0 there
-    for_groups(0, args.features, [&](int64_t i, int64_t n) {
-      const F16 g = g_at(i, n);
-      sum = add(sum, g);
-      product = fma(g, h_at(i, n), product);
+    const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);
+    if (live && team.thread == 0) kept[row] = mine;
+    if (!wanted) continue;
+    float sum = 0.0f, product = 0.0f;   // lanes past the end of the row add nothing: g is 0 there
+    for_pieces(args.features, teams.piece, false, fetch, [&](int64_t, int count) {
+      if (!sums) return;
+      struct Lane { float x, g; };
+      in_order<8>((count + 15) / 16,
+        [&](int group) { return Lane{staged[16 * group + team.thread], staged_g[16 * group + team.thread]}; },
+        [&](const Lane& lane) {
+          sum = sum + lane.g;
+          product = fma1(lane.g, (lane.x - mine.mean) * mine.rstd, product);
+        });
     });
-    const F16 mean_g = splat(args.rms ? 0.0f : fold(sum) / static_cast<float>(args.features));
-    const F16 mean_gh = splat(fold(product) / static_cast<float>(args.features));
-    for_groups(0, args.features, [&](int64_t i, int64_t n) {
-      const F16 inner = sub(sub(g_at(i, n), mean_g), mul(h_at(i, n), mean_gh));
-      const F16 dx = args.addend.data == nullptr ? mul(inner, rstd)
-                                                 : fma(inner, rstd, load_group(args.addend.data, args.addend.dtype, base + i, n));
-      store_group(args.dx.data, args.dx.dtype, base + i, dx, n);
+    if (sums) {
+      const float mean_g = args.rms ? 0.0f : fold_threads(sum) / static_cast<float>(args.features);
+      const float mean_gh = fold_threads(product) / static_cast<float>(args.features);
+      if (team.thread == 0) {
+        statistics[team.row] = mine;
+        means[2 * team.row] = mean_g;
+        means[2 * team.row + 1] = mean_gh;
+      }
+    }
+    __syncthreads();
+    const F16 mean = splat(statistics[team.row].mean), rstd = splat(statistics[team.row].rstd);
+    const F16 mean_g = splat(means[2 * team.row]), mean_gh = splat(means[2 * team.row + 1]);
+    for_pieces(args.features, teams.piece, false, fetch, [&](int64_t begin, int count) {
+      void* const dx = element(args.dx.data, dx_dtype, base + begin);
+      const void* const addend = has_addend ? element(args.addend.data, addend_dtype, base + begin) : nullptr;
+      for_team_groups<4>(teams, team, live ? count : 0, vectors,
+        [&](int at, auto n) { return has_addend ? load_group(addend, addend_dtype, at, n) : zero(); },
+        [&](const F16& added, int at, auto n) {
+          const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd);
+          const F16 inner = sub(sub(load(staged_g + at, Whole{}), mean_g), mul(h, mean_gh));
+          store_group(dx, dx_dtype, at, has_addend ? fma(inner, rstd, added) : mul(inner, rstd), n);
+        });
     });
-  });
+  }
 }
 
-template <DType dtype>
-static __global__ void __launch_bounds__(block_threads) norm_tiles_kernel(NormArgs args, TokenTiles tiles, const RowStatistics* kept, float* sums) {
+// Small blocks, so that the tiles of few rows reach all SMs.
+static constexpr int tile_threads = 64;
+
+template <class Stored>
+static __global__ void __launch_bounds__(tile_threads, 6) norm_tiles_kernel(NormArgs args, TokenTiles tiles, bool vectors, const RowStatistics* kept, float* sums) {
   const int64_t features = args.features, groups = ceil_div(features, 16);
+  const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype);
   for_tasks_of_grid(tiles.count() * groups, [&](int64_t task) {
     const int64_t tile = task / groups, i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
+    const int64_t first = tiles.first_row(tile);
+    const int rows = static_cast<int>(tiles.end_row(tile) - first);
+    const void* const x = element(args.x.data, x_dtype, first * features + i);
+    const void* const dy = element(args.y.data, dy_dtype, first * features + i);
     F16 dw = zero(), db = zero();
-    for (int64_t row = tiles.first_row(tile), end = tiles.end_row(tile); row < end; ++row) {
-      const F16 mean = splat(kept[row].mean), rstd = splat(kept[row].rstd);
-      const F16 dy = load_group(args.y.data, args.y.dtype, row * features + i, n), x = load_group(args.x.data, dtype, row * features + i, n);
-      dw = fma(dy, mul(sub(x, mean), rstd), dw);
-      db = add(db, dy);
-    }
+    const auto add_rows = [&](auto ahead, auto columns) {
+      struct Row { F16 x, dy; RowStatistics statistics; };
+      in_order<ahead.value>(rows,
+        [&](int row) { return Row{load_group(x, x_dtype, row * features, columns), load_group(dy, dy_dtype, row * features, columns), kept[first + row]}; },
+        [&](const Row& row) {
+          dw = fma(row.dy, mul(sub(row.x, splat(row.statistics.mean)), splat(row.statistics.rstd)), dw);
+          db = add(db, row.dy);
+        });
+    };
+    if (vectors && n == 16) add_rows(Ahead<4>{}, Whole{});
+    else add_rows(Ahead<1>{}, n);
     store_group(sums, DType::f32, tile * features + i, dw, n);
     store_group(sums, DType::f32, (tiles.count() + tile) * features + i, db, n);
   });
 }
 
-static __global__ void __launch_bounds__(block_threads) norm_fold_kernel(NormArgs args, int64_t tiles, const float* sums) {
-  fold_tiles(sums, tiles, args.features, args.accumulate, args.weight_gradient);
-  fold_tiles(sums + tiles * args.features, tiles, args.features, args.accumulate, args.bias_gradient);
+// dw by the first row of blocks, db by the second.
+static __global__ void __launch_bounds__(fold_threads_a_block) norm_fold_kernel(NormArgs args, int64_t tiles, const float* sums) {
+  const bool is_bias = blockIdx.y == 1;
+  fold_tiles(sums + (is_bias ? tiles * args.features : 0), tiles, args.features, args.accumulate, is_bias ? args.bias_gradient : args.weight_gradient);
 }
 
 void norm_gradient(const Launch& l, const NormArgs& args) {
@@ -70,13 +131,22 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
   const TokenTiles tiles{args.rows, args.rows_per_sample};
   auto* kept = static_cast<RowStatistics*>(l.workspace);
   float* sums = reinterpret_cast<float*>(static_cast<char*>(l.workspace) + round_up(args.rows * static_cast<int64_t>(sizeof(RowStatistics)), 16));
-  for_dtype(args.x.dtype, [&](auto stored) {
-    launch(l, norm_rows_kernel<stored.dtype>, blocks_for_rows(args.rows), block_threads, 0, args, kept);
-    if (args.weight_gradient == nullptr && args.bias_gradient == nullptr) return;
-    launch(l, norm_tiles_kernel<stored.dtype>, blocks_for_elements(tiles.count() * round_up(args.features, 16)), block_threads, 0, args,
-           tiles, kept, sums);
-    launch(l, norm_fold_kernel, blocks_for_elements(args.features), block_threads, 0, args, tiles.count(), sums);
+  const NormTeams teams = norm_teams(args.rows, args.features, 2);
+  const DType dtype = args.x.dtype, dx_dtype = args.dx.data == nullptr ? dtype : args.dx.dtype,
+              addend_dtype = args.addend.data == nullptr ? dtype : args.addend.dtype;
+  const bool operands = vectors_at(args.x.data, dtype, args.features) && vectors_at(args.y.data, args.y.dtype, args.features);
+  const bool vectors = operands && vectors_at(args.weight, args.weight_dtype) && vectors_at(args.dx.data, dx_dtype, args.features) &&
+                       vectors_at(args.addend.data, addend_dtype, args.features);
+  for_dtypes({dtype, args.y.dtype, dx_dtype, addend_dtype, args.weight_dtype}, [&](auto stored) {
+    launch(l, norm_rows_kernel<decltype(stored)>, teams.blocks(args.rows), teams.block(), teams.bytes(2), args, teams, vectors, kept);
   });
+  if (args.weight_gradient == nullptr && args.bias_gradient == nullptr) return;
+  for_dtypes({dtype, args.y.dtype}, [&](auto stored) {
+    launch(l, norm_tiles_kernel<decltype(stored)>, blocks_for(tiles.count() * ceil_div(args.features, 16), tile_threads / quad), tile_threads, 0,
+           args, tiles, operands, kept, sums);
+  });
+  const unsigned sums_wanted = args.bias_gradient == nullptr ? 1 : 2;
+  launch(l, norm_fold_kernel, dim3(static_cast<unsigned>(blocks_for_fold(args.features)), sums_wanted), fold_threads_a_block, 0, args, tiles.count(), sums);
 }
 
 }  // namespace stw::kernels::cuda

@@ -158,6 +158,32 @@ TEST(NormGradient, CutBetweenSamplesChangesNothing) {
   }
 }
 
+// A GPU handles several rows a block where there are many, and a row in pieces where it is long: the same bits.
+TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
+  Random random(5);
+  const struct { int64_t samples, rows_per_sample, features; } shapes[] = {{3, 703, 24}, {2, 515, 300}, {1, 3, 12004}, {1, 2, 11999}};
+  for (int round = 0; round < 8; ++round) {
+    const auto& shape = shapes[round % 4];
+    Problem p = random_problem(random, dtype_of(round), round < 4, shape.features);
+    p.samples = shape.samples, p.rows_per_sample = shape.rows_per_sample, p.has_bias = round >= 4;
+    for (Buffer* b : {&p.x, &p.dy, &p.addend}) *b = Buffer::normal(p.dtype, random, p.rows() * p.features);
+    if (round == 6) p.dy = Buffer::normal(DType::f32, random, p.rows() * p.features);   // operands of two types
+    everywhere([&](const Table& table, int threads) {
+      Buffer y(p.dtype, p.rows() * p.features), dx = y, dw(DType::f32, p.features), db = dw;
+      NormArgs args = p.args();
+      args.y = y.matrix();
+      run(table.norm, args, threads, 0);
+      args.y = p.dy.matrix();
+      args.dx = dx.matrix();
+      args.addend = p.addend.const_matrix();
+      args.weight_gradient = floats_of(dw);
+      args.bias_gradient = p.has_bias ? floats_of(db) : nullptr;
+      run(table.norm_gradient, args, threads, norm_gradient_workspace(args, threads));
+      return std::vector<Buffer>{y, dx, dw, db};
+    });
+  }
+}
+
 TEST(NormGradient, WritesOnlyWhatIsWanted) {
   Random random(4);
   Problem p = random_problem(random, DType::f32, false, 33);

@@ -55,6 +55,15 @@ void real_kernels() {
   norm.dx = {y.data() + rows * width, DType::f32};
   norm.weight_gradient = gradient.data();
   call(table.norm_gradient, norm, cuda::norm_gradient_workspace(norm));
+  const int64_t length = 12000;   // a row that lies in shared memory piece by piece
+  std::vector<float> rows_of_x(static_cast<size_t>(3 * length), 0.5f), rows_of_dx(rows_of_x.size()), scale(rows_of_x.size(), 1.5f);
+  norm.rows = norm.rows_per_sample = 3, norm.features = length;
+  norm.weight = scale.data(), norm.weight_gradient = rows_of_dx.data() + length;
+  norm.x = {rows_of_x.data(), DType::f32}, norm.y = {rows_of_dx.data(), DType::f32};
+  call(table.norm, norm, 0);
+  std::vector<float> dx(rows_of_x.size());
+  norm.dx = {dx.data(), DType::f32}, norm.y = {scale.data(), DType::f32};
+  call(table.norm_gradient, norm, cuda::norm_gradient_workspace(norm));
   for (const DType dtype : {DType::f32, DType::bf16}) {
     LinearArgs linear{};
     linear.rows = rows, linear.inputs = width, linear.rows_per_sample = sequence, linear.parts = 1;

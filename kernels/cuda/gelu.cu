@@ -1,39 +1,48 @@
 // GELU and its gradient, element by element (gelu_form.h). Bound by memory in 16 bits too: about 40 operations an element
-// against 4 to 6 bytes.
+// against 4 to 6 bytes. Two groups are under way a thread (ahead.h).
 #include "kernels/common/gelu_form.h"
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
 
-template <DType dtype, bool use_tanh>
-static __global__ void __launch_bounds__(block_threads) gelu_kernel(GeluArgs args) {
-  for_groups_of_grid(args.count, [&](int64_t at, int64_t n) {
-    const F16 x = load_group(args.x.data, dtype, at, n);
-    store_group(args.y.data, args.y.dtype, at, use_tanh ? tanh_form(x) : erf_form(x), n);
-  });
+template <class Stored, bool use_tanh>
+static __global__ void __launch_bounds__(block_threads) gelu_kernel(GeluArgs args, bool vectors) {
+  for_groups_of_grid_ahead(args.count, vectors,
+    [&](int64_t at, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), at, n); },
+    [&](const F16& x, int64_t at, auto n) {
+      store_group(args.y.data, Stored::of(args.y.dtype), at, use_tanh ? tanh_form(x) : erf_form(x), n);
+    });
 }
 
-template <DType dtype, bool use_tanh>
-static __global__ void __launch_bounds__(block_threads) gelu_gradient_kernel(GeluArgs args) {
-  for_groups_of_grid(args.count, [&](int64_t at, int64_t n) {
-    const F16 x = load_group(args.x.data, dtype, at, n), dy = load_group(args.dy.data, args.dy.dtype, at, n);
-    store_group(args.y.data, args.y.dtype, at, mul(dy, use_tanh ? tanh_form_gradient(x) : erf_form_gradient(x)), n);
-  });
+template <class Stored, bool use_tanh>
+static __global__ void __launch_bounds__(block_threads) gelu_gradient_kernel(GeluArgs args, bool vectors) {
+  struct Operands { F16 x, dy; };
+  for_groups_of_grid_ahead(args.count, vectors,
+    [&](int64_t at, auto n) {
+      return Operands{load_group(args.x.data, Stored::of(args.x.dtype), at, n), load_group(args.dy.data, Stored::of(args.dy.dtype), at, n)};
+    },
+    [&](const Operands& o, int64_t at, auto n) {
+      store_group(args.y.data, Stored::of(args.y.dtype), at, mul(o.dy, use_tanh ? tanh_form_gradient(o.x) : erf_form_gradient(o.x)), n);
+    });
 }
 
 void gelu(const Launch& l, const GeluArgs& args) {
-  for_dtype(args.x.dtype, [&](auto stored) {
-    const bool use_tanh = args.activation == Activation::gelu_tanh;
-    launch(l, use_tanh ? gelu_kernel<stored.dtype, true> : gelu_kernel<stored.dtype, false>,
-           blocks_for_elements(args.count), block_threads, 0, args);
+  const bool use_tanh = args.activation == Activation::gelu_tanh;
+  const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.y.data, args.y.dtype);
+  for_dtypes({args.x.dtype, args.y.dtype}, [&](auto stored) {
+    using Stored = decltype(stored);
+    launch(l, use_tanh ? gelu_kernel<Stored, true> : gelu_kernel<Stored, false>, blocks_for_ahead(args.count), block_threads, 0, args, vectors);
   });
 }
 
 void gelu_gradient(const Launch& l, const GeluArgs& args) {
-  for_dtype(args.x.dtype, [&](auto stored) {
-    const bool use_tanh = args.activation == Activation::gelu_tanh;
-    launch(l, use_tanh ? gelu_gradient_kernel<stored.dtype, true> : gelu_gradient_kernel<stored.dtype, false>,
-           blocks_for_elements(args.count), block_threads, 0, args);
+  const bool use_tanh = args.activation == Activation::gelu_tanh;
+  const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.dy.data, args.dy.dtype) && vectors_at(args.y.data, args.y.dtype);
+  for_dtypes({args.x.dtype, args.dy.dtype, args.y.dtype}, [&](auto stored) {
+    using Stored = decltype(stored);
+    launch(l, use_tanh ? gelu_gradient_kernel<Stored, true> : gelu_gradient_kernel<Stored, false>, blocks_for_ahead(args.count), block_threads,
+           0, args, vectors);
   });
 }
 

@@ -4,35 +4,36 @@
 // Sixteen threads a row: their four quads are the four vectors that a CPU sums a row in, so that every sum is the CPU's, bit
 // for bit. Three passes over a row, one more with label smoothing; exponentials are computed twice, which costs less than
 // keeping them. Bound by memory: the logits read once for each pass, unless the caches hold them, and the gradient written.
-// A thread fetches several groups before it uses the first one.
+// Four groups are under way a thread (ahead.h).
 #include "kernels/common/cross_entropy_row.h"
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
 
 static constexpr int quads_a_row = 4, row_threads = quads_a_row * quad;
-static constexpr int64_t row_step = 16 * quads_a_row;   // columns that the threads of a row take at once
+static constexpr int row_step = 16 * quads_a_row;   // columns that the threads of a row take at once
 
 STW_DEVICE unsigned row_mask() { return 0xffffu << (threadIdx.x & 16u); }
 STW_DEVICE int quad_of_row() { return static_cast<int>(threadIdx.x % row_threads / quad); }
 
-// Lanes past the row's end are `past_end`.
-template <DType dtype>
-STW_DEVICE F16 load_lanes(const void* p, int64_t at, int64_t n, float past_end) {
-  return n >= 16 ? load16(p, dtype, at) : first_lanes(load_group(p, dtype, at, n), n, past_end);
-}
+// A row of logits.
+template <DType t>
+struct Row {
+  static constexpr DType dtype = t;
+  void* data;
+  int count;
+  bool vectors;   // whole groups may be accessed as such
+};
+STW_DEVICE F16 past_end_as(F16 x, Whole, float) { return x; }
+STW_DEVICE F16 past_end_as(F16 x, int n, float past_end) { return first_lanes(x, n, past_end); }
 
-// body(column, n, x) for this quad's groups of columns [0, count), in order.
-template <DType dtype, class Body>
-STW_DEVICE void for_groups_of_quad(const void* logits, int64_t at, int64_t count, float past_end, const Body& body) {
-  constexpr int fetched = 4;
-  int64_t j = 16 * quad_of_row();
-  for (; j + (fetched - 1) * row_step + 16 <= count; j += fetched * row_step) {
-    F16 x[fetched];
-    for (int k = 0; k < fetched; ++k) x[k] = load16(logits, dtype, at + j + k * row_step);
-    for (int k = 0; k < fetched; ++k) body(j + k * row_step, static_cast<int64_t>(16), x[k]);
-  }
-  for (; j < count; j += row_step) body(j, min(static_cast<int64_t>(16), count - j), load_lanes<dtype>(logits, at + j, count - j, past_end));
+// body(column, n, x) for this quad's groups of columns [0, count), in order; lanes past the row's end are `past_end`.
+template <class R, class Body>
+STW_DEVICE void for_groups_of_quad(const R& row, int count, float past_end, const Body& body) {
+  for_groups_ahead<4>(quad_of_row(), quads_a_row, count, row.vectors,
+    [&](int j, auto n) { return past_end_as(load_group(row.data, R::dtype, j, n), n, past_end); },
+    [&](const F16& x, int j, auto n) { body(j, n, x); });
 }
 
 // (quad 0 + quad 1) + (quad 2 + quad 3), and the lanes' fold.
@@ -57,50 +58,49 @@ STW_DEVICE float fold_quads_maximum(F16 x) {
 }
 
 // Groups that are no longer part of four side by side are the first quad's.
-template <DType dtype>
-STW_DEVICE float largest_of(const void* logits, int64_t at, int64_t count) {
-  const int64_t whole = count / row_step * row_step;
+template <class R>
+STW_DEVICE float largest_of(const R& row) {
+  const int whole = row.count / row_step * row_step;
   F16 most = splat(-infinity);
-  for_groups_of_quad<dtype>(logits, at, whole, 0, [&](int64_t, int64_t, F16 x) { most = maximum(most, x); });
-  for (int64_t j = whole; quad_of_row() == 0 && j < count; j += 16)
-    most = maximum(most, load_lanes<dtype>(logits, at + j, count - j, -infinity));
+  for_groups_of_quad(row, whole, 0, [&](int, auto, const F16& x) { most = maximum(most, x); });
+  for (int j = whole; quad_of_row() == 0 && j < row.count; j += 16)
+    most = maximum(most, first_lanes(load_group(row.data, R::dtype, j, row.count - j), row.count - j, -infinity));
   return fold_quads_maximum(most);
 }
 
-template <DType dtype>
-STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, int64_t at, int64_t target, float weight) {
-  void* const logits = args.logits.data;
-  const int64_t count = args.vocabulary;
-  const float target_logit = load1(logits, dtype, at + target), largest = largest_of<dtype>(logits, at, count);
+template <class R>
+STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, const R& row, int target, float weight) {
+  const float target_logit = load1(row.data, R::dtype, target), largest = largest_of(row);
   float mean = 0;
   if (terms.smoothing != 0) {
     F16 sum = zero();
-    for_groups_of_quad<dtype>(logits, at, count, 0, [&](int64_t, int64_t, F16 x) { sum = add(sum, x); });
-    mean = fold_quads(sum) / static_cast<float>(count);
+    for_groups_of_quad(row, row.count, 0, [&](int, auto, const F16& x) { sum = add(sum, x); });
+    mean = fold_quads(sum) / static_cast<float>(args.vocabulary);
   }
   F16 sum = zero();
-  for_groups_of_quad<dtype>(logits, at, count, -infinity, [&](int64_t, int64_t, F16 x) { sum = add(sum, exp(sub(x, splat(largest)))); });
+  for_groups_of_quad(row, row.count, -infinity, [&](int, auto, const F16& x) { sum = add(sum, exp(sub(x, splat(largest)))); });
   const RowEnd last = row_end(terms, largest, fold_quads(sum), mean, target_logit, weight);
   if (!args.gradient) return last.loss;
   __syncwarp(row_mask());   // all have read
-  for_groups_of_quad<dtype>(logits, at, count, 0, [&](int64_t j, int64_t n, F16 x) {
-    store_group(logits, dtype, at + j, fma(exp(sub(x, splat(largest))), splat(last.factor), splat(last.shared)), n);
+  for_groups_of_quad(row, row.count, 0, [&](int j, auto n, const F16& x) {
+    store_group(row.data, R::dtype, j, fma(exp(sub(x, splat(largest))), splat(last.factor), splat(last.shared)), n);
   });
   // By the thread that wrote the other number there.
-  if (quad_of_row() == target % row_step / 16 && first_lane() == target % 16 / 4 * 4) store1(logits, dtype, at + target, last.target);
+  if (quad_of_row() == target % row_step / 16 && first_lane() == target % 16 / 4 * 4) store1(row.data, R::dtype, target, last.target);
   return last.loss;
 }
 
 template <DType dtype>
-static __global__ void __launch_bounds__(block_threads, 4) cross_entropy_kernel(CrossEntropyArgs args) {
+static __global__ void __launch_bounds__(block_threads, 4) cross_entropy_kernel(CrossEntropyArgs args, bool vectors) {
   const LossTerms terms = loss_terms(args);
   const int64_t rows_of_grid = static_cast<int64_t>(gridDim.x) * blockDim.x / row_threads;
   for (int64_t row = thread_of_grid() / row_threads; row < args.rows; row += rows_of_grid) {
-    const int64_t at = row * args.vocabulary, target = args.targets[row];
+    const int64_t at = row * args.vocabulary;
+    const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
     float loss = 0;
     if (target != ignored_target && weight != 0) {   // 0 times what a row holds may be a NaN
-      loss = row_loss<dtype>(args, terms, at, target, weight);
+      loss = row_loss(args, terms, Row<dtype>{element(args.logits.data, dtype, at), static_cast<int>(args.vocabulary), vectors}, target, weight);
     } else if (args.gradient) {
       for (int64_t j = 16 * quad_of_row(); j < args.vocabulary; j += row_step)
         store_group(args.logits.data, dtype, at + j, zero(), min(static_cast<int64_t>(16), args.vocabulary - j));
@@ -110,8 +110,9 @@ static __global__ void __launch_bounds__(block_threads, 4) cross_entropy_kernel(
 }
 
 void cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
+  const bool vectors = vectors_at(args.logits.data, args.logits.dtype, args.vocabulary);
   for_dtype(args.logits.dtype, [&](auto stored) {
-    launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, block_threads / row_threads), block_threads, 0, args);
+    launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, block_threads / row_threads), block_threads, 0, args, vectors);
   });
 }
 

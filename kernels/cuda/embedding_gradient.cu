@@ -93,24 +93,28 @@ static __global__ void __launch_bounds__(block_threads) place_rows_kernel(const 
 
 // A quad for 16 columns of every row that is the first of its token.
 template <DType dtype>
-static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, const TokenEntry* entries) {
+static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, bool vectors, const TokenEntry* entries) {
   constexpr int fetched = 4;
   const int64_t features = args.features, groups = ceil_div(features, 16);
   for_tasks_of_grid(args.rows * groups, [&](int64_t task) {
     int64_t at = task / groups;
-    const int64_t i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
+    const int64_t i = task % groups * 16, left = features - i;
     const int32_t token = entries[at].token;
     if (at > 0 && entries[at - 1].token == token) return;
     float* const buffer = args.table_gradient + token * features;
-    F16 sum = load_group(buffer, DType::f32, i, n);
-    for (; at + fetched <= args.rows && entries[at + fetched - 1].token == token; at += fetched) {
-      F16 dy[fetched];
-      for (int k = 0; k < fetched; ++k) dy[k] = load_group(args.y.data, dtype, entries[at + k].row * features + i, n);
-      for (int k = 0; k < fetched; ++k) sum = add(sum, dy[k]);
-    }
-    for (; at < args.rows && entries[at].token == token; ++at)
-      sum = add(sum, load_group(args.y.data, dtype, entries[at].row * features + i, n));
-    store_group(buffer, DType::f32, i, sum, n);
+    const auto fold_rows = [&](auto n) {
+      F16 sum = load_group(buffer, DType::f32, i, n);
+      for (; at + fetched <= args.rows && entries[at + fetched - 1].token == token; at += fetched) {
+        F16 dy[fetched];
+        STW_UNROLL for (int k = 0; k < fetched; ++k) dy[k] = load_group(args.y.data, dtype, entries[at + k].row * features + i, n);
+        STW_UNROLL for (int k = 0; k < fetched; ++k) sum = add(sum, dy[k]);
+      }
+      for (; at < args.rows && entries[at].token == token; ++at)
+        sum = add(sum, load_group(args.y.data, dtype, entries[at].row * features + i, n));
+      store_group(buffer, DType::f32, i, sum, n);
+    };
+    if (vectors && left >= 16) fold_rows(Whole{});
+    else fold_rows(min(static_cast<int64_t>(16), left));
   });
 }
 
@@ -132,8 +136,10 @@ void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {
     from = to;
     to = swap;
   }
+  const bool vectors = vectors_at(args.y.data, args.y.dtype, args.features) && vectors_at(args.table_gradient, DType::f32, args.features);
   for_dtype(args.y.dtype, [&](auto stored) {
-    launch(l, fold_tokens_kernel<stored.dtype>, blocks_for_elements(args.rows * round_up(args.features, 16)), block_threads, 0, args, from);
+    launch(l, fold_tokens_kernel<stored.dtype>, blocks_for_elements(args.rows * round_up(args.features, 16)), block_threads, 0, args,
+           vectors, from);
   });
 }
 

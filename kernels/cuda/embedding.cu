@@ -1,25 +1,35 @@
 // y = table[token], plus positions[position] where the model learns positions. Bound by memory: rows of the table are read
-// in pieces of 64 bytes and more.
+// in pieces of 32 bytes and more, two groups of a thread under way (ahead.h).
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
 
-static __global__ void __launch_bounds__(block_threads) embedding_kernel(EmbeddingArgs args) {
-  const int64_t features = args.features, groups = ceil_div(features, 16);
+template <class Stored>
+static __global__ void __launch_bounds__(block_threads) embedding_kernel(EmbeddingArgs args, bool vectors) {
+  const DType weight_dtype = Stored::of(args.weight_dtype), y_dtype = Stored::of(args.y.dtype);
   const int64_t start = args.state == nullptr ? 0 : static_cast<int64_t>(args.state->position);
-  for_tasks_of_grid(args.rows * groups, [&](int64_t task) {
-    const int64_t row = task / groups, i = task % groups * 16, n = min(static_cast<int64_t>(16), features - i);
-    F16 y = load_group(args.table, args.weight_dtype, args.tokens[row] * features + i, n);
-    if (args.positions != nullptr) {
+  const bool has_positions = args.positions != nullptr;
+  struct Terms { F16 token, position; };
+  for_groups_of_rows_ahead(args.rows, args.features, vectors,
+    [&](int64_t row, int64_t i, auto n) {
+      Terms t = {load_group(args.table, weight_dtype, args.tokens[row] * args.features + i, n), zero()};
+      if (!has_positions) return t;
       const int64_t position = args.position_ids != nullptr ? args.position_ids[row] : start + row % args.rows_per_sample;
-      y = add(y, load_group(args.positions, args.weight_dtype, position * features + i, n));
-    }
-    store_group(args.y.data, args.y.dtype, row * features + i, y, n);
-  });
+      t.position = load_group(args.positions, weight_dtype, position * args.features + i, n);
+      return t;
+    },
+    [&](const Terms& t, int64_t row, int64_t i, auto n) {
+      store_group(args.y.data, y_dtype, row * args.features + i, has_positions ? add(t.token, t.position) : t.token, n);
+    });
 }
 
 void embedding(const Launch& l, const EmbeddingArgs& args) {
-  launch(l, embedding_kernel, blocks_for_elements(args.rows * round_up(args.features, 16)), block_threads, 0, args);
+  const bool vectors = vectors_at(args.table, args.weight_dtype) && vectors_at(args.positions, args.weight_dtype) &&
+                       vectors_at(args.y.data, args.y.dtype);
+  for_dtypes({args.weight_dtype, args.y.dtype}, [&](auto stored) {
+    launch(l, embedding_kernel<decltype(stored)>, blocks_for_ahead(args.rows * round_up(args.features, 16)), block_threads, 0, args, vectors);
+  });
 }
 
 }  // namespace stw::kernels::cuda

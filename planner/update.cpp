@@ -31,6 +31,10 @@ std::optional<Format> master_format(const Tensor& parameter, const Numerics& num
   return {};
 }
 
+Format gradient_format(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {
+  return numerics.gradients == Gradients::bf16 && is_hidden_matrix(parameter, use) ? Format::bf16 : Format::f32;
+}
+
 const UpdateRule& rule_of(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {
   return optimizer_row(numerics.optimizer).rule(parameter, use, keeps_8bit_states(parameter, use, numerics));
 }
@@ -100,10 +104,8 @@ void add_update(Graph& graph, const Numerics& numerics) {
     if (graph.owns_bytes(i) && graph.at(i).trainable) trained.push_back(i);
   const std::vector<ParameterUse> uses = parameter_uses(graph);
   const int sums = add_tensor(graph, "norm_sums", Kind::activation, Format::f64, {static_cast<int64_t>(trained.size())});
-  if (numerics.gradients == Gradients::bf16)
-    for (const ParameterGradient& g : graph.gradients)
-      if (is_hidden_matrix(graph.at(g.parameter), uses[static_cast<size_t>(g.parameter)]))
-        graph.tensors[static_cast<size_t>(g.gradient)].format = Format::bf16;
+  for (const ParameterGradient& g : graph.gradients)
+    graph.tensors[static_cast<size_t>(g.gradient)].format = gradient_format(graph.at(g.parameter), uses[static_cast<size_t>(g.parameter)], numerics);
   std::vector<Op> updates;
   std::vector<std::vector<int>> gradients_of(graph.tensors.size());
   for (const ParameterGradient& g : graph.gradients) gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
@@ -133,9 +135,8 @@ uint64_t frozen_savings(const Graph& graph, const Numerics& numerics) {
     const Tensor& t = graph.at(p);
     if (!graph.owns_bytes(p) || t.trainable) continue;
     const ParameterUse& use = uses[static_cast<size_t>(p)];
-    const bool is_short = numerics.gradients == Gradients::bf16 && is_hidden_matrix(t, use);
     if (!numerics.fused_update || !is_updated_in_backward(use))
-      sum = size_add(sum, size_mul(size_mul(t.shape.elements(), is_short ? 2 : 4), static_cast<uint64_t>(use.ops)));
+      sum = size_add(sum, size_mul(size_mul(t.shape.elements(), element_bytes(gradient_format(t, use, numerics))), static_cast<uint64_t>(use.ops)));
     if (const auto format = master_format(t, numerics)) sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(*format)));
     for (const StateTensor& state : rule_of(t, use, numerics).states)
       if (state.shape != StateShape::none)

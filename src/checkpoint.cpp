@@ -68,6 +68,11 @@ Json identity(const Trainer& trainer) {
       .set("kernels", kernels_name(n));
 }
 
+// What checkpoints were before the field was there.
+Json identity_before() {
+  return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}));
+}
+
 // Numbers that a trainer hands on from step to step, by name: fn(name, field).
 template <class Carried, class Fn>
 void each_carried(Carried& c, const Fn& fn) {
@@ -127,13 +132,11 @@ Status Trainer::save(const std::string& path) {
 Status Trainer::restore(const std::string& path) {
   STW_ASSIGN(reader, CheckpointReader::open(path));
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
-  const Json expected = identity(*this);
+  const Json expected = identity(*this), before = identity_before();
   for (const auto& [key, value] : expected.members()) {
     const Json* other = found->find(key);
-    const Numerics& n = plan().numerics;   // from before there were others:
-    if (!other && ((key == "kernels" && !n.tensor_cores) || (key == "gradients" && n.gradients == Gradients::fp32) || (key == "fused_update" && !n.fused_update)))
-      continue;
-    if (!other || !(*other == value))
+    const Json* meant = other ? other : before.find(key);
+    if (!meant || !(*meant == value))
       return Error{Code::bad_state, path + ": " + key + ": expected " + to_string(value, 0) + ", found " +
                                         (other ? to_string(*other, 0) : "nothing")};
   }

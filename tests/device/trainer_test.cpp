@@ -3,8 +3,6 @@
 // the split into micro-batches on tensor cores, offload, re-planning.
 #include <gtest/gtest.h>
 
-#include <bit>
-
 #include "tests/device/cuda_device.h"
 
 namespace stw {
@@ -14,18 +12,12 @@ using namespace testing_tools;
 
 constexpr int64_t batch_size = device_batch, sequence = device_sequence;
 
-struct Outcome {
-  State state;
-  std::vector<double> figures;   // loss and gradient norm of every step, loss of an evaluation
+struct Outcome : Trained {         // figures: also the loss of an evaluation
   std::vector<int32_t> generated;
 };
 
 void expect_same(const Outcome& a, const Outcome& b) {
-  EXPECT_EQ(differences(a.state, b.state), "");
-  ASSERT_EQ(a.figures.size(), b.figures.size());
-  for (size_t i = 0; i < a.figures.size(); ++i)
-    EXPECT_EQ(std::bit_cast<uint64_t>(a.figures[i]), std::bit_cast<uint64_t>(b.figures[i]))
-        << "figure " << i << ": " << a.figures[i] << " and " << b.figures[i];
+  testing_tools::expect_same(a, b);
   EXPECT_EQ(a.generated, b.generated);
 }
 

@@ -46,7 +46,7 @@ struct Problem {
   static uint32_t stream_of(size_t part) { return static_cast<uint32_t>(40 + 3 * part); }
 
   float w(size_t part, int64_t feature, int64_t input) const {
-    return weight[part].get(transposed ? input * shape.features[part] + feature : feature * shape.inputs + input);
+    return weight[part].get(dw_at(part, feature, input));
   }
   int64_t dw_at(size_t part, int64_t feature, int64_t input) const {
     return transposed ? input * shape.features[part] + feature : feature * shape.inputs + input;

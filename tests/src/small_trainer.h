@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -137,6 +138,28 @@ inline State state_of(const Planned& planned, const void* arena) {
   return state;
 }
 
+// Names of what differs: short where a comparison of whole states would print megabytes.
+inline std::string differences(const State& a, const State& b) {
+  std::string names;
+  for (const auto& [name, bytes] : a)
+    if (auto other = b.find(name); other == b.end() || other->second != bytes) names += name + " ";
+  if (a.size() != b.size()) names += "(other tensors)";
+  return names;
+}
+
+// What some steps leave behind, and what they reported.
+struct Trained {
+  State state;
+  std::vector<double> figures;   // loss and gradient norm of every step, and what a test adds
+};
+inline void expect_same(const Trained& a, const Trained& b, const std::string& what = "") {
+  EXPECT_EQ(differences(a.state, b.state), "") << what;
+  ASSERT_EQ(a.figures.size(), b.figures.size()) << what;
+  for (size_t i = 0; i < a.figures.size(); ++i)
+    EXPECT_EQ(std::bit_cast<uint64_t>(a.figures[i]), std::bit_cast<uint64_t>(b.figures[i]))
+        << what << ", figure " << i << ": " << a.figures[i] << " and " << b.figures[i];
+}
+
 // A trainer whose arena the test can read.
 class OpenTrainer {
  public:
@@ -172,14 +195,5 @@ class OpenTrainer {
   std::unique_ptr<void, Free> arena_;
   std::unique_ptr<Trainer> trainer_;
 };
-
-// Names of what differs: short where a comparison of whole states would print megabytes.
-inline std::string differences(const State& a, const State& b) {
-  std::string names;
-  for (const auto& [name, bytes] : a)
-    if (auto other = b.find(name); other == b.end() || other->second != bytes) names += name + " ";
-  if (a.size() != b.size()) names += "(other tensors)";
-  return names;
-}
 
 }  // namespace stw::testing_tools

@@ -26,15 +26,9 @@ constexpr int disturbed_rounds = 3, variant_step = 4;
 constexpr int disturbed_rounds = 20, variant_step = 1;
 #endif
 
-// What three steps leave behind, and what they reported.
-struct Outcome {
-  State state;
-  std::vector<double> figures;   // loss and gradient norm of every step
-};
-
 // A step with every sample, one with a sample that has no target, one with two samples missing.
-Outcome train(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, const Device& device) {
-  Outcome outcome;
+Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<const Planned>& planned, const Device& device) {
+  Trained outcome;
   OpenTrainer trainer(model, planned, {}, device);
   for (uint64_t step = 0; step < 3; ++step) {
     GlobalBatch batch = random_batch(100 + step, batch_size, sequence);
@@ -48,13 +42,6 @@ Outcome train(const std::shared_ptr<const Model>& model, const std::shared_ptr<c
   }
   outcome.state = trainer.state();
   return outcome;
-}
-
-void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
-  EXPECT_EQ(differences(a.state, b.state), "") << what;
-  ASSERT_EQ(a.figures.size(), b.figures.size()) << what;
-  for (size_t i = 0; i < a.figures.size(); ++i)
-    EXPECT_EQ(std::bit_cast<uint64_t>(a.figures[i]), std::bit_cast<uint64_t>(b.figures[i])) << what << ", figure " << i;
 }
 
 struct Case {
@@ -93,7 +80,7 @@ class SameBits : public testing::TestWithParam<Case> {
 
 TEST_P(SameBits, MicroBatchRecomputeChunksAndThreads) {
   const auto plain = simplest();
-  const Outcome expected = train(model_, plain, best_device());
+  const Trained expected = train(model_, plain, best_device());
   ASSERT_EQ(expected.figures.size(), 6u);
   std::mt19937 random(3);
   int variant = 0;
@@ -114,7 +101,7 @@ TEST_P(SameBits, MicroBatchRecomputeChunksAndThreads) {
 
 TEST_P(SameBits, EveryBudget) {
   const auto plain = simplest();
-  const Outcome expected = train(model_, plain, best_device());
+  const Trained expected = train(model_, plain, best_device());
   Request r = request(2);
   r.memory_bytes = 1;
   auto refused = Planned::make(*model_, r);
@@ -133,7 +120,7 @@ TEST_P(SameBits, EveryBudget) {
 
 TEST_P(SameBits, EveryInstructionSet) {
   const auto plain = simplest();
-  const Outcome expected = train(model_, plain, best_device());
+  const Trained expected = train(model_, plain, best_device());
   Request r = request(2);
   r.micro_batch = 3;
   const auto planned = plan_for(*model_, r);
@@ -173,7 +160,7 @@ TEST(DisturbedThreads, ChangeNoBit) {
   r.precision = Precision::bf16;
   r.state_bits = 8;
   const auto planned = plan_for(*model, r);
-  const Outcome expected = train(model, planned, best_device());
+  const Trained expected = train(model, planned, best_device());
   for (int round = 0; round < disturbed_rounds; ++round) expect_same(train(model, planned, **device), expected, "round " + std::to_string(round));
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <string>
 #include <system_error>
 
@@ -25,6 +26,17 @@ class SignalsBlocked {
  private:
   sigset_t before_;
 };
+
+constexpr std::chrono::microseconds longest_spin{50};
+
+// Leaves the core's resources, and its power, to others for some cycles.
+void pause_core() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 Status check_threads(int threads) {
   if (threads >= 1 && threads <= ThreadPool::max_threads) return ok();
@@ -55,7 +67,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, host_run run
 }
 
 ThreadPool::ThreadPool(int threads, host_run host, void* user)
-    : threads_(threads), host_(host), user_(user),
+    : threads_(threads), host_(host), user_(user), spins_(!host && static_cast<unsigned>(threads) <= std::thread::hardware_concurrency()),
       holders_(std::make_unique<std::atomic<std::thread::id>[]>(static_cast<size_t>(threads))) {}
 
 void ThreadPool::start_workers() {
@@ -69,6 +81,7 @@ ThreadPool::~ThreadPool() {
     const std::lock_guard lock(mutex_);
     assert(!busy_);
     stopping_ = true;
+    ++job_;
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
@@ -108,21 +121,30 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   untaken_.store(tasks, std::memory_order_release);
   const int helpers = static_cast<int>(std::min<int64_t>(tasks, threads_)) - 1;
   if (helpers > 0) ++job_;
+  // The workers that are awake look at `job_` before they sleep.
+  const int woken = std::clamp(helpers - (threads_ - 1 - sleepers_), 0, sleepers_);
+  const bool all_woken = woken == sleepers_;
   lock.unlock();
 
   if (host_ && helpers > 0) {
     host_(user_, static_cast<uint32_t>(helpers + 1), run_lane, this);
-  } else if (helpers > 0 && helpers == threads_ - 1) {
+  } else if (woken > 0 && all_woken) {
     wake_.notify_all();
   } else {
-    for (int helper = 0; helper < helpers; ++helper) wake_.notify_one();
+    for (int worker = 0; worker < woken; ++worker) wake_.notify_one();
   }
   // After a host's executor this finds nothing, unless it broke its promise to call every lane.
   holders_[0].store(std::this_thread::get_id(), std::memory_order_relaxed);
   take_tasks(0);
 
+  const auto done = [&] { return unfinished_.load() == 0; };
+  const bool done_soon = spin_until(done);
   lock.lock();
-  done_.wait(lock, [&] { return unfinished_.load(std::memory_order_acquire) == 0; });
+  if (!done_soon) {
+    caller_sleeps_ = true;
+    done_.wait(lock, done);
+    caller_sleeps_ = false;
+  }
   holders_[0].store({}, std::memory_order_relaxed);
   busy_ = false;
   const bool queued = queued_ > 0;
@@ -141,15 +163,33 @@ void ThreadPool::run_lane(void* self, uint32_t lane) {
 void ThreadPool::work(int thread) {
   holders_[thread].store(std::this_thread::get_id(), std::memory_order_relaxed);
   uint64_t seen = 0;
-  std::unique_lock lock(mutex_);
+  const auto called = [&] { return job_.load() != seen; };
   for (;;) {
-    wake_.wait(lock, [&] { return stopping_ || job_ != seen; });
+    if (!spin_until(called)) {
+      std::unique_lock lock(mutex_);
+      ++sleepers_;
+      wake_.wait(lock, called);
+      --sleepers_;
+    }
+    seen = job_.load();
     if (stopping_) return;
-    seen = job_;
-    lock.unlock();
     take_tasks(thread);
-    lock.lock();
   }
+}
+
+// Whether `done` came true soon enough.
+template <class Done>
+bool ThreadPool::spin_until(const Done& done) const {
+  using Clock = std::chrono::steady_clock;
+  if (!spins_) return done();
+  const Clock::time_point end = Clock::now() + longest_spin;
+  do {
+    for (int look = 0; look < 32; ++look) {
+      if (done()) return true;
+      pause_core();
+    }
+  } while (Clock::now() < end);
+  return false;
 }
 
 // Whoever lowers `untaken_` holds a task of the current job: the job cannot end, and its fields cannot change, before
@@ -163,9 +203,10 @@ void ThreadPool::take_tasks(int thread) {
     ++taken;
     left = untaken_.load(std::memory_order_relaxed);
   }
-  if (taken == 0 || unfinished_.fetch_sub(taken, std::memory_order_acq_rel) != taken) return;
-  if (thread == 0 && !host_) return;  // the caller itself
-  // Under the lock, so that the caller either sees 0 before it sleeps or is asleep.
+  if (taken == 0 || unfinished_.fetch_sub(taken) != taken) return;
+  // Sequentially consistent, all four: either the caller sees the 0 after it said that it sleeps, or it is seen here; and
+  // under the lock it is asleep.
+  if (!caller_sleeps_) return;
   const std::lock_guard lock(mutex_);
   done_.notify_one();
 }

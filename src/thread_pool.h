@@ -2,7 +2,10 @@
 //
 // The caller of `run` takes tasks too. It depends on no worker: tasks are taken one by one from a counter, and at the
 // end only those that a worker really took are waited for. Workers that wake late find the counter empty and sleep
-// again. Nothing spins without bound, and `run` does not allocate.
+// again. `run` does not allocate.
+//
+// To be woken takes tens of microseconds, as long as an op of a small model; the next op comes after a few. So whoever
+// waits looks out for `longest_spin` before it sleeps, where every thread has a processor of its own.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -48,12 +51,15 @@ class ThreadPool {
   void start_workers();
   void work(int thread);
   void take_tasks(int thread);
+  template <class Done>
+  bool spin_until(const Done& done) const;
   int thread_of_caller() const;
   static void run_lane(void* self, uint32_t lane);
 
   const int threads_;
   const host_run host_;  // null: workers
   void* const user_;
+  const bool spins_;
   std::vector<std::thread> workers_;
   // Who runs tasks under a number now: fixed for workers, set during a run for the caller and the host's lanes.
   std::unique_ptr<std::atomic<std::thread::id>[]> holders_;
@@ -65,14 +71,17 @@ class ThreadPool {
   alignas(64) std::atomic<int64_t> untaken_ = 0;
   alignas(64) std::atomic<int64_t> unfinished_ = 0;
 
+  alignas(64) std::atomic<uint64_t> job_ = 0;    // number of the last job; written under `mutex_`
+  std::atomic<bool> stopping_ = false;           // written before the last `job_`
+  std::atomic<bool> caller_sleeps_ = false;      // until `done_`
+
   alignas(64) std::mutex mutex_;
-  std::condition_variable wake_;   // workers: `job_` changed, or stopping
+  std::condition_variable wake_;   // workers: `job_` changed
   std::condition_variable done_;   // the caller: `unfinished_` is 0
   std::condition_variable free_;   // other callers: not `busy_`
-  uint64_t job_ = 0;               // number of the last job
-  bool busy_ = false;
-  bool stopping_ = false;
+  int sleepers_ = 0;               // workers that wait for `wake_`
   int queued_ = 0;                 // callers that wait for `free_`
+  bool busy_ = false;
 };
 
 }  // namespace stw

@@ -31,7 +31,11 @@
 #define STW_ISA scalar
 #endif
 
+#if defined(STW_ISA_SCALAR_CALLS)   // instrumented, sixteen lanes inlined everywhere take minutes to compile
+#define STW_INLINE static inline __attribute__((unused))
+#else
 #define STW_INLINE static inline __attribute__((always_inline, unused))
+#endif
 
 namespace stw::kernels::STW_ISA {
 

@@ -137,6 +137,9 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
 // The order of additions is the tensor cores' own, the split into micro-batches still leaves no trace.
 TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   for (const Gradients gradients : {Gradients::fp32, Gradients::bf16}) {
+#ifdef STW_SANITIZED
+    if (gradients == Gradients::fp32) continue;
+#endif
     Request r = request();
     r.gradients = gradients;
     const auto whole = trainer_for(model_, plan_for(*model_, r), {}, cuda_device());

@@ -104,11 +104,6 @@ inline Reference reference(const AttentionShape& s, const std::vector<double>& q
   return r;
 }
 
-inline std::vector<double> doubles(const Buffer& buffer) {
-  const std::vector<float> values = buffer.floats();
-  return {values.begin(), values.end()};
-}
-
 struct Outcome {
   Buffer out, dqkv;
   std::vector<float> lse;

@@ -9,8 +9,8 @@
 namespace stw::kernels::test {
 namespace {
 
-// The emulated machine is slow: there fewer rounds, and every kind of shape with one type of storage only.
-#if defined(STW_SIMT)
+// The emulated machine is slow, and instrumented code: there fewer rounds, and every kind of shape with one type of storage only.
+#if defined(STW_SIMT) || defined(STW_SANITIZED)
 constexpr int rounds = 5;
 bool takes(DType dtype, int kind) { return dtype_of(kind) == dtype; }
 #else

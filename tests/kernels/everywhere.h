@@ -19,10 +19,6 @@ std::vector<Buffer> everywhere(const Call& call) {
   return first;
 }
 
-inline std::vector<double> doubles(const Buffer& buffer) {
-  const std::vector<float> values = buffer.floats();
-  return {values.begin(), values.end()};
-}
 inline float* floats_of(Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
 }  // namespace stw::kernels::test

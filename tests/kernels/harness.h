@@ -298,4 +298,9 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 }
 inline bool same_bits(const Buffer& a, const Buffer& b) { return same_bits(a.bytes(), b.bytes()); }
 
+inline std::vector<double> doubles(const Buffer& buffer) {
+  const std::vector<float> values = buffer.floats();
+  return {values.begin(), values.end()};
+}
+
 }  // namespace stw::kernels::test

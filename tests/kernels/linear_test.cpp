@@ -148,12 +148,6 @@ double loss(const Problem& p, const std::vector<double>& x, const std::vector<st
   return sum;
 }
 
-std::vector<double> doubles(const Buffer& buffer) {
-  std::vector<double> values;
-  for (float value : buffer.floats()) values.push_back(value);
-  return values;
-}
-
 // The derivative of the loss by every element of `values`; the loss is linear in each, so a step of 1 is exact.
 template <class Loss>
 std::vector<double> differences(std::vector<double>& values, const Loss& value_of) {

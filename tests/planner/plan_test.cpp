@@ -250,14 +250,19 @@ void sweep(const std::string& name, Request r, int points) {
 }
 
 TEST(Budget, SmallModels) {
+#ifdef STW_SANITIZED
+  const int points = 6;
+#else
+  const int points = 24;
+#endif
   for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2()}) {
-    sweep(config, request(12, 33), 24);
+    sweep(config, request(12, 33), points);
     Request r = request(7, 33);
     r.state_bits = 8;
     r.precision = Precision::bf16;
-    sweep(config, r, 12);
+    sweep(config, r, points / 2);
     r.recompute = Recompute::none;
-    sweep(config, r, 6);
+    sweep(config, r, points / 4);
     r.recompute = Recompute::full;
     r.micro_batch = 3;
     sweep(config, r, 3);

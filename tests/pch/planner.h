@@ -1,0 +1,16 @@
+// Compiled once for the tests of planner/ instead of once for each file of theirs: half the time to build them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/verify.h"
+#include "src/planned.h"
+#include "tests/planner/small_graphs.h"

@@ -45,41 +45,4 @@ STW_INLINE float dropout_factor(const Dropout& d, int64_t element) {
   return r.w[element % 4] >= d.threshold ? d.kept_scale : 0.0f;
 }
 
-// The factors of elements [first, first + count), `first` any, written to `factors`, which has room for
-// round_up(count, 32) + 32 values. Eight blocks side by side, so that the compiler can use vector registers.
-STW_INLINE void dropout_factors(const Dropout& d, int64_t first, int64_t count, float* factors) {
-  int64_t block = first / 4;
-  int64_t skipped = first % 4;
-  for (int64_t done = 0; done < count + skipped; done += 32, block += 8) {
-    uint32_t c0[8], c1[8], c2[8], c3[8];
-    for (int i = 0; i < 8; ++i) {
-      c0[i] = (uint32_t)(block + i);
-      c1[i] = d.sample;
-      c2[i] = d.stream;
-      c3[i] = d.step;
-    }
-    uint32_t k0 = (uint32_t)d.seed, k1 = (uint32_t)(d.seed >> 32);
-    for (int round = 0; round < 10; ++round) {
-      for (int i = 0; i < 8; ++i) {
-        uint64_t p0 = (uint64_t)0xD2511F53u * c0[i], p1 = (uint64_t)0xCD9E8D57u * c2[i];
-        c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
-        c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
-        c1[i] = (uint32_t)p1;
-        c3[i] = (uint32_t)p0;
-      }
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    float kept[32];
-    for (int i = 0; i < 8; ++i) {
-      kept[4 * i] = c0[i] >= d.threshold ? d.kept_scale : 0.0f;
-      kept[4 * i + 1] = c1[i] >= d.threshold ? d.kept_scale : 0.0f;
-      kept[4 * i + 2] = c2[i] >= d.threshold ? d.kept_scale : 0.0f;
-      kept[4 * i + 3] = c3[i] >= d.threshold ? d.kept_scale : 0.0f;
-    }
-    int64_t from = done == 0 ? skipped : 0;
-    memcpy(factors + done + from - skipped, kept + from, (size_t)(32 - from) * 4);
-  }
-}
-
 }  // namespace stw::kernels::STW_ISA

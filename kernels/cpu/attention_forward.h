@@ -6,7 +6,7 @@
 #pragma once
 #include "kernels/cpu/attention_tile.h"
 #include "kernels/common/math.h"
-#include "kernels/common/philox.h"
+#include "kernels/cpu/philox8.h"
 
 namespace stw::kernels {
 

@@ -8,7 +8,7 @@
 #include "kernels/cpu/attention_gradient_layout.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/common/math.h"
-#include "kernels/common/philox.h"
+#include "kernels/cpu/philox8.h"
 
 namespace stw::kernels::STW_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // Inverted dropout, forward and backward in one: the mask is drawn again from the counters of philox.h instead of being
 // kept, so it costs no memory and does not depend on how the batch was cut.
 #include "kernels/cpu/kernels_isa.h"
-#include "kernels/common/philox.h"
+#include "kernels/cpu/philox8.h"
 #include "kernels/cpu/split.h"
 
 namespace stw::kernels::STW_ISA {

@@ -2,7 +2,7 @@
 #include "tests/kernels/math_probe.h"
 
 #include "kernels/common/math.h"
-#include "kernels/common/philox.h"
+#include "kernels/cpu/philox8.h"
 
 namespace stw::kernels::STW_ISA {
 namespace {

@@ -64,7 +64,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
     const double cost = static_cast<double>(least.picoseconds) / seconds - 1;
     std::string text = change;
     if (changed.host_bytes != request.host_bytes)   // how much of it
-      text += " " + std::to_string(make_arena(other.graph(), device.alignment, least.decisions.offload, least.decisions.micro_batch).host_bytes);
+      (text += ' ') += std::to_string(make_arena(other.graph(), device.alignment, least.decisions.offload, least.decisions.micro_batch).host_bytes);
     list.push_back({text, bytes - needs, cost, changes_numerics});
   };
   Request free = request;

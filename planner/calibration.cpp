@@ -53,7 +53,7 @@ struct Group {
 
 }  // namespace
 
-DeviceProfile calibrated(const DeviceProfile& base, Precision precision, int threads, std::span<const TimedOp> ops,
+DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, int threads, std::span<const TimedOp> ops,
                          double step_seconds) {
   DeviceProfile full = base;
   full.calibration = {};
@@ -62,7 +62,7 @@ DeviceProfile calibrated(const DeviceProfile& base, Precision precision, int thr
   std::array<Group, op_kind_count> kinds;
   Group products, streams;
   auto ideal = [&](OpKind kind, const Cost& cost) {
-    return static_cast<double>(op_picoseconds(full, kind, compute_format(precision), threads, cost)) * 1e-12;
+    return static_cast<double>(op_picoseconds(full, kind, arithmetic_format(numerics), threads, cost)) * 1e-12;
   };
   for (const TimedOp& op : ops) {
     const double arithmetic = ideal(op.kind, {op.cost.flops, 0}), traffic = ideal(op.kind, {0, op.cost.bytes});
@@ -74,7 +74,7 @@ DeviceProfile calibrated(const DeviceProfile& base, Precision precision, int thr
   DeviceProfile p = base;
   p.calibration = {};
   p.calibration.threads = threads;
-  p.calibration.precision = precision;
+  p.calibration.precision = numerics.precision;
   p.calibration.step_nanoseconds = whole(step_seconds * 1e9, longest_nanoseconds);
   double launches = 0, count = 0;
   for (size_t k = 0; k < op_kind_count; ++k) {

@@ -25,7 +25,7 @@ struct TimedOp {
 
 // `base` with the figures that these times give; of kinds that were not timed the shares and the launch are means over
 // those that were. `step_seconds`: of the whole step.
-DeviceProfile calibrated(const DeviceProfile& base, Precision precision, int threads, std::span<const TimedOp> ops,
+DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, int threads, std::span<const TimedOp> ops,
                          double step_seconds);
 
 }  // namespace stw

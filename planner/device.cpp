@@ -76,9 +76,9 @@ const DeviceProfile& profile_for(std::string_view driver_name, int compute_major
                       : capability < 100 ? "h100" : capability < 120 ? "b200" : "rtx5060ti");
 }
 
-uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Format compute, int threads, const Cost& cost) {
+uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Format peak, int threads, const Cost& cost) {
   // flop / (gflops · permille / 1000) in nanoseconds, times 1000 for picoseconds.
-  const bool half = compute != Format::f32;   // both 16-bit formats have one peak
+  const bool half = peak != Format::f32;   // both 16-bit formats have one peak
   const uint64_t lanes = d.cuda ? 1 : static_cast<uint64_t>(std::max(1, threads));
   const Calibration::Op& measured = d.calibration.ops[static_cast<size_t>(kind)];
   const uint32_t own = measured.permille;

@@ -48,6 +48,6 @@ const DeviceProfile& profile_for(std::string_view driver_name, int compute_major
 
 // Time of an op in picoseconds: the larger of arithmetic and memory traffic, plus the launch. A calibrated permille scales
 // both, so that the time stays a maximum of linear functions and a constant: what the search's bounds rest on.
-uint64_t op_picoseconds(const DeviceProfile& device, OpKind kind, Format compute, int threads, const Cost& cost);
+uint64_t op_picoseconds(const DeviceProfile& device, OpKind kind, Format peak, int threads, const Cost& cost);
 
 }  // namespace stw

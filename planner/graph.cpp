@@ -5,6 +5,18 @@
 
 namespace stw {
 
+std::string Graph::segment_name(int segment) const {
+  if (segment < 0) return "";
+  const Segment& s = segments[static_cast<size_t>(segment)];
+  switch (s.kind) {
+    case SegmentKind::embedding: return "embedding";
+    case SegmentKind::block: return "block " + std::to_string(s.block);
+    case SegmentKind::final: return "final norm";
+    case SegmentKind::head: return "head";
+  }
+  return "";
+}
+
 int Graph::blocks() const {
   int n = 0;
   for (const Segment& s : segments) n += s.kind == SegmentKind::block;

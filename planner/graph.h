@@ -35,7 +35,8 @@ struct FusedUpdate { int square_sum, update; int64_t sum; };
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
-  Format compute = Format::f32;
+  Format compute = Format::f32;      // of activations
+  Format arithmetic = Format::f32;   // whose peak of a device prices the ops
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
   std::vector<Op> gradient_ops;  // backward, in execution order
@@ -48,7 +49,7 @@ struct Graph {
   std::vector<ParameterGradient> gradients;  // in op order
   // Of every op of `gradient_ops` the updates inside the backward pass that follow it; empty unless updates are fused.
   std::vector<std::vector<FusedUpdate>> updates_after;
-  int begin_update = -1;         // the op that comes before them all; -1: updates are not fused
+  int begin_update = -1;         // the op that comes before them all, or -1
   std::vector<int> producer;     // forward op that makes a tensor, or -1
   int tokens = -1, targets = -1, cosine = -1, sine = -1, state = -1;
   int positions = -1, weights = -1;          // optional inputs
@@ -58,6 +59,7 @@ struct Graph {
     while (tensors[static_cast<size_t>(tensor)].tied_to >= 0) tensor = tensors[static_cast<size_t>(tensor)].tied_to;
     return tensor;
   }
+  bool fuses_updates() const { return begin_update >= 0; }
   const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
   // All that a sample brings.
   std::vector<int> inputs() const {
@@ -76,6 +78,7 @@ struct Graph {
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
   int blocks() const;
+  std::string segment_name(int segment) const;   // "block 3", "head"; empty for -1
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
   // Features of a per-sample activation (sequence, features).

@@ -19,7 +19,7 @@ Level::Level(const SearchContext& context, const Offload& offload)
     : c_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(c_.graph, c_.device.alignment, offload))) {
   const Program update = build_update(c_.graph, *arena_, c_.request.threads);
   // That of a fused update is in part inside the micro-step.
-  update_ = c_.graph.begin_update >= 0 ? c_.pricing.update() : c_.pricing.program(update, offload.overlap);
+  update_ = c_.graph.fuses_updates() ? c_.pricing.update() : c_.pricing.program(update, offload.overlap);
   const auto [prefill, decode] = build_generate(c_.graph, *arena_, c_.request.threads);
   for (const Program* p : {&update, &prefill, &decode})
     if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, c_.device.alignment));

@@ -103,7 +103,7 @@ void MicroBuilder::head(int64_t chunks) {
     ops.push_back(static_cast<int>(graph_.ops.size()) + segment.first_gradient_op + i);
   e_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
   e_.emit(segment.first_op + segment.op_count - 1, Phase::backward);
-  if (graph_.begin_update >= 0) e_.emit(graph_.begin_update, Phase::update);
+  if (graph_.fuses_updates()) e_.emit(graph_.begin_update, Phase::update);
   if (graph_.weights >= 0) e_.hold(e_.buffer_of(graph_.weights));   // as long as the targets
 }
 
@@ -129,7 +129,7 @@ void MicroBuilder::backward(size_t s) {
 }
 
 void MicroBuilder::update_after(int gradient_op) {
-  if (graph_.begin_update < 0) return;
+  if (!graph_.fuses_updates()) return;
   for (const FusedUpdate& u : graph_.updates_after[static_cast<size_t>(gradient_op)]) {
     e_.emit_update(u.square_sum, u.sum);
     e_.emit_update(u.update, -1);

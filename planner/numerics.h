@@ -56,6 +56,8 @@ inline Format compute_format(Precision p) {
   constexpr Format formats[precision_count] = {Format::f32, Format::bf16, Format::f16};
   return formats[static_cast<size_t>(p)];
 }
+// Whose peak on a device the ops run at: kernels that do not use the tensor cores compute in fp32.
+inline Format arithmetic_format(const Numerics& n) { return n.tensor_cores ? compute_format(n.precision) : Format::f32; }
 inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
 inline const char* kernels_name(const Numerics& n) { return n.tensor_cores ? "tensor" : "portable"; }
 // How the fp32 master of a parameter is kept beside its compute copy.

@@ -23,7 +23,7 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
   const int64_t m = decisions.micro_batch, rest = global_batch % m;
   p.micro_first = build_micro(graph, p.arena, decisions, m, threads, false);
   lay_out(p.micro_first, alignment);
-  if (graph.begin_update >= 0) {
+  if (graph.fuses_updates()) {
     // There is only one.
   } else if (decisions.offload[Offloaded::gradients] > 0) {
     p.micro_next = build_micro(graph, p.arena, decisions, m, threads, true);
@@ -133,7 +133,7 @@ Result<Programs> realize(const Graph& graph, const Plan& plan) {
     return Error{Code::corrupt, "plan: it keeps " + std::to_string(plan.bytes.host) + " bytes in host memory, its programs " +
                                     std::to_string(programs.arena.host_bytes)};
   std::vector<const Program*> step{&programs.update};
-  if (graph.begin_update >= 0) step.push_back(&programs.micro_first);
+  if (graph.fuses_updates()) step.push_back(&programs.micro_first);
   STW_TRY(verify_updates(graph, step));
   for (const Program* p : programs.all()) STW_TRY(verify(graph, programs.arena, *p, programs.arena_bytes));
   return programs;

@@ -99,6 +99,7 @@ void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
 }  // namespace
 
 void add_update(Graph& graph, const Numerics& numerics) {
+  graph.arithmetic = arithmetic_format(numerics);
   std::vector<int> trained;
   for (int i = 0; i < static_cast<int>(graph.tensors.size()); ++i)
     if (graph.owns_bytes(i) && graph.at(i).trainable) trained.push_back(i);

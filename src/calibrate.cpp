@@ -39,7 +39,7 @@ Result<DeviceProfile> Trainer::calibrate() {
     for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= whole / sum;
     step_seconds += static_cast<double>(t.count) * whole;
   }
-  return calibrated(profile_of(plan().request), plan().numerics.precision, std::max(1, plan().request.threads), ops, step_seconds);
+  return calibrated(profile_of(plan().request), plan().numerics, std::max(1, plan().request.threads), ops, step_seconds);
 }
 
 }  // namespace stw

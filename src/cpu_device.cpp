@@ -77,6 +77,7 @@ class CpuStream : public Stream {
   }
   void zero(void* to, uint64_t bytes) override { std::memset(to, 0, bytes); }
   void move(void* to, const void* from, uint64_t bytes) override { std::memmove(to, from, bytes); }
+  Status prepare(const Execution&, const Program&) override { return ok(); }
   Status run(const Execution& execution, const Program& program) override {
     execute(execution, program);
     return ok();

@@ -374,7 +374,7 @@ void run<OpKind::store>(const Call& c) {
 template <>
 void run<OpKind::square_sum>(const Call& c) {
   const int64_t count = static_cast<int64_t>(c.input_tensor(0).shape.elements());
-  const bool fused = c.x.graph->begin_update >= 0;
+  const bool fused = c.x.graph->fuses_updates();
   c.run(c.x.table->square_sum, kernels::SquareSumArgs{count, {c.input(0), c.input(1)}, c.output<double>(0),
                                                       dtype_of(c.input_tensor(0).format), fused ? c.x.state : nullptr});
 }
@@ -382,7 +382,7 @@ void run<OpKind::square_sum>(const Call& c) {
 template <>
 void run<OpKind::finish_step>(const Call& c) {
   using Part = kernels::FinishStepPart;
-  const bool fused = c.x.graph->begin_update >= 0, begins = fused && c.i.op == c.x.graph->begin_update;
+  const bool fused = c.x.graph->fuses_updates(), begins = fused && c.i.op == c.x.graph->begin_update;
   const int64_t sums = begins ? 0 : c.input_tensor(0).shape[0];
   c.run(c.x.table->finish_step, kernels::FinishStepArgs{sums, c.input<double>(0), c.x.state, begins ? Part::begin : fused ? Part::end : Part::whole});
 }

@@ -87,6 +87,7 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   host_ = std::exchange(taken_host.memory, nullptr);
   shrink(bytes);
   use(std::move(planned));
+  static_cast<void>(prepare());   // the trainer has moved: what fails here, the next step tells
   // The whole arena is there from now on, as after creation.
   const uint64_t resident = planned_->programs.arena.gradients_begin;
   stream_->zero(arena_ + resident, bytes - resident);

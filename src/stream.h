@@ -24,6 +24,8 @@ class Stream {
   virtual void zero(void* to, uint64_t bytes) = 0;
   // The regions, both the device's, may overlap.
   virtual void move(void* to, const void* from, uint64_t bytes) = 0;
+  // Takes now what the device needs to run a program, its code and its list of launches, instead of at the first run.
+  virtual Status prepare(const Execution& execution, const Program& program) = 0;
   // Returns before the work is done where the device is asynchronous. `program` is the same at the next call, or was
   // forgotten in between.
   virtual Status run(const Execution& execution, const Program& program) = 0;

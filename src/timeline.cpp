@@ -19,14 +19,6 @@ Json row_name(Row row, const char* name) {
       .set("args", Json::object().set("name", name));
 }
 
-// "block 3", "head"; empty for the update.
-std::string place_of(const Graph& graph, const Op& op) {
-  if (op.segment < 0) return {};
-  const Segment& s = graph.segments[static_cast<size_t>(op.segment)];
-  constexpr const char* names[] = {"embedding", "block ", "final", "head"};
-  return names[static_cast<size_t>(s.kind)] + (s.kind == SegmentKind::block ? std::to_string(s.block) : std::string());
-}
-
 }  // namespace
 
 Status Trainer::write_timeline(const std::string& path) {
@@ -43,8 +35,8 @@ Status Trainer::write_timeline(const std::string& path) {
       const Op& op = graph().op(i.op);
       const Cost cost = op_row(i.kind).cost(graph(), op, {i.samples, i.rows, t.program->threads, i.elements});
       const double measured = t.median_of(n, rounds) * 1e6;
-      const double predicted = static_cast<double>(op_picoseconds(device, i.kind, graph().compute, t.program->threads, cost)) * 1e-6;
-      const Json about = Json::object().set("program", t.program->name).set("runs", t.count).set("place", place_of(graph(), op))
+      const double predicted = static_cast<double>(op_picoseconds(device, i.kind, graph().arithmetic, t.program->threads, cost)) * 1e-6;
+      const Json about = Json::object().set("program", t.program->name).set("runs", t.count).set("place", graph().segment_name(op.segment))
                              .set("flops", cost.flops).set("bytes", cost.bytes).set("measured_us", measured).set("predicted_us", predicted);
       const auto event = [&](Row row, double at, double duration) {
         return Json::object().set("name", op_row(i.kind).name).set("cat", phase_names[static_cast<size_t>(i.phase)]).set("ph", "X")

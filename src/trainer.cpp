@@ -59,6 +59,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   t->execution_.weight_decay = t->options_.weight_decay;
   t->use(t->planned_);
   if (t->plan().numerics.precision == Precision::fp16) t->progress_.loss_scale = t->carried_.loss_scale = t->options_.loss_scale;
+  STW_TRY(t->prepare());
   STW_TRY(t->fill());
   return t;
 }
@@ -103,6 +104,14 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
   staged_.resize(static_cast<size_t>(samples * sequence()) * 4 * sizeof(int32_t));
   logits_.resize(static_cast<size_t>(graph().vocabulary));
+}
+
+// Nothing is taken later, in the middle of training.
+Status Trainer::prepare() {
+  const Programs& p = planned_->programs;
+  for (const Program* program : {&p.micro_first, &p.micro_next, &p.micro_short, &p.update, &p.evaluate, &p.prefill, &p.decode})
+    if (!program->instructions.empty()) STW_TRY(stream_->prepare(execution_, *program));
+  return ok();
 }
 
 // The system would promise more memory than it has and end the process later.

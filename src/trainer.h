@@ -131,6 +131,7 @@ class Trainer {
   friend class CheckpointOfTrainer;
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
   Status allocate();
+  Status prepare();
   Status check_offload(const Plan& plan) const;
   Status check_gradients() const;
   // Memory at a multiple of 256: of the device, or of the host for what is offloaded. `wanted`: all that is about to be taken

@@ -145,7 +145,7 @@ class Marker {
     if (programs_.arena.on_host(b.tensor) && t.kind != Kind::activation)
       return timeline_.at(first).kind == OpKind::fetch ? "fetched: " + std::string(persistent_reason(t.kind)) + ", which lies in host memory"
                                                        : "on its way to host memory: " + std::string(persistent_reason(t.kind));
-    if (graph_.begin_update >= 0 && t.kind == Kind::activation && t.segment < 0) return "gradient, used up by the update that follows";
+    if (graph_.fuses_updates() && t.kind == Kind::activation && t.segment < 0) return "gradient, used up by the update that follows";
     if (timeline_.at(first).phase == Phase::recompute) return "computed again at this point for backward";
     return "transient: its place is free again after its last use";
   }

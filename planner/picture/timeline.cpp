@@ -102,24 +102,12 @@ std::string Timeline::label(int instruction) const {
   return w.op + w.tensor;
 }
 
-std::string Timeline::segment_name(int segment) const {
-  if (segment < 0) return "";
-  const Segment& s = graph_.segments[static_cast<size_t>(segment)];
-  switch (s.kind) {
-    case SegmentKind::embedding: return "embedding";
-    case SegmentKind::block: return "block " + std::to_string(s.block);
-    case SegmentKind::final: return "final norm";
-    case SegmentKind::head: return "head";
-  }
-  return "";
-}
-
 int Timeline::block(int segment) const {
   if (segment < 0 || graph_.segments[static_cast<size_t>(segment)].kind != SegmentKind::block) return -1;
   return graph_.segments[static_cast<size_t>(segment)].block;
 }
 
-std::string Timeline::place(int instruction) const { return segment_name(graph_.op(at(instruction).op).segment); }
+std::string Timeline::place(int instruction) const { return graph_.segment_name(graph_.op(at(instruction).op).segment); }
 
 std::string Timeline::moment(int instruction) const {
   const std::string where = place(instruction);

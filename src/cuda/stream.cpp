@@ -6,6 +6,7 @@
 
 #include "planner/op_table.h"
 #include "src/cuda/error.h"
+#include "src/cuda/range.h"
 
 namespace stw::cuda {
 
@@ -13,6 +14,12 @@ namespace {
 
 std::string name_of(const Program& program, const Instruction& i) {
   return std::string("op ") + op_row(i.kind).name + " of program " + program.name;
+}
+
+// "attention_gradient, block 3".
+std::string range_name(const Graph& graph, const Instruction& i) {
+  const std::string place = graph.segment_name(graph.op(i.op).segment);
+  return op_row(i.kind).name + (place.empty() ? place : ", " + place);
 }
 
 }  // namespace
@@ -103,6 +110,7 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
     }
     for (size_t k = first; k < end; ++k) {
       const bool is_copy = is_transfer(list[k].kind) && execution.layout->offload.overlap;
+      const Range range(range_name(*execution.graph, list[k]).c_str());
       execute_one(execution, program, list[k], is_copy ? copies_ : recorder_);
       if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, list[k]), status);
     }
@@ -115,6 +123,7 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
 }
 
 Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program) {
+  const Range range(("record " + program.name).c_str());
   STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));   // kernels may be loaded meanwhile
   const Status recorded = record(execution, program);
   cudaGraph_t graph = nullptr;
@@ -133,15 +142,27 @@ Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Pr
   return executable;
 }
 
+Result<cudaGraphExec_t> CudaStream::graph_of(const Execution& execution, const Program& program) {
+  const auto found = graphs_.find(&program);
+  if (found != graphs_.end()) return found->second;
+  STW_ASSIGN(executable, capture(execution, program));
+  graphs_.emplace(&program, executable);
+  return executable;
+}
+
+Status CudaStream::prepare(const Execution& execution, const Program& program) {
+  const Current current(ordinal_);
+  STW_ASSIGN(graph, graph_of(execution, program));
+  STW_CUDA_TRY("the graph of program " + program.name, cudaGraphUpload(graph, stream_));
+  return ok();
+}
+
 Status CudaStream::run(const Execution& execution, const Program& program) {
   const Current current(ordinal_);
   STW_CUDA_TRY("a copy", cudaGetLastError());
-  auto found = graphs_.find(&program);
-  if (found == graphs_.end()) {
-    STW_ASSIGN(executable, capture(execution, program));
-    found = graphs_.emplace(&program, executable).first;
-  }
-  STW_CUDA_TRY("program " + program.name, cudaGraphLaunch(found->second, stream_));
+  STW_ASSIGN(graph, graph_of(execution, program));
+  const Range range(program.name.c_str());
+  STW_CUDA_TRY("program " + program.name, cudaGraphLaunch(graph, stream_));
   return ok();
 }
 
@@ -156,6 +177,7 @@ Status CudaStream::run_timed(const Execution& execution, const Program& program,
   // Nobody waits in between, so that the device goes from op to op as far as the host keeps up.
   for (size_t n = 0; n < count; ++n) {
     STW_CUDA_TRY("a timer", cudaEventRecord(timers_[n], stream_));
+    const Range range(range_name(*execution.graph, program.instructions[n]).c_str());
     execute_one(execution, program, program.instructions[n], stream_);
     STW_CUDA_TRY(name_of(program, program.instructions[n]), cudaGetLastError());
   }

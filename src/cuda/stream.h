@@ -1,4 +1,4 @@
-// A stream of a CUDA device: programs become graphs when they first run, since all their addresses stay as they are.
+// A stream of a CUDA device: programs become graphs, since all their addresses stay as they are.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -25,6 +25,7 @@ class CudaStream : public Stream {
   Status download(void* to, const void* from, uint64_t bytes) override;
   void zero(void* to, uint64_t bytes) override;
   void move(void* to, const void* from, uint64_t bytes) override;
+  Status prepare(const Execution& execution, const Program& program) override;
   Status run(const Execution& execution, const Program& program) override;
   Status run_timed(const Execution& execution, const Program& program, float* seconds) override;
   void forget() override;
@@ -32,6 +33,7 @@ class CudaStream : public Stream {
 
  private:
   explicit CudaStream(int ordinal) : ordinal_(ordinal) {}
+  Result<cudaGraphExec_t> graph_of(const Execution& execution, const Program& program);
   Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program);
   // All instructions, the copies of a stage beside its ops, into a graph.
   Status record(const Execution& execution, const Program& program);

@@ -24,7 +24,7 @@ std::vector<TimedOp> times(const Graph& graph, const DeviceProfile& truth, int t
   auto add = [&](const Program& program, uint64_t count) {
     for (const Instruction& i : program.instructions) {
       const Cost cost = op_row(i.kind).cost(graph, graph.op(i.op), {i.samples, i.rows, threads});
-      ops.push_back({i.kind, cost, seconds(op_picoseconds(truth, i.kind, graph.compute, threads, cost)), count});
+      ops.push_back({i.kind, cost, seconds(op_picoseconds(truth, i.kind, graph.arithmetic, threads, cost)), count});
     }
   };
   add(build_micro(graph, arena, d, micro_batch, threads, true), 3);
@@ -40,6 +40,8 @@ double step_of(std::span<const TimedOp> ops) {
 }
 
 TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
+  Numerics numerics;
+  numerics.precision = Precision::bf16;
   for (const Graph& graph : small_graphs())
     for (uint32_t seed = 1; seed <= 4; ++seed) {
       DeviceProfile truth = random_profile("cpu", seed);
@@ -50,7 +52,7 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
       base.launch_nanoseconds = 3000;
       base.product_permille = base.stream_permille = 900;
       const std::vector<TimedOp> ops = times(graph, truth, 2, 8);
-      const DeviceProfile found = calibrated(base, Precision::bf16, 2, ops, step_of(ops));
+      const DeviceProfile found = calibrated(base, numerics, 2, ops, step_of(ops));
       for (const OpKind kind : {OpKind::linear, OpKind::norm, OpKind::attention, OpKind::adamw}) {
         const Calibration::Op& is = found.calibration.ops[static_cast<size_t>(kind)];
         const Calibration::Op& was = truth.calibration.ops[static_cast<size_t>(kind)];
@@ -65,12 +67,12 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
       EXPECT_NEAR(static_cast<double>(found.calibration.step_nanoseconds), step_of(ops) * 1e9, 1);
       double step = 0;
       for (const TimedOp& op : ops)
-        step += static_cast<double>(op.count) * seconds(op_picoseconds(found, op.kind, graph.compute, 2, op.cost));
+        step += static_cast<double>(op.count) * seconds(op_picoseconds(found, op.kind, graph.arithmetic, 2, op.cost));
       EXPECT_NEAR(step, step_of(ops), 0.01 * step_of(ops)) << "the timed step is priced as measured";
       // Others than the timed extents, too.
       double price = 0, truly = 0;
       for (const TimedOp& op : times(graph, truth, 2, 3)) {
-        price += seconds(op_picoseconds(found, op.kind, graph.compute, 2, op.cost));
+        price += seconds(op_picoseconds(found, op.kind, graph.arithmetic, 2, op.cost));
         truly += op.seconds;
       }
       EXPECT_NEAR(price, truly, 0.03 * truly) << "seed " << seed;
@@ -81,8 +83,8 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
 TEST(Calibration, ForgetsTheFiguresItReplaces) {
   const Graph graph = graph_of(small_llama());
   const std::vector<TimedOp> ops = times(graph, *find_device("cpu"), 1, 4);
-  const DeviceProfile one = calibrated(*find_device("cpu"), Precision::fp32, 1, ops, 1);
-  const DeviceProfile other = calibrated(random_profile("cpu", 9), Precision::fp32, 1, ops, 1);
+  const DeviceProfile one = calibrated(*find_device("cpu"), {}, 1, ops, 1);
+  const DeviceProfile other = calibrated(random_profile("cpu", 9), {}, 1, ops, 1);
   for (size_t k = 0; k < op_kind_count; ++k) {
     EXPECT_EQ(one.calibration.ops[k].permille, other.calibration.ops[k].permille) << k;
     EXPECT_EQ(one.calibration.ops[k].launch_nanoseconds, other.calibration.ops[k].launch_nanoseconds) << k;
@@ -100,7 +102,7 @@ TEST(Calibration, StaysWithinTheRangesOfAFile) {
   for (const double time : {0.0, 1e-12, 1e-7, 1.0, 1e9, std::numeric_limits<double>::infinity()}) {
     std::vector<TimedOp> ops = times(graph, *find_device("cpu"), 2, 2);
     for (TimedOp& op : ops) op.seconds = time;
-    const DeviceProfile p = calibrated(*find_device("cpu"), Precision::fp32, 2, ops, time);
+    const DeviceProfile p = calibrated(*find_device("cpu"), {}, 2, ops, time);
     EXPECT_TRUE(p.launch_nanoseconds >= 1 && p.launch_nanoseconds <= longest_launch_nanoseconds);
     for (uint32_t x : {p.product_permille, p.stream_permille}) EXPECT_TRUE(x >= 1 && x <= 1000) << x;
     for (const Calibration::Op& op : p.calibration.ops) {
@@ -111,7 +113,7 @@ TEST(Calibration, StaysWithinTheRangesOfAFile) {
       EXPECT_LE(op.nanoseconds, longest_nanoseconds);
     }
   }
-  const DeviceProfile nothing = calibrated(*find_device("cpu"), Precision::fp32, 2, {}, 1);
+  const DeviceProfile nothing = calibrated(*find_device("cpu"), {}, 2, {}, 1);
   EXPECT_EQ(nothing.product_permille, find_device("cpu")->product_permille);
   EXPECT_EQ(nothing.stream_permille, find_device("cpu")->stream_permille);
 }

@@ -274,6 +274,20 @@ TEST(Budget, Presets) {
   sweep("gpt2", request(8, 256), 6);
 }
 
+// Kernels without the tensor cores compute at the fp32 peak.
+TEST(Price, OfPortableKernels) {
+  const auto model = open("gpt2");
+  Request r = request(8, 1024);
+  r.device = "a100-80gb";
+  r.precision = Precision::bf16;
+  const auto tensor = make(*model, r);
+  r.tensor_cores = false;
+  const auto portable = make(*model, r);
+  EXPECT_GT(portable->plan.step_picoseconds, 3 * tensor->plan.step_picoseconds);
+  r.precision = Precision::fp32;
+  EXPECT_LT(portable->plan.step_picoseconds, make(*model, r)->plan.step_picoseconds) << "less memory to read";
+}
+
 // 32-bit states unless they do not fit or cost more than a tenth of the speed; the reason is recorded.
 TEST(Budget, StatesAreChosen) {
   const auto model = open("nano");

@@ -62,7 +62,7 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
   for (const Graph& g : graphs)
     for (int round = 0; round < 12; ++round) {
       Decisions d = random_decisions(g, random, 9);
-      if (round % 3 > 0 && g.begin_update < 0) d.offload = random_offload(g, random, round % 3 > 1);
+      if (round % 3 > 0 && !g.fuses_updates()) d.offload = random_offload(g, random, round % 3 > 1);
       const uint64_t alignment = round % 2 ? 64 : 256;
       const int threads = 1 + round % 3;
       const Program p = build_micro(g, make_arena(g, alignment, d.offload), d, d.micro_batch, threads, true);

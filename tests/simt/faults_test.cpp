@@ -44,15 +44,20 @@ TEST_F(CudaDeviceTest, TooLittleMemoryIsToldBeforeAnythingIsTaken) {
 }
 
 TEST_F(CudaDeviceTest, AKernelThatCannotStartIsNamed) {
-  const auto trainer = trainer_for(model_, plan_for(*model_, request()), {}, cuda_device());
-  GlobalBatch batch = random_batch(0, batch_size, sequence);
+  const auto planned = plan_for(*model_, request());
   simt::faults.fail_launch = 3;
-  auto result = trainer->step(batch.source(), batch_size, 3e-3);
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, Code::device_error);
-  EXPECT_EQ(result.error().native, cudaErrorLaunchOutOfResources);
-  EXPECT_NE(result.error().message.find("op "), std::string::npos) << result.error().message;
-  EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3)) << "the device is usable";
+  const auto failed = Trainer::create(cuda_device(), model_, planned, {});
+  ASSERT_FALSE(failed) << "programs are recorded when a trainer is created";
+  EXPECT_EQ(failed.error().code, Code::device_error);
+  EXPECT_EQ(failed.error().native, cudaErrorLaunchOutOfResources);
+  EXPECT_NE(failed.error().message.find("op "), std::string::npos) << failed.error().message;
+
+  const auto trainer = trainer_for(model_, planned, {}, cuda_device());
+  GlobalBatch batch = random_batch(0, batch_size, sequence);
+  simt::faults.fail_launch = 1;
+  EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3)) << "a step records nothing";
+  EXPECT_EQ(simt::faults.fail_launch, 1);
+  simt::faults.fail_launch = 0;
 }
 
 TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {

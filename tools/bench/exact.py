@@ -1,9 +1,9 @@
 """What contract E3 costs: the same global batch in ever smaller micro-batches, which change no bit, only the speed.
 
-usage: exact.py STOWAGE [ROUNDS [MODEL]]     STOWAGE: the command, built in release; MODEL: nano, llama
+usage: exact.py STOWAGE [ROUNDS [MODEL]]     STOWAGE: the command, built in release; MODEL: nano, llama, long
 
-Two models, each trained for some steps with micro-batches of the whole batch, its half, its quarter, and 1; ROUNDS (5) times,
-in turn forwards and backwards. A round's figure is the median of the steps after the third, the result the median of the
+Two models, one of them with short and with long samples, each trained for some steps with micro-batches of the whole batch,
+its half, its quarter, and 1; ROUNDS (5) times, in turn forwards and backwards. A round's figure is the median of the steps after the third, the result the median of the
 rounds' ratios to the whole batch. The weights that come out must be the same bytes.
 """
 import json
@@ -16,7 +16,8 @@ import tempfile
 LLAMA = {"model_type": "llama", "vocab_size": 256, "hidden_size": 384, "intermediate_size": 1024, "num_hidden_layers": 6,
          "num_attention_heads": 6, "num_key_value_heads": 6, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
          "tie_word_embeddings": False}
-MODELS = {"nano": ({}, 12, 64, 100), "llama": (LLAMA, 8, 128, 12)}  # config, batch, sequence, steps; 0.9 and 10.8 M parameters
+MODELS = {"nano": ({}, 12, 64, 100), "llama": (LLAMA, 8, 128, 12),
+          "long": (LLAMA, 4, 512, 8)}  # config, batch, sequence, steps; 0.9 and 10.8 M parameters
 
 
 def train(stowage, words, out, steps):
@@ -43,7 +44,7 @@ def main():
                 source.write_text(json.dumps(config))
             words = ["--model", source, "--batch", batch, "--seq", sequence, "--states", 32, "--threads", 2, "--vram", "4GiB",
                      "--data", folder / "text", "--eval-batches", 0, "--overwrite"]
-            cuts = [batch, batch // 2, batch // 4, 1]
+            cuts = sorted({batch, batch // 2, batch // 4, 1}, reverse=True)
             speeds, weights = {cut: [] for cut in cuts}, set()
             for count in range(rounds):
                 for cut in cuts[::-1] if count % 2 else cuts:

@@ -85,8 +85,11 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   n = space.numerics();
   n.gradients = Gradients::bf16;
   if (!request.fused_update && n != space.numerics()) offer("gradients bf16", request, n, true);
+  free = request;
+  free.precision = Precision::bf16;
   n = space.numerics();
   n.precision = Precision::bf16;
+  n.tensor_cores = numerics_of(free, n.state_bits).tensor_cores;
   if (space.numerics().precision == Precision::fp32) offer("precision bf16", request, n, true);
   n = space.numerics();
   n.gradients = Gradients::fp32;

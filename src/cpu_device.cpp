@@ -1,5 +1,6 @@
 // The CPU as a device: its memory is the host's, and whatever it was asked is done when the call returns.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -157,7 +158,20 @@ class CpuDevice : public Device {
 
 }  // namespace
 
-int processor_count() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, ThreadPool::max_threads); }
+int processors_within(std::string_view quota, int processors) {
+  const std::string text(quota);
+  char* period_text = nullptr;
+  const uint64_t time = std::strtoull(text.c_str(), &period_text, 10), period = std::strtoull(period_text, nullptr, 10);
+  if (time == 0 || period == 0) return processors;
+  return static_cast<int>(std::clamp<uint64_t>((time + period / 2) / period, 1, static_cast<uint64_t>(processors)));
+}
+
+int processor_count() {
+  int processors = static_cast<int>(std::thread::hardware_concurrency());   // of the machine
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) processors = CPU_COUNT(&allowed);
+  return processors_within(proc_text("/sys/fs/cgroup/cpu.max"), std::clamp(processors, 1, ThreadPool::max_threads));
+}
 
 uint64_t system_memory_free() { return system_memory().available; }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "kernels/kernels.h"
 #include "planner/result.h"
@@ -48,7 +49,10 @@ struct LogMessage {
   char component[32] = {}, text[224] = {};
 };
 
+// That this process may use at once: of the machine, of its affinity, of its container.
 int processor_count();
+// How many of `processors` a container may keep busy whose file cpu.max says this: "200000 100000", "max 100000", or nothing.
+int processors_within(std::string_view quota, int processors);
 // Memory that the system says is there, of the machine or of the container.
 uint64_t system_memory_free();
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <system_error>
 
+#include "src/device.h"
+
 namespace stw {
 namespace {
 
@@ -67,7 +69,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, host_run run
 }
 
 ThreadPool::ThreadPool(int threads, host_run host, void* user)
-    : threads_(threads), host_(host), user_(user), spins_(!host && static_cast<unsigned>(threads) <= std::thread::hardware_concurrency()),
+    : threads_(threads), host_(host), user_(user), spins_(!host && threads <= processor_count()),
       holders_(std::make_unique<std::atomic<std::thread::id>[]>(static_cast<size_t>(threads))) {}
 
 void ThreadPool::start_workers() {

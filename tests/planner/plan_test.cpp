@@ -286,6 +286,14 @@ TEST(Price, OfPortableKernels) {
   EXPECT_GT(portable->plan.step_picoseconds, 3 * tensor->plan.step_picoseconds);
   r.precision = Precision::fp32;
   EXPECT_LT(portable->plan.step_picoseconds, make(*model, r)->plan.step_picoseconds) << "less memory to read";
+
+  r.tensor_cores = {};   // what a change to 16 bits costs is told with the kernels that it would run on
+  r.memory_bytes = 1;
+  const auto none = make(*model, r);
+  const auto it = std::find_if(none->plan.relaxations.begin(), none->plan.relaxations.end(),
+                               [](const Relaxation& x) { return x.change == "precision bf16"; });
+  ASSERT_NE(it, none->plan.relaxations.end());
+  EXPECT_LT(it->costs_fraction, -0.7);
 }
 
 // 32-bit states unless they do not fit or cost more than a tenth of the speed; the reason is recorded.

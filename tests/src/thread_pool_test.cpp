@@ -1,11 +1,14 @@
 #include "src/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+
+#include "src/device.h"
 
 namespace stw {
 namespace {
@@ -65,6 +68,26 @@ void check_runs(ThreadPool& pool, int rounds) {
 
 TEST(ThreadPool, EveryIndexRunsOnce) {
   for (const int threads : {1, 2, 3, 8}) check_runs(*make_pool(threads), 200);
+}
+
+TEST(ThreadPool, AContainerHasTheProcessorsOfItsQuota) {
+  EXPECT_EQ(processors_within("200000 100000\n", 64), 2);
+  EXPECT_EQ(processors_within("150000 100000\n", 64), 2);
+  EXPECT_EQ(processors_within("20000 100000\n", 64), 1);
+  EXPECT_EQ(processors_within("800000 100000\n", 4), 4);
+  for (const char* none : {"", "max 100000\n", "max", "100000", "1 0", "words"}) EXPECT_EQ(processors_within(none, 3), 3) << none;
+}
+
+TEST(ThreadPool, AProcessHasTheProcessorsOfItsAffinity) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(processor_count(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_LE(processor_count(), CPU_COUNT(&before));
 }
 
 TEST(ThreadPool, OnTheHostsExecutor) {

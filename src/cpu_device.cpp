@@ -158,10 +158,9 @@ class CpuDevice : public Device {
 
 }  // namespace
 
-int processors_within(std::string_view quota, int processors) {
-  const std::string text(quota);
+int processors_within(const std::string& quota, int processors) {
   char* period_text = nullptr;
-  const uint64_t time = std::strtoull(text.c_str(), &period_text, 10), period = std::strtoull(period_text, nullptr, 10);
+  const uint64_t time = std::strtoull(quota.c_str(), &period_text, 10), period = std::strtoull(period_text, nullptr, 10);
   if (time == 0 || period == 0) return processors;
   return static_cast<int>(std::clamp<uint64_t>((time + period / 2) / period, 1, static_cast<uint64_t>(processors)));
 }

@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 
 #include "kernels/kernels.h"
 #include "planner/result.h"
@@ -52,7 +51,7 @@ struct LogMessage {
 // That this process may use at once: of the machine, of its affinity, of its container.
 int processor_count();
 // How many of `processors` a container may keep busy whose file cpu.max says this: "200000 100000", "max 100000", or nothing.
-int processors_within(std::string_view quota, int processors);
+int processors_within(const std::string& quota, int processors);
 // Memory that the system says is there, of the machine or of the container.
 uint64_t system_memory_free();
 

@@ -123,7 +123,7 @@ class Marker {
     m.name = marks_.strings.id(name_of(held));
     const int segment = scratch ? -1 : graph_.at(b.tensor).segment;
     const bool input = b.owner == Class::inputs;
-    m.place = marks_.strings.id(segment >= 0 ? timeline_.segment_name(segment) : input ? "" : timeline_.place(first));
+    m.place = marks_.strings.id(segment >= 0 ? graph_.segment_name(segment) : input ? "" : timeline_.place(first));
     m.reason = marks_.strings.id(reason_of(b, first, held));
     return m;
   }

@@ -55,7 +55,6 @@ class Timeline {
   std::string place(int instruction) const;        // "block 3"
   std::string moment(int instruction) const;       // "norm → attn_norm (block 3, forward)"
   static const char* phase_name(Phase phase);
-  std::string segment_name(int segment) const { return graph_.segment_name(segment); }
   int block(int segment) const;                    // its number; -1: no block
 
   std::vector<Column> live(int at_most) const;

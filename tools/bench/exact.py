@@ -3,8 +3,8 @@
 usage: exact.py STOWAGE [ROUNDS [MODEL]]     STOWAGE: the command, built in release; MODEL: nano, llama, long
 
 Two models, one of them with short and with long samples, each trained for some steps with micro-batches of the whole batch,
-its half, its quarter, and 1; ROUNDS (5) times, in turn forwards and backwards. A round's figure is the median of the steps after the third, the result the median of the
-rounds' ratios to the whole batch. The weights that come out must be the same bytes.
+its half, its quarter, and 1; ROUNDS (5) times, in turn forwards and backwards. A round's figure is the median of the steps
+after the third, the result the median of the rounds' ratios to the whole batch. The weights that come out must be the same bytes.
 """
 import json
 import pathlib

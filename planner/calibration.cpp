@@ -8,7 +8,7 @@ namespace stw {
 
 namespace {
 
-uint64_t whole(double x, uint64_t largest) {
+uint64_t whole_number(double x, uint64_t largest) {
   if (!(x > 1)) return 1;
   return x >= static_cast<double>(largest) ? largest : static_cast<uint64_t>(x + 0.5);
 }
@@ -75,22 +75,22 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   p.calibration = {};
   p.calibration.threads = threads;
   p.calibration.precision = numerics.precision;
-  p.calibration.step_nanoseconds = whole(step_seconds * 1e9, longest_nanoseconds);
+  p.calibration.step_nanoseconds = whole_number(step_seconds * 1e9, longest_nanoseconds);
   double launches = 0, count = 0;
   for (size_t k = 0; k < op_kind_count; ++k) {
     const Group& g = kinds[k];
     if (!g.is_timed()) continue;
     const double launch = g.best_launch();
-    p.calibration.ops[k] = {static_cast<uint32_t>(whole(g.permille(launch), largest_permille)),
-                            whole(launch * 1e9, longest_launch_nanoseconds), whole(g.seconds * 1e9, longest_nanoseconds)};
+    p.calibration.ops[k] = {static_cast<uint32_t>(whole_number(g.permille(launch), largest_permille)),
+                            whole_number(launch * 1e9, longest_launch_nanoseconds), whole_number(g.seconds * 1e9, longest_nanoseconds)};
     launches += g.count * launch;
     count += g.count;
   }
   const double launch = count > 0 ? launches / count : 0;
-  if (count > 0) p.launch_nanoseconds = whole(launch * 1e9, longest_launch_nanoseconds);
+  if (count > 0) p.launch_nanoseconds = whole_number(launch * 1e9, longest_launch_nanoseconds);
   // Nobody is promised a place in the caches.
-  if (products.is_timed()) p.product_permille = static_cast<uint32_t>(whole(products.permille(launch), 1000));
-  if (streams.is_timed()) p.stream_permille = static_cast<uint32_t>(whole(streams.permille(launch), 1000));
+  if (products.is_timed()) p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));
+  if (streams.is_timed()) p.stream_permille = static_cast<uint32_t>(whole_number(streams.permille(launch), 1000));
   return p;
 }
 

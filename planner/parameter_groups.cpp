@@ -31,14 +31,14 @@ bool fits_glob(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-struct Range { int first, last; };
+struct Blocks { int first, last; };
 
 // "blocks", "blocks.3", "blocks.0-1"; nothing where the pattern is none of these.
-std::optional<Range> block_range(std::string_view pattern, int blocks) {
-  if (pattern == "blocks") return Range{0, blocks - 1};
+std::optional<Blocks> block_range(std::string_view pattern, int blocks) {
+  if (pattern == "blocks") return Blocks{0, blocks - 1};
   if (!pattern.starts_with("blocks.")) return {};
   const char *at = pattern.data() + 7, *end = pattern.data() + pattern.size();
-  Range r{};
+  Blocks r{};
   auto parsed = std::from_chars(at, end, r.first);
   if (parsed.ec != std::errc()) return {};
   r.last = r.first;

@@ -10,7 +10,7 @@ namespace stw {
 namespace {
 
 constexpr int64_t largest_batch = INT32_MAX;   // samples are counted in 32 bits
-constexpr int largest_threads = 1024;
+constexpr int most_threads = 1024;
 constexpr uint64_t longest_step = size_limit / 4;   // picoseconds; sums of times stay below where they saturate
 
 uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t steps, bool short_last) {
@@ -151,9 +151,9 @@ Status check(const Request& request) {
                                          "', the plan is for '" + request.device + "'"};
   if (request.global_batch < 1 || request.sequence < 1 || (request.threads < 1 && !profile_of(request).cuda))
     return Error{Code::bad_argument, "global batch, sequence and threads must be at least 1"};
-  if (request.global_batch > largest_batch || request.threads > largest_threads)
+  if (request.global_batch > largest_batch || request.threads > most_threads)
     return Error{Code::bad_argument, "expected a global batch of at most " + std::to_string(largest_batch) + " and at most " +
-                                         std::to_string(largest_threads) + " threads"};
+                                         std::to_string(most_threads) + " threads"};
   if (request.micro_batch > request.global_batch)
     return Error{Code::bad_argument, "micro-batch " + std::to_string(request.micro_batch) +
                                          " is larger than the global batch " + std::to_string(request.global_batch)};

@@ -36,8 +36,6 @@ std::optional<uint64_t> total_bytes(uint64_t header_bytes, const std::vector<Che
   return total;
 }
 
-Error corrupt(const std::string& path, const std::string& message) { return {Code::corrupt, path + ": " + message}; }
-
 Error checksum_error(const std::string& path, std::string_view what) {
   return corrupt(path, std::string(what) + ": its checksum does not match, the file is damaged");
 }

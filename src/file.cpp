@@ -38,6 +38,8 @@ Error file_error(const std::string& path, std::string_view action, int error_num
           error_number};
 }
 
+Error corrupt(const std::string& path, const std::string& message) { return {Code::corrupt, path + ": " + message}; }
+
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   if (this != &other) {
     close();

@@ -14,6 +14,8 @@ namespace stw {
 
 // "PATH: ACTION: text of errno". Code io_error, or host_out_of_memory where errno is ENOMEM.
 Error file_error(const std::string& path, std::string_view action, int error_number);
+// "PATH: MESSAGE", code corrupt.
+Error corrupt(const std::string& path, const std::string& message);
 
 // Owns a file descriptor.
 class Descriptor {

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format stores little-endian numbers as they are");
 
-constexpr uint64_t header_limit = 100'000'000;  // bytes; the format's own limit
+constexpr uint64_t largest_header = 100'000'000;  // bytes; the format's own limit
 constexpr uint64_t index_limit = 100'000'000;   // bytes of a .index.json
 constexpr std::string_view metadata_key = "__metadata__";
 
@@ -34,8 +34,6 @@ std::optional<uint64_t> tensor_bytes(TensorDType dtype, const std::vector<int64_
     if (dimension < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dimension), &bytes)) return std::nullopt;
   return bytes;
 }
-
-Error corrupt(const std::string& path, const std::string& message) { return {Code::corrupt, path + ": " + message}; }
 
 Error in_tensor(const std::string& path, const std::string& name, std::string_view message) {
   return corrupt(path, "tensor \"" + name + "\": " + std::string(message));
@@ -140,8 +138,8 @@ Status SafetensorsReader::add_file(const std::string& path) {
     return corrupt(path, "expected at least 8 bytes, found " + std::to_string(file.size()));
   uint64_t header_bytes = 0;
   STW_TRY(file.read(0, &header_bytes, 8));
-  if (header_bytes > header_limit)
-    return corrupt(path, "expected a header of at most " + std::to_string(header_limit) + " bytes, found a length of " +
+  if (header_bytes > largest_header)
+    return corrupt(path, "expected a header of at most " + std::to_string(largest_header) + " bytes, found a length of " +
                              std::to_string(header_bytes));
   if (header_bytes > file.size() - 8)
     return corrupt(path, "expected at least " + std::to_string(8 + header_bytes) + " bytes for the header, found " +
@@ -254,9 +252,9 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
   }
   std::string text = to_string(Json(std::move(header)), 0);
   text.append((8 - text.size() % 8) % 8, ' ');
-  if (text.size() > header_limit)
+  if (text.size() > largest_header)
     return refuse("the header would have " + std::to_string(text.size()) + " bytes, the format allows " +
-                  std::to_string(header_limit));
+                  std::to_string(largest_header));
   STW_ASSIGN(writer, FileWriter::create(path));
   const uint64_t header_bytes = text.size();
   STW_TRY(writer.write(&header_bytes, 8));

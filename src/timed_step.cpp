@@ -3,9 +3,9 @@
 #include "src/timed_step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
+#include "src/clock.h"
 #include "src/random.h"
 #include "src/trainer.h"
 
@@ -14,10 +14,6 @@ namespace stw {
 namespace {
 
 constexpr double enough_seconds = 2;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double median(std::vector<float> x) {
   const auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
@@ -63,7 +59,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed) {
   const SampleSource source = std::ref(made_up);
   size_t rounds = 0;
   auto run = [&]() -> Status {
-    const double begin = now();
+    const double begin = seconds_now();
     // Round 0 warms up: the next one writes over it.
     for (size_t round = 0; round <= most_rounds; ++round) {
       begin_state();   // at a learning rate of 0
@@ -73,14 +69,14 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed) {
         STW_TRY(check_cancelled());
         if (t.program->tokens >= 0) STW_TRY(load(*t.program, source, 0, global_batch()));
         const size_t at = round > 0 ? round - 1 : 0;
-        const double start = now();
+        const double start = seconds_now();
         STW_TRY(stream_->run_timed(execution_, *t.program, t.seconds.data() + at * t.program->instructions.size()));
-        t.whole[at] = static_cast<float>(now() - start);
+        t.whole[at] = static_cast<float>(seconds_now() - start);
       }
       rounds = round;
       STW_TRY(pull_state());
       if (state_.skip != 0) return Error{Code::non_finite, "calibrate: the loss or a gradient of the model is not finite"};
-      if (rounds >= fewest_rounds && now() - begin > enough_seconds) break;
+      if (rounds >= fewest_rounds && seconds_now() - begin > enough_seconds) break;
     }
     return ok();
   };

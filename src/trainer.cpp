@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 #include <vector>
 
+#include "src/clock.h"
 #include "src/elementary.h"
 #include "src/numbers.h"
 
@@ -16,10 +16,6 @@ namespace stw {
 namespace {
 
 constexpr uint64_t filled_at_once = 1 << 16;   // elements
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The op that updates a parameter; null where it is frozen.
 const Op* update_of(const Graph& graph, int parameter) {
@@ -362,7 +358,7 @@ Status Trainer::load(const Program& program, const SampleSource& source, uint64_
 Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, double learning_rate) {
   STW_TRY(check_whole());
   const InPhase phase(*this, TrainerPhase::train);
-  const double begin = now();
+  const double begin = seconds_now();
   const Programs& programs = planned_->programs;
   begin_state(learning_rate);
   const uint64_t m = static_cast<uint64_t>(plan().decisions.micro_batch);
@@ -394,7 +390,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   result.loss = state_.loss;
   result.grad_norm = state_.grad_norm;
   result.loss_scale = carried_.loss_scale;
-  result.seconds = now() - begin;
+  result.seconds = seconds_now() - begin;
   broken_ = result.skip == kernels::skip_midway;
   if (broken_)
     return Error{Code::non_finite, "trainer: a gradient is not finite, and a fused update had changed parameters by then; restore a checkpoint"};

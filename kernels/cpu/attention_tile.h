@@ -54,7 +54,7 @@ inline constexpr int tile_panels = 2;
 #else
 inline constexpr int tile_panels = 1;
 #endif
-inline constexpr int tile_rows = 6;
+inline constexpr int attention_tile_rows = 6;
 
 // c (R, 16·P) = (accumulate ? c : +0) + a·b: one chain per element. `turned`: element (row, k) of a lies at
 // a[k·lda + row], otherwise at a[row·lda + k].
@@ -88,8 +88,8 @@ static inline void attention_columns(int64_t rows, int64_t depth, const float* a
                                      int64_t ldb, float* c, int64_t ldc, bool accumulate) {
   const int64_t step = turned ? 1 : lda;
   int64_t r = 0;
-  for (; r + tile_rows <= rows; r += tile_rows)
-    attention_tile<tile_rows, P, turned>(depth, a + r * step, lda, b, ldb, c + r * ldc, ldc, accumulate);
+  for (; r + attention_tile_rows <= rows; r += attention_tile_rows)
+    attention_tile<attention_tile_rows, P, turned>(depth, a + r * step, lda, b, ldb, c + r * ldc, ldc, accumulate);
   const float* x = a + r * step;
   float* y = c + r * ldc;
   switch (rows - r) {

@@ -5,11 +5,11 @@
 
 namespace stw::kernels::STW_ISA {
 
-static constexpr int64_t strip_vectors = 4, strip = 16 * strip_vectors;   // columns summed in registers
+static constexpr int64_t strip_vectors = 4, bias_strip = 16 * strip_vectors;   // columns summed in registers
 
-// Columns [column, column + width) of dy into gradient; width <= strip.
+// Columns [column, column + width) of dy into gradient; width <= bias_strip.
 static void sum_strip(const LinearArgs& args, int64_t outputs, int64_t column, int64_t width, float* gradient) {
-  float held[strip] = {0};
+  float held[bias_strip] = {0};
   if (args.accumulate) memcpy(held, gradient, (size_t)width * sizeof(float));
   F16 total[strip_vectors];
   for (int v = 0; v < strip_vectors; ++v) total[v] = load(held + 16 * v);
@@ -19,7 +19,7 @@ static void sum_strip(const LinearArgs& args, int64_t outputs, int64_t column, i
       F16 sum[strip_vectors];
       for (int v = 0; v < strip_vectors; ++v) sum[v] = zero();
       const int64_t end = min(first + token_tile, sample_end);
-      if (width == strip) {
+      if (width == bias_strip) {
         for (int64_t row = first; row < end; ++row)
           for (int v = 0; v < strip_vectors; ++v)
             sum[v] = add(sum[v], load16(args.y.data, args.y.dtype, row * outputs + column + 16 * v));
@@ -45,9 +45,9 @@ void linear_bias_gradient(const Launch& launch, const LinearArgs& args) {
     const int64_t column = first_column;
     first_column += p.features;
     if (p.bias_gradient == nullptr) continue;
-    parallel_for(launch, ceil_div(p.features, strip), [&](int64_t index, int) {
-      const int64_t feature = index * strip;
-      sum_strip(args, outputs, column + feature, min(strip, p.features - feature), (float*)p.bias_gradient + feature);
+    parallel_for(launch, ceil_div(p.features, bias_strip), [&](int64_t index, int) {
+      const int64_t feature = index * bias_strip;
+      sum_strip(args, outputs, column + feature, min(bias_strip, p.features - feature), (float*)p.bias_gradient + feature);
     });
   }
 }

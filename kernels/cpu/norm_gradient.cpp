@@ -37,32 +37,32 @@ void input_gradient(const NormArgs& args, int64_t row, RowStatistics statistics)
   });
 }
 
-constexpr int groups = 2;
-constexpr int64_t strip = 16 * groups;  // columns: the sums of a strip fit the registers of every instruction set
+constexpr int norm_groups = 2;
+constexpr int64_t norm_strip = 16 * norm_groups;  // columns: the sums of a norm_strip fit the registers of every instruction set
 
 // dw and db of columns [column, column + width), width <= strip.
 void weight_gradients(const NormArgs& args, const RowStatistics* statistics, int64_t column, int64_t width) {
   auto load_sums = [&](const float* buffer, F16* sums) {
-    for (int k = 0; k < groups; ++k) {
+    for (int k = 0; k < norm_groups; ++k) {
       const int64_t n = min(16, max(0, width - 16 * k));
       const bool wanted = buffer != nullptr && args.accumulate && n > 0;
       sums[k] = wanted ? load_some(buffer + column + 16 * k, n) : zero();
     }
   };
   auto store_sums = [&](float* buffer, const F16* sums) {
-    for (int k = 0; buffer != nullptr && k < groups && width > 16 * k; ++k)
+    for (int k = 0; buffer != nullptr && k < norm_groups && width > 16 * k; ++k)
       store_some(buffer + column + 16 * k, sums[k], min(16, width - 16 * k));
   };
-  F16 dw[groups], db[groups];
+  F16 dw[norm_groups], db[norm_groups];
   load_sums(args.weight_gradient, dw);
   load_sums(args.bias_gradient, db);
   for (int64_t first = 0, end; first < args.rows; first = end) {
     end = min(args.rows, min(first + token_tile, round_up(first + 1, args.rows_per_sample)));
-    F16 tile_w[groups], tile_b[groups];
-    for (int k = 0; k < groups; ++k) tile_w[k] = tile_b[k] = zero();
+    F16 tile_w[norm_groups], tile_b[norm_groups];
+    for (int k = 0; k < norm_groups; ++k) tile_w[k] = tile_b[k] = zero();
     for (int64_t row = first; row < end; ++row) {
       const F16 mean = splat(statistics[row].mean), rstd = splat(statistics[row].rstd);
-      for (int k = 0; k < groups; ++k) {
+      for (int k = 0; k < norm_groups; ++k) {
         const int64_t at = row * args.features + column + 16 * k, n = min(16, max(0, width - 16 * k));
         if (n == 0) continue;
         F16 dy = load_group(args.y.data, args.y.dtype, at, n), x = load_group(args.x.data, args.x.dtype, at, n);
@@ -70,7 +70,7 @@ void weight_gradients(const NormArgs& args, const RowStatistics* statistics, int
         tile_b[k] = add(tile_b[k], dy);
       }
     }
-    for (int k = 0; k < groups; ++k) {
+    for (int k = 0; k < norm_groups; ++k) {
       dw[k] = add(dw[k], tile_w[k]);
       db[k] = add(db[k], tile_b[k]);
     }
@@ -92,9 +92,9 @@ void norm_gradient(const Launch& launch, const NormArgs& args) {
   });
   if (args.weight_gradient == nullptr && args.bias_gradient == nullptr) return;
   auto body = [&](int64_t task, int) {
-    weight_gradients(args, statistics, task * strip, min(strip, args.features - task * strip));
+    weight_gradients(args, statistics, task * norm_strip, min(norm_strip, args.features - task * norm_strip));
   };
-  const int64_t strips = ceil_div(args.features, strip);
+  const int64_t strips = ceil_div(args.features, norm_strip);
   if (args.rows * args.features <= serial_elements) {
     for (int64_t task = 0; task < strips; ++task) body(task, 0);
   } else {

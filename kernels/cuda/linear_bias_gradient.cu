@@ -10,9 +10,9 @@ namespace stw::kernels::cuda {
 
 // Columns [first, first + features) of y (rows, outputs). Eight to sixteen rows are under way, 128 bytes of bf16 a thread, in
 // small blocks, so that the tiles of few rows reach all SMs.
-static constexpr int tile_threads = 64;
+static constexpr int bias_tile_threads = 64;
 template <DType dtype>
-static __global__ void __launch_bounds__(tile_threads)
+static __global__ void __launch_bounds__(bias_tile_threads)
 bias_tiles_kernel(const void* y, int64_t outputs, int64_t first, int64_t features, TokenTiles tiles, bool vectors, float* sums) {
   const int64_t groups = ceil_div(features, 16);
   for_tasks_of_grid(tiles.count() * groups, [&](int64_t task) {
@@ -41,7 +41,7 @@ void linear_bias_gradient(const Launch& l, const LinearArgs& args) {
     if (p.bias_gradient == nullptr) return;
     const bool vectors = vectors_at(args.y.data, args.y.dtype, sum_of_features(args)) && column % 4 == 0;
     for_dtype(args.y.dtype, [&](auto stored) {
-      launch(l, bias_tiles_kernel<stored.dtype>, blocks_for(tiles.count() * ceil_div(p.features, 16), tile_threads / quad), tile_threads, 0,
+      launch(l, bias_tiles_kernel<stored.dtype>, blocks_for(tiles.count() * ceil_div(p.features, 16), bias_tile_threads / quad), bias_tile_threads, 0,
              args.y.data, sum_of_features(args), column, p.features, tiles, vectors, sums);
     });
     launch(l, bias_fold_kernel, blocks_for_fold(p.features), fold_threads_a_block, 0, sums, tiles.count(), p.features,

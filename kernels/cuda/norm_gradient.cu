@@ -91,10 +91,10 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
 }
 
 // Small blocks, so that the tiles of few rows reach all SMs.
-static constexpr int tile_threads = 64;
+static constexpr int norm_tile_threads = 64;
 
 template <class Stored>
-static __global__ void __launch_bounds__(tile_threads, 6) norm_tiles_kernel(NormArgs args, TokenTiles tiles, bool vectors, const RowStatistics* kept, float* sums) {
+static __global__ void __launch_bounds__(norm_tile_threads, 6) norm_tiles_kernel(NormArgs args, TokenTiles tiles, bool vectors, const RowStatistics* kept, float* sums) {
   const int64_t features = args.features, groups = ceil_div(features, 16);
   const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype);
   for_tasks_of_grid(tiles.count() * groups, [&](int64_t task) {
@@ -142,7 +142,7 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
   });
   if (args.weight_gradient == nullptr && args.bias_gradient == nullptr) return;
   for_dtypes({dtype, args.y.dtype}, [&](auto stored) {
-    launch(l, norm_tiles_kernel<decltype(stored)>, blocks_for(tiles.count() * ceil_div(args.features, 16), tile_threads / quad), tile_threads, 0,
+    launch(l, norm_tiles_kernel<decltype(stored)>, blocks_for(tiles.count() * ceil_div(args.features, 16), norm_tile_threads / quad), norm_tile_threads, 0,
            args, tiles, operands, kept, sums);
   });
   const unsigned sums_wanted = args.bias_gradient == nullptr ? 1 : 2;

@@ -16,12 +16,12 @@ uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
   return op.attributes.causal ? n / 2 : n;
 }
 
-Cost forward_cost(const Graph& g, const Op& op, const Extent& e) {
+Cost attention_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
   c.flops = size_mul(4, pairs(g, op, e));
   return c;
 }
-Cost gradient_cost(const Graph& g, const Op& op, const Extent& e) {
+Cost attention_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
   c.flops = size_mul(10, pairs(g, op, e));
   return c;
@@ -34,7 +34,7 @@ Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 
-uint64_t forward_workspace(const Graph& g, const Op& op, const Extent& e) {
+uint64_t scores_workspace(const Graph& g, const Op& op, const Extent& e) {
   if (e.threads == 0) return 0;
   return workspace::attention(op.attributes, g.sequence, e.threads);
 }
@@ -70,9 +70,9 @@ void rope_backward(Differentiation& d, const Op& op) {
 
 const OpRow attention_rows[4] = {
     {OpKind::rope, "rope", rope_cost, no_workspace, rope_backward, {{{0, 0}}}},
-    {OpKind::attention, "attention", forward_cost, forward_workspace, attention_backward, {}},
+    {OpKind::attention, "attention", attention_cost, scores_workspace, attention_backward, {}},
     {OpKind::attention_cached, "attention_cached", cached_cost, cached_workspace, nullptr, {}},
-    {OpKind::attention_gradient, "attention_gradient", gradient_cost, gradient_workspace, nullptr, {}},
+    {OpKind::attention_gradient, "attention_gradient", attention_gradient_cost, gradient_workspace, nullptr, {}},
 };
 
 }  // namespace stw

@@ -8,11 +8,11 @@ namespace stw {
 namespace {
 
 // The table is read only where tokens point to.
-Cost forward_cost(const Graph& g, const Op& op, const Extent& e) {
+Cost embedding_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, size_mul(2, operand_bytes(g, op.outputs[0], e))};
 }
 // dy is read once, the touched rows of the table are read and written.
-Cost gradient_cost(const Graph& g, const Op& op, const Extent& e) {
+Cost embedding_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, size_mul(3, operand_bytes(g, op.inputs[op.kind == OpKind::embedding_gradient ? 1 : 0], e))};
 }
 
@@ -20,7 +20,7 @@ uint64_t table_workspace(const Graph& g, const Op&, const Extent& e) {
   return e.threads == 0 ? cuda_workspace::embedding_gradient(e.rows) : workspace::embedding_gradient(e.rows, g.vocabulary);
 }
 
-void backward(Differentiation& d, const Op& op) {
+void embedding_backward(Differentiation& d, const Op& op) {
   const int dy = d.gradient_of(op.outputs[0]);
   const int table = d.parameter_gradient(op.inputs[1]);
   const int positions = op.inputs[2] >= 0 ? d.parameter_gradient(op.inputs[2]) : -1;
@@ -34,9 +34,9 @@ void backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow embedding_rows[3] = {
-    {OpKind::embedding, "embedding", forward_cost, no_workspace, backward, {}},
-    {OpKind::embedding_gradient, "embedding_gradient", gradient_cost, table_workspace, nullptr, {}},
-    {OpKind::position_gradient, "position_gradient", gradient_cost, no_workspace, nullptr, {}},
+    {OpKind::embedding, "embedding", embedding_cost, no_workspace, embedding_backward, {}},
+    {OpKind::embedding_gradient, "embedding_gradient", embedding_gradient_cost, table_workspace, nullptr, {}},
+    {OpKind::position_gradient, "position_gradient", embedding_gradient_cost, no_workspace, nullptr, {}},
 };
 
 }  // namespace stw

@@ -35,7 +35,7 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
 
 Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
-uint64_t forward_workspace(const Graph& g, const Op& op, const Extent& e) {
+uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   if (e.threads == 0) return 0;
   Sizes s = sizes(g, op);
   return workspace::linear(e.rows, s.inputs, s.features, e.threads);
@@ -61,7 +61,7 @@ uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
 }
 
 // Weight gradients come first: they are the last to read x.
-void backward(Differentiation& d, const Op& op) {
+void linear_backward(Differentiation& d, const Op& op) {
   const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]);
   std::vector<int> weights, biases, inputs{dy, -1};
   bool any_weight = false, any_bias = false;
@@ -90,7 +90,7 @@ void backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow linear_rows[4] = {
-    {OpKind::linear, "linear", product_cost, forward_workspace, backward, {}},
+    {OpKind::linear, "linear", product_cost, product_workspace, linear_backward, {}},
     {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, nullptr, {{{0, 1}}}},
     {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, nullptr, {}, 2},
     {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, nullptr, {}, 1},

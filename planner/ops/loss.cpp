@@ -13,12 +13,12 @@ Cost entropy_cost(const Graph& g, const Op& op, const Extent& e) {
   c.bytes = size_add(c.bytes, operand_bytes(g, op.inputs[0], e));  // one more pass over the logits
   return c;
 }
-Cost sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
+Cost loss_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
 uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
   return workspace::cross_entropy(e.rows, g.vocabulary, e.threads);
 }
-uint64_t sum_workspace(const Graph&, const Op&, const Extent& e) {
+uint64_t loss_sum_workspace_of(const Graph&, const Op&, const Extent& e) {
   return e.threads == 0 ? cuda_workspace::loss_sum(e.samples) : workspace::loss_sum(e.samples);
 }
 
@@ -33,7 +33,7 @@ void entropy_backward(Differentiation& d, const Op& op) {
 
 const OpRow loss_rows[2] = {
     {OpKind::cross_entropy, "cross_entropy", entropy_cost, entropy_workspace, entropy_backward, {{{1, 0}}}},
-    {OpKind::loss_sum, "loss_sum", sum_cost, sum_workspace, nullptr, {}},
+    {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace_of, nullptr, {}},
 };
 
 }  // namespace stw

@@ -7,14 +7,14 @@ namespace stw {
 
 namespace {
 
-Cost cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 8); }
+Cost norm_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 8); }
 
-uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
+uint64_t statistics_workspace(const Graph& g, const Op& op, const Extent& e) {
   return e.threads == 0 ? cuda_workspace::norm_gradient(e.rows, g.sequence, g.features(op.inputs[0])) : workspace::norm_gradient(e.rows);
 }
 
 // The residual's gradient that already arrived at x is the addend.
-void backward(Differentiation& d, const Op& op) {
+void norm_backward(Differentiation& d, const Op& op) {
   const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]), addend = d.gradient_of(x);
   const int dx = d.wanted(x) ? d.new_gradient(x, "norm_gradient") : -1;
   const int dweight = d.parameter_gradient(op.inputs[1]);
@@ -26,8 +26,8 @@ void backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow norm_rows[2] = {
-    {OpKind::norm, "norm", cost, no_workspace, backward, {}},
-    {OpKind::norm_gradient, "norm_gradient", cost, gradient_workspace, nullptr, {{{0, 3}}}},
+    {OpKind::norm, "norm", norm_cost, no_workspace, norm_backward, {}},
+    {OpKind::norm_gradient, "norm_gradient", norm_cost, statistics_workspace, nullptr, {{{0, 3}}}},
 };
 
 }  // namespace stw

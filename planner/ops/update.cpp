@@ -13,9 +13,9 @@ Cost update_cost(const Graph& g, const Op& op, const Extent& e) {
   for (int t : op.outputs) c.bytes = size_add(c.bytes, operand_bytes(g, t, e));
   return c;
 }
-Cost sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 2); }
+Cost squares_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 2); }
 
-uint64_t sum_workspace(const Graph& g, const Op& op, const Extent&) {
+uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
   return workspace::square_sum(g.at(op.inputs[0]).shape.elements());
 }
 
@@ -56,8 +56,8 @@ uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent& e) {
 }  // namespace
 
 const OpRow update_rows[9] = {
-    {OpKind::square_sum, "square_sum", sum_cost, sum_workspace, nullptr, {}},
-    {OpKind::finish_step, "finish_step", sum_cost, no_workspace, nullptr, {}},
+    {OpKind::square_sum, "square_sum", squares_cost, squares_workspace, nullptr, {}},
+    {OpKind::finish_step, "finish_step", squares_cost, no_workspace, nullptr, {}},
     {OpKind::adamw, "adamw", update_cost, no_workspace, nullptr, {}},
     {OpKind::adamw8, "adamw8", update_cost, no_workspace, nullptr, {}},
     {OpKind::sgd, "sgd", update_cost, no_workspace, nullptr, {}},

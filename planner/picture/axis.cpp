@@ -121,16 +121,16 @@ std::string rectangles(const Marks& marks, const Timeline& timeline, const Box& 
   return out;
 }
 
-std::vector<Label> labels(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes,
+std::vector<Caption> labels(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes,
                           double least_width, double least_height) {
-  std::vector<Label> list;
+  std::vector<Caption> list;
   for (const Mark& m : marks.all) {
     const Box r = place(m, timeline, box, bytes);
     if (m.count == 1 && r.width >= least_width && r.height >= least_height)
       list.push_back({&m, r.x, r.y, r.width, r.height});
   }
   std::stable_sort(list.begin(), list.end(),
-                   [](const Label& a, const Label& b) { return a.mark->bytes > b.mark->bytes; });
+                   [](const Caption& a, const Caption& b) { return a.mark->bytes > b.mark->bytes; });
   if (list.size() > 60) list.resize(60);
   return list;
 }

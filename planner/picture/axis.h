@@ -31,8 +31,8 @@ struct Box { double x, y, width, height; };
 // One rect for each mark, in order, each in a class c0…c6 (and `o`, for an outline, where it is large enough).
 std::string rectangles(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes, bool titles);
 // Names that fit into their marks, largest marks first.
-struct Label { const Mark* mark; double x, y, width, height; };
-std::vector<Label> labels(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes, double least_width,
+struct Caption { const Mark* mark; double x, y, width, height; };
+std::vector<Caption> labels(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t bytes, double least_width,
                           double least_height);
 
 }  // namespace stw::picture

@@ -60,7 +60,7 @@ double zoomed_height(const Range& range, uint64_t top) {
 // The names on the marks; `box` may reach below the picture.
 std::string names_on(const Marks& marks, const Timeline& timeline, const Box& box, uint64_t top, const char* kind) {
   std::string out = "<div class=\"names " + std::string(kind) + "\" aria-hidden=\"true\">";
-  for (const Label& l : labels(marks, timeline, box, top, 45, 27)) {
+  for (const Caption& l : labels(marks, timeline, box, top, 45, 27)) {
     if (l.y + l.height > 1001) continue;
     out += std::string("<span class=\"") + (l.width < 170 ? "m " : "") + "t" +
            std::to_string(static_cast<int>(l.mark->owner)) + "\" style=\"left:" + percent(l.x / 1000) +
@@ -71,7 +71,7 @@ std::string names_on(const Marks& marks, const Timeline& timeline, const Box& bo
 }
 
 // The opening of a plot that takes the focus.
-std::string plot(const char* id, const char* kind, const std::string& label) {
+std::string plot_opening(const char* id, const char* kind, const std::string& label) {
   return "<div class=\"plot" + std::string(kind) + "\" id=\"" + id +
          "\" tabindex=\"0\" role=\"application\" aria-label=\"" + escaped(label) + "\" aria-describedby=\"tip\">\n";
 }
@@ -144,7 +144,7 @@ std::string arena_chart(const Marks& marks, const Timeline& timeline, const Rang
   std::string grid;
   const std::string axis = axis_of_bytes(range, top, 8, grid);
   return "<figure>\n<div class=\"frame\">\n" + axis +
-         plot("arena", "", "Arena: offsets in memory against instructions. Arrow keys go from buffer to buffer.") +
+         plot_opening("arena", "", "Arena: offsets in memory against instructions. Arrow keys go from buffer to buffer.") +
          svg(grid + "<g class=\"marks\">\n" + rectangles(marks, timeline, unit, top, false) + "</g>\n" +
                  dividers(timeline) + vertical(peak_share(timeline), "peak"),
              zoomed) +
@@ -162,7 +162,7 @@ std::string live_chart(const std::vector<Column>& columns, const Timeline& timel
   for (const Column& c : columns)
     if (timeline.peak() >= c.first && timeline.peak() < c.end) most = c.total();
   return "<figure class=\"noted\">\n<div class=\"frame\">\n" + axis +
-         plot("live", " low",
+         plot_opening("live", " low",
               "Live bytes by class against instructions. Arrow keys go from instruction to instruction.") +
          svg(grid + areas + dividers(timeline) + vertical(peak_share(timeline), "peak"), zoomed_height(range, top)) +
          peak_note(timeline, "peak: " + human_bytes(most) + " live") + "<div class=\"cross\"></div>\n</div>\n" +
@@ -226,7 +226,7 @@ std::string frontier_chart(const Frontier& f, const Plan& plan) {
   if (plan.bytes.budget < f.bytes)
     marks += vertical(static_cast<double>(plan.bytes.budget) / static_cast<double>(f.bytes), "peak");
   return "<figure>\n<div class=\"frame\">\n" + axis +
-         plot("frontier", " low", "Tokens a second against memory. Arrow keys go from plan to plan.") +
+         plot_opening("frontier", " low", "Tokens a second against memory. Arrow keys go from plan to plan.") +
          svg(grid + "<path class=\"curve\" d=\"" + curve + "H1000\"/>\n" + marks) +
          "<div class=\"numbers\" aria-hidden=\"true\">" + numbers +
          "</div>\n</div>\n<div class=\"xs plain\" aria-hidden=\"true\">" + xs +

@@ -22,7 +22,7 @@ std::string plural(int64_t n, const std::string& noun) {
   return grouped(static_cast<uint64_t>(n)) + " " + noun + (n == 1 ? "" : "s");
 }
 
-double seconds(uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
+double seconds_of(uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
 
 std::string colour(size_t c) { return "var(--c" + std::to_string(c) + ")"; }
 
@@ -35,7 +35,7 @@ std::string figures(const Plan& plan) {
   figure("Peak memory", human_bytes(plan.bytes.peak),
          "of " + human_bytes(plan.bytes.budget) + (plan.fits ? "" : ", too small"));
   figure("Speed", whole(tokens_per_second(plan)) + " tokens/s", "predicted");
-  figure("Step time", human_duration(seconds(plan.step_picoseconds)),
+  figure("Step time", human_duration(seconds_of(plan.step_picoseconds)),
          !plan.fits ? "of the smallest plan"
          : plan.step_picoseconds == plan.bound_picoseconds
              ? "proven: none within this budget is faster"

@@ -76,7 +76,7 @@ std::string picture_svg(const Graph& graph, const Plan& plan, const Programs& pr
     s += line(plot.x, y, right, y, "grid") + text(plot.x - 8, y + 4, t.text, "class=\"soft end\"");
   }
   s += "<g class=\"marks\">\n" + rectangles(marks, timeline, plot, bytes, true) + "</g>\n<g class=\"label\">\n";
-  for (const Label& l : labels(marks, timeline, plot, bytes, 40, 14)) {
+  for (const Caption& l : labels(marks, timeline, plot, bytes, 40, 14)) {
     const std::string& name = marks.strings.at(l.mark->name);
     if (6.6 * static_cast<double>(name.size()) + 10 > l.width) continue;
     s += text(l.x + 5, l.y + std::min(l.height - 4, 13.0), name,

@@ -9,7 +9,7 @@ namespace stw {
 
 namespace {
 
-Status parse(const Json& json, ModelConfig& c) {
+Status parse_gpt2(const Json& json, ModelConfig& c) {
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size", 50257));
   STW_ASSIGN(positions, get_int(json, "n_positions", 1024));
   STW_ASSIGN(width, get_int(json, "n_embd", 768));
@@ -51,7 +51,7 @@ Status parse(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   GraphBuilder b("gpt2", sequence, c.vocabulary, compute, optional);
   // Projections onto the residual stream start smaller, so that its variance does not grow with depth.
   const float residual_std = static_cast<float>(c.init_std / std::sqrt(2.0 * static_cast<double>(c.layers)));
@@ -98,6 +98,6 @@ Graph build(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs 
 
 }  // namespace
 
-const Architecture gpt2_architecture = {"gpt2", parse, build, "transformer."};
+const Architecture gpt2_architecture = {"gpt2", parse_gpt2, build_gpt2, "transformer."};
 
 }  // namespace stw

@@ -89,7 +89,7 @@ Status parse_qwen2(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Graph build(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+Graph build_llama(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   GraphBuilder b(c.architecture, sequence, c.vocabulary, compute, optional);
   auto matrix = [&](const std::string& name, int64_t inputs, int64_t features, bool bias) {
     const int weight = b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
@@ -139,7 +139,7 @@ Graph build(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs 
 
 }  // namespace
 
-const Architecture llama_architecture = {"llama", parse_llama, build, "model."};
-const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build, "model."};
+const Architecture llama_architecture = {"llama", parse_llama, build_llama, "model."};
+const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_llama, "model."};
 
 }  // namespace stw

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <new>
 
+#include "tests/kernels/device.h"
+
 namespace {
 
 constexpr size_t pool_bytes = size_t{8} << 30, stack_bytes = size_t{64} << 20, alignment = 256;
@@ -58,6 +60,13 @@ void operator delete(void* p) noexcept {
   free_lists[size_class] = f;
 }
 void operator delete(void* p, size_t) noexcept { operator delete(p); }
+
+// The machine of tests/kernels/cuda_device.cpp.
+bool stw::kernels::test::emulated() { return false; }
+void stw::kernels::test::finish_kernels() {
+  const cudaError_t status = cudaDeviceSynchronize();
+  ASSERT_EQ(status, cudaSuccess) << cudaGetErrorString(status);
+}
 
 int main(int count, char** words) {
   testing::InitGoogleTest(&count, words);

@@ -302,13 +302,8 @@ void encode(const std::vector<float>& m, const std::vector<float>& v, States& s)
 // Epsilon is the usual 1e-8: where both moments round to 0 (below 1e-6.5) it is what bounds the step.
 constexpr int scales = 16;
 double decade(size_t scale) { return 8.0 * static_cast<double>(scale) / (scales - 1); }
-#if defined(STW_SIMT)
-constexpr size_t blocks = 8;
-#else
-constexpr size_t blocks = 32;
-#endif
 std::vector<double> step_ratios(double beta2, bool resynchronise) {
-  constexpr size_t count = 256 * blocks;
+  const size_t count = 256 * (emulated() ? 8 : 32);
   Random random(7);
   const Table& table = *tables().back().table;
   States s(count);

@@ -142,6 +142,32 @@ inline Buffer slice(const Buffer& from, int64_t first, int64_t count) {
   return part;
 }
 
+// The same sequence over a cache, at most `largest` rows at a time.
+inline Buffer compute_cached(const Table& table, const AttentionShape& s, const Buffer& qkv, int64_t largest) {
+  const int64_t columns = s.kv_heads * s.head_dim, capacity = s.rows + 3;
+  Buffer keys(s.dtype, (capacity + 1) * columns), values(s.dtype, (capacity + 1) * columns), out(s.dtype, s.rows * s.out_width());
+  for (int64_t i = 0; i < keys.count(); ++i) keys.set(i, NAN), values.set(i, NAN);
+  StepState state = step_state();
+  for (int64_t row = 0; row < s.rows;) {
+    const int64_t count = std::min(largest, s.rows - row);
+    const Buffer part = slice(qkv, row * s.width(), count * s.width());
+    Buffer part_out(s.dtype, count * s.out_width());
+    state.position = static_cast<uint64_t>(row);
+    AttentionCachedArgs args = {};
+    args.rows = count, args.capacity = capacity;
+    args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
+    args.scale = s.scale(), args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
+    args.key_cache = keys.matrix(), args.value_cache = values.matrix();
+    run(table.attention_cached, args, 2, attention_cached_workspace(args, 2));
+    for (int64_t i = 0; i < part_out.count(); ++i) out.set(row * s.out_width() + i, part_out.get(i));
+    row += count;
+  }
+  int64_t written = 0;
+  for (int64_t i = s.rows * columns; i < keys.count(); ++i) written += !std::isnan(keys.get(i)) || !std::isnan(values.get(i));
+  EXPECT_EQ(written, 0) << "behind what the cache holds, " << s;
+  return out;
+}
+
 // The position ids of documents that follow each other; where a sample ends, so does a document.
 inline std::vector<int32_t> position_ids_of(const std::vector<int64_t>& lengths) {
   std::vector<int32_t> ids;

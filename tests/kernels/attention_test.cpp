@@ -2,21 +2,18 @@
 // held against finite differences; the same bits on every instruction set, number of threads and split of the batch.
 // Samples are one document, or several that do not see each other.
 #include "tests/kernels/attention_cases.h"
-#if defined(STW_SIMT)
-#include "tests/simt/machine.h"
-#endif
 
 namespace stw::kernels::test {
 namespace {
 
 // The emulated machine is slow, and instrumented code: there fewer rounds, and every kind of shape with one type of storage only.
-#if defined(STW_SIMT) || defined(STW_SANITIZED)
-constexpr int rounds = 5;
-bool takes(DType dtype, int kind) { return dtype_of(kind) == dtype; }
+#if defined(STW_SANITIZED)
+bool slow() { return true; }
 #else
-constexpr int rounds = 16;
-bool takes(DType, int) { return true; }
+bool slow() { return emulated(); }
 #endif
+int rounds() { return slow() ? 5 : 16; }
+bool takes(DType dtype, int kind) { return !slow() || dtype_of(kind) == dtype; }
 
 void check(const AttentionShape& s, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << s);
@@ -97,7 +94,7 @@ TEST(Attention, AgreesWithDoublePrecision) {
 
 TEST(Attention, AgreesOnRandomShapes) {
   Random random(77);
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < rounds(); ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 3));
     check({random.between(1, 3), random.between(1, 220), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
            2 * static_cast<int>(random.between(1, 40)), random.between(0, 1) == 1,
@@ -146,7 +143,7 @@ TEST(AttentionOfDocuments, AgreesWithDoublePrecision) {
 
 TEST(AttentionOfDocuments, AgreesOnRandomLengths) {
   Random random(78);
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < rounds(); ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 2));
     AttentionShape s = {random.between(1, 3), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
                2 * static_cast<int>(random.between(1, 20)), true, random.between(0, 1) == 1 ? 0.2f : 0.0f,
@@ -269,51 +266,15 @@ void check_cached(const AttentionShape& s, const std::vector<int64_t>& steps) {
   const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width(), 1.5);
   const Buffer dout(s.dtype, s.rows * s.out_width());
   const Outcome whole = compute(*tables()[0].table, s, qkv, dout, 1);
-  const int64_t columns = s.kv_heads * s.head_dim, capacity = s.rows + 3;
   for (const NamedTable& named : tables())
-    for (int64_t largest : steps) {
-      Buffer keys(s.dtype, (capacity + 1) * columns), values(s.dtype, (capacity + 1) * columns);
-      for (int64_t i = 0; i < keys.count(); ++i) keys.set(i, NAN), values.set(i, NAN);
-      Buffer out(s.dtype, s.rows * s.out_width());
-      StepState state = step_state();
-      for (int64_t row = 0; row < s.rows;) {
-        const int64_t count = std::min(largest, s.rows - row);
-        const Buffer part = slice(qkv, row * s.width(), count * s.width());
-        Buffer part_out(s.dtype, count * s.out_width());
-        state.position = static_cast<uint64_t>(row);
-        AttentionCachedArgs args = {};
-        args.rows = count, args.capacity = capacity;
-        args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
-        args.scale = s.scale(), args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
-        args.key_cache = keys.matrix(), args.value_cache = values.matrix();
-        run(named.table->attention_cached, args, 2, attention_cached_workspace(args, 2));
-        for (int64_t i = 0; i < part_out.count(); ++i) out.set(row * s.out_width() + i, part_out.get(i));
-        row += count;
-      }
-      EXPECT_TRUE(same_bits(out, whole.out)) << s << ", steps of " << largest << ", " << named.name;
-      for (int64_t i = s.rows * columns; i < keys.count(); ++i)
-        ASSERT_TRUE(std::isnan(keys.get(i)) && std::isnan(values.get(i)));
-    }
+    for (int64_t largest : steps)
+      EXPECT_TRUE(same_bits(compute_cached(*named.table, s, qkv, largest), whole.out)) << s << ", steps of " << largest << ", " << named.name;
 }
 TEST(AttentionCached, AgreesWithTheWholeSequenceBitForBit) {
   check_cached({1, 150, 4, 2, 32, true, 0, DType::f32}, {1, 7, 90, 150});
   check_cached({1, 300, 2, 2, 18, true, 0, DType::bf16}, {1, 7, 90, 300});
   check_cached({1, 130, 2, 1, 24, true, 0, DType::f16}, {1, 7, 90, 130});
 }
-
-#if defined(STW_SIMT)
-// Whatever the order in which threads and blocks come to run.
-TEST(AttentionOnADevice, DoesNotDependOnTheOrderOfThreads) {
-  for (simt::Order order : {simt::Order::reverse, simt::Order::random}) {
-    simt::options.order = order;
-    check({1, 70, 4, 2, 17, true, 0.2f, DType::f32}, 500);
-    check({1, 65, 1, 1, 80, false, 0, DType::bf16}, 501);
-    check({2, 70, 2, 1, 16, true, 0, DType::f16, position_ids_of({3, 64, 3, 70})}, 502);
-    check_cached({1, 70, 2, 1, 24, true, 0, DType::f16}, {1, 40});
-  }
-  simt::options.order = simt::Order::forward;
-}
-#endif
 
 }  // namespace
 }  // namespace stw::kernels::test

@@ -1,9 +1,6 @@
 // Weight gradients in bf16: against the plain rule (rounding.h) bit for bit, whatever the threads, the tiles and the cuts between
 // samples; on tensor cores against fp64; roundings are right in the mean; what is not finite stays so.
 #include "tests/kernels/linear_problem.h"
-#if defined(STW_SIMT)
-#include "tests/simt/machine.h"
-#endif
 
 namespace stw::kernels::test {
 namespace {
@@ -19,16 +16,11 @@ TEST(GradientRounding, TheJudgeDrawsPhiloxNumbers) {
   expect({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0x299f31d0a4093822u, {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
 }
 
-Problem rounded_problem(Random& random, Shape shape, DType activation, bool transposed, bool accumulate) {
-  Problem problem(random, std::move(shape), {activation, DType::f32, DType::f32, DType::f32}, transposed, false, accumulate);
-  problem.round_gradients(random.bits());
-  return problem;
-}
 void expect_plain_bits(Problem& problem, const std::vector<int>& thread_counts) {
   const Problem::Gradients expected = problem.naive_parameter_gradients();
   for (const NamedTable& t : tables())
     for (int threads : thread_counts) {
-      if (emulated && threads != thread_counts[0]) continue;
+      if (emulated() && threads != thread_counts[0]) continue;
       EXPECT_TRUE(same(problem.parameter_gradients(*t.table, threads), expected)) << t.name << ", threads " << threads << ", " << problem.describe();
     }
 }
@@ -46,8 +38,8 @@ TEST(GradientRounding, RandomOddShapesHaveTheBitsOfThePlainRule) {
 // More than one block along every dimension, and tiles of either size on a GPU.
 TEST(GradientRounding, SeveralBlocksHaveTheBitsOfThePlainRule) {
   Random random(2);
-  const Shape wide = {2, 35, emulated ? 80 : 600, {emulated ? 1100 : 401}}, tall = {3, 19, emulated ? 140 : 270, {emulated ? 40 : 900, 33}},
-              deep = {2, emulated ? 150 : 530, 35, {67, 19}};
+  const Shape wide = {2, 35, emulated() ? 80 : 600, {emulated() ? 1100 : 401}}, tall = {3, 19, emulated() ? 140 : 270, {emulated() ? 40 : 900, 33}},
+              deep = {2, emulated() ? 150 : 530, 35, {67, 19}};
   for (const Shape& shape : {wide, tall, deep})
     for (bool transposed : {false, true}) {
       Problem problem = rounded_problem(random, shape, transposed ? bf16 : f32, transposed, transposed);
@@ -212,30 +204,6 @@ TEST(GradientRounding, NothingToSum) {
       }
     }
 }
-
-#if defined(STW_SIMT)
-// The emulated tensor core adds in order of k: it rounds the numbers of one chain. Tiles of either size, samples of any number of
-// steps, threads in any order.
-TEST(GradientRounding, EmulatedTensorCoresHaveTheNumbersOfOneChain) {
-  const simt::Options before = simt::options;
-  Random random(10);
-  const auto expect = [](Problem problem) {
-    problem.tensor_cores = true;
-    const Problem::Gradients found = problem.parameter_gradients(*cuda_table(), 1), expected = problem.naive_parameter_gradients();
-    for (size_t part = 0; part < found.weight.size(); ++part)
-      EXPECT_EQ(found.weight[part].floats(), expected.weight[part].floats()) << problem.describe();
-  };
-  for (const Shape& shape : {Shape{3, 35, 48, {640, 200}}, Shape{2, 50, 136, {40, 24}}, Shape{4, 16, 64, {72}}, Shape{3, 70, 24, {8}}})
-    for (bool transposed : {false, true}) expect(rounded_problem(random, shape, transposed ? f16 : bf16, transposed, transposed));
-  for (simt::Order order : {simt::Order::reverse, simt::Order::random}) {
-    simt::options = {order, 1};
-    expect(rounded_problem(random, {3, 21, 136, {72, 24}}, bf16, false, true));
-    Problem chain = rounded_problem(random, {3, 21, 101, {72, 24}}, bf16, true, true);
-    EXPECT_TRUE(same(chain.parameter_gradients(*cuda_table(), 1), chain.naive_parameter_gradients()));
-  }
-  simt::options = before;
-}
-#endif
 
 }  // namespace
 }  // namespace stw::kernels::test

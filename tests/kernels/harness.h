@@ -1,4 +1,4 @@
-// What every kernel test shares: the tables of this machine, threads, guarded workspaces, deterministic random data,
+// What every kernel test shares: threads, guarded workspaces, deterministic random data,
 // comparisons. Nothing here knows any kernel.
 #pragma once
 #include <gtest/gtest.h>
@@ -13,35 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/kernels.h"
-// STW_SIMT: the CUDA kernels on the emulated machine. STW_GPU: on a real one (tests/gpu/managed.cpp).
-#if defined(STW_SIMT) || defined(STW_GPU)
-#define STW_CUDA_KERNELS
-#include "kernels/cuda/workspace.h"
-#endif
-#if defined(STW_SIMT)
-#include "tests/simt/runtime.h"
-#elif defined(STW_GPU)
-#include <cuda_runtime_api.h>
-#endif
+#include "tests/kernels/device.h"
 
 namespace stw::kernels::test {
-
-struct NamedTable { const char* name; const Table* table; };
-
-// Every instruction set that this build has and this machine runs; the scalar one comes first.
-inline std::vector<NamedTable> tables() {
-  std::vector<NamedTable> found;
-  const struct { const char* name; Isa isa; } all[] = {
-      {"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}, {"neon", Isa::neon}};
-  for (const auto& entry : all)
-    if (const Table* table = cpu_table(entry.isa)) found.push_back({entry.name, table});
-#if defined(STW_CUDA_KERNELS)
-  found.resize(1);   // the others are held against it elsewhere
-  found.push_back({"CUDA", cuda_table()});
-#endif
-  return found;
-}
 
 // A blocking pool: the caller is thread 0, the others wait on a condition variable. Threads take the next free index,
 // so that the assignment differs from run to run.
@@ -113,24 +87,11 @@ class Threads {
   std::vector<std::thread> pool_;
 };
 
-// Scratch memory of the CUDA kernel, or `otherwise` where it is none of them.
-template <class Args>
-uint64_t workspace_for([[maybe_unused]] void (*kernel)(const Launch&, const Args&), [[maybe_unused]] const Args& args, uint64_t otherwise) {
-#if defined(STW_CUDA_KERNELS)
-#define STW_KERNEL_OF_CUDA(name, Type) \
-  if constexpr (std::is_same_v<Args, Type>) \
-    if (kernel == cuda_table()->name) return cuda::name##_workspace(args);
-  STW_KERNEL_WORKSPACES(STW_KERNEL_OF_CUDA)
-#undef STW_KERNEL_OF_CUDA
-#endif
-  return otherwise;
-}
-
 // Calls a kernel with a workspace of exactly the given size, full of NaNs, and checks that nothing behind it changed.
 template <class Args>
 void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threads, uint64_t workspace_bytes) {
   constexpr uint64_t guard = 256;
-  workspace_bytes = workspace_for(kernel, args, workspace_bytes);
+  workspace_bytes = workspace_for(reinterpret_cast<void (*)()>(kernel), &args, workspace_bytes);
   const uint64_t total = (workspace_bytes + guard + 63) / 64 * 64;
   std::vector<unsigned char> owner(total + 64);
   unsigned char* memory = owner.data() + (64 - reinterpret_cast<uintptr_t>(owner.data()) % 64) % 64;
@@ -139,12 +100,7 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
   {
     Threads pool(threads);
     kernel(Launch{pool.parallel(), memory, workspace_bytes, nullptr}, args);
-#if defined(STW_SIMT)
-    simt::finish();
-#elif defined(STW_GPU)
-    const cudaError_t status = cudaDeviceSynchronize();
-    ASSERT_EQ(status, cudaSuccess) << cudaGetErrorString(status);
-#endif
+    finish_kernels();
   }
   uint64_t changed = 0;
   for (uint64_t i = workspace_bytes; i < total; ++i) changed += memory[i] != 0xa5;

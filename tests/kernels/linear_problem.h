@@ -193,10 +193,29 @@ inline bool same(const Problem::Gradients& a, const Problem::Gradients& b) {
 
 constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
 
-#if defined(STW_SIMT)
-constexpr bool emulated = true;
-#else
-constexpr bool emulated = false;
-#endif
+inline Problem tensor_problem(Random& random, Shape shape, Types types, bool transposed, bool bias, bool accumulate) {
+  Problem problem(random, std::move(shape), types, transposed, bias, accumulate);
+  problem.tensor_cores = true;
+  return problem;
+}
+
+// Extents in multiples of eight but for one in eight, which no tensor core takes.
+inline int64_t extent(Random& random, int64_t largest) {
+  const int64_t any = random.between(1, largest);
+  return random.between(0, 7) == 0 ? any : (any + 7) / 8 * 8;
+}
+inline Problem random_tensor_problem(Random& random, int round) {
+  Shape shape = {random.between(1, 3), random.between(1, 50), extent(random, 90), {}};
+  for (int64_t parts = random.between(1, max_parts); parts > 0; --parts) shape.features.push_back(extent(random, round % 2 ? 30 : 90));
+  const DType half = round % 2 ? f16 : bf16;
+  return tensor_problem(random, shape, {half, half, dtype_of(round / 2), dtype_of(round / 6)}, random.bits() & 1, random.bits() & 1, random.bits() & 1);
+}
+
+// Gradients of weights in bf16.
+inline Problem rounded_problem(Random& random, Shape shape, DType activation, bool transposed, bool accumulate) {
+  Problem problem(random, std::move(shape), {activation, DType::f32, DType::f32, DType::f32}, transposed, false, accumulate);
+  problem.round_gradients(random.bits());
+  return problem;
+}
 
 }  // namespace stw::kernels::test

@@ -12,7 +12,7 @@ void expect_naive_bits(Problem& problem, const std::vector<int>& thread_counts) 
   const Problem::Gradients gradients = problem.naive_parameter_gradients();
   for (const NamedTable& t : tables())
     for (int threads : thread_counts) {
-      if (emulated && threads != thread_counts[0]) continue;   // the device knows nothing of threads
+      if (emulated() && threads != thread_counts[0]) continue;   // the device knows nothing of threads
       SCOPED_TRACE(std::string(t.name) + ", threads " + std::to_string(threads) + ", " + problem.describe());
       EXPECT_TRUE(same_bits(problem.forward(*t.table, threads), y)) << "y";
       EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Addend::none), dx)) << "dx";
@@ -51,8 +51,8 @@ TEST(Linear, FewRowsHaveTheBitsOfNaiveChains) {
 TEST(Linear, SeveralBlocksHaveTheBitsOfNaiveChains) {
   Random random(3);
   // Emulated: enough for tiles of either size.
-  const Shape wide = {2, 35, emulated ? 80 : 300, {1100}}, tall = {3, 131, emulated ? 140 : 270, {40, 33}},
-              deep = {2, emulated ? 60 : 150, 35, {emulated ? 230 : 530, 19}};
+  const Shape wide = {2, 35, emulated() ? 80 : 300, {1100}}, tall = {3, 131, emulated() ? 140 : 270, {40, 33}},
+              deep = {2, emulated() ? 60 : 150, 35, {emulated() ? 230 : 530, 19}};
   for (const Shape& shape : {wide, tall, deep})
     for (bool transposed : {false, true}) {
       Problem problem(random, shape, {f32, f32, transposed ? bf16 : f32, f32}, transposed, true, transposed);
@@ -71,7 +71,7 @@ TEST(Linear, ThreadsAndTablesGiveTheSameBits) {
     const Problem::Gradients gradients = problem.parameter_gradients(*tables()[0].table, 1);
     for (const NamedTable& t : tables())
       for (int threads : {1, 2, 3, 5, 16}) {
-        if (emulated && threads > 1) continue;
+        if (emulated() && threads > 1) continue;
         SCOPED_TRACE(std::string(t.name) + ", threads " + std::to_string(threads));
         EXPECT_TRUE(same_bits(problem.forward(*t.table, threads), y));
         EXPECT_TRUE(same_bits(problem.input_gradient(*t.table, threads, Problem::Addend::in_place), dx));

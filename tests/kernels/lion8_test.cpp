@@ -78,17 +78,12 @@ TEST(Lion8, ZeroBlockStaysZero) {
 // that momentum, so that it shows the rounding of one step; without it the 8-bit momentum goes its own way.
 constexpr int scales = 16;
 double decade(size_t scale) { return 8.0 * static_cast<double>(scale) / (scales - 1); }
-#if defined(STW_SIMT)
-constexpr int64_t blocks = 8;
-#else
-constexpr int64_t blocks = 32;
-#endif
 std::vector<double> agreeing_steps(bool resynchronise) {
-  constexpr int64_t count = 256 * blocks;
+  const size_t count = 256 * (emulated() ? 8 : 32);
   constexpr int steps = 300, settled = 50;
   Random random(4);
   const Table& table = *tables().back().table;
-  Parameter with8(random, {count, 0}), with32 = with8;
+  Parameter with8(random, {static_cast<int64_t>(count), 0}), with32 = with8;
   std::fill(with8.absmax.begin(), with8.absmax.end(), 0.0f);
   std::fill(with32.first.begin(), with32.first.end(), 0.0f);
   std::vector<double> agreed(scales);

@@ -1,9 +1,6 @@
 // Attention on the tensor cores of a device, or of the emulated machine: against the reference in double precision; rows that do not depend
 // on other samples or on the order of threads; and the CPU's bits where the tensor cores do not take the shape.
 #include "tests/kernels/attention_cases.h"
-#if defined(STW_SIMT)
-#include "tests/simt/machine.h"
-#endif
 
 namespace stw::kernels::test {
 namespace {
@@ -136,21 +133,6 @@ TEST(TensorAttention, SurvivesLargeScores) {
   EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
   for (int64_t i = 0; i < got.dqkv.count(); ++i) ASSERT_TRUE(std::isfinite(got.dqkv.get(i)));
 }
-
-#if defined(STW_SIMT)
-TEST(TensorAttention, DoesNotDependOnTheOrderOfThreads) {
-  for (const AttentionShape& s : {AttentionShape{1, 100, 2, 1, 64, true, 0.1f, DType::bf16}, AttentionShape{2, 70, 2, 2, 40, false, 0, DType::f16}}) {
-    const AttentionShape there = on_tensor_cores(s);
-    const Inputs in = inputs(there, 10);
-    const Outcome wanted = compute_on_device(there, in);
-    for (simt::Order order : {simt::Order::reverse, simt::Order::random}) {
-      simt::options.order = order;
-      EXPECT_TRUE(same(compute_on_device(there, in), wanted)) << s;
-    }
-    simt::options.order = simt::Order::forward;
-  }
-}
-#endif
 
 TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
   const AttentionShape shapes[] = {{1, 70, 2, 1, 16, true, 0, DType::f32},

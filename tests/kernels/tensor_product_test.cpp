@@ -1,33 +1,12 @@
 // The linear kernels with `tensor_cores`: against fp64, and the contracts that hold whatever a tensor core does inside a step:
 // cuts between samples and the number of rows change no bit. On the CPU the field changes nothing.
 #include "tests/kernels/linear_problem.h"
-#if defined(STW_SIMT)
-#include "tests/simt/machine.h"
-#endif
 
 namespace stw::kernels::test {
 namespace {
 
 using Addend = Problem::Addend;
 constexpr DType halves[] = {bf16, f16};
-
-Problem tensor_problem(Random& random, Shape shape, Types types, bool transposed, bool bias, bool accumulate) {
-  Problem problem(random, std::move(shape), types, transposed, bias, accumulate);
-  problem.tensor_cores = true;
-  return problem;
-}
-
-// Extents in multiples of eight but for one in eight, which no tensor core takes.
-int64_t extent(Random& random, int64_t largest) {
-  const int64_t any = random.between(1, largest);
-  return random.between(0, 7) == 0 ? any : (any + 7) / 8 * 8;
-}
-Problem random_problem(Random& random, int round) {
-  Shape shape = {random.between(1, 3), random.between(1, 50), extent(random, 90), {}};
-  for (int64_t parts = random.between(1, max_parts); parts > 0; --parts) shape.features.push_back(extent(random, round % 2 ? 30 : 90));
-  const DType half = halves[round % 2];
-  return tensor_problem(random, shape, {half, half, dtype_of(round / 2), dtype_of(round / 6)}, random.bits() & 1, random.bits() & 1, random.bits() & 1);
-}
 
 struct Doubles { std::vector<double> y, dx, dx_added; std::vector<std::vector<double>> dw, db; };
 Doubles in_double(const Problem& p) {
@@ -63,7 +42,7 @@ Doubles in_double(const Problem& p) {
 TEST(TensorProduct, RandomShapesStayCloseToDoublePrecision) {
   Random random(1);
   for (int round = 0; round < 36; ++round) {
-    Problem problem = random_problem(random, round);
+    Problem problem = random_tensor_problem(random, round);
     const Doubles expected = in_double(problem);
     const double limit = tolerance(problem.types.output);
     for (const NamedTable& t : tables()) {
@@ -130,82 +109,6 @@ TEST(TensorProduct, PartsWithoutGradientsAreLeftAlone) {
       EXPECT_TRUE(same_bits(some.weight[part], part == 1 ? problem.weight_gradient[part] : all.weight[part])) << t.name;
   }
 }
-
-#if defined(STW_SIMT)
-// The emulated tensor core adds the products of a step in order of k. So its numbers are those of one chain, and only a zero
-// may have the other sign.
-void expect_naive_numbers(const Buffer& found, const Buffer& expected, const char* what) {
-  EXPECT_EQ(found.floats(), expected.floats()) << what;
-}
-void expect_naive_numbers(Problem& problem) {
-  SCOPED_TRACE(problem.describe());
-  const Table& table = *cuda_table();
-  expect_naive_numbers(problem.forward(table, 1), problem.naive_forward(), "y");
-  expect_naive_numbers(problem.input_gradient(table, 1, Addend::none), problem.naive_input_gradient(false), "dx");
-  expect_naive_numbers(problem.input_gradient(table, 1, Addend::other), problem.naive_input_gradient(true), "dx + addend");
-  const Problem::Gradients found = problem.parameter_gradients(table, 1), expected = problem.naive_parameter_gradients();
-  for (size_t part = 0; part < problem.weight.size(); ++part) {
-    expect_naive_numbers(found.weight[part], expected.weight[part], "dw");
-    expect_naive_numbers(found.bias[part], expected.bias[part], "db");
-  }
-}
-
-TEST(TensorProduct, EmulatedItHasTheNumbersOfOneChain) {
-  Random random(5);
-  for (int round = 0; round < 12; ++round) {
-    Problem problem = random_problem(random, round);
-    expect_naive_numbers(problem);
-  }
-  // Tiles of either size, for each of the three products.
-  for (const Shape& shape : {Shape{2, 35, 48, {640, 200}}, Shape{3, 131, 136, {40, 24}}, Shape{1, 20, 328, {272}}})
-    for (bool transposed : {false, true}) {
-      Problem problem = tensor_problem(random, shape, {bf16, bf16, bf16, f32}, transposed, true, transposed);
-      expect_naive_numbers(problem);
-    }
-}
-
-// Without collectives there is no tensor core.
-uint64_t collectives_of(Problem& problem) {
-  const uint64_t before = simt::counters.collectives;
-  problem.forward(*cuda_table(), 1);
-  problem.input_gradient(*cuda_table(), 1, Addend::none);
-  return simt::counters.collectives - before;
-}
-TEST(TensorProduct, OnlyWhereItIsAskedForAndFits) {
-  Random random(6);
-  const auto uses = [&](Shape shape, DType activation, DType weight, bool asked) {
-    Problem problem(random, std::move(shape), {activation, weight, f32, f32}, false, false, false);
-    problem.tensor_cores = asked;
-    return collectives_of(problem) > 0;
-  };
-  EXPECT_TRUE(uses({1, 5, 16, {24}}, bf16, bf16, true));
-  EXPECT_FALSE(uses({1, 5, 16, {24}}, bf16, bf16, false));
-  EXPECT_FALSE(uses({1, 5, 16, {24}}, bf16, f16, true));
-  EXPECT_FALSE(uses({1, 5, 16, {24}}, f32, f32, true));
-  EXPECT_FALSE(uses({1, 5, 15, {23}}, bf16, bf16, true));
-}
-
-// Whichever thread comes first: with a barrier too few, slices would be used too early or too late.
-TEST(TensorProduct, TheOrderOfThreadsChangesNothing) {
-  const simt::Options before = simt::options;
-  for (simt::Order order : {simt::Order::reverse, simt::Order::random})
-    for (uint64_t seed : {1, 2}) {
-      simt::options = {order, seed};
-      Random random(7);
-      for (bool transposed : {false, true}) {
-        Problem small = tensor_problem(random, {2, 21, 136, {72, 24}}, {f16, f16, f16, f32}, transposed, true, true);
-        expect_naive_numbers(small);
-        small.tensor_cores = false;   // the chains of chain_product.h
-        EXPECT_TRUE(same_bits(small.forward(*cuda_table(), 1), small.naive_forward()));
-        EXPECT_TRUE(same_bits(small.input_gradient(*cuda_table(), 1, Addend::other), small.naive_input_gradient(true)));
-        EXPECT_TRUE(same(small.parameter_gradients(*cuda_table(), 1), small.naive_parameter_gradients()));
-      }
-      Problem large = tensor_problem(random, {2, 35, 72, {648}}, {bf16, bf16, bf16, f32}, false, true, true);
-      expect_naive_numbers(large);
-    }
-  simt::options = before;
-}
-#endif
 
 }  // namespace
 }  // namespace stw::kernels::test

@@ -30,14 +30,12 @@ struct Extents { int64_t rows, columns; };
 inline std::vector<Extents> shapes_of(const Rule& rule) {
   std::vector<Extents> shapes;
   if (rule.vector) shapes = {{1, 0}, {15, 0}, {255, 0}, {257, 0}, {4095, 0}, {5000, 0}, {20001, 0}};
-#if defined(STW_SIMT)   // of tiles of 64 × 64 and blocks of 64 rows, and no more multiplications than it takes
-  const std::initializer_list<Extents> large = {{140, 130}, {130, 140}, {200, 7}, {7, 200}};
-#else
-  const std::initializer_list<Extents> large = {{70, 300}, {300, 210}, {210, 300}, {900, 7}, {7, 900}};
-#endif
   if (rule.matrix) {
     shapes.insert(shapes.end(), {{1, 1}, {1, 7}, {7, 1}, {17, 5}, {5, 17}, {64, 64}, {33, 129}, {129, 33}});
-    shapes.insert(shapes.end(), large);
+    if (emulated())   // of tiles of 64 × 64 and blocks of 64 rows, and no more multiplications than it takes
+      shapes.insert(shapes.end(), {{140, 130}, {130, 140}, {200, 7}, {7, 200}});
+    else
+      shapes.insert(shapes.end(), {{70, 300}, {300, 210}, {210, 300}, {900, 7}, {7, 900}});
   }
   return shapes;
 }

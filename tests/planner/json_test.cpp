@@ -16,7 +16,7 @@ Json parsed(std::string_view text) {
   return result ? *result : Json();
 }
 
-std::string refusal(std::string_view text) {
+std::string refusal_of(std::string_view text) {
   auto result = parse_json(text);
   EXPECT_FALSE(result) << "accepted: " << text;
   if (result) return {};
@@ -111,27 +111,27 @@ TEST(Json, RefusesWhatTheGrammarDoesNot) {
                            "\"\\u",
                            "0x10",
                            "]"})
-    EXPECT_NE(refusal(text), "") << text;
+    EXPECT_NE(refusal_of(text), "") << text;
   for (const char* bytes : {"\x80", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
                             "\xf8\x88\x80\x80\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98"})
-    EXPECT_NE(refusal('"' + std::string(bytes) + '"').find("UTF-8"), std::string::npos);
-  EXPECT_NE(refusal(std::string("1\0", 2)), "");
+    EXPECT_NE(refusal_of('"' + std::string(bytes) + '"').find("UTF-8"), std::string::npos);
+  EXPECT_NE(refusal_of(std::string("1\0", 2)), "");
 }
 
 TEST(Json, ErrorsSayWhere) {
-  EXPECT_EQ(refusal("{\n  \"a\": 1,\n  \"b\": x\n}"), "line 3, column 8: expected a value");
-  EXPECT_EQ(refusal("{\"a\":1,\n \"a\":2}"), "line 2, column 2: the key \"a\" appears twice");
-  EXPECT_EQ(refusal("[1"), "line 1, column 3: expected , or ]");
+  EXPECT_EQ(refusal_of("{\n  \"a\": 1,\n  \"b\": x\n}"), "line 3, column 8: expected a value");
+  EXPECT_EQ(refusal_of("{\"a\":1,\n \"a\":2}"), "line 2, column 2: the key \"a\" appears twice");
+  EXPECT_EQ(refusal_of("[1"), "line 1, column 3: expected , or ]");
 }
 
 TEST(Json, DepthIsLimited) {
   const auto nested = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_TRUE(parse_json(nested(json_depth_limit)));
-  EXPECT_NE(refusal(nested(json_depth_limit + 1)).find("nested deeper than 128"), std::string::npos);
-  EXPECT_NE(refusal(std::string(1000000, '[')), "");
+  EXPECT_NE(refusal_of(nested(json_depth_limit + 1)).find("nested deeper than 128"), std::string::npos);
+  EXPECT_NE(refusal_of(std::string(1000000, '[')), "");
   std::string objects;
   for (int depth = 0; depth < 1000; ++depth) objects += "{\"a\":";
-  EXPECT_NE(refusal(objects), "");
+  EXPECT_NE(refusal_of(objects), "");
 }
 
 TEST(Json, WriterIndents) {

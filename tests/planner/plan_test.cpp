@@ -61,16 +61,16 @@ std::shared_ptr<const Planned> make(const Model& model, const Request& r) {
 // ---- the file ---------------------------------------------------------------------------------------------------
 
 struct Field { const char* object; const char* key; Json::Kind kind; };
-constexpr auto integer = Json::Kind::integer, number = Json::Kind::number, text = Json::Kind::string,
+constexpr auto integer = Json::Kind::integer, number = Json::Kind::number, string = Json::Kind::string,
                boolean = Json::Kind::boolean, array = Json::Kind::array;
 const Field fields[] = {
-    {"", "format", text}, {"", "version", integer}, {"", "fingerprint", text}, {"", "fits", boolean},
-    {"model", "architecture", text}, {"model", "parameters", integer}, {"model", "trainable", integer}, {"model", "layers", integer},
-    {"device", "name", text}, {"device", "memory_bytes", integer}, {"device", "source", text},
+    {"", "format", string}, {"", "version", integer}, {"", "fingerprint", string}, {"", "fits", boolean},
+    {"model", "architecture", string}, {"model", "parameters", integer}, {"model", "trainable", integer}, {"model", "layers", integer},
+    {"device", "name", string}, {"device", "memory_bytes", integer}, {"device", "source", string},
     {"request", "vram_bytes", integer}, {"request", "host_bytes", integer}, {"request", "global_batch", integer},
     {"request", "sequence", integer}, {"request", "threads", integer},
-    {"numerics", "precision", text}, {"numerics", "optimizer", text}, {"numerics", "state_bits", integer},
-    {"numerics", "master", text}, {"numerics", "gradients", text}, {"numerics", "exact", boolean},
+    {"numerics", "precision", string}, {"numerics", "optimizer", string}, {"numerics", "state_bits", integer},
+    {"numerics", "master", string}, {"numerics", "gradients", string}, {"numerics", "exact", boolean},
     {"", "micro_batch", integer}, {"", "accumulation_steps", integer}, {"", "last_micro_batch", integer},
     {"", "loss_chunks", integer}, {"", "recompute", array}, {"", "offload", array},
     {"bytes", "parameters", integer}, {"bytes", "gradients", integer}, {"bytes", "optimizer", integer},

@@ -28,11 +28,7 @@
 #define __host__
 #define __constant__
 #define __launch_bounds__(...)
-#if defined(SIMT_ADDRESS) || defined(SIMT_THREAD)
-#define __forceinline__ inline   // inlined and instrumented, one kernel takes minutes to compile
-#else
-#define __forceinline__ inline __attribute__((always_inline))
-#endif
+#define __forceinline__ inline   // a kernel that is inlined into one function takes five times as long to compile
 #define __restrict__ __restrict
 
 #define threadIdx (::simt::place.thread)

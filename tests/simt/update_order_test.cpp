@@ -1,25 +1,21 @@
 // Losses, reductions and updates while the emulated machine runs their threads in other orders: not a bit may follow.
 #include "tests/kernels/update.h"
 #include "tests/kernels/updates.h"
-#include "tests/simt/machine.h"
+#include "tests/simt/orders.h"
 
 namespace stw::kernels::test {
 namespace {
 
-const Table& emulated() { return *tables().back().table; }
-
 // result() under every order, compared with that under the first.
 template <class Result>
 void in_every_order(const Result& result) {
-  const simt::Options before = simt::options;
   const std::vector<Buffer> expected = result();
-  for (const simt::Options& order : {simt::Options{simt::Order::reverse, 1}, {simt::Order::random, 1}, {simt::Order::random, 2}}) {
-    simt::options = order;
+  for (const simt::Options& order : simt::other_orders) {
+    const simt::InOrder in_order(order);
     const std::vector<Buffer> found = result();
     for (size_t i = 0; i < expected.size(); ++i)
       EXPECT_TRUE(same_bits(found[i], expected[i])) << "order " << static_cast<int>(order.order) << ", output " << i;
   }
-  simt::options = before;
 }
 
 std::vector<int32_t> some_tokens(Random& random, int64_t rows, int64_t vocabulary) {
@@ -41,8 +37,8 @@ TEST(Order, LossAndItsSumStayTheSame) {
       CrossEntropyArgs args = {};
       args.rows = rows, args.vocabulary = vocabulary, args.targets = targets.data(), args.logits = gradient.matrix();
       args.gradient = true, args.token_loss = floats_of(loss), args.state = &state;
-      run(emulated().cross_entropy, args, 1, 0);
-      run(emulated().loss_sum, LossSumArgs{4, rows / 4, floats_of(loss), targets.data(), &state}, 1, 0);
+      run(cuda_table()->cross_entropy, args, 1, 0);
+      run(cuda_table()->loss_sum, LossSumArgs{4, rows / 4, floats_of(loss), targets.data(), &state}, 1, 0);
       std::memcpy(sums.data(), &state, sizeof state);
       return std::vector<Buffer>{gradient, loss, sums};
     });
@@ -60,7 +56,7 @@ TEST(Order, EmbeddingGradientStaysTheSame) {
       EmbeddingArgs args = {};
       args.rows = args.rows_per_sample = rows, args.features = features, args.vocabulary = vocabulary;
       args.tokens = tokens.data(), args.y = dy.matrix(), args.table_gradient = floats_of(gradient);
-      run(emulated().embedding_gradient, args, 1, 0);
+      run(cuda_table()->embedding_gradient, args, 1, 0);
       return std::vector<Buffer>{gradient};
     });
   }
@@ -71,7 +67,7 @@ TEST(Order, SquareSumStaysTheSame) {
   const std::vector<float> g = normals(random, 9001);
   in_every_order([&] {
     Buffer sum(DType::f32, 2);
-    run(emulated().square_sum, SquareSumArgs{9001, {g.data(), nullptr}, static_cast<double*>(sum.data())}, 1, 0);
+    run(cuda_table()->square_sum, SquareSumArgs{9001, {g.data(), nullptr}, static_cast<double*>(sum.data())}, 1, 0);
     return std::vector<Buffer>{sum};
   });
 }
@@ -85,7 +81,7 @@ TEST(Order, UpdatesStayTheSame) {
       const StepState state = state_of();
       in_every_order([&] {
         Parameter end = start;
-        update(rule, emulated(), end.args(state, 0.1, DType::bf16));
+        update(rule, *cuda_table(), end.args(state, 0.1, DType::bf16));
         return std::vector<Buffer>{end.bytes()};
       });
     }

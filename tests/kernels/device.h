@@ -1,0 +1,25 @@
+// Whose kernels a test program judges: the bodies of the tests are compiled once, and a program links cpu_device.cpp, or
+// cuda_device.cpp with the emulated machine (tests/simt) or a real one (tests/gpu).
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace stw::kernels::test {
+
+struct NamedTable { const char* name; const Table* table; };
+
+// All that compute the same bits here. The CPU's scalar one comes first; of a program for CUDA the last is the device's.
+std::vector<NamedTable> tables();
+
+// Kernels run on the emulated machine: too slow for large shapes.
+bool emulated();
+
+// Scratch memory in bytes of a kernel that is the CUDA device's, called with `args`; of others `otherwise`.
+uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
+
+// Until all kernels that were begun have ended.
+void finish_kernels();
+
+}  // namespace stw::kernels::test

@@ -1,0 +1,49 @@
+// Attention while the emulated machine runs its threads in other orders: not a bit may follow.
+#include "tests/kernels/attention_cases.h"
+#include "tests/simt/orders.h"
+
+namespace stw::kernels::test {
+namespace {
+
+struct Inputs { Buffer qkv, dout; };
+Inputs inputs(const AttentionShape& s, uint64_t seed) {
+  Random random(seed);
+  Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
+  return {qkv, Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width())};
+}
+
+// The device's bits, and the CPU's where its chains are asked for.
+void check_in_every_order(const AttentionShape& s, uint64_t seed) {
+  const Inputs in = inputs(s, seed);
+  const Outcome wanted = compute(s.tensor_cores ? *cuda_table() : *tables()[0].table, s, in.qkv, in.dout, 1);
+  EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted)) << s;
+  for (const simt::Options& order : simt::other_orders) {
+    const simt::InOrder in_order(order);
+    EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted)) << s << ", order " << static_cast<int>(order.order);
+  }
+}
+
+TEST(AttentionOrder, ChainsStayTheSame) {
+  check_in_every_order({1, 70, 4, 2, 17, true, 0.2f, DType::f32}, 500);
+  check_in_every_order({1, 65, 1, 1, 80, false, 0, DType::bf16}, 501);
+  check_in_every_order({2, 70, 2, 1, 16, true, 0, DType::f16, position_ids_of({3, 64, 3, 70})}, 502);
+}
+
+TEST(AttentionOrder, TensorCoresStayTheSame) {
+  check_in_every_order({1, 100, 2, 1, 64, true, 0.1f, DType::bf16, {}, true}, 10);
+  check_in_every_order({2, 70, 2, 2, 40, false, 0, DType::f16, {}, true}, 10);
+}
+
+TEST(AttentionOrder, TheCacheStaysTheSame) {
+  const AttentionShape s = {1, 70, 2, 1, 24, true, 0, DType::f16};
+  const Inputs in = inputs(s, 503);
+  const Outcome whole = compute(*tables()[0].table, s, in.qkv, in.dout, 1);
+  for (const simt::Options& order : simt::other_orders)
+    for (int64_t largest : {1, 40}) {
+      const simt::InOrder in_order(order);
+      EXPECT_TRUE(same_bits(compute_cached(*cuda_table(), s, in.qkv, largest), whole.out)) << "steps of " << largest;
+    }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

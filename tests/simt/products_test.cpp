@@ -1,0 +1,103 @@
+// The linear kernels where the emulated machine shows more than a real one: its tensor cores add in order of k, its threads run
+// in any order, and it counts collectives.
+#include "tests/kernels/linear_problem.h"
+#include "tests/simt/orders.h"
+
+namespace stw::kernels::test {
+namespace {
+
+using Addend = Problem::Addend;
+
+// The emulated tensor core adds the products of a step in order of k. So its numbers are those of one chain, and only a zero
+// may have the other sign.
+void expect_naive_numbers(const Buffer& found, const Buffer& expected, const char* what) {
+  EXPECT_EQ(found.floats(), expected.floats()) << what;
+}
+void expect_naive_numbers(Problem& problem) {
+  SCOPED_TRACE(problem.describe());
+  const Table& table = *cuda_table();
+  expect_naive_numbers(problem.forward(table, 1), problem.naive_forward(), "y");
+  expect_naive_numbers(problem.input_gradient(table, 1, Addend::none), problem.naive_input_gradient(false), "dx");
+  expect_naive_numbers(problem.input_gradient(table, 1, Addend::other), problem.naive_input_gradient(true), "dx + addend");
+  const Problem::Gradients found = problem.parameter_gradients(table, 1), expected = problem.naive_parameter_gradients();
+  for (size_t part = 0; part < problem.weight.size(); ++part) {
+    expect_naive_numbers(found.weight[part], expected.weight[part], "dw");
+    expect_naive_numbers(found.bias[part], expected.bias[part], "db");
+  }
+}
+
+TEST(EmulatedProducts, HaveTheNumbersOfOneChain) {
+  Random random(5);
+  for (int round = 0; round < 12; ++round) {
+    Problem problem = random_tensor_problem(random, round);
+    expect_naive_numbers(problem);
+  }
+  // Tiles of either size, for each of the three products.
+  for (const Shape& shape : {Shape{2, 35, 48, {640, 200}}, Shape{3, 131, 136, {40, 24}}, Shape{1, 20, 328, {272}}})
+    for (bool transposed : {false, true}) {
+      Problem problem = tensor_problem(random, shape, {bf16, bf16, bf16, f32}, transposed, true, transposed);
+      expect_naive_numbers(problem);
+    }
+}
+
+// Without collectives there is no tensor core.
+uint64_t collectives_of(Problem& problem) {
+  const uint64_t before = simt::counters.collectives;
+  problem.forward(*cuda_table(), 1);
+  problem.input_gradient(*cuda_table(), 1, Addend::none);
+  return simt::counters.collectives - before;
+}
+TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
+  Random random(6);
+  const auto uses = [&](Shape shape, DType activation, DType weight, bool asked) {
+    Problem problem(random, std::move(shape), {activation, weight, f32, f32}, false, false, false);
+    problem.tensor_cores = asked;
+    return collectives_of(problem) > 0;
+  };
+  EXPECT_TRUE(uses({1, 5, 16, {24}}, bf16, bf16, true));
+  EXPECT_FALSE(uses({1, 5, 16, {24}}, bf16, bf16, false));
+  EXPECT_FALSE(uses({1, 5, 16, {24}}, bf16, f16, true));
+  EXPECT_FALSE(uses({1, 5, 16, {24}}, f32, f32, true));
+  EXPECT_FALSE(uses({1, 5, 15, {23}}, bf16, bf16, true));
+}
+
+// Whichever thread comes first: with a barrier too few, slices would be used too early or too late.
+TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
+  for (const simt::Options& order : simt::other_orders) {
+    const simt::InOrder in_order(order);
+    Random random(7);
+    for (bool transposed : {false, true}) {
+      Problem small = tensor_problem(random, {2, 21, 136, {72, 24}}, {f16, f16, f16, f32}, transposed, true, true);
+      expect_naive_numbers(small);
+      small.tensor_cores = false;   // the chains of chain_product.h
+      EXPECT_TRUE(same_bits(small.forward(*cuda_table(), 1), small.naive_forward()));
+      EXPECT_TRUE(same_bits(small.input_gradient(*cuda_table(), 1, Addend::other), small.naive_input_gradient(true)));
+      EXPECT_TRUE(same(small.parameter_gradients(*cuda_table(), 1), small.naive_parameter_gradients()));
+    }
+    Problem large = tensor_problem(random, {2, 35, 72, {648}}, {bf16, bf16, bf16, f32}, false, true, true);
+    expect_naive_numbers(large);
+  }
+}
+
+// The emulated tensor core adds in order of k: it rounds the numbers of one chain. Tiles of either size, samples of any number of
+// steps, threads in any order.
+TEST(EmulatedProducts, RoundTheNumbersOfOneChain) {
+  Random random(10);
+  const auto expect = [](Problem problem) {
+    problem.tensor_cores = true;
+    const Problem::Gradients found = problem.parameter_gradients(*cuda_table(), 1), expected = problem.naive_parameter_gradients();
+    for (size_t part = 0; part < found.weight.size(); ++part)
+      EXPECT_EQ(found.weight[part].floats(), expected.weight[part].floats()) << problem.describe();
+  };
+  for (const Shape& shape : {Shape{3, 35, 48, {640, 200}}, Shape{2, 50, 136, {40, 24}}, Shape{4, 16, 64, {72}}, Shape{3, 70, 24, {8}}})
+    for (bool transposed : {false, true}) expect(rounded_problem(random, shape, transposed ? f16 : bf16, transposed, transposed));
+  for (const simt::Options& order : simt::other_orders) {
+    const simt::InOrder in_order(order);
+    expect(rounded_problem(random, {3, 21, 136, {72, 24}}, bf16, false, true));
+    Problem chain = rounded_problem(random, {3, 21, 101, {72, 24}}, bf16, true, true);
+    EXPECT_TRUE(same(chain.parameter_gradients(*cuda_table(), 1), chain.naive_parameter_gradients()));
+  }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

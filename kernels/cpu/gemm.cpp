@@ -22,6 +22,26 @@ static const void* element(const View& view, int64_t row, int64_t column) {
   return (const char*)view.data + at * element_bytes(view.dtype);
 }
 
+// Lines of memory that the next tile or panel will want are fetched while this one is computed; a tile of c and a panel of b
+// come from too many places for the processor to foresee. Addresses past the end are harmless.
+static constexpr int64_t line_bytes = 64;
+
+STW_INLINE void fetch_tile(const float* c, int64_t ldc) {
+  for (int r = 0; r < tile_rows; ++r) {
+    __builtin_prefetch(c + r * ldc, 1);
+    __builtin_prefetch(c + r * ldc + tile_columns - 1, 1);
+  }
+}
+
+// Share `share` of `shares` of a panel of b: `columns` columns, `depth` along k.
+static void fetch_panel(const View& b, const void* from, int64_t columns, int64_t depth, int64_t share, int64_t shares) {
+  const bool along = b.row_stride == 1;   // k lies along memory
+  const int64_t bytes = element_bytes(b.dtype), stride = (along ? b.column_stride : b.row_stride) * bytes;
+  const int64_t vectors = along ? columns : depth, length = (along ? depth : columns) * bytes;
+  for (int64_t i = vectors * share / shares; i < vectors * (share + 1) / shares; ++i)
+    for (int64_t at = 0; at < length; at += line_bytes) __builtin_prefetch((const char*)from + i * stride + at);
+}
+
 alignas(64) static const float zeros[tile_columns] = {};
 
 // rows × tile_columns of c from one panel of each. `zero_start`: the chains start at +0 instead of at c.
@@ -198,6 +218,10 @@ void chain_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, in
           const RowsOfTile tile = tile_for(high);
           float* const to = c + (i0 + i) * ldc + j;
           const float* const from = block + i * depth;
+          fetch_tile(i + tile_rows < rows ? to + tile_rows * ldc : c + i0 * ldc + j + tile_columns, ldc);
+          if (j + tile_columns < n)
+            fetch_panel(b, element(b, k0, j + tile_columns), min(tile_columns, n - j - tile_columns), depth, i / tile_rows,
+                        ceil_div(rows, tile_rows));
           if (high == tile.rows && columns == tile_columns)
             tile.product(depth, from, panel, to, ldc, zero_start, biased ? wide_bias : nullptr);
           else

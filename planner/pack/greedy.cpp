@@ -13,6 +13,7 @@ namespace {
 // The ranges of other orders than the first coalesce less: with more blocks they take too long.
 constexpr size_t blocks_for_all_orders = 4096;
 constexpr size_t blocks_for_a_list = 1024;
+constexpr int repacking_rounds = 32;
 
 // What goes down first: the larger key, then the larger block.
 using Key = __uint128_t;
@@ -65,18 +66,23 @@ bool pack_in_order(const Sections& sections, const std::vector<int>& order, uint
   return true;
 }
 
+std::vector<int> in_order(const Sections& sections, Key key(const Block&)) {
+  std::vector<int> order(sections.blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const Block &x = sections.blocks[static_cast<size_t>(a)], &y = sections.blocks[static_cast<size_t>(b)];
+    const Key p = key(x), q = key(y);
+    return p != q ? p > q : x.size > y.size;
+  });
+  return order;
+}
+
 }  // namespace
 
 GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
   GreedyPacking best, trial;
   for (const auto key : {by_life, by_size, by_area, by_start, by_end}) {
-    std::vector<int> order(sections.blocks.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      const Block &x = sections.blocks[static_cast<size_t>(a)], &y = sections.blocks[static_cast<size_t>(b)];
-      const Key p = key(x), q = key(y);
-      return p != q ? p > q : x.size > y.size;
-    });
+    const std::vector<int> order = in_order(sections, key);
     const bool lower = order.size() <= blocks_for_a_list
                            ? pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)
                            : pack_in_order(sections, order, best.height, Occupancy(sections.count), trial);
@@ -84,6 +90,22 @@ GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
     if (best.height <= enough || sections.blocks.size() > blocks_for_all_orders) break;
   }
   return best;
+}
+
+void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, GreedyPacking& best) {
+  if (sections.blocks.size() > blocks_for_a_list) return;
+  GreedyPacking trial;
+  for (const auto key : {by_area, by_start, by_size}) {
+    const std::vector<int> first = in_order(sections, key);
+    std::vector<int> order = first, reached(first.size());
+    for (int round = 0; round < repacking_rounds && best.height > enough; ++round) {
+      if (pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)) best = trial;
+      for (size_t i = 0; i < reached.size(); ++i) reached[i] += size_add(trial.offsets[i], sections.blocks[i].size) > bound;
+      order = first;
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int a, int b) { return reached[static_cast<size_t>(a)] > reached[static_cast<size_t>(b)]; });
+    }
+  }
 }
 
 }  // namespace stw

@@ -61,12 +61,20 @@ Outcome search(Part& part, uint64_t capacity, uint64_t node_limit, uint64_t& nod
   return outcome;
 }
 
+void repack(Part& part, uint64_t enough) {
+  GreedyPacking again{std::move(part.offsets), part.height};
+  repack_greedily(part.sections, largest(section_totals(part.sections)), enough, again);
+  part.offsets = std::move(again.offsets);
+  part.height = again.height;
+}
+
 // Lowers a part: to `enough` if possible, half of the nodes go into that, else by bisection between what failed and
 // what was found.
 void lower(Part& part, uint64_t enough, uint64_t node_limit, uint64_t& nodes) {
   const uint64_t before = nodes;
   auto left = [&] { return node_limit - std::min(node_limit, nodes - before); };
   if (search(part, enough, node_limit / 2, nodes) == Outcome::found) return;
+  repack(part, enough);
   uint64_t low = enough / part.unit + 1;
   while (low * part.unit < part.height && left() > 0) {
     const uint64_t target = low + (part.height / part.unit - 1 - low) / 2;
@@ -103,8 +111,8 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
       if (part.height > enough) {
         if (options.capacity == 0)
           lower(part, enough, left, packing.nodes);
-        else if (packing.bound <= options.capacity)
-          search(part, options.capacity, left, packing.nodes);
+        else if (packing.bound <= options.capacity && search(part, options.capacity, left, packing.nodes) == Outcome::out_of_nodes)
+          repack(part, options.capacity);
       }
       if (options.capacity == 0) enough = std::max(enough, part.height);
       packing.height = std::max(packing.height, part.height);

@@ -2,7 +2,7 @@
 // time do not overlap, within a capacity or as low as possible.
 //
 // Greedy orders first; where they miss the bound, a search that either finds a placement, or proves that there is none,
-// or reaches its node limit. Deterministic: no clock, and the same answer on every machine.
+// or reaches its node limit, and greedy orders that learn from each other. Deterministic: no clock, and the same answer on every machine.
 #pragma once
 #include <cstdint>
 #include <vector>

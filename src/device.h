@@ -48,13 +48,6 @@ struct LogMessage {
   char component[32] = {}, text[224] = {};
 };
 
-// That this process may use at once: of the machine, of its affinity, of its container.
-int processor_count();
-// How many of `processors` a container may keep busy whose file cpu.max says this: "200000 100000", "max 100000", or nothing.
-int processors_within(const std::string& quota, int processors);
-// Memory that the system says is there, of the machine or of the container.
-uint64_t system_memory_free();
-
 class Device {
  public:
   static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);

@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-#include "src/device.h"
+#include "src/machine.h"
 
 namespace stw {
 namespace {

@@ -4,6 +4,7 @@
 #include "planner/picture.h"
 #include "planner/plan_file.h"
 #include "planner/profile_file.h"
+#include "src/machine.h"
 
 using namespace stw;
 

@@ -8,6 +8,7 @@
 #include "src/cuda/error.h"
 #include "src/cuda/stream.h"
 #include "src/device.h"
+#include "src/machine.h"
 
 namespace stw {
 
@@ -117,7 +118,7 @@ class CudaDevice : public Device {
     const Current current(options_.ordinal);
     cudaFreeHost(memory);
   }
-  uint64_t host_memory_free() const override { return system_memory_free(); }
+  uint64_t host_memory_free() const override { return system_memory().available; }
 
  private:
   const cudaDeviceProp properties_;

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "src/device.h"
+#include "src/machine.h"
 
 namespace stw {
 namespace {

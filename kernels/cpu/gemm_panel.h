@@ -44,6 +44,39 @@ STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_
     store_first<count>(to + (i + 4) * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
   }
 }
+#if defined(STW_ISA_AVX512)
+// Sixteen lanes, sixteen steps of k: to[step·width + lane].
+template <DType dtype, int width>
+STW_INLINE void transpose_square(const void* from, const int64_t* lane_at, int64_t k, float* to) {
+  __m512 r[16], t[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) r[i] = load16(from, dtype, lane_at[i] + k).v;
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+  }
+  // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3.
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+    r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+    r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int s = 0; s < 4; ++s) {
+    const __m512 even_low = _mm512_shuffle_f32x4(r[s], r[4 + s], 0x88);
+    const __m512 odd_low = _mm512_shuffle_f32x4(r[s], r[4 + s], 0xdd);
+    const __m512 even_high = _mm512_shuffle_f32x4(r[8 + s], r[12 + s], 0x88);
+    const __m512 odd_high = _mm512_shuffle_f32x4(r[8 + s], r[12 + s], 0xdd);
+    _mm512_storeu_ps(to + s * width, _mm512_shuffle_f32x4(even_low, even_high, 0x88));
+    _mm512_storeu_ps(to + (4 + s) * width, _mm512_shuffle_f32x4(odd_low, odd_high, 0x88));
+    _mm512_storeu_ps(to + (8 + s) * width, _mm512_shuffle_f32x4(even_low, even_high, 0xdd));
+    _mm512_storeu_ps(to + (12 + s) * width, _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd));
+  }
+}
+#endif
 #else
 template <DType dtype, int width, int count>
 STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_t k, float* to) {
@@ -52,12 +85,18 @@ STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_
 }
 #endif
 
-// Vectors that lie along k: turned over in blocks of 8×8.
+// Vectors that lie along k: turned over in blocks of 8×8 or 16×16.
 template <DType dtype, int width>
 STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes, int64_t depth, float* panel) {
   int64_t lane_at[(width + 7) / 8 * 8];
   for (int lane = 0; lane < (width + 7) / 8 * 8; ++lane) lane_at[lane] = min(lane, lanes - 1) * lane_stride;
   int64_t k = 0;
+#if defined(STW_ISA_AVX512)
+  if constexpr (width % 16 == 0)
+    for (; k + 16 <= depth; k += 16)
+      for (int lane = 0; lane < width && lane < lanes; lane += 16)
+        transpose_square<dtype, width>(from, lane_at + lane, k, panel + k * width + lane);
+#endif
   for (; k + 8 <= depth; k += 8)
     for (int lane = 0; lane < width && lane < lanes; lane += 8) {
       float* to = panel + k * width + lane;

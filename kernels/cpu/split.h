@@ -5,8 +5,8 @@
 
 namespace stw::kernels::STW_ISA {
 
-inline constexpr int64_t serial_elements = 16384;  // not worth a thread below
-inline constexpr int64_t task_elements = 8192;     // of a task; a multiple of 256, the block of 8-bit states
+inline constexpr int64_t serial_elements = 4096;   // not worth a thread below
+inline constexpr int64_t task_elements = 4096;     // of a task; a multiple of 256, the block of 8-bit states
 
 // body(begin, end) over ranges that cover [0, count); every `begin` is a multiple of task_elements.
 template <class Body>

@@ -27,18 +27,25 @@ static const char qwen2[] =
 
 static const struct {
   const char *name, *config;
-  uint32_t precision, state_bits, optimizer, document_end;   /* document_end: 0: no documents */
   uint64_t digest;
+  uint32_t precision, state_bits, optimizer, document_end;   /* document_end: 0: no documents */
+  uint32_t master, gradients, fused_update;
 } cases[] = {
-  {"gpt2 fp32, 32-bit states", gpt2, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0xf05feed0e9fc9b7eu},
-  {"gpt2 bf16, 8-bit states", gpt2, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0x8a34070d12a028d1u},
-  {"llama fp32, 8-bit states", llama, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0x8d54bde2cf80b9cbu},
-  {"qwen2 bf16, 32-bit states", qwen2, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0xd8f3fcbeabd2a6a3u},
-  {"gpt2 fp16, 8-bit states", gpt2, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0xb73c99b79226b2e1u},
-  {"gpt2 bf16, SGD, documents", gpt2, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0x8c069ed0c66e046au},
-  {"llama fp16, Lion, 8-bit states", llama, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_LION, 0, 0x27d82d8214042156u},
-  {"llama fp32, Muon", llama, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0x6e809f5a0b6aec01u},
-  {"qwen2 fp32, Adafactor, documents", qwen2, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR, 64, 0xbffee5854251e20eu},
+  {"gpt2 fp32, 32-bit states", gpt2, 0xf05feed0e9fc9b7eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
+  {"gpt2 bf16, 8-bit states", gpt2, 0x8a34070d12a028d1u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
+  {"llama fp32, 8-bit states", llama, 0x8d54bde2cf80b9cbu, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
+  {"qwen2 bf16, 32-bit states", qwen2, 0xd8f3fcbeabd2a6a3u, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
+  {"gpt2 fp16, 8-bit states", gpt2, 0xb73c99b79226b2e1u, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
+  {"gpt2 bf16, SGD, documents", gpt2, 0x8c069ed0c66e046au, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0, 0, 0},
+  {"llama fp16, Lion, 8-bit states", llama, 0x27d82d8214042156u, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_LION,
+   0, 0, 0, 0},
+  {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0},
+  {"qwen2 fp32, Adafactor, documents", qwen2, 0xbffee5854251e20eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR,
+   64, 0, 0, 0},
+  {"llama bf16, 7 bytes a parameter", llama, 0x76c2fcfb16fc95dcu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
+   0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0},
+  {"gpt2 bf16, 4 bytes a parameter", gpt2, 0x23690fa5122dad06u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
+   0, STW_MASTER_STOCHASTIC, 0, 1},
 };
 
 /* FNV-1a. */
@@ -78,12 +85,15 @@ static int train(const char *folder, size_t which, uint64_t *digest) {
   TRY(stw_model_create(&model, &of_model, &error));
   of_plan.memory_bytes = (uint64_t)1 << 28;
   of_plan.global_batch = 3;
-  of_plan.micro_batch = 2;
+  of_plan.micro_batch = cases[which].fused_update ? of_plan.global_batch : 2;
   of_plan.sequence = 41;
   of_plan.threads = 2;
   of_plan.precision = cases[which].precision;
   of_plan.state_bits = cases[which].state_bits;
   of_plan.optimizer = cases[which].optimizer;
+  of_plan.master = cases[which].master;
+  of_plan.gradients = cases[which].gradients;
+  of_plan.fused_update = cases[which].fused_update;
   if (cases[which].document_end) {
     of_plan.inputs = STW_INPUT_POSITIONS;
     of_data.set_mask = STW_SET_DOCUMENT_END;

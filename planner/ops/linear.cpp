@@ -38,17 +38,22 @@ Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   if (e.threads == 0) return 0;
   Sizes s = sizes(g, op);
-  return workspace::linear(e.rows, s.inputs, s.features, e.threads);
+  return workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads);
 }
 uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
   if (e.threads == 0) return 0;
   Sizes s = sizes(g, op);
-  return workspace::linear_input_gradient(e.rows, s.inputs, s.features, e.threads);
+  return workspace::linear_input_gradient(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads);
 }
 uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   if (e.threads == 0) return 0;
-  Sizes s = sizes(g, op);
-  return workspace::linear_weight_gradient(e.rows, s.inputs, s.features, e.threads);
+  uint64_t largest = 0;
+  for (int t : op.outputs) {
+    if (t < 0) continue;
+    const Shape& w = g.at(t).shape;
+    largest = std::max(largest, workspace::linear_weight_gradient(e.rows, w[0], w[1], g.at(t).format, e.threads));
+  }
+  return largest;
 }
 uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
   if (e.threads == 0) {   // the parts follow each other in it

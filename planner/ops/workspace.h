@@ -9,21 +9,23 @@
 
 namespace stw::workspace {
 
-// Panels of a product with m rows and depth k, and a tile in fp32 for outputs of another type; see kernels/cpu/gemm.h.
-inline uint64_t product(int64_t m, int64_t n, int64_t k) {
+// Panels of a product with m rows and depth k, and a tile in fp32 for outputs of another type; see kernels/cpu/gemm.h. More
+// rows never need less, though the kernels, which cut them evenly, may.
+inline uint64_t product(int64_t m, int64_t n, int64_t k, Format output) {
   const uint64_t rows = std::min<uint64_t>(round_up(static_cast<uint64_t>(m), 12), 384);
   const uint64_t depth = std::min<uint64_t>(round_up(static_cast<uint64_t>(k), 16), 256);
-  const uint64_t columns = std::min<uint64_t>(round_up(static_cast<uint64_t>(n), 32), 256);
+  const uint64_t columns = output == Format::f32 ? 0 : std::min<uint64_t>(round_up(static_cast<uint64_t>(n), 32), 256);
   return ((rows + 32) * depth + rows * columns) * sizeof(float);
 }
-inline uint64_t linear(int64_t rows, int64_t inputs, int64_t features, int threads) {
-  return product(rows, features, inputs) * static_cast<uint64_t>(threads);
+inline uint64_t linear(int64_t rows, int64_t inputs, int64_t features, Format output, int threads) {
+  return product(rows, features, inputs, output) * static_cast<uint64_t>(threads);
 }
-inline uint64_t linear_input_gradient(int64_t rows, int64_t inputs, int64_t features, int threads) {
-  return product(rows, inputs, features) * static_cast<uint64_t>(threads);
+inline uint64_t linear_input_gradient(int64_t rows, int64_t inputs, int64_t features, Format output, int threads) {
+  return product(rows, inputs, features, output) * static_cast<uint64_t>(threads);
 }
-inline uint64_t linear_weight_gradient(int64_t rows, int64_t inputs, int64_t features, int threads) {
-  return std::max(product(features, inputs, rows), product(inputs, features, rows)) * static_cast<uint64_t>(threads);
+// Of one weight, (height, width) as it is stored.
+inline uint64_t linear_weight_gradient(int64_t rows, int64_t height, int64_t width, Format gradient, int threads) {
+  return product(height, width, rows, gradient) * static_cast<uint64_t>(threads);
 }
 inline uint64_t linear_bias_gradient(int64_t, int64_t, int) { return 0; }
 inline uint64_t norm_gradient(int64_t rows) { return static_cast<uint64_t>(rows) * 8; }

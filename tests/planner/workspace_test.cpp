@@ -22,6 +22,9 @@ class Workspace : public testing::Test {
   }
   DType dtype() { return random_() % 2 ? DType::f32 : DType::bf16; }
   int threads() { return 1 + static_cast<int>(random_() % 64); }
+  static Format format_of(kernels::DType t) {
+    return t == kernels::DType::f32 ? Format::f32 : t == kernels::DType::bf16 ? Format::bf16 : Format::f16;
+  }
   std::mt19937 random_{11};
   float buffer_ = 0;
 };
@@ -47,9 +50,16 @@ TEST_F(Workspace, MatrixProducts) {
       features += a.part[p].features;
     }
     const int n = threads();
-    ASSERT_LE(kernels::linear_workspace(a, n), workspace::linear(a.rows, a.inputs, features, n));
-    ASSERT_LE(kernels::linear_input_gradient_workspace(a, n), workspace::linear_input_gradient(a.rows, a.inputs, features, n));
-    ASSERT_LE(kernels::linear_weight_gradient_workspace(a, n), workspace::linear_weight_gradient(a.rows, a.inputs, features, n))
+    const Format x = format_of(a.x.dtype), y = format_of(a.y.dtype), gradient = format_of(a.gradient_dtype);
+    ASSERT_LE(kernels::linear_workspace(a, n), workspace::linear(a.rows, a.inputs, features, y, n));
+    ASSERT_LE(kernels::linear_input_gradient_workspace(a, n), workspace::linear_input_gradient(a.rows, a.inputs, features, x, n));
+    uint64_t largest = 0;
+    for (int p = 0; p < a.parts; ++p) {
+      const int64_t height = a.transposed ? a.inputs : a.part[p].features, width = a.transposed ? a.part[p].features : a.inputs;
+      if (a.part[p].weight_gradient)
+        largest = std::max(largest, workspace::linear_weight_gradient(a.rows, height, width, gradient, n));
+    }
+    ASSERT_LE(kernels::linear_weight_gradient_workspace(a, n), largest)
         << a.rows << " " << a.inputs << " " << features << " parts " << a.parts;
     ASSERT_LE(kernels::linear_bias_gradient_workspace(a, n), workspace::linear_bias_gradient(a.rows, features, n));
   }

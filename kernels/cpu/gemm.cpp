@@ -1,5 +1,8 @@
 // chain_product: the orders in which tiles are computed. See gemm.h for the blocking.
+#include "kernels/cpu/gemm.h"
+
 #include "kernels/cpu/gemm_few_rows.h"
+#include "kernels/cpu/gemm_panel.h"
 #include "kernels/cpu/gemm_tile.h"
 
 namespace stw::kernels::STW_ISA {
@@ -9,19 +12,28 @@ static void add_bias(int64_t m, int64_t n, float* c, int64_t ldc, const void* bi
     for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = c[i * ldc + j] + load1(bias, dtype, j);
 }
 
-// The fetches of a panel of b, spread over so many elements of k.
-static Ahead ahead_of(const View& b, int64_t k0, int64_t j, int64_t columns, int64_t depth, int64_t elements) {
+// The fetches of a panel of b, spread over so many intervals.
+static Ahead ahead_of(const View& b, int64_t k0, int64_t j, int64_t columns, int64_t depth, int64_t intervals) {
   const bool along = b.row_stride == 1;   // k lies along memory
   const int64_t bytes = element_bytes(b.dtype), vectors = along ? columns : depth;
   Ahead ahead;
-  ahead.at = (const char*)element(b, k0, j);
-  ahead.run = ceil_div((along ? depth : columns) * bytes, Ahead::line_bytes);
+  ahead.vector = (const char*)element(b, k0, j);
+  ahead.length = round_up((along ? depth : columns) * bytes, Ahead::line_bytes);
   ahead.stride = (along ? b.column_stride : b.row_stride) * bytes;
-  ahead.pace = ceil_div(vectors * ahead.run * Ahead::line_bytes * Ahead::interval, elements);
+  const int64_t in_interval = ceil_div(vectors * ahead.length, max(1, intervals));
+  ahead.fetches = ceil_div(in_interval, Ahead::line_bytes);
+  ahead.step = ceil_div(in_interval, ahead.fetches);
   return ahead;
 }
 
-constexpr int64_t most_columns_in_place = 512;
+// Rows of a that run along k in fp32 need no packing, unless there are many panels of b to read them for, or so many rows a
+// multiple of 4 KiB apart that one set of L1 may not hold them. Measured on a Zen 5, whose sets hold twelve: as fast or faster
+// for 64 to 1,024 rows.
+static bool is_read_in_place(const View& a, int64_t n) {
+  constexpr int64_t most_columns = 512, way_bytes = 4096, fewest_ways = 8;
+  if (a.dtype != DType::f32 || a.column_stride != 1 || n > most_columns) return false;
+  return tile_rows <= fewest_ways || a.row_stride * (int64_t)sizeof(float) % way_bytes != 0;
+}
 
 // Blocks of rows of a, and of them panels of b: all columns of a block along k, or, where columns lie along memory, all blocks
 // of a column.
@@ -29,8 +41,7 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
                               float* workspace, const void* bias, DType bias_dtype) {
   float* const panel = workspace;
   float* const block = panel + panel_columns * min(block_depth, round_up(k, 16));
-  // Packing a costs as much as reading it for a panel of b or two, so with few panels its rows are read where they lie.
-  const bool packs = a.dtype != DType::f32 || a.column_stride != 1 || n > most_columns_in_place;
+  const bool packs = !is_read_in_place(a, n);
   const bool by_columns = !packs && b.row_stride == 1;
   const int64_t blocks = ceil_div(k, block_depth), panels = ceil_div(n, tile_columns);
   struct Part { int64_t k0, depth, j, columns; };
@@ -53,7 +64,9 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
       float wide_bias[tile_columns] = {0};
       if (biased)
         for (int64_t q = 0; q < columns; ++q) wide_bias[q] = load1(bias, bias_dtype, j + q);
-      Ahead ahead = next.depth > 0 ? ahead_of(b, next.k0, next.j, next.columns, next.depth, tiles * depth) : Ahead{};
+      const int64_t intervals = tiles * (depth / Ahead::interval);
+      Ahead ahead = next.depth > 0 ? ahead_of(b, next.k0, next.j, next.columns, next.depth, intervals) : Ahead{};
+      ahead.ldc = ldc;
       for (int64_t i = 0; i < rows; i += tile_rows) {
         const int64_t high = min(tile_rows, rows - i);
         const RowsOfTile tile = tile_for(high);

@@ -27,20 +27,21 @@ alignas(64) static const float zeros[tile_columns] = {};
 // the processor to foresee, and all at once they would keep it from its own loads. Addresses past the end are harmless.
 struct Ahead {
   static constexpr int64_t line_bytes = 64, interval = tile_vectors > 1 ? 4 : 16;   // elements of k between two fetches
-  const float* c = nullptr;   // the next tile
-  // The next part of b: vectors of `run` lines, `stride` bytes apart, of which the next line is number `line` of `at`.
-  const char* at = nullptr;
-  int64_t run = 0, stride = 0, line = 0;
-  int64_t pace = 0, due = 0;                                // bytes: to fetch in each interval, not yet fetched
+  const float* c = nullptr;   // the next tile, with rows ldc apart
+  int64_t ldc = 0;
+  // The next part of b: vectors of `length` bytes, `stride` bytes apart, of which `offset` bytes of one are fetched. In each
+  // interval `fetches` times `step` bytes, a line at most, so that no branch depends on how far it is.
+  const char* vector = nullptr;
+  int64_t length = 0, stride = 0, offset = 0, step = 0, fetches = 0;
 };
 
 STW_INLINE void fetch_b(Ahead& ahead) {
-  for (ahead.due += ahead.pace; ahead.due >= Ahead::line_bytes; ahead.due -= Ahead::line_bytes) {
-    __builtin_prefetch(ahead.at + ahead.line * Ahead::line_bytes);
-    if (++ahead.line == ahead.run) {
-      ahead.line = 0;
-      ahead.at += ahead.stride;
-    }
+  for (int64_t i = 0; i < ahead.fetches; ++i) {
+    __builtin_prefetch(ahead.vector + ahead.offset);
+    ahead.offset += ahead.step;
+    const int64_t ends = ahead.offset >= ahead.length;
+    ahead.vector += ends * ahead.stride;
+    ahead.offset -= ends * ahead.length;
   }
 }
 
@@ -50,8 +51,8 @@ template <int rows, bool in_place>
 static void tile_product(int64_t depth, const float* a, int64_t lda, const float* b, float* c, int64_t ldc, bool zero_start,
                          const float* bias, Ahead& ahead) {
   for (int r = 0; r < tile_rows; ++r) {
-    __builtin_prefetch(ahead.c + r * ldc, 1);
-    __builtin_prefetch(ahead.c + r * ldc + tile_columns - 1, 1);
+    __builtin_prefetch(ahead.c + r * ahead.ldc, 1);
+    __builtin_prefetch(ahead.c + r * ahead.ldc + tile_columns - 1, 1);
   }
   const float* const start = zero_start ? zeros : c;
   const int64_t start_stride = zero_start ? 0 : ldc;

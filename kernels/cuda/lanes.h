@@ -36,28 +36,11 @@ STW_DEVICE float rint1(float x) { return __builtin_rintf(x); }
 STW_DEVICE double sqrt1(double x) { return __builtin_sqrt(x); }
 #endif
 
-// Storage in 16 bits; kernels/cpu/simd.h says what they round to.
-STW_DEVICE float from_bf16(uint16_t h) { return float_of(static_cast<uint32_t>(h) << 16); }
-STW_DEVICE uint16_t to_bf16(float x) {
-  const uint32_t u = bits_of(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((u >> 16) | 0x40u);
-  return static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
-STW_DEVICE float from_f16(uint16_t h) {
-  const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, bits = static_cast<uint32_t>(h & 0x7fffu) << 13;
-  const uint32_t subnormal = bits_of(static_cast<float>(static_cast<int32_t>(h & 0x3ffu)) * 0x1p-24f);
-  const uint32_t special = (bits + (224u << 23)) | ((h & 0x3ffu) != 0 ? 0x400000u : 0u);
-  const uint32_t finite = (h & 0x7c00u) == 0 ? subnormal : bits + (112u << 23);
-  return float_of(sign | ((h & 0x7c00u) == 0x7c00u ? special : finite));
-}
-STW_DEVICE uint16_t to_f16(float x) {
-  const uint32_t u = bits_of(x), sign = u >> 16 & 0x8000u, size = u & 0x7fffffffu;
-  const uint32_t subnormal = bits_of(float_of(size) + 0.5f) - bits_of(0.5f);
-  const uint32_t normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
-  const uint32_t finite = size < 0x38800000u ? subnormal : normal;
-  const uint32_t special = size > 0x7f800000u ? 0x7e00u | (size >> 13 & 0x3ffu) : 0x7c00u;
-  return static_cast<uint16_t>(sign | (size < 0x477ff000u ? finite : special));
-}
+}  // namespace stw::kernels::cuda
+
+#include "kernels/common/half.h"
+
+namespace stw::kernels::cuda {
 
 // The four lanes of this thread.
 struct F16 { float f[4]; };

@@ -6,7 +6,6 @@ namespace stw::kernels::test {
 namespace {
 
 using Addend = Problem::Addend;
-constexpr DType halves[] = {bf16, f16};
 
 struct Doubles { std::vector<double> y, dx, dx_added; std::vector<std::vector<double>> dw, db; };
 Doubles in_double(const Problem& p) {

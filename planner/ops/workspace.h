@@ -6,6 +6,7 @@
 
 #include "planner/op.h"
 #include "planner/sizes.h"
+#include "planner/tensor.h"
 
 namespace stw::workspace {
 

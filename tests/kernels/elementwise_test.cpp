@@ -6,7 +6,7 @@
 namespace stw::kernels::test {
 namespace {
 
-constexpr int64_t counts[] = {1, 15, 16, 17, 255, 1000, 4096, 4097, 8193, 40001};
+constexpr int64_t counts[] = {1, 15, 16, 17, 255, 1000, 4096, 4097, 16384, 16385, 40001};
 
 TEST(Add, SumsInPlaceOrNot) {
   Random random(1);

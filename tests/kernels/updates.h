@@ -35,7 +35,7 @@ inline std::vector<Extents> shapes_of(const Rule& rule) {
     if (emulated())   // of tiles of 64 × 64 and blocks of 64 rows, and no more multiplications than it takes
       shapes.insert(shapes.end(), {{140, 130}, {130, 140}, {200, 7}, {7, 200}});
     else
-      shapes.insert(shapes.end(), {{70, 300}, {300, 210}, {386, 390}, {900, 7}, {7, 900}});   // of blocks of 384 rows
+      shapes.insert(shapes.end(), {{70, 300}, {300, 210}, {210, 300}, {386, 390}, {900, 7}, {7, 900}});   // of blocks of 384 rows
   }
   return shapes;
 }

@@ -20,24 +20,37 @@ template <int count> STW_INLINE void store_first(float* p, __m256 x) {
     if constexpr (count == 6) _mm_storel_pi((__m64*)(p + 4), _mm256_extractf128_ps(x, 1));
   }
 }
+// Interleaves, in each 128 bits of two registers, their lower or upper two floats, one by one or in pairs.
+STW_INLINE __m256 low_ones(__m256 a, __m256 b) { return _mm256_unpacklo_ps(a, b); }
+STW_INLINE __m256 high_ones(__m256 a, __m256 b) { return _mm256_unpackhi_ps(a, b); }
+STW_INLINE __m256 low_pairs(__m256 a, __m256 b) { return _mm256_shuffle_ps(a, b, 0x44); }
+STW_INLINE __m256 high_pairs(__m256 a, __m256 b) { return _mm256_shuffle_ps(a, b, 0xee); }
+#if defined(STW_ISA_AVX512)
+STW_INLINE __m512 low_ones(__m512 a, __m512 b) { return _mm512_unpacklo_ps(a, b); }
+STW_INLINE __m512 high_ones(__m512 a, __m512 b) { return _mm512_unpackhi_ps(a, b); }
+STW_INLINE __m512 low_pairs(__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b, 0x44); }
+STW_INLINE __m512 high_pairs(__m512 a, __m512 b) { return _mm512_shuffle_ps(a, b, 0xee); }
+#endif
+// Turns over every four by four floats: four registers, 128 bits of each.
+template <int count, class Register>
+STW_INLINE void turn_fours(Register* r) {
+#pragma GCC unroll 4
+  for (int i = 0; i < count; i += 4) {
+    const Register low = low_ones(r[i], r[i + 1]), high = high_ones(r[i], r[i + 1]);
+    const Register next_low = low_ones(r[i + 2], r[i + 3]), next_high = high_ones(r[i + 2], r[i + 3]);
+    r[i] = low_pairs(low, next_low);
+    r[i + 1] = high_pairs(low, next_low);
+    r[i + 2] = low_pairs(high, next_high);
+    r[i + 3] = high_pairs(high, next_high);
+  }
+}
 // Eight lanes, eight steps of k: to[step·width + lane].
 template <DType dtype, int width, int count>
 STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_t k, float* to) {
-  __m256 r[8], t[8];   // all loops unrolled, so that they are registers
+  __m256 r[8];   // all loops unrolled, so that they are registers
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) r[i] = load8<dtype>(from, lane_at[i] + k);
-#pragma GCC unroll 4
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-  }
+  turn_fours<8>(r);
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     store_first<count>(to + i * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
@@ -48,22 +61,10 @@ STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_
 // Sixteen lanes, sixteen steps of k: to[step·width + lane].
 template <DType dtype, int width>
 STW_INLINE void transpose_square(const void* from, const int64_t* lane_at, int64_t k, float* to) {
-  __m512 r[16], t[16];
+  __m512 r[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) r[i] = load16(from, dtype, lane_at[i] + k).v;
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-  }
-  // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3.
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
-    r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
-    r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-  }
+  turn_fours<16>(r);   // r[4q + s]: steps s, 4 + s, 8 + s, 12 + s of lanes 4q to 4q + 3
 #pragma GCC unroll 4
   for (int s = 0; s < 4; ++s) {
     const __m512 even_low = _mm512_shuffle_f32x4(r[s], r[4 + s], 0x88);

@@ -154,14 +154,24 @@ const char* const page_script = R"js(
     tellPoint(best);
     show(event.clientX, event.clientY);
   };
-  for (const [plot, handler] of [[arena, onArena], [live, onLive], [frontier, onFrontier]]) {
-    if (!plot) continue;
+  const plots = [[arena, onArena], [live, onLive], [frontier, onFrontier]].filter(([plot]) => plot);
+  for (const [plot, handler] of plots) {
     plot.addEventListener('pointermove', event => { if (event.pointerType === 'mouse') handler(event); });
     plot.addEventListener('pointerleave', event => { if (event.pointerType === 'mouse') hide(); });
     plot.addEventListener('click', handler);
     plot.addEventListener('blur', hide);
   }
-  document.addEventListener('click', event => { if (!event.target.closest('.plot')) hide(); });
+  // A finger's width beside a plot is meant for it: browsers move a tap onto text that is near.
+  document.addEventListener('click', event => {
+    if (event.target.closest('.plot')) return;
+    for (const [plot, handler] of event.target.closest('button') ? [] : plots) {
+      const box = plot.getBoundingClientRect(), { clientX, clientY } = event;
+      const inside = { clientX: Math.min(Math.max(clientX, box.left), box.right - 1),
+                       clientY: Math.min(Math.max(clientY, box.top), box.bottom - 1) };
+      if (Math.hypot(inside.clientX - clientX, inside.clientY - clientY) < 9) return handler(inside);
+    }
+    hide();
+  });
   addEventListener('keydown', event => { if (event.key === 'Escape') hide(); });
 
   // Keys: from rectangle to rectangle, from instruction to instruction, from point to point.

@@ -86,6 +86,15 @@ class Browser:
     def run(self, script, *arguments):
         return self.call("/execute/sync", {"script": script, "args": list(arguments)})
 
+    def wait(self, script, seconds):
+        """What the script returns, once that is something; None if it stays nothing for so long."""
+        end = time.monotonic() + seconds
+        while not (value := self.run(script)):
+            if time.monotonic() > end:
+                return None
+            time.sleep(0.02)
+        return value
+
     def picture(self, scale=1):
         """A screenshot of the whole page as PNG."""
         width, height = self.run("return [document.documentElement.clientWidth, document.documentElement.scrollHeight]")

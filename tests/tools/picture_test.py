@@ -16,6 +16,7 @@ NANO = ["plan", "--model", "nano", "--threads", "2", "--batch", "12", "--vram", 
 # Tight enough for recompute.
 GPT2 = ["plan", "--model", "gpt2", "--threads", "2", "--batch", "32", "--seq", "512", "--vram", "2300MiB"]
 CLASSES = ["parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs"]
+SHOWN = "const t = document.getElementById('tip'); return getComputedStyle(t).display === 'none' ? null : t.innerText"
 
 
 def luminance(colour):
@@ -148,8 +149,11 @@ class PageTest(Pictures):
                                 "return [r.left, r.top, r.width, r.height]", selector)
 
     def tip(self):
-        return self.browser.run("const t = document.getElementById('tip');"
-                                "return getComputedStyle(t).display === 'none' ? null : t.innerText")
+        """What the tip says, as soon as it shows: the browser answers to gestures in its own time."""
+        return self.browser.wait(SHOWN, 10)
+
+    def no_tip(self):
+        return self.browser.wait(f"return (() => {{ {SHOWN} }})() === null", 10)
 
     def test_every_theme_and_width(self):
         views = [(kind, width, dark) for kind, width in (("html", 1280), ("html", 390), ("svg", 1280)) for dark in (False, True)]
@@ -173,7 +177,7 @@ class PageTest(Pictures):
             const all = [...document.querySelectorAll('#arena .marks rect')].map(r => r.getBoundingClientRect());
             const areas = all.map(r => r.width * r.height), n = areas.indexOf(Math.max(...areas)), r = all[n];
             return [n, r.left + r.width / 3, r.top + r.height / 2]""")
-        self.assertIsNone(self.tip())
+        self.assertTrue(self.no_tip())
         self.browser.point(x, y)
         name, size = self.browser.run("""
             const data = JSON.parse(document.getElementById('data').textContent), n = 9 * arguments[0];
@@ -183,7 +187,7 @@ class PageTest(Pictures):
         self.assertIn(f"({size:,} bytes)", shown)
         self.assertRegex(shown, r"Lives (from|through|during) ")
         self.browser.point(2, 2)
-        self.assertIsNone(self.tip())
+        self.assertTrue(self.no_tip())
         x, y, width, height = self.place("#live")
         self.browser.point(x + width / 3, y + height / 2)
         self.assertRegex(self.tip(), r"MiB live\n(.*\n)*.*parameters")
@@ -199,8 +203,13 @@ class PageTest(Pictures):
     def test_tapping_on_a_phone(self):
         self.browser.show(self.picture("html", GPT2), 390, 844, phone=True)
         x, y, width, height = self.place("#arena")
+        for beside in (12, 6, 1, -4):
+            self.browser.tap(x + width / 2, y + height - beside)
+            self.assertIn("transformer.wte.weight", self.tip() or "")
+        self.browser.tap(x + width / 2, y + height + 40)
+        self.assertTrue(self.no_tip())
         self.browser.tap(x + width / 2, y + height - 6)
-        self.assertIn("transformer.wte.weight", self.tip())
+        self.assertIn("transformer.wte.weight", self.tip() or "")
         left, right = self.browser.run("const r = document.getElementById('tip').getBoundingClientRect(); return [r.left, r.right]")
         self.assertGreaterEqual(left, 0)
         self.assertLessEqual(right, 390)
@@ -215,7 +224,7 @@ class PageTest(Pictures):
                 self.assertTrue(self.tip())
                 seen.add(self.tip())
             self.browser.press("Escape")
-            self.assertIsNone(self.tip())
+            self.assertTrue(self.no_tip())
         self.assertGreater(len(seen), 5)
 
     def test_legend_hides_and_zoom_zooms(self):

@@ -7,7 +7,8 @@
 namespace stw {
 
 Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows, size_t ops)
-    : graph_(graph), arena_(arena), threads_(threads), samples_(samples), rows_(rows), value_(graph.tensors.size(), -1) {
+    : graph_(graph), arena_(arena), threads_(threads), samples_(samples), rows_(rows), value_(graph.tensors.size(), -1),
+      tiled_(graph.tensors.size()) {
   program_.samples = samples;
   program_.threads = threads;
   program_.instructions.reserve(ops > 0 ? ops : graph.ops.size() * 2 + graph.gradient_ops.size());
@@ -63,7 +64,7 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
   const Tensor& t = graph_.at(tensor);
   Buffer b;
   b.tensor = tensor;
-  b.bytes = t.chunked || (t.per_sample && rows_ > 0) ? size_mul(row_bytes(tensor), static_cast<uint64_t>(rows))
+  b.bytes = holds_part(tensor) || (t.per_sample && rows_ > 0) ? size_mul(row_bytes(tensor), static_cast<uint64_t>(rows))
             : elements_ > 0 && !t.per_sample         ? t.part_bytes(elements_)
                                                      : t.bytes(samples_);
   b.first = b.last = static_cast<int>(program_.instructions.size());
@@ -88,7 +89,7 @@ Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
   b.last = static_cast<int>(program_.instructions.size());
   if (phase != Phase::forward && made_in_[static_cast<size_t>(v)] == Phase::forward && b.owner == Class::transient)
     b.owner = Class::saved_activations;
-  const bool part = graph_.at(tensor).per_sample && !graph_.at(tensor).chunked && rows != all_rows();
+  const bool part = graph_.at(tensor).per_sample && !holds_part(tensor) && rows != all_rows();
   return {v, false, part ? row_bytes(tensor) * static_cast<uint64_t>(row_begin) : 0};
 }
 
@@ -102,7 +103,7 @@ Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase
     program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
     return {v, false, element};
   }
-  const bool part = !graph_.at(tensor).chunked && rows != all_rows();
+  const bool part = !holds_part(tensor) && rows != all_rows();
   // A part of a tensor that is being filled chunk by chunk continues the same value.
   if (!(part && row_begin > 0)) new_value(tensor, rows, phase);
   const int v = value_[static_cast<size_t>(tensor)];
@@ -150,6 +151,14 @@ void Emitter::emit_chunks(const std::vector<int>& ops, int64_t chunks, Phase pha
   const int64_t rows = all_rows(), step = chunk_rows(rows, chunks);
   for (int64_t begin = 0; begin < rows; begin += step)
     for (int op : ops) emit(op, phase, accumulate || begin > 0, begin, std::min(step, rows - begin));
+}
+
+void Emitter::emit_tiles(int first, int count, const std::vector<int>& inner, const std::vector<Tile>& tiles) {
+  set_tiled(inner, true);
+  for (const Tile& tile : tiles)
+    for (int op = first; op < first + count; ++op) emit(op, Phase::forward, false, tile.begin, tile.rows);
+  set_tiled(inner, false);
+  for (int t : inner) drop(t);
 }
 
 void Emitter::merge_in_place() {

@@ -1,5 +1,6 @@
 // Emits instructions of one program and keeps track of values: which buffer holds a tensor now, and how long it lives.
 #pragma once
+#include "planner/feed_forward.h"
 #include "planner/program.h"
 
 namespace stw {
@@ -32,6 +33,10 @@ class Emitter {
   void end_stage();
   // A buffer lives to the last instruction so far.
   void hold(int buffer);
+  // These tensors hold the rows of one tile from now on, or again all.
+  void set_tiled(const std::vector<int>& tensors, bool tiled) {
+    for (int t : tensors) tiled_[static_cast<size_t>(t)] = tiled;
+  }
   // What follows works on these elements of a parameter, and on what belongs to them; 0 elements: on all.
   void set_slice(int64_t first, int64_t elements) { first_element_ = first, elements_ = elements; }
   // Gives a tensor the value that `buffer_of` told before it was dropped.
@@ -39,6 +44,9 @@ class Emitter {
 
   // `ops`, in this order, for one chunk of rows after the other.
   void emit_chunks(const std::vector<int>& ops, int64_t chunks, Phase phase, bool accumulate);
+
+  // Forward ops [first, first + count), for one tile after the other; `inner` tensors hold the rows of one and are gone at the end.
+  void emit_tiles(int first, int count, const std::vector<int>& inner, const std::vector<Tile>& tiles);
 
   // An op of the update. `element`: the element of its first output that it fills, or -1 for all.
   void emit_update(int op, int64_t element) {
@@ -66,6 +74,7 @@ class Emitter {
   Operand define(int tensor, int64_t row_begin, int64_t rows, Phase phase);
   uint64_t row_bytes(int tensor) const;
   uint64_t part_begin(int tensor) const;
+  bool holds_part(int tensor) const { return graph_.at(tensor).chunked || tiled_[static_cast<size_t>(tensor)]; }
   void merge_in_place();
 
   const Graph& graph_;
@@ -79,6 +88,7 @@ class Emitter {
   Program program_;
   std::vector<int> value_;       // tensor -> buffer, or -1
   std::vector<Phase> made_in_;   // of a buffer
+  std::vector<bool> tiled_;      // tensors
   std::vector<int> watched_;
 };
 

@@ -11,6 +11,15 @@ namespace stw {
 
 enum class SegmentKind : uint8_t { embedding, block, final, head };
 
+// The part of a block that may run in tiles of rows (feed_forward.h); no ops where there is none.
+struct FeedForward {
+  int first_op = 0, op_count = 0;                   // of Graph::ops
+  int first_gradient_op = 0, gradient_op_count = 0; // of Graph::gradient_ops
+  int second_weight = -1;                           // of the second product
+  std::vector<int> inner, inner_gradients;          // tensors that only these ops read and write
+  bool exists() const { return op_count > 0; }
+};
+
 // A run of consecutive ops. A block's input is kept for the backward pass; what else is kept is the plan's decision.
 struct Segment {
   SegmentKind kind;
@@ -22,6 +31,7 @@ struct Segment {
   // Forward ops whose outputs its backward ops read (without the segment's output, which is always kept): bit i of a
   // save-set stands for the outputs of saveable[i].
   std::vector<int> saveable;
+  FeedForward feed_forward;
 };
 
 // One use of a parameter by a forward op has one gradient buffer: with a shared one the order of contributions would
@@ -54,6 +64,8 @@ struct Graph {
   int tokens = -1, targets = -1, cosine = -1, sine = -1, state = -1;
   int positions = -1, weights = -1;          // optional inputs
   std::vector<float> inverse_frequencies;    // of the rotary embedding; empty without one
+  // Rows that a tile of a feed-forward part may have: multiples of 64. Few for little memory, more for full speed on a GPU.
+  std::vector<int64_t> tile_rows{256, 1024};
 
   int resolve(int tensor) const {            // follows tied_to
     while (tensors[static_cast<size_t>(tensor)].tied_to >= 0) tensor = tensors[static_cast<size_t>(tensor)].tied_to;

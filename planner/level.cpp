@@ -57,10 +57,14 @@ Candidate Level::candidate(int64_t m, const StackChoice& choice) {
   result.decisions.offload = offload_;
   for (size_t run = 0; run < c.runs.size(); ++run)
     for (const auto& [variant, count] : choice.parts[run]) {
-      const uint32_t saved = c.runs[run].variants[static_cast<size_t>(variant)].saved;
-      if (run + 1 == c.runs.size()) result.decisions.loss_chunks = saved;
-      result.decisions.saved.insert(result.decisions.saved.end(), static_cast<size_t>(count), run + 1 == c.runs.size() ? ~0u : saved);
+      const Variant& v = c.runs[run].variants[static_cast<size_t>(variant)];
+      const bool is_head = run + 1 == c.runs.size();
+      if (is_head) result.decisions.loss_chunks = v.saved;
+      result.decisions.saved.insert(result.decisions.saved.end(), static_cast<size_t>(count), is_head ? ~0u : v.saved);
+      result.decisions.tile_rows.insert(result.decisions.tile_rows.end(), static_cast<size_t>(count), v.tile_rows);
     }
+  std::vector<int64_t>& tiles = result.decisions.tile_rows;
+  if (std::count(tiles.begin(), tiles.end(), 0) == static_cast<std::ptrdiff_t>(tiles.size())) tiles.clear();
   result.picoseconds = result.bound_picoseconds = choice.picoseconds;
   result.live_bytes = std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + choice.peak));
   return result;
@@ -180,6 +184,7 @@ const std::optional<Candidate>& Level::smallest() {
 uint64_t Level::arena(const Decisions& decisions) {
   std::vector<int64_t> key{decisions.micro_batch, decisions.loss_chunks};
   key.insert(key.end(), decisions.saved.begin(), decisions.saved.end());
+  key.insert(key.end(), decisions.tile_rows.begin(), decisions.tile_rows.end());
   const auto [entry, is_new] = arenas_.try_emplace(std::move(key), 0);
   if (is_new) entry->second = programs(decisions).arena_bytes;
   return entry->second;

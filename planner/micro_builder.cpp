@@ -44,11 +44,12 @@ std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t s) {
   return list;
 }
 
-void MicroBuilder::micro_step(const std::vector<uint32_t>& saved, int64_t chunks) {
+void MicroBuilder::micro_step(const Decisions& d) {
   const size_t head_segment = graph_.segments.size() - 1;
   auto fetch_for = [&](size_t segment, Phase phase) {
     if (overlap_) fetch(host_reads(graph_, e_.arena(), segment, phase, accumulate_), phase);
   };
+  auto tiles = [&](size_t segment) { return tiles_of(e_.all_rows(), graph_.sequence, d.tile_rows_of(segment)); };
   auto end_stage = [&] {
     if (overlap_) e_.end_stage();
   };
@@ -56,16 +57,16 @@ void MicroBuilder::micro_step(const std::vector<uint32_t>& saved, int64_t chunks
   end_stage();
   for (size_t s = 0; s < head_segment; ++s) {
     if (s + 1 < head_segment) fetch_for(s + 1, Phase::forward);
-    forward(s, saved[s]);
+    forward(s, d.saved[s], tiles(s));
     end_stage();
   }
   fetch_for(head_segment - 1, Phase::backward);
-  head(chunks);
+  head(d.loss_chunks);
   end_stage();
   for (size_t s = head_segment; s-- > 0;) {
     store_pending();
     if (s > 0) fetch_for(s - 1, Phase::backward);
-    backward(s);
+    backward(s, tiles(s));
     end_stage();
   }
   store_pending();
@@ -83,10 +84,19 @@ void MicroBuilder::store_pending() {
   pending_.clear();
 }
 
-void MicroBuilder::forward(size_t s, uint32_t saved) {
+void MicroBuilder::forward(size_t s, uint32_t saved, const std::vector<Tile>& tiles) {
   const Segment& segment = graph_.segments[s];
   if (segment.input >= 0 && e_.on_host(segment.input)) e_.store(segment.input, Phase::forward);
-  for (int i = 0; i < segment.op_count; ++i) e_.emit(segment.first_op + i, Phase::forward);
+  const FeedForward& part = segment.feed_forward;
+  const bool in_tiles = part.exists() && tiles.size() > 1;
+  for (int i = 0; i < segment.op_count; ++i) {
+    if (!in_tiles || segment.first_op + i != part.first_op) {
+      e_.emit(segment.first_op + i, Phase::forward);
+      continue;
+    }
+    e_.emit_tiles(part.first_op, part.op_count, part.inner, tiles);
+    i += part.op_count - 1;
+  }
   for (int i = 0; i < segment.op_count; ++i) {
     const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
     for (int t : op.outputs)
@@ -107,18 +117,24 @@ void MicroBuilder::head(int64_t chunks) {
   if (graph_.weights >= 0) e_.hold(e_.buffer_of(graph_.weights));   // as long as the targets
 }
 
-void MicroBuilder::backward(size_t s) {
+void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
   const Segment& segment = graph_.segments[s];
-  for (int i = 0; i < segment.gradient_op_count; ++i) {
-    const int index = static_cast<int>(graph_.ops.size()) + segment.first_gradient_op + i;
-    for (int t : graph_.op(index).inputs) recompute(t);
-    e_.emit(index, Phase::backward, accumulate_);
+  const FeedForward& part = segment.feed_forward;
+  const int end = segment.first_gradient_op + segment.gradient_op_count;
+  for (int i = segment.first_gradient_op; i < end;) {
+    const bool in_tiles = tiles.size() > 1 && part.gradient_op_count > 0 && i == part.first_gradient_op;
+    const int first = i;
+    if (in_tiles) {
+      backward_in_tiles(part, tiles);
+      i += part.gradient_op_count;
+    } else {
+      const int index = static_cast<int>(graph_.ops.size()) + i++;
+      for (int t : graph_.op(index).inputs) recompute(t);
+      e_.emit(index, Phase::backward, accumulate_);
+    }
     // The input is kept up to here, whatever is frozen and saved: what the search counts with.
-    if (i == 0 && segment.input >= 0 && e_.has(segment.input)) e_.hold(e_.buffer_of(segment.input));
-    for (int t : graph_.op(index).outputs)
-      if (e_.on_host(t)) pending_.push_back(t);   // the gradient of a parameter
-    if (!overlap_) store_pending();
-    update_after(segment.first_gradient_op + i);
+    if (first == segment.first_gradient_op && segment.input >= 0 && e_.has(segment.input)) e_.hold(e_.buffer_of(segment.input));
+    for (int done = first; done < i; ++done) after_gradients(done);
   }
   for (int i = 0; i < segment.op_count; ++i) {
     const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
@@ -128,7 +144,38 @@ void MicroBuilder::backward(size_t s) {
   }
 }
 
-void MicroBuilder::update_after(int gradient_op) {
+// What the part reads and does not make is there as a whole; what it makes, of one tile after the other.
+void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
+  const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op, end = first + part.gradient_op_count;
+  auto is_inner = [&](int t) { return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end(); };
+  for (int i = 0; i < part.op_count; ++i)
+    for (int t : graph_.op(part.first_op + i).inputs)
+      if (t >= 0 && !is_inner(t)) recompute(t);
+  e_.set_tiled(part.inner, true);
+  e_.set_tiled(part.inner_gradients, true);
+  for (const Tile& tile : tiles) {
+    for (int index = first; index < end; ++index) {
+      for (int t : graph_.op(index).inputs)
+        if (t >= 0 && is_inner(t)) recompute_tile(part, t, tile);
+      e_.emit(index, Phase::backward, accumulate_ || tile.begin > 0, tile.begin, tile.rows);
+    }
+    for (int t : part.inner) e_.drop(t);
+  }
+  e_.set_tiled(part.inner, false);
+  e_.set_tiled(part.inner_gradients, false);
+}
+
+void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Tile& tile) {
+  if (e_.has(tensor)) return;
+  const size_t place = static_cast<size_t>(std::find(part.inner.begin(), part.inner.end(), tensor) - part.inner.begin());
+  if (place > 0) recompute_tile(part, part.inner[place - 1], tile);
+  e_.emit(part.first_op + static_cast<int>(place), Phase::recompute, false, tile.begin, tile.rows);
+}
+
+void MicroBuilder::after_gradients(int gradient_op) {
+  for (int t : graph_.gradient_ops[static_cast<size_t>(gradient_op)].outputs)
+    if (e_.on_host(t)) pending_.push_back(t);   // the gradient of a parameter
+  if (!overlap_) store_pending();
   if (!graph_.fuses_updates()) return;
   for (const FusedUpdate& u : graph_.updates_after[static_cast<size_t>(gradient_op)]) {
     e_.emit_update(u.square_sum, u.sum);

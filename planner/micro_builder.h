@@ -6,6 +6,7 @@
 // memory is stored in the stage after. A block's input is stored while its own forward pass runs.
 #pragma once
 #include "planner/emitter.h"
+#include "planner/feed_forward.h"
 
 namespace stw {
 
@@ -15,14 +16,14 @@ class MicroBuilder {
   MicroBuilder(const Graph& graph, Emitter& emitter, bool accumulate, bool overlap = false)
       : graph_(graph), e_(emitter), accumulate_(accumulate), overlap_(overlap) {}
 
-  // All of a micro-step. `saved`: of every segment.
-  void micro_step(const std::vector<uint32_t>& saved, int64_t chunks);
+  void micro_step(const Decisions& decisions);
 
-  // What is not in `saved`, a set of Segment::saveable, is gone at the end, but for the segment's output.
-  void forward(size_t segment, uint32_t saved);
+  // What is not in `saved`, a set of Segment::saveable, is gone at the end, but for the segment's output. `tiles`: of the
+  // feed-forward part, which then keeps nothing; one: all rows at once.
+  void forward(size_t segment, uint32_t saved, const std::vector<Tile>& tiles);
   // The loss's forward is part of its backward; the token losses are summed when all chunks are through.
   void head(int64_t chunks);
-  void backward(size_t segment);
+  void backward(size_t segment, const std::vector<Tile>& tiles);
 
   void fetch(const std::vector<int>& tensors, Phase phase);
   // Gradients that wait to be stored: by the stage that follows.
@@ -31,8 +32,10 @@ class MicroBuilder {
 
  private:
   void recompute(int tensor);
-  // The updates that follow this one of the graph's gradient ops.
-  void update_after(int gradient_op);
+  void backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles);
+  void recompute_tile(const FeedForward& part, int tensor, const Tile& tile);
+  // What a gradient op leaves for host memory, and the updates that follow it.
+  void after_gradients(int gradient_op);
 
   const Graph& graph_;
   Emitter& e_;

@@ -107,6 +107,18 @@ std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisi
   return runs;
 }
 
+std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decisions) {
+  std::vector<TiledBlocks> runs;
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
+    const int64_t rows = decisions.tile_rows_of(s);
+    if (segment.kind != SegmentKind::block || rows == 0) continue;
+    if (!runs.empty() && runs.back().rows == rows && runs.back().last + 1 == segment.block) runs.back().last = segment.block;
+    else runs.push_back({segment.block, segment.block, rows});
+  }
+  return runs;
+}
+
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions) {
   const Arena arena = make_arena(graph, 1, decisions.offload, decisions.micro_batch);
   constexpr Kind kinds[offloaded_count] = {Kind::optimizer, Kind::master, Kind::gradient, Kind::parameter, Kind::activation};

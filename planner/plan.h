@@ -96,6 +96,10 @@ Bytes account(const Programs& programs);
 struct RecomputedBlocks { int first, last; std::vector<std::string> tensors; };
 std::vector<RecomputedBlocks> recomputed_blocks(const Graph& graph, const Decisions& decisions);
 
+// Runs of blocks whose feed-forward part runs in tiles of so many rows.
+struct TiledBlocks { int first, last; int64_t rows; };
+std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decisions);
+
 // What a plan keeps in host memory: `last` < 0: nothing of blocks; `others`: what belongs to parameters outside of blocks.
 struct OffloadedTensors { Offloaded what; int last; bool others; uint64_t bytes; };
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions);

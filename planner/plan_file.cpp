@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "planner/feed_forward.h"
 #include "planner/json.h"
 #include "planner/numerics_file.h"
 #include "planner/profile_file.h"
@@ -28,6 +29,13 @@ Json recompute_json(const Graph& graph, const Decisions& decisions) {
     for (const std::string& name : run.tensors) names.push(name);
     list.push(Json::object().set("blocks", Json::Array{run.first, run.last}).set("tensors", names));
   }
+  return list;
+}
+
+Json tiles_json(const Graph& graph, const Decisions& decisions) {
+  Json list = Json::array();
+  for (const TiledBlocks& run : tiled_blocks(graph, decisions))
+    list.push(Json::object().set("blocks", Json::Array{run.first, run.last}).set("rows", run.rows));
   return list;
 }
 
@@ -112,7 +120,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   body.set("numerics", numerics_json(plan.numerics, plan.states_reason));
   body.set("micro_batch", plan.decisions.micro_batch).set("accumulation_steps", plan.accumulation_steps);
   body.set("last_micro_batch", plan.last_micro_batch).set("loss_chunks", plan.decisions.loss_chunks);
-  body.set("recompute", recompute_json(graph, plan.decisions)).set("offload", offload_json(graph, plan));
+  body.set("recompute", recompute_json(graph, plan.decisions)).set("tiles", tiles_json(graph, plan.decisions));
+  body.set("offload", offload_json(graph, plan));
   Json bytes = Json::object();
   for (int c = 0; c < class_count; ++c) bytes.set(class_names[c], plan.bytes.of[static_cast<size_t>(c)]);
   bytes.set("padding", plan.bytes.padding).set("arena", plan.bytes.arena).set("reserve", plan.bytes.reserve);
@@ -214,6 +223,39 @@ Status read_request(const Json& body, Request& r) {
   return ok();
 }
 
+// The segments that an entry's "blocks" names, the first and the last one.
+Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry) {
+  STW_ASSIGN(blocks, get_array(entry, "blocks"));
+  if (blocks->elements().size() != 2 || !blocks->elements()[0].as_int() || !blocks->elements()[1].as_int())
+    return not_a_plan("\"blocks\" must be two numbers");
+  std::vector<size_t> list;
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
+    if (segment.kind == SegmentKind::block && segment.block >= *blocks->elements()[0].as_int() &&
+        segment.block <= *blocks->elements()[1].as_int())
+      list.push_back(s);
+  }
+  return list;
+}
+
+// Plans of before there were tiles have none.
+Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
+  if (!body.find("tiles")) return ok();
+  STW_ASSIGN(list, get_array(body, "tiles"));
+  if (!list->elements().empty()) decisions.tile_rows.assign(graph.segments.size(), 0);
+  for (const Json& entry : list->elements()) {
+    STW_ASSIGN(rows, get_int(entry, "rows"));
+    if (std::find(graph.tile_rows.begin(), graph.tile_rows.end(), rows) == graph.tile_rows.end())
+      return not_a_plan("there are no tiles of " + std::to_string(rows) + " rows");
+    STW_ASSIGN(segments, blocks_of(graph, entry));
+    for (size_t s : segments) {
+      if (!may_tile(graph, graph.segments[s], decisions.saved[s])) return not_a_plan("a block that it tiles keeps what lies inside of the tiles");
+      decisions.tile_rows[s] = rows;
+    }
+  }
+  return ok();
+}
+
 Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
   STW_ASSIGN(micro, get_int(body, "micro_batch"));
   STW_ASSIGN(chunks, get_int(body, "loss_chunks"));
@@ -225,15 +267,10 @@ Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
   for (const Segment& s : graph.segments) plan.decisions.saved.push_back(s.kind == SegmentKind::block ? all_of(s) : ~0u);
   STW_ASSIGN(list, get_array(body, "recompute"));
   for (const Json& entry : list->elements()) {
-    STW_ASSIGN(blocks, get_array(entry, "blocks"));
     STW_ASSIGN(names, get_array(entry, "tensors"));
-    if (blocks->elements().size() != 2 || !blocks->elements()[0].as_int() || !blocks->elements()[1].as_int())
-      return not_a_plan("\"blocks\" must be two numbers");
-    for (size_t s = 0; s < graph.segments.size(); ++s) {
+    STW_ASSIGN(segments, blocks_of(graph, entry));
+    for (size_t s : segments) {
       const Segment& segment = graph.segments[s];
-      if (segment.kind != SegmentKind::block || segment.block < *blocks->elements()[0].as_int() ||
-          segment.block > *blocks->elements()[1].as_int())
-        continue;
       for (const Json& name : names->elements()) {
         size_t bit = 0;
         while (bit < segment.saveable.size() && !(name == Json(op_name(graph, segment.saveable[bit])))) ++bit;
@@ -242,7 +279,7 @@ Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
       }
     }
   }
-  return ok();
+  return read_tiles(graph, body, plan.decisions);
 }
 
 Status read_offload(const Graph& graph, const Json& body, Plan& plan) {

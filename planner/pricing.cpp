@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/feed_forward.h"
 #include "planner/overlap.h"
 #include "planner/segment_class.h"
 
@@ -46,10 +47,50 @@ std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved)
   return {again.begin(), again.end()};
 }
 
-uint64_t Pricing::recompute_segment(size_t s, uint32_t saved, int64_t samples) const {
-  uint64_t sum = 0;
-  for (int i : recomputed_ops(graph_.segments[s], saved))
-    sum = size_add(sum, op(graph_.ops[static_cast<size_t>(i)], samples, samples * graph_.sequence));
+TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const {
+  const FeedForward& part = segment.feed_forward;
+  const Tiling tiling = tiling_of(samples * graph_.sequence, graph_.sequence, tile_rows);
+  auto in_tiles = [&](const Op& o) {
+    const uint64_t sum = size_mul(op(o, samples, tiling.rows), static_cast<uint64_t>(tiling.count));
+    if (tiling.short_count == 0) return sum;
+    return size_add(sum, size_mul(op(o, samples, tiling.short_rows), static_cast<uint64_t>(tiling.short_count)));
+  };
+  auto beyond = [](uint64_t sum, uint64_t one) { return sum > one ? sum - one : 0; };
+  TilePrices prices;
+  for (int i = 0; i < part.op_count; ++i) {
+    const Op& o = graph_.ops[static_cast<size_t>(part.first_op + i)];
+    prices.ops.push_back(in_tiles(o));
+    prices.forward = size_add(prices.forward, beyond(prices.ops.back(), op(o, samples, samples * graph_.sequence)));
+  }
+  for (int i = 0; i < part.gradient_op_count; ++i) {
+    const Op& o = graph_.gradient_ops[static_cast<size_t>(part.first_gradient_op + i)];
+    prices.backward = size_add(prices.backward, beyond(in_tiles(o), op(o, samples, samples * graph_.sequence)));
+  }
+  return prices;
+}
+
+Pricing::Choice Pricing::choice(size_t s, uint32_t saved, int64_t tile_rows, int64_t samples) const {
+  const Segment& segment = graph_.segments[s];
+  const FeedForward& part = segment.feed_forward;
+  const TilePrices tile = tile_rows > 0 ? tiles(segment, samples, tile_rows) : TilePrices{};
+  Choice c{0, size_add(tile.forward, tile.backward)};
+  for (int i : recomputed_ops(segment, saved)) {
+    const bool in_tiles = tile_rows > 0 && is_inner(part, graph_.ops[static_cast<size_t>(i)].outputs[0]);
+    c.recompute = size_add(c.recompute, in_tiles ? tile.ops[static_cast<size_t>(i - part.first_op)]
+                                                 : op(graph_.ops[static_cast<size_t>(i)], samples, samples * graph_.sequence));
+  }
+  return c;
+}
+
+Pricing::Choice Pricing::choices(const Decisions& decisions, int64_t samples) const {
+  Choice sum;
+  for (size_t s = 0; s + 1 < graph_.segments.size(); ++s) {
+    const int64_t tile_rows = decisions.tile_rows_of(s);
+    const auto [entry, is_new] = choice_.try_emplace({classes_[s], decisions.saved[s], tile_rows, samples}, Choice{});
+    if (is_new) entry->second = choice(s, decisions.saved[s], tile_rows, samples);
+    sum.recompute = size_add(sum.recompute, entry->second.recompute);
+    sum.tiles = size_add(sum.tiles, entry->second.tiles);
+  }
   return sum;
 }
 
@@ -88,15 +129,11 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
 uint64_t Pricing::micro(int64_t samples, int64_t chunks) const { return size_add(body(samples), head(samples, chunks)); }
 
 uint64_t Pricing::recompute(const Decisions& decisions, int64_t global_batch) const {
-  return over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) {
-    uint64_t sum = 0;
-    for (size_t s = 0; s + 1 < graph_.segments.size(); ++s) {
-      const auto [entry, is_new] = recompute_.try_emplace({classes_[s], decisions.saved[s], samples}, 0);
-      if (is_new) entry->second = recompute_segment(s, decisions.saved[s], samples);
-      sum = size_add(sum, entry->second);
-    }
-    return sum;
-  });
+  return over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) { return choices(decisions, samples).recompute; });
+}
+
+uint64_t Pricing::tiles(const Decisions& decisions, int64_t global_batch) const {
+  return over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) { return choices(decisions, samples).tiles; });
 }
 
 uint64_t Pricing::micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const {
@@ -108,7 +145,8 @@ uint64_t Pricing::fixed(int64_t micro_batch, int64_t chunks, int64_t global_batc
 }
 
 uint64_t Pricing::step(const Decisions& decisions, int64_t global_batch) const {
-  return size_add(fixed(decisions.micro_batch, decisions.loss_chunks, global_batch), recompute(decisions, global_batch));
+  const uint64_t chosen = size_add(recompute(decisions, global_batch), tiles(decisions, global_batch));
+  return size_add(fixed(decisions.micro_batch, decisions.loss_chunks, global_batch), chosen);
 }
 
 // Times of a micro-step are sums of maxima of linear functions and a constant: fewer, larger steps are never slower.

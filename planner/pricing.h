@@ -10,6 +10,12 @@
 
 namespace stw {
 
+// What it takes to run a segment's feed-forward part in tiles.
+struct TilePrices {
+  uint64_t forward = 0, backward = 0;   // beyond its ops of all rows, without recompute
+  std::vector<uint64_t> ops;            // each of its forward ops
+};
+
 // Not for several threads at once: sums are kept for the next question.
 class Pricing {
  public:
@@ -18,6 +24,7 @@ class Pricing {
   // Time of a step: all micro-steps and the update. Equal to the sum over the programs' instructions.
   uint64_t step(const Decisions& decisions, int64_t global_batch) const;
   uint64_t recompute(const Decisions& decisions, int64_t global_batch) const;   // the part that runs ops again
+  uint64_t tiles(const Decisions& decisions, int64_t global_batch) const;       // what tiles add to the others
   // The part that no save-set changes.
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
   uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;   // that without the update
@@ -26,6 +33,7 @@ class Pricing {
   // Sum over its instructions; with `overlap` see overlap.h.
   uint64_t program(const Program& program, bool overlap = false) const;
   uint64_t update() const { return update_; }   // where nothing of it is copied, inside the backward pass or behind it
+  TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const;
   uint64_t op(const Op& op, int64_t samples, int64_t rows, int64_t elements = 0) const;
   // time(samples) of every micro-step of a step, added up.
   template <class F>
@@ -39,7 +47,10 @@ class Pricing {
   uint64_t micro(int64_t samples, int64_t chunks) const;
   uint64_t body(int64_t samples) const;   // of a micro-step without the head
   uint64_t head(int64_t samples, int64_t chunks) const;
-  uint64_t recompute_segment(size_t segment, uint32_t saved, int64_t samples) const;
+  // What a segment's choice costs.
+  struct Choice { uint64_t recompute = 0, tiles = 0; };
+  Choice choice(size_t segment, uint32_t saved, int64_t tile_rows, int64_t samples) const;
+  Choice choices(const Decisions& decisions, int64_t samples) const;   // all segments'
   std::vector<int> recomputed_ops(const Segment& segment, uint32_t saved) const;
 
   const Graph& graph_;
@@ -51,7 +62,7 @@ class Pricing {
   // Sums that many candidates share.
   mutable std::map<int64_t, uint64_t> body_;
   mutable std::map<std::pair<int64_t, int64_t>, uint64_t> head_;
-  mutable std::map<std::tuple<int, uint32_t, int64_t>, uint64_t> recompute_;   // by class, save-set, samples
+  mutable std::map<std::tuple<int, uint32_t, int64_t, int64_t>, Choice> choice_;   // by class, save-set, rows of a tile, samples
 };
 
 }  // namespace stw

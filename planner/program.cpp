@@ -15,7 +15,7 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
                     bool accumulate) {
   Emitter e(graph, arena, threads, samples);
   e.inputs();
-  MicroBuilder(graph, e, accumulate, arena.offload.overlap).micro_step(decisions.saved, decisions.loss_chunks);
+  MicroBuilder(graph, e, accumulate, arena.offload.overlap).micro_step(decisions);
   for (int t : {graph.tokens, graph.positions})   // alive all through, whatever is frozen
     if (t >= 0) e.hold(e.buffer_of(t));
   Program p = e.finish(arena.gradients_end);
@@ -28,7 +28,15 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
   e.inputs();
   // The last three ops are the head's: logits, loss, sum.
   const int first = graph.first_evaluate_op(), head = first + static_cast<int>(graph.evaluate_ops.size()) - 3;
-  for (int i = first; i < head; ++i) e.emit(i, Phase::forward);
+  for (int i = first; i < head;) {
+    const Op& op = graph.op(i);
+    const FeedForward& part = graph.segments[static_cast<size_t>(op.segment)].feed_forward;
+    const std::vector<Tile> tiles = tiles_of(e.all_rows(), graph.sequence, decisions.tile_rows_of(static_cast<size_t>(op.segment)));
+    const bool in_tiles = tiles.size() > 1 && part.exists() && op.outputs[0] == part.inner[0];
+    if (in_tiles) e.emit_tiles(i, part.op_count, part.inner, tiles);
+    else e.emit(i, Phase::forward);
+    i += in_tiles ? part.op_count : 1;
+  }
   e.emit_chunks({head, head + 1}, decisions.loss_chunks, Phase::forward, false);
   e.emit(head + 2, Phase::forward);
   Program p = e.finish(arena.gradients_begin);

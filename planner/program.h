@@ -85,7 +85,9 @@ struct Decisions {
   int64_t micro_batch = 1;
   int64_t loss_chunks = 1;
   std::vector<uint32_t> saved;          // for every segment a set of Segment::saveable
+  std::vector<int64_t> tile_rows;       // for every segment the rows of its feed-forward tiles, 0: all; empty: 0 for every one
   Offload offload;
+  int64_t tile_rows_of(size_t segment) const { return tile_rows.empty() ? 0 : tile_rows[segment]; }
   bool operator==(const Decisions&) const = default;
 };
 

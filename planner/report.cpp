@@ -40,6 +40,14 @@ std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
   return text.empty() ? "  recompute    nothing\n" : text;
 }
 
+std::string what_is_tiled(const Graph& graph, const Decisions& decisions) {
+  std::string text;
+  for (const TiledBlocks& run : tiled_blocks(graph, decisions))
+    text += "  tiles        blocks " + std::to_string(run.first) + "-" + std::to_string(run.last) + ": feed-forward in tiles of " +
+            std::to_string(run.rows) + " tokens\n";
+  return text;
+}
+
 std::string what_is_grouped(const Graph& graph, const Plan& plan) {
   std::string text;
   for (const ParameterGroup& g : plan.numerics.groups) {
@@ -99,7 +107,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps);
   if (plan.last_micro_batch != plan.decisions.micro_batch) s += ", the last one " + std::to_string(plan.last_micro_batch);
   s += "; loss in " + std::to_string(plan.decisions.loss_chunks) + (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
-  s += what_is_grouped(graph, plan) + what_is_recomputed(graph, plan.decisions) + what_is_offloaded(graph, plan);
+  s += what_is_grouped(graph, plan) + what_is_recomputed(graph, plan.decisions) + what_is_tiled(graph, plan.decisions) + what_is_offloaded(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
   s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) + " tokens/s, " +
        fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";

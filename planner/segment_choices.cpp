@@ -38,7 +38,7 @@ const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
   const bool copies = p.arena->offload.any();
   run.variants = p.profile->at(m, pricing_, !copies);
   auto add = [&](int64_t samples, uint64_t steps) {
-    const std::vector<uint64_t> more = p.profile->times(samples, pricing_);
+    const std::vector<uint64_t> more = p.profile->times(m, samples, pricing_);
     for (size_t v = 0; v < more.size(); ++v)
       run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v], steps));
   };

@@ -51,24 +51,39 @@ SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t se
     : graph_(graph), arena_(arena), segment_(segment), threads_(threads), copies_(std::move(copies)) {
   const Segment& s = graph.segments[segment];
   if (s.kind != SegmentKind::block) {
-    traces_.push_back(trace(~0u));
+    traces_.push_back(trace(~0u, 1));
     return;
   }
   const uint32_t all = (1u << s.saveable.size()) - 1;
   for (uint32_t saved = all;; --saved) {
     const bool allowed = recompute == Recompute::choose || saved == (recompute == Recompute::none ? all : 0);
-    if (allowed) traces_.push_back(trace(saved));
+    if (allowed) traces_.push_back(trace(saved, 1));
+    if (allowed && may_tile(graph, s, saved))
+      for (int tiles : {2, 3}) traces_.push_back(trace(saved, tiles));
     if (saved == 0) break;
   }
 }
 
-int SegmentProfile::size_index(bool is_workspace, int what) {
-  const auto [entry, is_new] = size_index_.try_emplace({is_workspace, what}, static_cast<int>(sizes_.size()));
-  if (is_new) sizes_.push_back({is_workspace, what});
+int SegmentProfile::size_index(const Size& size) {
+  const auto [entry, is_new] = size_index_.try_emplace(size, static_cast<int>(sizes_.size()));
+  if (is_new) sizes_.push_back(size);
   return entry->second;
 }
 
-SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
+std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch) const {
+  const int64_t rows = micro_batch * graph_.sequence;
+  std::vector<Option> list;
+  for (const Trace& t : traces_) {
+    if (t.tiles == 1) list.push_back({&t, 0});
+    for (size_t k = 0; t.tiles > 1 && k < graph_.tile_rows.size(); ++k) {
+      const int64_t tiles = tiling_of(rows, graph_.sequence, graph_.tile_rows[k]).tiles();
+      if (tiles <= most_tiles && t.tiles == static_cast<int>(std::min<int64_t>(tiles, 3))) list.push_back({&t, graph_.tile_rows[k]});
+    }
+  }
+  return list;
+}
+
+SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   const Segment& s = graph_.segments[segment_];
   const int input = s.input >= 0 ? s.input : graph_.tokens;
   Emitter e(graph_, arena_, threads_, 1, 0, expected_ops);
@@ -80,24 +95,31 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
   if (has_positions) e.input(graph_.positions);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
   if (overlap) e.end_stage();
-  builder.forward(segment_, saved);
+  // Rows that tell tiles apart: no tile has that many.
+  const int64_t all = graph_.sequence, tile_rows = 3 * all, last_rows = 2 * all;
+  std::vector<Tile> cut{{0, tiles > 1 ? tile_rows : all}};
+  if (tiles > 2) cut.push_back({tile_rows, tile_rows});
+  if (tiles > 1) cut.push_back({(tiles - 1) * tile_rows, last_rows});
+  builder.forward(segment_, saved, cut);
   if (overlap) e.end_stage();
   e.watch(s.output);
   if (has_positions) e.watch(graph_.positions);
   Trace t;
   t.saved = saved;
+  t.tiles = tiles;
   t.backward = e.instruction_count();
   for (int gradient : gradients_from_above(graph_, arena_, s)) e.assume(gradient, Phase::backward);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);
   if (overlap) e.end_stage();
-  builder.backward(segment_);
+  builder.backward(segment_, cut);
   for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
   const Program p = e.finish(0);
   t.instructions = static_cast<int>(p.instructions.size());
   std::map<int, int> workspace_of;   // buffer -> op
   for (const Instruction& i : p.instructions) {
     if (is_transfer(i.kind)) t.transfers.push_back(i.op);
-    else if (i.phase == Phase::recompute) t.recomputed.push_back(i.op - s.first_op);
+    else if (i.phase == Phase::recompute && i.rows == all) t.recomputed.push_back(i.op - s.first_op);
+    else if (i.phase == Phase::recompute && i.rows == last_rows) t.recomputed_tiles.push_back(i.op - s.first_op);
     if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = i.op;
   }
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
@@ -112,7 +134,9 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved) {
     }
     const auto op = workspace_of.find(b);
     const bool is_workspace = op != workspace_of.end();
-    Life life{size_index(is_workspace, is_workspace ? op->second : buffer.tensor), buffer.first, buffer.last};
+    const int64_t rows = is_workspace || is_inner(s.feed_forward, buffer.tensor) ? p.instructions[static_cast<size_t>(buffer.first)].rows : all;
+    const Rows part = rows == all ? Rows::all : rows == last_rows ? Rows::last_tile : Rows::tile;
+    Life life{size_index({is_workspace, is_workspace ? op->second : buffer.tensor, part}), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
     // Else the next segment stores it and lets it go, or has no backward pass.
     const bool stays = is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
@@ -146,19 +170,28 @@ SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int
   return stage;
 }
 
-std::vector<uint64_t> SegmentProfile::times(int64_t samples, const Pricing& pricing, bool accumulate) const {
+std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   std::vector<uint64_t> prices;
   for (int i = 0; i < s.op_count; ++i) prices.push_back(pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
+  std::map<int64_t, TilePrices> tile_prices;   // by rows of a tile
+  for (int64_t r : graph_.tile_rows) tile_prices[r] = pricing.tiles(s, samples, r);
   const bool overlap = arena_.offload.overlap;
   const Stage forward = overlap ? forward_stage(pricing, samples) : Stage{};
   const Stage backward = overlap ? backward_stage(pricing, samples, accumulate) : Stage{};
   std::vector<uint64_t> list;
-  for (const Trace& t : traces_) {
-    uint64_t time = 0;
+  for (const auto& [trace, tile_rows] : options(micro_batch)) {
+    const Trace& t = *trace;
+    uint64_t time = 0, forward_time = 0;
     for (int op : t.recomputed) time = size_add(time, prices[static_cast<size_t>(op)]);
-    if (overlap) time = size_add(forward.excess(0), backward.excess(time));
+    if (tile_rows > 0) {
+      const TilePrices& tile = tile_prices[tile_rows];
+      forward_time = tile.forward;
+      time = size_add(time, tile.backward);
+      for (int op : t.recomputed_tiles) time = size_add(time, tile.ops[static_cast<size_t>(op + s.first_op - s.feed_forward.first_op)]);
+    }
+    time = overlap ? size_add(forward.excess(forward_time), backward.excess(time)) : size_add(forward_time, time);
     for (size_t k = 0; !overlap && k < t.transfers.size(); ++k) {
       const Op& copy = graph_.op(t.transfers[k]);
       const bool from_before = copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
@@ -173,12 +206,22 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   const uint64_t alignment = arena_.alignment;
-  std::vector<int64_t> sizes;
-  for (const Size& size : sizes_) {
-    const uint64_t bytes = !size.is_workspace ? graph_.at(size.what).bytes(samples)
-                                              : op_row(graph_.op(size.what).kind).workspace(graph_, graph_.op(size.what), {samples, rows, threads_});
-    sizes.push_back(aligned(bytes, alignment));
-  }
+  // Of every size; of one tile's rows where it is that of a tile.
+  auto sizes_with = [&](int64_t tile_rows) {
+    const Tiling tiling = tiling_of(rows, graph_.sequence, tile_rows);
+    std::vector<int64_t> sizes;
+    for (const Size& size : sizes_) {
+      const int64_t n = size.rows == Rows::all ? rows : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
+      const OpRow* const row = size.is_workspace ? &op_row(graph_.op(size.what).kind) : nullptr;
+      const uint64_t bytes = row ? row->workspace(graph_, graph_.op(size.what), {samples, n, threads_})
+                                 : operand_bytes(graph_, size.what, {samples, n, threads_});
+      sizes.push_back(aligned(bytes, alignment));
+    }
+    return sizes;
+  };
+  std::map<int64_t, std::vector<int64_t>> all_sizes;   // by rows of a tile
+  all_sizes[0] = sizes_with(0);
+  for (int64_t r : graph_.tile_rows) all_sizes[r] = sizes_with(r);
   auto bytes_of = [&](const std::vector<int>& tensors) {
     int64_t sum = 0;
     for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
@@ -191,12 +234,15 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   const int64_t beside_backward = bytes_of(copies_.backward_fetches) + bytes_of(copies_.backward_stores);
   // Of the input that an earlier segment keeps; tokens stay to the end.
   const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
-  const std::vector<uint64_t> picoseconds = times(samples, pricing, accumulate);
+  const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, accumulate);
   std::vector<Variant> variants;
   std::vector<int64_t> change;
-  for (const Trace& t : traces_) {
+  for (const auto& [trace, tile_rows] : options(samples)) {
+    const Trace& t = *trace;
+    const std::vector<int64_t>& sizes = all_sizes[tile_rows];
     Variant v;
     v.saved = t.saved;
+    v.tile_rows = tile_rows;
     v.picoseconds = picoseconds[variants.size()];
     for (int size : t.kept) v.kept += sizes[static_cast<size_t>(size)];
     change.assign(static_cast<size_t>(t.instructions) + 1, 0);

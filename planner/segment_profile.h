@@ -1,7 +1,9 @@
 // What a segment costs in memory and time for each of its save-sets, without building a whole program.
 //
 // Every save-set is emitted once, for that segment alone, by the code that emits programs. What remains are lifetimes of
-// buffers whose bytes follow from the number of samples, so that another micro-batch is a sum over them.
+// buffers whose bytes follow from the number of samples, so that another micro-batch is a sum over them. Where the
+// feed-forward part keeps nothing it is emitted in tiles, too: in two, and in three, which stand for more, because of the
+// tiles between the first and the last each needs what the second one does.
 #pragma once
 #include <algorithm>
 #include <compare>
@@ -19,7 +21,8 @@ struct Variant {
   uint32_t saved = ~0u;        // save-set; of the head: the number of loss chunks
   int64_t kept = 0;            // bytes that live until the backward pass has gone past this segment
   int64_t peak = 0;            // most bytes alive while an instruction of this segment runs, `kept` among them
-  uint64_t picoseconds = 0;    // of recompute in a step; of the head: of all that no choice changes and of the loss
+  uint64_t picoseconds = 0;    // of recompute and tiles in a step; of the head: of all that no choice changes and of the loss
+  int64_t tile_rows = 0;       // of the feed-forward part; 0: all
 };
 
 // Where copies run beside the ops: what is copied while a segment computes, but belongs to its neighbours (tensors).
@@ -32,30 +35,37 @@ class SegmentProfile {
  public:
   SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute,
                  NeighbourCopies copies = {});
-  // `picoseconds` are those of one micro-step: of recompute, and what copies add to the time of the ops. `accumulate`: not
-  // the first micro-step of its step. Bytes do not depend on it.
+  // `picoseconds` are those of one micro-step: of recompute, and what tiles and copies add to the time of the ops. `accumulate`:
+  // not the first micro-step of its step. Bytes do not depend on it.
   std::vector<Variant> at(int64_t samples, const Pricing& pricing, bool accumulate = true) const;
-  // The picoseconds alone, in the same order.
-  std::vector<uint64_t> times(int64_t samples, const Pricing& pricing, bool accumulate = true) const;
+  // The picoseconds alone, of the variants of `micro_batch` with so many samples, in the same order.
+  std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing, bool accumulate = true) const;
 
  private:
-  // Whose bytes a buffer has: those of a tensor, or of the scratch memory of an op.
+  // Whose bytes a buffer has: those of a tensor, or of the scratch memory of an op, with all rows or those of a tile.
+  enum class Rows : uint8_t { all, tile, last_tile };
   struct Size {
     bool is_workspace;
     int what;
+    Rows rows;
     auto operator<=>(const Size&) const = default;
   };
   struct Life { int size, first, last; };   // `size`: in sizes_
   struct Trace {
     uint32_t saved = 0;
+    int tiles = 1;                     // 3: or more
     std::vector<Life> lives;           // of all but the input
     std::vector<int> kept;             // in sizes_: of buffers that live until the backward pass
-    std::vector<int> recomputed;       // ops, counted from the segment's first
+    std::vector<int> recomputed;       // ops, counted from the segment's first; those of all rows
+    std::vector<int> recomputed_tiles; // those in tiles
     std::vector<int> transfers;        // ops: fetches and stores among the segment's own
     int instructions = 0, backward = 0;   // `backward`: the first one of the backward pass
     int input_last = 0;                // the last one that needs the input's buffer
   };
-  Trace trace(uint32_t saved);
+  Trace trace(uint32_t saved, int tiles);
+  // The variants of a micro-batch.
+  struct Option { const Trace* trace; int64_t tile_rows; };
+  std::vector<Option> options(int64_t micro_batch) const;
   // A stage of programs whose copies run beside the ops, in picoseconds.
   struct Stage {
     uint64_t ops = 0, fetches = 0, stores = 0;
@@ -64,7 +74,7 @@ class SegmentProfile {
   };
   Stage forward_stage(const Pricing& pricing, int64_t samples) const;
   Stage backward_stage(const Pricing& pricing, int64_t samples, bool accumulate) const;
-  int size_index(bool is_workspace, int what);
+  int size_index(const Size& size);
 
   const Graph& graph_;
   const Arena& arena_;

@@ -99,6 +99,7 @@ class Solver {
   Solver(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known)
       : stretches_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known) {
     set_multipliers();
+    set_room();
   }
 
   StackAnswer solve() {
@@ -198,6 +199,29 @@ class Solver {
     return most;
   }
 
+  // room_[stretch][variant][placed]: bytes that may be kept by then, so that the rest fits with this variant and later ones.
+  void set_room() {
+    room_.resize(stretches_.size());
+    int64_t after = INT64_MAX / 2;   // all that follows fits on top of so many
+    for (size_t i = stretches_.size(); i-- > 0;) {
+      const Stretch& run = stretches_[i];
+      const size_t n = static_cast<size_t>(run.count);
+      room_[i].assign(run.variants.size() + 1, std::vector<int64_t>(n + 1, INT64_MIN / 2));
+      room_[i].back()[n] = after;
+      for (size_t v = run.variants.size(); v-- > 0;) {
+        const Variant& own = run.variants[v];
+        std::vector<int64_t>& room = room_[i][v];
+        room = room_[i][v + 1];
+        for (size_t placed = n; placed-- > 0;)
+          room[placed] = std::max(room[placed], std::min(limit_ - own.peak, room[placed + 1] - own.kept));
+      }
+      after = room_[i][0][0];
+    }
+  }
+  bool has_room(const Label& l, size_t variant) const {
+    return l.kept <= room_[current_][variant][static_cast<size_t>(placed(l))];
+  }
+
   uint64_t known() const { return incumbent_ ? std::min(known_, incumbent_->picoseconds) : known_; }
 
   // Whether a label whose other segments take variants from `variant` on can still beat the best known choice: 0 if so; else
@@ -229,7 +253,7 @@ class Solver {
       for (int l : front) {
         Label to = at(l);
         to = {current_, placed(to), to.kept, to.picoseconds, l, -1, 0};
-        if (wait(to, v + 1) == 0) next.push_back(to);
+        if (has_room(to, v + 1) && wait(to, v + 1) == 0) next.push_back(to);
         to.variant = static_cast<int>(v);
         add_copies(to, run.variants[v], next);
       }
@@ -251,10 +275,12 @@ class Solver {
       to.kept += variant.kept * more;
       to.picoseconds = size_add(to.picoseconds, size_mul(variant.picoseconds, static_cast<uint64_t>(more)));
       most -= more;
+      if (!has_room(to, static_cast<size_t>(to.variant))) return;
       more = wait(to, static_cast<size_t>(to.variant) + 1);
       if (more == hopeless) return;
       if (more > 0) continue;
       more = 1;
+      if (!has_room(to, static_cast<size_t>(to.variant) + 1)) continue;
       if (next.size() >= most_labels_) {
         cut_off_ = true;
         return;
@@ -349,6 +375,7 @@ class Solver {
   size_t most_labels_;
   uint64_t known_;
   std::vector<Multiplier> multipliers_;
+  std::vector<std::vector<std::vector<int64_t>>> room_;
   std::vector<Label> labels_;
   std::optional<StackChoice> incumbent_;
   size_t current_ = 0, beam_ = SIZE_MAX;

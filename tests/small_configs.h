@@ -8,6 +8,15 @@ namespace stw::testing_tools {
 
 inline constexpr int64_t small_vocabulary = 61, small_positions = 40;
 
+// A configuration for samples of so many tokens.
+inline std::string with_positions(std::string config, int positions) {
+  const std::string short_one = std::to_string(small_positions);
+  for (const char* name : {"n_positions\": ", "max_position_embeddings\": "})
+    if (const size_t at = config.find(name); at != std::string::npos)
+      config.replace(at + std::string(name).size(), short_one.size(), std::to_string(positions));
+  return config;
+}
+
 inline std::string small_gpt2(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 3, "n_head": 4,

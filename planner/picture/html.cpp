@@ -112,6 +112,10 @@ std::string decisions(const Graph& graph, const Plan& plan) {
     item((run.first == run.last ? "Block " + std::to_string(run.first) + " does"
                                 : "Blocks " + std::to_string(run.first) + " to " + std::to_string(run.last) + " do") +
          " not keep " + joined(run.tensors) + "; backward computes them again.");
+  for (const TiledBlocks& run : tiled_blocks(graph, plan.decisions))
+    item("The feed-forward part of " + (run.first == run.last ? "block " + std::to_string(run.first)
+                                                              : "blocks " + std::to_string(run.first) + " to " + std::to_string(run.last)) +
+         " runs in tiles of " + plural(run.rows, "token") + ", so that what lies inside of it takes the memory of one tile.");
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     std::string text = offloaded_titles[static_cast<int>(o.what)];
     text[0] = static_cast<char>(text[0] - 'a' + 'A');

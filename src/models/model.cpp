@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "planner/differentiate.h"
+#include "planner/feed_forward.h"
 #include "planner/inference.h"
 #include "planner/parameter_groups.h"
 #include "planner/update.h"
@@ -83,6 +84,7 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   add_update(graph, numerics);
   add_inference(graph);
   add_transfers(graph);
+  find_feed_forward(graph);
   return graph;
 }
 

@@ -156,6 +156,37 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   }
 }
 
+// Samples are longer than a tile, and cut into tiles of 64 rows or into whole samples, forward and backward.
+TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
+  constexpr int64_t samples = 2, length = 150;
+#ifdef STW_SANITIZED
+  const std::vector<std::string> configs{small_gpt2("0.1")};
+#else
+  const std::vector<std::string> configs{small_gpt2("0.1"), small_llama()};
+#endif
+  for (const std::string& config : configs) {
+    const auto model = model_of(with_positions(config, length));
+    Request r = request();
+    r.global_batch = samples;
+    r.sequence = length;
+    const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
+      const auto trainer = trainer_for(model, planned, {}, cuda_device());
+      const GlobalBatch batch = random_batch(9, samples, length);
+      EXPECT_TRUE(trainer->step(batch.source(), samples, 3e-3));
+      return saved(*trainer);
+    };
+    const auto plain = plan_for(*model, r);
+    const std::string expected = trained(plain);
+    for (const auto& [micro_batch, rows] : {std::pair<int64_t, int64_t>{2, 64}, {2, 150}, {1, 128}}) {
+      Decisions d = plain->plan.decisions;
+      d.micro_batch = micro_batch;
+      for (uint32_t& saved : d.saved) saved = 0;
+      d.tile_rows.assign(d.saved.size(), rows);
+      EXPECT_TRUE(trained(plan_with(*model, r, d)) == expected) << micro_batch << " samples, tiles of " << rows;
+    }
+  }
+}
+
 TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {
   Request r = request();
   const auto roomy = plan_for(*model_, r);

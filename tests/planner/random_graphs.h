@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/differentiate.h"
+#include "planner/feed_forward.h"
 #include "planner/inference.h"
 #include "planner/update.h"
 
@@ -56,6 +57,7 @@ class RandomModel {
     add_update(g, numerics);
     add_inference(g);
     add_transfers(g);
+    find_feed_forward(g);
     return g;
   }
 

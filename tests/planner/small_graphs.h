@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "planner/feed_forward.h"
 #include "planner/plan.h"
 #include "src/models/model.h"
 #include "tests/small_configs.h"
@@ -26,12 +27,18 @@ inline Graph graph_of(const std::string& json, int64_t sequence = 33, Precision 
   return build_model(config_of(json), sequence, n);
 }
 
+// So that samples of a few rows have tiles, inside of them and over several.
+inline void add_small_tiles(std::vector<Graph>& graphs) {
+  for (size_t i = 0; i < graphs.size(); ++i) graphs[i].tile_rows = i % 2 ? std::vector<int64_t>{16, 80} : std::vector<int64_t>{40, 32};
+}
+
 inline std::vector<Graph> small_graphs() {
   std::vector<Graph> graphs;
   graphs.push_back(graph_of(small_gpt2("0.1")));
   graphs.push_back(graph_of(small_gpt2(), 16, Precision::bf16, 8));
   graphs.push_back(graph_of(small_llama(), 33, Precision::bf16, 8));
   graphs.push_back(graph_of(small_qwen2(), 40));
+  add_small_tiles(graphs);
   return graphs;
 }
 
@@ -46,6 +53,7 @@ inline std::vector<Graph> packed_graphs() {
     n.inputs.weights = false;
     graphs.push_back(build_model(config_of(config), 33, n));
   }
+  add_small_tiles(graphs);
   return graphs;
 }
 
@@ -63,6 +71,7 @@ inline std::vector<Graph> frozen_graphs() {
   add(small_llama(), {"embeddings", "blocks.0", "*layers.1.self_attn*", "*layers.1.input_layernorm*"});
   add(small_qwen2(), {"head", "norms"});
   add(small_gpt2(), {"embeddings", "blocks"});
+  add_small_tiles(graphs);
   return graphs;
 }
 
@@ -82,6 +91,7 @@ inline std::vector<Graph> fused_graphs() {
   add(small_llama(), Precision::bf16, Optimizer::adamw, 8);
   add(small_qwen2(), Precision::fp32, Optimizer::muon, 32);
   add(small_llama(), Precision::bf16, Optimizer::adafactor, 32, {"embeddings", "blocks.0", "norms"});
+  add_small_tiles(graphs);
   return graphs;
 }
 
@@ -91,6 +101,19 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
   d.loss_chunks = int64_t{1} << random() % 6;
   for (const Segment& s : graph.segments)
     d.saved.push_back(s.kind != SegmentKind::block ? ~0u : static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1));
+  // Tiles, where the feed-forward part keeps nothing: in half of all blocks none of it is kept.
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
+    int64_t rows = 0;
+    if (segment.feed_forward.exists() && random() % 2) {
+      for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
+        if (is_inner(segment.feed_forward, graph.op(segment.saveable[bit]).outputs[0])) d.saved[s] &= ~(1u << bit);
+      rows = graph.tile_rows[random() % graph.tile_rows.size()];
+      const int64_t tiles = tiling_of(d.micro_batch * graph.sequence, graph.sequence, rows).tiles();
+      if (tiles == 1 || tiles > most_tiles) rows = 0;
+    }
+    d.tile_rows.push_back(rows);
+  }
   return d;
 }
 

@@ -37,7 +37,7 @@ uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t ali
   for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
     const SegmentProfile profile(g, arena, s, threads, Recompute::choose, neighbour_copies(g, arena, s));
     for (const Variant& v : profile.at(d.micro_batch, pricing)) {
-      if (v.saved != d.saved[s]) continue;
+      if (v.saved != d.saved[s] || v.tile_rows != d.tile_rows_of(s)) continue;
       peak = std::max(peak, kept + v.peak);
       kept += v.kept;
       break;
@@ -59,6 +59,7 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
   Numerics fused;
   fused.fused_update = true;
   for (uint32_t seed = 0; seed < 40; ++seed) graphs.push_back(RandomModel(seed).graph(seed % 4 ? Numerics{} : fused));
+  add_small_tiles(graphs);
   for (const Graph& g : graphs)
     for (int round = 0; round < 12; ++round) {
       Decisions d = random_decisions(g, random, 9);
@@ -91,9 +92,22 @@ TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
 
 // ---- against all choices -----------------------------------------------------------------------------------------
 
+// The next tiles that a segment may have with its save-set; back to none after the last ones.
+bool next_tiles(const Graph& g, size_t s, Decisions& d) {
+  d.tile_rows.resize(g.segments.size());
+  const auto all = g.tile_rows.begin(), end = g.tile_rows.end();
+  auto next = d.tile_rows[s] == 0 ? all : std::find(all, end, d.tile_rows[s]) + 1;
+  d.tile_rows[s] = 0;
+  if (!may_tile(g, g.segments[s], d.saved[s])) return false;
+  while (next != end && tiling_of(d.micro_batch * g.sequence, g.sequence, *next).tiles() == 1) ++next;
+  if (next == end) return false;
+  d.tile_rows[s] = *next;
+  return true;
+}
+
 struct Point { uint64_t picoseconds, live_bytes; };
 
-// All save-sets of every block in every order, all micro-batches, all numbers of loss chunks; programs are built.
+// All save-sets of every block in every order with all tiles, all micro-batches, all numbers of loss chunks; programs are built.
 std::vector<Point> all_points(const Graph& g, const Request& request, const DeviceProfile& device, const Offload& offload) {
   const Arena arena = make_arena(g, device.alignment, offload);
   const Pricing pricing(g, device, request.threads);
@@ -126,9 +140,10 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
           }
         }
         points.push_back({time, std::max(floor, live_bound(p, device.alignment))});
-        size_t s = 0;   // count through the save-sets
+        size_t s = 0;   // count through the tiles of the save-sets, and through these
         for (; s < g.segments.size(); ++s) {
           if (g.segments[s].kind != SegmentKind::block) continue;
+          if (next_tiles(g, s, d)) break;
           if (++d.saved[s] < (1u << g.segments[s].saveable.size())) break;
           d.saved[s] = 0;
         }
@@ -153,8 +168,8 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
     Numerics numerics;
     numerics.precision = seed % 3 ? Precision::fp32 : Precision::bf16;
     numerics.fused_update = seed % 12 == 1;
-    const auto source = [&](const Numerics& n) { return RandomModel(seed).graph(n); };
-    const Graph g = source(numerics);
+    Graph g = RandomModel(seed).graph(numerics);
+    g.tile_rows = {int64_t{2} << seed % 5};
     Request request = request_of(1 + static_cast<int64_t>(random() % (g.blocks() > 2 ? 2 : 4)));
     request.host_bytes = size_limit;
     request.fused_update = numerics.fused_update;

@@ -73,7 +73,8 @@ inline std::shared_ptr<const Planned> plan_for(const Model& model, const Request
 inline std::shared_ptr<const Planned> plan_with(const Model& model, const Request& request, const Decisions& decisions) {
   auto planned = std::make_shared<Planned>(*plan_for(model, request));
   planned->plan.decisions = decisions;
-  planned->programs = make_programs(planned->graph, decisions, request.global_batch, request.threads, 64);
+  planned->programs = make_programs(planned->graph, decisions, request.global_batch, planned->plan.request.threads,
+                                    find_device(request.device)->alignment);
   planned->plan.bytes.arena = planned->programs.arena_bytes;
   planned->plan.bytes.host = planned->programs.arena.host_bytes;
   auto status = planned->verify();

@@ -1,0 +1,111 @@
+#include "planner/feed_forward.h"
+
+#include <algorithm>
+
+namespace stw {
+
+namespace {
+
+bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind::swiglu; }
+
+bool contains(const std::vector<int>& list, int t) { return std::find(list.begin(), list.end(), t) != list.end(); }
+
+// Nobody outside of ops [first, end) reads what the part keeps to itself.
+bool is_read_elsewhere(const std::vector<Op>& ops, int first, int end, const std::vector<int>& inner) {
+  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+    if (i >= first && i < end) continue;
+    for (int t : ops[static_cast<size_t>(i)].inputs)
+      if (t >= 0 && contains(inner, t)) return true;
+  }
+  return false;
+}
+
+// The gradient ops of the part: from the first to the last one that touches what lies inside, or the gradient of that.
+bool find_gradient_ops(const Graph& graph, const Segment& segment, FeedForward& part) {
+  const int begin = segment.first_gradient_op, end = begin + segment.gradient_op_count;
+  auto op = [&](int i) -> const Op& { return graph.gradient_ops[static_cast<size_t>(i)]; };
+  const int product_input = graph.ops[static_cast<size_t>(part.first_op)].inputs[0];
+  int first = end, last = begin - 1;
+  std::vector<int> gradients = part.inner;
+  for (int i = begin; i < end; ++i) {
+    const bool touches = std::any_of(op(i).inputs.begin(), op(i).inputs.end(), [&](int t) { return t >= 0 && contains(gradients, t); });
+    // The second product's input gradient reads nothing of the part: its output is the gradient of what does.
+    const bool makes = op(i).kind == OpKind::linear_input_gradient && op(i).inputs[2] == part.second_weight;
+    if (!touches && !makes) continue;
+    first = std::min(first, i);
+    last = i;
+    const bool leaves = op(i).kind == OpKind::linear_input_gradient && !makes;   // the gradient of the part's input
+    for (int t : op(i).outputs)
+      if (t >= 0 && graph.at(t).per_sample && !leaves) gradients.push_back(t);
+  }
+  for (int i = first; i <= last; ++i) {
+    const bool rows_alone = op(i).kind == OpKind::linear_input_gradient || op(i).kind == OpKind::linear_weight_gradient ||
+                            op(i).kind == OpKind::linear_bias_gradient || op(i).kind == OpKind::gelu_gradient ||
+                            op(i).kind == OpKind::swiglu_gradient;
+    if (!rows_alone) return false;
+    if (op(i).kind == OpKind::linear_weight_gradient)
+      for (int t : op(i).outputs)
+        if (t >= 0 && graph.at(t).format != Format::f32) return false;
+  }
+  if (contains(gradients, product_input)) return false;
+  part.first_gradient_op = std::min(first, last + 1);
+  part.gradient_op_count = std::max(0, last + 1 - first);
+  for (size_t k = part.inner.size(); k < gradients.size(); ++k) part.inner_gradients.push_back(gradients[k]);
+  return !is_read_elsewhere(graph.gradient_ops, first, last + 1, part.inner) &&
+         !is_read_elsewhere(graph.gradient_ops, first, last + 1, part.inner_gradients);
+}
+
+FeedForward feed_forward_of(const Graph& graph, const Segment& segment) {
+  auto op = [&](int i) -> const Op& { return graph.ops[static_cast<size_t>(i)]; };
+  const int end = segment.first_op + segment.op_count;
+  for (int first = segment.first_op; first < end; ++first) {
+    if (op(first).kind != OpKind::linear) continue;
+    FeedForward part;
+    part.first_op = first;
+    int i = first;
+    do part.inner.push_back(op(i).outputs[0]);
+    while (++i < end && is_activation(op(i).kind) && op(i).inputs[0] == part.inner.back());
+    const bool ends = i < end && i > first + 1 && op(i).kind == OpKind::linear && op(i).inputs[0] == part.inner.back();
+    if (!ends) continue;
+    part.op_count = i + 1 - first;
+    part.second_weight = op(i).inputs[1];
+    if (is_read_elsewhere(graph.ops, first, i + 1, part.inner)) continue;
+    if (find_gradient_ops(graph, segment, part)) return part;
+  }
+  return {};
+}
+
+}  // namespace
+
+Tiling tiling_of(int64_t rows, int64_t sequence, int64_t tile_rows) {
+  if (tile_rows <= 0 || tile_rows >= rows) return {rows, 1, 0, 0};
+  // Whole samples, or parts of each sample.
+  const bool whole = tile_rows >= sequence;
+  const int64_t step = whole ? tile_rows / sequence * sequence : tile_rows, length = whole ? rows : sequence, pieces = rows / length;
+  return {step, length / step * pieces, length % step, length % step > 0 ? pieces : 0};
+}
+
+std::vector<Tile> tiles_of(int64_t rows, int64_t sequence, int64_t tile_rows) {
+  const Tiling t = tiling_of(rows, sequence, tile_rows);
+  const int64_t in_a_row = t.short_count > 0 ? t.count / t.short_count : t.tiles();   // before a short one
+  std::vector<Tile> tiles;
+  for (int64_t begin = 0, n = 0; begin < rows; begin += tiles.back().rows, ++n)
+    tiles.push_back({begin, n % (in_a_row + 1) == in_a_row ? t.short_rows : t.rows});
+  return tiles;
+}
+
+bool is_inner(const FeedForward& part, int tensor) { return contains(part.inner, tensor) || contains(part.inner_gradients, tensor); }
+
+bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved) {
+  if (!segment.feed_forward.exists()) return false;
+  for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
+    if ((saved >> bit & 1) && contains(segment.feed_forward.inner, graph.op(segment.saveable[bit]).outputs[0])) return false;
+  return true;
+}
+
+void find_feed_forward(Graph& graph) {
+  for (Segment& s : graph.segments)
+    if (s.kind == SegmentKind::block) s.feed_forward = feed_forward_of(graph, s);
+}
+
+}  // namespace stw

@@ -1,0 +1,37 @@
+// The feed-forward part of a block, in tiles: a matrix product, activations, a matrix product. Every row goes through it alone,
+// so forward and backward may run for one tile of rows after the other, and what lies between the two products takes the
+// memory of one tile. No bit changes: the sums over rows of weights' and biases' gradients go on from tile to tile where they
+// would have gone on inside one kernel. For that a tile is made of whole samples, or of 64 rows or a multiple inside of one
+// (kernels/kernels.h, token_tile).
+#pragma once
+#include "planner/graph.h"
+
+namespace stw {
+
+struct Tile {
+  int64_t begin, rows;
+  bool operator==(const Tile&) const = default;
+};
+// `rows` (whole samples) cut into tiles of at most `tile_rows`, 0: one tile. Only the last one of all, or the last one of each
+// sample, has fewer rows than the others.
+std::vector<Tile> tiles_of(int64_t rows, int64_t sequence, int64_t tile_rows);
+// What they are, without a list.
+struct Tiling {
+  int64_t rows, count;               // of those that have most
+  int64_t short_rows, short_count;   // of the others; 0 where all are alike
+  int64_t tiles() const { return count + short_count; }
+  int64_t last_rows() const { return short_count > 0 ? short_rows : rows; }
+};
+Tiling tiling_of(int64_t rows, int64_t sequence, int64_t tile_rows);
+
+// Whether a tensor lies inside of the part.
+bool is_inner(const FeedForward& part, int tensor);
+// Whether a segment with this save-set may run in tiles: its feed-forward part keeps nothing.
+bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved);
+inline constexpr int64_t most_tiles = 128;   // beyond them programs get long, and memory is no longer what is missing
+
+// Fills Segment::feed_forward of every block that has such a part. After add_update: a gradient in bf16 is rounded once a sample,
+// which tiles inside of one would not do.
+void find_feed_forward(Graph& graph);
+
+}  // namespace stw

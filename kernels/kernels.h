@@ -10,7 +10,9 @@
 //              what the buffer holds, otherwise the buffer is overwritten with what accumulating onto +0 gives
 //   reductions over tokens use fixed tiles of `token_tile` rows inside a sample, folded one after the other into the
 //              accumulator; matrix products are one fused multiply-add chain per element. So a cut of the rows between
-//              two samples never changes a bit (contract E3).
+//              two samples never changes a bit (contract E3). Linear ops and activations may also be given a part of one
+//              sample (rows <= rows_per_sample): cuts at multiples of token_tile change nothing either, but for gradients
+//              in bf16, which are rounded at the end of a sample
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -147,10 +147,9 @@ void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, i
   program_.instructions.push_back(i);
 }
 
-void Emitter::emit_chunks(const std::vector<int>& ops, int64_t chunks, Phase phase, bool accumulate) {
-  const int64_t rows = all_rows(), step = chunk_rows(rows, chunks);
-  for (int64_t begin = 0; begin < rows; begin += step)
-    for (int op : ops) emit(op, phase, accumulate || begin > 0, begin, std::min(step, rows - begin));
+void Emitter::emit_chunks(const std::vector<int>& ops, const std::vector<Tile>& chunks, Phase phase, bool accumulate) {
+  for (const Tile& chunk : chunks)
+    for (int op : ops) emit(op, phase, accumulate || chunk.begin > 0, chunk.begin, chunk.rows);
 }
 
 void Emitter::emit_tiles(int first, int count, const std::vector<int>& inner, const std::vector<Tile>& tiles) {

@@ -43,7 +43,7 @@ class Emitter {
   void attach(int tensor, int buffer) { value_[static_cast<size_t>(tensor)] = buffer; }
 
   // `ops`, in this order, for one chunk of rows after the other.
-  void emit_chunks(const std::vector<int>& ops, int64_t chunks, Phase phase, bool accumulate);
+  void emit_chunks(const std::vector<int>& ops, const std::vector<Tile>& chunks, Phase phase, bool accumulate);
 
   // Forward ops [first, first + count), for one tile after the other; `inner` tensors hold the rows of one and are gone at the end.
   void emit_tiles(int first, int count, const std::vector<int>& inner, const std::vector<Tile>& tiles);

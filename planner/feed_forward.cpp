@@ -10,33 +10,57 @@ bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind:
 
 bool contains(const std::vector<int>& list, int t) { return std::find(list.begin(), list.end(), t) != list.end(); }
 
-// Nobody outside of ops [first, end) reads what the part keeps to itself.
-bool is_read_elsewhere(const std::vector<Op>& ops, int first, int end, const std::vector<int>& inner) {
-  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
-    if (i >= first && i < end) continue;
-    for (int t : ops[static_cast<size_t>(i)].inputs)
-      if (t >= 0 && contains(inner, t)) return true;
-  }
-  return false;
+// How often each tensor is read.
+std::vector<int> reads_of(const Graph& graph, const std::vector<Op>& ops) {
+  std::vector<int> reads(graph.tensors.size());
+  for (const Op& op : ops)
+    for (int t : op.inputs)
+      if (t >= 0) ++reads[static_cast<size_t>(t)];
+  return reads;
 }
 
+class Finder {
+ public:
+  explicit Finder(const Graph& graph) : graph_(graph), reads_(reads_of(graph, graph.ops)), gradient_reads_(reads_of(graph, graph.gradient_ops)) {}
+
+  FeedForward part_of(const Segment& segment) const;
+
+ private:
+  bool find_gradient_ops(const Segment& segment, FeedForward& part) const;
+  // Whether only ops [first, end) read these tensors.
+  static bool is_private(const std::vector<Op>& ops, const std::vector<int>& reads, int first, int end, const std::vector<int>& tensors) {
+    for (int t : tensors) {
+      int own = 0;
+      for (int i = first; i < end; ++i) {
+        const std::vector<int>& inputs = ops[static_cast<size_t>(i)].inputs;
+        own += static_cast<int>(std::count(inputs.begin(), inputs.end(), t));
+      }
+      if (own != reads[static_cast<size_t>(t)]) return false;
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  std::vector<int> reads_, gradient_reads_;   // by forward ops, by gradient ops
+};
+
 // The gradient ops of the part: from the first to the last one that touches what lies inside, or the gradient of that.
-bool find_gradient_ops(const Graph& graph, const Segment& segment, FeedForward& part) {
+bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const {
   const int begin = segment.first_gradient_op, end = begin + segment.gradient_op_count;
-  auto op = [&](int i) -> const Op& { return graph.gradient_ops[static_cast<size_t>(i)]; };
-  const int product_input = graph.ops[static_cast<size_t>(part.first_op)].inputs[0];
+  auto op = [&](int i) -> const Op& { return graph_.gradient_ops[static_cast<size_t>(i)]; };
+  const int second_weight = graph_.op(part.first_op + part.op_count - 1).inputs[1];
   int first = end, last = begin - 1;
-  std::vector<int> gradients = part.inner;
+  std::vector<int> inner = part.inner;
   for (int i = begin; i < end; ++i) {
-    const bool touches = std::any_of(op(i).inputs.begin(), op(i).inputs.end(), [&](int t) { return t >= 0 && contains(gradients, t); });
+    const bool touches = std::any_of(op(i).inputs.begin(), op(i).inputs.end(), [&](int t) { return t >= 0 && contains(inner, t); });
     // The second product's input gradient reads nothing of the part: its output is the gradient of what does.
-    const bool makes = op(i).kind == OpKind::linear_input_gradient && op(i).inputs[2] == part.second_weight;
+    const bool makes = op(i).kind == OpKind::linear_input_gradient && op(i).inputs[2] == second_weight;
     if (!touches && !makes) continue;
     first = std::min(first, i);
     last = i;
     const bool leaves = op(i).kind == OpKind::linear_input_gradient && !makes;   // the gradient of the part's input
     for (int t : op(i).outputs)
-      if (t >= 0 && graph.at(t).per_sample && !leaves) gradients.push_back(t);
+      if (t >= 0 && graph_.at(t).per_sample && !leaves) inner.push_back(t);
   }
   for (int i = first; i <= last; ++i) {
     const bool rows_alone = op(i).kind == OpKind::linear_input_gradient || op(i).kind == OpKind::linear_weight_gradient ||
@@ -45,18 +69,16 @@ bool find_gradient_ops(const Graph& graph, const Segment& segment, FeedForward& 
     if (!rows_alone) return false;
     if (op(i).kind == OpKind::linear_weight_gradient)
       for (int t : op(i).outputs)
-        if (t >= 0 && graph.at(t).format != Format::f32) return false;
+        if (t >= 0 && graph_.at(t).format != Format::f32) return false;
   }
-  if (contains(gradients, product_input)) return false;
   part.first_gradient_op = std::min(first, last + 1);
   part.gradient_op_count = std::max(0, last + 1 - first);
-  for (size_t k = part.inner.size(); k < gradients.size(); ++k) part.inner_gradients.push_back(gradients[k]);
-  return !is_read_elsewhere(graph.gradient_ops, first, last + 1, part.inner) &&
-         !is_read_elsewhere(graph.gradient_ops, first, last + 1, part.inner_gradients);
+  part.inner_gradients.assign(inner.begin() + static_cast<std::ptrdiff_t>(part.inner.size()), inner.end());
+  return is_private(graph_.gradient_ops, gradient_reads_, first, last + 1, inner);
 }
 
-FeedForward feed_forward_of(const Graph& graph, const Segment& segment) {
-  auto op = [&](int i) -> const Op& { return graph.ops[static_cast<size_t>(i)]; };
+FeedForward Finder::part_of(const Segment& segment) const {
+  auto op = [&](int i) -> const Op& { return graph_.ops[static_cast<size_t>(i)]; };
   const int end = segment.first_op + segment.op_count;
   for (int first = segment.first_op; first < end; ++first) {
     if (op(first).kind != OpKind::linear) continue;
@@ -68,9 +90,8 @@ FeedForward feed_forward_of(const Graph& graph, const Segment& segment) {
     const bool ends = i < end && i > first + 1 && op(i).kind == OpKind::linear && op(i).inputs[0] == part.inner.back();
     if (!ends) continue;
     part.op_count = i + 1 - first;
-    part.second_weight = op(i).inputs[1];
-    if (is_read_elsewhere(graph.ops, first, i + 1, part.inner)) continue;
-    if (find_gradient_ops(graph, segment, part)) return part;
+    if (!is_private(graph_.ops, reads_, first, i + 1, part.inner)) continue;
+    if (find_gradient_ops(segment, part)) return part;
   }
   return {};
 }
@@ -98,14 +119,19 @@ bool is_inner(const FeedForward& part, int tensor) { return contains(part.inner,
 
 bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved) {
   if (!segment.feed_forward.exists()) return false;
-  for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
-    if ((saved >> bit & 1) && contains(segment.feed_forward.inner, graph.op(segment.saveable[bit]).outputs[0])) return false;
+  const FeedForward& part = segment.feed_forward;
+  for (size_t bit = 0; bit < segment.saveable.size(); ++bit) {
+    const int op = segment.saveable[bit];
+    const bool is_kept = saved >> bit & 1;
+    if (is_kept ? contains(part.inner, graph.op(op).outputs[0]) : op >= part.first_op + part.op_count - 1) return false;
+  }
   return true;
 }
 
 void find_feed_forward(Graph& graph) {
+  const Finder finder(graph);
   for (Segment& s : graph.segments)
-    if (s.kind == SegmentKind::block) s.feed_forward = feed_forward_of(graph, s);
+    if (s.kind == SegmentKind::block) s.feed_forward = finder.part_of(s);
 }
 
 }  // namespace stw

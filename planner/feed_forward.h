@@ -1,13 +1,16 @@
 // The feed-forward part of a block, in tiles: a matrix product, activations, a matrix product. Every row goes through it alone,
 // so forward and backward may run for one tile of rows after the other, and what lies between the two products takes the
 // memory of one tile. No bit changes: the sums over rows of weights' and biases' gradients go on from tile to tile where they
-// would have gone on inside one kernel. For that a tile is made of whole samples, or of 64 rows or a multiple inside of one
-// (kernels/kernels.h, token_tile).
+// would have gone on inside one kernel. For that a tile is made of whole samples, or of `tile_unit` rows or a multiple inside of
+// one (kernels/kernels.h, contract of the reductions).
 #pragma once
 #include "planner/graph.h"
 
 namespace stw {
 
+inline constexpr int64_t tile_unit = 64;   // kernels::token_tile; src/ asserts that both agree
+
+// Rows that instructions work on: a tile, or a chunk of the loss.
 struct Tile {
   int64_t begin, rows;
   bool operator==(const Tile&) const = default;
@@ -24,9 +27,10 @@ struct Tiling {
 };
 Tiling tiling_of(int64_t rows, int64_t sequence, int64_t tile_rows);
 
-// Whether a tensor lies inside of the part.
+// Whether a tensor, or the value of which it is the gradient, lies inside of the part.
 bool is_inner(const FeedForward& part, int tensor);
-// Whether a segment with this save-set may run in tiles: its feed-forward part keeps nothing.
+// Whether a segment with this save-set may run in tiles: its feed-forward part keeps nothing, and nothing behind it makes
+// backward compute the part's output again.
 bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved);
 inline constexpr int64_t most_tiles = 128;   // beyond them programs get long, and memory is no longer what is missing
 

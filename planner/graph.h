@@ -15,7 +15,6 @@ enum class SegmentKind : uint8_t { embedding, block, final, head };
 struct FeedForward {
   int first_op = 0, op_count = 0;                   // of Graph::ops
   int first_gradient_op = 0, gradient_op_count = 0; // of Graph::gradient_ops
-  int second_weight = -1;                           // of the second product
   std::vector<int> inner, inner_gradients;          // tensors that only these ops read and write
   bool exists() const { return op_count > 0; }
 };
@@ -64,7 +63,7 @@ struct Graph {
   int tokens = -1, targets = -1, cosine = -1, sine = -1, state = -1;
   int positions = -1, weights = -1;          // optional inputs
   std::vector<float> inverse_frequencies;    // of the rotary embedding; empty without one
-  // Rows that a tile of a feed-forward part may have: multiples of 64. Few for little memory, more for full speed on a GPU.
+  // Rows that a tile of a feed-forward part may have: multiples of tile_unit. Few for little memory, more for full speed on a GPU.
   std::vector<int64_t> tile_rows{256, 1024};
 
   int resolve(int tensor) const {            // follows tied_to

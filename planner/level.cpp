@@ -76,7 +76,8 @@ int64_t Level::limit_of(int64_t m, uint64_t arena_bytes) {
 
 uint64_t Level::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).runs, limit_of(m, arena_bytes)); }
 
-// More samples need more, of every choice.
+// More samples need more, of every choice: with as many rows in a tile, every tensor has as many or more. Tiles that only some
+// micro-batches can have do not change that: fewer samples have those of no more rows as a whole, more have too many tiles.
 std::vector<int64_t> Level::fitting(uint64_t arena_bytes) {
   if (floor_ > arena_bytes) return {};
   const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),

@@ -1,6 +1,7 @@
 #include "planner/micro_builder.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace stw {
 
@@ -61,7 +62,7 @@ void MicroBuilder::micro_step(const Decisions& d) {
     end_stage();
   }
   fetch_for(head_segment - 1, Phase::backward);
-  head(d.loss_chunks);
+  head(loss_chunks(e_.all_rows(), d.loss_chunks));
   end_stage();
   for (size_t s = head_segment; s-- > 0;) {
     store_pending();
@@ -106,7 +107,7 @@ void MicroBuilder::forward(size_t s, uint32_t saved, const std::vector<Tile>& ti
   }
 }
 
-void MicroBuilder::head(int64_t chunks) {
+void MicroBuilder::head(const std::vector<Tile>& chunks) {
   const Segment& segment = graph_.segments.back();
   std::vector<int> ops{segment.first_op};
   for (int i = 0; i < segment.gradient_op_count; ++i)
@@ -147,16 +148,17 @@ void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
 // What the part reads and does not make is there as a whole; what it makes, of one tile after the other.
 void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
   const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op, end = first + part.gradient_op_count;
-  auto is_inner = [&](int t) { return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end(); };
+  auto is_remade = [&](int t) { return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end(); };
   for (int i = 0; i < part.op_count; ++i)
     for (int t : graph_.op(part.first_op + i).inputs)
-      if (t >= 0 && !is_inner(t)) recompute(t);
+      if (t >= 0 && !is_remade(t)) recompute(t);
+  for ([[maybe_unused]] int t : part.inner) assert(!e_.has(t) && "may_tile lets nothing of the part be kept or made before");
   e_.set_tiled(part.inner, true);
   e_.set_tiled(part.inner_gradients, true);
   for (const Tile& tile : tiles) {
     for (int index = first; index < end; ++index) {
       for (int t : graph_.op(index).inputs)
-        if (t >= 0 && is_inner(t)) recompute_tile(part, t, tile);
+        if (t >= 0 && is_remade(t)) recompute_tile(part, t, tile);
       e_.emit(index, Phase::backward, accumulate_ || tile.begin > 0, tile.begin, tile.rows);
     }
     for (int t : part.inner) e_.drop(t);

@@ -22,7 +22,7 @@ class MicroBuilder {
   // feed-forward part, which then keeps nothing; one: all rows at once.
   void forward(size_t segment, uint32_t saved, const std::vector<Tile>& tiles);
   // The loss's forward is part of its backward; the token losses are summed when all chunks are through.
-  void head(int64_t chunks);
+  void head(const std::vector<Tile>& chunks);
   void backward(size_t segment, const std::vector<Tile>& tiles);
 
   void fetch(const std::vector<int>& tensors, Phase phase);

@@ -245,9 +245,11 @@ Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
   if (!list->elements().empty()) decisions.tile_rows.assign(graph.segments.size(), 0);
   for (const Json& entry : list->elements()) {
     STW_ASSIGN(rows, get_int(entry, "rows"));
-    if (std::find(graph.tile_rows.begin(), graph.tile_rows.end(), rows) == graph.tile_rows.end())
-      return not_a_plan("there are no tiles of " + std::to_string(rows) + " rows");
+    const int64_t all = static_cast<int64_t>(size_mul(static_cast<uint64_t>(decisions.micro_batch), static_cast<uint64_t>(graph.sequence)));
+    if (rows < 1 || rows % tile_unit != 0 || tiling_of(all, graph.sequence, rows).tiles() > most_tiles)
+      return not_a_plan("it cannot be cut into tiles of " + std::to_string(rows) + " rows");
     STW_ASSIGN(segments, blocks_of(graph, entry));
+    if (segments.empty()) return not_a_plan("it tiles blocks that the model has not");
     for (size_t s : segments) {
       if (!may_tile(graph, graph.segments[s], decisions.saved[s])) return not_a_plan("a block that it tiles keeps what lies inside of the tiles");
       decisions.tile_rows[s] = rows;

@@ -11,6 +11,13 @@ int64_t chunk_rows(int64_t rows, int64_t chunks) {
   return std::min(rows, (n + 15) / 16 * 16);
 }
 
+std::vector<Tile> loss_chunks(int64_t rows, int64_t chunks) {
+  const int64_t step = chunk_rows(rows, chunks);
+  std::vector<Tile> list;
+  for (int64_t begin = 0; begin < rows; begin += step) list.push_back({begin, std::min(step, rows - begin)});
+  return list;
+}
+
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,
                     bool accumulate) {
   Emitter e(graph, arena, threads, samples);
@@ -37,7 +44,7 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
     else e.emit(i, Phase::forward);
     i += in_tiles ? part.op_count : 1;
   }
-  e.emit_chunks({head, head + 1}, decisions.loss_chunks, Phase::forward, false);
+  e.emit_chunks({head, head + 1}, loss_chunks(e.all_rows(), decisions.loss_chunks), Phase::forward, false);
   e.emit(head + 2, Phase::forward);
   Program p = e.finish(arena.gradients_begin);
   p.name = "evaluate";

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/feed_forward.h"
 #include "planner/offload.h"
 #include "planner/op_table.h"
 
@@ -91,9 +92,10 @@ struct Decisions {
   bool operator==(const Decisions&) const = default;
 };
 
-inline constexpr int64_t largest_loss_chunks = 64;
+inline constexpr int64_t largest_loss_chunks = 1024;
 // Rows of one loss chunk: whole multiples of 16, the last chunk may be shorter.
 int64_t chunk_rows(int64_t rows, int64_t chunks);
+std::vector<Tile> loss_chunks(int64_t rows, int64_t chunks);
 
 // Programs before layout. `accumulate`: not the first micro-step of its step.
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,

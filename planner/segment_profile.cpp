@@ -95,7 +95,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   if (has_positions) e.input(graph_.positions);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
   if (overlap) e.end_stage();
-  // Rows that tell tiles apart: no tile has that many.
+  // Made-up rows, only to tell the tiles apart in what is emitted; `at` knows how many they have.
   const int64_t all = graph_.sequence, tile_rows = 3 * all, last_rows = 2 * all;
   std::vector<Tile> cut{{0, tiles > 1 ? tile_rows : all}};
   if (tiles > 2) cut.push_back({tile_rows, tile_rows});
@@ -276,7 +276,12 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     e.input(graph.weights);
     e.watch(graph.weights);
   }
-  builder.head(chunks);
+  // Between the first and the last one all chunks need what the second one does.
+  const int64_t rows = samples * graph.sequence, step = chunk_rows(rows, chunks), last = (rows - 1) / step * step;
+  std::vector<Tile> list{{0, std::min(step, rows)}};
+  if (last > step) list.push_back({step, step});
+  if (last > 0) list.push_back({last, rows - last});
+  builder.head(list);
   const Program p = e.finish(0);
   std::vector<int64_t> change(p.instructions.size() + 1);
   for (size_t b = 0; b < p.buffers.size(); ++b) {

@@ -1,9 +1,10 @@
-// What a segment costs in memory and time for each of its save-sets, without building a whole program.
+// What a segment costs in memory and time for each of its save-sets and tiles, without building a whole program.
 //
 // Every save-set is emitted once, for that segment alone, by the code that emits programs. What remains are lifetimes of
 // buffers whose bytes follow from the number of samples, so that another micro-batch is a sum over them. Where the
-// feed-forward part keeps nothing it is emitted in tiles, too: in two, and in three, which stand for more, because of the
-// tiles between the first and the last each needs what the second one does.
+// feed-forward part keeps nothing it is emitted in tiles, too: in two, and in three, which stand for more: of those between the
+// first and the last the second one needs most (where samples are cut, the shorter tiles among them need less: less scratch
+// memory, too, as that of no op shrinks with more rows).
 #pragma once
 #include <algorithm>
 #include <compare>

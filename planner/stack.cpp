@@ -99,11 +99,11 @@ class Solver {
   Solver(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known)
       : stretches_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known) {
     set_multipliers();
-    set_room();
   }
 
   StackAnswer solve() {
     if (relaxed() >= known_) return {};
+    set_room();
     make_incumbent();
     if (!incumbent_) {
       const auto parts = leanest(stretches_, limit_);

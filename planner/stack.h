@@ -1,4 +1,4 @@
-// The exact choice of save-sets for a stack of segments and a number of bytes.
+// The exact choice of save-sets and tiles for a stack of segments and a number of bytes.
 //
 // While segment s runs backward, what the segments before it keep is alive, and its own peak on top. So a choice fits
 // exactly where for every segment the sum of `kept` before it plus its `peak` is at most the limit. Blocks that are alike

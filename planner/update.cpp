@@ -61,7 +61,8 @@ int add_state(Graph& graph, int parameter, const StateTensor& state) {
 bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !use.outside_blocks; }
 
 // For every parameter the number of the last gradient op that reads it or makes its gradient: from there on nothing of this step
-// needs the old value. An op that runs again does so before the gradient ops of the ops that it came before.
+// needs the old value. An op that runs again does so before the gradient ops of the ops that it came before; in tiles it runs
+// again up to the last tile of its part, for which the part's updates wait.
 std::vector<int> last_needed(const Graph& graph) {
   std::vector<int> last(graph.tensors.size(), -1), parameter_of(graph.tensors.size(), -1);
   for (const ParameterGradient& g : graph.gradients) parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;

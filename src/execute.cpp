@@ -8,6 +8,7 @@
 namespace stw {
 
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
+static_assert(kernels::token_tile == tile_unit);
 
 namespace {
 

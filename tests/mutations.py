@@ -38,6 +38,9 @@ MUTATIONS = [
     ("only the last micro-step's gradients", "planner/plan.cpp",
      [("i.accumulate |= i.phase == Phase::backward;", "i.accumulate |= false;")],
      SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*"),
+    ("the gradient of the last tile only", "planner/micro_builder.cpp",
+     [("accumulate_ || tile.begin > 0", "accumulate_")],
+     SOURCE_TESTS, "Models/Tiles.ChangeNoBit/llama"),
     ("an update behind every micro-step", "src/trainer.cpp",
      [("    STW_TRY(stream_->run(execution_, program));\n  }\n  if (!fused)",
        "    STW_TRY(stream_->run(execution_, program));\n"

@@ -72,7 +72,7 @@ const Field fields[] = {
     {"numerics", "precision", string}, {"numerics", "optimizer", string}, {"numerics", "state_bits", integer},
     {"numerics", "master", string}, {"numerics", "gradients", string}, {"numerics", "exact", boolean},
     {"", "micro_batch", integer}, {"", "accumulation_steps", integer}, {"", "last_micro_batch", integer},
-    {"", "loss_chunks", integer}, {"", "recompute", array}, {"", "offload", array},
+    {"", "loss_chunks", integer}, {"", "recompute", array}, {"", "tiles", array}, {"", "offload", array},
     {"bytes", "parameters", integer}, {"bytes", "gradients", integer}, {"bytes", "optimizer", integer},
     {"bytes", "saved_activations", integer}, {"bytes", "transient", integer}, {"bytes", "workspace", integer},
     {"bytes", "inputs", integer}, {"bytes", "padding", integer}, {"bytes", "arena", integer}, {"bytes", "reserve", integer},
@@ -115,18 +115,20 @@ TEST(PlanFile, HasEveryField) {
 }
 
 TEST(PlanFile, ReadsBackAsTheSamePlan) {
-  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2()})
+  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2(), with_positions(small_qwen2(), 1100)})
     for (Precision precision : {Precision::fp32, Precision::bf16}) {
       const auto model = open(config);
-      Request r = request(7, 33);
+      const bool is_long = config.find("1100") != std::string::npos;
+      Request r = is_long ? request(1, 1100) : request(7, 33);
       r.precision = precision;
       r.memory_bytes = 1;
       r.memory_bytes = make(*model, r)->plan.minimum_bytes * 21 / 20;
       const auto planned = make(*model, r);
+      EXPECT_EQ(planned->plan.decisions.tile_rows.empty(), !is_long);
       auto again = Planned::load(*model, planned->json);
       ASSERT_TRUE(again) << again.error().message;
       EXPECT_EQ((*again)->json, planned->json);
-      EXPECT_EQ((*again)->plan.decisions.micro_batch, planned->plan.decisions.micro_batch);
+      EXPECT_TRUE((*again)->plan.decisions == planned->plan.decisions);
       EXPECT_EQ((*again)->programs.arena_bytes, planned->programs.arena_bytes);
       EXPECT_TRUE((*again)->verify());
       EXPECT_EQ(plan_fingerprint(planned->json).size(), 16u);
@@ -147,10 +149,16 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   EXPECT_EQ(plan_fingerprint(good), expected);
 
   // A right fingerprint does not make sense of what it covers.
-  const std::pair<const char*, Json> forged[] = {{"loss_chunks", INT64_MAX}, {"loss_chunks", 65}, {"micro_batch", INT64_MAX}};
-  for (const auto& [key, value] : forged) {
+  const auto tiles = [](int64_t first, Json rows) {
+    return Json(Json::Array{Json::object().set("blocks", Json::Array{first, 1}).set("rows", std::move(rows))});
+  };
+  const std::pair<const char*, Json> forged[] = {
+      {"loss_chunks", INT64_MAX}, {"loss_chunks", 1025}, {"micro_batch", INT64_MAX}, {"tiles", 7}, {"tiles", tiles(0, 100)},
+      {"tiles", tiles(0, -256)}, {"tiles", tiles(5, 256)}, {"tiles", tiles(0, Json())}, {"tiles", tiles(0, 256)}};   // the last one: its blocks keep what lies inside
+  const auto refuse = [&](const Json& plan, const std::string& key, const Json& value) {
     Json other = Json::object();
-    for (const auto& [name, old] : body.members()) other.set(name, name == key ? value : old);
+    for (const auto& [name, old] : plan.members())
+      if (name != "fingerprint") other.set(name, name == key ? value : old);
     const std::string canon = to_string(other, 0);
     std::snprintf(expected, sizeof expected, "%016llx", static_cast<unsigned long long>(hash64(canon.data(), canon.size())));
     other.set("fingerprint", expected);
@@ -158,7 +166,13 @@ TEST(PlanFile, RefusesWhatWasChanged) {
     ASSERT_FALSE(loaded) << key;
     EXPECT_EQ(loaded.error().code, Code::corrupt);
     EXPECT_EQ(loaded.error().message.find("edited"), std::string::npos) << loaded.error().message;
-  }
+  };
+  for (const auto& [key, value] : forged) refuse(body, key, value);
+  // Tiles that a block may have, but for their number.
+  Request many = request(300, 33);
+  many.micro_batch = 300;
+  many.recompute = Recompute::full;
+  refuse(*parse_json(make(*model, many)->json), "tiles", tiles(0, 64));
 
   EXPECT_FALSE(Planned::load(*model, ""));
   EXPECT_FALSE(Planned::load(*model, "{}"));

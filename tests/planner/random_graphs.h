@@ -26,7 +26,7 @@ class RandomModel {
     int x = b.embedding(table, -1, "embedding");
     b.end(x);
     const int64_t blocks = pick(1, 6) == 1 ? 3 : pick(1, 2), hidden = 8 * pick(1, 12);
-    const bool alike = pick(0, 2) > 0, attends = pick(0, 1), twice = pick(0, 1);
+    const bool alike = pick(0, 2) > 0, attends = pick(0, 1), twice = pick(0, 1), norms_twice = pick(0, 3) == 0;
     for (int64_t block = 0; block < blocks; ++block) {
       const std::string name = "block." + std::to_string(block) + ".";
       const int64_t h = alike ? hidden : 8 * pick(1, 12);
@@ -43,6 +43,7 @@ class RandomModel {
         if (twice) y = b.gelu(b.dropout(y, 0.1f, "dropout"), GeluForm::erf, "gelu2");
         y = b.linear(y, matrix(name + "down", h, width), false, "down");
       }
+      if (norms_twice) y = b.norm(y, b.parameter(name + "second_norm", {width}, Initializer::ones), -1, 1e-5f, true, "second_norm");
       x = b.add(x, y, "residual");
       b.end(x);
     }

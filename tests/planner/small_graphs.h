@@ -110,7 +110,7 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
         if (is_inner(segment.feed_forward, graph.op(segment.saveable[bit]).outputs[0])) d.saved[s] &= ~(1u << bit);
       rows = graph.tile_rows[random() % graph.tile_rows.size()];
       const int64_t tiles = tiling_of(d.micro_batch * graph.sequence, graph.sequence, rows).tiles();
-      if (tiles == 1 || tiles > most_tiles) rows = 0;
+      if (tiles == 1 || tiles > most_tiles || !may_tile(graph, segment, d.saved[s])) rows = 0;
     }
     d.tile_rows.push_back(rows);
   }

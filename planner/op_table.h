@@ -23,10 +23,16 @@ struct OpRow {
   OpKind kind;
   const char* name;
   Cost (*cost)(const Graph&, const Op&, const Extent&);
-  uint64_t (*workspace)(const Graph&, const Op&, const Extent&);  // bytes; what the kernel asserts to get
+  // Bytes of scratch memory: what the CPU's kernel asserts to get, and what the CUDA kernel does.
+  uint64_t (*cpu_workspace)(const Graph&, const Op&, const Extent&);
+  uint64_t (*cuda_workspace)(const Graph&, const Op&, const Extent&);
   void (*backward)(Differentiation&, const Op&);                  // emits the gradient ops; null: not differentiable
   std::array<InPlace, 2> in_place{};                              // tried in this order
   int shapes_from = 127;                                          // inputs from here on give nothing but their shapes
+
+  uint64_t workspace(const Graph& graph, const Op& op, const Extent& extent) const {
+    return (extent.threads == 0 ? cuda_workspace : cpu_workspace)(graph, op, extent);
+  }
 };
 
 const OpRow& op_row(OpKind kind);

@@ -35,15 +35,15 @@ Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
 Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 
 uint64_t scores_workspace(const Graph& g, const Op& op, const Extent& e) {
-  if (e.threads == 0) return 0;
   return workspace::attention(op.attributes, g.sequence, e.threads);
 }
 uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
-  if (e.threads == 0) return cuda_workspace::attention_gradient(e.rows, op.attributes.query_heads);
   return workspace::attention_gradient(op.attributes, g.sequence, e.threads);
 }
+uint64_t gradient_cuda_workspace(const Graph&, const Op& op, const Extent& e) {
+  return cuda_workspace::attention_gradient(e.rows, op.attributes.query_heads);
+}
 uint64_t cached_workspace(const Graph& g, const Op& op, const Extent& e) {
-  if (e.threads == 0) return 0;
   return workspace::attention_cached(op.attributes, e.rows, g.sequence, e.threads);
 }
 
@@ -69,10 +69,10 @@ void rope_backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow attention_rows[4] = {
-    {OpKind::rope, "rope", rope_cost, no_workspace, rope_backward, {{{0, 0}}}},
-    {OpKind::attention, "attention", attention_cost, scores_workspace, attention_backward, {}},
-    {OpKind::attention_cached, "attention_cached", cached_cost, cached_workspace, nullptr, {}},
-    {OpKind::attention_gradient, "attention_gradient", attention_gradient_cost, gradient_workspace, nullptr, {}},
+    {OpKind::rope, "rope", rope_cost, no_workspace, no_workspace, rope_backward, {{{0, 0}}}},
+    {OpKind::attention, "attention", attention_cost, scores_workspace, no_workspace, attention_backward, {}},
+    {OpKind::attention_cached, "attention_cached", cached_cost, cached_workspace, no_workspace, nullptr, {}},
+    {OpKind::attention_gradient, "attention_gradient", attention_gradient_cost, gradient_workspace, gradient_cuda_workspace, nullptr, {}},
 };
 
 }  // namespace stw

@@ -37,12 +37,12 @@ void dropout_backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow elementwise_rows[6] = {
-    {OpKind::gelu, "gelu", cost_of_activation, no_workspace, gelu_backward, {{{0, 0}}}},
-    {OpKind::gelu_gradient, "gelu_gradient", cost_of_activation, no_workspace, nullptr, {{{0, 0}, {0, 1}}}},
-    {OpKind::swiglu, "swiglu", cost_of_activation, no_workspace, swiglu_backward, {}},
-    {OpKind::swiglu_gradient, "swiglu_gradient", cost_of_activation, no_workspace, nullptr, {{{0, 0}}}},
-    {OpKind::add, "add", cost_of_add, no_workspace, add_backward, {{{0, 0}, {0, 1}}}},
-    {OpKind::dropout, "dropout", cost_of_dropout, no_workspace, dropout_backward, {{{0, 0}}}},
+    {OpKind::gelu, "gelu", cost_of_activation, no_workspace, no_workspace, gelu_backward, {{{0, 0}}}},
+    {OpKind::gelu_gradient, "gelu_gradient", cost_of_activation, no_workspace, no_workspace, nullptr, {{{0, 0}, {0, 1}}}},
+    {OpKind::swiglu, "swiglu", cost_of_activation, no_workspace, no_workspace, swiglu_backward, {}},
+    {OpKind::swiglu_gradient, "swiglu_gradient", cost_of_activation, no_workspace, no_workspace, nullptr, {{{0, 0}}}},
+    {OpKind::add, "add", cost_of_add, no_workspace, no_workspace, add_backward, {{{0, 0}, {0, 1}}}},
+    {OpKind::dropout, "dropout", cost_of_dropout, no_workspace, no_workspace, dropout_backward, {{{0, 0}}}},
 };
 
 }  // namespace stw

@@ -16,9 +16,8 @@ Cost embedding_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, size_mul(3, operand_bytes(g, op.inputs[op.kind == OpKind::embedding_gradient ? 1 : 0], e))};
 }
 
-uint64_t table_workspace(const Graph& g, const Op&, const Extent& e) {
-  return e.threads == 0 ? cuda_workspace::embedding_gradient(e.rows) : workspace::embedding_gradient(e.rows, g.vocabulary);
-}
+uint64_t table_workspace(const Graph& g, const Op&, const Extent& e) { return workspace::embedding_gradient(e.rows, g.vocabulary); }
+uint64_t table_cuda_workspace(const Graph&, const Op&, const Extent& e) { return cuda_workspace::embedding_gradient(e.rows); }
 
 void embedding_backward(Differentiation& d, const Op& op) {
   const int dy = d.gradient_of(op.outputs[0]);
@@ -34,9 +33,9 @@ void embedding_backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow embedding_rows[3] = {
-    {OpKind::embedding, "embedding", embedding_cost, no_workspace, embedding_backward, {}},
-    {OpKind::embedding_gradient, "embedding_gradient", embedding_gradient_cost, table_workspace, nullptr, {}},
-    {OpKind::position_gradient, "position_gradient", embedding_gradient_cost, no_workspace, nullptr, {}},
+    {OpKind::embedding, "embedding", embedding_cost, no_workspace, no_workspace, embedding_backward, {}},
+    {OpKind::embedding_gradient, "embedding_gradient", embedding_gradient_cost, table_workspace, table_cuda_workspace, nullptr, {}},
+    {OpKind::position_gradient, "position_gradient", embedding_gradient_cost, no_workspace, no_workspace, nullptr, {}},
 };
 
 }  // namespace stw

@@ -36,17 +36,14 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
 Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
-  if (e.threads == 0) return 0;
   Sizes s = sizes(g, op);
   return workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads);
 }
 uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
-  if (e.threads == 0) return 0;
   Sizes s = sizes(g, op);
   return workspace::linear_input_gradient(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads);
 }
 uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
-  if (e.threads == 0) return 0;
   uint64_t largest = 0;
   for (int t : op.outputs) {
     if (t < 0) continue;
@@ -56,13 +53,14 @@ uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   return largest;
 }
 uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
-  if (e.threads == 0) {   // the parts follow each other in it
-    int64_t widest = 0;
-    for (size_t i = 1; i < op.inputs.size(); ++i)
-      if (op.outputs[i - 1] >= 0) widest = std::max(widest, g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0]);
-    return cuda_workspace::tile_sums(e.rows, g.sequence, widest);
-  }
   return workspace::linear_bias_gradient(e.rows, g.features(op.inputs[0]), e.threads);
+}
+// The parts follow each other in it.
+uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  int64_t widest = 0;
+  for (size_t i = 1; i < op.inputs.size(); ++i)
+    if (op.outputs[i - 1] >= 0) widest = std::max(widest, g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0]);
+  return cuda_workspace::tile_sums(e.rows, g.sequence, widest);
 }
 
 // Weight gradients come first: they are the last to read x.
@@ -95,10 +93,10 @@ void linear_backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow linear_rows[4] = {
-    {OpKind::linear, "linear", product_cost, product_workspace, linear_backward, {}},
-    {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, nullptr, {{{0, 1}}}},
-    {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, nullptr, {}, 2},
-    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, nullptr, {}, 1},
+    {OpKind::linear, "linear", product_cost, product_workspace, no_workspace, linear_backward, {}},
+    {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, no_workspace, nullptr, {{{0, 1}}}},
+    {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, no_workspace, nullptr, {}, 2},
+    {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, bias_cuda_workspace, nullptr, {}, 1},
 };
 
 }  // namespace stw

@@ -18,9 +18,8 @@ Cost loss_sum_cost(const Graph& g, const Op& op, const Extent& e) { return strea
 uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
   return workspace::cross_entropy(e.rows, g.vocabulary, e.threads);
 }
-uint64_t loss_sum_workspace_of(const Graph&, const Op&, const Extent& e) {
-  return e.threads == 0 ? cuda_workspace::loss_sum(e.samples) : workspace::loss_sum(e.samples);
-}
+uint64_t loss_sum_workspace(const Graph&, const Op&, const Extent& e) { return workspace::loss_sum(e.samples); }
+uint64_t loss_sum_cuda_workspace(const Graph&, const Op&, const Extent& e) { return cuda_workspace::loss_sum(e.samples); }
 
 // The forward op is run as part of the backward pass, once, with this second output.
 void entropy_backward(Differentiation& d, const Op& op) {
@@ -32,8 +31,8 @@ void entropy_backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow loss_rows[2] = {
-    {OpKind::cross_entropy, "cross_entropy", entropy_cost, entropy_workspace, entropy_backward, {{{1, 0}}}},
-    {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace_of, nullptr, {}},
+    {OpKind::cross_entropy, "cross_entropy", entropy_cost, entropy_workspace, no_workspace, entropy_backward, {{{1, 0}}}},
+    {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace, loss_sum_cuda_workspace, nullptr, {}},
 };
 
 }  // namespace stw

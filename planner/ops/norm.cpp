@@ -9,8 +9,9 @@ namespace {
 
 Cost norm_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 8); }
 
-uint64_t statistics_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return e.threads == 0 ? cuda_workspace::norm_gradient(e.rows, g.sequence, g.features(op.inputs[0])) : workspace::norm_gradient(e.rows);
+uint64_t statistics_workspace(const Graph&, const Op&, const Extent& e) { return workspace::norm_gradient(e.rows); }
+uint64_t statistics_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return cuda_workspace::norm_gradient(e.rows, g.sequence, g.features(op.inputs[0]));
 }
 
 // The residual's gradient that already arrived at x is the addend.
@@ -26,8 +27,8 @@ void norm_backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow norm_rows[2] = {
-    {OpKind::norm, "norm", norm_cost, no_workspace, norm_backward, {}},
-    {OpKind::norm_gradient, "norm_gradient", norm_cost, statistics_workspace, nullptr, {{{0, 3}}}},
+    {OpKind::norm, "norm", norm_cost, no_workspace, no_workspace, norm_backward, {}},
+    {OpKind::norm_gradient, "norm_gradient", norm_cost, statistics_workspace, statistics_cuda_workspace, nullptr, {{{0, 3}}}},
 };
 
 }  // namespace stw

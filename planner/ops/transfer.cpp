@@ -11,8 +11,8 @@ Cost store_cost(const Graph& g, const Op& op, const Extent& e) { return {0, oper
 }  // namespace
 
 const OpRow transfer_rows[2] = {
-    {OpKind::fetch, "fetch", fetch_cost, no_workspace, nullptr, {}},
-    {OpKind::store, "store", store_cost, no_workspace, nullptr, {}},
+    {OpKind::fetch, "fetch", fetch_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::store, "store", store_cost, no_workspace, no_workspace, nullptr, {}},
 };
 
 }  // namespace stw

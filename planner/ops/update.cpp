@@ -44,27 +44,31 @@ Cost adafactor_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 uint64_t muon_workspace(const Graph& g, const Op& op, const Extent& e) {
   const auto [rows, columns] = sides(g, op);
-  if (e.threads == 0) return cuda_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns));
   return workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), e.threads);
 }
-uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent& e) {
-  const Shape& s = g.at(op.outputs[0]).shape;
-  // The CUDA kernels keep two scalars besides.
-  return (e.threads == 0 ? 16 : 0) + workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
+uint64_t muon_cuda_workspace(const Graph& g, const Op& op, const Extent&) {
+  const auto [rows, columns] = sides(g, op);
+  return cuda_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns));
 }
+uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent&) {
+  const Shape& s = g.at(op.outputs[0]).shape;
+  return workspace::adafactor(static_cast<int64_t>(s.elements()), s.rank == 2 ? s[1] : 0);
+}
+// Two scalars besides.
+uint64_t adafactor_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return 16 + adafactor_workspace(g, op, e); }
 
 }  // namespace
 
 const OpRow update_rows[9] = {
-    {OpKind::square_sum, "square_sum", squares_cost, squares_workspace, nullptr, {}},
-    {OpKind::finish_step, "finish_step", squares_cost, no_workspace, nullptr, {}},
-    {OpKind::adamw, "adamw", update_cost, no_workspace, nullptr, {}},
-    {OpKind::adamw8, "adamw8", update_cost, no_workspace, nullptr, {}},
-    {OpKind::sgd, "sgd", update_cost, no_workspace, nullptr, {}},
-    {OpKind::lion, "lion", update_cost, no_workspace, nullptr, {}},
-    {OpKind::lion8, "lion8", update_cost, no_workspace, nullptr, {}},
-    {OpKind::muon, "muon", muon_cost, muon_workspace, nullptr, {}},
-    {OpKind::adafactor, "adafactor", adafactor_cost, adafactor_workspace, nullptr, {}},
+    {OpKind::square_sum, "square_sum", squares_cost, squares_workspace, squares_workspace, nullptr, {}},
+    {OpKind::finish_step, "finish_step", squares_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::adamw, "adamw", update_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::adamw8, "adamw8", update_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::sgd, "sgd", update_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::lion, "lion", update_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::lion8, "lion8", update_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::muon, "muon", muon_cost, muon_workspace, muon_cuda_workspace, nullptr, {}},
+    {OpKind::adafactor, "adafactor", adafactor_cost, adafactor_workspace, adafactor_cuda_workspace, nullptr, {}},
 };
 
 }  // namespace stw

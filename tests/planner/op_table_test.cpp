@@ -15,7 +15,8 @@ TEST(OpTable, EveryKindHasARowOfItsOwn) {
     const OpRow& row = op_row(static_cast<OpKind>(k));
     EXPECT_EQ(row.kind, static_cast<OpKind>(k));
     EXPECT_NE(row.cost, nullptr);
-    EXPECT_NE(row.workspace, nullptr);
+    EXPECT_NE(row.cpu_workspace, nullptr);
+    EXPECT_NE(row.cuda_workspace, nullptr);
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
   }
 }

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Tiles,
                                          Case{"llama_half", small_llama(), Precision::fp16},
                                          Case{"gpt2_fused", small_gpt2(), Precision::fp32, true}, Case{"llama_fused", small_llama(), Precision::bf16, true},
                                          Case{"gpt2_frozen", small_gpt2(), Precision::fp32, false, {{"embeddings", true, {}, {}, {}}, {"*mlp.c_fc*", true, {}, {}, {}}}}),
-                         [](const testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
+                         [](const testing::TestParamInfo<Case>& c) { return std::string(c.param.name); });
 
 // Found by the search itself where memory is short.
 TEST(TiledPlan, TrainsInLessMemoryToTheSameBits) {

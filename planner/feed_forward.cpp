@@ -118,8 +118,8 @@ std::vector<Tile> tiles_of(int64_t rows, int64_t sequence, int64_t tile_rows) {
 bool is_inner(const FeedForward& part, int tensor) { return contains(part.inner, tensor) || contains(part.inner_gradients, tensor); }
 
 bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved) {
-  if (!segment.feed_forward.exists()) return false;
   const FeedForward& part = segment.feed_forward;
+  if (!part.exists()) return false;
   for (size_t bit = 0; bit < segment.saveable.size(); ++bit) {
     const int op = segment.saveable[bit];
     const bool is_kept = saved >> bit & 1;

@@ -64,7 +64,7 @@ Candidate Level::candidate(int64_t m, const StackChoice& choice) {
       result.decisions.tile_rows.insert(result.decisions.tile_rows.end(), static_cast<size_t>(count), v.tile_rows);
     }
   std::vector<int64_t>& tiles = result.decisions.tile_rows;
-  if (std::count(tiles.begin(), tiles.end(), 0) == static_cast<std::ptrdiff_t>(tiles.size())) tiles.clear();
+  if (std::all_of(tiles.begin(), tiles.end(), [](int64_t rows) { return rows == 0; })) tiles.clear();
   result.picoseconds = result.bound_picoseconds = choice.picoseconds;
   result.live_bytes = std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + choice.peak));
   return result;

@@ -132,10 +132,6 @@ uint64_t Pricing::recompute(const Decisions& decisions, int64_t global_batch) co
   return over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) { return choices(decisions, samples).recompute; });
 }
 
-uint64_t Pricing::tiles(const Decisions& decisions, int64_t global_batch) const {
-  return over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) { return choices(decisions, samples).tiles; });
-}
-
 uint64_t Pricing::micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const {
   return over_micro_steps(global_batch, micro_batch, [&](int64_t samples) { return micro(samples, chunks); });
 }
@@ -145,7 +141,10 @@ uint64_t Pricing::fixed(int64_t micro_batch, int64_t chunks, int64_t global_batc
 }
 
 uint64_t Pricing::step(const Decisions& decisions, int64_t global_batch) const {
-  const uint64_t chosen = size_add(recompute(decisions, global_batch), tiles(decisions, global_batch));
+  const uint64_t chosen = over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) {
+    const Choice c = choices(decisions, samples);
+    return size_add(c.recompute, c.tiles);
+  });
   return size_add(fixed(decisions.micro_batch, decisions.loss_chunks, global_batch), chosen);
 }
 

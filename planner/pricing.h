@@ -24,7 +24,6 @@ class Pricing {
   // Time of a step: all micro-steps and the update. Equal to the sum over the programs' instructions.
   uint64_t step(const Decisions& decisions, int64_t global_batch) const;
   uint64_t recompute(const Decisions& decisions, int64_t global_batch) const;   // the part that runs ops again
-  uint64_t tiles(const Decisions& decisions, int64_t global_batch) const;       // what tiles add to the others
   // The part that no save-set and no tiles change.
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
   uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;   // that without the update

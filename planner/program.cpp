@@ -36,11 +36,11 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
   // The last three ops are the head's: logits, loss, sum.
   const int first = graph.first_evaluate_op(), head = first + static_cast<int>(graph.evaluate_ops.size()) - 3;
   for (int i = first; i < head;) {
-    const Op& op = graph.op(i);
-    const FeedForward& part = graph.segments[static_cast<size_t>(op.segment)].feed_forward;
-    const std::vector<Tile> tiles = tiles_of(e.all_rows(), graph.sequence, decisions.tile_rows_of(static_cast<size_t>(op.segment)));
-    const bool in_tiles = tiles.size() > 1 && part.exists() && op.outputs[0] == part.inner[0];
-    if (in_tiles) e.emit_tiles(i, part.op_count, part.inner, tiles);
+    const auto segment = static_cast<size_t>(graph.op(i).segment);
+    const FeedForward& part = graph.segments[segment].feed_forward;
+    const int64_t tile_rows = decisions.tile_rows_of(segment);
+    const bool in_tiles = tile_rows > 0 && part.exists() && graph.op(i).outputs[0] == part.inner[0];
+    if (in_tiles) e.emit_tiles(i, part.op_count, part.inner, tiles_of(e.all_rows(), graph.sequence, tile_rows));
     else e.emit(i, Phase::forward);
     i += in_tiles ? part.op_count : 1;
   }

@@ -176,7 +176,6 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   std::vector<uint64_t> prices;
   for (int i = 0; i < s.op_count; ++i) prices.push_back(pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
   std::map<int64_t, TilePrices> tile_prices;   // by rows of a tile
-  for (int64_t r : graph_.tile_rows) tile_prices[r] = pricing.tiles(s, samples, r);
   const bool overlap = arena_.offload.overlap;
   const Stage forward = overlap ? forward_stage(pricing, samples) : Stage{};
   const Stage backward = overlap ? backward_stage(pricing, samples, accumulate) : Stage{};
@@ -186,7 +185,9 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
     uint64_t time = 0, forward_time = 0;
     for (int op : t.recomputed) time = size_add(time, prices[static_cast<size_t>(op)]);
     if (tile_rows > 0) {
-      const TilePrices& tile = tile_prices[tile_rows];
+      const auto [entry, is_new] = tile_prices.try_emplace(tile_rows);
+      TilePrices& tile = entry->second;
+      if (is_new) tile = pricing.tiles(s, samples, tile_rows);
       forward_time = tile.forward;
       time = size_add(time, tile.backward);
       for (int op : t.recomputed_tiles) time = size_add(time, tile.ops[static_cast<size_t>(op + s.first_op - s.feed_forward.first_op)]);
@@ -220,8 +221,6 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     return sizes;
   };
   std::map<int64_t, std::vector<int64_t>> all_sizes;   // by rows of a tile
-  all_sizes[0] = sizes_with(0);
-  for (int64_t r : graph_.tile_rows) all_sizes[r] = sizes_with(r);
   auto bytes_of = [&](const std::vector<int>& tensors) {
     int64_t sum = 0;
     for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
@@ -239,7 +238,9 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   std::vector<int64_t> change;
   for (const auto& [trace, tile_rows] : options(samples)) {
     const Trace& t = *trace;
-    const std::vector<int64_t>& sizes = all_sizes[tile_rows];
+    const auto [entry, is_new] = all_sizes.try_emplace(tile_rows);
+    std::vector<int64_t>& sizes = entry->second;
+    if (is_new) sizes = sizes_with(tile_rows);
     Variant v;
     v.saved = t.saved;
     v.tile_rows = tile_rows;

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "tests/src/small_models.h"
 
@@ -49,8 +47,7 @@ class CudaDeviceTest : public testing::Test {
   }
   std::string saved(Trainer& trainer) {
     EXPECT_TRUE(trainer.save(folder_ / "now.stw"));
-    std::ifstream file(folder_ / "now.stw", std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return file_bytes(folder_ / "now.stw");
   }
 };
 

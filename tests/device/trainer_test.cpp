@@ -69,17 +69,9 @@ class DeviceTraining : public testing::TestWithParam<Case> {
     }
     for (uint64_t step = 0; step < 2; ++step) {
       GlobalBatch batch = random_batch(100 + step, batch_size, sequence);
-      auto result = trainer->step(batch.source(), step == 1 ? 4 : 5, 3e-3);
-      if (!result) {
-        ADD_FAILURE() << result.error().message;
-        return outcome;
-      }
-      outcome.figures.insert(outcome.figures.end(), {result->loss, result->grad_norm});
+      if (!take_step(*trainer, batch, step == 1 ? 4 : 5, outcome.figures)) return outcome;
     }
-    const Dataset dataset = open_tokens(folder_, 5, 4000);
-    auto loss = trainer->evaluate(dataset, 1);
-    EXPECT_TRUE(loss);
-    if (loss) outcome.figures.push_back(*loss);
+    evaluate(*trainer, folder_, outcome.figures);
     outcome.generated.resize(6);
     const int32_t prompt[] = {3, 14, 15};
     GenerateOptions generate;

@@ -3,8 +3,6 @@
 #include "planner/offload.h"
 
 #include <bit>
-#include <fstream>
-#include <iterator>
 
 #include "tests/planner/small_graphs.h"
 #include "tests/src/small_models.h"
@@ -22,11 +20,6 @@ constexpr int mixtures = 1;   // a step takes tens of times as long
 constexpr int mixtures = 10;
 #endif
 
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // All that a user can see of a run.
 struct Outcome {
   std::vector<double> figures;
@@ -42,12 +35,7 @@ Outcome run(const std::shared_ptr<const Model>& model, const std::shared_ptr<con
   if (!trainer) return outcome;
   for (uint64_t step = 0; step < 3; ++step) {
     const GlobalBatch batch = random_batch(300 + step, batch_size, sequence);
-    auto result = trainer->step(batch.source(), step == 1 ? 3 : batch_size, 3e-3);
-    if (!result || result->skip != kernels::skip_none) {
-      ADD_FAILURE() << "step " << step << " did not happen";
-      return outcome;
-    }
-    outcome.figures.insert(outcome.figures.end(), {result->loss, result->grad_norm});
+    if (!take_step(*trainer, batch, step == 1 ? 3 : batch_size, outcome.figures)) return outcome;
   }
   auto loss = trainer->evaluate(dataset, 2);
   EXPECT_TRUE(loss);
@@ -62,8 +50,8 @@ Outcome run(const std::shared_ptr<const Model>& model, const std::shared_ptr<con
   EXPECT_TRUE(trainer->generate(options));
   EXPECT_TRUE(trainer->save(folder / "checkpoint"));
   EXPECT_TRUE(trainer->export_model(folder / "model"));
-  outcome.checkpoint = bytes_of(folder / "checkpoint");
-  outcome.model = bytes_of(folder / "model/model.safetensors");
+  outcome.checkpoint = file_bytes(folder / "checkpoint");
+  outcome.model = file_bytes(folder / "model/model.safetensors");
   EXPECT_GT(outcome.checkpoint.size(), 1000u);
   // A restored trainer goes on as the one that was saved.
   auto again = trainer_for(model, planned);

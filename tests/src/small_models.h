@@ -49,4 +49,23 @@ inline Dataset open_tokens(const TemporaryDirectory& folder, uint32_t seed, size
   return std::move(*dataset);
 }
 
+// A step: adds its loss and gradient norm. Whether it happened.
+inline bool take_step(Trainer& trainer, const GlobalBatch& batch, uint64_t samples, std::vector<double>& figures) {
+  auto result = trainer.step(batch.source(), samples, 3e-3);
+  if (!result || result->skip != kernels::skip_none) {
+    ADD_FAILURE() << (result ? "a step was skipped" : result.error().message);
+    return false;
+  }
+  figures.insert(figures.end(), {result->loss, result->grad_norm});
+  return true;
+}
+
+// Adds the loss of an evaluation.
+inline void evaluate(Trainer& trainer, const TemporaryDirectory& folder, std::vector<double>& figures) {
+  const Dataset dataset = open_tokens(folder, 5, 4000);
+  auto loss = trainer.evaluate(dataset, 1);
+  EXPECT_TRUE(loss);
+  if (loss) figures.push_back(*loss);
+}
+
 }  // namespace stw::testing_tools

@@ -1,7 +1,5 @@
 // Tiles of feed-forward parts change no bit: not of a step, an evaluation or a sample, however they cut the rows, and whatever
 // else a plan decides.
-#include <fstream>
-#include <iterator>
 #include <random>
 
 #include "planner/feed_forward.h"
@@ -47,21 +45,12 @@ class Tiles : public testing::TestWithParam<Case> {
     OpenTrainer trainer(model_, planned, options);
     for (uint64_t step = 0; step < 2; ++step) {
       const GlobalBatch batch = random_batch(50 + step, batch_size, sequence);
-      auto result = trainer->step(batch.source(), batch_size - step, 3e-3);
-      if (!result) {
-        ADD_FAILURE() << result.error().message;
-        return outcome;
-      }
-      outcome.figures.insert(outcome.figures.end(), {result->loss, result->grad_norm});
+      if (!take_step(*trainer, batch, batch_size - step, outcome.figures)) return outcome;
     }
-    const Dataset dataset = open_tokens(folder_, 5, 4000);
-    auto loss = trainer->evaluate(dataset, 1);
-    EXPECT_TRUE(loss);
-    if (loss) outcome.figures.push_back(*loss);
+    evaluate(*trainer, folder_, outcome.figures);
     // What lies in host memory is in a checkpoint, too.
     EXPECT_TRUE(trainer->save(folder_ / "checkpoint"));
-    std::ifstream file(folder_ / "checkpoint", std::ios::binary);
-    outcome.state["checkpoint"] = {std::istreambuf_iterator<char>(file), {}};
+    outcome.state["checkpoint"] = file_bytes(folder_ / "checkpoint");
     EXPECT_GT(outcome.state["checkpoint"].size(), 1000u);
     return outcome;
   }
@@ -126,9 +115,7 @@ TEST(TiledPlan, TrainsInLessMemoryToTheSameBits) {
   Trained outcomes[2];
   for (int i = 0; i < 2; ++i) {
     OpenTrainer trainer(model, i ? tight : roomy);
-    auto result = trainer->step(batch.source(), 1, 3e-3);
-    ASSERT_TRUE(result);
-    outcomes[i].figures = {result->loss, result->grad_norm};
+    ASSERT_TRUE(take_step(*trainer, batch, 1, outcomes[i].figures));
     outcomes[i].state = trainer.state();
   }
   expect_same(outcomes[0], outcomes[1]);

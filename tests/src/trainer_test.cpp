@@ -33,12 +33,7 @@ Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<c
   for (uint64_t step = 0; step < 3; ++step) {
     GlobalBatch batch = random_batch(100 + step, batch_size, sequence);
     if (step == 1) ignore_sample(batch, 3);
-    auto result = trainer->step(batch.source(), step == 2 ? 5 : 7, 3e-3);
-    if (!result || result->skip != kernels::skip_none) {
-      ADD_FAILURE() << "step " << step << " did not happen";
-      return outcome;
-    }
-    outcome.figures.insert(outcome.figures.end(), {result->loss, result->grad_norm});
+    if (!take_step(*trainer, batch, step == 2 ? 5 : 7, outcome.figures)) return outcome;
   }
   outcome.state = trainer.state();
   return outcome;

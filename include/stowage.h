@@ -117,6 +117,7 @@ typedef struct stw_device_options {
   void *memory_user;
   stw_run_fn run;            /* NULL: a pool of the library's that sleeps when idle */
   void *run_user;
+  const char *cublaslt;      /* CUDA: the path of a libcublasLt.so.13, for STW_KERNELS_CUBLASLT; NULL: what the system finds. Copied. */
 } stw_device_options;
 
 typedef struct stw_device_info {
@@ -216,8 +217,9 @@ enum { STW_MASTER_EXACT = 0, STW_MASTER_SPLIT8 = 1, STW_MASTER_STOCHASTIC = 2 };
 enum { STW_GRADIENTS_FP32 = 0, STW_GRADIENTS_BF16 = 1 };
 /* portable: products add up in the one order that all devices share, so that CPU and CUDA train the same bits; tensor: the
  * tensor cores of a CUDA device add up 16-bit products in an order of their own, many times faster; auto: tensor where the
- * device and the precision have it. */
-enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2 };
+ * device and the precision have it. cublaslt: NVIDIA's library adds up products of a CUDA device, found at run time
+ * (stw_device_options.cublaslt); its bits are those of its version and the card. */
+enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, STW_KERNELS_CUBLASLT = 3 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
@@ -257,7 +259,8 @@ typedef struct stw_plan_options {
   uint32_t micro_batch;      /* 0: chosen */
   uint32_t recompute;        /* STW_RECOMPUTE_* */
   uint32_t mode;             /* STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where
-                                that is faster; on the CPU it is not, and the plan stays exact */
+                                kernels have a faster way: CUDA devices with STW_KERNELS_CUBLASLT, which is the default
+                                there then; other plans stay exact */
   uint32_t inputs;           /* STW_INPUT_*: what batches may bring beside tokens, targets and lengths */
   uint64_t host_bytes;       /* of host memory for what is offloaded; 0: nothing is */
   const char *profile;       /* what stw_trainer_calibrate wrote; NULL: the device's embedded profile. A `device` that is

@@ -42,6 +42,7 @@ struct Launch {
   void* workspace;          // 64-byte aligned
   uint64_t workspace_bytes; // at least the kernel's X_workspace(args, parallel->threads)
   void* stream;             // a cudaStream_t; null on the CPU
+  const struct ProductLibrary* library = nullptr;   // product_library.h; null where nothing asks for it
 };
 
 // Scalars of a step. They live in the arena, so that a captured graph can read what changes from step to step.
@@ -80,6 +81,13 @@ static_assert(sizeof(StepState) == 256);
 enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3, skip_midway = 4 };
 
 // ---- matrix products --------------------------------------------------------------------------------------------
+// What computes the products of a CUDA device; the CPU knows one chain. Where something else than a chain does not take an operand
+// (its type, its alignment), the one before it does: the same one at every budget, since all follows from types and shapes.
+//   chain    one chain of fused multiply-adds per element, the CPU's bits
+//   tensor   16-bit operands: the tensor cores, whose order of additions is the device's own, by our kernels
+//   library  Launch::library
+enum class ProductKernels : uint8_t { chain, tensor, library };
+
 // One part is a weight (features, inputs), or (inputs, features) where `transposed` is set (GPT-2's Conv1D). Several
 // parts stand side by side: columns [sum of the features before, + features) of the output belong to a part.
 struct LinearPart {
@@ -95,8 +103,8 @@ struct LinearArgs {
   int parts;
   bool transposed;
   bool accumulate;         // the gradients of the parameters
-  bool tensor_cores;       // CUDA, 16-bit operands: products on the tensor cores, whose order of additions is the device's
-                           // own; false: one chain, the CPU's bits
+  ProductKernels products;
+  bool exact;              // of the library's weight gradients: sample after sample, so that cuts between samples change no bit
   DType weight_dtype;      // of weights and biases
   DType gradient_dtype;    // of weight gradients: f32, or bf16 with stochastic rounding
   const StepState* state;  // null unless gradient_dtype is bf16

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/numerics.h"
 #include "planner/op.h"
 #include "planner/tensor.h"
 
@@ -46,6 +47,8 @@ struct Graph {
   int64_t sequence = 0, vocabulary = 0;
   Format compute = Format::f32;      // of activations
   Format arithmetic = Format::f32;   // whose peak of a device prices the ops
+  Kernels kernels = Kernels::portable;   // as the numerics have it
+  bool exact = true;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
   std::vector<Op> gradient_ops;  // backward, in execution order

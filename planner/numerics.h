@@ -25,6 +25,12 @@ enum class Gradients : uint8_t { fp32, bf16 };
 inline constexpr int gradients_count = 2;
 inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"};
 
+// What adds up matrix products, and so in which order: one chain of multiply-adds as on the CPU; a GPU's tensor cores, of 16-bit
+// values; NVIDIA's library.
+enum class Kernels : uint8_t { portable, tensor, cublaslt };
+inline constexpr int kernels_count = 3;
+inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt"};
+
 // Settings of all parameters that a pattern names (parameter_groups.h). What is not set stays as it is.
 struct ParameterGroup {
   std::string pattern;
@@ -43,8 +49,8 @@ struct Numerics {
   bool fused_update = false;   // the parameters of blocks are updated inside the backward pass, which keeps no gradient of them:
                                // one micro-step, no clipping, no fp16
   int state_bits = 32;   // 8: block-wise, for tensors that are large enough (optimizer.h)
-  bool exact = true;     // contract E3
-  bool tensor_cores = false;   // products of 16-bit values on a GPU's: an order of additions of their own
+  bool exact = true;     // contract E3; all kernels but cuBLASLt's know no other way
+  Kernels kernels = Kernels::portable;
   std::vector<ParameterGroup> groups;   // later ones win
   GraphInputs inputs;    // beside tokens and targets
   bool operator==(const Numerics&) const = default;
@@ -57,9 +63,9 @@ inline Format compute_format(Precision p) {
   return formats[static_cast<size_t>(p)];
 }
 // Whose peak on a device the ops run at: kernels that do not use the tensor cores compute in fp32.
-inline Format arithmetic_format(const Numerics& n) { return n.tensor_cores ? compute_format(n.precision) : Format::f32; }
+inline Format arithmetic_format(const Numerics& n) { return n.kernels == Kernels::portable ? Format::f32 : compute_format(n.precision); }
 inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
-inline const char* kernels_name(const Numerics& n) { return n.tensor_cores ? "tensor" : "portable"; }
+inline const char* kernels_name(const Numerics& n) { return kernels_names[static_cast<size_t>(n.kernels)]; }
 // How the fp32 master of a parameter is kept beside its compute copy.
 inline const char* master_name(const Numerics& n) {
   constexpr const char* of_bf16[master_count] = {"split", "split8", "stochastic"};

@@ -84,7 +84,6 @@ Result<Numerics> numerics_from(const Json& object) {
   n.state_bits = static_cast<int>(bits);
   STW_ASSIGN(exact, get_bool(object, "exact"));
   STW_ASSIGN(gradients, get_string(object, "gradients"));
-  if (!exact) return wrong("this library knows exact plans only");
   const auto sums = std::find(std::begin(gradients_names), std::end(gradients_names), gradients);
   if (sums == std::end(gradients_names)) return wrong("unknown gradients \"" + gradients + "\"");
   n.gradients = static_cast<Gradients>(sums - std::begin(gradients_names));
@@ -92,9 +91,12 @@ Result<Numerics> numerics_from(const Json& object) {
   n.fused_update = fused;
   if (object.find("kernels")) {
     STW_ASSIGN(kernels, get_string(object, "kernels"));
-    n.tensor_cores = kernels == "tensor";
-    if (kernels != kernels_name(n)) return wrong("unknown kernels \"" + kernels + "\"");
+    const auto which = std::find(std::begin(kernels_names), std::end(kernels_names), kernels);
+    if (which == std::end(kernels_names)) return wrong("unknown kernels \"" + kernels + "\"");
+    n.kernels = static_cast<Kernels>(which - std::begin(kernels_names));
   }
+  n.exact = exact;
+  if (!exact && n.kernels != Kernels::cublaslt) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");
   STW_ASSIGN(inputs, get_array(object, "inputs"));
   for (const Json& entry : inputs->elements()) {
     const std::string name = entry.as_string() ? *entry.as_string() : "";

@@ -35,7 +35,8 @@ struct Request {
   bool fused_update = false;        // then the micro-batch is the global batch
   std::vector<ParameterGroup> groups;
   GraphInputs inputs;
-  std::optional<bool> tensor_cores; // nothing: where the device has them for this precision
+  std::optional<Kernels> kernels;   // nothing: tensor where the device and the precision have it, cublaslt where `fast` is asked for
+  bool fast = false;                // gives up contract E3 where kernels have a faster way
 };
 
 struct Bytes {

@@ -40,6 +40,14 @@ std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
   return text.empty() ? "  recompute    nothing\n" : text;
 }
 
+std::string kernels_text(const Numerics& n) {
+  switch (n.kernels) {
+    case Kernels::tensor: return ", tensor cores";
+    case Kernels::cublaslt: return n.exact ? ", cuBLASLt" : ", cuBLASLt (fast: micro-batches change bits)";
+    default: return {};
+  }
+}
+
 std::string what_is_tiled(const Graph& graph, const Decisions& decisions) {
   std::string text;
   for (const TiledBlocks& run : tiled_blocks(graph, decisions))
@@ -94,7 +102,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) + " tokens, " +
        name_of(plan.numerics.precision) + (plan.numerics.master == Master::exact ? "" : std::string(" (master ") + master_name(plan.numerics) + ")") + ", " + name_of(plan.numerics.optimizer) + " with " +
        std::to_string(plan.numerics.state_bits) + "-bit states" + (plan.numerics.gradients == Gradients::fp32 ? "" : std::string(", gradients in ") + gradients_name(plan.numerics)) +
-       (plan.numerics.fused_update ? ", fused update" : "") + (plan.numerics.tensor_cores ? ", tensor cores" : "");
+       (plan.numerics.fused_update ? ", fused update" : "") + kernels_text(plan.numerics);
   s += plan.states_reason.empty() ? "\n" : " (" + plan.states_reason + ")\n";
   if (!plan.fits) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) + ", the smallest that works is " +

@@ -89,7 +89,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   free.precision = Precision::bf16;
   n = space.numerics();
   n.precision = Precision::bf16;
-  n.tensor_cores = numerics_of(free, n.state_bits).tensor_cores;
+  n.kernels = numerics_of(free, n.state_bits).kernels;
   if (space.numerics().precision == Precision::fp32) offer("precision bf16", request, n, true);
   n = space.numerics();
   n.gradients = Gradients::fp32;
@@ -116,9 +116,15 @@ uint64_t budget_of(const Request& request, const DeviceProfile& device) {
   return request.device_memory > 0 ? request.device_memory : device.memory_bytes;
 }
 
-static bool has_tensor_cores(const Request& request) {
+static bool is_for_cuda(const Request& request) {
   const DeviceProfile* device = request.calibrated ? &*request.calibrated : find_device(request.device);
-  return device && device->cuda && request.precision != Precision::fp32;
+  return device && device->cuda;
+}
+
+static Kernels default_kernels(const Request& request) {
+  if (!is_for_cuda(request)) return Kernels::portable;
+  if (request.fast) return Kernels::cublaslt;
+  return request.precision == Precision::fp32 ? Kernels::portable : Kernels::tensor;
 }
 
 Numerics numerics_of(const Request& request, int state_bits) {
@@ -131,7 +137,8 @@ Numerics numerics_of(const Request& request, int state_bits) {
   n.fused_update = request.fused_update;
   n.groups = request.groups;
   n.inputs = request.inputs;
-  n.tensor_cores = request.tensor_cores.value_or(has_tensor_cores(request));
+  n.kernels = request.kernels.value_or(default_kernels(request));
+  n.exact = !(request.fast && n.kernels == Kernels::cublaslt);
   return n;
 }
 
@@ -171,9 +178,10 @@ Status check(const Request& request) {
     if (request.host_bytes > 0)
       return Error{Code::bad_argument, std::string(what) + "host memory does not go together with it; leave it at 0"};
   }
-  if (request.tensor_cores.value_or(false) && !has_tensor_cores(request))
-    return Error{Code::bad_argument, std::string("tensor cores are for 16-bit precisions on a GPU, the plan is for ") + name_of(request.precision) +
-                                         " on device '" + request.device + "'"};
+  const std::string place = std::string(", the plan is for ") + name_of(request.precision) + " on device '" + request.device + "'";
+  if (request.kernels == Kernels::tensor && (!is_for_cuda(request) || request.precision == Precision::fp32))
+    return Error{Code::bad_argument, "tensor cores are for 16-bit precisions on a GPU" + place};
+  if (request.kernels == Kernels::cublaslt && !is_for_cuda(request)) return Error{Code::bad_argument, "cuBLASLt is for GPUs" + place};
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)
     return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) + " has no 8-bit states; ask for 32 or auto"};
   if (budget_of(request, *device) == 0)

@@ -101,6 +101,8 @@ void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
 
 void add_update(Graph& graph, const Numerics& numerics) {
   graph.arithmetic = arithmetic_format(numerics);
+  graph.kernels = numerics.kernels;
+  graph.exact = numerics.exact;
   std::vector<int> trained;
   for (int i = 0; i < static_cast<int>(graph.tensors.size()); ++i)
     if (graph.owns_bytes(i) && graph.at(i).trainable) trained.push_back(i);

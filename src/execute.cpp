@@ -57,7 +57,7 @@ class Call {
   template <class Args>
   void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args) const {
     const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
-    kernel({&x.parallel, address(i.workspace), bytes, stream_}, args);
+    kernel({&x.parallel, address(i.workspace), bytes, stream_, x.library}, args);
   }
 
   const Execution& x;
@@ -80,6 +80,18 @@ class Call {
 template <OpKind kind>
 void run(const Call& c);
 
+// The same at every budget. cuBLASLt takes no part of a sample: neither chunks of the loss, whose weight gradients would depend on
+// their length, nor prompts.
+kernels::ProductKernels products_of(const Call& c) {
+  switch (c.x.graph->kernels) {
+    case Kernels::portable: return kernels::ProductKernels::chain;
+    case Kernels::tensor: return kernels::ProductKernels::tensor;
+    case Kernels::cublaslt: break;
+  }
+  const bool in_parts = c.i.phase == Phase::generate || (c.op.kind == OpKind::linear_weight_gradient && c.input_tensor(0).chunked);
+  return in_parts ? kernels::ProductKernels::tensor : kernels::ProductKernels::library;
+}
+
 // The parts of a linear op whose weights are inputs first, first + stride, …
 kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   kernels::LinearArgs a{};
@@ -87,7 +99,8 @@ kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   a.rows_per_sample = c.x.graph->sequence;
   a.transposed = c.attributes.transposed;
   a.accumulate = c.i.accumulate;
-  a.tensor_cores = c.x.tensor_cores;
+  a.products = products_of(c);
+  a.exact = c.x.graph->exact;
   for (int k = first; k < c.input_count(); k += stride) {
     assert(a.parts < kernels::max_parts);
     const Tensor& weight = c.input_tensor(k);
@@ -208,7 +221,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
   a.dropout = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
-  a.tensor_cores = c.x.tensor_cores;
+  a.tensor_cores = c.x.graph->kernels != Kernels::portable;
   a.qkv = c.in(0);
   return a;
 }

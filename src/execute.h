@@ -15,7 +15,7 @@ struct Execution {
   const kernels::Table* table = nullptr;
   kernels::Parallel parallel{};
   void* stream = nullptr;                // a cudaStream_t; null on the CPU
-  bool tensor_cores = false;             // Numerics
+  const kernels::ProductLibrary* library = nullptr;   // where the numerics ask for one
   double weight_decay = 0;
   kernels::StepState* state = nullptr;   // in the arena, where the host may not be able to read it
 };

@@ -49,8 +49,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   STW_TRY(t->check_offload(t->plan()));
   STW_TRY(t->check_gradients());
   STW_TRY(t->allocate());
-  STW_ASSIGN(stream, device.make_stream(plan.request.threads));
+  STW_ASSIGN(stream, device.make_stream(t->plan().request.threads));
   t->stream_ = std::move(stream);
+  STW_TRY(t->stream_->load(t->plan().numerics.kernels));
   t->stream_->bind(t->execution_);
   t->execution_.weight_decay = t->options_.weight_decay;
   t->use(t->planned_);
@@ -93,7 +94,6 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   execution_.layout = &planned_->programs.arena;
   execution_.arena = arena_;
   execution_.host = host_;
-  execution_.tensor_cores = plan().numerics.tensor_cores;
   execution_.state = reinterpret_cast<kernels::StepState*>(address(graph().state));
   if (stream_->on_host(arena_)) return;
   const Programs& programs = planned_->programs;

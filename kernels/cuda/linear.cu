@@ -8,8 +8,8 @@ namespace stw::kernels::cuda {
 void linear(const Launch& l, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear);
   const Products all = forward_products(args);
-  if (args.transposed) matrix_product<Contiguous::depth, Contiguous::output>(l, all, args.tensor_cores);
-  else matrix_product<Contiguous::depth, Contiguous::depth>(l, all, args.tensor_cores);
+  if (args.transposed) product_of_rows<Contiguous::depth, Contiguous::output>(l, all, args.products);
+  else product_of_rows<Contiguous::depth, Contiguous::depth>(l, all, args.products);
 }
 
 }  // namespace stw::kernels::cuda

@@ -1,16 +1,37 @@
 // dW += dyᵀ·x: one chain per element over the rows that starts from the buffer, so that a batch may be cut between samples
 // without a change of a bit. All parts that are trained in one launch. A gradient in bf16 stays in registers as fp32 from the
 // first sample to the last, and is rounded there after each.
+//
+// The vendor's library adds what it sums up to the buffer at the end: in exact mode sample after sample, which reads and writes
+// the buffer as often (8 bytes an element, 2·T multiply-adds: at T = 1024 about as long as those take), else once for all rows.
 #include "kernels/cuda/linear_products.h"
 #include "kernels/cuda/matrix_product.h"
 
 namespace stw::kernels::cuda {
 
+// The part of weight gradients that `count` rows from `row` on give; later ones start from what is there.
+static Products rows_of(Products all, int64_t row, int64_t count) {
+  for (int i = 0; i < all.count; ++i) {
+    Product& p = all.product[i];
+    p.k = p.k - row < count ? p.k - row : count;
+    p.a = element_at(p.a, all.a, row * p.a_stride);
+    p.b = element_at(p.b, all.b, row * p.b_stride);
+    if (row > 0) p.start = p.c;
+  }
+  return all;
+}
+
 void linear_weight_gradient(const Launch& l, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
   const Products all = weight_gradient_products(args);
-  if (args.gradient_dtype == DType::f32) matrix_product<Contiguous::output, Contiguous::output>(l, all, args.tensor_cores);
-  else matrix_product<Contiguous::output, Contiguous::output, true>(l, all, args.tensor_cores);
+  if (args.products == ProductKernels::library && args.gradient_dtype == DType::f32 && fits_library(all)) {
+    const int64_t step = args.exact ? args.rows_per_sample : args.rows;
+    for (int64_t row = 0; row < args.rows; row += step)
+      library_product<Contiguous::output, Contiguous::output>(l, rows_of(all, row, step), LibraryProduct::Free::none);
+    return;
+  }
+  if (args.gradient_dtype == DType::f32) own_product<Contiguous::output, Contiguous::output>(l, all, args.products);
+  else own_product<Contiguous::output, Contiguous::output, true>(l, all, args.products);
 }
 
 }  // namespace stw::kernels::cuda

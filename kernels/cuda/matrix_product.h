@@ -1,14 +1,22 @@
-// One matrix product in the way that the caller chose.
+// Matrix products in the way that the caller chose, or the one before it where that does not take them (kernels.h, ProductKernels).
 #pragma once
 #include "kernels/cuda/chain_product.h"
+#include "kernels/cuda/library_product.h"
 #include "kernels/cuda/tensor_product.h"
 
 namespace stw::kernels::cuda {
 
 template <Contiguous a_along, Contiguous b_along, bool rounded = false>
-void matrix_product(const Launch& l, const Products& all, bool tensor_cores) {
-  if (tensor_cores && fits_tensor_cores<a_along, b_along>(all)) tensor_product<a_along, b_along, rounded>(l, all);
+void own_product(const Launch& l, const Products& all, ProductKernels how) {
+  if (how != ProductKernels::chain && fits_tensor_cores<a_along, b_along>(all)) tensor_product<a_along, b_along, rounded>(l, all);
   else chain_product<a_along, b_along, rounded>(l, all);
+}
+
+// Of rows of activations: no bit of a row depends on the others.
+template <Contiguous a_along, Contiguous b_along>
+void product_of_rows(const Launch& l, const Products& all, ProductKernels how) {
+  if (how == ProductKernels::library && fits_library(all)) library_product<a_along, b_along>(l, all, LibraryProduct::Free::m);
+  else own_product<a_along, b_along>(l, all, how);
 }
 
 }  // namespace stw::kernels::cuda

@@ -58,6 +58,7 @@ stw_status stw_device_open(stw_device** out, const stw_device_options* options, 
     d.backend = backends[o.backend];
     d.ordinal = o.ordinal;
     d.stream = o.stream;
+    if (o.cublaslt) d.cublaslt = o.cublaslt;
     d.threads = static_cast<int>(o.threads);
     d.choose_isa = o.isa == STW_ISA_AUTO;
     for (size_t i = 0; i < std::size(isa_codes); ++i)

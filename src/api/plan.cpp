@@ -76,14 +76,14 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.micro_batch = o.micro_batch;
   if (o.recompute > STW_RECOMPUTE_FULL) return Error{Code::bad_argument, "plan: unknown recompute policy"};
   r.recompute = static_cast<Recompute>(o.recompute);
-  if (o.kernels > STW_KERNELS_TENSOR) return Error{Code::bad_argument, "plan: unknown kernels"};
-  if (o.kernels != STW_KERNELS_AUTO) r.tensor_cores = o.kernels == STW_KERNELS_TENSOR;
+  if (o.kernels > kernels_count) return Error{Code::bad_argument, "plan: unknown kernels"};
+  if (o.kernels != STW_KERNELS_AUTO) r.kernels = static_cast<Kernels>(o.kernels - 1);
   if (o.gradients >= gradients_count) return Error{Code::bad_argument, "plan: unknown gradients"};
   r.gradients = static_cast<Gradients>(o.gradients);
   if (o.fused_update > 1) return Error{Code::bad_argument, "plan: fused_update must be 0 or 1"};
   r.fused_update = o.fused_update != 0;
-  // No device has a faster inexact mode so far: every plan is exact.
   if (o.mode > STW_MODE_FAST) return Error{Code::bad_argument, "plan: unknown mode"};
+  r.fast = o.mode == STW_MODE_FAST;
   return r;
 }
 

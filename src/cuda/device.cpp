@@ -54,7 +54,7 @@ class CudaDevice : public Device {
     return info;
   }
 
-  Result<std::unique_ptr<Stream>> make_stream(int) const override { return CudaStream::create(options_.ordinal, options_.stream); }
+  Result<std::unique_ptr<Stream>> make_stream(int) const override { return CudaStream::create(options_); }
 
   void* allocate(size_t bytes, size_t alignment) const override {
     if (options_.allocate) return options_.allocate(options_.memory_user, bytes, alignment, options_.stream);

@@ -24,11 +24,11 @@ std::string range_name(const Graph& graph, const Instruction& i) {
 
 }  // namespace
 
-Result<std::unique_ptr<Stream>> CudaStream::create(int ordinal, void* host_stream) {
-  const Current current(ordinal);
-  std::unique_ptr<CudaStream> s(new CudaStream(ordinal));
-  s->stream_ = static_cast<cudaStream_t>(host_stream);
-  if (!host_stream) {
+Result<std::unique_ptr<Stream>> CudaStream::create(const DeviceOptions& options) {
+  const Current current(options.ordinal);
+  std::unique_ptr<CudaStream> s(new CudaStream(options));
+  s->stream_ = static_cast<cudaStream_t>(options.stream);
+  if (!options.stream) {
     STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->stream_, cudaStreamNonBlocking));
     s->owns_stream_ = true;
   }
@@ -51,10 +51,19 @@ CudaStream::~CudaStream() {
   if (owns_stream_) cudaStreamDestroy(stream_);
 }
 
+Status CudaStream::load(Kernels kernels) {
+  if (kernels != Kernels::cublaslt || matmul_) return ok();
+  const Current current(ordinal_);
+  STW_ASSIGN(matmul, Matmul::create(cublaslt_));
+  matmul_ = std::move(matmul);
+  return ok();
+}
+
 void CudaStream::bind(Execution& execution) const {
   execution.table = kernels::cuda_table();
   execution.parallel = {};
   execution.stream = stream_;
+  execution.library = matmul_ ? matmul_->library() : nullptr;
 }
 
 void CudaStream::upload(void* to, const void* from, uint64_t bytes) {
@@ -98,6 +107,14 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
   }
 }
 
+Status CudaStream::check(const Program& program, const Instruction& instruction) {
+  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, instruction), status);
+  if (!matmul_) return ok();
+  Status failed = matmul_->take_error();
+  if (!failed) failed.error().message = name_of(program, instruction) + ": " + failed.error().message;
+  return failed;
+}
+
 Status CudaStream::record(const Execution& execution, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
   for (size_t first = 0, end; first < list.size(); first = end) {
@@ -112,7 +129,7 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
       const bool is_copy = is_transfer(list[k].kind) && execution.layout->offload.overlap;
       const Range range(range_name(*execution.graph, list[k]).c_str());
       execute_one(execution, program, list[k], is_copy ? copies_ : recorder_);
-      if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, list[k]), status);
+      STW_TRY(check(program, list[k]));
     }
     if (beside && execution.layout->offload.overlap) {
       STW_CUDA_TRY("a join", cudaEventRecord(join_, copies_));
@@ -179,7 +196,7 @@ Status CudaStream::run_timed(const Execution& execution, const Program& program,
     STW_CUDA_TRY("a timer", cudaEventRecord(timers_[n], stream_));
     const Range range(range_name(*execution.graph, program.instructions[n]).c_str());
     execute_one(execution, program, program.instructions[n], stream_);
-    STW_CUDA_TRY(name_of(program, program.instructions[n]), cudaGetLastError());
+    STW_TRY(check(program, program.instructions[n]));
   }
   STW_CUDA_TRY("a timer", cudaEventRecord(timers_[count], stream_));
   STW_CUDA_TRY("program " + program.name, cudaEventSynchronize(timers_[count]));

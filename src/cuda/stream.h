@@ -7,18 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "src/cuda/matmul.h"
 #include "src/cuda/staging.h"
+#include "src/device.h"
 #include "src/execute.h"
-#include "src/stream.h"
 
 namespace stw::cuda {
 
 class CudaStream : public Stream {
  public:
-  // `host_stream`: the host's, or null for one of our own.
-  static Result<std::unique_ptr<Stream>> create(int ordinal, void* host_stream);
+  static Result<std::unique_ptr<Stream>> create(const DeviceOptions& options);
   ~CudaStream() override;
 
+  Status load(Kernels kernels) override;
   void bind(Execution& execution) const override;
   std::byte* on_host(std::byte*) const override { return nullptr; }
   void upload(void* to, const void* from, uint64_t bytes) override;
@@ -32,19 +33,23 @@ class CudaStream : public Stream {
   Status wait() override;
 
  private:
-  explicit CudaStream(int ordinal) : ordinal_(ordinal) {}
+  explicit CudaStream(const DeviceOptions& options) : ordinal_(options.ordinal), cublaslt_(options.cublaslt) {}
   Result<cudaGraphExec_t> graph_of(const Execution& execution, const Program& program);
   Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program);
+  // What went wrong in an instruction that was just executed.
+  Status check(const Program& program, const Instruction& instruction);
   // All instructions, the copies of a stage beside its ops, into a graph.
   Status record(const Execution& execution, const Program& program);
 
   const int ordinal_;
+  const std::string cublaslt_;
   cudaStream_t stream_ = nullptr;   // where everything runs
   bool owns_stream_ = false;
   cudaStream_t recorder_ = nullptr, copies_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
   cudaEvent_t fork_ = nullptr, join_ = nullptr;
   std::vector<cudaEvent_t> timers_;
   Staging staging_;
+  std::unique_ptr<Matmul> matmul_;   // where the numerics ask for it
   std::map<const Program*, cudaGraphExec_t> graphs_;
 };
 

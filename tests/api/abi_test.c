@@ -16,12 +16,13 @@ SIZE(stw_error, 512);
 AT(stw_error, struct_size, 0); AT(stw_error, status, 4); AT(stw_error, native_code, 8); AT(stw_error, reserved, 12);
 AT(stw_error, bytes_needed, 16); AT(stw_error, bytes_available, 24); AT(stw_error, message, 32);
 
-SIZE(stw_device_options, 88);
+SIZE(stw_device_options, 96);
 AT(stw_device_options, struct_size, 0); AT(stw_device_options, backend, 4); AT(stw_device_options, ordinal, 8);
 AT(stw_device_options, threads, 12); AT(stw_device_options, isa, 16); AT(stw_device_options, log_level, 20);
 AT(stw_device_options, stream, 24); AT(stw_device_options, log, 32); AT(stw_device_options, log_user, 40);
 AT(stw_device_options, allocate, 48); AT(stw_device_options, release, 56); AT(stw_device_options, memory_user, 64);
 AT(stw_device_options, run, 72); AT(stw_device_options, run_user, 80);
+AT(stw_device_options, cublaslt, 88);
 
 SIZE(stw_device_info, 128);
 AT(stw_device_info, struct_size, 0); AT(stw_device_info, backend, 4); AT(stw_device_info, memory_total, 8);

@@ -52,7 +52,7 @@ class DeviceTraining : public testing::TestWithParam<Case> {
     r.master = GetParam().master;
     r.gradients = GetParam().gradients;
     r.fused_update = GetParam().fused_update;
-    r.tensor_cores = false;
+    r.kernels = Kernels::portable;
     return r;
   }
   std::shared_ptr<const Model> model_ = model_of(GetParam().config);
@@ -135,7 +135,7 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
     Request r = request();
     r.gradients = gradients;
     const auto whole = trainer_for(model_, plan_for(*model_, r), {}, cuda_device());
-    ASSERT_TRUE(whole->plan().numerics.tensor_cores);
+    ASSERT_EQ(whole->plan().numerics.kernels, Kernels::tensor);
     const std::string bytes = run(*whole, 0, 2);
     for (const int64_t micro_batch : {1, 5}) {
       r.micro_batch = micro_batch;
@@ -143,9 +143,44 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
       EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
     }
     r.micro_batch = 2;
-    r.tensor_cores = false;
+    r.kernels = Kernels::portable;
     EXPECT_FALSE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << "the tensor cores were not used";
   }
+}
+
+// Whatever the library's order of additions is: in exact mode no split leaves a trace, in fast mode recompute and offload do not.
+TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
+  Request r = request();
+  r.kernels = Kernels::cublaslt;
+  auto exact = Trainer::create(cuda_device(), model_, plan_for(*model_, r), {});
+#ifdef STW_GPU
+  if (!exact) GTEST_SKIP() << exact.error().message;
+#endif
+  ASSERT_TRUE(exact) << exact.error().message;
+  const std::string bytes = run(**exact, 0, 2);
+  for (const int64_t micro_batch : {1, 5}) {
+    r.micro_batch = micro_batch;
+    r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
+    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+  }
+  r.micro_batch = 2;
+  r.recompute = Recompute::choose;
+  r.kernels = {};
+  EXPECT_FALSE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << "the library was not used";
+
+  r.fast = true;
+  const auto roomy = plan_for(*model_, r);
+  ASSERT_EQ(roomy->plan.numerics.kernels, Kernels::cublaslt);
+  ASSERT_FALSE(roomy->plan.numerics.exact);
+  const std::string fast = run(*trainer_for(model_, roomy, {}, cuda_device()), 0, 2);
+  EXPECT_FALSE(fast == bytes);
+  r.host_bytes = uint64_t{64} << 20;
+  r.memory_bytes = 1;
+  r.memory_bytes = (*Planned::make(*model_, r))->plan.minimum_bytes;
+  const auto tight = plan_for(*model_, r);
+  ASSERT_TRUE(tight->plan.decisions.offload.any());
+  ASSERT_NE(tight->plan.recompute_picoseconds, 0u);
+  EXPECT_TRUE(run(*trainer_for(model_, tight, {}, cuda_device()), 0, 2) == fast);
 }
 
 // Samples are longer than a tile, and cut into tiles of 64 rows or into whole samples, forward and backward.

@@ -63,7 +63,8 @@ class Folder:
 
 def bits(folder):
     nano = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
-    for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor")):
+    for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), ("bf16", "cublaslt"),
+                               ("fp16", "cublaslt"), ("fp32", "cublaslt")):
         numerics = ["--precision", precision, "--kernels", kernels]
         what = f"{precision}, {kernels} kernels"
         code, text, _ = folder.train("a", *nano, *numerics, "--device", "cuda", "--vram", "4GiB")
@@ -107,10 +108,10 @@ def bench():
     runs = (("gpt2", 1024, 512), ("smollm-135m", 2048, 256), ("llama-1b", 2048, 64))
     with Folder() as folder:
         for model, sequence, batch in runs:
-            for kernels in ("tensor", "portable"):
-                out = f"{model}-{kernels}"
+            for kernels in ("tensor", "cublaslt", "cublaslt --fast", "portable"):
+                out = f"{model}-{kernels.replace(' ', '')}"
                 code, text, _ = folder.train(out, "--model", model, "--seq", sequence, "--batch", batch, "--steps", 6, "--device", "cuda",
-                                             "--kernels", kernels, "--tokenizer", "byte")
+                                             "--kernels", *kernels.split(), "--tokenizer", "byte")
                 speeds = []
                 if code == 0:
                     with open(folder.at(out) + "/metrics.jsonl", encoding="utf-8") as file:

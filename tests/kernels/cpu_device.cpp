@@ -14,6 +14,8 @@ std::vector<NamedTable> tables() {
 
 bool emulated() { return false; }
 
+const ProductLibrary* product_library() { return nullptr; }
+
 uint64_t workspace_for(void (*)(), const void*, uint64_t otherwise) { return otherwise; }
 
 void finish_kernels() {}

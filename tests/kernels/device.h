@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/product_library.h"
 
 namespace stw::kernels::test {
 
@@ -18,6 +18,9 @@ bool emulated();
 
 // Scratch memory in bytes of a kernel that is the CUDA device's, called with `args`; of others `otherwise`.
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
+
+// For kernels that ask the vendor's library for products; null where there is none.
+const ProductLibrary* product_library();
 
 // Until all kernels that were begun have ended.
 void finish_kernels();

@@ -49,9 +49,9 @@ TEST(GradientRounding, SeveralBlocksHaveTheBitsOfThePlainRule) {
 
 TEST(GradientRounding, PartsWithoutGradientsAreLeftAlone) {
   Random random(3);
-  for (bool tensor_cores : {false, true}) {
+  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
     Problem problem = rounded_problem(random, {2, 9, 24, {16, 40, 8}}, bf16, false, true);
-    problem.tensor_cores = tensor_cores;
+    problem.products = products;
     for (const NamedTable& t : tables()) {
       const Problem::Gradients all = problem.parameter_gradients(*t.table, 2);
       for (int frozen = 0; frozen < 3; ++frozen) {
@@ -68,9 +68,9 @@ TEST(GradientRounding, CutsBetweenSamplesGiveTheSameBits) {
   Random random(4);
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})
     for (bool transposed : {false, true})
-      for (bool tensor_cores : {false, true}) {
+      for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
         Problem problem = rounded_problem(random, {6, rows_per_sample, 40, {48, 24}}, bf16, transposed, transposed);
-        problem.tensor_cores = tensor_cores;
+        problem.products = products;
         for (const NamedTable& t : tables()) {
           const Problem::Gradients whole = problem.parameter_gradients(*t.table, 2);
           for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{1}, std::vector<int64_t>{2, 5}, std::vector<int64_t>{1, 2, 3, 4, 5}})
@@ -82,9 +82,9 @@ TEST(GradientRounding, CutsBetweenSamplesGiveTheSameBits) {
 // Every field of the counter and the key counts.
 TEST(GradientRounding, DependsOnSeedStepSampleAndStream) {
   Random random(5);
-  for (bool tensor_cores : {false, true}) {
+  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
     Problem problem = rounded_problem(random, {1, 20, 40, {48, 48}}, bf16, false, false);
-    problem.tensor_cores = tensor_cores;
+    problem.products = products;
     const auto gradient_on = [&](const NamedTable& t) { return problem.parameter_gradients(*t.table, 1).weight[0]; };
     for (const NamedTable& t : tables()) {
       const StepState before = problem.state;
@@ -108,7 +108,7 @@ TEST(GradientRounding, StaysCloseToDoublePrecision) {
   for (int round = 0; round < 16; ++round) {
     Problem p = rounded_problem(random, {random.between(1, 5), random.between(1, 50), 8 * random.between(1, 12), {8 * random.between(1, 12)}},
                                 round % 4 < 2 ? bf16 : f16, round % 2, round % 3 == 0);
-    p.tensor_cores = true;
+    p.products = ProductKernels::tensor;
     for (const NamedTable& t : tables()) {
       const Buffer found = p.parameter_gradients(*t.table, 1).weight[0];
       for (int64_t feature = 0; feature < p.outputs; ++feature)
@@ -130,9 +130,9 @@ TEST(GradientRounding, StaysCloseToDoublePrecision) {
 TEST(GradientRounding, IsRightInTheMean) {
   Random random(7);
   constexpr int64_t samples = 48, rows_per_sample = 3, inputs = 128, features = 96;
-  for (bool tensor_cores : {false, true}) {
+  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
     Problem p = rounded_problem(random, {samples, rows_per_sample, inputs, {features}}, bf16, false, true);
-    p.tensor_cores = tensor_cores;
+    p.products = products;
     const double distance = 0x1p-7, share = 1 / 64.0;
     for (int64_t i = 0; i < p.x.count(); ++i) p.x.set(i, 1);
     for (int64_t i = 0; i < p.dy.count(); ++i) p.dy.set(i, i / features % rows_per_sample == 1 ? static_cast<float>(distance * share) : 0.0f);
@@ -170,7 +170,7 @@ TEST(GradientRounding, WhatIsNotFiniteStaysSo) {
     }
   // On tensor cores too, from the buffer and from an operand.
   Problem p = rounded_problem(random, {2, 20, 16, {24}}, bf16, false, true);
-  p.tensor_cores = true;
+  p.products = ProductKernels::tensor;
   for (int64_t i = 0; i < p.x.count(); ++i) p.x.set(i, std::fabs(p.x.get(i)) + 0.5f);
   p.weight_gradient[0].set(3 * 16 + 5, NAN);
   p.weight_gradient[0].set(3 * 16 + 6, -INFINITY);
@@ -191,10 +191,10 @@ TEST(GradientRounding, WhatIsNotFiniteStaysSo) {
 // Without rows the gradient is what it was, or +0.
 TEST(GradientRounding, NothingToSum) {
   Random random(9);
-  for (bool tensor_cores : {false, true})
+  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor})
     for (bool accumulate : {false, true}) {
       Problem p = rounded_problem(random, {1, 4, 16, {24}}, bf16, false, accumulate);
-      p.tensor_cores = tensor_cores;
+      p.products = products;
       for (const NamedTable& t : tables()) {
         Buffer dw = p.weight_gradient[0];
         LinearArgs a = p.args(p.x.matrix(), p.dy.matrix());

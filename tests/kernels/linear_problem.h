@@ -15,7 +15,9 @@ struct Shape { int64_t samples, rows_per_sample, inputs; std::vector<int64_t> fe
 struct Problem {
   Shape shape;
   Types types;
-  bool transposed = false, bias = false, accumulate = false, tensor_cores = false;
+  bool transposed = false, bias = false, accumulate = false;
+  ProductKernels products = ProductKernels::chain;
+  bool exact = true;
   int64_t rows = 0, outputs = 0;
   DType gradient_dtype = DType::f32;   // of weights
   StepState state = {};                // of rounding, where that is bf16
@@ -56,7 +58,7 @@ struct Problem {
     LinearArgs a = {};
     a.rows = rows, a.inputs = shape.inputs, a.rows_per_sample = shape.rows_per_sample;
     a.parts = static_cast<int>(shape.features.size());
-    a.transposed = transposed, a.accumulate = accumulate, a.tensor_cores = tensor_cores, a.weight_dtype = types.weight;
+    a.transposed = transposed, a.accumulate = accumulate, a.products = products, a.exact = exact, a.weight_dtype = types.weight;
     a.gradient_dtype = gradient_dtype, a.state = gradient_dtype == DType::f32 ? nullptr : &state;
     for (size_t i = 0; i < shape.features.size(); ++i)
       a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i], stream_of(i)};
@@ -195,7 +197,7 @@ constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
 
 inline Problem tensor_problem(Random& random, Shape shape, Types types, bool transposed, bool bias, bool accumulate) {
   Problem problem(random, std::move(shape), types, transposed, bias, accumulate);
-  problem.tensor_cores = true;
+  problem.products = ProductKernels::tensor;
   return problem;
 }
 

@@ -1,5 +1,5 @@
-// The linear kernels with `tensor_cores`: against fp64, and the contracts that hold whatever a tensor core does inside a step:
-// cuts between samples and the number of rows change no bit. On the CPU the field changes nothing.
+// The linear kernels with tensor cores, and by the vendor's library where there is one: against fp64, and the contracts that hold
+// whatever order they add up in: cuts between samples and the number of rows change no bit. The CPU knows neither.
 #include "tests/kernels/linear_problem.h"
 
 namespace stw::kernels::test {
@@ -38,26 +38,49 @@ Doubles in_double(const Problem& p) {
   return r;
 }
 
+std::vector<ProductKernels> ways() {
+  std::vector<ProductKernels> list{ProductKernels::tensor};
+  if (product_library()) list.push_back(ProductKernels::library);
+  return list;
+}
+
+void expect_close(Problem& problem) {
+  const Doubles expected = in_double(problem);
+  const double limit = tolerance(problem.types.output);
+  for (const NamedTable& t : tables()) {
+    SCOPED_TRACE(std::string(t.name) + ", " + problem.describe());
+    EXPECT_LT(relative_error(problem.forward(*t.table, 1).floats(), expected.y), limit);
+    EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::none).floats(), expected.dx), limit);
+    EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::other).floats(), expected.dx_added), limit);
+    if (problem.types.addend == problem.types.output) {
+      EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::in_place).floats(), expected.dx_added), limit);
+    }
+    const Problem::Gradients gradients = problem.parameter_gradients(*t.table, 1);
+    for (size_t part = 0; part < problem.weight.size(); ++part) {
+      EXPECT_LT(relative_error(gradients.weight[part].floats(), expected.dw[part]), 1e-5);
+      EXPECT_LT(relative_error(gradients.bias[part].floats(), expected.db[part]), 1e-5);
+    }
+  }
+}
+
 TEST(TensorProduct, RandomShapesStayCloseToDoublePrecision) {
   Random random(1);
   for (int round = 0; round < 36; ++round) {
     Problem problem = random_tensor_problem(random, round);
-    const Doubles expected = in_double(problem);
-    const double limit = tolerance(problem.types.output);
-    for (const NamedTable& t : tables()) {
-      SCOPED_TRACE(std::string(t.name) + ", " + problem.describe());
-      EXPECT_LT(relative_error(problem.forward(*t.table, 1).floats(), expected.y), limit);
-      EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::none).floats(), expected.dx), limit);
-      EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::other).floats(), expected.dx_added), limit);
-      if (problem.types.addend == problem.types.output) {
-        EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::in_place).floats(), expected.dx_added), limit);
-      }
-      const Problem::Gradients gradients = problem.parameter_gradients(*t.table, 1);
-      for (size_t part = 0; part < problem.weight.size(); ++part) {
-        EXPECT_LT(relative_error(gradients.weight[part].floats(), expected.dw[part]), 1e-5);
-        EXPECT_LT(relative_error(gradients.bias[part].floats(), expected.db[part]), 1e-5);
-      }
-    }
+    expect_close(problem);
+  }
+}
+
+// In the types that it takes, and with others, which our kernels compute.
+TEST(LibraryProduct, RandomShapesStayCloseToDoublePrecision) {
+  Random random(5);
+  for (int round = 0; product_library() && round < 48; ++round) {
+    Problem problem = random_tensor_problem(random, round);
+    const DType factors = dtype_of(round), sum = round % 8 < 3 ? factors : round % 8 < 6 ? f32 : dtype_of(round / 3);
+    problem = Problem(random, problem.shape, {factors, round % 5 ? factors : dtype_of(round / 5), sum, sum}, problem.transposed, problem.bias, problem.accumulate);
+    problem.products = ProductKernels::library;
+    problem.exact = round % 2;
+    expect_close(problem);
   }
 }
 
@@ -67,34 +90,50 @@ TEST(TensorProduct, CutsBetweenSamplesGiveTheSameParameterGradients) {
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})
     for (bool transposed : {false, true}) {
       Problem problem = tensor_problem(random, {6, rows_per_sample, 40, {48, 24}}, {bf16, bf16, f32, f32}, transposed, true, transposed);
-      for (const NamedTable& t : tables()) {
-        const Problem::Gradients whole = problem.parameter_gradients(*t.table, 1);
-        for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{1}, std::vector<int64_t>{2, 5}, std::vector<int64_t>{1, 2, 3, 4, 5}})
-          EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 1, cuts), whole)) << t.name << " " << rows_per_sample;
+      for (const ProductKernels products : ways()) {
+        problem.products = products;
+        for (const NamedTable& t : tables()) {
+          const Problem::Gradients whole = problem.parameter_gradients(*t.table, 1);
+          for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{1}, std::vector<int64_t>{2, 5}, std::vector<int64_t>{1, 2, 3, 4, 5}})
+            EXPECT_TRUE(same(problem.parameter_gradients(*t.table, 1, cuts), whole)) << t.name << " " << rows_per_sample;
+        }
       }
     }
 }
 
 // Every range of rows alone has the bits that it has among the others, whatever tile it falls into.
+void expect_rows_alone(Problem& problem) {
+  const int64_t inputs = problem.shape.inputs;
+  const DType factors = problem.types.activation, sum = problem.types.output;
+  const auto size = [](DType t) { return t == f32 ? 4 : 2; };
+  for (const NamedTable& t : tables()) {
+    const Buffer y = problem.forward(*t.table, 1), dx = problem.input_gradient(*t.table, 1, Addend::none);
+    for (int64_t some : {1, 7, 16, 65, 129})
+      for (int64_t first : {int64_t{0}, int64_t{3}, problem.rows - some}) {
+        Buffer y_some(sum, some * problem.outputs), dx_some(sum, some * inputs);
+        LinearArgs a = problem.args({static_cast<char*>(problem.x.data()) + first * inputs * size(factors), factors}, y_some.matrix());
+        a.rows = a.rows_per_sample = some;
+        run(t.table->linear, a, 1, linear_workspace(a, 1));
+        EXPECT_EQ(std::memcmp(y_some.data(), y.bytes().data() + first * problem.outputs * size(sum), y_some.bytes().size()), 0) << t.name << " rows " << some;
+        a.x = dx_some.matrix();
+        a.y = {static_cast<char*>(problem.dy.data()) + first * problem.outputs * size(factors), factors};
+        run(t.table->linear_input_gradient, a, 1, linear_input_gradient_workspace(a, 1));
+        EXPECT_EQ(std::memcmp(dx_some.data(), dx.bytes().data() + first * inputs * size(sum), dx_some.bytes().size()), 0) << t.name << " rows " << some;
+      }
+  }
+}
+
 TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
   Random random(3);
   constexpr int64_t rows = 150, inputs = 72;
   for (bool transposed : {false, true}) {
     Problem problem = tensor_problem(random, {1, rows, inputs, {200, 136}}, {f16, f16, bf16, bf16}, transposed, true, false);
-    for (const NamedTable& t : tables()) {
-      const Buffer y = problem.forward(*t.table, 1), dx = problem.input_gradient(*t.table, 1, Addend::none);
-      for (int64_t some : {1, 7, 16, 65, 129})
-        for (int64_t first : {int64_t{0}, int64_t{3}, rows - some}) {
-          Buffer y_some(bf16, some * problem.outputs), dx_some(bf16, some * inputs);
-          LinearArgs a = problem.args({static_cast<char*>(problem.x.data()) + first * inputs * 2, f16}, y_some.matrix());
-          a.rows = a.rows_per_sample = some;
-          run(t.table->linear, a, 1, linear_workspace(a, 1));
-          EXPECT_EQ(std::memcmp(y_some.data(), y.bytes().data() + first * problem.outputs * 2, y_some.bytes().size()), 0) << t.name << " rows " << some;
-          a.x = dx_some.matrix();
-          a.y = {static_cast<char*>(problem.dy.data()) + first * problem.outputs * 2, f16};
-          run(t.table->linear_input_gradient, a, 1, linear_input_gradient_workspace(a, 1));
-          EXPECT_EQ(std::memcmp(dx_some.data(), dx.bytes().data() + first * inputs * 2, dx_some.bytes().size()), 0) << t.name << " rows " << some;
-        }
+    expect_rows_alone(problem);
+    if (!product_library()) continue;
+    for (const DType sum : {bf16, f32}) {
+      problem = tensor_problem(random, {1, rows, inputs, {200, 136}}, {bf16, bf16, sum, sum}, transposed, sum == bf16, false);
+      problem.products = ProductKernels::library;
+      expect_rows_alone(problem);
     }
   }
 }
@@ -102,10 +141,13 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
 TEST(TensorProduct, PartsWithoutGradientsAreLeftAlone) {
   Random random(4);
   Problem problem = tensor_problem(random, {2, 19, 24, {16, 40, 8}}, {bf16, bf16, f32, f32}, false, true, true);
-  for (const NamedTable& t : tables()) {
-    const Problem::Gradients all = problem.parameter_gradients(*t.table, 1), some = problem.parameter_gradients(*t.table, 1, {}, 1);
-    for (size_t part = 0; part < 3; ++part)
-      EXPECT_TRUE(same_bits(some.weight[part], part == 1 ? problem.weight_gradient[part] : all.weight[part])) << t.name;
+  for (const ProductKernels products : ways()) {
+    problem.products = products;
+    for (const NamedTable& t : tables()) {
+      const Problem::Gradients all = problem.parameter_gradients(*t.table, 1), some = problem.parameter_gradients(*t.table, 1, {}, 1);
+      for (size_t part = 0; part < 3; ++part)
+        EXPECT_TRUE(same_bits(some.weight[part], part == 1 ? problem.weight_gradient[part] : all.weight[part])) << t.name;
+    }
   }
 }
 

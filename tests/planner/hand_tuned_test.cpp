@@ -59,7 +59,7 @@ TEST(HandTuned, EachFitsAndNoneIsFasterThanThePlan) {
   request.state_bits = 32;
   Numerics numerics;
   numerics.precision = Precision::bf16;
-  numerics.tensor_cores = true;
+  numerics.kernels = Kernels::tensor;
   for (const Setting& s : settings) {
 #ifdef STW_SANITIZED
     if (!s.offloaded.empty()) continue;   // a minute each

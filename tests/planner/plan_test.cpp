@@ -295,13 +295,13 @@ TEST(Price, OfPortableKernels) {
   r.device = "a100-80gb";
   r.precision = Precision::bf16;
   const auto tensor = make(*model, r);
-  r.tensor_cores = false;
+  r.kernels = Kernels::portable;
   const auto portable = make(*model, r);
   EXPECT_GT(portable->plan.step_picoseconds, 3 * tensor->plan.step_picoseconds);
   r.precision = Precision::fp32;
   EXPECT_LT(portable->plan.step_picoseconds, make(*model, r)->plan.step_picoseconds) << "less memory to read";
 
-  r.tensor_cores = {};   // what a change to 16 bits costs is told with the kernels that it would run on
+  r.kernels = {};   // what a change to 16 bits costs is told with the kernels that it would run on
   r.memory_bytes = 1;
   const auto none = make(*model, r);
   const auto it = std::find_if(none->plan.relaxations.begin(), none->plan.relaxations.end(),

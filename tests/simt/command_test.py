@@ -1,4 +1,5 @@
 """`stowage` on the emulated CUDA device: the same command and library interface, with the library of tests/simt."""
+import json
 import os
 import sys
 import unittest
@@ -53,6 +54,21 @@ class EmulatedCommand(CommandTest):
         self.run_command("eval", "--model", self.path("whole"), *SHAPE, "--data", self.text(4000))
         said = self.run_command("generate", "--model", self.path("whole"), "--prompt", "the ", "--tokens", "8").stdout
         self.assertTrue(said.startswith("the "), said)
+
+    def test_the_library_computes_products(self):
+        """In exact mode at any split; a run in fast mode is continued in fast mode."""
+        exact = ["--steps", 3, "--kernels", "cublaslt"]
+        self.train_on("exact", *exact)
+        self.train_on("split", *exact, "--micro-batch", 1)
+        self.assertEqual(self.weights("exact"), self.weights("split"))
+        self.train_on("fast", "--steps", 3, "--fast", "--schedule", "constant", "--micro-batch", 2)
+        self.train_on("half", "--steps", 2, "--fast", "--schedule", "constant", "--micro-batch", 2)
+        self.train_on("half", "--steps", 3, "--resume", self.path("half"), "--schedule", "constant", "--micro-batch", 2)
+        self.assertEqual(self.weights("half"), self.weights("fast"))
+        self.assertNotEqual(self.weights("fast"), self.weights("exact"))
+        with open(self.path("fast") + "/plan.json", encoding="utf-8") as file:
+            numerics = json.load(file)["numerics"]
+        self.assertEqual((numerics["kernels"], numerics["exact"]), ("cublaslt", False))
 
     def test_calibrates(self):
         self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "1GiB", "--out", self.path("profile.json"))

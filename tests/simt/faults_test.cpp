@@ -60,6 +60,28 @@ TEST_F(CudaDeviceTest, AKernelThatCannotStartIsNamed) {
   simt::faults.fail_launch = 0;
 }
 
+TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
+  Request r = request();
+  r.kernels = Kernels::cublaslt;
+  const auto planned = plan_for(*model_, r);
+  const uint64_t device = simt::device_bytes_in_use();
+  simt::faults.has_cublaslt = false;
+  const auto refused = Trainer::create(cuda_device(), model_, planned, {});
+  simt::faults.has_cublaslt = true;
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::unsupported);
+  EXPECT_NE(refused.error().message.find("libcublasLt"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(simt::device_bytes_in_use(), device);
+
+  simt::faults.fail_product = 3;
+  const auto failed = Trainer::create(cuda_device(), model_, planned, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Code::device_error);
+  EXPECT_NE(failed.error().message.find("op linear of program micro"), std::string::npos) << failed.error().message;
+  EXPECT_NE(failed.error().message.find("CUBLAS_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
+  run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
+}
+
 TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
   const auto why = [] {
     DeviceOptions options;

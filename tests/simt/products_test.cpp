@@ -2,6 +2,7 @@
 // in any order, and it counts collectives.
 #include "tests/kernels/linear_problem.h"
 #include "tests/simt/orders.h"
+#include "tests/simt/runtime.h"
 
 namespace stw::kernels::test {
 namespace {
@@ -51,7 +52,7 @@ TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
   Random random(6);
   const auto uses = [&](Shape shape, DType activation, DType weight, bool asked) {
     Problem problem(random, std::move(shape), {activation, weight, f32, f32}, false, false, false);
-    problem.tensor_cores = asked;
+    problem.products = asked ? ProductKernels::tensor : ProductKernels::chain;
     return collectives_of(problem) > 0;
   };
   EXPECT_TRUE(uses({1, 5, 16, {24}}, bf16, bf16, true));
@@ -59,6 +60,34 @@ TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
   EXPECT_FALSE(uses({1, 5, 16, {24}}, bf16, f16, true));
   EXPECT_FALSE(uses({1, 5, 16, {24}}, f32, f32, true));
   EXPECT_FALSE(uses({1, 5, 15, {23}}, bf16, bf16, true));
+}
+
+// What goes to the vendor's library, and in how many products.
+TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
+  Random random(8);
+  const auto asked = [&](Shape shape, Types types, bool exact, bool bias = true) {
+    Problem problem(random, std::move(shape), types, false, bias, false);
+    problem.products = ProductKernels::library;
+    problem.exact = exact;
+    std::vector<uint64_t> counts;
+    const auto count = [&](const auto& call) {
+      const uint64_t before = simt::library_products;
+      call();
+      counts.push_back(simt::library_products - before);
+    };
+    count([&] { problem.forward(*cuda_table(), 1); });
+    count([&] { problem.input_gradient(*cuda_table(), 1, Addend::other); });
+    count([&] { problem.parameter_gradients(*cuda_table(), 1); });
+    return counts;
+  };
+  using Counts = std::vector<uint64_t>;
+  EXPECT_EQ(asked({3, 5, 16, {24, 8}}, {bf16, bf16, bf16, bf16}, true), (Counts{2, 2, 6}));
+  EXPECT_EQ(asked({3, 5, 16, {24, 8}}, {bf16, bf16, bf16, bf16}, false), (Counts{2, 2, 2}));
+  EXPECT_EQ(asked({3, 5, 16, {24}}, {f32, f32, f32, f32}, true), (Counts{1, 1, 3}));
+  EXPECT_EQ(asked({3, 5, 16, {24}}, {f16, f16, f32, f32}, true, false), (Counts{1, 1, 3}));
+  EXPECT_EQ(asked({3, 5, 16, {24}}, {f16, f16, f32, f16}, true), (Counts{0, 0, 3})) << "bias and addend of other types";
+  EXPECT_EQ(asked({3, 5, 16, {24}}, {bf16, f32, bf16, bf16}, true), (Counts{0, 0, 3})) << "weights of another type";
+  EXPECT_EQ(asked({3, 5, 15, {24}}, {bf16, bf16, bf16, bf16}, true), (Counts{0, 0, 0})) << "rows that are no multiples of 16 bytes";
 }
 
 // Whichever thread comes first: with a barrier too few, slices would be used too early or too late.
@@ -69,7 +98,7 @@ TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
     for (bool transposed : {false, true}) {
       Problem small = tensor_problem(random, {2, 21, 136, {72, 24}}, {f16, f16, f16, f32}, transposed, true, true);
       expect_naive_numbers(small);
-      small.tensor_cores = false;   // the chains of chain_product.h
+      small.products = ProductKernels::chain;   // the chains of chain_product.h
       EXPECT_TRUE(same_bits(small.forward(*cuda_table(), 1), small.naive_forward()));
       EXPECT_TRUE(same_bits(small.input_gradient(*cuda_table(), 1, Addend::other), small.naive_input_gradient(true)));
       EXPECT_TRUE(same(small.parameter_gradients(*cuda_table(), 1), small.naive_parameter_gradients()));
@@ -84,7 +113,7 @@ TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
 TEST(EmulatedProducts, RoundTheNumbersOfOneChain) {
   Random random(10);
   const auto expect = [](Problem problem) {
-    problem.tensor_cores = true;
+    problem.products = ProductKernels::tensor;
     const Problem::Gradients found = problem.parameter_gradients(*cuda_table(), 1), expected = problem.naive_parameter_gradients();
     for (size_t part = 0; part < found.weight.size(); ++part)
       EXPECT_EQ(found.weight[part].floats(), expected.weight[part].floats()) << problem.describe();

@@ -68,7 +68,7 @@ void real_kernels() {
     LinearArgs linear{};
     linear.rows = rows, linear.inputs = width, linear.rows_per_sample = sequence, linear.parts = 1;
     linear.weight_dtype = dtype;
-    linear.tensor_cores = dtype == DType::bf16;
+    linear.products = dtype == DType::bf16 ? ProductKernels::tensor : ProductKernels::chain;
     linear.part[0] = {weight.data(), nullptr, gradient.data(), nullptr, width};
     linear.x = {x.data(), dtype}, linear.y = {y.data(), dtype};
     call(table.linear, linear, 0);
@@ -79,7 +79,7 @@ void real_kernels() {
     AttentionArgs attention{};
     attention.samples = samples, attention.rows_per_sample = sequence;
     attention.query_heads = attention.kv_heads = 2, attention.head_dim = 16;
-    attention.scale = 0.25f, attention.causal = true, attention.tensor_cores = linear.tensor_cores;
+    attention.scale = 0.25f, attention.causal = true, attention.tensor_cores = dtype == DType::bf16;
     attention.qkv = {x.data(), dtype}, attention.out = {y.data(), dtype}, attention.lse = lse.data();
     call(table.attention, attention, 0);
     attention.dout = {weight.data(), dtype};

@@ -36,6 +36,7 @@ struct CUgraphExec_st { std::vector<Call> calls; };
 namespace simt {
 
 Faults faults;
+uint64_t library_products = 0;
 
 namespace {
 

@@ -14,9 +14,12 @@ struct Faults {
   uint64_t memory_bytes = uint64_t{8} << 30;
   int fail_launch = 0;            // the n-th launch from now on fails (1: the next)
   int fail_allocation = 0;
+  bool has_cublaslt = true;
+  int fail_product = 0;           // of cuBLASLt's
 };
 extern Faults faults;
 
+extern uint64_t library_products;   // that cuBLASLt was asked for
 // Runs everything that was begun, on all streams.
 void finish();
 // Device memory that was not given back.

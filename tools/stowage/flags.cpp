@@ -182,9 +182,9 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--optimizer", flags.optimizer, "Default: adamw. muon: for the matrices of blocks, adamw for the rest.")
       ->check(CLI::IsMember(known(optimizers)))
       ->type_name("adamw|sgd|lion|muon|adafactor");
-  command.add_option("--kernels", flags.kernels, "Of a GPU in 16 bits: tensor adds up products on its tensor cores, in an order of their own; portable gives the CPU's bits. Default: auto.")
-      ->check(CLI::IsMember({"auto", "portable", "tensor"}))
-      ->type_name("auto|portable|tensor");
+  command.add_option("--kernels", flags.kernels, "Of a GPU. tensor: 16-bit products on its tensor cores, in an order of their own; portable: the CPU's bits; cublaslt: by NVIDIA's library. Default: auto.")
+      ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt"}))
+      ->type_name("auto|portable|tensor|cublaslt");
   command.add_option("--master", flags.master, "bf16: what is kept of the fp32 weights: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");
@@ -208,7 +208,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->check(CLI::NonNegativeNumber)
       ->type_name("NORM");
   auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");
-  command.add_flag("--fast", flags.fast, "Gives that up where it costs speed; on the CPU it does not.")->excludes(exact);
+  command.add_flag("--fast", flags.fast, "Gives that up where it costs speed: on a GPU, with cublaslt kernels.")->excludes(exact);
   add_bytes(command, "--host-memory", flags.host_bytes, "Of the host, for what is offloaded. Default: nothing is.");
   add_bytes(command, "--reserve", flags.reserve_bytes, "Taken off for what lies outside the arena. CPU: none.");
   add_threads_flag(command, flags);

@@ -28,6 +28,10 @@ uint32_t states_of(const std::string& name) {
   return name == "32" ? STW_STATES_32 : name == "8" ? STW_STATES_8 : STW_STATES_AUTO;
 }
 
+uint32_t kernels_of(const std::string& name) {
+  return name == "portable" ? STW_KERNELS_PORTABLE : name == "tensor" ? STW_KERNELS_TENSOR : name == "cublaslt" ? STW_KERNELS_CUBLASLT : STW_KERNELS_AUTO;
+}
+
 // The figures hold for what was measured; elsewhere they are still the best there are.
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
@@ -117,7 +121,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.master = flags.master == "split8" ? STW_MASTER_SPLIT8 : flags.master == "stochastic" ? STW_MASTER_STOCHASTIC : STW_MASTER_EXACT;
   options.gradients = flags.gradients == "bf16" ? STW_GRADIENTS_BF16 : STW_GRADIENTS_FP32;
   options.fused_update = flags.fused_update;
-  options.kernels = flags.kernels == "tensor" ? STW_KERNELS_TENSOR : flags.kernels == "portable" ? STW_KERNELS_PORTABLE : STW_KERNELS_AUTO;
+  options.kernels = kernels_of(flags.kernels);
   if (flags.document_end) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();

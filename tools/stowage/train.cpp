@@ -26,7 +26,6 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
   }
   if (!device.profile.empty())
     throw Failure(exit_usage, fmt::format("--device {}: the plan has its own profile; leave one of both out", flags.plan.device));
-  if (flags.plan.fast) throw Failure(exit_usage, "--fast: the plan was made in exact mode; leave it out");
   const std::string json = read_text(flags.plan_file);
   stw_plan* loaded = nullptr;
   try {

@@ -1,0 +1,65 @@
+// The part of cuBLASLt's C interface that we call, declared here so that neither its headers nor the library are needed to build,
+// nor to run with other kernels. Names, values and layouts are those of NVIDIA's cublasLt.h, which a test holds against them.
+// Source: https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api
+#pragma once
+#include <cuda_runtime_api.h>
+#include <library_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "planner/result.h"
+
+namespace stw::cuda::cublaslt {
+
+using Status = int;       // cublasStatus_t
+using Handle = void*;     // and the opaque descriptors
+struct Algorithm { uint64_t data[8]; };
+struct HeuristicResult {
+  Algorithm algorithm;
+  size_t workspace_bytes;
+  Status status;
+  float waves;
+  int reserved[4];
+};
+
+inline constexpr Status success = 0, not_supported = 15;
+inline constexpr int compute_32f = 68;
+inline constexpr int32_t not_turned = 0, turned = 1;                          // cublasOperation_t
+inline constexpr int turn_a = 3, turn_b = 4, epilogue = 7, bias_pointer = 8, bias_type = 26;   // of a product
+inline constexpr uint32_t epilogue_bias = 4;
+inline constexpr int max_workspace = 1, reduction_schemes = 3, alignment_a = 5, alignment_d = 8;   // of a preference; b and c between
+inline constexpr int split_k = 2;                                             // of an algorithm
+
+#define STW_CUBLASLT_FUNCTIONS(X)                                                                                              \
+  X(GetVersion, size_t, ())                                                                                                    \
+  X(GetStatusName, const char*, (Status))                                                                                    \
+  X(Create, Status, (Handle*))                                                                                                 \
+  X(Destroy, Status, (Handle))                                                                                                 \
+  X(MatmulDescCreate, Status, (Handle*, int compute, cudaDataType scale))                                                      \
+  X(MatmulDescDestroy, Status, (Handle))                                                                                       \
+  X(MatmulDescSetAttribute, Status, (Handle, int attribute, const void*, size_t bytes))                                        \
+  X(MatrixLayoutCreate, Status, (Handle*, cudaDataType, uint64_t rows, uint64_t columns, int64_t stride))                      \
+  X(MatrixLayoutDestroy, Status, (Handle))                                                                                     \
+  X(MatmulPreferenceCreate, Status, (Handle*))                                                                                 \
+  X(MatmulPreferenceDestroy, Status, (Handle))                                                                                 \
+  X(MatmulPreferenceSetAttribute, Status, (Handle, int attribute, const void*, size_t bytes))                                  \
+  X(MatmulAlgoGetHeuristic, Status, (Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Handle preference, int wanted, \
+                                     HeuristicResult*, int* found))                                                            \
+  X(MatmulAlgoConfigGetAttribute, Status, (const Algorithm*, int attribute, void*, size_t bytes, size_t* written))             \
+  X(Matmul, Status, (Handle, Handle product, const void* alpha, const void* a, Handle a_layout, const void* b, Handle b_layout, \
+                     const void* beta, const void* c, Handle c_layout, void* d, Handle d_layout, const Algorithm*,             \
+                     void* workspace, size_t workspace_bytes, cudaStream_t))
+
+struct Functions {
+#define STW_CUBLASLT_MEMBER(name, Returned, arguments) Returned(*name) arguments;
+  STW_CUBLASLT_FUNCTIONS(STW_CUBLASLT_MEMBER)
+#undef STW_CUBLASLT_MEMBER
+};
+
+// Loads the library, which then stays: from this path, or where that is empty libcublasLt.so.13 or .12 from where the system finds
+// them. Errors: unsupported, which says what to install. Any thread.
+Result<Functions> load(const std::string& path);
+
+}  // namespace stw::cuda::cublaslt

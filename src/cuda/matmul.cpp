@@ -1,0 +1,149 @@
+#include "src/cuda/matmul.h"
+
+#include <iterator>
+
+#include "src/hash.h"
+
+namespace stw::cuda {
+
+using kernels::DType;
+using kernels::LibraryProduct;
+using cublaslt::success;
+
+namespace {
+
+// Rows that algorithms are chosen for where the number of rows is free: as many as keep a large device busy.
+constexpr int64_t usual_rows = 8192;
+
+cudaDataType type_of(DType t) { return t == DType::f32 ? CUDA_R_32F : t == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F; }
+
+// All that an algorithm may depend on. Without gaps: it is hashed as bytes.
+struct Key {
+  int64_t m, n, k, a_stride, b_stride, c_stride;
+  uint32_t types, form;
+};
+Key key_of(const LibraryProduct& p) {
+  return {p.free == LibraryProduct::Free::m ? usual_rows : p.m, p.n, p.k, p.a_stride, p.b_stride, p.c_stride,
+          static_cast<uint32_t>(p.factors) * 16 + static_cast<uint32_t>(p.sum),
+          (p.a_turned ? 1u : 0u) | (p.b_turned ? 2u : 0u) | (p.start ? 4u : 0u) | (p.bias ? 8u : 0u)};
+}
+
+Error error_of(const cublaslt::Functions& lt, const std::string& what, cublaslt::Status status) {
+  Error e{Code::device_error, "cuBLASLt: " + what + ": " + lt.GetStatusName(status)};
+  e.native = status;
+  return e;
+}
+
+}  // namespace
+
+// A product as cuBLASLt describes it. Its matrices are column-major, which a row-major one is when it is turned: it computes
+// cᵀ = bᵀ·aᵀ, so our b comes first.
+struct Matmul::Descriptors {
+  Descriptors(const cublaslt::Functions& functions, const LibraryProduct& p) : lt(functions) {
+    add(lt.MatmulDescCreate(&product, cublaslt::compute_32f, CUDA_R_32F));
+    const int32_t first = p.b_turned ? cublaslt::turned : cublaslt::not_turned, second = p.a_turned ? cublaslt::turned : cublaslt::not_turned;
+    set(cublaslt::turn_a, first);
+    set(cublaslt::turn_b, second);
+    if (p.bias) {
+      set(cublaslt::epilogue, cublaslt::epilogue_bias);
+      set(cublaslt::bias_pointer, p.bias);
+      set(cublaslt::bias_type, static_cast<int32_t>(type_of(p.sum)));
+    }
+    const cudaDataType factors = type_of(p.factors), sum = type_of(p.sum);
+    const auto m = static_cast<uint64_t>(p.m), n = static_cast<uint64_t>(p.n), k = static_cast<uint64_t>(p.k);
+    add(lt.MatrixLayoutCreate(&a, factors, p.b_turned ? k : n, p.b_turned ? n : k, p.b_stride));
+    add(lt.MatrixLayoutCreate(&b, factors, p.a_turned ? m : k, p.a_turned ? k : m, p.a_stride));
+    add(lt.MatrixLayoutCreate(&c, sum, n, m, p.c_stride));
+  }
+  ~Descriptors() {
+    for (cublaslt::Handle layout : {a, b, c})
+      if (layout) lt.MatrixLayoutDestroy(layout);
+    if (product) lt.MatmulDescDestroy(product);
+  }
+  Descriptors(const Descriptors&) = delete;
+
+  void add(cublaslt::Status next) {
+    if (status == success) status = next;
+  }
+  template <class T>
+  void set(int attribute, const T& value) {
+    if (status == success) status = lt.MatmulDescSetAttribute(product, attribute, &value, sizeof value);
+  }
+
+  const cublaslt::Functions& lt;
+  cublaslt::Status status = success;
+  cublaslt::Handle product = nullptr, a = nullptr, b = nullptr, c = nullptr;
+};
+
+Matmul::Matmul(const cublaslt::Functions& functions) : lt_(functions) {
+  library_ = {this, [](void* self, const LibraryProduct& product, void* stream) {
+    auto& matmul = *static_cast<Matmul*>(self);
+    const cublaslt::Status status = matmul.multiply(product, static_cast<cudaStream_t>(stream));
+    if (matmul.failed_ == success) matmul.failed_ = status;
+  }};
+}
+
+Matmul::~Matmul() {
+  if (handle_) lt_.Destroy(handle_);
+}
+
+Result<std::unique_ptr<Matmul>> Matmul::create(const std::string& path) {
+  STW_ASSIGN(functions, cublaslt::load(path));
+  std::unique_ptr<Matmul> matmul(new Matmul(functions));
+  if (const cublaslt::Status status = functions.Create(&matmul->handle_); status != success) return error_of(functions, "a handle", status);
+  return matmul;
+}
+
+stw::Status Matmul::take_error() {
+  if (failed_ == success) return ok();
+  const cublaslt::Status status = failed_;
+  failed_ = success;
+  return error_of(lt_, "a product", status);
+}
+
+cublaslt::Status Matmul::choose(const LibraryProduct& product, cublaslt::Algorithm& algorithm) const {
+  const Descriptors d(lt_, product);
+  if (d.status != success) return d.status;
+  cublaslt::Handle preference = nullptr;
+  cublaslt::Status status = lt_.MatmulPreferenceCreate(&preference);
+  const auto prefer = [&](int attribute, const auto& value) {
+    if (status == success) status = lt_.MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
+  };
+  prefer(cublaslt::max_workspace, uint64_t{0});
+  prefer(cublaslt::reduction_schemes, uint32_t{0});   // an element is one block's
+  for (int operand = cublaslt::alignment_a; operand <= cublaslt::alignment_d; ++operand) prefer(operand, uint32_t{16});
+  cublaslt::HeuristicResult found[8] = {};
+  int count = 0;
+  if (status == success)
+    status = lt_.MatmulAlgoGetHeuristic(handle_, d.product, d.a, d.b, d.c, d.c, preference, static_cast<int>(std::size(found)), found, &count);
+  if (preference) lt_.MatmulPreferenceDestroy(preference);
+  if (status != success) return status;
+  for (int i = 0; i < count; ++i) {   // the best comes first
+    int32_t splits = 0;
+    if (found[i].status != success || found[i].workspace_bytes > 0) continue;
+    if (lt_.MatmulAlgoConfigGetAttribute(&found[i].algorithm, cublaslt::split_k, &splits, sizeof splits, nullptr) != success || splits > 1) continue;
+    algorithm = found[i].algorithm;
+    return success;
+  }
+  return cublaslt::not_supported;
+}
+
+cublaslt::Status Matmul::multiply(const LibraryProduct& p, cudaStream_t stream) {
+  if (p.m == 0 || p.n == 0) return success;
+  const Key key = key_of(p);
+  const uint64_t hash = hash64(&key, sizeof key);
+  auto known = algorithms_.find(hash);
+  if (known == algorithms_.end()) {
+    LibraryProduct usual = p;
+    usual.m = key.m;
+    cublaslt::Algorithm algorithm{};
+    if (const cublaslt::Status status = choose(usual, algorithm); status != success) return status;
+    known = algorithms_.emplace(hash, algorithm).first;
+  }
+  const Descriptors d(lt_, p);
+  if (d.status != success) return d.status;
+  const float one = 1, beta = p.start ? 1.0f : 0.0f;
+  return lt_.Matmul(handle_, d.product, &one, p.b, d.a, p.a, d.b, &beta, p.start ? p.start : p.c, d.c, p.c, d.c, &known->second, nullptr, 0, stream);
+}
+
+}  // namespace stw::cuda

@@ -237,6 +237,10 @@ int GraphBuilder::dropout(int x, float p, const char* name) {
 }
 
 void GraphBuilder::cross_entropy(int logits) {
+  // Vocabularies may be odd: every row begins where vectors and tensor cores can take it.
+  Tensor& rows = graph_.tensors[static_cast<size_t>(logits)];
+  const int64_t stride = (rows.shape.last() + logits_unit - 1) / logits_unit * logits_unit;
+  if (stride != rows.shape.last()) rows.row_stride = stride;
   int loss = activation("token_loss", {graph_.sequence}, Format::f32);
   std::vector<int> inputs{logits, graph_.targets};
   if (graph_.weights >= 0) inputs.push_back(graph_.weights);

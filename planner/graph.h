@@ -99,6 +99,8 @@ struct Graph {
   int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }
 };
 
+inline constexpr int64_t logits_unit = 16;   // rows of logits begin at multiples of so many elements
+
 struct LinearWeights { int weight; int bias = -1; };
 
 class GraphBuilder {

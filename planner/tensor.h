@@ -32,6 +32,7 @@ struct Shape {
   Shape() = default;
   Shape(std::initializer_list<int64_t> d) { for (int64_t x : d) dims[static_cast<size_t>(rank++)] = x; }
   int64_t operator[](int i) const { return dims[static_cast<size_t>(i)]; }
+  int64_t last() const { return dims[static_cast<size_t>(rank - 1)]; }
   uint64_t elements() const {
     uint64_t n = 1;
     for (int i = 0; i < rank; ++i) n = size_mul(n, static_cast<uint64_t>(dims[static_cast<size_t>(i)]));
@@ -68,11 +69,14 @@ struct Tensor {
   int segment = -1;        // activations: the segment that makes it
   bool chunked = false;    // holds the rows of one loss chunk only (logits and their gradient)
   int64_t block = 1;       // optimizer states: elements of the parameter that share one element of this
+  int64_t row_stride = 0;  // activations: elements from one row to the next, where that is more than a row has
   Initializer initializer = Initializer::none;
   float init_std = 0;
 
+  int64_t stride() const { return row_stride > 0 ? row_stride : shape.last(); }
   uint64_t bytes(int64_t samples) const {
-    uint64_t n = size_mul(shape.elements(), element_bytes(format));
+    uint64_t n = size_mul(row_stride > 0 ? size_mul(shape.elements() / static_cast<uint64_t>(shape.last()), static_cast<uint64_t>(row_stride)) : shape.elements(),
+                          element_bytes(format));
     return per_sample ? size_mul(n, static_cast<uint64_t>(samples)) : n;
   }
   // What belongs to so many elements of a parameter, from its first one or from a multiple of `block` on.

@@ -119,6 +119,7 @@ void run<OpKind::linear>(const Call& c) {
   for (int p = 0; p < a.parts; ++p) a.part[p].bias = c.input(2 + 2 * p);
   a.x = c.in_out(0);
   a.y = c.out(0);
+  a.y_stride = c.output_tensor(0).stride();
   c.run(c.x.table->linear, a);
 }
 
@@ -126,6 +127,7 @@ template <>
 void run<OpKind::linear_input_gradient>(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 2, 1);
   a.y = c.in_out(0);
+  a.y_stride = c.input_tensor(0).stride();
   a.addend = c.in(1);
   a.x = c.out(0);
   c.run(c.x.table->linear_input_gradient, a);
@@ -146,6 +148,7 @@ void run<OpKind::linear_weight_gradient>(const Call& c) {
   }
   a.state = c.x.state;
   a.y = c.in_out(0);
+  a.y_stride = c.input_tensor(0).stride();
   a.x = c.in_out(1);
   c.run(c.x.table->linear_weight_gradient, a);
 }
@@ -155,6 +158,7 @@ void run<OpKind::linear_bias_gradient>(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 1, 1);
   for (int p = 0; p < a.parts; ++p) a.part[p].bias_gradient = c.output(p);
   a.y = c.in_out(0);
+  a.y_stride = c.input_tensor(0).stride();
   c.run(c.x.table->linear_bias_gradient, a);
 }
 
@@ -362,6 +366,7 @@ void run<OpKind::cross_entropy>(const Call& c) {
   a.targets = c.input<int32_t>(1);
   a.weights = c.input<float>(2);
   a.logits = c.in_out(0);
+  a.stride = c.input_tensor(0).stride();
   a.gradient = c.i.outputs > 1;
   a.token_loss = c.output<float>(0);
   a.state = c.x.state;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "src/elementary.h"
+#include "src/numbers.h"
 #include "src/random.h"
 #include "src/trainer.h"
 
@@ -57,8 +58,13 @@ Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
     push_state();
   }
   auto* logits = input<std::byte>(decode, decode.logits);
-  if (const std::byte* there = stream_->on_host(logits)) return reinterpret_cast<const float*>(there);
-  STW_TRY(stream_->download(logits_.data(), logits, logits_.size() * sizeof(float)));
+  if (graph().compute == Format::f32) {
+    if (const std::byte* there = stream_->on_host(logits)) return reinterpret_cast<const float*>(there);
+    STW_TRY(stream_->download(logits_.data(), logits, logits_.size() * sizeof(float)));
+    return logits_.data();
+  }
+  STW_TRY(stream_->download(short_logits_.data(), logits, short_logits_.size() * sizeof(uint16_t)));
+  std::transform(short_logits_.begin(), short_logits_.end(), logits_.begin(), graph().compute == Format::bf16 ? from_bf16 : from_f16);
   return logits_.data();
 }
 

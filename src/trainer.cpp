@@ -95,11 +95,13 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   execution_.arena = arena_;
   execution_.host = host_;
   execution_.state = reinterpret_cast<kernels::StepState*>(address(graph().state));
+  const auto vocabulary = static_cast<size_t>(graph().vocabulary);
+  logits_.resize(vocabulary);
+  if (graph().compute != Format::f32) short_logits_.resize(vocabulary);
   if (stream_->on_host(arena_)) return;
   const Programs& programs = planned_->programs;
   const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
   staged_.resize(static_cast<size_t>(samples * sequence()) * 4 * sizeof(int32_t));
-  logits_.resize(static_cast<size_t>(graph().vocabulary));
 }
 
 // Nothing is taken later, in the middle of training.

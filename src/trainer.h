@@ -198,7 +198,8 @@ class Trainer {
   kernels::StepState state_{};         // as the host knows it
   std::vector<std::byte> staged_;      // inputs of a micro-step, where the host cannot write into the arena
   std::vector<int32_t> fed_;           // of a prompt
-  std::vector<float> logits_;          // the same for what it cannot read there
+  std::vector<float> logits_;          // the same for what it cannot read there, or not as fp32
+  std::vector<uint16_t> short_logits_; // as they are in 16 bits
   // What a step hands on to the next one, beside the arena: part of every checkpoint.
   struct Carried {
     double loss_scale = 1;

@@ -8,7 +8,7 @@ namespace stw::kernels::STW_ISA {
 
 void linear(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear);
-  const int64_t inputs = args.inputs, outputs = sum_of_features(args);
+  const int64_t inputs = args.inputs, y_stride = stride_of_y(args);
   const TileGrid grid = linear_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   int64_t first_tile[max_parts + 1] = {0}, first_column[max_parts] = {0}, column = 0;
   for (int i = 0; i < args.parts; ++i) {
@@ -35,16 +35,16 @@ void linear(const Launch& launch, const LinearArgs& args) {
                     args.transposed ? 1 : inputs, args.weight_dtype};
     const void* bias = p.bias != nullptr ? (const char*)p.bias + feature * w_bytes : nullptr;
     char* const workspace = (char*)launch.workspace + thread * grid.thread_bytes;
-    const int64_t y_at = row * outputs + first_column[part] + feature;
+    const int64_t y_at = row * y_stride + first_column[part] + feature;
     if (args.y.dtype == DType::f32) {
-      chain_product(rows, features, inputs, x, w, (float*)args.y.data + y_at, outputs, false, workspace, bias,
+      chain_product(rows, features, inputs, x, w, (float*)args.y.data + y_at, y_stride, false, workspace, bias,
                     args.weight_dtype);
       return;
     }
     float* const tile = (float*)(workspace + grid.product_bytes);
     chain_product(rows, features, inputs, x, w, tile, grid.tile_columns, false, workspace, bias, args.weight_dtype);
     for (int64_t i = 0; i < rows; ++i)
-      store_tile_row(args.y.data, args.y.dtype, y_at + i * outputs, tile + i * grid.tile_columns, features);
+      store_tile_row(args.y.data, args.y.dtype, y_at + i * y_stride, tile + i * grid.tile_columns, features);
   });
 }
 

@@ -8,7 +8,7 @@ namespace stw::kernels::STW_ISA {
 static constexpr int64_t strip_vectors = 4, bias_strip = 16 * strip_vectors;   // columns summed in registers
 
 // Columns [column, column + width) of dy into gradient; width <= bias_strip.
-static void sum_strip(const LinearArgs& args, int64_t outputs, int64_t column, int64_t width, float* gradient) {
+static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, int64_t width, float* gradient) {
   float held[bias_strip] = {0};
   if (args.accumulate) memcpy(held, gradient, (size_t)width * sizeof(float));
   F16 total[strip_vectors];
@@ -22,11 +22,11 @@ static void sum_strip(const LinearArgs& args, int64_t outputs, int64_t column, i
       if (width == bias_strip) {
         for (int64_t row = first; row < end; ++row)
           for (int v = 0; v < strip_vectors; ++v)
-            sum[v] = add(sum[v], load16(args.y.data, args.y.dtype, row * outputs + column + 16 * v));
+            sum[v] = add(sum[v], load16(args.y.data, args.y.dtype, row * y_stride + column + 16 * v));
       } else {
         for (int64_t row = first; row < end; ++row)
           for (int v = 0; v < strip_vectors; ++v)
-            sum[v] = add(sum[v], load16_some(args.y.data, args.y.dtype, row * outputs + column + 16 * v,
+            sum[v] = add(sum[v], load16_some(args.y.data, args.y.dtype, row * y_stride + column + 16 * v,
                                              max(0, min(16, width - 16 * v))));
       }
       for (int v = 0; v < strip_vectors; ++v) total[v] = add(total[v], sum[v]);
@@ -38,7 +38,7 @@ static void sum_strip(const LinearArgs& args, int64_t outputs, int64_t column, i
 
 void linear_bias_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_bias_gradient);
-  const int64_t outputs = sum_of_features(args);
+  const int64_t y_stride = stride_of_y(args);
   int64_t first_column = 0;
   for (int part = 0; part < args.parts; ++part) {
     const LinearPart& p = args.part[part];
@@ -47,7 +47,7 @@ void linear_bias_gradient(const Launch& launch, const LinearArgs& args) {
     if (p.bias_gradient == nullptr) continue;
     parallel_for(launch, ceil_div(p.features, bias_strip), [&](int64_t index, int) {
       const int64_t feature = index * bias_strip;
-      sum_strip(args, outputs, column + feature, min(bias_strip, p.features - feature), (float*)p.bias_gradient + feature);
+      sum_strip(args, y_stride, column + feature, min(bias_strip, p.features - feature), (float*)p.bias_gradient + feature);
     });
   }
 }

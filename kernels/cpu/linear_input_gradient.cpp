@@ -7,7 +7,7 @@ namespace stw::kernels::STW_ISA {
 
 void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_input_gradient);
-  const int64_t inputs = args.inputs, outputs = sum_of_features(args);
+  const int64_t inputs = args.inputs, y_stride = stride_of_y(args);
   const TileGrid grid = input_gradient_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   const bool direct = args.x.dtype == DType::f32;
 
@@ -28,7 +28,7 @@ void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
     int64_t column = 0;
     for (int i = 0; i < args.parts; ++i) {
       const LinearPart& p = args.part[i];
-      const View dy = {(const char*)args.y.data + (row * outputs + column) * y_bytes, outputs, 1, args.y.dtype};
+      const View dy = {(const char*)args.y.data + (row * y_stride + column) * y_bytes, y_stride, 1, args.y.dtype};
       const int64_t w_at = args.transposed ? input * p.features : input;
       const View w = {(const char*)p.weight + w_at * w_bytes, args.transposed ? 1 : inputs,
                       args.transposed ? p.features : 1, args.weight_dtype};

@@ -11,7 +11,7 @@ void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
   const bool direct = args.gradient_dtype == DType::f32;
   assert(direct || (args.gradient_dtype == DType::bf16 && args.state != nullptr && args.rows % args.rows_per_sample == 0));
-  const int64_t inputs = args.inputs, outputs = sum_of_features(args);
+  const int64_t inputs = args.inputs, y_stride = stride_of_y(args);
   const int threads = launch.parallel != nullptr ? launch.parallel->threads : 1;
   const int64_t x_bytes = element_bytes(args.x.dtype), y_bytes = element_bytes(args.y.dtype);
   int64_t first_column = 0;
@@ -29,9 +29,9 @@ void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
       const int64_t feature = args.transposed ? j : i, input = args.transposed ? i : j, at = i * width + j;
       char* const workspace = (char*)launch.workspace + thread * grid.thread_bytes;
       const auto add_rows = [&](int64_t row, int64_t rows, float* to, int64_t stride, bool accumulate) {
-        const char* const dy = (const char*)args.y.data + (row * outputs + dy_at + feature) * y_bytes;
+        const char* const dy = (const char*)args.y.data + (row * y_stride + dy_at + feature) * y_bytes;
         const char* const x = (const char*)args.x.data + (row * inputs + input) * x_bytes;
-        const View features_first = {dy, 1, outputs, args.y.dtype}, rows_dy = {dy, outputs, 1, args.y.dtype};
+        const View features_first = {dy, 1, y_stride, args.y.dtype}, rows_dy = {dy, y_stride, 1, args.y.dtype};
         const View inputs_first = {x, 1, inputs, args.x.dtype}, rows_x = {x, inputs, 1, args.x.dtype};
         chain_product(tile_rows, columns, rows, args.transposed ? inputs_first : features_first,
                       args.transposed ? rows_dy : rows_x, to, stride, accumulate, workspace);

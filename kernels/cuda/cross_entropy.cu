@@ -92,28 +92,31 @@ STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, 
 }
 
 template <DType dtype>
-static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(CrossEntropyArgs args, bool vectors) {
+static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(CrossEntropyArgs args, int64_t stride, bool vectors) {
   const LossTerms terms = loss_terms(args);
   const int64_t rows_of_grid = static_cast<int64_t>(gridDim.x) * blockDim.x / row_threads;
   for (int64_t row = thread_of_grid() / row_threads; row < args.rows; row += rows_of_grid) {
-    const int64_t at = row * args.vocabulary;
+    const int64_t at = row * stride;
     const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
     float loss = 0;
+    int64_t cleared = args.vocabulary;   // from here on
     if (target != ignored_target && weight != 0) {   // 0 times what a row holds may be a NaN
       loss = row_loss(args, terms, Row<dtype>{element(args.logits.data, dtype, at), static_cast<int>(args.vocabulary), vectors}, target, weight);
-    } else if (args.gradient) {
-      for (int64_t j = 16 * quad_of_row(); j < args.vocabulary; j += row_step)
-        store_group(args.logits.data, dtype, at + j, zero(), min(static_cast<int64_t>(16), args.vocabulary - j));
+    } else {
+      cleared = 0;
     }
+    for (int64_t j = cleared + 16 * quad_of_row(); args.gradient && j < stride; j += row_step)
+      store_group(args.logits.data, dtype, at + j, zero(), min(static_cast<int64_t>(16), stride - j));
     if (threadIdx.x % row_threads == 0) args.token_loss[row] = loss;
   }
 }
 
 void cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
-  const bool vectors = vectors_at(args.logits.data, args.logits.dtype, args.vocabulary);
+  const int64_t stride = args.stride > 0 ? args.stride : args.vocabulary;
+  const bool vectors = vectors_at(args.logits.data, args.logits.dtype, stride);
   for_dtype(args.logits.dtype, [&](auto stored) {
-    launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, rows_threads / row_threads), rows_threads, 0, args, vectors);
+    launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, rows_threads / row_threads), rows_threads, 0, args, stride, vectors);
   });
 }
 

@@ -9,7 +9,8 @@ inline bool in_sixteens(const void* p, DType dtype, int64_t stride) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0 && stride * (dtype == DType::f32 ? 4 : 2) % 16 == 0;
 }
 
-// By types, strides and columns alone: what the arena brings to it lies at multiples of 64 bytes.
+// By types, strides and columns alone: what the arena brings to it lies at multiples of 64 bytes. Extents may be odd where strides are
+// not: the library has kernels for that, slower ones on some cards.
 inline bool fits_library(const Products& all) {
   if (all.a != all.b || (all.c != all.a && all.c != DType::f32)) return false;
   for (int i = 0; i < all.count; ++i) {

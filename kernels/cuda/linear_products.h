@@ -9,6 +9,7 @@ inline int64_t sum_of_features(const LinearArgs& args) {
   for (int i = 0; i < args.parts; ++i) sum += args.part[i].features;
   return sum;
 }
+inline int64_t stride_of_y(const LinearArgs& args) { return args.y_stride > 0 ? args.y_stride : sum_of_features(args); }
 inline void* element_at(const void* data, DType t, int64_t at) {
   return static_cast<char*>(const_cast<void*>(data)) + at * (t == DType::f32 ? 4 : 2);
 }
@@ -24,19 +25,23 @@ inline Products forward_products(const LinearArgs& args) {
   Products all = {args.x.dtype, args.weight_dtype, args.y.dtype, DType::f32, args.weight_dtype, false, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, p.features, args.inputs, args.x.data, p.weight, args.inputs,
-                                args.transposed ? p.features : args.inputs, sum_of_features(args),
+                                args.transposed ? p.features : args.inputs, stride_of_y(args),
                                 element_at(args.y.data, args.y.dtype, column), nullptr, p.bias};
   });
   return all;
 }
+// Where dy is the first factor: with zeros behind its only part.
+inline bool has_padding(const LinearArgs& args) { return args.parts == 1 && args.y_stride >= (sum_of_features(args) + 7) / 8 * 8; }
+
 // dx (rows, inputs) = addend + Σ dy_i · W_i
 inline Products input_gradient_products(const LinearArgs& args) {
   Products all = {args.y.dtype, args.weight_dtype, args.x.dtype, args.addend.dtype, DType::f32, true, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, args.inputs, p.features, element_at(args.y.data, args.y.dtype, column), p.weight,
-                                sum_of_features(args), args.transposed ? p.features : args.inputs, args.inputs,
+                                stride_of_y(args), args.transposed ? p.features : args.inputs, args.inputs,
                                 args.x.data, args.addend.data, nullptr};
   });
+  all.padded_a = has_padding(args);
   return all;
 }
 // dW_i (features, inputs) += dy_iᵀ · x, or (inputs, features) += xᵀ · dy_i; in bf16 rounded at the end of every sample
@@ -49,12 +54,13 @@ inline Products weight_gradient_products(const LinearArgs& args) {
     if (p.weight_gradient == nullptr) return;
     const void* dy = element_at(args.y.data, args.y.dtype, column);
     const void* start = args.accumulate ? p.weight_gradient : nullptr;
-    const int64_t outputs = sum_of_features(args);
+    const int64_t outputs = stride_of_y(args);
     all.product[all.count++] = args.transposed ? Product{args.inputs, p.features, args.rows, args.x.data, dy, args.inputs, outputs,
                                                          p.features, p.weight_gradient, start, nullptr, p.stream}
                                                : Product{p.features, args.inputs, args.rows, dy, args.x.data, outputs, args.inputs,
                                                          args.inputs, p.weight_gradient, start, nullptr, p.stream};
   });
+  all.padded_a = !args.transposed && has_padding(args);
   return all;
 }
 

@@ -25,6 +25,7 @@ struct Products {
   int64_t restart;     // k is counted anew from every multiple of it; 0: it is not. Chains need it only to round there
   Product product[max_parts];
   const StepState* state = nullptr;   // of rounding
+  bool padded_a = false;              // what a has past the extent that it lies along is 0 up to the next multiple of 8
 };
 
 // Below it a device of a hundred multiprocessors and more has idle ones, and small tiles keep more of them busy; no bit

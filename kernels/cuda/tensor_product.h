@@ -230,17 +230,18 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
   }
 }
 
-// Whether all chunks of 16 bytes are aligned, and inside of their operand or outside. The number of rows never decides.
-inline bool whole_chunks(const void* operand, int64_t stride, int64_t contiguous) {
-  return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 && contiguous % chunk == 0;
+// Whether all chunks of 16 bytes are aligned, and inside of their operand, of zeros behind it, or outside. The number of rows never
+// decides.
+inline bool whole_chunks(const void* operand, int64_t stride, int64_t contiguous, bool padded) {
+  return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 && (padded || contiguous % chunk == 0);
 }
 template <Contiguous a_along, Contiguous b_along>
 bool fits_tensor_cores(const Products& all) {
   if (all.a != all.b || all.a == DType::f32) return false;
   for (int i = 0; i < all.count; ++i) {
     const Product& p = all.product[i];
-    if (!whole_chunks(p.a, p.a_stride, a_along == Contiguous::depth ? p.k : p.m)) return false;
-    if (!whole_chunks(p.b, p.b_stride, b_along == Contiguous::depth ? p.k : p.n)) return false;
+    if (!whole_chunks(p.a, p.a_stride, a_along == Contiguous::depth ? p.k : p.m, all.padded_a)) return false;
+    if (!whole_chunks(p.b, p.b_stride, b_along == Contiguous::depth ? p.k : p.n, false)) return false;
   }
   return true;
 }

@@ -92,7 +92,7 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
   b.begin(SegmentKind::head, -1, x);
   const int head = c.tied ? b.tied("lm_head.weight", table)
                           : b.parameter("lm_head.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
-  b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits", Format::f32));
+  b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits"));
   return b.finish();
 }
 

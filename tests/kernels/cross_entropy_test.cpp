@@ -35,12 +35,12 @@ std::vector<int32_t> random_targets(Random& random, const Case& c) {
 }
 
 Outcome compute(const Table& table, const Case& c, const Buffer& logits, const std::vector<int32_t>& targets,
-                bool gradient, int threads, const StepState* state) {
+                bool gradient, int threads, const StepState* state, int64_t stride = 0) {
   Outcome outcome{std::vector<float>(targets.size(), NAN), logits};
   CrossEntropyArgs args = {};
   args.rows = c.rows, args.vocabulary = c.vocabulary, args.targets = targets.data();
   args.logits = outcome.logits.matrix(), args.gradient = gradient, args.token_loss = outcome.loss.data();
-  args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
+  args.stride = stride, args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
   run(table.cross_entropy, args, threads, cross_entropy_workspace(args, threads));
   return outcome;
 }
@@ -152,6 +152,29 @@ TEST(CrossEntropy, GradientsAreThoseOfFiniteDifferences) {
       EXPECT_LE(relative_error(outcome.logits.floats(), slopes), 1e-6) << named.name;
     }
   }
+}
+
+// Rows further apart than they are long: the same bits, and zeros behind a gradient.
+TEST(CrossEntropy, RowsMayLieFurtherApart) {
+  Random random(14);
+  for (DType dtype : all_dtypes)
+    for (const auto& [vocabulary, stride] : {std::pair<int64_t, int64_t>{61, 64}, {61, 67}, {130, 144}, {1, 16}, {64, 64}, {300, 512}}) {
+      const Case c{9, vocabulary, dtype, 2, 0.1, 1e-3, 1, {1, 0, 1, 2, 1, 1, 0.5f, 1, 1}};
+      const Buffer logits = Buffer::normal(dtype, random, c.rows * vocabulary, c.deviation);
+      const std::vector<int32_t> targets = random_targets(random, c);
+      const StepState state = state_of(c);
+      for (const NamedTable& named : tables())
+        for (bool gradient : {false, true}) {
+          SCOPED_TRACE(testing::Message() << named.name << ", vocabulary " << vocabulary << ", stride " << stride << ", " << name_of(dtype));
+          const Outcome expected = compute(*named.table, c, logits, targets, gradient, 1, &state);
+          const Buffer apart = spread(logits, vocabulary, stride, [](int64_t) { return NAN; });
+          const Outcome found = compute(*named.table, c, apart, targets, gradient, 2, &state, stride);
+          EXPECT_TRUE(same_bits(found.loss, expected.loss));
+          EXPECT_TRUE(same_bits(columns_of(found.logits, 0, vocabulary, stride), expected.logits));
+          const Buffer past(dtype, c.rows * (stride - vocabulary));
+          if (stride > vocabulary) { EXPECT_TRUE(same_bits(columns_of(found.logits, vocabulary, stride, stride), gradient ? past : columns_of(apart, vocabulary, stride, stride))); }
+        }
+    }
 }
 
 // A power of two changes no digit of the gradient, and nothing of the loss.

@@ -225,6 +225,20 @@ class Buffer {
   std::vector<unsigned char> bytes_;
 };
 
+// The same rows further apart, with past(column) behind them; and what has become of the rows and of what lies behind them.
+template <class Past>
+Buffer spread(const Buffer& rows, int64_t columns, int64_t stride, const Past& past) {
+  Buffer apart(rows.dtype(), rows.count() / columns * stride);
+  for (int64_t i = 0; i < apart.count(); ++i)
+    apart.set(i, i % stride < columns ? rows.get(i / stride * columns + i % stride) : past(i % stride));
+  return apart;
+}
+inline Buffer columns_of(const Buffer& apart, int64_t first, int64_t end, int64_t stride) {
+  Buffer rows(apart.dtype(), apart.count() / stride * (end - first));
+  for (int64_t i = 0; i < rows.count(); ++i) rows.set(i, apart.get(i / (end - first) * stride + first + i % (end - first)));
+  return rows;
+}
+
 // max|value - reference| / max|reference|; infinite where a value is not finite.
 template <class Value>
 double relative_error(std::span<const Value> values, std::span<const double> reference) {

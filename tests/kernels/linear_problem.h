@@ -18,6 +18,7 @@ struct Problem {
   bool transposed = false, bias = false, accumulate = false;
   ProductKernels products = ProductKernels::chain;
   bool exact = true;
+  int64_t y_stride = 0;                // of y and dy, which is then `dy` spread; 0: outputs
   int64_t rows = 0, outputs = 0;
   DType gradient_dtype = DType::f32;   // of weights
   StepState state = {};                // of rounding, where that is bf16
@@ -62,7 +63,7 @@ struct Problem {
     a.gradient_dtype = gradient_dtype, a.state = gradient_dtype == DType::f32 ? nullptr : &state;
     for (size_t i = 0; i < shape.features.size(); ++i)
       a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i], stream_of(i)};
-    a.x = x_matrix, a.y = y_matrix, a.addend = {nullptr, DType::f32};
+    a.y_stride = y_stride, a.x = x_matrix, a.y = y_matrix, a.addend = {nullptr, DType::f32};
     return a;
   }
 

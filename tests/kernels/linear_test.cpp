@@ -208,6 +208,34 @@ TEST(Linear, LongChainsStayCloseToDoublePrecision) {
   }
 }
 
+// Rows of y further apart than they are long. What lies behind them counts for nothing: NaNs where nobody may look.
+TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
+  Random random(12);
+  for (DType dtype : all_dtypes)
+    for (bool transposed : {false, true})
+      for (const std::vector<int64_t>& features : {std::vector<int64_t>{61}, std::vector<int64_t>{130}, std::vector<int64_t>{20, 9}}) {
+        Problem p(random, {2, 37, 40, features}, {dtype, dtype, dtype, dtype}, transposed, true, true);
+        const int64_t stride = (p.outputs + 15) / 16 * 16, padded = (p.outputs + 7) / 8 * 8;
+        const auto behind = [&](int64_t column) { return column < padded ? 0.0f : NAN; };
+        for (const NamedTable& t : tables()) {
+          SCOPED_TRACE(std::string(t.name) + ", " + p.describe());
+          const Buffer y = p.forward(*t.table, 2), dx = p.input_gradient(*t.table, 2, Problem::Addend::other);
+          const Problem::Gradients gradients = p.parameter_gradients(*t.table, 2);
+          Problem apart = p;
+          apart.y_stride = stride;
+          apart.dy = spread(p.dy, p.outputs, stride, behind);
+          Buffer y_apart(dtype, p.rows * stride);
+          for (int64_t i = 0; i < y_apart.count(); ++i) y_apart.set(i, 7);
+          const LinearArgs a = apart.args(apart.x.matrix(), y_apart.matrix());
+          run(t.table->linear, a, 2, linear_workspace(a, 2));
+          EXPECT_TRUE(same_bits(columns_of(y_apart, 0, p.outputs, stride), y));
+          for (float value : columns_of(y_apart, p.outputs, stride, stride).floats()) ASSERT_EQ(value, 7) << "written behind a row";
+          EXPECT_TRUE(same_bits(apart.input_gradient(*t.table, 2, Problem::Addend::other), dx));
+          EXPECT_TRUE(same(apart.parameter_gradients(*t.table, 2), gradients));
+        }
+      }
+}
+
 // Nothing to sum gives what accumulating nothing gives; the workspace is bounded for the largest shapes.
 TEST(Linear, EmptyAndHugeShapes) {
   Random random(10);

@@ -138,6 +138,26 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
   }
 }
 
+// A vocabulary is odd: rows of logits lie further apart, and tensor cores take them.
+TEST(TensorProduct, OddNumbersOfOutputsWithZerosBehindThem) {
+  Random random(6);
+  for (int64_t features : {61, 131})
+    for (bool transposed : {false, true}) {
+      Problem problem = tensor_problem(random, {2, 35, 72, {features}}, {bf16, bf16, bf16, bf16}, transposed, false, true);
+      const Doubles expected = in_double(problem);
+      problem.y_stride = (features + 15) / 16 * 16;
+      problem.dy = spread(problem.dy, features, problem.y_stride, [&](int64_t column) { return column < (features + 7) / 8 * 8 ? 0.0f : NAN; });
+      for (const ProductKernels products : ways()) {
+        problem.products = products;
+        for (const NamedTable& t : tables()) {
+          SCOPED_TRACE(std::string(t.name) + ", " + problem.describe());
+          EXPECT_LT(relative_error(problem.input_gradient(*t.table, 1, Addend::none).floats(), expected.dx), tolerance(bf16));
+          EXPECT_LT(relative_error(problem.parameter_gradients(*t.table, 1).weight[0].floats(), expected.dw[0]), 1e-5);
+        }
+      }
+    }
+}
+
 TEST(TensorProduct, PartsWithoutGradientsAreLeftAlone) {
   Random random(4);
   Problem problem = tensor_problem(random, {2, 19, 24, {16, 40, 8}}, {bf16, bf16, f32, f32}, false, true, true);

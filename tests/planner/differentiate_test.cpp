@@ -134,5 +134,29 @@ TEST(Differentiate, OnlyTheHeadIsChunked) {
       }
 }
 
+// Tensor cores take products of 16-bit values that begin at multiples of 16 bytes: so are all of a 16-bit model, the head's too.
+TEST(Differentiate, ProductsAreOfTheComputeFormat) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+    Numerics n;
+    n.precision = precision;
+    for (const std::string& config : {testing_tools::small_gpt2(), testing_tools::small_llama(), testing_tools::small_qwen2()}) {
+      const Graph g = build_model(testing_tools::config_of(config), 12, n);
+      const auto check = [&](const Op& op, int operands) {
+        for (int k = 0; k < operands; ++k) {
+          const Tensor& t = g.at(op.inputs[static_cast<size_t>(k)]);
+          EXPECT_EQ(t.format, compute_format(precision)) << t.name;
+          EXPECT_EQ(static_cast<uint64_t>(t.stride()) * element_bytes(t.format) % 16, 0u) << t.name;
+        }
+      };
+      for (const Op& op : g.ops)
+        if (op.kind == OpKind::linear) check(op, 2);
+      for (const Op& op : g.gradient_ops) {
+        if (op.kind == OpKind::linear_input_gradient) check({op.kind, {}, {op.inputs[0], op.inputs[2]}, {}, -1}, 2);
+        if (op.kind == OpKind::linear_weight_gradient) check(op, 2);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stw

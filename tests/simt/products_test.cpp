@@ -60,6 +60,21 @@ TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
   EXPECT_FALSE(uses({1, 5, 16, {24}}, bf16, f16, true));
   EXPECT_FALSE(uses({1, 5, 16, {24}}, f32, f32, true));
   EXPECT_FALSE(uses({1, 5, 15, {23}}, bf16, bf16, true));
+
+  Problem odd(random, {1, 5, 16, {23}}, {bf16, bf16, f32, f32}, false, false, false);
+  odd.products = ProductKernels::tensor;
+  const auto gradients = [&](bool transposed) {
+    odd.transposed = transposed;
+    const uint64_t before = simt::counters.collectives;
+    odd.input_gradient(*cuda_table(), 1, Addend::none);
+    const uint64_t between = simt::counters.collectives;
+    odd.parameter_gradients(*cuda_table(), 1);
+    return std::pair(between > before, simt::counters.collectives > between);
+  };
+  EXPECT_EQ(gradients(false), std::pair(false, false)) << "rows of dy that are no multiples of 16 bytes";
+  odd.y_stride = 32;
+  odd.dy = spread(odd.dy, 23, 32, [](int64_t) { return 0.0f; });
+  EXPECT_EQ(gradients(false), std::pair(true, true));
 }
 
 // What goes to the vendor's library, and in how many products.

@@ -16,7 +16,8 @@
 
 namespace stw::kernels::cuda {
 
-inline constexpr int step_depth = 16, slice_depth = 2 * step_depth, stages = 4, chunk = 8;   // chunk: elements of 16 bytes
+// Three stages are 48 KiB of shared memory: two blocks run together on cards of 100 KiB a multiprocessor (sm_86, sm_89) too.
+inline constexpr int step_depth = 16, slice_depth = 2 * step_depth, stages = 3, chunk = 8;   // chunk: elements of 16 bytes
 
 template <int tile_edge, int m_warps, int n_warps, int blocks_together>
 struct WarpTiles {

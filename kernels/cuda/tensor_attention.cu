@@ -95,9 +95,7 @@ static __global__ void __launch_bounds__(tensor_threads) tensor_attention_kernel
         }
       if (args.dropout > 0) {
         const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-        const uint32_t kept = kept_bits(dropout, tensor_keys / 2, [&](int i) {
-          return (head * rows + first + warp_row + accumulator_row(i % 4)) * rows + key + i / 4 * 8 + accumulator_column(i % 4);
-        });
+        const uint32_t kept = kept_of_queries(dropout, tensor_keys / 8, rows, head * rows + first + warp_row, key);
         STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
           STW_UNROLL for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
       }

@@ -125,17 +125,49 @@ STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (
     }
 }
 
-// Whether dropout keeps element element_of(i): bit i. Ten rounds of Philox a bit, in a loop of its own, so that their code
-// and registers stay out of the unrolled loops around it.
+// ---- dropout
+// Bit 4·n + e says whether it keeps element e of accumulator n, whose columns are others than those of the accumulators before. An
+// element of the probabilities is (head·rows + query)·rows + key, and a block of Philox decides four neighbouring ones, [4·b, 4·b + 4).
+// Ten rounds each, in loops of their own, so that their code and registers stay out of the unrolled loops around them.
+STW_DEVICE uint32_t kept_of_block(const Dropout& d, int64_t element) {
+  const Philox4 r = philox(static_cast<uint32_t>(element / 4), d.sample, d.stream, d.step, d.seed);
+  uint32_t kept = 0;
+  STW_UNROLL for (int k = 0; k < 4; ++k) kept |= (r.w[k] >= d.threshold ? 1u : 0u) << k;
+  return kept;
+}
+// A block for every element: where four neighbours are not a thread's business and that of its own.
 template <class Element>
-STW_DEVICE uint32_t kept_bits(const Dropout& d, int count, const Element& element_of) {
+STW_DEVICE uint32_t kept_one_by_one(const Dropout& d, int accumulators, const Element& element_of) {
   uint32_t bits = 0;
-  STW_ROLLED for (int i = 0; i < count; ++i) {
-    const int64_t element = element_of(i);
-    const Philox4 r = philox(static_cast<uint32_t>(element / 4), d.sample, d.stream, d.step, d.seed);
-    const int word = static_cast<int>(element % 4);
-    const uint32_t low = word == 0 ? r.w[0] : r.w[1], high = word == 2 ? r.w[2] : r.w[3];
-    bits |= ((word < 2 ? low : high) >= d.threshold ? 1u : 0u) << i;
+  STW_ROLLED for (int i = 0; i < 4 * accumulators; ++i) {
+    const int64_t element = element_of(i / 4, i % 4);
+    bits |= (kept_of_block(d, element) >> element % 4 & 1u) << i;
+  }
+  return bits;
+}
+// Rows are queries, 8·n + accumulator_column are keys. The two halves' eight keys are four blocks, one for each thread of a quad.
+STW_DEVICE uint32_t kept_of_queries(const Dropout& d, int accumulators, int64_t rows, int64_t first_row, int key) {
+  const auto element_of = [&](int n, int e) { return (first_row + accumulator_row(e)) * rows + key + 8 * n + accumulator_column(e); };
+  if (rows % 4 != 0 || key % 4 != 0) return kept_one_by_one(d, accumulators, element_of);
+  const int lane = lane_of_warp(), in_quad = lane % 4;
+  uint32_t bits = 0;
+  STW_ROLLED for (int n = 0; n < accumulators; ++n) {
+    const uint32_t kept = kept_of_block(d, (first_row + lane / 4 + in_quad / 2 * 8) * rows + key + 8 * n + in_quad % 2 * 4);
+    STW_UNROLL for (int half = 0; half < 2; ++half)
+      bits |= (__shfl_sync(all_lanes, kept, lane - in_quad + 2 * half + in_quad / 2) >> 2 * (in_quad % 2) & 3u) << (4 * n + 2 * half);
+  }
+  return bits;
+}
+// Rows are keys, columns queries. Four lanes whose keys are neighbours meet the same four blocks, one for each element.
+STW_DEVICE uint32_t kept_of_keys(const Dropout& d, int accumulators, int64_t rows, int64_t first_query, int first_key) {
+  const auto element_of = [&](int n, int e) { return (first_query + 8 * n + accumulator_column(e)) * rows + first_key + accumulator_row(e); };
+  if (rows % 4 != 0 || first_key % 4 != 0) return kept_one_by_one(d, accumulators, element_of);
+  const int lane = lane_of_warp(), neighbour = lane / 4 % 4;
+  uint32_t bits = 0;
+  STW_ROLLED for (int n = 0; n < accumulators; ++n) {
+    const uint32_t kept = kept_of_block(d, element_of(n, neighbour) - neighbour);
+    STW_UNROLL for (int e = 0; e < 4; ++e)
+      bits |= (__shfl_sync(all_lanes, kept, lane + 4 * (e - neighbour)) >> neighbour & 1u) << (4 * n + e);
   }
   return bits;
 }

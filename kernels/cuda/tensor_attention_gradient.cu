@@ -114,10 +114,9 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       if (args.dropout > 0) {
         const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
         kept_scale = dropout.kept_scale;
-        kept = kept_bits(dropout, tensor_others / 2, [&](int i) {
-          const int own_row = first + warp_row + accumulator_row(i % 4), other = at + i / 4 * 8 + accumulator_column(i % 4);
-          return (stage.head * rows + (of_keys ? other : own_row)) * rows + (of_keys ? own_row : other);
-        });
+        const int64_t top_row = stage.head * rows;
+        if constexpr (of_keys) kept = kept_of_keys(dropout, tensor_others / 8, rows, top_row + at, first + warp_row);
+        else kept = kept_of_queries(dropout, tensor_others / 8, rows, top_row + first + warp_row, at);
       }
       STW_UNROLL for (int half = 0; half < 2; ++half) {
         // The others that this row meets: a query the keys up to its own, a key the queries from its own on.

@@ -129,6 +129,32 @@ STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lane
       panel[k * width + lane] = lane < lanes ? load1(from, dtype, k * depth_stride + lane) : 0.0f;
 }
 
+// The same for whole panels side by side, of four lines of memory: what a row has for all of them is read at once. One panel
+// after the other would come back to the same lines, which a cache that holds a few rows of this stride has lost by then.
+static constexpr int lanes_side_by_side = 48;
+template <DType dtype, int width>
+STW_INLINE void pack_side_by_side(const void* from, int64_t depth_stride, int64_t depth, float* panels) {
+  static_assert(lanes_side_by_side % width == 0 && lanes_side_by_side % 16 == 0);
+  constexpr int64_t at_once = 8;
+  float wide[at_once * lanes_side_by_side];   // where they are not floats already
+  for (int64_t k0 = 0; k0 < depth; k0 += at_once) {
+    const int64_t steps = min(at_once, depth - k0);
+    const float* rows = (const float*)from + k0 * depth_stride;
+    int64_t stride = depth_stride;
+    if constexpr (dtype != DType::f32) {
+      for (int64_t i = 0; i < steps; ++i)
+        for (int lane = 0; lane < lanes_side_by_side; lane += 16)
+          store(wide + i * lanes_side_by_side + lane, load16(from, dtype, (k0 + i) * depth_stride + lane));
+      rows = wide;
+      stride = lanes_side_by_side;
+    }
+    for (int64_t i = 0; i < steps; ++i)
+#pragma GCC unroll 12
+      for (int p = 0; p < lanes_side_by_side / width; ++p)
+        memcpy(panels + p * width * depth + (k0 + i) * width, rows + i * stride + p * width, width * sizeof(float));
+  }
+}
+
 template <DType dtype, int width>
 STW_INLINE void pack_typed(const void* from, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth,
                            float* panel) {
@@ -139,12 +165,27 @@ STW_INLINE void pack_typed(const void* from, int64_t lane_stride, int64_t depth_
       panel[k * width + lane] = load1(from, dtype, min(lane, lanes - 1) * lane_stride + k * depth_stride);
 }
 
-// `from` is element (lane 0, k 0).
+// One panel.
 template <int width>
 void pack_panel(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth,
                 float* panel) {
   with_dtype(dtype, [&](auto stored) {
     pack_typed<stored.dtype, width>(from, lane_stride, depth_stride, lanes, depth, panel);
+  });
+}
+
+// Panels one after the other, of which the last one may be cut.
+template <int width>
+void pack_panels(const void* from, DType dtype, int64_t lane_stride, int64_t depth_stride, int64_t lanes, int64_t depth, float* panels) {
+  with_dtype(dtype, [&](auto stored) {
+    const int64_t bytes = element_bytes(stored.dtype);
+    int64_t lane = 0;
+    if (lane_stride == 1 && depth_stride != 1)
+      for (; lane + lanes_side_by_side <= lanes; lane += lanes_side_by_side)
+        pack_side_by_side<stored.dtype, width>((const char*)from + lane * bytes, depth_stride, depth, panels + lane * depth);
+    for (; lane < lanes; lane += width)
+      pack_typed<stored.dtype, width>((const char*)from + lane * lane_stride * bytes, lane_stride, depth_stride, min(width, lanes - lane), depth,
+                                      panels + lane * depth);
   });
 }
 

@@ -62,7 +62,7 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   std::array<Group, op_kind_count> kinds;
   Group products, streams;
   auto ideal = [&](OpKind kind, const Cost& cost) {
-    return static_cast<double>(op_picoseconds(full, kind, arithmetic_format(numerics), threads, cost)) * 1e-12;
+    return static_cast<double>(op_picoseconds(full, kind, peak_of(numerics), threads, cost)) * 1e-12;
   };
   for (const TimedOp& op : ops) {
     const double arithmetic = ideal(op.kind, {op.cost.flops, 0}), traffic = ideal(op.kind, {0, op.cost.bytes});

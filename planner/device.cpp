@@ -10,7 +10,8 @@ namespace {
 constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
 // Memory, bandwidth and dense peaks with fp32 accumulation are the vendor's, and so is the bus to the host (PCIe: 16 GB/s
 // for eight lanes of the fourth generation; Orin and CPU: their own memory, read and written); memory is what a driver
-// reports as total where that is less. Shares of the peaks, the reserve and the launch are estimates until a device has been calibrated.
+// reports as total where that is less. What mma.sync reaches of Hopper's peak: Luo et al., Benchmarking and Dissecting the Nvidia
+// Hopper GPU Architecture (arXiv 2402.13499); of the B200's: an estimate. Shares of the peaks, the reserve and the launch are estimates until a device has been calibrated.
 #define STW_SHEET(what) "NVIDIA, " what "; shares, reserve and launch are estimates"
 constexpr const char* ampere = STW_SHEET("GA102 architecture whitepaper v2.1 and product page of the GeForce RTX 3060");
 constexpr const char* ada = STW_SHEET("Ada GPU architecture whitepaper v2.1 and product pages of the GeForce RTX 40 series");
@@ -35,9 +36,9 @@ constexpr DeviceProfile profiles[] = {
     {"a100-80gb", "NVIDIA A100 80GB", true, 80 * gib, 600 * mib, 19500, 312000, 2039, 32, 700, 850, 3000, 256, a100},
     {"l4", "NVIDIA L4", true, 23 * gib, 600 * mib, 30300, 121000, 300, 32, 700, 850, 3000, 256, l4},
     {"l40s", "NVIDIA L40S", true, 45 * gib, 600 * mib, 91600, 362000, 864, 32, 700, 850, 3000, 256, l40s},
-    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 700 * mib, 67000, 989000, 3350, 64, 650, 850, 3000, 256, hopper},
-    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 700 * mib, 67000, 989000, 4800, 64, 650, 850, 3000, 256, hopper},
-    {"b200", "NVIDIA B200", true, 178 * gib, 800 * mib, 75000, 2250000, 8000, 64, 600, 850, 3000, 256, blackwell},
+    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 700 * mib, 67000, 989000, 3350, 64, 650, 850, 3000, 256, hopper, 629},
+    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 700 * mib, 67000, 989000, 4800, 64, 650, 850, 3000, 256, hopper, 629},
+    {"b200", "NVIDIA B200", true, 178 * gib, 800 * mib, 75000, 2250000, 8000, 64, 600, 850, 3000, 256, blackwell, 500},
     {"orin", "NVIDIA Jetson AGX Orin 64GB", true, 60 * gib, 600 * mib, 5300, 42500, 204, 102, 600, 800, 5000, 256, orin},
 };
 
@@ -76,17 +77,17 @@ const DeviceProfile& profile_for(std::string_view driver_name, int compute_major
                       : capability < 100 ? "h100" : capability < 120 ? "b200" : "rtx5060ti");
 }
 
-uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Format peak, int threads, const Cost& cost) {
+uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Peak peak, int threads, const Cost& cost) {
   // flop / (gflops · permille / 1000) in nanoseconds, times 1000 for picoseconds.
-  const bool half = peak != Format::f32;   // both 16-bit formats have one peak
   const uint64_t lanes = d.cuda ? 1 : static_cast<uint64_t>(std::max(1, threads));
   const Calibration::Op& measured = d.calibration.ops[static_cast<size_t>(kind)];
   const uint32_t own = measured.permille;
   const unsigned __int128 speed =
-      static_cast<unsigned __int128>(half ? d.gflops_bf16 : d.gflops_fp32) * lanes * (own ? own : d.product_permille);
+      static_cast<unsigned __int128>(peak == Peak::fp32 ? d.gflops_fp32 : d.gflops_bf16) * lanes * (own ? own : d.product_permille) *
+      (peak == Peak::mma ? d.mma_permille : 1000);
   const uint64_t bandwidth = is_transfer(kind) ? d.host_gbytes_per_second : d.gbytes_per_second;
   const unsigned __int128 width = static_cast<unsigned __int128>(bandwidth) * (own ? own : d.stream_permille);
-  const unsigned __int128 arithmetic = static_cast<unsigned __int128>(cost.flops) * 1000000 / speed;
+  const unsigned __int128 arithmetic = static_cast<unsigned __int128>(cost.flops) * 1000000000 / speed;
   const unsigned __int128 traffic = static_cast<unsigned __int128>(cost.bytes) * 1000000 / width;
   return clamp(std::max(arithmetic, traffic) + static_cast<unsigned __int128>(own ? measured.launch_nanoseconds : d.launch_nanoseconds) * 1000);
 }

@@ -38,6 +38,7 @@ struct DeviceProfile {
   uint64_t launch_nanoseconds;   // fixed cost of an op
   uint64_t alignment;            // of tensors, bytes
   const char* source;            // of the figures
+  uint32_t mma_permille = 1000;  // share of the bf16 peak that mma.sync can reach: newer tensor cores have other instructions too
   Calibration calibration{};
 };
 
@@ -46,8 +47,8 @@ const DeviceProfile* find_device(std::string_view name);
 // The profile of a CUDA device from what its driver calls it; for cards without one that of a card of the same generation.
 const DeviceProfile& profile_for(std::string_view driver_name, int compute_major, int compute_minor);
 
-// Time of an op in picoseconds (`peak`: Graph::arithmetic): the larger of arithmetic and memory traffic, plus the launch. A calibrated permille scales
+// Time of an op in picoseconds (`peak`: Graph::peak): the larger of arithmetic and memory traffic, plus the launch. A calibrated permille scales
 // both, so that the time stays a maximum of linear functions and a constant: what the search's bounds rest on.
-uint64_t op_picoseconds(const DeviceProfile& device, OpKind kind, Format peak, int threads, const Cost& cost);
+uint64_t op_picoseconds(const DeviceProfile& device, OpKind kind, Peak peak, int threads, const Cost& cost);
 
 }  // namespace stw

@@ -46,7 +46,7 @@ struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
   Format compute = Format::f32;      // of activations
-  Format arithmetic = Format::f32;   // whose peak of a device prices the ops
+  Peak peak = Peak::fp32;            // of a device, that prices the ops
   Kernels kernels = Kernels::portable;   // as the numerics have it
   bool exact = true;
   std::vector<Tensor> tensors;

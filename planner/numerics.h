@@ -62,8 +62,13 @@ inline Format compute_format(Precision p) {
   constexpr Format formats[precision_count] = {Format::f32, Format::bf16, Format::f16};
   return formats[static_cast<size_t>(p)];
 }
-// Whose peak on a device the ops run at: kernels that do not use the tensor cores compute in fp32.
-inline Format arithmetic_format(const Numerics& n) { return n.kernels == Kernels::portable ? Format::f32 : compute_format(n.precision); }
+// The peak of a device that bounds the arithmetic of ops: that of fp32; what the instructions of our own kernels (mma.sync) reach of the
+// tensor cores; that of the tensor cores.
+enum class Peak : uint8_t { fp32, mma, tensor };
+inline Peak peak_of(const Numerics& n) {
+  if (n.kernels == Kernels::portable || n.precision == Precision::fp32) return Peak::fp32;
+  return n.kernels == Kernels::tensor ? Peak::mma : Peak::tensor;
+}
 inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
 inline const char* kernels_name(const Numerics& n) { return kernels_names[static_cast<size_t>(n.kernels)]; }
 // How the fp32 master of a parameter is kept beside its compute copy.

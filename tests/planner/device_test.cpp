@@ -33,18 +33,22 @@ TEST(DeviceProfile, FiguresMakeSense) {
 TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
   const DeviceProfile& d = *find_device("a100-80gb");
   const uint64_t launch = d.launch_nanoseconds * 1000;
-  EXPECT_EQ(op_picoseconds(d, OpKind::linear, Format::f32, 1, {}), launch);
+  EXPECT_EQ(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {}), launch);
   // 1 TFLOP at 19.5 TFLOP/s and a share of 0.7; 1 TB at 2039 GB/s and a share of 0.85.
-  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Format::f32, 1, {1000000000000, 0}) - launch), 1e12 / (19500 * 0.7) * 1e3, 1e3);
-  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Format::bf16, 1, {1000000000000, 0}) - launch), 1e12 / (312000 * 0.7) * 1e3, 1e3);
-  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Format::f32, 1, {0, 1000000000000}) - launch), 1e12 / (2039 * 0.85) * 1e3, 1e3);
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {1000000000000, 0}) - launch), 1e12 / (19500 * 0.7) * 1e3, 1e3);
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::tensor, 1, {1000000000000, 0}) - launch), 1e12 / (312000 * 0.7) * 1e3, 1e3);
+  EXPECT_NEAR(static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {0, 1000000000000}) - launch), 1e12 / (2039 * 0.85) * 1e3, 1e3);
   const Cost both{1000000000000, 1000000};
-  EXPECT_EQ(op_picoseconds(d, OpKind::linear, Format::f32, 1, both), op_picoseconds(d, OpKind::linear, Format::f32, 1, {both.flops, 0}));
+  EXPECT_EQ(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, both), op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {both.flops, 0}));
+  EXPECT_EQ(op_picoseconds(d, OpKind::linear, Peak::mma, 1, both), op_picoseconds(d, OpKind::linear, Peak::tensor, 1, both)) << "no other instructions";
+  const DeviceProfile& hopper = *find_device("h100");
+  const auto product = [&](Peak peak) { return static_cast<double>(op_picoseconds(hopper, OpKind::linear, peak, 1, {1000000000000, 0}) - hopper.launch_nanoseconds * 1000); };
+  EXPECT_NEAR(product(Peak::tensor) / product(Peak::mma), 0.629, 1e-4);
   // Threads share the arithmetic of a processor, not its memory.
   const DeviceProfile& cpu = *find_device("cpu");
-  EXPECT_LT(op_picoseconds(cpu, OpKind::linear, Format::f32, 2, {1000000000, 0}), op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {1000000000, 0}));
-  EXPECT_EQ(op_picoseconds(cpu, OpKind::linear, Format::f32, 2, {0, 1000000000}), op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {0, 1000000000}));
-  EXPECT_LE(op_picoseconds(cpu, OpKind::linear, Format::f32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
+  EXPECT_LT(op_picoseconds(cpu, OpKind::linear, Peak::fp32, 2, {1000000000, 0}), op_picoseconds(cpu, OpKind::linear, Peak::fp32, 1, {1000000000, 0}));
+  EXPECT_EQ(op_picoseconds(cpu, OpKind::linear, Peak::fp32, 2, {0, 1000000000}), op_picoseconds(cpu, OpKind::linear, Peak::fp32, 1, {0, 1000000000}));
+  EXPECT_LE(op_picoseconds(cpu, OpKind::linear, Peak::fp32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
 }
 
 // Of the peak that bounds the op, whichever that is; other kinds keep the profile's shares.
@@ -55,13 +59,13 @@ TEST(DeviceProfile, ACalibratedKindHasItsOwnShareAndLaunch) {
   for (const uint32_t permille : {1u, 350u, 1000u, 100000u}) {
     DeviceProfile own = d;
     own.calibration.ops[static_cast<size_t>(OpKind::gelu)] = {permille, launch, 1};
-    auto gelu = [&](const Cost& cost) { return op_picoseconds(own, OpKind::gelu, Format::bf16, 1, cost); };
+    auto gelu = [&](const Cost& cost) { return op_picoseconds(own, OpKind::gelu, Peak::tensor, 1, cost); };
     DeviceProfile shared = d;
     shared.product_permille = shared.stream_permille = permille;
     shared.launch_nanoseconds = launch;
     for (const Cost& cost : {Cost{}, products, streams}) {
-      EXPECT_EQ(op_picoseconds(own, OpKind::linear, Format::bf16, 1, cost), op_picoseconds(d, OpKind::linear, Format::bf16, 1, cost));
-      EXPECT_EQ(gelu(cost), op_picoseconds(shared, OpKind::linear, Format::bf16, 1, cost));
+      EXPECT_EQ(op_picoseconds(own, OpKind::linear, Peak::tensor, 1, cost), op_picoseconds(d, OpKind::linear, Peak::tensor, 1, cost));
+      EXPECT_EQ(gelu(cost), op_picoseconds(shared, OpKind::linear, Peak::tensor, 1, cost));
     }
     EXPECT_NEAR(static_cast<double>(gelu(products) - launch * 1000) * permille / 1000, 1e12 / 312000 * 1e3, 1e3);
     EXPECT_NEAR(static_cast<double>(gelu(streams) - launch * 1000) * permille / 1000, 1e12 / 2039 * 1e3, 1e3);
@@ -69,7 +73,7 @@ TEST(DeviceProfile, ACalibratedKindHasItsOwnShareAndLaunch) {
   }
   DeviceProfile slowest = d;
   slowest.calibration.ops[0].permille = 1;
-  EXPECT_LE(op_picoseconds(slowest, static_cast<OpKind>(0), Format::f32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
+  EXPECT_LE(op_picoseconds(slowest, static_cast<OpKind>(0), Peak::fp32, 1, {UINT64_MAX, UINT64_MAX}), size_limit);
 }
 
 }  // namespace

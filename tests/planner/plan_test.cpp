@@ -288,6 +288,38 @@ TEST(Budget, Presets) {
   sweep("gpt2", request(8, 256), 6);
 }
 
+// The library's instructions are faster on Hopper; weight gradients sample after sample cost what their sums move.
+TEST(Price, OfTheLibrarysProducts) {
+  const auto model = open("gpt2");
+  Request r = request(512, 128);   // short samples: few multiply-adds a sum
+  r.device = "h100";
+  r.precision = Precision::bf16;
+  const auto tensor = make(*model, r);
+  r.kernels = Kernels::cublaslt;
+  const auto exact = make(*model, r);
+  r.fast = true;
+  const auto fast = make(*model, r);
+  EXPECT_TRUE(exact->plan.numerics.exact);
+  EXPECT_FALSE(fast->plan.numerics.exact);
+  EXPECT_LT(fast->plan.step_picoseconds, exact->plan.step_picoseconds);
+  EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds), 0.75 * static_cast<double>(tensor->plan.step_picoseconds));
+  EXPECT_TRUE(exact->plan.decisions.tile_rows.empty());
+  const auto read = Planned::load(*model, fast->json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ((*read)->plan.numerics, fast->plan.numerics);
+
+  r.kernels = Kernels::tensor;   // nothing to gain
+  EXPECT_TRUE(make(*model, r)->plan.numerics.exact);
+  r.device = "cpu";
+  r.kernels = {};
+  r.precision = Precision::fp32;
+  EXPECT_TRUE(make(*model, r)->plan.numerics.exact);
+  r.kernels = Kernels::cublaslt;
+  const auto refused = Planned::make(*model, r);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("cuBLASLt is for GPUs"), std::string::npos) << refused.error().message;
+}
+
 // Kernels without the tensor cores compute at the fp32 peak.
 TEST(Price, OfPortableKernels) {
   const auto model = open("gpt2");

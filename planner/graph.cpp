@@ -23,6 +23,13 @@ int Graph::blocks() const {
   return n;
 }
 
+// Gradients of the head come in chunks of the loss, whose length is the planner's choice and may change no bit.
+bool Graph::is_library_product(const Op& op) const {
+  if (kernels != Kernels::cublaslt) return false;
+  if (op.kind == OpKind::linear_weight_gradient) return !at(op.inputs[0]).chunked && (!exact || sequence >= least_library_sample);
+  return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient;
+}
+
 uint64_t Graph::parameter_count() const {
   uint64_t n = 0;
   for (size_t i = 0; i < tensors.size(); ++i)

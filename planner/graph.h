@@ -95,10 +95,14 @@ struct Graph {
   std::string segment_name(int segment) const;   // "block 3", "head"; empty for -1
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
+  bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs
   // Features of a per-sample activation (sequence, features).
   int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }
 };
 
+// Samples from which on cuBLASLt's weight gradients pay in exact mode: each adds its sum to the gradient, 8 bytes of memory an element for
+// 2 multiply-adds a token, where our own kernels keep the sum in registers from sample to sample.
+inline constexpr int64_t least_library_sample = 512;
 inline constexpr int64_t logits_unit = 16;   // rows of logits begin at multiples of so many elements
 
 struct LinearWeights { int weight; int bias = -1; };

@@ -80,16 +80,10 @@ class Call {
 template <OpKind kind>
 void run(const Call& c);
 
-// The same at every budget. cuBLASLt takes no part of a sample: neither chunks of the loss, whose weight gradients would depend on
-// their length, nor prompts.
+// The same at every budget. Prompts have fewer rows than cuBLASLt's algorithms were chosen for.
 kernels::ProductKernels products_of(const Call& c) {
-  switch (c.x.graph->kernels) {
-    case Kernels::portable: return kernels::ProductKernels::chain;
-    case Kernels::tensor: return kernels::ProductKernels::tensor;
-    case Kernels::cublaslt: break;
-  }
-  const bool in_parts = c.i.phase == Phase::generate || (c.op.kind == OpKind::linear_weight_gradient && c.input_tensor(0).chunked);
-  return in_parts ? kernels::ProductKernels::tensor : kernels::ProductKernels::library;
+  if (c.x.graph->is_library_product(c.op) && c.i.phase != Phase::generate) return kernels::ProductKernels::library;
+  return c.x.graph->kernels == Kernels::portable ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
 }
 
 // The parts of a linear op whose weights are inputs first, first + stride, …

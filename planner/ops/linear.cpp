@@ -28,7 +28,7 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
                      static_cast<uint64_t>(s.features));
   if (op.kind != OpKind::linear_weight_gradient) return c;
   // Sample after sample reads and writes the sums that one product of all rows reads and writes once.
-  if (g.kernels == Kernels::cublaslt && g.exact && !g.at(op.inputs[0]).chunked)
+  if (g.exact && g.is_library_product(op))
     for (int t : op.outputs)
       if (t >= 0) c.bytes = size_add(c.bytes, size_mul(g.at(t).bytes(1), size_mul(2, static_cast<uint64_t>(e.samples) - 1)));
   for (int t : op.outputs)

@@ -183,6 +183,33 @@ TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
   EXPECT_TRUE(run(*trainer_for(model_, tight, {}, cuda_device()), 0, 2) == fast);
 }
 
+// Samples long enough for the library's weight gradients in exact mode.
+TEST_F(CudaDeviceTest, TheLibrarysWeightGradientsDoNotDependOnTheSplit) {
+#ifdef STW_SANITIZED
+  GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
+#endif
+  constexpr int64_t samples = 2;
+  const auto model = model_of(with_positions(small_llama(), least_library_sample));
+  Request r = request();
+  r.global_batch = samples;
+  r.sequence = least_library_sample;
+  r.kernels = Kernels::cublaslt;
+  std::string whole;
+  for (const int64_t micro_batch : {samples, int64_t{1}}) {
+    r.micro_batch = micro_batch;
+    auto trainer = Trainer::create(cuda_device(), model, plan_for(*model, r), {});
+#ifdef STW_GPU
+    if (!trainer) GTEST_SKIP() << trainer.error().message;
+#endif
+    ASSERT_TRUE(trainer) << trainer.error().message;
+    const GlobalBatch batch = random_batch(9, samples, least_library_sample);
+    EXPECT_TRUE((*trainer)->step(batch.source(), samples, 3e-3));
+    const std::string bytes = saved(**trainer);
+    if (whole.empty()) whole = bytes;
+    EXPECT_TRUE(bytes == whole);
+  }
+}
+
 // Samples are longer than a tile, and cut into tiles of 64 rows or into whole samples, forward and backward.
 TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
   constexpr int64_t samples = 2, length = 150;

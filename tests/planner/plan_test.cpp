@@ -291,7 +291,7 @@ TEST(Budget, Presets) {
 // The library's instructions are faster on Hopper; weight gradients sample after sample cost what their sums move.
 TEST(Price, OfTheLibrarysProducts) {
   const auto model = open("gpt2");
-  Request r = request(512, 128);   // short samples: few multiply-adds a sum
+  Request r = request(512, least_library_sample);   // the shortest, with the fewest multiply-adds a sum
   r.device = "h100";
   r.precision = Precision::bf16;
   const auto tensor = make(*model, r);

@@ -1,4 +1,4 @@
-"""What tools/gpu-check runs on a machine with a GPU: check.py test|bench BUILD. One line of a table for each check."""
+"""What tools/gpu-check runs on a machine with a GPU: check.py test|bench BUILD [MODEL...]. One line of a table for each check."""
 import json
 import os
 import re
@@ -104,21 +104,71 @@ def test():
         memory(folder)
 
 
-def bench():
-    runs = (("gpt2", 1024, 512), ("smollm-135m", 2048, 256), ("llama-1b", 2048, 64))
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench/peer_gpu.py")
+MODELS = (("gpt2", 1024, 512), ("smollm-135m", 2048, 256), ("llama-1b", 2048, 64))   # sequence, batch
+KERNELS = ("tensor", "cublaslt", "cublaslt --fast", "portable")
+
+
+def peer(*words, seconds):
+    """What PyTorch reaches, as a dictionary, or why it does not."""
+    code, text, _ = call([sys.executable, PEER, *map(str, words)], seconds)
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    return (json.loads(lines[-1]), "") if code == 0 and lines else (None, text[-400:])
+
+
+def flops_of_token(config, sequence):
+    """6 for every weight of a product, and causal attention forward and backward."""
+    gpt2 = config["model_type"] == "gpt2"
+    width, layers = (config["n_embd"], config["n_layer"]) if gpt2 else (config["hidden_size"], config["num_hidden_layers"])
+    inner = (config.get("n_inner") or 4 * width) if gpt2 else config["intermediate_size"]
+    shared = 1 if gpt2 else config.get("num_key_value_heads", config["num_attention_heads"]) / config["num_attention_heads"]
+    block = width * width * (2 + 2 * shared) + width * inner * (2 if gpt2 else 3)
+    return 6 * (layers * block + width * config["vocab_size"]) + 6 * layers * sequence * width
+
+
+def speed_of(folder, model, sequence, batch, kernels):
+    """Tokens/s, and the run's folder, or why there is none."""
+    out = f"{model}-{kernels.replace(' ', '')}"
+    code, text, _ = folder.train(out, "--model", model, "--seq", sequence, "--batch", batch, "--steps", 6, "--device", "cuda",
+                                 "--kernels", *kernels.split(), "--tokenizer", "byte")
+    if code != 0:
+        return None, text[-400:]
+    with open(folder.at(out) + "/metrics.jsonl", encoding="utf-8") as file:
+        speeds = [json.loads(line)["tokens_per_second"] for line in file if "tokens_per_second" in line]
+    return statistics.median(speeds[1:]), folder.at(out)
+
+
+def bench(models):
+    """Side by side with PyTorch, in one run; what would take longer than ten minutes is left out, and said."""
+    begin = time.monotonic()
+    peaks, why = peer("peaks", seconds=120)
+    row("the card, by PyTorch", True, json.dumps(peaks) if peaks else "no PyTorch here: " + why.strip().splitlines()[-1] if why.strip() else "")
     with Folder() as folder:
-        for model, sequence, batch in runs:
-            for kernels in ("tensor", "cublaslt", "cublaslt --fast", "portable"):
-                out = f"{model}-{kernels.replace(' ', '')}"
-                code, text, _ = folder.train(out, "--model", model, "--seq", sequence, "--batch", batch, "--steps", 6, "--device", "cuda",
-                                             "--kernels", *kernels.split(), "--tokenizer", "byte")
-                speeds = []
-                if code == 0:
-                    with open(folder.at(out) + "/metrics.jsonl", encoding="utf-8") as file:
-                        speeds = [json.loads(line)["tokens_per_second"] for line in file if "tokens_per_second" in line]
-                row(f"{model}, T {sequence}, bf16, {kernels}", bool(speeds), f"{statistics.median(speeds[1:]):,.0f} tokens/s" if speeds else text[-400:])
+        for model, sequence, batch in models:
+            best, config = None, None
+            for kernels in KERNELS:
+                what = f"{model}, T {sequence}, bf16, {kernels}"
+                if time.monotonic() - begin > 420:
+                    row(what, True, "left out: no time")
+                    continue
+                speed, found = speed_of(folder, model, sequence, batch, kernels)
+                if speed is None:
+                    row(what, False, found)
+                    continue
+                with open(found + "/config.json", encoding="utf-8") as file:
+                    config = found + "/config.json", json.load(file)
+                share = ""
+                if peaks:
+                    share = f", {speed * flops_of_token(config[1], sequence) / peaks['product_tflops'] * 1e-10:.1f} % of the card's bf16 products"
+                row(what, True, f"{speed:,.0f} tokens/s{share}")
+                best = max(best or 0, speed)
+            left = 560 - (time.monotonic() - begin)
+            if config and peaks and left > 60:
+                theirs, why = peer("train", config[0], sequence, batch, seconds=left)
+                row(f"{model}, PyTorch", True, f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']}), "
+                    f"ratio {best / theirs['tokens_per_second']:.3f}" if theirs else why)
 
 
-test() if PART == "test" else bench()
+test() if PART == "test" else bench([m for m in MODELS if len(sys.argv) < 4 or m[0] in sys.argv[3:]])
 print(f"{failures} checks failed")
 sys.exit(1 if failures else 0)

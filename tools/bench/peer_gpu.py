@@ -1,0 +1,209 @@
+"""Owns the PyTorch side of the comparison on a GPU: what a PyTorch user would run for the model of a config.json.
+
+usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--eager] [--device cpu]    a line of JSON: tokens/s of the fastest micro-batch
+       peer_gpu.py peaks [--device cpu]           a line of JSON: TFLOP/s of a bf16 product and of fused attention, GB/s of a copy
+
+fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples of SEQ tokens a step in
+micro-batches as large as fit and their half, the faster of both. `--device cpu` is there to try the script where there is no GPU.
+"""
+import argparse
+import json
+import math
+import statistics
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def sync(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def seconds_of(call, device, rounds=10):
+    for _ in range(3):
+        call()
+    sync(device)
+    begin = time.perf_counter()
+    for _ in range(rounds):
+        call()
+    sync(device)
+    return (time.perf_counter() - begin) / rounds
+
+
+class Rotary(nn.Module):
+    def __init__(self, positions, depth, base):
+        super().__init__()
+        angles = torch.outer(torch.arange(positions).float(), base ** (-torch.arange(0, depth, 2).float() / depth))
+        self.register_buffer("cosine", torch.cat((angles, angles), 1).cos(), persistent=False)
+        self.register_buffer("sine", torch.cat((angles, angles), 1).sin(), persistent=False)
+
+    def forward(self, x):
+        half = x.shape[-1] // 2
+        turned = torch.cat((-x[..., half:], x[..., :half]), -1)
+        t = x.shape[-2]
+        return (x * self.cosine[:t] + turned * self.sine[:t]).to(x.dtype)
+
+
+class Block(nn.Module):
+    """Of GPT-2 (`rotary` is None) or of a Llama."""
+
+    def __init__(self, width, inner, heads, kv_heads, epsilon, rotary, qkv_bias):
+        super().__init__()
+        self.heads, self.kv_heads, self.depth, self.rotary = heads, kv_heads, width // heads, rotary
+        norm = (lambda: nn.LayerNorm(width, epsilon)) if rotary is None else (lambda: nn.RMSNorm(width, epsilon))
+        self.norm1, self.norm2 = norm(), norm()
+        gpt2 = rotary is None
+        self.qkv = nn.Linear(width, width + 2 * kv_heads * self.depth, bias=gpt2 or qkv_bias)
+        self.attended = nn.Linear(width, width, bias=gpt2)
+        self.up = nn.Linear(width, inner if gpt2 else 2 * inner, bias=gpt2)
+        self.down = nn.Linear(inner, width, bias=gpt2)
+
+    def forward(self, x):
+        batch, seq, width = x.shape
+        kv = self.kv_heads * self.depth
+        q, k, v = self.qkv(self.norm1(x)).split((width, kv, kv), dim=2)
+        q, k, v = (part.view(batch, seq, -1, self.depth).transpose(1, 2) for part in (q, k, v))
+        if self.rotary is not None:
+            q, k = self.rotary(q), self.rotary(k)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.heads != self.kv_heads)
+        x = x + self.attended(y.transpose(1, 2).reshape(batch, seq, width))
+        y = self.up(self.norm2(x))
+        if self.rotary is None:
+            return x + self.down(F.gelu(y, approximate="tanh"))
+        gate, up = y.chunk(2, dim=2)
+        return x + self.down(F.silu(gate) * up)
+
+
+class Model(nn.Module):
+    def __init__(self, config, seq):
+        super().__init__()
+        gpt2 = config["model_type"] == "gpt2"
+        width, layers = (config["n_embd"], config["n_layer"]) if gpt2 else (config["hidden_size"], config["num_hidden_layers"])
+        heads = config["n_head"] if gpt2 else config["num_attention_heads"]
+        kv_heads = heads if gpt2 else config.get("num_key_value_heads", heads)
+        inner = (config.get("n_inner") or 4 * width) if gpt2 else config["intermediate_size"]
+        epsilon = config.get("layer_norm_epsilon", 1e-5) if gpt2 else config.get("rms_norm_eps", 1e-5)
+        self.tokens = nn.Embedding(config["vocab_size"], width)
+        self.positions = nn.Embedding(seq, width) if gpt2 else None
+        rotary = None if gpt2 else Rotary(seq, width // heads, float(config.get("rope_theta", 10000.0)))
+        self.blocks = nn.ModuleList(Block(width, inner, heads, kv_heads, epsilon, rotary, config["model_type"] == "qwen2")
+                                    for _ in range(layers))
+        self.norm = nn.LayerNorm(width, epsilon) if gpt2 else nn.RMSNorm(width, epsilon)
+        self.head = nn.Linear(width, config["vocab_size"], bias=False)
+        if gpt2 or config.get("tie_word_embeddings"):
+            self.head.weight = self.tokens.weight
+        for parameter in self.parameters():
+            if parameter.dim() == 2:
+                nn.init.normal_(parameter, std=0.02)
+
+    def forward(self, tokens, targets):
+        x = self.tokens(tokens)
+        if self.positions is not None:
+            x = x + self.positions.weight[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        logits = self.head(self.norm(x))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]).float(), targets.view(-1))
+
+
+def steps_of(options, config, micro_batch):
+    """Seconds of each timed step, with the loss read once a step, as a training loop logs it."""
+    torch.manual_seed(1)
+    device = options.device
+    torch.set_float32_matmul_precision("high")
+    model = Model(config, options.seq).to(device).train()
+    parameters = list(model.parameters())
+    optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
+                                   {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}],
+                                  lr=3e-4, betas=(0.9, 0.95), fused=True)
+    forward = model if options.eager else torch.compile(model)
+    count = math.ceil(options.batch / micro_batch)
+    tokens = torch.randint(0, config["vocab_size"], (micro_batch, options.seq + 1), device=device)
+    inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    seconds = []
+    for _ in range(3 + options.steps):
+        sync(device)
+        begin = time.perf_counter()
+        total = torch.zeros((), device=device)
+        for _ in range(count):
+            with torch.autocast(device, torch.bfloat16):
+                loss = forward(inputs, targets) / count
+            loss.backward()
+            total += loss.detach()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if not math.isfinite(total.item()):
+            raise ArithmeticError("the loss is not finite")
+        sync(device)
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds[3:]), count * micro_batch * options.seq
+
+
+def train(options):
+    with open(options.config, encoding="utf-8") as file:
+        config = json.load(file)
+    best, tried, micro_batch = None, 0, options.batch if options.device == "cpu" else min(options.batch, 128)
+    while micro_batch >= 1 and tried < 2:
+        try:
+            seconds, tokens = steps_of(options, config, micro_batch)
+            tried += 1
+            found = {"peer": "torch", "version": torch.__version__, "mode": "eager" if options.eager else "compile", "micro_batch": micro_batch,
+                     "tokens_per_second": round(tokens / seconds, 1)}
+            if options.device == "cuda":
+                found["memory_bytes"] = torch.cuda.max_memory_allocated()
+            if best is None or found["tokens_per_second"] > best["tokens_per_second"]:
+                best = found
+        except torch.OutOfMemoryError:
+            pass
+        if options.device == "cuda":
+            torch._dynamo.reset()
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        micro_batch //= 2
+    if best is None:
+        raise SystemExit("peer_gpu.py: no micro-batch fits")
+    print(json.dumps(best))
+
+
+def peaks(options):
+    device, small = options.device, options.device == "cpu"
+    n = 512 if small else 8192
+    a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16) for _ in range(2))
+    found = {"product_tflops": round(2 * n ** 3 / seconds_of(lambda: a @ b, device) * 1e-12, 3)}
+    size = 1 << (20 if small else 31)
+    source, target = torch.empty(size, dtype=torch.uint8, device=device), torch.empty(size, dtype=torch.uint8, device=device)
+    found["copy_gbytes_per_second"] = round(2 * size / seconds_of(lambda: target.copy_(source), device) * 1e-9, 1)
+    del a, b, source, target
+    for seq in (256,) if small else (1024, 4096, 16384):
+        heads, depth, samples = 16, 64, max(1, 16384 // seq)
+        q, k, v = (torch.randn(samples, heads, seq, depth, device=device, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        gradient = torch.randn_like(out)
+        flops = 2 * samples * heads * seq * seq * depth   # causal: half of 4·T²·D
+        forward = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device)
+        both = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True).backward(gradient), device)
+        found[f"attention_{seq}_tflops"] = [round(flops / forward * 1e-12, 3), round(2.5 * flops / max(both - forward, 1e-9) * 1e-12, 3)]
+    print(json.dumps(found))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    training = commands.add_parser("train")
+    training.add_argument("config")
+    training.add_argument("seq", type=int)
+    training.add_argument("batch", type=int)
+    training.add_argument("--steps", type=int, default=5)
+    training.add_argument("--eager", action="store_true")
+    for command in (training, commands.add_parser("peaks")):
+        command.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    options = parser.parse_args()
+    train(options) if options.command == "train" else peaks(options)
+
+
+if __name__ == "__main__":
+    main()

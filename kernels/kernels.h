@@ -228,6 +228,7 @@ struct CrossEntropyArgs {
   const float* weights;          // (rows), factors of loss and gradient, 0 makes both 0 for any logits; null: 1
   const StepState* state;        // null: no smoothing, no z-loss, scale 1
   int64_t stride;                // elements from one row of logits to the next, or 0: vocabulary; a gradient is +0 past the row's end
+  bool fast;                     // CUDA, 16-bit logits: sums in an order of the device's own; false: the CPU's bits
 };
 // With s = label_smoothing, z = z_loss, l = log Σ exp x, V = vocabulary:
 //   loss     = l - (1 - s)·x[target] - s·mean(x) + z·l²

@@ -362,6 +362,7 @@ void run<OpKind::cross_entropy>(const Call& c) {
   a.logits = c.in_out(0);
   a.stride = c.input_tensor(0).stride();
   a.gradient = c.i.outputs > 1;
+  a.fast = c.x.graph->kernels != Kernels::portable;
   a.token_loss = c.output<float>(0);
   a.state = c.x.state;
   // The planner gave dlogits the place of the logits.

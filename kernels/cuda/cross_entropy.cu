@@ -7,6 +7,7 @@
 // Eight groups are under way a thread, 1 KB of bf16 a row: a chunk of 1024 rows keeps 8 KB under way for each of 132 SMs (ahead.h).
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cuda/ahead.h"
+#include "kernels/cuda/block_cross_entropy.h"
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
@@ -114,6 +115,7 @@ static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(
 
 void cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
   const int64_t stride = args.stride > 0 ? args.stride : args.vocabulary;
+  if (block_cross_entropy_takes(args, stride)) return block_cross_entropy(l, args, stride);
   const bool vectors = vectors_at(args.logits.data, args.logits.dtype, stride);
   for_dtype(args.logits.dtype, [&](auto stored) {
     launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, rows_threads / row_threads), rows_threads, 0, args, stride, vectors);

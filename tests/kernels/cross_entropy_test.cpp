@@ -35,12 +35,12 @@ std::vector<int32_t> random_targets(Random& random, const Case& c) {
 }
 
 Outcome compute(const Table& table, const Case& c, const Buffer& logits, const std::vector<int32_t>& targets,
-                bool gradient, int threads, const StepState* state, int64_t stride = 0) {
+                bool gradient, int threads, const StepState* state, int64_t stride = 0, bool fast = false) {
   Outcome outcome{std::vector<float>(targets.size(), NAN), logits};
   CrossEntropyArgs args = {};
   args.rows = c.rows, args.vocabulary = c.vocabulary, args.targets = targets.data();
   args.logits = outcome.logits.matrix(), args.gradient = gradient, args.token_loss = outcome.loss.data();
-  args.stride = stride, args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
+  args.stride = stride, args.fast = fast, args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
   run(table.cross_entropy, args, threads, cross_entropy_workspace(args, threads));
   return outcome;
 }
@@ -174,6 +174,55 @@ TEST(CrossEntropy, RowsMayLieFurtherApart) {
           const Buffer past(dtype, c.rows * (stride - vocabulary));
           if (stride > vocabulary) { EXPECT_TRUE(same_bits(columns_of(found.logits, vocabulary, stride, stride), gradient ? past : columns_of(apart, vocabulary, stride, stride))); }
         }
+    }
+}
+
+// In an order of the device's own; the CPU has but one.
+TEST(CrossEntropy, FastOneAgreesWithDoublePrecision) {
+  Random random(15);
+  for (DType dtype : {DType::bf16, DType::f16})
+    for (const auto& [vocabulary, stride] : {std::pair<int64_t, int64_t>{61, 64}, {256, 256}, {1001, 1008}, {1, 16}, {8, 8}, {33000, 33008}})
+      for (bool plain : {true, false}) {
+        const Case c = plain ? Case{9, vocabulary, dtype, 3} : Case{9, vocabulary, dtype, 3, 0.1, 1e-3, 1, {1, 0, 1, 2, 1, 1, 0.5f, 1, 1}};
+        SCOPED_TRACE(testing::Message() << "vocabulary " << vocabulary << ", stride " << stride << ", " << name_of(dtype) << (plain ? "" : ", with all terms"));
+        const Buffer logits = Buffer::normal(dtype, random, c.rows * vocabulary, c.deviation);
+        const std::vector<int32_t> targets = random_targets(random, c);
+        const StepState state = state_of(c);
+        std::vector<double> loss, gradient;
+        for (int64_t row = 0; row < c.rows; ++row) {
+          const bool ignored = targets[static_cast<size_t>(row)] == ignored_target;
+          const Row wanted = reference_row(c, row_of(logits, c, row), ignored ? 0 : targets[static_cast<size_t>(row)]);
+          const double weight = ignored ? 0 : weight_of(c, static_cast<size_t>(row));
+          loss.push_back(wanted.loss * weight);
+          for (double value : wanted.gradient) gradient.push_back(value * c.scale * weight);
+        }
+        const Buffer apart = spread(logits, vocabulary, stride, [](int64_t) { return NAN; });
+        for (const NamedTable& named : tables()) {
+          const Outcome found = compute(*named.table, c, apart, targets, true, 2, &state, stride, true);
+          const Outcome only_loss = compute(*named.table, c, apart, targets, false, 2, &state, stride, true);
+          EXPECT_TRUE(same_bits(only_loss.loss, found.loss)) << named.name;
+          EXPECT_TRUE(same_bits(only_loss.logits, apart)) << named.name;
+          if (vocabulary > 1) {
+            EXPECT_LE(relative_error(found.loss, loss), 1e-5) << named.name;
+            EXPECT_LE(relative_error(columns_of(found.logits, 0, vocabulary, stride).floats(), gradient), tolerance(dtype)) << named.name;
+          }
+          if (stride > vocabulary) { EXPECT_TRUE(same_bits(columns_of(found.logits, vocabulary, stride, stride), Buffer(dtype, c.rows * (stride - vocabulary)))); }
+        }
+      }
+}
+
+// What is not finite shows, and an impossible token (a logit of -inf) does not.
+TEST(CrossEntropy, FastOneHidesNoNumberThatIsNotFinite) {
+  for (const NamedTable& named : tables())
+    for (float odd : {INFINITY, static_cast<float>(NAN), -INFINITY}) {
+      const Case c{3, 300, DType::bf16, 1};
+      Buffer logits(DType::bf16, c.rows * c.vocabulary);
+      logits.set(300 + 77, odd);
+      const StepState state = state_of(c);
+      const Outcome found = compute(*named.table, c, spread(logits, 300, 304, [](int64_t) { return NAN; }), {5, 6, 7}, true, 1, &state, 304, true);
+      EXPECT_EQ(std::isfinite(found.loss[1]), odd == -INFINITY) << named.name << " " << odd;
+      EXPECT_NEAR(found.loss[0], std::log(300.0), 1e-5);
+      EXPECT_NEAR(found.loss[2], std::log(300.0), 1e-5);
     }
 }
 

@@ -19,9 +19,11 @@ struct LibraryProduct {
   enum class Free : uint8_t { none, m } free;
 };
 
-// Errors stay with the library until its owner asks.
+// `takes` says whether it has an algorithm for products of this kind, the same for any extent that is free; `multiply` is asked for
+// those alone. Errors stay with the library until its owner asks.
 struct ProductLibrary {
   void* self;
+  bool (*takes)(void* self, const LibraryProduct& product);
   void (*multiply)(void* self, const LibraryProduct& product, void* stream);
 };
 

@@ -61,11 +61,11 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   full.launch_nanoseconds = 0;
   std::array<Group, op_kind_count> kinds;
   Group products, streams;
-  auto ideal = [&](OpKind kind, const Cost& cost) {
-    return static_cast<double>(op_picoseconds(full, kind, peak_of(numerics), threads, cost)) * 1e-12;
+  auto ideal = [&](const TimedOp& op, const Cost& cost) {
+    return static_cast<double>(op_picoseconds(full, op.kind, op.peak, threads, cost)) * 1e-12;
   };
   for (const TimedOp& op : ops) {
-    const double arithmetic = ideal(op.kind, {op.cost.flops, 0}), traffic = ideal(op.kind, {0, op.cost.bytes});
+    const double arithmetic = ideal(op, {op.cost.flops, 0}), traffic = ideal(op, {0, op.cost.bytes});
     const double n = static_cast<double>(op.count);
     kinds[static_cast<size_t>(op.kind)].add(std::max(arithmetic, traffic), op.seconds, n);
     (arithmetic >= traffic ? products : streams).add(std::max(arithmetic, traffic), op.seconds, n);
@@ -75,6 +75,7 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   p.calibration = {};
   p.calibration.threads = threads;
   p.calibration.precision = numerics.precision;
+  p.calibration.kernels = numerics.kernels;
   p.calibration.step_nanoseconds = whole_number(step_seconds * 1e9, longest_nanoseconds);
   double launches = 0, count = 0;
   for (size_t k = 0; k < op_kind_count; ++k) {

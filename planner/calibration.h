@@ -21,6 +21,7 @@ struct TimedOp {
   Cost cost;
   double seconds;        // of one
   uint64_t count;        // in the step; 0: timed besides it, at another extent
+  Peak peak = Peak::fp32;
 };
 
 // `base` with the figures that these times give; of kinds that were not timed the shares and the launch are means over

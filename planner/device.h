@@ -21,6 +21,7 @@ struct Calibration {
   std::array<Op, op_kind_count> ops{};   // by OpKind
   int threads = 0;                 // that computed; 0: the profile was not calibrated
   Precision precision = Precision::fp32;
+  Kernels kernels = Kernels::portable;
   uint64_t step_nanoseconds = 0;   // of that plan
 };
 

@@ -23,10 +23,15 @@ int Graph::blocks() const {
   return n;
 }
 
-// Gradients of the head come in chunks of the loss, whose length is the planner's choice and may change no bit.
+// Gradients of the head come in chunks of the loss, whose length is the planner's choice and may change no bit; those in bf16 are rounded
+// by our kernels.
 bool Graph::is_library_product(const Op& op) const {
   if (kernels != Kernels::cublaslt) return false;
-  if (op.kind == OpKind::linear_weight_gradient) return !at(op.inputs[0]).chunked && (!exact || sequence >= least_library_sample);
+  if (op.kind == OpKind::linear_weight_gradient) {
+    for (int t : op.outputs)
+      if (t >= 0 && at(t).format != Format::f32) return false;
+    return !at(op.inputs[0]).chunked && (!exact || sequence >= least_library_sample);
+  }
   return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient;
 }
 

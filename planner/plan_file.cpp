@@ -386,6 +386,8 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.request.fused_update = numerics.fused_update;
   plan.request.groups = numerics.groups;
   plan.request.inputs = numerics.inputs;
+  plan.request.kernels = numerics.kernels;
+  plan.request.fast = !numerics.exact;
   STW_ASSIGN(fits, get_bool(body, "fits"));
   plan.fits = fits;
   STW_ASSIGN(minimum, get_uint(body, "minimum_vram_bytes", 0));

@@ -20,7 +20,7 @@ Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
 }
 
 uint64_t Pricing::op(const Op& o, int64_t samples, int64_t rows, int64_t elements) const {
-  return op_picoseconds(device_, o.kind, graph_.peak, threads_, op_row(o.kind).cost(graph_, o, {samples, rows, threads_, elements}));
+  return op_picoseconds(device_, o.kind, graph_.peak_of(o), threads_, op_row(o.kind).cost(graph_, o, {samples, rows, threads_, elements}));
 }
 
 uint64_t Pricing::program(const Program& program, bool overlap) const {

@@ -63,6 +63,12 @@ Result<DeviceProfile> read(const Json& body) {
   const auto known = std::find(std::begin(precision_names), std::end(precision_names), precision);
   if (known == std::end(precision_names)) return no_profile("unknown precision " + quoted(precision));
   c.precision = static_cast<Precision>(known - std::begin(precision_names));
+  if (body.find("kernels")) {   // profiles of before have none
+    STW_ASSIGN(kernels, get_string(body, "kernels"));
+    const auto which = std::find(std::begin(kernels_names), std::end(kernels_names), kernels);
+    if (which == std::end(kernels_names)) return no_profile("unknown kernels " + quoted(kernels));
+    c.kernels = static_cast<Kernels>(which - std::begin(kernels_names));
+  }
   STW_ASSIGN(launch, figure(body, "launch_nanoseconds", longest_launch_nanoseconds));
   p.launch_nanoseconds = launch;
   STW_ASSIGN(product, figure(body, "product_permille", largest_permille));
@@ -89,7 +95,7 @@ Json profile_json(const DeviceProfile& p) {
                                                        .set("nanoseconds", op.nanoseconds));
   return Json::object()
       .set("format", "stowage-profile").set("version", 1)
-      .set("device", p.name).set("threads", c.threads).set("precision", name_of(c.precision))
+      .set("device", p.name).set("threads", c.threads).set("precision", name_of(c.precision)).set("kernels", kernels_names[static_cast<size_t>(c.kernels)])
       .set("launch_nanoseconds", p.launch_nanoseconds)
       .set("product_permille", p.product_permille).set("stream_permille", p.stream_permille)
       .set("step_nanoseconds", c.step_nanoseconds).set("ops", std::move(ops));

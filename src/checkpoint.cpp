@@ -52,7 +52,7 @@ std::string state_format(const Graph& graph) {
 // What must agree before a checkpoint may be restored.
 Json identity(const Trainer& trainer) {
   const Numerics& n = trainer.plan().numerics;
-  return Json::object()
+  Json fields = Json::object()
       .set("architecture", trainer.graph().architecture)
       .set("groups", groups_json(n.groups))
       .set("inputs", inputs_json(n.inputs))
@@ -66,6 +66,8 @@ Json identity(const Trainer& trainer) {
       .set("state_format", state_format(trainer.graph()))
       .set("exact", n.exact)
       .set("kernels", kernels_name(n));
+  if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);   // the bits depend on it then
+  return fields;
 }
 
 // What checkpoints were before the field was there.

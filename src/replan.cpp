@@ -45,6 +45,8 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   if (!(next.numerics == plan().numerics) || next.request.global_batch != plan().request.global_batch ||
       next.request.sequence != plan().request.sequence || next.request.threads != plan().request.threads)
     return Error{Code::bad_state, "trainer: the plan has other numerics, another batch or another number of threads"};
+  if (!next.numerics.exact && next.decisions.micro_batch != plan().decisions.micro_batch)
+    return Error{Code::bad_state, "trainer: in fast mode the bits depend on the micro-batch, and the plan has another one"};
   STW_TRY(check_offload(next));
   const uint64_t bytes = next.bytes.arena;
   std::vector<Move> moves;   // in the order of the arena, which is the same for all plans

@@ -35,7 +35,7 @@ Status Trainer::write_timeline(const std::string& path) {
       const Op& op = graph().op(i.op);
       const Cost cost = op_row(i.kind).cost(graph(), op, {i.samples, i.rows, t.program->threads, i.elements});
       const double measured = t.median_of(n, rounds) * 1e6;
-      const double predicted = static_cast<double>(op_picoseconds(device, i.kind, graph().peak, t.program->threads, cost)) * 1e-6;
+      const double predicted = static_cast<double>(op_picoseconds(device, i.kind, graph().peak_of(op), t.program->threads, cost)) * 1e-6;
       const Json about = Json::object().set("program", t.program->name).set("runs", t.count).set("place", graph().segment_name(op.segment))
                              .set("flops", cost.flops).set("bytes", cost.bytes).set("measured_us", measured).set("predicted_us", predicted);
       const auto event = [&](Row row, double at, double duration) {

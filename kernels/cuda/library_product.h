@@ -24,13 +24,22 @@ inline bool fits_library(const Products& all) {
 
 // One call for each product; of chained ones each starts from what the one before has left, rounded as c is stored.
 template <Contiguous a_along, Contiguous b_along>
-void library_product(const Launch& l, const Products& all, LibraryProduct::Free free) {
-  for (int i = 0; i < all.count; ++i) {
-    const Product& p = all.product[i];
-    const void* const start = all.chained && i > 0 ? p.c : p.start;
-    l.library->multiply(l.library->self, {p.m, p.n, p.k, all.a, all.c, p.a, p.b, a_along == Contiguous::output, b_along == Contiguous::depth,
-                                          p.a_stride, p.b_stride, p.c_stride, p.c, start, p.bias, free}, l.stream);
-  }
+LibraryProduct library_product(const Products& all, int i, LibraryProduct::Free free) {
+  const Product& p = all.product[i];
+  const void* const start = all.chained && i > 0 ? p.c : p.start;
+  return {p.m, p.n, p.k, all.a, all.c, p.a, p.b, a_along == Contiguous::output, b_along == Contiguous::depth, p.a_stride, p.b_stride, p.c_stride, p.c,
+          start, p.bias, free};
+}
+template <Contiguous a_along, Contiguous b_along>
+bool library_takes(const Launch& l, const Products& all, LibraryProduct::Free free) {
+  if (!fits_library(all)) return false;
+  for (int i = 0; i < all.count; ++i)
+    if (!l.library->takes(l.library->self, library_product<a_along, b_along>(all, i, free))) return false;
+  return true;
+}
+template <Contiguous a_along, Contiguous b_along>
+void library_multiply(const Launch& l, const Products& all, LibraryProduct::Free free) {
+  for (int i = 0; i < all.count; ++i) l.library->multiply(l.library->self, library_product<a_along, b_along>(all, i, free), l.stream);
 }
 
 }  // namespace stw::kernels::cuda

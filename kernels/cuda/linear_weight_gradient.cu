@@ -21,15 +21,23 @@ static Products rows_of(Products all, int64_t row, int64_t count) {
   return all;
 }
 
+// `step` rows after the other. The first ones of a step start from nothing, which is another kind of product: the library takes both
+// kinds, or our kernels compute all.
+static bool by_library(const Launch& l, const Products& all, int64_t step) {
+  constexpr auto free = LibraryProduct::Free::none;
+  Products from_nothing = rows_of(all, 0, step), further = from_nothing;
+  for (int i = 0; i < all.count; ++i) from_nothing.product[i].start = nullptr, further.product[i].start = further.product[i].c;
+  for (const Products* kind : {&from_nothing, &further})
+    if (!library_takes<Contiguous::output, Contiguous::output>(l, *kind, free)) return false;
+  for (int64_t row = 0; all.count > 0 && row < all.product[0].k; row += step)
+    library_multiply<Contiguous::output, Contiguous::output>(l, rows_of(all, row, step), free);
+  return true;
+}
+
 void linear_weight_gradient(const Launch& l, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
   const Products all = weight_gradient_products(args);
-  if (args.products == ProductKernels::library && args.gradient_dtype == DType::f32 && fits_library(all)) {
-    const int64_t step = args.exact ? args.rows_per_sample : args.rows;
-    for (int64_t row = 0; row < args.rows; row += step)
-      library_product<Contiguous::output, Contiguous::output>(l, rows_of(all, row, step), LibraryProduct::Free::none);
-    return;
-  }
+  if (args.products == ProductKernels::library && args.gradient_dtype == DType::f32 && by_library(l, all, args.exact ? args.rows_per_sample : args.rows)) return;
   if (args.gradient_dtype == DType::f32) own_product<Contiguous::output, Contiguous::output>(l, all, args.products);
   else own_product<Contiguous::output, Contiguous::output, true>(l, all, args.products);
 }

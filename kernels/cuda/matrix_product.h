@@ -15,7 +15,8 @@ void own_product(const Launch& l, const Products& all, ProductKernels how) {
 // Of rows of activations: no bit of a row depends on the others.
 template <Contiguous a_along, Contiguous b_along>
 void product_of_rows(const Launch& l, const Products& all, ProductKernels how) {
-  if (how == ProductKernels::library && fits_library(all)) library_product<a_along, b_along>(l, all, LibraryProduct::Free::m);
+  constexpr auto free = LibraryProduct::Free::m;
+  if (how == ProductKernels::library && library_takes<a_along, b_along>(l, all, free)) library_multiply<a_along, b_along>(l, all, free);
   else own_product<a_along, b_along>(l, all, how);
 }
 

@@ -30,7 +30,7 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
   // Sample after sample reads and writes the sums that one product of all rows reads and writes once.
   if (g.exact && g.is_library_product(op))
     for (int t : op.outputs)
-      if (t >= 0) c.bytes = size_add(c.bytes, size_mul(g.at(t).bytes(1), size_mul(2, static_cast<uint64_t>(e.samples) - 1)));
+      if (t >= 0) c.bytes = size_add(c.bytes, size_mul(g.at(t).bytes(1), 2 * static_cast<uint64_t>(e.samples) - 1));
   for (int t : op.outputs)
     if (t >= 0 && g.at(t).format == Format::bf16)
       c.flops = size_add(c.flops, size_mul(size_mul(rounding_flops, g.at(t).shape.elements()), static_cast<uint64_t>(e.samples)));

@@ -233,6 +233,7 @@ stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_p
     Request request = t.plan().request;
     request.memory_bytes = memory_bytes;
     request.state_bits = t.plan().numerics.state_bits;
+    if (!t.plan().numerics.exact) request.micro_batch = t.plan().decisions.micro_batch;
     auto planned = Planned::make(t.model(), request);
     STW_API_TRY(planned);
     if (!(*planned)->plan.fits) return api::fail(error, api::over_budget((*planned)->plan));

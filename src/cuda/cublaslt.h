@@ -47,6 +47,7 @@ inline constexpr int split_k = 2;                                             //
   X(MatmulPreferenceSetAttribute, Status, (Handle, int attribute, const void*, size_t bytes))                                  \
   X(MatmulAlgoGetHeuristic, Status, (Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Handle preference, int wanted, \
                                      HeuristicResult*, int* found))                                                            \
+  X(MatmulAlgoCheck, Status, (Handle, Handle product, Handle a, Handle b, Handle c, Handle d, const Algorithm*, HeuristicResult*)) \
   X(MatmulAlgoConfigGetAttribute, Status, (const Algorithm*, int attribute, void*, size_t bytes, size_t* written))             \
   X(Matmul, Status, (Handle, Handle product, const void* alpha, const void* a, Handle a_layout, const void* b, Handle b_layout, \
                      const void* beta, const void* c, Handle c_layout, void* d, Handle d_layout, const Algorithm*,             \

@@ -76,10 +76,13 @@ struct Matmul::Descriptors {
 };
 
 Matmul::Matmul(const cublaslt::Functions& functions) : lt_(functions) {
-  library_ = {this, [](void* self, const LibraryProduct& product, void* stream) {
+  library_ = {this, [](void* self, const LibraryProduct& product) { return static_cast<Matmul*>(self)->algorithm_for(product) != nullptr; },
+              [](void* self, const LibraryProduct& product, void* stream) {
     auto& matmul = *static_cast<Matmul*>(self);
     const cublaslt::Status status = matmul.multiply(product, static_cast<cudaStream_t>(stream));
-    if (matmul.failed_ == success) matmul.failed_ = status;
+    if (matmul.failed_ != success || status == success) return;
+    matmul.failed_ = status;
+    matmul.failed_product_ = "a product (" + std::to_string(product.m) + " x " + std::to_string(product.n) + ", depth " + std::to_string(product.k) + ")";
   }};
 }
 
@@ -98,14 +101,20 @@ stw::Status Matmul::take_error() {
   if (failed_ == success) return ok();
   const cublaslt::Status status = failed_;
   failed_ = success;
-  return error_of(lt_, "a product", status);
+  return error_of(lt_, failed_product_, status);
 }
 
-cublaslt::Status Matmul::choose(const LibraryProduct& product, cublaslt::Algorithm& algorithm) const {
+bool Matmul::computes(const cublaslt::Algorithm& algorithm, const LibraryProduct& product) const {
   const Descriptors d(lt_, product);
-  if (d.status != success) return d.status;
+  cublaslt::HeuristicResult result{};
+  return d.status == success && lt_.MatmulAlgoCheck(handle_, d.product, d.a, d.b, d.c, d.c, &algorithm, &result) == success &&
+         result.workspace_bytes == 0;
+}
+
+std::optional<cublaslt::Algorithm> Matmul::choose(const LibraryProduct& product) const {
+  const Descriptors d(lt_, product);
   cublaslt::Handle preference = nullptr;
-  cublaslt::Status status = lt_.MatmulPreferenceCreate(&preference);
+  cublaslt::Status status = d.status == success ? lt_.MatmulPreferenceCreate(&preference) : d.status;
   const auto prefer = [&](int attribute, const auto& value) {
     if (status == success) status = lt_.MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
   };
@@ -117,33 +126,36 @@ cublaslt::Status Matmul::choose(const LibraryProduct& product, cublaslt::Algorit
   if (status == success)
     status = lt_.MatmulAlgoGetHeuristic(handle_, d.product, d.a, d.b, d.c, d.c, preference, static_cast<int>(std::size(found)), found, &count);
   if (preference) lt_.MatmulPreferenceDestroy(preference);
-  if (status != success) return status;
-  for (int i = 0; i < count; ++i) {   // the best comes first
+  LibraryProduct smallest = product;
+  if (product.free == LibraryProduct::Free::m) smallest.m = 1;
+  for (int i = 0; status == success && i < count; ++i) {   // the best comes first
+    const cublaslt::Algorithm& algorithm = found[i].algorithm;
     int32_t splits = 0;
     if (found[i].status != success || found[i].workspace_bytes > 0) continue;
-    if (lt_.MatmulAlgoConfigGetAttribute(&found[i].algorithm, cublaslt::split_k, &splits, sizeof splits, nullptr) != success || splits > 1) continue;
-    algorithm = found[i].algorithm;
-    return success;
+    if (lt_.MatmulAlgoConfigGetAttribute(&algorithm, cublaslt::split_k, &splits, sizeof splits, nullptr) != success || splits > 1) continue;
+    if (computes(algorithm, smallest)) return algorithm;
   }
-  return cublaslt::not_supported;
+  return std::nullopt;
+}
+
+const cublaslt::Algorithm* Matmul::algorithm_for(const LibraryProduct& p) {
+  const Key key = key_of(p);
+  const auto [entry, is_new] = algorithms_.try_emplace(hash64(&key, sizeof key));
+  if (is_new) {
+    LibraryProduct usual = p;
+    usual.m = key.m;
+    entry->second = choose(usual);
+  }
+  return entry->second ? &*entry->second : nullptr;
 }
 
 cublaslt::Status Matmul::multiply(const LibraryProduct& p, cudaStream_t stream) {
   if (p.m == 0 || p.n == 0) return success;
-  const Key key = key_of(p);
-  const uint64_t hash = hash64(&key, sizeof key);
-  auto known = algorithms_.find(hash);
-  if (known == algorithms_.end()) {
-    LibraryProduct usual = p;
-    usual.m = key.m;
-    cublaslt::Algorithm algorithm{};
-    if (const cublaslt::Status status = choose(usual, algorithm); status != success) return status;
-    known = algorithms_.emplace(hash, algorithm).first;
-  }
+  const cublaslt::Algorithm* const algorithm = algorithm_for(p);
   const Descriptors d(lt_, p);
-  if (d.status != success) return d.status;
+  if (d.status != success || !algorithm) return algorithm ? d.status : cublaslt::not_supported;
   const float one = 1, beta = p.start ? 1.0f : 0.0f;
-  return lt_.Matmul(handle_, d.product, &one, p.b, d.a, p.a, d.b, &beta, p.start ? p.start : p.c, d.c, p.c, d.c, &known->second, nullptr, 0, stream);
+  return lt_.Matmul(handle_, d.product, &one, p.b, d.a, p.a, d.b, &beta, p.start ? p.start : p.c, d.c, p.c, d.c, algorithm, nullptr, 0, stream);
 }
 
 }  // namespace stw::cuda

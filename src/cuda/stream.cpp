@@ -43,6 +43,7 @@ CudaStream::~CudaStream() {
   const Current current(ordinal_);
   if (stream_) cudaStreamSynchronize(stream_);
   forget();
+  matmul_.reset();   // while its device is the current one
   for (cudaEvent_t e : {fork_, join_})
     if (e) cudaEventDestroy(e);
   for (cudaEvent_t e : timers_) cudaEventDestroy(e);
@@ -108,9 +109,8 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
 }
 
 Status CudaStream::check(const Program& program, const Instruction& instruction) {
+  Status failed = matmul_ ? matmul_->take_error() : ok();   // of this op, whatever else went wrong
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, instruction), status);
-  if (!matmul_) return ok();
-  Status failed = matmul_->take_error();
   if (!failed) failed.error().message = name_of(program, instruction) + ": " + failed.error().message;
   return failed;
 }

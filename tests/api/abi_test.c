@@ -87,7 +87,7 @@ AT(stw_frontier_point, struct_size, 0); AT(stw_frontier_point, is_knee, 4); AT(s
 AT(stw_frontier_point, micro_batch, 16); AT(stw_frontier_point, loss_chunks, 24);
 AT(stw_frontier_point, step_seconds, 32); AT(stw_frontier_point, tokens_per_second, 40);
 
-SIZE(stw_profile_info, 112);
+SIZE(stw_profile_info, 120);
 AT(stw_profile_info, struct_size, 0); AT(stw_profile_info, is_cuda, 4); AT(stw_profile_info, memory, 8);
 AT(stw_profile_info, reserve, 16); AT(stw_profile_info, gflops_fp32, 24); AT(stw_profile_info, gflops_bf16, 32);
 AT(stw_profile_info, gbytes_per_second, 40); AT(stw_profile_info, product_permille, 48);
@@ -95,6 +95,7 @@ AT(stw_profile_info, stream_permille, 52); AT(stw_profile_info, launch_nanosecon
 AT(stw_profile_info, name, 64); AT(stw_profile_info, title, 72); AT(stw_profile_info, source, 80);
 AT(stw_profile_info, host_gbytes_per_second, 88); AT(stw_profile_info, threads, 96);
 AT(stw_profile_info, precision, 100); AT(stw_profile_info, step_nanoseconds, 104);
+AT(stw_profile_info, kernels, 112);
 
 SIZE(stw_offload_info, 32);
 AT(stw_offload_info, struct_size, 0); AT(stw_offload_info, outside_blocks, 4); AT(stw_offload_info, blocks, 8);

@@ -183,6 +183,34 @@ TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
   EXPECT_TRUE(run(*trainer_for(model_, tight, {}, cuda_device()), 0, 2) == fast);
 }
 
+// Loaded plans ask for what they were made with; in fast mode the micro-batch belongs to the bits.
+TEST_F(CudaDeviceTest, LoadedPlansOfAllKernelsAreReplanned) {
+  for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false}, {Kernels::tensor, false}, {Kernels::cublaslt, false}, {Kernels::cublaslt, true}}) {
+    Request r = request();
+    r.kernels = kernels;
+    r.fast = fast;
+    r.micro_batch = 0;
+    const auto made = plan_for(*model_, r);
+    const auto loaded = Planned::load(*model_, made->json);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    const auto again = Planned::make(*model_, (*loaded)->plan.request);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ((*again)->plan.numerics, made->plan.numerics) << kernels_name(made->plan.numerics);
+    if (!fast) continue;
+    auto trainer = Trainer::create(cuda_device(), model_, made, {});
+#ifdef STW_GPU
+    if (!trainer) GTEST_SKIP() << trainer.error().message;
+#endif
+    r.micro_batch = made->plan.decisions.micro_batch == 1 ? 2 : 1;
+    const auto other = plan_for(*model_, r);
+    EXPECT_FALSE((*trainer)->replan(other));
+    ASSERT_TRUE((*trainer)->save(folder_ / "fast.stw"));
+    const Status restored = trainer_for(model_, other, {}, cuda_device())->restore(folder_ / "fast.stw");
+    ASSERT_FALSE(restored);
+    EXPECT_NE(restored.error().message.find("micro_batch"), std::string::npos) << restored.error().message;
+  }
+}
+
 // Samples long enough for the library's weight gradients in exact mode.
 TEST_F(CudaDeviceTest, TheLibrarysWeightGradientsDoNotDependOnTheSplit) {
 #ifdef STW_SANITIZED

@@ -7,9 +7,19 @@ namespace stw::kernels::test {
 
 std::vector<NamedTable> tables() { return {{"scalar", cpu_table(Isa::scalar)}, {"CUDA", cuda_table()}}; }
 
-const ProductLibrary* product_library() {
-  static const auto matmul = stw::cuda::Matmul::create("");
-  return matmul ? (*matmul)->library() : nullptr;
+// Lives for ever: at the end of the process the runtime may be gone before it.
+static stw::cuda::Matmul* matmul() {
+  static stw::cuda::Matmul* const one = [] {
+    auto created = stw::cuda::Matmul::create("");
+    return created ? created->release() : nullptr;
+  }();
+  return one;
+}
+const ProductLibrary* product_library() { return matmul() ? matmul()->library() : nullptr; }
+std::string library_error() {
+  if (!matmul()) return {};
+  const stw::Status status = matmul()->take_error();
+  return status ? std::string() : status.error().message;
 }
 
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise) {

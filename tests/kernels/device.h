@@ -2,6 +2,7 @@
 // cuda_device.cpp with the emulated machine (tests/simt) or a real one (tests/gpu).
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernels/product_library.h"
@@ -21,6 +22,7 @@ uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
 
 // For kernels that ask the vendor's library for products; null where there is none.
 const ProductLibrary* product_library();
+std::string library_error();   // what went wrong there since the last call; empty: nothing
 
 // Until all kernels that were begun have ended.
 void finish_kernels();

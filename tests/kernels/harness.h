@@ -102,6 +102,7 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
     kernel(Launch{pool.parallel(), memory, workspace_bytes, nullptr, product_library()}, args);
     finish_kernels();
   }
+  EXPECT_EQ(library_error(), "");
   uint64_t changed = 0;
   for (uint64_t i = workspace_bytes; i < total; ++i) changed += memory[i] != 0xa5;
   EXPECT_EQ(changed, 0u) << "the kernel wrote behind its workspace of " << workspace_bytes << " bytes";

@@ -24,6 +24,7 @@ void expect_equal(const DeviceProfile& a, const DeviceProfile& b) {
   EXPECT_EQ(a.alignment, b.alignment);
   EXPECT_EQ(a.calibration.threads, b.calibration.threads);
   EXPECT_EQ(a.calibration.precision, b.calibration.precision);
+  EXPECT_EQ(a.calibration.kernels, b.calibration.kernels);
   EXPECT_EQ(a.calibration.step_nanoseconds, b.calibration.step_nanoseconds);
   for (size_t k = 0; k < op_kind_count; ++k) {
     EXPECT_EQ(a.calibration.ops[k].permille, b.calibration.ops[k].permille) << k;

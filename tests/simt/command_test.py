@@ -63,7 +63,7 @@ class EmulatedCommand(CommandTest):
         self.assertEqual(self.weights("exact"), self.weights("split"))
         self.train_on("fast", "--steps", 3, "--fast", "--schedule", "constant", "--micro-batch", 2)
         self.train_on("half", "--steps", 2, "--fast", "--schedule", "constant", "--micro-batch", 2)
-        self.train_on("half", "--steps", 3, "--resume", self.path("half"), "--schedule", "constant", "--micro-batch", 2)
+        self.train_on("half", "--steps", 3, "--resume", self.path("half"), "--schedule", "constant")   # with its micro-batch
         self.assertEqual(self.weights("half"), self.weights("fast"))
         self.assertNotEqual(self.weights("fast"), self.weights("exact"))
         with open(self.path("fast") + "/plan.json", encoding="utf-8") as file:

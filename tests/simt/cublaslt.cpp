@@ -95,6 +95,7 @@ Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Ha
   const auto& wish = *static_cast<Preference*>(preference);
   *count = 0;
   if (!fit(p, la, lb, lc, ld)) return invalid_value;
+  if (simt::faults.declines_products) return not_supported;
   if (wanted < 1) return success;
   const uint64_t depth = p.turn_a ? la.rows : la.columns;
   *found = {};
@@ -107,6 +108,13 @@ Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Ha
   found->waves = 1;
   *count = 1;
   return success;
+}
+
+Status check(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, const Algorithm* algorithm, HeuristicResult* result) {
+  const auto& p = *static_cast<Product*>(product);
+  const auto &la = *static_cast<Layout*>(a), &ld = *static_cast<Layout*>(d);
+  *result = {*algorithm, 0, success, 1, {}};
+  return fit(p, la, *static_cast<Layout*>(b), *static_cast<Layout*>(c), ld) && algorithm->data[form] == form_of(p, la, ld) ? success : invalid_value;
 }
 
 Status get(const Algorithm* algorithm, int attribute, void* value, size_t bytes, size_t*) {
@@ -169,6 +177,7 @@ const Functions functions = {
     destroy<Preference>,
     set_preference,
     choose,
+    check,
     get,
     multiply,
 };

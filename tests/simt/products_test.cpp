@@ -105,6 +105,23 @@ TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
   EXPECT_EQ(asked({3, 5, 15, {24}}, {bf16, bf16, bf16, bf16}, true), (Counts{0, 0, 0})) << "rows that are no multiples of 16 bytes";
 }
 
+// Another depth than those before: a library that answered once is not asked again.
+TEST(EmulatedProducts, AreOursWhereTheLibraryHasNoAlgorithm) {
+  Random random(9);
+  Problem problem = tensor_problem(random, {3, 5, 56, {24, 40}}, {bf16, bf16, bf16, bf16}, false, true, true);
+  const Buffer y = problem.forward(*cuda_table(), 1), dx = problem.input_gradient(*cuda_table(), 1, Addend::other);
+  const Problem::Gradients gradients = problem.parameter_gradients(*cuda_table(), 1);
+  problem.products = ProductKernels::library;
+  const uint64_t before = simt::library_products;
+  simt::faults.declines_products = true;
+  EXPECT_TRUE(same_bits(problem.forward(*cuda_table(), 1), y));
+  EXPECT_TRUE(same_bits(problem.input_gradient(*cuda_table(), 1, Addend::other), dx));
+  EXPECT_TRUE(same(problem.parameter_gradients(*cuda_table(), 1), gradients));
+  simt::faults.declines_products = false;
+  EXPECT_TRUE(same_bits(problem.forward(*cuda_table(), 1), y)) << "the library was asked again";
+  EXPECT_EQ(simt::library_products, before);
+}
+
 // Whichever thread comes first: with a barrier too few, slices would be used too early or too late.
 TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
   for (const simt::Options& order : simt::other_orders) {

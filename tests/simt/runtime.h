@@ -15,6 +15,7 @@ struct Faults {
   int fail_launch = 0;            // the n-th launch from now on fails (1: the next)
   int fail_allocation = 0;
   bool has_cublaslt = true;
+  bool declines_products = false; // cuBLASLt has no algorithm for any
   int fail_product = 0;           // of cuBLASLt's
 };
 extern Faults faults;

@@ -42,6 +42,10 @@ void warn_where_not_measured(const stw_plan_options& options) {
   if (info.precision != (options.precision == STW_PRECISION_DEFAULT ? usual : options.precision))
     fmt::print(stderr, "stowage: warning: the profile was measured in {}, the plan is for another precision\n",
                precision_name(info.precision));
+  const uint32_t fastest = options.mode == STW_MODE_FAST ? STW_KERNELS_CUBLASLT
+                           : options.precision == STW_PRECISION_FP32 ? STW_KERNELS_PORTABLE : STW_KERNELS_TENSOR;
+  if (info.is_cuda && info.kernels != (options.kernels == STW_KERNELS_AUTO ? fastest : options.kernels))
+    fmt::print(stderr, "stowage: warning: the profile was measured with other kernels than the plan has\n");
 }
 
 }  // namespace

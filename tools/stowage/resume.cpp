@@ -63,7 +63,11 @@ void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.plan.optimizer.empty()) flags.plan.optimizer = json_string(*header, "identity", "optimizer").value_or("");
   if (flags.plan.kernels == "auto")
     if (const auto kernels = json_string(*header, "identity", "kernels"); kernels == "portable" || kernels == "tensor" || kernels == "cublaslt") flags.plan.kernels = *kernels;
-  if (!flags.plan.exact && !json_bool(*header, "identity", "exact").value_or(true)) flags.plan.fast = true;
+  if (!flags.plan.exact && !json_bool(*header, "identity", "exact").value_or(true)) {
+    flags.plan.fast = true;
+    if (flags.plan.micro_batch == 0)
+      if (const auto samples = json_whole(*header, "identity", "micro_batch")) flags.plan.micro_batch = static_cast<uint32_t>(*samples);
+  }
   if (flags.plan.master == "exact")
     if (const auto master = json_string(*header, "identity", "master"); master == "split8" || master == "stochastic") flags.plan.master = *master;
   if (flags.plan.gradients == "fp32") flags.plan.gradients = json_string(*header, "identity", "gradients").value_or("fp32");

@@ -645,7 +645,7 @@ typedef struct stw_generate_options {
 /* Allocates the plan's arena, and host memory (info.host) where the plan offloads, fills them with weights, and is ready. No
  * memory for tensors is allocated after this until it is destroyed. On the CPU both come from the device's allocator. Errors:
  * STW_OUT_OF_MEMORY, STW_BAD_STATE (a plan that does not fit, or of another model or device; a gradient hook where gradients
- * are offloaded), those of reading weights. Owner: the caller. The plan and model may be destroyed; the device may not. Thread: exclusive
+ * are offloaded), STW_UNSUPPORTED (kernels of a library that is not there), STW_DEVICE_ERROR, those of reading weights. Owner: the caller. The plan and model may be destroyed; the device may not. Thread: exclusive
  * use of the device during the call. Since: 0.1 */
 STW_API stw_status stw_trainer_create(stw_trainer **out, stw_device *device, const stw_model *model,
                                       const stw_plan *plan, const stw_trainer_options *options,

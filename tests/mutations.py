@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCE_TESTS, API_TESTS = "tests/src_tests", "tests/api/api_tests"
+SOURCE_TESTS, API_TESTS, KERNEL_TESTS, EMULATED_TESTS = "tests/src_tests", "tests/api/api_tests", "tests/kernel_tests", "tests/simt/simt_kernel_tests"
 
 # What the mistake is, the file, what stands there, what it becomes, the program and its tests that must find it.
 MUTATIONS = [
@@ -46,6 +46,12 @@ MUTATIONS = [
        "    STW_TRY(stream_->run(execution_, program));\n"
        "    if (first + m < global_batch()) STW_TRY(stream_->run(execution_, programs.update));\n  }\n  if (!fused)")],
      SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/llama_fp32*"),
+    ("nothing behind the rows of a gradient", "kernels/cpu/cross_entropy.cpp",
+     [("    return clear(args.vocabulary);", "    return;")],
+     KERNEL_TESTS, "CrossEntropy.RowsMayLieFurtherApart"),
+    ("an algorithm for every number of rows", "src/cuda/matmul.cpp",
+     [("p.free == LibraryProduct::Free::m ? usual_rows : p.m", "p.m < usual_rows ? p.m : usual_rows")],
+     EMULATED_TESTS, "TensorProduct.TheNumberOfRowsDoesNotChangeTheBits"),
 ]
 
 
@@ -81,7 +87,7 @@ def main():
         setup = run("meson", "setup", "build", "-Dbuildtype=release", "-Db_ndebug=false", "-Dcuda=disabled", "-Dtools=false", cwd=folder)
         if setup.returncode != 0:
             sys.exit(setup.stdout)
-        for target in (SOURCE_TESTS, API_TESTS):
+        for target in sorted({program for *_, program, _ in MUTATIONS}):
             built(folder, target)
         for what, path, changes, program, tests in MUTATIONS:
             if not passed(folder, program, tests):

@@ -129,7 +129,7 @@ STW_INLINE void pack_across(const void* from, int64_t depth_stride, int64_t lane
       panel[k * width + lane] = lane < lanes ? load1(from, dtype, k * depth_stride + lane) : 0.0f;
 }
 
-// The same for whole panels side by side, of four lines of memory: what a row has for all of them is read at once. One panel
+// The same for whole panels side by side: what a row has for all of them, three lines of memory in fp32, is read at once. One panel
 // after the other would come back to the same lines, which a cache that holds a few rows of this stride has lost by then.
 static constexpr int lanes_side_by_side = 48;
 template <DType dtype, int width>

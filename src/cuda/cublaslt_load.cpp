@@ -9,8 +9,8 @@
 namespace stw::cuda::cublaslt {
 
 static Error missing(const std::string& why) {
-  return {Code::unsupported, "cuBLASLt: " + why + "; install NVIDIA's cuBLAS 13 (package libcublas-13-0, or the CUDA Toolkit), name its "
-                             "libcublasLt.so.13 in the device's options, or use other kernels"};
+  return {Code::unsupported, "cuBLASLt: " + why + "; install NVIDIA's cuBLAS 13 (package libcublas-13-0, or the CUDA Toolkit), let "
+                             "LD_LIBRARY_PATH or stw_device_options.cublaslt find its libcublasLt.so.13, or use other kernels"};
 }
 
 Result<Functions> load(const std::string& path) {

@@ -54,16 +54,23 @@ class Folder:
         return os.path.join(self.path, name)
 
     def train(self, out, *words):
+        shutil.rmtree(self.at(out), ignore_errors=True)   # what fails leaves no weights of the run before
         return call([STOWAGE, "train", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", "2", *map(str, words)])
 
     def weights(self, out):
-        with open(self.at(out) + "/model.safetensors", "rb") as file:
-            return file.read()
+        try:
+            with open(self.at(out) + "/model.safetensors", "rb") as file:
+                return file.read()
+        except OSError:
+            return f"{out} was not trained"
 
 
-def bits(folder):
-    nano = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
-    long = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--states", 32, "--tokenizer", "byte"]
+NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
+LONG = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--states", 32, "--tokenizer", "byte"]
+LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
+
+
+def bits(folder, nano, long):
     for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), ("bf16", "cublaslt"),
                                ("fp16", "cublaslt"), ("fp32", "cublaslt")):
         numerics = ["--precision", precision, "--kernels", kernels]
@@ -84,19 +91,25 @@ def bits(folder):
             folder.train("e", *nano, *numerics, "--device", "cpu", "--vram", "4GiB")
             row(f"the CPU's bits, {what}", folder.weights("a") == folder.weights("e"), "")
         if kernels == "cublaslt":   # samples long enough for its weight gradients
-            for out, samples in (("f", 4), ("g", 1)):
+            for out, samples in (("f", long[long.index("--batch") + 1]), ("g", 1)):
                 folder.train(out, *long, *numerics, "--device", "cuda", "--vram", "16GiB", "--micro-batch", samples)
             row(f"E3 samples of 512 tokens, {what}", folder.weights("f") == folder.weights("g"), "")
 
 
-def memory(folder):
-    for model, words in (("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])):
-        code, text, _ = folder.train("m-" + model, "--model", model, *words, "--steps", 3, "--device", "cuda", *(["--tokenizer", "byte"]))
+def memory(folder, models):
+    for model, words in models:
+        code, text, _ = folder.train("m", "--model", model, *words, "--steps", 3, "--device", "cuda", "--tokenizer", "byte")
         found = re.search(r"memory +planned (.*), measured (.*) \((.*) %\)", text)
         row(f"memory of {model}", code == 0 and found is not None, found.group(0) if found else text[-600:])
 
 
-def test():
+def test(tiny):
+    if tiny:   # of another model, on the emulated device: whether this script works
+        shape = ["--model", tiny, "--batch", 3, "--seq", 32, "--steps", 2, "--states", 32]
+        with Folder() as folder:
+            bits(folder, shape, shape)
+            memory(folder, [(tiny, shape[2:6])])
+        return
     kernels = os.path.join(BUILD, "tests/gpu/gpu_kernel_tests")
     program("kernels", [kernels, "--gtest_filter=-Math.*:*Order*"])
     program("training", [os.path.join(BUILD, "tests/gpu/gpu_trainer_tests")])
@@ -106,8 +119,8 @@ def test():
             code, text, took = call(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", kernels, "--gtest_filter=" + some], 120)
             row("compute-sanitizer " + tool, code == 0, f"{took:.0f} s" + ("" if code == 0 else "\n" + text[-1500:]))
     with Folder() as folder:
-        bits(folder)
-        memory(folder)
+        bits(folder, NANO, LONG)
+        memory(folder, LARGE)
 
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench/peer_gpu.py")
@@ -175,6 +188,6 @@ def bench(models):
                     f"ratio {best / theirs['tokens_per_second']:.3f}" if theirs else why)
 
 
-test() if PART == "test" else bench([m for m in MODELS if len(sys.argv) < 4 or m[0] in sys.argv[3:]])
+test(sys.argv[3] if len(sys.argv) > 3 else None) if PART == "test" else bench([m for m in MODELS if len(sys.argv) < 4 or m[0] in sys.argv[3:]])
 print(f"{failures} checks failed")
 sys.exit(1 if failures else 0)

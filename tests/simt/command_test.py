@@ -1,6 +1,7 @@
 """`stowage` on the emulated CUDA device: the same command and library interface, with the library of tests/simt."""
 import json
 import os
+import subprocess
 import sys
 import unittest
 
@@ -69,6 +70,15 @@ class EmulatedCommand(CommandTest):
         with open(self.path("fast") + "/plan.json", encoding="utf-8") as file:
             numerics = json.load(file)["numerics"]
         self.assertEqual((numerics["kernels"], numerics["exact"]), ("cublaslt", False))
+
+    def test_the_checks_for_real_devices_run(self):
+        """tests/gpu/check.py, which otherwise runs where there is a GPU."""
+        check = os.path.join(os.path.dirname(__file__), "..", "gpu", "check.py")
+        build = os.path.dirname(os.path.dirname(os.path.dirname(os.environ["STOWAGE"])))
+        tiny = self.write("tiny.json", CONFIG.replace('"n_layer": 2', '"n_layer": 1'))
+        done = subprocess.run([sys.executable, check, "test", build, tiny], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^ok +E3 samples of 512 tokens, bf16, cublaslt kernels")
 
     def test_calibrates(self):
         self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "1GiB", "--out", self.path("profile.json"))

@@ -217,8 +217,8 @@ enum { STW_MASTER_EXACT = 0, STW_MASTER_SPLIT8 = 1, STW_MASTER_STOCHASTIC = 2 };
 enum { STW_GRADIENTS_FP32 = 0, STW_GRADIENTS_BF16 = 1 };
 /* portable: products add up in the one order that all devices share, so that CPU and CUDA train the same bits; tensor: the
  * tensor cores of a CUDA device add up 16-bit products in an order of their own, many times faster; auto: tensor where the
- * device and the precision have it, cublaslt in fast mode. cublaslt: NVIDIA's library adds up products of a CUDA device, found at run time
- * (stw_device_options.cublaslt); its bits are those of its version and the card. */
+ * device and the precision have it, cublaslt in fast mode. cublaslt: NVIDIA's library adds up products of a CUDA device,
+ * found at run time (stw_device_options.cublaslt); its bits are those of its version and the card. */
 enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, STW_KERNELS_CUBLASLT = 3 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
@@ -645,7 +645,8 @@ typedef struct stw_generate_options {
 /* Allocates the plan's arena, and host memory (info.host) where the plan offloads, fills them with weights, and is ready. No
  * memory for tensors is allocated after this until it is destroyed. On the CPU both come from the device's allocator. Errors:
  * STW_OUT_OF_MEMORY, STW_BAD_STATE (a plan that does not fit, or of another model or device; a gradient hook where gradients
- * are offloaded), STW_UNSUPPORTED (kernels of a library that is not there), STW_DEVICE_ERROR, those of reading weights. Owner: the caller. The plan and model may be destroyed; the device may not. Thread: exclusive
+ * are offloaded), STW_UNSUPPORTED (kernels of a library that is not there), STW_DEVICE_ERROR, those of reading weights. Owner:
+ * the caller. The plan and model may be destroyed; the device may not. Thread: exclusive
  * use of the device during the call. Since: 0.1 */
 STW_API stw_status stw_trainer_create(stw_trainer **out, stw_device *device, const stw_model *model,
                                       const stw_plan *plan, const stw_trainer_options *options,
@@ -670,8 +671,9 @@ STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *datas
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;
 /* Changes the budget of a trainer that stands between two steps: plans again for `memory_bytes`, with the same numerics,
- * batch, micro-batch and recompute policy (in fast mode the micro-batch that was chosen), and goes on with the same bits. `*plan` (may
- * be NULL) receives the new plan, which the caller destroys. The arena never takes more than the larger of both, unless it comes from the host's allocator, which
+ * batch, micro-batch and recompute policy (in fast mode the micro-batch that was chosen), and goes on with the same bits. `*plan`
+ * (may be NULL) receives the new plan, which the caller destroys. The arena never takes more than the larger of both, unless it
+ * comes from the host's allocator, which
  * is asked for the new one before the old one is released; a host's arena must be large enough for the new plan. Views of
  * stw_trainer_export_tensor end. Errors: STW_OVER_BUDGET with error.bytes_needed; STW_OUT_OF_MEMORY; STW_BAD_STATE
  * from inside a callback of the trainer; it is then unchanged, and `*plan` is NULL. Since: 0.1 */

@@ -112,8 +112,8 @@ struct LinearArgs {
   Matrix x;                // (rows, inputs); for linear_input_gradient the output dx
   Matrix y;                // (rows, sum of features); for the gradients the input dy
   ConstMatrix addend;      // linear_input_gradient only: (rows, inputs) the chains start from, may be dx itself, or null
-  int64_t y_stride;        // elements from one row of y to the next, or 0: the sum of features. What dy has past the features of a
-                           // row is +0, up to the next multiple of 8 at least
+  int64_t y_stride;        // elements from one row of y to the next. What dy has past the features of a row is +0, up to the next
+                           // multiple of 8 at least
 };
 // linear:                  y = x·Wᵀ + b. The chain runs over inputs from +0; the bias is added last.
 // linear_input_gradient:   dx = addend + Σ_parts dy·W, one chain through all parts that starts from the addend.
@@ -227,7 +227,7 @@ struct CrossEntropyArgs {
   float* token_loss;             // (rows), 0 where ignored
   const float* weights;          // (rows), factors of loss and gradient, 0 makes both 0 for any logits; null: 1
   const StepState* state;        // null: no smoothing, no z-loss, scale 1
-  int64_t stride;                // elements from one row of logits to the next, or 0: vocabulary; a gradient is +0 past the row's end
+  int64_t stride;                // elements from one row of logits to the next; a gradient is +0 past the row's end
   bool fast;                     // CUDA, 16-bit logits: sums in an order of the device's own; false: the CPU's bits
 };
 // With s = label_smoothing, z = z_loss, l = log Σ exp x, V = vocabulary:

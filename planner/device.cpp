@@ -11,7 +11,8 @@ constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
 // Memory, bandwidth and dense peaks with fp32 accumulation are the vendor's, and so is the bus to the host (PCIe: 16 GB/s
 // for eight lanes of the fourth generation; Orin and CPU: their own memory, read and written); memory is what a driver
 // reports as total where that is less. What mma.sync reaches of Hopper's peak: Luo et al., Benchmarking and Dissecting the Nvidia
-// Hopper GPU Architecture (arXiv 2402.13499); of the B200's: an estimate. Shares of the peaks, the reserve and the launch are estimates until a device has been calibrated.
+// Hopper GPU Architecture (arXiv 2402.13499); of the B200's: an estimate. Shares of the peaks, the reserve and the launch are
+// estimates until a device has been calibrated.
 #define STW_SHEET(what) "NVIDIA, " what "; shares, reserve and launch are estimates"
 constexpr const char* ampere = STW_SHEET("GA102 architecture whitepaper v2.1 and product page of the GeForce RTX 3060");
 constexpr const char* ada = STW_SHEET("Ada GPU architecture whitepaper v2.1 and product pages of the GeForce RTX 40 series");

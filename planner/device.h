@@ -48,7 +48,7 @@ const DeviceProfile* find_device(std::string_view name);
 // The profile of a CUDA device from what its driver calls it; for cards without one that of a card of the same generation.
 const DeviceProfile& profile_for(std::string_view driver_name, int compute_major, int compute_minor);
 
-// Time of an op in picoseconds (`peak`: Graph::peak): the larger of arithmetic and memory traffic, plus the launch. A calibrated permille scales
+// Time of an op in picoseconds (`peak`: Graph::peak_of): the larger of arithmetic and memory traffic, plus the launch. A calibrated permille scales
 // both, so that the time stays a maximum of linear functions and a constant: what the search's bounds rest on.
 uint64_t op_picoseconds(const DeviceProfile& device, OpKind kind, Peak peak, int threads, const Cost& cost);
 

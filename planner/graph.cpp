@@ -35,6 +35,11 @@ bool Graph::is_library_product(const Op& op) const {
   return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient;
 }
 
+Peak Graph::peak_of(const Op& op) const {
+  if (kernels == Kernels::portable || compute == Format::f32) return Peak::fp32;
+  return is_library_product(op) ? Peak::tensor : Peak::mma;
+}
+
 uint64_t Graph::parameter_count() const {
   uint64_t n = 0;
   for (size_t i = 0; i < tensors.size(); ++i)

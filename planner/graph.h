@@ -46,7 +46,6 @@ struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
   Format compute = Format::f32;      // of activations
-  Peak peak = Peak::fp32;            // of a device, that prices products
   Kernels kernels = Kernels::portable;   // as the numerics have it
   bool exact = true;
   std::vector<Tensor> tensors;
@@ -96,7 +95,7 @@ struct Graph {
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
   bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs
-  Peak peak_of(const Op& op) const { return peak == Peak::tensor && !is_library_product(op) ? Peak::mma : peak; }
+  Peak peak_of(const Op& op) const;
   // Features of a per-sample activation (sequence, features).
   int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }
 };

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/tensor.h"
@@ -30,6 +31,14 @@ inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"}
 enum class Kernels : uint8_t { portable, tensor, cublaslt };
 inline constexpr int kernels_count = 3;
 inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt"};
+
+// The value with that name; nothing: there is none.
+template <class Enum, int count>
+std::optional<Enum> named(const char* const (&names)[count], std::string_view name) {
+  for (int i = 0; i < count; ++i)
+    if (name == names[i]) return static_cast<Enum>(i);
+  return std::nullopt;
+}
 
 // Settings of all parameters that a pattern names (parameter_groups.h). What is not set stays as it is.
 struct ParameterGroup {
@@ -65,10 +74,6 @@ inline Format compute_format(Precision p) {
 // The peak of a device that bounds the arithmetic of ops: that of fp32; what the instructions of our own kernels (mma.sync) reach of the
 // tensor cores; that of the tensor cores.
 enum class Peak : uint8_t { fp32, mma, tensor };
-inline Peak peak_of(const Numerics& n) {
-  if (n.kernels == Kernels::portable || n.precision == Precision::fp32) return Peak::fp32;
-  return n.kernels == Kernels::tensor ? Peak::mma : Peak::tensor;
-}
 inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
 inline const char* kernels_name(const Numerics& n) { return kernels_names[static_cast<size_t>(n.kernels)]; }
 // How the fp32 master of a parameter is kept beside its compute copy.

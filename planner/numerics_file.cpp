@@ -1,8 +1,5 @@
 #include "planner/numerics_file.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "planner/optimizer.h"
 
 namespace stw {
@@ -66,9 +63,9 @@ Json numerics_json(const Numerics& n, const std::string& states_reason) {
 Result<Numerics> numerics_from(const Json& object) {
   Numerics n;
   STW_ASSIGN(precision, get_string(object, "precision"));
-  const auto known = std::find(std::begin(precision_names), std::end(precision_names), precision);
-  if (known == std::end(precision_names)) return wrong("unknown precision \"" + precision + "\"");
-  n.precision = static_cast<Precision>(known - std::begin(precision_names));
+  const auto known = named<Precision>(precision_names, precision);
+  if (!known) return wrong("unknown precision \"" + precision + "\"");
+  n.precision = *known;
   STW_ASSIGN(master, get_string(object, "master"));
   int kind = 0;
   while (kind < master_count && (n.master = static_cast<Master>(kind), master != master_name(n))) ++kind;
@@ -84,16 +81,16 @@ Result<Numerics> numerics_from(const Json& object) {
   n.state_bits = static_cast<int>(bits);
   STW_ASSIGN(exact, get_bool(object, "exact"));
   STW_ASSIGN(gradients, get_string(object, "gradients"));
-  const auto sums = std::find(std::begin(gradients_names), std::end(gradients_names), gradients);
-  if (sums == std::end(gradients_names)) return wrong("unknown gradients \"" + gradients + "\"");
-  n.gradients = static_cast<Gradients>(sums - std::begin(gradients_names));
+  const auto sums = named<Gradients>(gradients_names, gradients);
+  if (!sums) return wrong("unknown gradients \"" + gradients + "\"");
+  n.gradients = *sums;
   STW_ASSIGN(fused, get_bool(object, "fused_update", false));
   n.fused_update = fused;
   if (object.find("kernels")) {
     STW_ASSIGN(kernels, get_string(object, "kernels"));
-    const auto which = std::find(std::begin(kernels_names), std::end(kernels_names), kernels);
-    if (which == std::end(kernels_names)) return wrong("unknown kernels \"" + kernels + "\"");
-    n.kernels = static_cast<Kernels>(which - std::begin(kernels_names));
+    const auto which = named<Kernels>(kernels_names, kernels);
+    if (!which) return wrong("unknown kernels \"" + kernels + "\"");
+    n.kernels = *which;
   }
   n.exact = exact;
   if (!exact && n.kernels != Kernels::cublaslt) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");

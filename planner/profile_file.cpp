@@ -1,7 +1,5 @@
 #include "planner/profile_file.h"
 
-#include <algorithm>
-
 #include "planner/calibration.h"
 
 namespace stw {
@@ -60,14 +58,14 @@ Result<DeviceProfile> read(const Json& body) {
   STW_ASSIGN(threads, figure(body, "threads", largest_threads));
   c.threads = static_cast<int>(threads);
   STW_ASSIGN(precision, get_string(body, "precision"));
-  const auto known = std::find(std::begin(precision_names), std::end(precision_names), precision);
-  if (known == std::end(precision_names)) return no_profile("unknown precision " + quoted(precision));
-  c.precision = static_cast<Precision>(known - std::begin(precision_names));
+  const auto known = named<Precision>(precision_names, precision);
+  if (!known) return no_profile("unknown precision " + quoted(precision));
+  c.precision = *known;
   if (body.find("kernels")) {   // profiles of before have none
     STW_ASSIGN(kernels, get_string(body, "kernels"));
-    const auto which = std::find(std::begin(kernels_names), std::end(kernels_names), kernels);
-    if (which == std::end(kernels_names)) return no_profile("unknown kernels " + quoted(kernels));
-    c.kernels = static_cast<Kernels>(which - std::begin(kernels_names));
+    const auto which = named<Kernels>(kernels_names, kernels);
+    if (!which) return no_profile("unknown kernels " + quoted(kernels));
+    c.kernels = *which;
   }
   STW_ASSIGN(launch, figure(body, "launch_nanoseconds", longest_launch_nanoseconds));
   p.launch_nanoseconds = launch;

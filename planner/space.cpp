@@ -104,7 +104,7 @@ Level& Space::level(size_t rung) {
 }
 
 uint64_t Space::copying(OpKind kind, uint64_t bytes) const {
-  return bytes == 0 ? 0 : op_picoseconds(device_, kind, graph_.peak, request_.threads, {0, bytes});
+  return bytes == 0 ? 0 : op_picoseconds(device_, kind, Peak::fp32, request_.threads, {0, bytes});
 }
 
 uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes) {

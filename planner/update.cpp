@@ -100,7 +100,6 @@ void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
 }  // namespace
 
 void add_update(Graph& graph, const Numerics& numerics) {
-  graph.peak = peak_of(numerics);
   graph.kernels = numerics.kernels;
   graph.exact = numerics.exact;
   std::vector<int> trained;

@@ -74,11 +74,11 @@ STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t targe
 }
 
 template <DType dtype> void one_row(const CrossEntropyArgs& args, const LossTerms& terms, int64_t row) {
-  const int64_t stride = args.stride > 0 ? args.stride : args.vocabulary, at = row * stride, target = args.targets[row];
+  const int64_t at = row * args.stride, target = args.targets[row];
   const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
   const auto clear = [&](int64_t first) {
     const int64_t bytes = element_bytes(dtype);
-    if (args.gradient) memset((char*)args.logits.data + (at + first) * bytes, 0, (size_t)((stride - first) * bytes));
+    if (args.gradient) memset((char*)args.logits.data + (at + first) * bytes, 0, (size_t)((args.stride - first) * bytes));
   };
   if (target != ignored_target && weight != 0) {   // 0 times what a row holds may be a NaN
     args.token_loss[row] = row_loss<dtype>(args.logits.data, at, args.vocabulary, target, args.gradient, terms, weight);

@@ -8,7 +8,7 @@ namespace stw::kernels::STW_ISA {
 
 void linear(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear);
-  const int64_t inputs = args.inputs, y_stride = stride_of_y(args);
+  const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const TileGrid grid = linear_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   int64_t first_tile[max_parts + 1] = {0}, first_column[max_parts] = {0}, column = 0;
   for (int i = 0; i < args.parts; ++i) {

@@ -7,7 +7,7 @@ namespace stw::kernels::STW_ISA {
 
 void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_input_gradient);
-  const int64_t inputs = args.inputs, y_stride = stride_of_y(args);
+  const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const TileGrid grid = input_gradient_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   const bool direct = args.x.dtype == DType::f32;
 

@@ -58,8 +58,6 @@ STW_INLINE int64_t sum_of_features(const LinearArgs& args) {
   return sum;
 }
 
-STW_INLINE int64_t stride_of_y(const LinearArgs& args) { return args.y_stride > 0 ? args.y_stride : sum_of_features(args); }
-
 // A tile lies inside one part; all parts use the tile of their joint width.
 STW_INLINE TileGrid linear_grid(const LinearArgs& args, int threads) {
   return tile_grid(args.rows, sum_of_features(args), args.inputs, args.y.dtype == DType::f32, threads);

@@ -11,7 +11,7 @@ void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
   const bool direct = args.gradient_dtype == DType::f32;
   assert(direct || (args.gradient_dtype == DType::bf16 && args.state != nullptr && args.rows % args.rows_per_sample == 0));
-  const int64_t inputs = args.inputs, y_stride = stride_of_y(args);
+  const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const int threads = launch.parallel != nullptr ? launch.parallel->threads : 1;
   const int64_t x_bytes = element_bytes(args.x.dtype), y_bytes = element_bytes(args.y.dtype);
   int64_t first_column = 0;

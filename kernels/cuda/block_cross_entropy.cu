@@ -13,7 +13,6 @@
 namespace stw::kernels::cuda {
 
 static constexpr int block_row_threads = 512, vector_lanes = 8, vectors_ahead = 4;
-static constexpr float exponents = 1.44269504f;   // log2(e)
 
 template <DType dtype>
 STW_DEVICE void widen(const uint4& v, float (&x)[vector_lanes]) {
@@ -26,7 +25,7 @@ STW_DEVICE void widen(const uint4& v, float (&x)[vector_lanes]) {
 
 // Of some logits: their maximum, Σ e^(x - maximum), and their sum.
 struct Normalizer { float largest = -infinity, sum = 0, total = 0; };
-STW_DEVICE float share(float largest, float of_all) { return largest == -infinity ? 0.0f : fast_exp2((largest - of_all) * exponents); }
+STW_DEVICE float share(float largest, float of_all) { return largest == -infinity ? 0.0f : fast_exp2((largest - of_all) * log2_of_e); }
 STW_DEVICE Normalizer both(const Normalizer& a, const Normalizer& b) {
   const float largest = a.largest > b.largest ? a.largest : b.largest;
   return {largest, a.sum * share(a.largest, largest) + b.sum * share(b.largest, largest), a.total + b.total};
@@ -46,12 +45,12 @@ STW_DEVICE void for_vectors(const uint16_t* row, int vectors, const Body& body) 
 }
 
 template <DType dtype>
-static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_kernel(CrossEntropyArgs args, int64_t stride) {
+static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_kernel(CrossEntropyArgs args) {
   STW_SHARED(Normalizer, of_warp, block_row_threads / 32);
   const LossTerms terms = loss_terms(args);
-  const int count = static_cast<int>(args.vocabulary), vectors = (count + vector_lanes - 1) / vector_lanes, padded = static_cast<int>(stride / vector_lanes);
+  const int count = static_cast<int>(args.vocabulary), vectors = (count + vector_lanes - 1) / vector_lanes, padded = static_cast<int>(args.stride / vector_lanes);
   for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    uint16_t* const data = static_cast<uint16_t*>(args.logits.data) + row * stride;
+    uint16_t* const data = static_cast<uint16_t*>(args.logits.data) + row * args.stride;
     const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
     const bool counts = target != ignored_target && weight != 0;   // 0 times what a row holds may be a NaN
@@ -67,7 +66,7 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
             largest = x[i] > largest ? x[i] : largest;
             own.total += x[i];
           }
-        STW_UNROLL for (int i = 0; i < vector_lanes; ++i) sum += i < n ? fast_exp2((x[i] - largest) * exponents) : 0.0f;
+        STW_UNROLL for (int i = 0; i < vector_lanes; ++i) sum += i < n ? fast_exp2((x[i] - largest) * log2_of_e) : 0.0f;
         own.sum = own.sum * share(own.largest, largest) + sum;
         own.largest = largest;
       });
@@ -88,7 +87,7 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
           uint32_t words[4];
           STW_UNROLL for (int i = 0; i < vector_lanes; ++i) {
             const int column = vector * vector_lanes + i;
-            x[i] = fast_exp2((x[i] - all.largest) * exponents) * end.factor + end.shared;
+            x[i] = fast_exp2((x[i] - all.largest) * log2_of_e) * end.factor + end.shared;
             if (column == target) x[i] = end.target;
             if (column >= count) x[i] = 0;
           }
@@ -104,16 +103,16 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
   }
 }
 
-bool block_cross_entropy_takes(const CrossEntropyArgs& args, int64_t stride) {
-  return args.fast && args.logits.dtype != DType::f32 && stride % vector_lanes == 0 && reinterpret_cast<uintptr_t>(args.logits.data) % 16 == 0;
+bool block_cross_entropy_takes(const CrossEntropyArgs& args) {
+  return args.fast && args.logits.dtype != DType::f32 && args.stride % vector_lanes == 0 && reinterpret_cast<uintptr_t>(args.logits.data) % 16 == 0;
 }
 
-void block_cross_entropy(const Launch& l, const CrossEntropyArgs& args, int64_t stride) {
+void block_cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
   const int64_t wanted = ceil_div(args.vocabulary, int64_t{vector_lanes * vectors_ahead * 32}) * 32;   // threads that have something to load
   const auto threads = static_cast<unsigned>(wanted < block_row_threads ? wanted : block_row_threads);
   const auto blocks = static_cast<unsigned>(args.rows < largest_blocks ? args.rows : largest_blocks);
-  if (args.logits.dtype == DType::bf16) launch(l, block_cross_entropy_kernel<DType::bf16>, blocks, threads, 0, args, stride);
-  else launch(l, block_cross_entropy_kernel<DType::f16>, blocks, threads, 0, args, stride);
+  if (args.logits.dtype == DType::bf16) launch(l, block_cross_entropy_kernel<DType::bf16>, blocks, threads, 0, args);
+  else launch(l, block_cross_entropy_kernel<DType::f16>, blocks, threads, 0, args);
 }
 
 }  // namespace stw::kernels::cuda

@@ -5,7 +5,7 @@
 namespace stw::kernels::cuda {
 
 // By shapes and types alone, so that the same plan always takes the same kernel.
-bool block_cross_entropy_takes(const CrossEntropyArgs& args, int64_t stride);
-void block_cross_entropy(const Launch& l, const CrossEntropyArgs& args, int64_t stride);
+bool block_cross_entropy_takes(const CrossEntropyArgs& args);
+void block_cross_entropy(const Launch& l, const CrossEntropyArgs& args);
 
 }  // namespace stw::kernels::cuda

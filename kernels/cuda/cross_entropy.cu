@@ -93,11 +93,11 @@ STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, 
 }
 
 template <DType dtype>
-static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(CrossEntropyArgs args, int64_t stride, bool vectors) {
+static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(CrossEntropyArgs args, bool vectors) {
   const LossTerms terms = loss_terms(args);
   const int64_t rows_of_grid = static_cast<int64_t>(gridDim.x) * blockDim.x / row_threads;
   for (int64_t row = thread_of_grid() / row_threads; row < args.rows; row += rows_of_grid) {
-    const int64_t at = row * stride;
+    const int64_t at = row * args.stride;
     const int target = args.targets[row];
     const float weight = args.weights == nullptr ? 1.0f : args.weights[row];
     float loss = 0;
@@ -107,18 +107,17 @@ static __global__ void __launch_bounds__(rows_threads, 10) cross_entropy_kernel(
     } else {
       cleared = 0;
     }
-    for (int64_t j = cleared + 16 * quad_of_row(); args.gradient && j < stride; j += row_step)
-      store_group(args.logits.data, dtype, at + j, zero(), min(static_cast<int64_t>(16), stride - j));
+    for (int64_t j = cleared + 16 * quad_of_row(); args.gradient && j < args.stride; j += row_step)
+      store_group(args.logits.data, dtype, at + j, zero(), min(static_cast<int64_t>(16), args.stride - j));
     if (threadIdx.x % row_threads == 0) args.token_loss[row] = loss;
   }
 }
 
 void cross_entropy(const Launch& l, const CrossEntropyArgs& args) {
-  const int64_t stride = args.stride > 0 ? args.stride : args.vocabulary;
-  if (block_cross_entropy_takes(args, stride)) return block_cross_entropy(l, args, stride);
-  const bool vectors = vectors_at(args.logits.data, args.logits.dtype, stride);
+  if (block_cross_entropy_takes(args)) return block_cross_entropy(l, args);
+  const bool vectors = vectors_at(args.logits.data, args.logits.dtype, args.stride);
   for_dtype(args.logits.dtype, [&](auto stored) {
-    launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, rows_threads / row_threads), rows_threads, 0, args, stride, vectors);
+    launch(l, cross_entropy_kernel<stored.dtype>, blocks_for(args.rows, rows_threads / row_threads), rows_threads, 0, args, vectors);
   });
 }
 

@@ -122,6 +122,7 @@ __device__ __forceinline__ float fast_exp2(float x) {
 
 namespace stw::kernels::cuda {
 
+inline constexpr float log2_of_e = 1.44269504f;   // for fast_exp2
 inline constexpr unsigned all_lanes = 0xffffffffu;
 inline constexpr int largest_blocks = 65535;   // of a grid whose blocks go on until nothing is left
 

@@ -39,10 +39,10 @@ void linear_bias_gradient(const Launch& l, const LinearArgs& args) {
   float* const sums = static_cast<float*>(l.workspace);
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     if (p.bias_gradient == nullptr) return;
-    const bool vectors = vectors_at(args.y.data, args.y.dtype, stride_of_y(args)) && column % 4 == 0;
+    const bool vectors = vectors_at(args.y.data, args.y.dtype, args.y_stride) && column % 4 == 0;
     for_dtype(args.y.dtype, [&](auto stored) {
       launch(l, bias_tiles_kernel<stored.dtype>, blocks_for(tiles.count() * ceil_div(p.features, 16), bias_tile_threads / quad), bias_tile_threads, 0,
-             args.y.data, stride_of_y(args), column, p.features, tiles, vectors, sums);
+             args.y.data, args.y_stride, column, p.features, tiles, vectors, sums);
     });
     launch(l, bias_fold_kernel, blocks_for_fold(p.features), fold_threads_a_block, 0, sums, tiles.count(), p.features,
            args.accumulate, static_cast<float*>(p.bias_gradient));

@@ -9,7 +9,6 @@ inline int64_t sum_of_features(const LinearArgs& args) {
   for (int i = 0; i < args.parts; ++i) sum += args.part[i].features;
   return sum;
 }
-inline int64_t stride_of_y(const LinearArgs& args) { return args.y_stride > 0 ? args.y_stride : sum_of_features(args); }
 inline void* element_at(const void* data, DType t, int64_t at) {
   return static_cast<char*>(const_cast<void*>(data)) + at * (t == DType::f32 ? 4 : 2);
 }
@@ -25,7 +24,7 @@ inline Products forward_products(const LinearArgs& args) {
   Products all = {args.x.dtype, args.weight_dtype, args.y.dtype, DType::f32, args.weight_dtype, false, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, p.features, args.inputs, args.x.data, p.weight, args.inputs,
-                                args.transposed ? p.features : args.inputs, stride_of_y(args),
+                                args.transposed ? p.features : args.inputs, args.y_stride,
                                 element_at(args.y.data, args.y.dtype, column), nullptr, p.bias};
   });
   return all;
@@ -38,7 +37,7 @@ inline Products input_gradient_products(const LinearArgs& args) {
   Products all = {args.y.dtype, args.weight_dtype, args.x.dtype, args.addend.dtype, DType::f32, true, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, args.inputs, p.features, element_at(args.y.data, args.y.dtype, column), p.weight,
-                                stride_of_y(args), args.transposed ? p.features : args.inputs, args.inputs,
+                                args.y_stride, args.transposed ? p.features : args.inputs, args.inputs,
                                 args.x.data, args.addend.data, nullptr};
   });
   all.padded_a = has_padding(args);
@@ -54,10 +53,9 @@ inline Products weight_gradient_products(const LinearArgs& args) {
     if (p.weight_gradient == nullptr) return;
     const void* dy = element_at(args.y.data, args.y.dtype, column);
     const void* start = args.accumulate ? p.weight_gradient : nullptr;
-    const int64_t outputs = stride_of_y(args);
-    all.product[all.count++] = args.transposed ? Product{args.inputs, p.features, args.rows, args.x.data, dy, args.inputs, outputs,
+    all.product[all.count++] = args.transposed ? Product{args.inputs, p.features, args.rows, args.x.data, dy, args.inputs, args.y_stride,
                                                          p.features, p.weight_gradient, start, nullptr, p.stream}
-                                               : Product{p.features, args.inputs, args.rows, dy, args.x.data, outputs, args.inputs,
+                                               : Product{p.features, args.inputs, args.rows, dy, args.x.data, args.y_stride, args.inputs,
                                                          args.inputs, p.weight_gradient, start, nullptr, p.stream};
   });
   all.padded_a = !args.transposed && has_padding(args);

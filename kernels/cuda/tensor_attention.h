@@ -9,7 +9,7 @@
 namespace stw::kernels::cuda {
 
 inline constexpr int tensor_threads = 128, tensor_warps = 4, tensor_rows = 64;   // a warp has 16 of the tile's rows
-inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
+inline constexpr float log_of_2 = 0.693147181f;
 
 // Whether the tensor cores take it; the rest takes the kernels that have the CPU's bits. Decided by shapes and types alone,
 // so that the same plan always takes the same kernel.

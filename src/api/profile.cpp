@@ -25,7 +25,7 @@ stw_profile_info info_of(const DeviceProfile& p) {
   info.threads = static_cast<uint32_t>(c.threads);
   info.precision = c.threads == 0 ? uint32_t{STW_PRECISION_DEFAULT} : api::precision_of(c.precision);
   info.step_nanoseconds = c.step_nanoseconds;
-  info.kernels = c.threads == 0 && !p.cuda ? uint32_t{STW_KERNELS_AUTO} : static_cast<uint32_t>(c.kernels) + 1;
+  info.kernels = c.threads == 0 ? uint32_t{STW_KERNELS_AUTO} : static_cast<uint32_t>(c.kernels) + 1;
   return info;
 }
 

@@ -3,6 +3,7 @@
 // the split into micro-batches on tensor cores, offload, re-planning.
 #include <gtest/gtest.h>
 
+#include "src/cuda/cublaslt.h"
 #include "tests/device/cuda_device.h"
 
 namespace stw {
@@ -152,12 +153,8 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
 TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
   Request r = request();
   r.kernels = Kernels::cublaslt;
-  auto exact = Trainer::create(cuda_device(), model_, plan_for(*model_, r), {});
-#ifdef STW_GPU
-  if (!exact) GTEST_SKIP() << exact.error().message;
-#endif
-  ASSERT_TRUE(exact) << exact.error().message;
-  const std::string bytes = run(**exact, 0, 2);
+  if (const auto library = cuda::cublaslt::load(""); !library) GTEST_SKIP() << library.error().message;
+  const std::string bytes = run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2);
   for (const int64_t micro_batch : {1, 5}) {
     r.micro_batch = micro_batch;
     r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
@@ -197,14 +194,12 @@ TEST_F(CudaDeviceTest, LoadedPlansOfAllKernelsAreReplanned) {
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ((*again)->plan.numerics, made->plan.numerics) << kernels_name(made->plan.numerics);
     if (!fast) continue;
-    auto trainer = Trainer::create(cuda_device(), model_, made, {});
-#ifdef STW_GPU
-    if (!trainer) GTEST_SKIP() << trainer.error().message;
-#endif
+    if (const auto library = cuda::cublaslt::load(""); !library) GTEST_SKIP() << library.error().message;
+    const auto trainer = trainer_for(model_, made, {}, cuda_device());
     r.micro_batch = made->plan.decisions.micro_batch == 1 ? 2 : 1;
     const auto other = plan_for(*model_, r);
-    EXPECT_FALSE((*trainer)->replan(other));
-    ASSERT_TRUE((*trainer)->save(folder_ / "fast.stw"));
+    EXPECT_FALSE(trainer->replan(other));
+    ASSERT_TRUE(trainer->save(folder_ / "fast.stw"));
     const Status restored = trainer_for(model_, other, {}, cuda_device())->restore(folder_ / "fast.stw");
     ASSERT_FALSE(restored);
     EXPECT_NE(restored.error().message.find("micro_batch"), std::string::npos) << restored.error().message;
@@ -216,6 +211,7 @@ TEST_F(CudaDeviceTest, TheLibrarysWeightGradientsDoNotDependOnTheSplit) {
 #ifdef STW_SANITIZED
   GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
 #endif
+  if (const auto library = cuda::cublaslt::load(""); !library) GTEST_SKIP() << library.error().message;
   constexpr int64_t samples = 2;
   const auto model = model_of(with_positions(small_llama(), least_library_sample));
   Request r = request();
@@ -225,14 +221,10 @@ TEST_F(CudaDeviceTest, TheLibrarysWeightGradientsDoNotDependOnTheSplit) {
   std::string whole;
   for (const int64_t micro_batch : {samples, int64_t{1}}) {
     r.micro_batch = micro_batch;
-    auto trainer = Trainer::create(cuda_device(), model, plan_for(*model, r), {});
-#ifdef STW_GPU
-    if (!trainer) GTEST_SKIP() << trainer.error().message;
-#endif
-    ASSERT_TRUE(trainer) << trainer.error().message;
+    const auto trainer = trainer_for(model, plan_for(*model, r), {}, cuda_device());
     const GlobalBatch batch = random_batch(9, samples, least_library_sample);
-    EXPECT_TRUE((*trainer)->step(batch.source(), samples, 3e-3));
-    const std::string bytes = saved(**trainer);
+    EXPECT_TRUE(trainer->step(batch.source(), samples, 3e-3));
+    const std::string bytes = saved(*trainer);
     if (whole.empty()) whole = bytes;
     EXPECT_TRUE(bytes == whole);
   }

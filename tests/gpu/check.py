@@ -1,4 +1,7 @@
-"""What tools/gpu-check runs on a machine with a GPU: check.py test|bench BUILD [MODEL...]. One line of a table for each check."""
+"""What tools/gpu-check runs on a machine with a GPU: check.py test BUILD [CONFIG], check.py bench BUILD [MODEL...].
+
+One line of a table for each check. CONFIG: of a tiny model, with which an emulated device shows that this script works.
+"""
 import json
 import os
 import re

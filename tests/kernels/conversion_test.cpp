@@ -133,7 +133,7 @@ TEST(Conversion, PackingKeepsEveryFiniteNumber) {
     auto product = [&](int64_t count, const Buffer& x, const Buffer& w, int64_t features, bool weight_transposed) {
       Buffer y(DType::f32, count * features);
       args.rows = count, args.x = {const_cast<void*>(x.data()), x.dtype()}, args.y = y.matrix();
-      args.weight_dtype = w.dtype(), args.transposed = weight_transposed;
+      args.y_stride = features, args.weight_dtype = w.dtype(), args.transposed = weight_transposed;
       args.part[0] = {w.data(), nullptr, nullptr, nullptr, features};
       run(table.linear, args, threads, linear_workspace(args, threads));
       return y;

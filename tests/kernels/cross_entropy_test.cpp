@@ -40,7 +40,7 @@ Outcome compute(const Table& table, const Case& c, const Buffer& logits, const s
   CrossEntropyArgs args = {};
   args.rows = c.rows, args.vocabulary = c.vocabulary, args.targets = targets.data();
   args.logits = outcome.logits.matrix(), args.gradient = gradient, args.token_loss = outcome.loss.data();
-  args.stride = stride, args.fast = fast, args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
+  args.stride = stride > 0 ? stride : c.vocabulary, args.fast = fast, args.weights = c.weights.empty() ? nullptr : c.weights.data(), args.state = state;
   run(table.cross_entropy, args, threads, cross_entropy_workspace(args, threads));
   return outcome;
 }

@@ -63,7 +63,7 @@ struct Problem {
     a.gradient_dtype = gradient_dtype, a.state = gradient_dtype == DType::f32 ? nullptr : &state;
     for (size_t i = 0; i < shape.features.size(); ++i)
       a.part[i] = {weight[i].data(), bias ? biases[i].data() : nullptr, nullptr, nullptr, shape.features[i], stream_of(i)};
-    a.y_stride = y_stride, a.x = x_matrix, a.y = y_matrix, a.addend = {nullptr, DType::f32};
+    a.y_stride = y_stride > 0 ? y_stride : outputs, a.x = x_matrix, a.y = y_matrix, a.addend = {nullptr, DType::f32};
     return a;
   }
 

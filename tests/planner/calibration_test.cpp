@@ -24,7 +24,7 @@ std::vector<TimedOp> times(const Graph& graph, const DeviceProfile& truth, int t
   auto add = [&](const Program& program, uint64_t count) {
     for (const Instruction& i : program.instructions) {
       const Cost cost = op_row(i.kind).cost(graph, graph.op(i.op), {i.samples, i.rows, threads});
-      ops.push_back({i.kind, cost, seconds(op_picoseconds(truth, i.kind, graph.peak, threads, cost)), count});
+      ops.push_back({i.kind, cost, seconds(op_picoseconds(truth, i.kind, graph.peak_of(graph.op(i.op)), threads, cost)), count, graph.peak_of(graph.op(i.op))});
     }
   };
   add(build_micro(graph, arena, d, micro_batch, threads, true), 3);
@@ -67,12 +67,12 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
       EXPECT_NEAR(static_cast<double>(found.calibration.step_nanoseconds), step_of(ops) * 1e9, 1);
       double step = 0;
       for (const TimedOp& op : ops)
-        step += static_cast<double>(op.count) * seconds(op_picoseconds(found, op.kind, graph.peak, 2, op.cost));
+        step += static_cast<double>(op.count) * seconds(op_picoseconds(found, op.kind, op.peak, 2, op.cost));
       EXPECT_NEAR(step, step_of(ops), 0.01 * step_of(ops)) << "the timed step is priced as measured";
       // Others than the timed extents, too.
       double price = 0, truly = 0;
       for (const TimedOp& op : times(graph, truth, 2, 3)) {
-        price += seconds(op_picoseconds(found, op.kind, graph.peak, 2, op.cost));
+        price += seconds(op_picoseconds(found, op.kind, op.peak, 2, op.cost));
         truly += op.seconds;
       }
       EXPECT_NEAR(price, truly, 0.03 * truly) << "seed " << seed;

@@ -68,6 +68,7 @@ void real_kernels() {
     LinearArgs linear{};
     linear.rows = rows, linear.inputs = width, linear.rows_per_sample = sequence, linear.parts = 1;
     linear.weight_dtype = dtype;
+    linear.y_stride = width;
     linear.products = dtype == DType::bf16 ? ProductKernels::tensor : ProductKernels::chain;
     linear.part[0] = {weight.data(), nullptr, gradient.data(), nullptr, width};
     linear.x = {x.data(), dtype}, linear.y = {y.data(), dtype};
@@ -90,7 +91,7 @@ void real_kernels() {
   std::vector<int32_t> tokens(static_cast<size_t>(rows));
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 7 % 31);
   CrossEntropyArgs entropy{};
-  entropy.rows = rows, entropy.vocabulary = width, entropy.targets = tokens.data(), entropy.logits = {x.data(), DType::f32};
+  entropy.rows = rows, entropy.vocabulary = entropy.stride = width, entropy.targets = tokens.data(), entropy.logits = {x.data(), DType::f32};
   entropy.gradient = true, entropy.token_loss = loss.data();
   call(table.cross_entropy, entropy, 0);
   EmbeddingArgs embedding{};

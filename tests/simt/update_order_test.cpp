@@ -35,7 +35,7 @@ TEST(Order, LossAndItsSumStayTheSame) {
       state.label_smoothing = 0.1, state.z_loss = 1e-3;
       Buffer gradient = logits, loss(DType::f32, rows), sums(DType::f32, sizeof(StepState) / 4);
       CrossEntropyArgs args = {};
-      args.rows = rows, args.vocabulary = vocabulary, args.targets = targets.data(), args.logits = gradient.matrix();
+      args.rows = rows, args.vocabulary = args.stride = vocabulary, args.targets = targets.data(), args.logits = gradient.matrix();
       args.gradient = true, args.token_loss = floats_of(loss), args.state = &state;
       run(cuda_table()->cross_entropy, args, 1, 0);
       run(cuda_table()->loss_sum, LossSumArgs{4, rows / 4, floats_of(loss), targets.data(), &state}, 1, 0);

@@ -50,9 +50,10 @@ STW_INLINE void fetch_b(Ahead& ahead) {
 template <int rows, bool in_place>
 static void tile_product(int64_t depth, const float* a, int64_t lda, const float* b, float* c, int64_t ldc, bool zero_start,
                          const float* bias, Ahead& ahead) {
+  // Into L2: where rows lie a multiple of 4 KiB apart, a set of L1 cannot hold this tile and the next.
   for (int r = 0; r < tile_rows; ++r) {
-    __builtin_prefetch(ahead.c + r * ahead.ldc, 1);
-    __builtin_prefetch(ahead.c + r * ahead.ldc + tile_columns - 1, 1);
+    __builtin_prefetch(ahead.c + r * ahead.ldc, 0, 2);
+    __builtin_prefetch(ahead.c + r * ahead.ldc + tile_columns - 1, 0, 2);
   }
   const float* const start = zero_start ? zeros : c;
   const int64_t start_stride = zero_start ? 0 : ldc;

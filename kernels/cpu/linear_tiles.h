@@ -19,26 +19,38 @@ STW_INLINE int64_t even_tile(int64_t extent, int64_t tiles, int64_t multiple) {
   return tile > 0 ? tile : multiple;
 }
 
+// The columns of an output: parts side by side, in which tiles begin anew.
+struct PartWidths {
+  int64_t width[max_parts];
+  int parts;
+};
+
 // The grid with the least time for the busiest thread, where packing one element costs as much as packing_cost
 // multiply-adds.
-STW_INLINE TileGrid tile_grid(int64_t m, int64_t n, int64_t k, bool fp32_output, int threads) {
+STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, bool fp32_output, int threads) {
   constexpr int64_t packing_cost = 12, tile_cost = 1 << 14, serial_below = 100000;
   constexpr int64_t largest_rows = block_rows, largest_columns = 1024, largest_converted = 256;
+  int64_t n = 0, widest = 0;
+  for (int i = 0; i < columns.parts; ++i) {
+    n += columns.width[i];
+    if (columns.width[i] > widest) widest = columns.width[i];
+  }
   const bool serial = threads <= 1 || m * n * k < serial_below;
   const int64_t workers = serial ? 1 : threads;
   const int64_t columns_cap = fp32_output ? largest_columns : largest_converted;
   TileGrid best = {};
   int64_t best_cost = -1;
   const int64_t fewest_row_tiles = tiles_in(m > 0 ? m : 1, largest_rows);
-  const int64_t fewest_column_tiles = tiles_in(n > 0 ? n : 1, columns_cap);
+  const int64_t fewest_column_tiles = tiles_in(widest > 0 ? widest : 1, columns_cap);   // of the widest part
   for (int64_t split = 1; split <= (serial ? 1 : 2 * workers); split += split < 4 ? 1 : split / 2) {
     const int64_t row_tile = even_tile(m, fewest_row_tiles * split, panel_rows);
     const int64_t row_tiles = tiles_in(m, row_tile);
     for (int64_t round = 1; round <= (serial ? 1 : 4); ++round) {
-      const int64_t wanted = serial || row_tiles <= 0 ? 1 : tiles_in(round * workers, row_tiles);
-      const int64_t column_tile = even_tile(n, wanted > fewest_column_tiles ? wanted : fewest_column_tiles,
+      const int64_t wanted = serial || row_tiles <= 0 || n <= 0 ? 1 : tiles_in(tiles_in(round * workers, row_tiles) * widest, n);
+      const int64_t column_tile = even_tile(widest, wanted > fewest_column_tiles ? wanted : fewest_column_tiles,
                                             panel_columns);
-      const int64_t column_tiles = tiles_in(n, column_tile);
+      int64_t column_tiles = 0;
+      for (int i = 0; i < columns.parts; ++i) column_tiles += tiles_in(columns.width[i], column_tile);
       const int64_t tile = (row_tile * column_tile + packing_cost * (row_tile + column_tile)) * k + tile_cost;
       const int64_t cost = tiles_in(row_tiles * column_tiles, workers) * tile;
       if (best_cost >= 0 && cost >= best_cost) continue;
@@ -52,18 +64,19 @@ STW_INLINE TileGrid tile_grid(int64_t m, int64_t n, int64_t k, bool fp32_output,
   return best;
 }
 
-STW_INLINE int64_t sum_of_features(const LinearArgs& args) {
-  int64_t sum = 0;
-  for (int i = 0; i < args.parts; ++i) sum += args.part[i].features;
-  return sum;
+STW_INLINE TileGrid tile_grid(int64_t m, int64_t n, int64_t k, bool fp32_output, int threads) {
+  return tile_grid(m, PartWidths{{n}, 1}, k, fp32_output, threads);
 }
 
-// A tile lies inside one part; all parts use the tile of their joint width.
 STW_INLINE TileGrid linear_grid(const LinearArgs& args, int threads) {
-  return tile_grid(args.rows, sum_of_features(args), args.inputs, args.y.dtype == DType::f32, threads);
+  PartWidths columns = {{}, args.parts};
+  for (int i = 0; i < args.parts; ++i) columns.width[i] = args.part[i].features;
+  return tile_grid(args.rows, columns, args.inputs, args.y.dtype == DType::f32, threads);
 }
 STW_INLINE TileGrid input_gradient_grid(const LinearArgs& args, int threads) {
-  return tile_grid(args.rows, args.inputs, sum_of_features(args), args.x.dtype == DType::f32, threads);
+  int64_t features = 0;
+  for (int i = 0; i < args.parts; ++i) features += args.part[i].features;
+  return tile_grid(args.rows, args.inputs, features, args.x.dtype == DType::f32, threads);
 }
 // Of dW as it is stored: (features, inputs), or (inputs, features) where `transposed`.
 STW_INLINE TileGrid weight_gradient_grid(const LinearArgs& args, int64_t features, int threads) {

@@ -118,6 +118,7 @@ typedef struct stw_device_options {
   stw_run_fn run;            /* NULL: a pool of the library's that sleeps when idle */
   void *run_user;
   const char *cublaslt;      /* CUDA: the path of a libcublasLt.so.13, for STW_KERNELS_CUBLASLT; NULL: what the system finds. Copied. */
+  const char *cudnn;         /* CUDA: the path of a libcudnn.so.9, for STW_ATTENTION_CUDNN; the same */
 } stw_device_options;
 
 typedef struct stw_device_info {
@@ -220,6 +221,10 @@ enum { STW_GRADIENTS_FP32 = 0, STW_GRADIENTS_BF16 = 1 };
  * device and the precision have it, cublaslt in fast mode. cublaslt: NVIDIA's library adds up products of a CUDA device,
  * found at run time (stw_device_options.cublaslt); its bits are those of its version and the card. */
 enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, STW_KERNELS_CUBLASLT = 3 };
+/* own: by the kernels above; cudnn: by NVIDIA's cuDNN on a CUDA device, found at run time (stw_device_options.cudnn), of 16-bit values,
+ * where a model has no dropout of attention and a sample is one document; its gradient takes two bytes of scratch memory for every
+ * score of some samples or heads, which the plan counts as workspace. Its bits are those of its version and the card. */
+enum { STW_ATTENTION_OWN = 0, STW_ATTENTION_CUDNN = 1 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
@@ -277,6 +282,7 @@ typedef struct stw_plan_options {
                                 gradients in bf16, no host memory, no gradient hook, clip_norm 0, no skipping of outliers; and a
                                 gradient that is not finite ends the run (STW_NON_FINITE) with parameters half updated: restore
                                 a checkpoint */
+  uint32_t attention;        /* STW_ATTENTION_*: part of what a checkpoint must agree with */
 } stw_plan_options;
 
 typedef struct stw_plan_info {

@@ -42,7 +42,8 @@ struct Launch {
   void* workspace;          // 64-byte aligned
   uint64_t workspace_bytes; // at least the kernel's X_workspace(args, parallel->threads)
   void* stream;             // a cudaStream_t; null on the CPU
-  const struct ProductLibrary* library = nullptr;   // product_library.h; null where nothing asks for it
+  const struct ProductLibrary* products = nullptr;      // product_library.h; null where nothing asks for it
+  const struct AttentionLibrary* attention = nullptr;   // attention_library.h; the same
 };
 
 // Scalars of a step. They live in the arena, so that a captured graph can read what changes from step to step.
@@ -85,7 +86,7 @@ enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, s
 // (its type, its alignment), the one before it does: the same one at every budget, since all follows from types and shapes.
 //   chain    one chain of fused multiply-adds per element, the CPU's bits
 //   tensor   16-bit operands: the tensor cores, whose order of additions is the device's own, by our kernels
-//   library  Launch::library
+//   library  Launch::products, and for attention Launch::attention
 enum class ProductKernels : uint8_t { chain, tensor, library };
 
 // One part is a weight (features, inputs), or (inputs, features) where `transposed` is set (GPT-2's Conv1D). Several
@@ -186,8 +187,7 @@ struct AttentionArgs {
   float* lse;                    // (samples, query_heads, rows_per_sample): log of the sum of exponentials
   ConstMatrix dout;              // gradient: (rows, query_heads·head_dim)
   Matrix dqkv;                   // gradient: output, shape of qkv, may not overlap the inputs
-  bool tensor_cores = false;     // CUDA, 16-bit operands: products on the tensor cores, whose order of additions is the
-                                 // device's own, where head_dim is a multiple of 8 up to 128; false: the CPU's bits
+  ProductKernels products = ProductKernels::chain;   // others take 16 bits and a head_dim that is a multiple of 8 up to 128
 };
 // Attention of `rows` new tokens of one sequence at state->position over a cache that holds what came before. The new
 // keys and values are appended first. No dropout.

@@ -35,9 +35,16 @@ bool Graph::is_library_product(const Op& op) const {
   return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient;
 }
 
+// With dropout or documents inside of a sample it is ours.
+bool Graph::is_library_attention(const Op& op) const {
+  if (attention != Attention::cudnn || compute == Format::f32) return false;
+  return (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) && op.attributes.dropout == 0 && positions < 0 &&
+         op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128;
+}
+
 Peak Graph::peak_of(const Op& op) const {
-  if (kernels == Kernels::portable || compute == Format::f32) return Peak::fp32;
-  return is_library_product(op) ? Peak::tensor : Peak::mma;
+  if (is_library_product(op) || is_library_attention(op)) return compute == Format::f32 ? Peak::fp32 : Peak::tensor;
+  return kernels == Kernels::portable || compute == Format::f32 ? Peak::fp32 : Peak::mma;
 }
 
 uint64_t Graph::parameter_count() const {

@@ -47,6 +47,7 @@ struct Graph {
   int64_t sequence = 0, vocabulary = 0;
   Format compute = Format::f32;      // of activations
   Kernels kernels = Kernels::portable;   // as the numerics have it
+  Attention attention = Attention::own;  // the same
   bool exact = true;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
@@ -95,6 +96,7 @@ struct Graph {
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
   bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs
+  bool is_library_attention(const Op& op) const; // whether cuDNN does
   Peak peak_of(const Op& op) const;
   // Features of a per-sample activation (sequence, features).
   int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }

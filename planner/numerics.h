@@ -32,6 +32,11 @@ enum class Kernels : uint8_t { portable, tensor, cublaslt };
 inline constexpr int kernels_count = 3;
 inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt"};
 
+// Who computes attention over whole samples of 16-bit values: the kernels above; NVIDIA's cuDNN.
+enum class Attention : uint8_t { own, cudnn };
+inline constexpr int attention_count = 2;
+inline constexpr const char* attention_names[attention_count] = {"own", "cudnn"};
+
 // The value with that name; nothing: there is none.
 template <class Enum, int count>
 std::optional<Enum> named(const char* const (&names)[count], std::string_view name) {
@@ -60,6 +65,7 @@ struct Numerics {
   int state_bits = 32;   // 8: block-wise, for tensors that are large enough (optimizer.h)
   bool exact = true;     // contract E3; all kernels but cuBLASLt's know no other way
   Kernels kernels = Kernels::portable;
+  Attention attention = Attention::own;
   std::vector<ParameterGroup> groups;   // later ones win
   GraphInputs inputs;    // beside tokens and targets
   bool operator==(const Numerics&) const = default;
@@ -76,6 +82,7 @@ inline Format compute_format(Precision p) {
 enum class Peak : uint8_t { fp32, mma, tensor };
 inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
 inline const char* kernels_name(const Numerics& n) { return kernels_names[static_cast<size_t>(n.kernels)]; }
+inline const char* attention_name(const Numerics& n) { return attention_names[static_cast<size_t>(n.attention)]; }
 // How the fp32 master of a parameter is kept beside its compute copy.
 inline const char* master_name(const Numerics& n) {
   constexpr const char* of_bf16[master_count] = {"split", "split8", "stochastic"};

@@ -57,6 +57,7 @@ Json numerics_json(const Numerics& n, const std::string& states_reason) {
   return Json::object()
       .set("precision", name_of(n.precision)).set("optimizer", name_of(n.optimizer)).set("state_bits", n.state_bits)
       .set("master", master_name(n)).set("gradients", gradients_name(n)).set("fused_update", n.fused_update).set("exact", n.exact).set("kernels", kernels_name(n))
+      .set("attention", attention_name(n))
       .set("inputs", inputs_json(n.inputs)).set("groups", groups_json(n.groups)).set("states_reason", states_reason);
 }
 
@@ -91,6 +92,12 @@ Result<Numerics> numerics_from(const Json& object) {
     const auto which = named<Kernels>(kernels_names, kernels);
     if (!which) return wrong("unknown kernels \"" + kernels + "\"");
     n.kernels = *which;
+  }
+  if (object.find("attention")) {
+    STW_ASSIGN(attention, get_string(object, "attention"));
+    const auto who = named<Attention>(attention_names, attention);
+    if (!who) return wrong("unknown attention \"" + attention + "\"");
+    n.attention = *who;
   }
   n.exact = exact;
   if (!exact && n.kernels != Kernels::cublaslt) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");

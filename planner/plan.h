@@ -36,6 +36,7 @@ struct Request {
   std::vector<ParameterGroup> groups;
   GraphInputs inputs;
   std::optional<Kernels> kernels;   // nothing: tensor where the device and the precision have it, cublaslt where `fast` is asked for
+  Attention attention = Attention::own;
   bool fast = false;                // gives up contract E3 where kernels have a faster way
 };
 

@@ -387,6 +387,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.request.groups = numerics.groups;
   plan.request.inputs = numerics.inputs;
   plan.request.kernels = numerics.kernels;
+  plan.request.attention = numerics.attention;
   plan.request.fast = !numerics.exact;
   STW_ASSIGN(fits, get_bool(body, "fits"));
   plan.fits = fits;

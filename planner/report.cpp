@@ -41,10 +41,11 @@ std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
 }
 
 std::string kernels_text(const Numerics& n) {
+  const std::string attention = n.attention == Attention::cudnn ? ", cuDNN's attention" : "";
   switch (n.kernels) {
-    case Kernels::tensor: return ", tensor cores";
-    case Kernels::cublaslt: return n.exact ? ", cuBLASLt" : ", cuBLASLt (fast: micro-batches change bits)";
-    default: return {};
+    case Kernels::tensor: return ", tensor cores" + attention;
+    case Kernels::cublaslt: return (n.exact ? ", cuBLASLt" : ", cuBLASLt (fast: micro-batches change bits)") + attention;
+    default: return attention;
   }
 }
 

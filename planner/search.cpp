@@ -79,6 +79,11 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   n = space.numerics();
   n.master = Master::short_remainder;
   if (n.precision == Precision::bf16 && space.numerics().master == Master::exact) offer("master split8", request, n, true);
+  n = space.numerics();
+  n.attention = Attention::own;
+  free = request;
+  free.attention = Attention::own;
+  if (request.attention == Attention::cudnn) offer("attention own", free, n, true);
   free = request;
   free.host_bytes = size_limit;
   if (!request.fused_update) offer("host_memory", free, space.numerics(), false);
@@ -138,6 +143,7 @@ Numerics numerics_of(const Request& request, int state_bits) {
   n.groups = request.groups;
   n.inputs = request.inputs;
   n.kernels = request.kernels.value_or(default_kernels(request));
+  n.attention = request.attention;
   n.exact = !(request.fast && n.kernels == Kernels::cublaslt);
   return n;
 }
@@ -182,11 +188,20 @@ Status check(const Request& request) {
   if (request.kernels == Kernels::tensor && (!is_for_cuda(request) || request.precision == Precision::fp32))
     return Error{Code::bad_argument, "tensor cores are for 16-bit precisions on a GPU" + place};
   if (request.kernels == Kernels::cublaslt && !is_for_cuda(request)) return Error{Code::bad_argument, "cuBLASLt is for GPUs" + place};
+  if (request.attention == Attention::cudnn) {
+    if (!is_for_cuda(request) || request.precision == Precision::fp32)
+      return Error{Code::bad_argument, "cuDNN's attention is for 16-bit precisions on a GPU" + place};
+    if (request.inputs.positions) return Error{Code::bad_argument, "cuDNN's attention sees whole samples; documents inside of them need our own"};
+  }
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)
     return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) + " has no 8-bit states; ask for 32 or auto"};
   if (budget_of(request, *device) == 0)
     return Error{Code::bad_argument, "the memory of device '" + request.device + "' is not known: give a budget"};
   return ok();
+}
+
+static bool uses_library_attention(const Graph& graph) {
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) { return graph.is_library_attention(op); });
 }
 
 Result<Plan> search(const GraphSource& source, const Request& request) {
@@ -201,6 +216,8 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
 
   Space wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
+  if (request.attention == Attention::cudnn && !uses_library_attention(wide.graph()))
+    return Error{Code::unsupported_shape, "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, and no dropout; this model's needs our own"};
   if (wide.is_empty()) return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
   if (wide.pricing().fastest(request.global_batch, request.micro_batch) > longest_step)
     return Error{Code::bad_argument, "a step would take weeks: global batch " + std::to_string(request.global_batch) +

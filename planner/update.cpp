@@ -101,6 +101,7 @@ void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
 
 void add_update(Graph& graph, const Numerics& numerics) {
   graph.kernels = numerics.kernels;
+  graph.attention = numerics.attention;
   graph.exact = numerics.exact;
   std::vector<int> trained;
   for (int i = 0; i < static_cast<int>(graph.tensors.size()); ++i)

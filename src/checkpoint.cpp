@@ -65,14 +65,16 @@ Json identity(const Trainer& trainer) {
       .set("state_bits", n.state_bits)
       .set("state_format", state_format(trainer.graph()))
       .set("exact", n.exact)
-      .set("kernels", kernels_name(n));
+      .set("kernels", kernels_name(n))
+      .set("attention", attention_name(n));
   if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);   // the bits depend on it then
   return fields;
 }
 
 // What checkpoints were before the field was there.
 Json identity_before() {
-  return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}));
+  return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}))
+      .set("attention", attention_name({}));
 }
 
 // Numbers that a trainer hands on from step to step, by name: fn(name, field).

@@ -17,7 +17,7 @@ namespace {
 class CpuStream : public Stream {
  public:
   CpuStream(const kernels::Table& table, std::unique_ptr<ThreadPool> pool) : table_(table), pool_(std::move(pool)) {}
-  Status load(Kernels) override { return ok(); }
+  Status load(const Numerics&) override { return ok(); }
   void bind(Execution& execution) const override {
     execution.table = &table_;
     execution.parallel = pool_->parallel();

@@ -29,7 +29,7 @@ struct DeviceOptions {
   Backend backend = Backend::cpu;
   int ordinal = 0;                              // of several CUDA devices
   void* stream = nullptr;                       // CUDA: the host's, or null
-  std::string cublaslt;                         // CUDA: the path of that library; empty: what the system finds
+  std::string cublaslt, cudnn;                  // CUDA: paths of these libraries; empty: what the system finds
   int threads = 0;                              // 0: one for each processor
   bool choose_isa = true;
   kernels::Isa isa = kernels::Isa::scalar;

@@ -57,7 +57,7 @@ class Call {
   template <class Args>
   void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args) const {
     const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
-    kernel({&x.parallel, address(i.workspace), bytes, stream_, x.library}, args);
+    kernel({&x.parallel, address(i.workspace), bytes, stream_, x.products, x.attention}, args);
   }
 
   const Execution& x;
@@ -219,7 +219,8 @@ kernels::AttentionArgs attention_args(const Call& c) {
   a.dropout = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
-  a.tensor_cores = c.x.graph->kernels != Kernels::portable;
+  a.products = c.x.graph->is_library_attention(c.op) ? kernels::ProductKernels::library
+               : c.x.graph->kernels == Kernels::portable ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
   a.qkv = c.in(0);
   return a;
 }

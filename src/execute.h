@@ -15,7 +15,8 @@ struct Execution {
   const kernels::Table* table = nullptr;
   kernels::Parallel parallel{};
   void* stream = nullptr;                // a cudaStream_t; null on the CPU
-  const kernels::ProductLibrary* library = nullptr;   // where the numerics ask for one
+  const kernels::ProductLibrary* products = nullptr;      // where the numerics ask for one
+  const kernels::AttentionLibrary* attention = nullptr;   // the same
   double weight_decay = 0;
   kernels::StepState* state = nullptr;   // in the arena, where the host may not be able to read it
 };

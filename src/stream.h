@@ -14,8 +14,8 @@ struct Program;
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Takes what these kernels need besides our own. Errors: unsupported, which says what to install.
-  virtual Status load(Kernels kernels) = 0;
+  // Takes what these numerics need besides our own kernels. Errors: unsupported, which says what to install.
+  virtual Status load(const Numerics& numerics) = 0;
   // Fills in what executes: the kernels, threads, the device's stream.
   virtual void bind(Execution& execution) const = 0;
   // Where the host can read and write this memory of the device without a copy; null where it cannot.

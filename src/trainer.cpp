@@ -51,7 +51,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   STW_TRY(t->allocate());
   STW_ASSIGN(stream, device.make_stream(t->plan().request.threads));
   t->stream_ = std::move(stream);
-  STW_TRY(t->stream_->load(t->plan().numerics.kernels));
+  STW_TRY(t->stream_->load(t->plan().numerics));
   t->stream_->bind(t->execution_);
   t->execution_.weight_decay = t->options_.weight_decay;
   t->use(t->planned_);

@@ -2,6 +2,7 @@
 // head of one sample; nothing is shared between blocks, so the batch cannot change a bit. Late tiles see the most keys where
 // the mask is causal: they go first, so that no multiprocessor ends alone with one.
 #include "kernels/cuda/attention_forward.h"
+#include "kernels/cuda/library_attention.h"
 #include "kernels/cuda/tensor_attention.h"
 
 namespace stw::kernels::cuda {
@@ -37,6 +38,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_kernel(Attentio
 void attention(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
   assert(args.position_ids == nullptr || args.causal);
+  if (library_takes(l, args, false)) return library_attention(l, args);
   if (tensor_cores_take(args)) return tensor_attention(l, args);
   const int64_t blocks = args.samples * args.query_heads * ceil_div(args.rows_per_sample, tile_rows);
   launch(l, attention_kernel, static_cast<unsigned>(blocks), tile_threads, forward_shared_bytes(args.head_dim), args);

@@ -9,8 +9,9 @@
 // one a tile of queries, one a tile of keys, and nothing is added by atomics: 7 products instead of 5, and no order that
 // depends on who comes first. A kernel in front of them computes D.
 //
-// Workspace: D (samples, query_heads, rows_per_sample), as lse.
+// Workspace: D (samples, query_heads, rows_per_sample), as lse; or the library's (attention_library.h).
 #include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/library_attention.h"
 #include "kernels/cuda/tensor_attention.h"
 
 namespace stw::kernels::cuda {
@@ -185,6 +186,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
 void attention_gradient(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention_gradient);
   assert(args.position_ids == nullptr || args.causal);
+  if (library_takes(l, args, true)) return library_attention_gradient(l, args);
   auto* dots = static_cast<float*>(l.workspace);
   const int64_t rows = args.samples * args.rows_per_sample, tiles = args.samples * ceil_div(args.rows_per_sample, tile_rows);
   launch(l, attention_dot_kernel, blocks_for_rows(rows * args.query_heads), block_threads, 0, args, dots);

@@ -34,12 +34,12 @@ template <Contiguous a_along, Contiguous b_along>
 bool library_takes(const Launch& l, const Products& all, LibraryProduct::Free free) {
   if (!fits_library(all)) return false;
   for (int i = 0; i < all.count; ++i)
-    if (!l.library->takes(l.library->self, library_product<a_along, b_along>(all, i, free))) return false;
+    if (!l.products->takes(l.products->self, library_product<a_along, b_along>(all, i, free))) return false;
   return true;
 }
 template <Contiguous a_along, Contiguous b_along>
 void library_multiply(const Launch& l, const Products& all, LibraryProduct::Free free) {
-  for (int i = 0; i < all.count; ++i) l.library->multiply(l.library->self, library_product<a_along, b_along>(all, i, free), l.stream);
+  for (int i = 0; i < all.count; ++i) l.products->multiply(l.products->self, library_product<a_along, b_along>(all, i, free), l.stream);
 }
 
 }  // namespace stw::kernels::cuda

@@ -1,5 +1,7 @@
 // Rows of attention and rotary positions. Attention keeps the log of the sum of exponentials of each query, so that the
 // backward pass computes the probabilities again block by block.
+#include <algorithm>
+
 #include "planner/differentiate.h"
 #include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
@@ -40,8 +42,13 @@ uint64_t scores_workspace(const Graph& g, const Op& op, const Extent& e) {
 uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
   return workspace::attention_gradient(op.attributes, g.sequence, e.threads);
 }
-uint64_t gradient_cuda_workspace(const Graph&, const Op& op, const Extent& e) {
-  return cuda_workspace::attention_gradient(e.rows, op.attributes.query_heads);
+uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return g.is_library_attention(op) ? cuda_workspace::library_attention : 0; }
+// What the library declines, our own kernels take.
+uint64_t gradient_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const Attributes& a = op.attributes;
+  const uint64_t own = cuda_workspace::attention_gradient(e.rows, a.query_heads);
+  if (!g.is_library_attention(op)) return own;
+  return std::max(own, cuda_workspace::library_attention_gradient(e.samples, g.sequence, a.query_heads, a.kv_heads, a.head_dim));
 }
 uint64_t cached_workspace(const Graph& g, const Op& op, const Extent& e) {
   return workspace::attention_cached(op.attributes, e.rows, g.sequence, e.threads);
@@ -70,7 +77,7 @@ void rope_backward(Differentiation& d, const Op& op) {
 
 const OpRow attention_rows[4] = {
     {OpKind::rope, "rope", rope_cost, no_workspace, no_workspace, rope_backward, {{{0, 0}}}},
-    {OpKind::attention, "attention", attention_cost, scores_workspace, no_workspace, attention_backward, {}},
+    {OpKind::attention, "attention", attention_cost, scores_workspace, attention_cuda_workspace, attention_backward, {}},
     {OpKind::attention_cached, "attention_cached", cached_cost, cached_workspace, no_workspace, nullptr, {}},
     {OpKind::attention_gradient, "attention_gradient", attention_gradient_cost, gradient_workspace, gradient_cuda_workspace, nullptr, {}},
 };

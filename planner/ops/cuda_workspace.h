@@ -1,5 +1,6 @@
 // Scratch memory of the CUDA kernels (kernels/cuda): pure functions of shapes. A test holds them against the kernels' own.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "planner/sizes.h"
@@ -21,6 +22,18 @@ inline uint64_t norm_gradient(int64_t rows, int64_t rows_per_sample, int64_t fea
 // Of every row and head the product of its output and that one's gradient.
 inline uint64_t attention_gradient(int64_t rows, int heads) {
   return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(heads)), sizeof(float));
+}
+// By the vendor's library, in parts of some samples or, of one, some heads that share keys: of a part the products above, two bytes for
+// every score of whole tiles of 128 by 128, 64 KiB, and where heads share keys gradients of their own in 16 bits.
+inline constexpr uint64_t library_attention = 1 << 16;
+inline uint64_t library_attention_gradient(int64_t samples, int64_t sequence, int query_heads, int kv_heads, int head_dim) {
+  constexpr uint64_t blocks = 256;
+  const auto t = static_cast<uint64_t>(sequence), kv = static_cast<uint64_t>(kv_heads), group = static_cast<uint64_t>(query_heads / kv_heads);
+  const uint64_t tiles = ceil_div(t, 128), of_head = size_mul(group, tiles), part_kv = std::min(ceil_div(blocks, of_head), kv);
+  const uint64_t part_samples = part_kv < kv ? 1 : std::min(ceil_div(blocks, size_mul(kv, of_head)), static_cast<uint64_t>(samples));
+  const uint64_t heads = size_mul(size_mul(part_samples, part_kv), group), edge = size_mul(tiles, 128);
+  const uint64_t shared = group == 1 ? 0 : round_up(size_mul(size_mul(heads, t), 2 * static_cast<uint64_t>(head_dim)), 256);
+  return size_add(size_add(round_up(size_mul(size_mul(heads, t), sizeof(float)), 256), 2 * shared), size_add(size_mul(2 * heads, size_mul(edge, edge)), library_attention));
 }
 inline uint64_t loss_sum(int64_t samples) { return size_mul(static_cast<uint64_t>(samples), 16); }
 // Rows sorted by token: (token, row) twice, and how often each digit stands in 512 rows.

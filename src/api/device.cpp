@@ -59,6 +59,7 @@ stw_status stw_device_open(stw_device** out, const stw_device_options* options, 
     d.ordinal = o.ordinal;
     d.stream = o.stream;
     if (o.cublaslt) d.cublaslt = o.cublaslt;
+    if (o.cudnn) d.cudnn = o.cudnn;
     d.threads = static_cast<int>(o.threads);
     d.choose_isa = o.isa == STW_ISA_AUTO;
     for (size_t i = 0; i < std::size(isa_codes); ++i)

@@ -78,6 +78,8 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.recompute = static_cast<Recompute>(o.recompute);
   if (o.kernels > kernels_count) return Error{Code::bad_argument, "plan: unknown kernels"};
   if (o.kernels != STW_KERNELS_AUTO) r.kernels = static_cast<Kernels>(o.kernels - 1);
+  if (o.attention >= attention_count) return Error{Code::bad_argument, "plan: unknown attention"};
+  r.attention = static_cast<Attention>(o.attention);
   if (o.gradients >= gradients_count) return Error{Code::bad_argument, "plan: unknown gradients"};
   r.gradients = static_cast<Gradients>(o.gradients);
   if (o.fused_update > 1) return Error{Code::bad_argument, "plan: fused_update must be 0 or 1"};

@@ -43,7 +43,8 @@ CudaStream::~CudaStream() {
   const Current current(ordinal_);
   if (stream_) cudaStreamSynchronize(stream_);
   forget();
-  matmul_.reset();   // while its device is the current one
+  matmul_.reset();   // while their device is the current one
+  attention_.reset();
   for (cudaEvent_t e : {fork_, join_})
     if (e) cudaEventDestroy(e);
   for (cudaEvent_t e : timers_) cudaEventDestroy(e);
@@ -52,11 +53,16 @@ CudaStream::~CudaStream() {
   if (owns_stream_) cudaStreamDestroy(stream_);
 }
 
-Status CudaStream::load(Kernels kernels) {
-  if (kernels != Kernels::cublaslt || matmul_) return ok();
+Status CudaStream::load(const Numerics& numerics) {
   const Current current(ordinal_);
-  STW_ASSIGN(matmul, Matmul::create(cublaslt_));
-  matmul_ = std::move(matmul);
+  if (numerics.kernels == Kernels::cublaslt && !matmul_) {
+    STW_ASSIGN(matmul, Matmul::create(cublaslt_));
+    matmul_ = std::move(matmul);
+  }
+  if (numerics.attention == Attention::cudnn && !attention_) {
+    STW_ASSIGN(attention, CudnnAttention::create(cudnn_));
+    attention_ = std::move(attention);
+  }
   return ok();
 }
 
@@ -64,7 +70,8 @@ void CudaStream::bind(Execution& execution) const {
   execution.table = kernels::cuda_table();
   execution.parallel = {};
   execution.stream = stream_;
-  execution.library = matmul_ ? matmul_->library() : nullptr;
+  execution.products = matmul_ ? matmul_->library() : nullptr;
+  execution.attention = attention_ ? attention_->library() : nullptr;
 }
 
 void CudaStream::upload(void* to, const void* from, uint64_t bytes) {
@@ -110,6 +117,7 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
 
 Status CudaStream::check(const Program& program, const Instruction& instruction) {
   Status failed = matmul_ ? matmul_->take_error() : ok();   // of this op, whatever else went wrong
+  if (attention_ && failed) failed = attention_->take_error();
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, instruction), status);
   if (!failed) failed.error().message = name_of(program, instruction) + ": " + failed.error().message;
   return failed;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/cuda/cudnn_attention.h"
 #include "src/cuda/matmul.h"
 #include "src/cuda/staging.h"
 #include "src/device.h"
@@ -19,7 +20,7 @@ class CudaStream : public Stream {
   static Result<std::unique_ptr<Stream>> create(const DeviceOptions& options);
   ~CudaStream() override;
 
-  Status load(Kernels kernels) override;
+  Status load(const Numerics& numerics) override;
   void bind(Execution& execution) const override;
   std::byte* on_host(std::byte*) const override { return nullptr; }
   void upload(void* to, const void* from, uint64_t bytes) override;
@@ -33,7 +34,7 @@ class CudaStream : public Stream {
   Status wait() override;
 
  private:
-  explicit CudaStream(const DeviceOptions& options) : ordinal_(options.ordinal), cublaslt_(options.cublaslt) {}
+  explicit CudaStream(const DeviceOptions& options) : ordinal_(options.ordinal), cublaslt_(options.cublaslt), cudnn_(options.cudnn) {}
   Result<cudaGraphExec_t> graph_of(const Execution& execution, const Program& program);
   Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program);
   // What went wrong in an instruction that was just executed.
@@ -42,14 +43,15 @@ class CudaStream : public Stream {
   Status record(const Execution& execution, const Program& program);
 
   const int ordinal_;
-  const std::string cublaslt_;
+  const std::string cublaslt_, cudnn_;
   cudaStream_t stream_ = nullptr;   // where everything runs
   bool owns_stream_ = false;
   cudaStream_t recorder_ = nullptr, copies_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
   cudaEvent_t fork_ = nullptr, join_ = nullptr;
   std::vector<cudaEvent_t> timers_;
   Staging staging_;
-  std::unique_ptr<Matmul> matmul_;   // where the numerics ask for it
+  std::unique_ptr<Matmul> matmul_;             // where the numerics ask for it
+  std::unique_ptr<CudnnAttention> attention_;  // the same
   std::map<const Program*, cudaGraphExec_t> graphs_;
 };
 

@@ -16,13 +16,13 @@ SIZE(stw_error, 512);
 AT(stw_error, struct_size, 0); AT(stw_error, status, 4); AT(stw_error, native_code, 8); AT(stw_error, reserved, 12);
 AT(stw_error, bytes_needed, 16); AT(stw_error, bytes_available, 24); AT(stw_error, message, 32);
 
-SIZE(stw_device_options, 96);
+SIZE(stw_device_options, 104);
 AT(stw_device_options, struct_size, 0); AT(stw_device_options, backend, 4); AT(stw_device_options, ordinal, 8);
 AT(stw_device_options, threads, 12); AT(stw_device_options, isa, 16); AT(stw_device_options, log_level, 20);
 AT(stw_device_options, stream, 24); AT(stw_device_options, log, 32); AT(stw_device_options, log_user, 40);
 AT(stw_device_options, allocate, 48); AT(stw_device_options, release, 56); AT(stw_device_options, memory_user, 64);
 AT(stw_device_options, run, 72); AT(stw_device_options, run_user, 80);
-AT(stw_device_options, cublaslt, 88);
+AT(stw_device_options, cublaslt, 88); AT(stw_device_options, cudnn, 96);
 
 SIZE(stw_device_info, 128);
 AT(stw_device_info, struct_size, 0); AT(stw_device_info, backend, 4); AT(stw_device_info, memory_total, 8);
@@ -53,7 +53,7 @@ AT(stw_parameter_group, struct_size, 0); AT(stw_parameter_group, set_mask, 4); A
 AT(stw_parameter_group, frozen, 16); AT(stw_parameter_group, state_bits, 20);
 AT(stw_parameter_group, learning_rate, 24); AT(stw_parameter_group, weight_decay, 32);
 
-SIZE(stw_plan_options, 144);
+SIZE(stw_plan_options, 152);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
@@ -62,7 +62,7 @@ AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(s
 AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_plan_options, profile, 96);
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
 AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132); AT(stw_plan_options, gradients, 136);
-AT(stw_plan_options, fused_update, 140);
+AT(stw_plan_options, fused_update, 140); AT(stw_plan_options, attention, 144);
 
 SIZE(stw_plan_info, 256);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "src/cuda/cublaslt.h"
+#include "src/cuda/cudnn.h"
 #include "tests/device/cuda_device.h"
 
 namespace stw {
@@ -178,6 +179,30 @@ TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
   ASSERT_TRUE(tight->plan.decisions.offload.any());
   ASSERT_NE(tight->plan.recompute_picoseconds, 0u);
   EXPECT_TRUE(run(*trainer_for(model_, tight, {}, cuda_device()), 0, 2) == fast);
+}
+
+TEST_F(CudaDeviceTest, TheLibrarysAttentionKeepsTheContracts) {
+  if (const auto library = cuda::cudnn::load(""); !library) GTEST_SKIP() << library.error().message;
+  Request r = request();
+  const std::string own = run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2);
+  r.attention = Attention::cudnn;
+  const auto planned = plan_for(*model_, r);
+  const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 2);
+  EXPECT_FALSE(bytes == own) << "the library was not used";
+  for (const int64_t micro_batch : {1, 5}) {
+    r.micro_batch = micro_batch;
+    r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
+    EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+  }
+  const auto loaded = Planned::load(*model_, planned->json);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ((*loaded)->plan.numerics, planned->plan.numerics);
+  const auto trainer = trainer_for(model_, planned, {}, cuda_device());
+  ASSERT_TRUE(trainer->save(folder_ / "cudnn.stw"));
+  r.attention = Attention::own;
+  const Status restored = trainer_for(model_, plan_for(*model_, r), {}, cuda_device())->restore(folder_ / "cudnn.stw");
+  ASSERT_FALSE(restored);
+  EXPECT_NE(restored.error().message.find("attention"), std::string::npos) << restored.error().message;
 }
 
 // Loaded plans ask for what they were made with; in fast mode the micro-batch belongs to the bits.

@@ -75,8 +75,8 @@ LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq
 
 def bits(folder, nano, long):
     for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), ("bf16", "cublaslt"),
-                               ("fp16", "cublaslt"), ("fp32", "cublaslt")):
-        numerics = ["--precision", precision, "--kernels", kernels]
+                               ("fp16", "cublaslt"), ("fp32", "cublaslt"), ("bf16", "tensor --attention cudnn"), ("fp16", "tensor --attention cudnn")):
+        numerics = ["--precision", precision, "--kernels", *kernels.split()]
         what = f"{precision}, {kernels} kernels"
         code, text, _ = folder.train("a", *nano, *numerics, "--device", "cuda", "--vram", "4GiB")
         if code != 0:
@@ -93,7 +93,7 @@ def bits(folder, nano, long):
         if kernels == "portable":
             folder.train("e", *nano, *numerics, "--device", "cpu", "--vram", "4GiB")
             row(f"the CPU's bits, {what}", folder.weights("a") == folder.weights("e"), "")
-        if kernels == "cublaslt":   # samples long enough for its weight gradients
+        if kernels not in ("portable", "tensor"):   # samples long enough for the library's weight gradients, and for several blocks of queries
             for out, samples in (("f", long[long.index("--batch") + 1]), ("g", 1)):
                 folder.train(out, *long, *numerics, "--device", "cuda", "--vram", "16GiB", "--micro-batch", samples)
             row(f"E3 samples of 512 tokens, {what}", folder.weights("f") == folder.weights("g"), "")
@@ -128,7 +128,7 @@ def test(tiny):
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench/peer_gpu.py")
 MODELS = (("gpt2", 1024, 512), ("smollm-135m", 2048, 256), ("llama-1b", 2048, 64))   # sequence, batch
-KERNELS = ("tensor", "cublaslt", "cublaslt --fast", "portable")
+KERNELS = ("tensor", "tensor --attention cudnn", "cublaslt", "cublaslt --fast", "cublaslt --fast --attention cudnn", "portable")
 
 
 def peer(*words, seconds):

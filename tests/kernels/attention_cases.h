@@ -13,7 +13,7 @@ struct AttentionShape {
   float dropout;
   DType dtype;
   std::vector<int32_t> position_ids = {};   // none: null
-  bool tensor_cores = false;
+  ProductKernels products = ProductKernels::chain;
   int64_t width() const { return (query_heads + 2 * kv_heads) * head_dim; }
   int64_t out_width() const { return query_heads * head_dim; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
@@ -128,7 +128,7 @@ inline Outcome compute(const Table& table, const AttentionShape& s, const Buffer
   args.scale = s.scale(), args.causal = s.causal, args.dropout = s.dropout, args.stream = stream;
   args.state = s.dropout > 0 ? &state : nullptr;
   args.position_ids = s.position_ids.empty() ? nullptr : s.position_ids.data();
-  args.tensor_cores = s.tensor_cores;
+  args.products = s.products;
   args.qkv = qkv.const_matrix(), args.out = outcome.out.matrix(), args.lse = outcome.lse.data();
   run(table.attention, args, threads, attention_workspace(args, threads));
   args.dout = dout.const_matrix(), args.dqkv = outcome.dqkv.matrix();

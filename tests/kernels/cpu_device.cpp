@@ -15,6 +15,7 @@ std::vector<NamedTable> tables() {
 bool emulated() { return false; }
 
 const ProductLibrary* product_library() { return nullptr; }
+const AttentionLibrary* attention_library() { return nullptr; }
 std::string library_error() { return {}; }
 
 uint64_t workspace_for(void (*)(), const void*, uint64_t otherwise) { return otherwise; }

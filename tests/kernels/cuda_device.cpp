@@ -1,5 +1,6 @@
 // The CUDA device's kernels, held against the scalar ones of the CPU; emulated() and finish_kernels() are the machine's.
 #include "kernels/cuda/workspace.h"
+#include "src/cuda/cudnn_attention.h"
 #include "src/cuda/matmul.h"
 #include "tests/kernels/device.h"
 
@@ -15,11 +16,20 @@ static stw::cuda::Matmul* matmul() {
   }();
   return one;
 }
+static stw::cuda::CudnnAttention* cudnn() {
+  static stw::cuda::CudnnAttention* const one = [] {
+    auto created = stw::cuda::CudnnAttention::create("");
+    return created ? created->release() : nullptr;
+  }();
+  return one;
+}
 const ProductLibrary* product_library() { return matmul() ? matmul()->library() : nullptr; }
+const AttentionLibrary* attention_library() { return cudnn() ? cudnn()->library() : nullptr; }
 std::string library_error() {
-  if (!matmul()) return {};
-  const stw::Status status = matmul()->take_error();
-  return status ? std::string() : status.error().message;
+  std::string text;
+  for (const stw::Status& status : {matmul() ? matmul()->take_error() : stw::ok(), cudnn() ? cudnn()->take_error() : stw::ok()})
+    if (!status) text += status.error().message;
+  return text;
 }
 
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention_library.h"
 #include "kernels/product_library.h"
 
 namespace stw::kernels::test {
@@ -22,6 +23,7 @@ uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
 
 // For kernels that ask the vendor's library for products; null where there is none.
 const ProductLibrary* product_library();
+const AttentionLibrary* attention_library();
 std::string library_error();   // what went wrong there since the last call; empty: nothing
 
 // Until all kernels that were begun have ended.

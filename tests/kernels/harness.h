@@ -99,7 +99,7 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
   std::memset(memory + workspace_bytes, 0xa5, total - workspace_bytes);
   {
     Threads pool(threads);
-    kernel(Launch{pool.parallel(), memory, workspace_bytes, nullptr, product_library()}, args);
+    kernel(Launch{pool.parallel(), memory, workspace_bytes, nullptr, product_library(), attention_library()}, args);
     finish_kernels();
   }
   EXPECT_EQ(library_error(), "");

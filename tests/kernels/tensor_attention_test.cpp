@@ -12,7 +12,11 @@ Inputs inputs(const AttentionShape& s, uint64_t seed) {
   return {qkv, Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width())};
 }
 AttentionShape on_tensor_cores(AttentionShape s) {
-  s.tensor_cores = true;
+  s.products = ProductKernels::tensor;
+  return s;
+}
+AttentionShape by_library(AttentionShape s) {
+  s.products = ProductKernels::library;
   return s;
 }
 Outcome compute_on_device(const AttentionShape& s, const Inputs& in, int64_t first_sample = 0) {
@@ -45,6 +49,31 @@ void check(const AttentionShape& s, uint64_t seed) {
     const Outcome single = compute_on_device(one, {slice(in.qkv, sample * a, a), slice(in.dout, sample * b, b)}, sample);
     EXPECT_TRUE(same_bits(single.out, slice(got.out, sample * b, b)));
     EXPECT_TRUE(same_bits(single.dqkv, slice(got.dqkv, sample * a, a)));
+  }
+}
+
+// In one part; in parts of samples, the last of which is smaller; in parts of the heads of a sample.
+TEST(LibraryAttention, AgreesWithDoublePrecision) {
+  if (!attention_library()) GTEST_SKIP() << "no cuDNN";
+  uint64_t seed = 900;
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const bool causal : {true, false}) {
+      check(by_library({2, 65, 4, 2, 16, causal, 0, dtype}), seed++);
+      check(by_library({1, 129, 3, 3, 40, causal, 0, dtype}), seed++);
+      check(by_library({9, 6, 32, 8, 8, causal, 0, dtype}), seed++);
+      check(by_library({2, 5, 300, 300, 8, causal, 0, dtype}), seed++);
+      check(by_library({2, 5, 520, 130, 8, causal, 0, dtype}), seed++);
+    }
+  check(by_library({3, 1, 2, 1, 128, true, 0, DType::bf16}), seed++);
+}
+
+// Dropout, documents, sizes and types that are not the library's have the bits of our own kernels.
+TEST(LibraryAttention, LeavesTheRestToOurKernels) {
+  if (!attention_library()) GTEST_SKIP() << "no cuDNN";
+  for (AttentionShape s : {AttentionShape{2, 33, 2, 1, 16, true, 0.2f, DType::bf16}, {1, 40, 2, 2, 16, true, 0, DType::bf16, position_ids_of({7, 33})},
+                           {2, 33, 2, 1, 20, true, 0, DType::f16}, {1, 9, 1, 1, 136, true, 0, DType::bf16}, {2, 33, 2, 1, 16, true, 0, DType::f32}}) {
+    const Inputs in = inputs(s, 950);
+    EXPECT_TRUE(same(compute_on_device(by_library(s), in), compute_on_device(on_tensor_cores(s), in))) << s;
   }
 }
 

@@ -320,6 +320,42 @@ TEST(Price, OfTheLibrarysProducts) {
   EXPECT_NE(refused.error().message.find("cuBLASLt is for GPUs"), std::string::npos) << refused.error().message;
 }
 
+// cuDNN's gradient keeps scores: the longer the samples, the more; where they do not fit, our own attention is offered.
+TEST(Price, OfTheLibrarysAttention) {
+  const auto model = open("smollm-135m");
+  Request r = request(8, 2048);
+  r.device = "h100";
+  r.precision = Precision::bf16;
+  r.state_bits = 32;
+  const auto own = make(*model, r);
+  r.attention = Attention::cudnn;
+  const auto library = make(*model, r);
+  EXPECT_LT(library->plan.step_picoseconds, own->plan.step_picoseconds);
+  EXPECT_GT(library->plan.minimum_bytes, std::max(own->plan.minimum_bytes, library->plan.bytes.reserve + uint64_t{2} * 9 * 2048 * 2048));
+  const auto read = Planned::load(*model, library->json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ((*read)->plan.numerics.attention, Attention::cudnn);
+  r.memory_bytes = own->plan.minimum_bytes;
+  const auto tight = Planned::make(*model, r);
+  ASSERT_TRUE(tight) << tight.error().message;
+  ASSERT_FALSE((*tight)->plan.fits);
+  EXPECT_TRUE(std::any_of((*tight)->plan.relaxations.begin(), (*tight)->plan.relaxations.end(), [](const Relaxation& x) { return x.change == "attention own"; }));
+
+  const auto refusal = [&](const auto& change) {
+    Request other = request(8, 256);
+    other.device = "h100";
+    other.precision = Precision::bf16;
+    other.attention = Attention::cudnn;
+    change(other);
+    const auto refused = Planned::make(*model, other);
+    return refused ? std::string() : refused.error().message;
+  };
+  EXPECT_EQ(refusal([](Request&) {}), "");
+  EXPECT_NE(refusal([](Request& o) { o.precision = Precision::fp32; }).find("16-bit precisions on a GPU"), std::string::npos);
+  EXPECT_NE(refusal([](Request& o) { o.device = "cpu"; }).find("16-bit precisions on a GPU"), std::string::npos);
+  EXPECT_NE(refusal([](Request& o) { o.inputs.positions = true; }).find("documents"), std::string::npos);
+}
+
 // Kernels without the tensor cores compute at the fp32 peak.
 TEST(Price, OfPortableKernels) {
   const auto model = open("gpt2");

@@ -170,8 +170,17 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     ASSERT_EQ(cuda::norm_gradient_workspace(norm), cuda_workspace::norm_gradient(rows, sequence, features));
     kernels::AttentionArgs attention{};
     attention.samples = samples, attention.rows_per_sample = sequence, attention.query_heads = 1 + static_cast<int>(random_() % 64);
+    attention.kv_heads = attention.query_heads;
     ASSERT_EQ(cuda::attention_workspace(attention), 0u);
-    ASSERT_EQ(cuda::attention_gradient_workspace(attention), cuda_workspace::attention_gradient(rows, attention.query_heads));
+    const uint64_t own = cuda_workspace::attention_gradient(rows, attention.query_heads);
+    ASSERT_EQ(cuda::attention_gradient_workspace(attention), own);
+    const int group = 1 + static_cast<int>(random_() % 8);
+    attention.query_heads *= group, attention.head_dim = 8 * (1 + static_cast<int>(random_() % 16));
+    attention.products = kernels::ProductKernels::library;
+    attention.qkv.dtype = attention.out.dtype = kernels::DType::bf16;
+    ASSERT_EQ(cuda::attention_workspace(attention), cuda_workspace::library_attention);
+    ASSERT_EQ(cuda::attention_gradient_workspace(attention),
+              std::max(group * own, cuda_workspace::library_attention_gradient(samples, sequence, attention.query_heads, attention.kv_heads, attention.head_dim)));
     kernels::EmbeddingArgs embedding{};
     embedding.rows = rows;
     ASSERT_EQ(cuda::embedding_gradient_workspace(embedding), cuda_workspace::embedding_gradient(rows));

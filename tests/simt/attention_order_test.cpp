@@ -15,7 +15,7 @@ Inputs inputs(const AttentionShape& s, uint64_t seed) {
 // The device's bits, and the CPU's where its chains are asked for.
 void check_in_every_order(const AttentionShape& s, uint64_t seed) {
   const Inputs in = inputs(s, seed);
-  const Outcome wanted = compute(s.tensor_cores ? *cuda_table() : *tables()[0].table, s, in.qkv, in.dout, 1);
+  const Outcome wanted = compute(s.products != ProductKernels::chain ? *cuda_table() : *tables()[0].table, s, in.qkv, in.dout, 1);
   EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted)) << s;
   for (const simt::Options& order : simt::other_orders) {
     const simt::InOrder in_order(order);
@@ -30,8 +30,8 @@ TEST(AttentionOrder, ChainsStayTheSame) {
 }
 
 TEST(AttentionOrder, TensorCoresStayTheSame) {
-  check_in_every_order({1, 100, 2, 1, 64, true, 0.1f, DType::bf16, {}, true}, 10);
-  check_in_every_order({2, 70, 2, 2, 40, false, 0, DType::f16, {}, true}, 10);
+  check_in_every_order({1, 100, 2, 1, 64, true, 0.1f, DType::bf16, {}, ProductKernels::tensor}, 10);
+  check_in_every_order({2, 70, 2, 2, 40, false, 0, DType::f16, {}, ProductKernels::tensor}, 10);
 }
 
 TEST(AttentionOrder, TheCacheStaysTheSame) {

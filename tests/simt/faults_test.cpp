@@ -82,6 +82,30 @@ TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
 }
 
+TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
+  Request r = request();
+  r.attention = Attention::cudnn;
+  const auto planned = plan_for(*model_, r);
+  const uint64_t device = simt::device_bytes_in_use();
+  const int64_t descriptors = simt::cudnn_descriptors;
+  simt::faults.has_cudnn = false;
+  const auto refused = Trainer::create(cuda_device(), model_, planned, {});
+  simt::faults.has_cudnn = true;
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::unsupported);
+  EXPECT_NE(refused.error().message.find("libcudnn"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(simt::device_bytes_in_use(), device);
+
+  simt::faults.fail_attention = 2;
+  const auto failed = Trainer::create(cuda_device(), model_, planned, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Code::device_error);
+  EXPECT_NE(failed.error().message.find("op attention of program micro"), std::string::npos) << failed.error().message;
+  EXPECT_NE(failed.error().message.find("CUDNN_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
+  run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
+  EXPECT_EQ(simt::cudnn_descriptors, descriptors) << "a trainer that is gone leaves none";
+}
+
 TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
   const auto why = [] {
     DeviceOptions options;

@@ -80,7 +80,7 @@ void real_kernels() {
     AttentionArgs attention{};
     attention.samples = samples, attention.rows_per_sample = sequence;
     attention.query_heads = attention.kv_heads = 2, attention.head_dim = 16;
-    attention.scale = 0.25f, attention.causal = true, attention.tensor_cores = dtype == DType::bf16;
+    attention.scale = 0.25f, attention.causal = true, attention.products = dtype == DType::bf16 ? ProductKernels::tensor : ProductKernels::chain;
     attention.qkv = {x.data(), dtype}, attention.out = {y.data(), dtype}, attention.lse = lse.data();
     call(table.attention, attention, 0);
     attention.dout = {weight.data(), dtype};

@@ -36,7 +36,8 @@ struct CUgraphExec_st { std::vector<Call> calls; };
 namespace simt {
 
 Faults faults;
-uint64_t library_products = 0;
+uint64_t library_products = 0, library_attentions = 0;
+int64_t cudnn_descriptors = 0;
 
 namespace {
 

@@ -17,10 +17,15 @@ struct Faults {
   bool has_cublaslt = true;
   bool declines_products = false; // cuBLASLt has no algorithm for any
   int fail_product = 0;           // of cuBLASLt's
+  bool has_cudnn = true;
+  bool declines_attention = false; // cuDNN has no engine for any
+  int fail_attention = 0;         // of cuDNN's
 };
 extern Faults faults;
 
 extern uint64_t library_products;   // that cuBLASLt was asked for
+extern uint64_t library_attentions; // cuDNN
+extern int64_t cudnn_descriptors;   // that were not given back
 // Runs everything that was begun, on all streams.
 void finish();
 // Device memory that was not given back.

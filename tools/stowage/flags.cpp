@@ -185,6 +185,9 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--kernels", flags.kernels, "Of a GPU. tensor: 16-bit products on its tensor cores, in an order of their own; portable: the CPU's bits; cublaslt: by NVIDIA's library. Default: auto.")
       ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt"}))
       ->type_name("auto|portable|tensor|cublaslt");
+  command.add_option("--attention", flags.attention, "Of a GPU in 16 bits. cudnn: by NVIDIA's library, which takes scratch memory for scores. Default: own.")
+      ->check(CLI::IsMember({"own", "cudnn"}))
+      ->type_name("own|cudnn");
   command.add_option("--master", flags.master, "bf16: what is kept of the fp32 weights: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");

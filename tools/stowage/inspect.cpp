@@ -70,6 +70,7 @@ void show_checkpoint(const std::string& path, const std::string& header) {
     if (master != "none") text += fmt::format(", master {}", master);
     if (json_string(header, "identity", "gradients").value_or("fp32") != "fp32") text += ", gradients in bf16";
     if (json_bool(header, "identity", "fused_update").value_or(false)) text += ", fused update";
+    if (json_string(header, "identity", "attention").value_or("own") != "own") text += ", cuDNN's attention";
     show("precision", text);
   }
   if (const auto optimizer = json_string(header, "identity", "optimizer"))

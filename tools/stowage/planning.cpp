@@ -126,6 +126,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.gradients = flags.gradients == "bf16" ? STW_GRADIENTS_BF16 : STW_GRADIENTS_FP32;
   options.fused_update = flags.fused_update;
   options.kernels = kernels_of(flags.kernels);
+  options.attention = flags.attention == "cudnn" ? STW_ATTENTION_CUDNN : STW_ATTENTION_OWN;
   if (flags.document_end) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();

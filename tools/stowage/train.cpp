@@ -166,7 +166,8 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& 
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
              precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
              flags.plan.threads ? fmt::format("{} threads", flags.plan.threads)
-                                : fmt::format("{} kernels{}", json_string(json, "numerics", "kernels").value_or(""),
+                                : fmt::format("{} kernels{}{}", json_string(json, "numerics", "kernels").value_or(""),
+                                              json_string(json, "numerics", "attention") == "cudnn" ? ", cuDNN's attention" : "",
                                               json_bool(json, "numerics", "exact").value_or(true) ? "" : ", fast"));
   fmt::print("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
              human_bytes(plan.minimum_bytes));

@@ -136,7 +136,7 @@ void add_train(CLI::App& application, const std::vector<std::string>& words) {
           ->type_name("FILE");
   for (const char* decided : {"--vram", "--batch", "--seq", "--precision", "--optimizer", "--states", "--micro-batch",
                               "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master", "--gradients",
-                              "--fused-update", "--kernels", "--fast", "--exact"})
+                              "--fused-update", "--kernels", "--attention", "--fast", "--exact"})
     plan->excludes(command.get_option(decided));
   command.footer(presets_text());
   const auto* seed = command.get_option("--seed");

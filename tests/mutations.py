@@ -52,6 +52,9 @@ MUTATIONS = [
     ("an algorithm for every number of rows", "src/cuda/matmul.cpp",
      [("p.free == LibraryProduct::Free::m ? usual_rows : p.m", "p.m < usual_rows ? p.m : usual_rows")],
      EMULATED_TESTS, "TensorProduct.TheNumberOfRowsDoesNotChangeTheBits"),
+    ("an engine for every part", "src/cuda/cudnn_attention.cpp",
+     [("Plan::make(handle_, graph_of(f_, args, part, gradient), *engine, ", "Plan::best(handle_, graph_of(f_, args, part, gradient), ")],
+     EMULATED_TESTS, "LibraryAttention.AgreesWithDoublePrecision"),
 ]
 
 

@@ -1,0 +1,390 @@
+#include "planner/stack_solver.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace stw {
+
+namespace {
+
+using Wide = __int128;
+
+// Labels that survive each step: first only the most hopeful ones, for a good choice to compare with, then all.
+constexpr size_t neighbours = 2;   // slopes on either side of the one where the relaxation meets the capacity
+constexpr size_t beams[] = {32, 1024, SIZE_MAX};
+
+struct Label {
+  size_t stretch;          // the one it was made in
+  int64_t placed;          // segments of that run
+  int64_t kept;            // bytes, by all segments so far
+  uint64_t picoseconds;
+  int parent, variant;     // how it came about
+  int64_t count;
+};
+
+// Lagrange's multiplier for the bytes kept: cost = picoseconds + (time / bytes) · kept, times `bytes` to stay whole.
+struct Multiplier {
+  Wide bytes = 1, time = 0;
+  std::vector<std::vector<Wide>> least;   // [stretch][variant]: least cost of a segment that takes this variant or a later one
+  std::vector<Wide> rest;                 // [stretch]: least cost of it and all after it
+  Wide cost(uint64_t picoseconds, int64_t kept) const { return bytes * static_cast<Wide>(picoseconds) + time * kept; }
+};
+
+// Bytes that all segments together may keep: the last block of every run runs on top of what is kept up to it, and what
+// later runs keep is at most their most.
+int64_t capacity_of(const std::vector<Stretch>& runs, int64_t limit) {
+  int64_t capacity = INT64_MAX, later = 0;
+  for (size_t i = runs.size(); i-- > 0;) {
+    capacity = std::min(capacity, limit - runs[i].least_on_top + later);
+    later += runs[i].most_kept * runs[i].count;
+  }
+  return capacity;
+}
+
+}  // namespace
+
+StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts) {
+  StackChoice c;
+  c.peak = INT64_MIN;
+  int64_t kept = 0;
+  for (size_t i = 0; i < runs.size(); ++i)
+    for (const auto& [variant, count] : parts[i]) {
+      const Variant& v = runs[i].variants[static_cast<size_t>(variant)];
+      c.picoseconds = size_add(c.picoseconds, size_mul(v.picoseconds, static_cast<uint64_t>(count)));
+      kept += v.kept * count;
+      c.peak = std::max(c.peak, kept - v.kept + v.peak);
+    }
+  c.parts = std::move(parts);
+  return c;
+}
+
+std::optional<std::vector<Parts>> leanest(const std::vector<Stretch>& runs, int64_t limit) {
+  std::vector<Parts> parts(runs.size());
+  int64_t before = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Stretch& run = runs[i];
+    const size_t n = static_cast<size_t>(run.count);
+    // least[placed] and, for every variant, how many of it stand last in that state.
+    std::vector<int64_t> least(n + 1, INT64_MAX);
+    least[0] = before;
+    std::vector<std::vector<int64_t>> taken(run.variants.size(), std::vector<int64_t>(n + 1));
+    for (size_t v = 0; v < run.variants.size(); ++v)
+      for (size_t placed = 1; placed <= n; ++placed) {
+        if (least[placed - 1] == INT64_MAX || least[placed - 1] > limit - run.variants[v].peak) continue;
+        const int64_t kept = least[placed - 1] + run.variants[v].kept;
+        if (kept >= least[placed]) continue;
+        least[placed] = kept;
+        taken[v][placed] = taken[v][placed - 1] + 1;
+      }
+    if (least[n] == INT64_MAX) return std::nullopt;
+    before = least[n];
+    size_t placed = n;
+    for (size_t v = run.variants.size(); v-- > 0 && placed > 0;) {
+      if (taken[v][placed] == 0) continue;
+      parts[i].push_back({static_cast<int>(v), taken[v][placed]});
+      placed -= static_cast<size_t>(taken[v][placed]);
+    }
+    std::reverse(parts[i].begin(), parts[i].end());
+  }
+  return parts;
+}
+
+namespace {
+
+class Solver {
+ public:
+  // `known`: a choice is there that takes this long; only faster ones are wanted.
+  Solver(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known)
+      : stretches_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known) {
+    set_multipliers();
+  }
+
+  StackAnswer solve() {
+    if (relaxed() >= known_) return {};
+    set_room();
+    make_incumbent();
+    if (!incumbent_) {
+      const auto parts = leanest(stretches_, limit_);
+      if (!parts) return {};
+      consider(*parts);
+    }
+    for (size_t beam : beams) {
+      beam_ = beam;
+      narrowed_ = cut_off_ = false;
+      pass();
+      if (!narrowed_) break;
+    }
+    StackAnswer answer{incumbent_, cut_off_ ? std::min(incumbent_->picoseconds, relaxed()) : std::min(incumbent_->picoseconds, known_)};
+    if (incumbent_->picoseconds >= known_) answer.choice.reset();
+    return answer;
+  }
+
+  // The time that no choice undercuts.
+  uint64_t relaxed() const {
+    Wide most = 0;
+    for (const Multiplier& m : multipliers_)
+      most = std::max(most, (m.rest[0] - m.time * capacity_ + m.bytes - 1) / m.bytes);
+    return static_cast<uint64_t>(most);
+  }
+
+ private:
+  const Label& at(int l) const { return labels_[static_cast<size_t>(l)]; }
+  static bool better(const Label& x, const Label& y) {
+    return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.kept < y.kept;
+  }
+  // Once through all stretches.
+  void pass() {
+    labels_.assign(1, {0, 0, 0, 0, -1, -1, 0});
+    std::vector<int> front{0};
+    for (current_ = 0; current_ < stretches_.size() && !front.empty(); ++current_) front = through(std::move(front));
+    int best = -1;
+    for (int l : front)
+      if (best < 0 || better(at(l), at(best))) best = l;
+    if (best >= 0 && at(best).picoseconds < incumbent_->picoseconds) incumbent_ = choice_of(best);
+  }
+
+  int64_t placed(const Label& l) const { return l.stretch == current_ ? l.placed : 0; }
+
+  // Slopes around the one at which the relaxation meets the capacity: it bounds choices that keep about as much as there
+  // is room for, steeper ones bound those that would keep more, flatter ones those that leave room.
+  void set_multipliers() {
+    struct Step { Wide time, bytes; int64_t count; };
+    std::vector<Step> steps;
+    Wide used = 0;
+    for (const Stretch& run : stretches_) {
+      auto hull = [&](size_t i) -> const Variant& { return run.variants[static_cast<size_t>(run.hull[i])]; };
+      used += static_cast<Wide>(hull(0).kept) * run.count;
+      for (size_t i = 1; i < run.hull.size(); ++i)
+        steps.push_back({static_cast<Wide>(hull(i - 1).picoseconds - hull(i).picoseconds),
+                         static_cast<Wide>(hull(i).kept - hull(i - 1).kept), run.count});
+    }
+    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.time * b.bytes > b.time * a.bytes; });
+    size_t critical = 0;
+    while (critical < steps.size() && (used += steps[critical].bytes * steps[critical].count) <= capacity_) ++critical;
+    const size_t first = critical < neighbours ? 0 : critical - neighbours;
+    for (size_t i = first; i < steps.size() && i <= critical + neighbours; ++i) add_multiplier(steps[i].bytes, steps[i].time);
+    add_multiplier(1, 0);
+  }
+
+  void add_multiplier(Wide bytes, Wide time) {
+    Multiplier m;
+    m.bytes = bytes;
+    m.time = time;
+    for (const Stretch& run : stretches_) {
+      std::vector<Wide> least(run.variants.size());
+      for (size_t v = run.variants.size(); v-- > 0;) {
+        least[v] = m.cost(run.variants[v].picoseconds, run.variants[v].kept);
+        if (v + 1 < run.variants.size()) least[v] = std::min(least[v], least[v + 1]);
+      }
+      m.least.push_back(std::move(least));
+    }
+    m.rest.assign(stretches_.size() + 1, 0);
+    for (size_t i = stretches_.size(); i-- > 0;) m.rest[i] = m.rest[i + 1] + m.least[i][0] * stretches_[i].count;
+    multipliers_.push_back(std::move(m));
+  }
+
+  // What a label whose other segments take variants from `variant` on costs at least, by one multiplier.
+  Wide bound(const Multiplier& m, const Label& l, size_t variant) const {
+    const int64_t left = stretches_[current_].count - placed(l);
+    const Wide own = m.cost(l.picoseconds, l.kept) - m.time * capacity_ + m.rest[current_ + 1];
+    return left > 0 ? own + m.least[current_][variant] * left : own;
+  }
+
+  // The least time by all multipliers.
+  Wide bound(const Label& l, size_t variant) const {
+    Wide most = 0;
+    for (const Multiplier& m : multipliers_) most = std::max(most, (bound(m, l, variant) + m.bytes - 1) / m.bytes);
+    return most;
+  }
+
+  // room_[stretch][variant][placed]: bytes that may be kept by then, so that the rest fits with this variant and later ones.
+  void set_room() {
+    room_.resize(stretches_.size());
+    int64_t after = INT64_MAX / 2;   // all that follows fits on top of so many
+    for (size_t i = stretches_.size(); i-- > 0;) {
+      const Stretch& run = stretches_[i];
+      const size_t n = static_cast<size_t>(run.count);
+      room_[i].assign(run.variants.size() + 1, std::vector<int64_t>(n + 1, INT64_MIN / 2));
+      room_[i].back()[n] = after;
+      for (size_t v = run.variants.size(); v-- > 0;) {
+        const Variant& own = run.variants[v];
+        std::vector<int64_t>& room = room_[i][v];
+        room = room_[i][v + 1];
+        for (size_t placed = n; placed-- > 0;)
+          room[placed] = std::max(room[placed], std::min(limit_ - own.peak, room[placed + 1] - own.kept));
+      }
+      after = room_[i][0][0];
+    }
+  }
+  bool has_room(const Label& l, size_t variant) const {
+    return l.kept <= room_[current_][variant][static_cast<size_t>(placed(l))];
+  }
+
+  uint64_t known() const { return incumbent_ ? std::min(known_, incumbent_->picoseconds) : known_; }
+
+  // Whether a label whose other segments take variants from `variant` on can still beat the best known choice: 0 if so; else
+  // how many more segments on the label's own variant it takes for that, or `hopeless`.
+  static constexpr int64_t hopeless = INT64_MAX;
+  int64_t wait(const Label& l, size_t variant) const {
+    const int64_t left = stretches_[current_].count - placed(l);
+    const std::vector<Variant>& variants = stretches_[current_].variants;
+    int64_t most = left > 0 && variant >= variants.size() ? left : 0;
+    if (known() == UINT64_MAX || most > 0) return most;
+    for (const Multiplier& m : multipliers_) {
+      const Wide excess = bound(m, l, variant) - m.bytes * static_cast<Wide>(known());
+      if (excess < 0) continue;
+      if (left == 0 || l.variant < 0) return hopeless;
+      // One more of the same changes this bound by its own cost, less the least one's.
+      const Variant& own = variants[static_cast<size_t>(l.variant)];
+      const Wide gain = m.least[current_][variant] - m.cost(own.picoseconds, own.kept);
+      if (gain <= 0 || excess / gain >= left) return hopeless;
+      most = std::max(most, static_cast<int64_t>(excess / gain) + 1);
+    }
+    return most;
+  }
+
+  // Places all of a run's segments, one variant after the other.
+  std::vector<int> through(std::vector<int> front) {
+    const Stretch& run = stretches_[current_];
+    for (size_t v = 0; v < run.variants.size(); ++v) {
+      std::vector<Label> next;
+      for (int l : front) {
+        Label to = at(l);
+        to = {current_, placed(to), to.kept, to.picoseconds, l, -1, 0};
+        if (has_room(to, v + 1) && wait(to, v + 1) == 0) next.push_back(to);
+        to.variant = static_cast<int>(v);
+        add_copies(to, run.variants[v], next);
+      }
+      front = kept_of(std::move(next), v + 1);
+    }
+    std::erase_if(front, [&](int l) { return placed(at(l)) < run.count; });
+    return front;
+  }
+
+  // One, two, ... more segments on one variant, as long as they fit and may be worth it.
+  void add_copies(Label to, const Variant& variant, std::vector<Label>& next) {
+    // Of those that fit beside each other the last one decides: each is on top of all before it.
+    const int64_t room = limit_ - variant.peak - to.kept;
+    int64_t most = room < 0 ? 0 : stretches_[current_].count - to.placed;
+    if (room >= 0 && variant.kept > 0) most = std::min(most, room / variant.kept + 1);
+    for (int64_t more = 1; more <= most;) {
+      to.placed += more;
+      to.count += more;
+      to.kept += variant.kept * more;
+      to.picoseconds = size_add(to.picoseconds, size_mul(variant.picoseconds, static_cast<uint64_t>(more)));
+      most -= more;
+      if (!has_room(to, static_cast<size_t>(to.variant))) return;
+      more = wait(to, static_cast<size_t>(to.variant) + 1);
+      if (more == hopeless) return;
+      if (more > 0) continue;
+      more = 1;
+      if (!has_room(to, static_cast<size_t>(to.variant) + 1)) continue;
+      if (next.size() >= most_labels_) {
+        cut_off_ = true;
+        return;
+      }
+      next.push_back(to);
+    }
+  }
+
+  // Of labels with equally many segments placed only those that keep less or take less, and of these the beam's.
+  std::vector<int> kept_of(std::vector<Label> next, size_t variant) {
+    std::sort(next.begin(), next.end(), [&](const Label& x, const Label& y) {
+      if (x.placed != y.placed) return x.placed < y.placed;
+      if (x.kept != y.kept) return x.kept < y.kept;
+      return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
+    });
+    std::vector<Label> best;
+    for (const Label& l : next)
+      if (best.empty() || best.back().placed != l.placed || l.picoseconds < best.back().picoseconds) best.push_back(l);
+    if (best.size() > beam_) {
+      narrowed_ = true;
+      std::vector<std::pair<Wide, size_t>> bounds;
+      for (size_t i = 0; i < best.size(); ++i) bounds.push_back({bound(best[i], variant), i});
+      std::nth_element(bounds.begin(), bounds.begin() + static_cast<std::ptrdiff_t>(beam_), bounds.end());
+      next.clear();
+      for (size_t i = 0; i < beam_; ++i) next.push_back(best[bounds[i].second]);
+      best = std::move(next);
+    }
+    std::vector<int> front;
+    for (const Label& l : best) {
+      if (labels_.size() >= most_labels_) {
+        cut_off_ = true;
+        break;
+      }
+      front.push_back(static_cast<int>(labels_.size()));
+      labels_.push_back(l);
+    }
+    return front;
+  }
+
+  void consider(std::vector<Parts> parts) {
+    StackChoice c = measured(stretches_, std::move(parts));
+    if (c.peak <= limit_ && (!incumbent_ || c.picoseconds < incumbent_->picoseconds)) incumbent_ = std::move(c);
+  }
+
+  // A good choice to begin with: the longest run split between two variants of its hull, the others as the relaxation has
+  // them.
+  void make_incumbent() {
+    size_t longest = 0;
+    std::vector<Parts> parts(stretches_.size());
+    for (size_t i = 0; i < stretches_.size(); ++i) {
+      if (stretches_[i].count > stretches_[longest].count) longest = i;
+      size_t best = 0;
+      const Multiplier& m = multipliers_[std::min(multipliers_.size() - 1, neighbours)];
+      auto cost = [&](size_t v) { return m.cost(stretches_[i].variants[v].picoseconds, stretches_[i].variants[v].kept); };
+      for (size_t v = 1; v < stretches_[i].variants.size(); ++v)
+        if (cost(v) < cost(best)) best = v;
+      parts[i] = {{static_cast<int>(best), stretches_[i].count}};
+    }
+    const Stretch& run = stretches_[longest];
+    for (int slow : run.hull)
+      for (int fast : run.hull) {
+        if (run.variants[static_cast<size_t>(slow)].picoseconds < run.variants[static_cast<size_t>(fast)].picoseconds) continue;
+        auto split = [&](int64_t count) {   // `count` segments take the slow one
+          Parts& p = parts[longest];
+          p = {{slow, count}, {fast, run.count - count}};
+          if (slow > fast) std::swap(p[0], p[1]);
+          std::erase_if(p, [](const StackChoice::Part& part) { return part.count == 0; });
+        };
+        // As few as fit: with more of them less is kept.
+        int64_t low = 0, high = run.count;
+        while (low < high) {
+          const int64_t middle = (low + high) / 2;
+          split(middle);
+          if (measured(stretches_, parts).peak <= limit_) high = middle;
+          else low = middle + 1;
+        }
+        split(high);
+        consider(parts);
+      }
+  }
+
+  StackChoice choice_of(int label) const {
+    std::vector<Parts> parts(stretches_.size());
+    for (int l = label; at(l).parent >= 0; l = at(l).parent)
+      if (at(l).count > 0) parts[at(l).stretch].push_back({at(l).variant, at(l).count});
+    for (auto& p : parts) std::reverse(p.begin(), p.end());
+    return measured(stretches_, std::move(parts));
+  }
+
+  const std::vector<Stretch>& stretches_;
+  int64_t limit_, capacity_;
+  size_t most_labels_;
+  uint64_t known_;
+  std::vector<Multiplier> multipliers_;
+  std::vector<std::vector<std::vector<int64_t>>> room_;
+  std::vector<Label> labels_;
+  std::optional<StackChoice> incumbent_;
+  size_t current_ = 0, beam_ = SIZE_MAX;
+  bool narrowed_ = false, cut_off_ = false;   // labels were dropped: by the beam, at the limit
+};
+
+}  // namespace
+
+StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known) {
+  return Solver(runs, limit, most_labels, known).solve();
+}
+
+}  // namespace stw

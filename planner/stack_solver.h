@@ -1,0 +1,23 @@
+// Labels for a stack whose last stretch has one variant: what stack.h is made of.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/stack.h"
+
+namespace stw {
+
+using Parts = std::vector<StackChoice::Part>;
+
+// Runs the segments through: their time and peak.
+StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts);
+
+// The least that can be kept under a limit, or nothing: every run's segments one variant after the other.
+std::optional<std::vector<Parts>> leanest(const std::vector<Stretch>& runs, int64_t limit);
+
+// `known`: a choice is there that takes this long; only faster ones are wanted.
+StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known);
+
+}  // namespace stw

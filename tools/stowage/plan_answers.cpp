@@ -91,7 +91,8 @@ void print_largest_model(stw_plan_options options, bool sequence_given, bool jso
     const Plan plan(made);
     tried += 1;
     if (status == STW_OVER_BUDGET) continue;
-    if (status == STW_BAD_ARGUMENT && options.group_count) {   // a pattern of other models
+    // A pattern of other models, heads that a library does not take.
+    if ((status == STW_BAD_ARGUMENT && options.group_count) || status == STW_UNSUPPORTED_SHAPE) {
       refusal = error.message;
       refused += 1;
       continue;
@@ -140,6 +141,7 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("parameters", "model", "parameters", whole);
   words("device", "device", "name");
   words("precision", "numerics", "precision");
+  for (const char* name : {"optimizer", "master", "gradients", "kernels", "attention"}) words(name, "numerics", name);
   numbers("state bits", "numerics", "state_bits", whole);
   numbers("budget", "bytes", "budget", bytes);
   numbers("global batch", "request", "global_batch", whole);
@@ -151,6 +153,7 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("step", "predicted", "step_seconds", seconds);
   numbers("tokens/s", "predicted", "tokens_per_second", whole);
   numbers("of it recompute", "predicted", "recompute_fraction", percent);
+  numbers("host memory", "bytes", "host", bytes);
   for (const char* name : {"parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs", "padding",
                            "arena", "reserve", "peak"})
     numbers(name, "bytes", name, bytes);

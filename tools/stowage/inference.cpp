@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "files.h"
+#include "messages.h"
 #include "units.h"
 
 namespace command {
@@ -23,7 +24,7 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags) {
   const auto plan = read_text_if_there(model.source + "/plan.json");
   if (plan && !flags.document_end && has_documents(*plan))
-    fmt::print(stderr, "stowage: warning: {} was trained on documents; give its --document-end for the loss of its run\n", model.source);
+    complain("stowage: warning: {} was trained on documents; give its --document-end for the loss of its run", model.source);
 }
 
 Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) {

@@ -11,23 +11,30 @@ namespace command {
 namespace {
 
 std::atomic<int> signals{0};
+std::atomic<bool> has_checkpoint{false};
 std::atomic<stw_trainer*> to_cancel{nullptr};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<stw_trainer*>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<stw_trainer*>::is_always_lock_free);
 
 template <size_t size>
-void tell(const char (&text)[size]) {
+void tell_from_handler(const char (&text)[size]) {
   // Nothing can be done where even this fails.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, size - 1);
 }
 
 // stw_trainer_cancel only sets a flag: it may be called from a handler.
-void handle(int) {
+void handle(int signal) {
   if (signals.fetch_add(1) == 0) {
-    tell("\nstowage: finishing this step, then saving; once more to end at once\n");
+    tell_from_handler("\nstowage: finishing this step, then saving; once more to end at once\n");
     if (stw_trainer* trainer = to_cancel.load()) stw_trainer_cancel(trainer);
     return;
   }
-  tell("\nstowage: error: ended at once; the last complete checkpoint is unharmed\n");
+  // The kernel, the shell and a service manager all send this one, or send it after SIGTERM: it asks for no more than the first.
+  if (signal == SIGHUP) return;
+  if (has_checkpoint.load())
+    tell_from_handler("\nstowage: error: ended at once; the last complete checkpoint is unharmed\n");
+  else
+    tell_from_handler("\nstowage: error: ended at once; nothing was saved yet\n");
   ::_exit(exit_failed);
 }
 
@@ -38,12 +45,17 @@ void install(void (*handler)(int)) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // Under nohup it stays ignored; and one more of them does not end a run that is over but for its exit code.
+  if (handler == SIG_DFL) action.sa_handler = SIG_IGN;
+  struct sigaction before = {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
 }  // namespace
 
 Interrupt::Interrupt() {
   signals = 0;
+  has_checkpoint = false;
   install(handle);
 }
 
@@ -54,6 +66,10 @@ Interrupt::~Interrupt() {
 
 bool Interrupt::requested() const { return signals.load() > 0; }
 
+void Interrupt::saved() { has_checkpoint = true; }
+
 void Interrupt::cancels(stw_trainer* trainer) { to_cancel = trainer; }
+
+void outlive_readers() { ::signal(SIGPIPE, SIG_IGN); }
 
 }  // namespace command

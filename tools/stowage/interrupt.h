@@ -1,5 +1,5 @@
-// Ctrl-C, and what a cluster sends before it kills: the first asks the run to finish its step and save, the second ends
-// the process at once. Files are replaced atomically, so that is safe at any moment.
+// Ctrl-C, a terminal that goes away, and what a cluster sends before it kills: the first asks the run to finish its step and
+// save, the second ends the process at once. Files are replaced atomically, so that is safe at any moment.
 #pragma once
 #include "stowage.h"
 
@@ -7,15 +7,20 @@ namespace command {
 
 class Interrupt {
  public:
-  Interrupt();   // takes over SIGINT and SIGTERM
-  ~Interrupt();  // gives them back
+  Interrupt();   // takes over SIGINT, SIGTERM and SIGHUP
+  ~Interrupt();  // gives the first two back
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
   bool requested() const;
+  // There is a checkpoint to go on from; until then who ends the process at once is told that there is none.
+  void saved();
   // While it is set, the first signal also stops the trainer's work under way. For evaluations, which are long and
   // need not be finished.
   void cancels(stw_trainer* trainer);
 };
+
+// What is written to a pipe that nobody reads any more is lost, and ends nothing.
+void outlive_readers();
 
 }  // namespace command

@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "commands.h"
 #include "failure.h"
+#include "messages.h"
 #include "stowage.h"
 
 namespace {
@@ -28,13 +30,20 @@ int report(int exit_code, std::string line) {
   for (char& c : line)
     if (c == '\n') c = ' ';
   std::fflush(stdout);
-  fmt::print(stderr, "stowage: error: {}\n", line);
+  command::complain("stowage: error: {}", line);
   return exit_code;
+}
+
+// After a command that went well: whether what it said has arrived.
+int finish() {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return command::exit_done;
+  return report(command::exit_failed, "standard output: cannot write");
 }
 
 }  // namespace
 
 int main(int count, char** words) {
+  command::occupy_standard_descriptors();
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);
@@ -54,10 +63,14 @@ int main(int count, char** words) {
   command::add_pack(application);
   try {
     application.parse(count, words);
-    if (std::fflush(stdout) != 0) return report(command::exit_failed, "standard output: cannot write");
-    return command::exit_done;
+    return finish();
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return application.exit(error);
+    if (error.get_exit_code() == 0) {   // a call for help
+      std::ostringstream text;
+      application.exit(error, text, text);
+      command::write_to_stdout(text.str());
+      return finish();
+    }
     // A flag that is spelled wrong is more to the point than the one that is missing for it.
     for (const std::string& word : application.remaining(true))
       if (word.starts_with("-") && dynamic_cast<const CLI::RequiredError*>(&error))

@@ -9,6 +9,7 @@
 #include "flags.h"
 #include "handles.h"
 #include "lifetimes.h"
+#include "messages.h"
 
 namespace command {
 namespace {
@@ -41,7 +42,7 @@ struct PackCommand {
     else
       write_text(out, text);
     const double gap = result.bound ? static_cast<double>(result.height) / static_cast<double>(result.bound) - 1 : 0;
-    fmt::print(stderr, "height {}, bound {}, gap {:.2f} %: {}\n", result.height, result.bound, gap * 100, verdict(result));
+    complain("height {}, bound {}, gap {:.2f} %: {}", result.height, result.bound, gap * 100, verdict(result));
   }
 
   const char* verdict(const stw_pack_result& result) const {

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "files.h"
 #include "flags.h"
+#include "messages.h"
 #include "plan_answers.h"
 #include "units.h"
 
@@ -52,9 +53,8 @@ struct PlanCommand {
     const Model opened = open_model(model);
     const stw_plan_options options = plan_options(model, query(opened), plan, device);
     if (device.total_bytes && options.memory_bytes > device.total_bytes)
-      fmt::print(stderr,
-                 "stowage: warning: --vram is {}, but the device {} has only {}: this can be planned, not trained\n",
-                 human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes));
+      complain("stowage: warning: --vram is {}, but the device {} has only {}: this can be planned, not trained",
+               human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes));
     if (most == "seq") return print_longest_sequence(opened, options, json);
     const PlanAnswer answer = create_plan(opened, model.source, options);
     for (const auto& [file, kind] : {std::pair{html, STW_PICTURE_HTML}, {svg, STW_PICTURE_SVG}, {csv, STW_PICTURE_CSV}})

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "flags.h"
+#include "messages.h"
 #include "profile.h"
 #include "units.h"
 
@@ -36,16 +37,14 @@ uint32_t kernels_of(const std::string& name) {
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
   if (!info.is_cuda && info.threads != options.threads)
-    fmt::print(stderr, "stowage: warning: the profile was measured with {} threads, the plan is for {}\n", info.threads,
-               options.threads);
+    complain("stowage: warning: the profile was measured with {} threads, the plan is for {}", info.threads, options.threads);
   const uint32_t usual = info.is_cuda ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
   if (info.precision != (options.precision == STW_PRECISION_DEFAULT ? usual : options.precision))
-    fmt::print(stderr, "stowage: warning: the profile was measured in {}, the plan is for another precision\n",
-               precision_name(info.precision));
+    complain("stowage: warning: the profile was measured in {}, the plan is for another precision", precision_name(info.precision));
   const uint32_t fastest = options.mode == STW_MODE_FAST ? STW_KERNELS_CUBLASLT
                            : options.precision == STW_PRECISION_FP32 ? STW_KERNELS_PORTABLE : STW_KERNELS_TENSOR;
   if (info.is_cuda && info.kernels != (options.kernels == STW_KERNELS_AUTO ? fastest : options.kernels))
-    fmt::print(stderr, "stowage: warning: the profile was measured with other kernels than the plan has\n");
+    complain("stowage: warning: the profile was measured with other kernels than the plan has");
 }
 
 }  // namespace
@@ -87,7 +86,7 @@ Device open_device(const DeviceChoice& choice, uint32_t threads) {
   options.threads = threads;
   options.log = [](void*, int32_t level, const char* component, const char* message) {
     if (level <= STW_LOG_WARNING)
-      fmt::print(stderr, "stowage: {}: {}: {}\n", level == STW_LOG_ERROR ? "error" : "warning", component, message);
+      complain("stowage: {}: {}: {}", level == STW_LOG_ERROR ? "error" : "warning", component, message);
   };
   stw_device* device = nullptr;
   call([&](stw_error* error) { return stw_device_open(&device, &options, error); });

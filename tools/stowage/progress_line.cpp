@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 
+#include "messages.h"
 #include "units.h"
 
 namespace command {
@@ -68,7 +69,7 @@ std::string ProgressLine::text(const stw_progress& now, double seconds, size_t c
 }
 
 void ProgressLine::draw() const {
-  fmt::print("{}{}{}", live_ ? "\r" : "", shown_, live_ ? "\x1b[K" : "\n");
+  tell("{}{}{}", live_ ? "\r" : "", shown_, live_ ? "\x1b[K" : "\n");
   std::fflush(stdout);
 }
 
@@ -83,13 +84,13 @@ void ProgressLine::step(const stw_progress& now) {
 }
 
 void ProgressLine::say(const std::string& text) {
-  fmt::print("{}{}{}\n", live_ ? "\r" : "", text, live_ ? "\x1b[K" : "");
+  tell("{}{}{}\n", live_ ? "\r" : "", text, live_ ? "\x1b[K" : "");
   if (live_ && !shown_.empty()) draw();
   std::fflush(stdout);
 }
 
 void ProgressLine::finish() {
-  if (live_ && !shown_.empty()) fmt::print("\n");
+  if (live_ && !shown_.empty()) tell("\n");
   shown_.clear();
   std::fflush(stdout);
 }

@@ -13,6 +13,7 @@
 #include "loss_curve.h"
 #include "memory_in_use.h"
 #include "resume.h"
+#include "messages.h"
 #include "units.h"
 
 namespace command {
@@ -149,46 +150,46 @@ void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& o
   const std::string metrics = read_text_if_there(from.metrics()).value_or("");
   if (!is_same(from.path(), out.path())) out.clear();
   write_text(out.metrics(), Metrics::kept(metrics, now.step, now.batches, now.batches < flags.run.steps));
-  fmt::print("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
+  tell("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
 }
 
 void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& data, const stw_plan_info& plan,
                     const std::string& json) {
   const stw_model_info about = query(model);
   const stw_dataset_info tokens = query(data);
-  fmt::print(
+  tell(
       "model       {}: {}, {} layers, {} parameters, {}\n", flags.model.source, about.architecture, about.layers,
       grouped(about.parameters),
       about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
-  fmt::print("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
+  tell("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));
-  fmt::print("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
+  tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
              precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
              flags.plan.threads ? fmt::format("{} threads", flags.plan.threads)
                                 : fmt::format("{} kernels{}{}", json_string(json, "numerics", "kernels").value_or(""),
                                               json_string(json, "numerics", "attention") == "cudnn" ? ", cuDNN's attention" : "",
                                               json_bool(json, "numerics", "exact").value_or(true) ? "" : ", fast"));
-  fmt::print("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
+  tell("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
              human_bytes(plan.minimum_bytes));
 }
 
 void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
   if (!after) return;
   const uint64_t measured = after > before ? after - before : 0;
-  fmt::print("memory      planned {}, measured {} ({:+.1f} %)\n", human_bytes(planned), human_bytes(measured),
+  tell("memory      planned {}, measured {} ({:+.1f} %)\n", human_bytes(planned), human_bytes(measured),
              100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
 }
 
 void tell_interrupted(const TrainFlags& flags, const RunFolder& out, const stw_progress& now) {
-  fmt::print("stopped after {} of {} batches and saved; continue with\n  {} --resume {}\n", grouped(now.batches),
+  tell("stopped after {} of {} batches and saved; continue with\n  {} --resume {}\n", grouped(now.batches),
              grouped(flags.run.steps), flags.again, out.path());
 }
 
 void tell_end(const RunFolder& out, const stw_progress& now) {
-  if (now.skipped) fmt::print("skipped     {} batches without an update\n", grouped(now.skipped));
-  fmt::print("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
-  fmt::print("wrote       {}: config.json, model.safetensors, plan.json, metrics.jsonl, loss.svg, checkpoint.stw\n",
+  if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
+  tell("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
+  tell("wrote       {}: config.json, model.safetensors, plan.json, metrics.jsonl, loss.svg, checkpoint.stw\n",
              out.path());
 }
 
@@ -210,6 +211,7 @@ void train(TrainFlags flags) {
   check_settings(flags, info, stw_plan_json(plan.get()));
   const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed,
                                  flags.run.evaluation_batches > 0, flags.plan.document_end);
+  outlive_readers();
   const Device device = open_device(choice, flags.plan.threads);
   if (choice.free_bytes && info.peak > choice.free_bytes)
     throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",

@@ -138,7 +138,8 @@ void add_train(CLI::App& application, const std::vector<std::string>& words) {
                               "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master", "--gradients",
                               "--fused-update", "--kernels", "--attention", "--fast", "--exact"})
     plan->excludes(command.get_option(decided));
-  command.footer(presets_text());
+  command.footer("Ctrl-C, SIGTERM and SIGHUP finish the step and save; Ctrl-C or SIGTERM once more ends at once.\n"
+                 "A run goes on where its output is read no more; its exit code is then 1.\n\n" + presets_text());
   const auto* seed = command.get_option("--seed");
   command.callback([flags, seed] {
     flags->seed_given = seed->count() > 0;

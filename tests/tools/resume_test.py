@@ -116,7 +116,7 @@ class ResumeTest(CommandTest):
         before = files_of(self.path("run"))
         resume = [*words, "--resume", self.path("run"), "--out"]
         self.write("leftovers/metrics.jsonl", '{"step":9,"loss":5.5}\n')
-        self.write("leftovers/plan.json", "{}")
+        self.write("leftovers/plan.json", '{"format":"stowage-plan"}')
         self.run_command(*resume, self.path("leftovers"))
         self.assertEqual([line["step"] for line in self.metrics("leftovers") if "loss" in line], [1, 2])
         self.refused(*resume, self.path("other"), says=["checkpoint.stw", "--overwrite"])

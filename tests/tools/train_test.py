@@ -138,7 +138,7 @@ class TrainTest(CommandTest):
     def test_leftovers(self):
         """What a run leaves that was killed before its first checkpoint is in nobody's way."""
         self.write("run/metrics.jsonl", '{"step":1,"loss":5.5}\n')
-        self.write("run/plan.json", "{}")
+        self.write("run/plan.json", '{"format":"stowage-plan"}')
         gone = subprocess.Popen([sys.executable, "-c", ""])
         gone.wait()
         names = [f"{name}.tmp.{gone.pid}.{index}" for index, name in
@@ -154,6 +154,20 @@ class TrainTest(CommandTest):
             self.assertNotIn(name, there)
         for name in kept:
             self.assertIn(name, there)
+
+    def test_files_of_others_are_left_alone(self):
+        words = ["train", *SMALL, "--data", self.text(), "--steps", 1, "--out"]
+        for name, content in (("config.json", "{}"), ("plan.json", "{}"), ("metrics.jsonl", '{"step":1,"loss":1}\n'), ("loss.svg", "<svg/>"),
+                              ("model.safetensors", ""), ("checkpoint.stw", "")):
+            out = "of-" + name
+            self.write(f"{out}/{name}", content)
+            before = files_of(self.path(out))
+            self.refused(*words, self.path(out), says=[name, "exists already", "--overwrite"])
+            self.assertEqual(files_of(self.path(out)), before)
+            self.run_command(*words, self.path(out), "--overwrite")
+        self.write("mine/notes.txt", "mine")
+        self.run_command(*words, self.path("mine"))
+        self.assertEqual((self.folder / "mine/notes.txt").read_text(), "mine")
 
     def test_goes_on_from_weights(self):
         self.train("first", "--steps", 10, "--lr", "1e-3")

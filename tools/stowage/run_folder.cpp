@@ -36,6 +36,11 @@ std::optional<pid_t> writer_of(std::string_view file, std::string_view name) {
   return process;
 }
 
+bool is_plan(const std::string& file) {
+  const auto text = is_folder(file) ? std::nullopt : read_text_if_there(file);
+  return text && json_string(*text, "", "format") == "stowage-plan";
+}
+
 }  // namespace
 
 RunFolder::RunFolder(const std::string& path) : path_(path) {
@@ -64,11 +69,14 @@ bool RunFolder::writes(const std::string& path) const {
 }
 
 void RunFolder::refuse_to_replace() const {
-  for (const std::string& file : {checkpoint(), weights()})
-    if (is_there(file))
-      throw Failure(exit_failed, fmt::format("{} exists already: continue that run with --resume {}, replace it with "
-                                             "--overwrite, or give another --out",
-                                             file, path_));
+  if (is_there(checkpoint()))
+    throw Failure(exit_failed, fmt::format("{} exists already: continue that run with --resume {}, replace it with "
+                                           "--overwrite, or give another --out",
+                                           checkpoint(), path_));
+  const bool leftovers = is_plan(plan());   // which a run writes before its first line of metrics
+  for (const std::string& file : {weights(), config(), plan(), metrics(), loss_curve()})
+    if (is_there(file) && !(leftovers && (file == plan() || file == metrics())))
+      throw Failure(exit_failed, fmt::format("{} exists already: give another --out, or replace it with --overwrite", file));
 }
 
 void RunFolder::make_writable() const {

@@ -21,8 +21,8 @@ class RunFolder {
   bool holds(const std::string& path) const;
   // Whether it is one of the files above.
   bool writes(const std::string& path) const;
-  // Throws where a checkpoint or a model lies in the folder. What a run leaves that ended before its first checkpoint
-  // is worth nothing.
+  // Throws where one of the files above lies in the folder, whoever wrote it. What a run leaves that ended before its first
+  // checkpoint, its plan and lines of metrics, is worth nothing.
   void refuse_to_replace() const;
   // Creates the folder and its parents, and throws where files cannot be written into it.
   void make_writable() const;

@@ -10,10 +10,11 @@
 #include <string_view>
 
 #include "files.h"
+#include "folder_lock.h"
 #include "loss_curve.h"
 #include "memory_in_use.h"
-#include "resume.h"
 #include "messages.h"
+#include "resume.h"
 #include "units.h"
 
 namespace command {
@@ -116,8 +117,8 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
     throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
 }
 
-// That the run neither replaces another one nor removes what it reads.
-void check_folders(const TrainFlags& flags, const RunFolder& out) {
+// That the run neither replaces another one nor removes what it reads. From then on nobody else writes there.
+std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder& out) {
   const bool same = !flags.resume.empty() && is_same(flags.resume, out.path());
   if (same && flags.overwrite)
     throw Failure(exit_usage, fmt::format("--overwrite: --resume {} continues the run in that folder; leave it out, or "
@@ -133,10 +134,12 @@ void check_folders(const TrainFlags& flags, const RunFolder& out) {
       if (flags.overwrite ? out.holds(*path) : path != &flags.plan_file && out.writes(*path))
         throw Failure(exit_failed, fmt::format("{} {}: lies in --out {}, which would be replaced; give another --out",
                                                flag, *path, flags.out));
-    if (!flags.overwrite) out.refuse_to_replace();
   }
   out.make_writable();
+  auto lock = std::make_unique<FolderLock>(out.path());
+  if (!same && !flags.overwrite) out.refuse_to_replace();
   out.remove_stale();
+  return lock;
 }
 
 // Continues where the checkpoint stands: the trainer, and the lines of metrics that belong to it.
@@ -186,6 +189,14 @@ void tell_interrupted(const TrainFlags& flags, const RunFolder& out, const stw_p
              grouped(flags.run.steps), flags.again, out.path());
 }
 
+// A run that changed nothing did not do what it was asked for, though nothing broke.
+void require_a_step(const stw_progress& before, const stw_progress& now) {
+  if (now.step == before.step && now.skipped > before.skipped)
+    throw Failure(exit_failed, fmt::format("no step was applied: all {} batches were skipped, the last one because {}{}",
+                                           grouped(now.skipped - before.skipped), skip_reason(now.skip_reason),
+                                           now.loss_scale == 1 ? "" : fmt::format("; the loss scale has come to {:g}", now.loss_scale)));
+}
+
 void tell_end(const RunFolder& out, const stw_progress& now) {
   if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
   tell("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
@@ -196,6 +207,7 @@ void tell_end(const RunFolder& out, const stw_progress& now) {
 }  // namespace
 
 void train(TrainFlags flags) {
+  outlive_readers();
   if (flags.out.empty()) flags.out = flags.resume;
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
   if (flags.run.min_rate && flags.run.learning_rate > 0 && *flags.run.min_rate > flags.run.learning_rate)
@@ -211,12 +223,11 @@ void train(TrainFlags flags) {
   check_settings(flags, info, stw_plan_json(plan.get()));
   const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed,
                                  flags.run.evaluation_batches > 0, flags.plan.document_end);
-  outlive_readers();
   const Device device = open_device(choice, flags.plan.threads);
   if (choice.free_bytes && info.peak > choice.free_bytes)
     throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",
                                                  exact_bytes(info.peak), human_bytes(choice.free_bytes), choice.name));
-  check_folders(flags, out);
+  const auto lock = take_folder(flags, out);
   tell_beginning(flags, model, data, info, stw_plan_json(plan.get()));
 
   const uint64_t before = memory_in_use(device.get());
@@ -230,6 +241,7 @@ void train(TrainFlags flags) {
     out.clear();
   write_text(out.plan(), stw_plan_json(plan.get()));
   std::fflush(stdout);
+  const stw_progress begin = query(trainer);
 
   TrainingRun run(flags.run, out, trainer.get(), data.get(), info);
   const bool complete = run.run();
@@ -242,6 +254,7 @@ void train(TrainFlags flags) {
     tell_end(out, query(trainer));
   else
     tell_interrupted(flags, out, query(trainer));
+  if (complete) require_a_step(begin, query(trainer));
 }
 
 }  // namespace command

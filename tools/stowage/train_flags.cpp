@@ -45,7 +45,7 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
   command
       .add_option("--resume", flags.resume, "Continue the run in this folder, with its --batch, --seq and --seed.")
       ->type_name("DIR");
-  command.add_flag("--overwrite", flags.overwrite, "Replace a run that is in --out already.")->needs(out);
+  command.add_flag("--overwrite", flags.overwrite, "Replace the run or the files that are in --out already.")->needs(out);
   command
       .add_option("--profile", flags.profile,
                   "Before the run, time every op of a step, and write that beside what the plan expects, for chrome://tracing or Perfetto.")

@@ -14,14 +14,6 @@ constexpr std::chrono::minutes save_interval{10};
 
 uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 1) * of : UINT64_MAX; }
 
-const char* skip_reason(uint32_t skip) {
-  switch (skip) {
-    case STW_SKIP_NO_TARGET: return "it has no target";
-    case STW_SKIP_OUTLIER: return "its loss or gradient norm is an outlier";
-    default: return "its loss or gradient is not finite";
-  }
-}
-
 stw_progress progress_of(const stw_trainer* trainer) { return query<stw_progress>(stw_trainer_progress, trainer); }
 
 stw_run_options run_options(const RunSettings& settings, uint64_t until) {
@@ -42,6 +34,14 @@ stw_run_options run_options(const RunSettings& settings, uint64_t until) {
 
 }  // namespace
 
+const char* skip_reason(uint32_t skip) {
+  switch (skip) {
+    case STW_SKIP_NO_TARGET: return "it has no target";
+    case STW_SKIP_OUTLIER: return "its loss or gradient norm is an outlier";
+    default: return "its loss or gradient is not finite";
+  }
+}
+
 uint64_t warmup_steps(const RunSettings& settings) {
   return settings.warmup.value_or(std::min<uint64_t>(100, settings.steps / 10));
 }
@@ -61,7 +61,10 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       metrics_(folder.metrics()),
       line_(start_.batches, settings.steps, plan.peak, plan.budget),
       check_(settings.check_every, folder, trainer),
-      skipped_(start_.skipped) {}
+      skipped_(start_.skipped),
+      saved_batches_(start_.batches) {
+  if (start_.batches > 0) interrupt_.saved();   // what it goes on from
+}
 
 stw_progress TrainingRun::progress() const { return progress_of(trainer_); }
 
@@ -89,24 +92,46 @@ uint64_t TrainingRun::next_event(uint64_t batches) const {
                    next_multiple(settings_.save_every.value_or(0), batches), next_multiple(settings_.check_every, batches)});
 }
 
+// Where the trainer is at fault too, saving fails, and the failure stands as it was.
+void TrainingRun::rescue(const Failure& failure) {
+  line_.finish();
+  const uint64_t batches = progress().batches;
+  if (batches == saved_batches_) throw failure;
+  try {
+    save();
+  } catch (const Failure&) {
+    throw failure;
+  }
+  throw Failure(failure.exit_code, fmt::format("{}; saved after batch {}, --resume {} goes on from there", failure.what(), grouped(batches), folder_.path()));
+}
+
 void TrainingRun::train_until(uint64_t batches, bool told) {
   stw_run_options options = run_options(settings_, batches);
   if (told) {
     options.progress = after_step;
     options.progress_user = this;
   }
-  call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
-  metrics_.check();
+  try {
+    call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
+    metrics_.check();
+  } catch (const Failure& failure) {
+    rescue(failure);
+  }
 }
 
 void TrainingRun::evaluate() {
   double loss = 0;
+  stw_status status = STW_OK;
   interrupt_.cancels(trainer_);
-  const stw_status status = call(
-      [&](stw_error* error) {
-        return stw_trainer_evaluate(trainer_, data_, settings_.evaluation_batches, &loss, error);
-      },
-      STW_CANCELLED);
+  try {
+    status = call(
+        [&](stw_error* error) {
+          return stw_trainer_evaluate(trainer_, data_, settings_.evaluation_batches, &loss, error);
+        },
+        STW_CANCELLED);
+  } catch (const Failure& failure) {
+    rescue(failure);
+  }
   interrupt_.cancels(nullptr);
   if (status == STW_CANCELLED) return;
   evaluation_loss_ = loss;
@@ -120,6 +145,8 @@ void TrainingRun::evaluate() {
 void TrainingRun::save() {
   call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
   saved_ = Clock::now();
+  saved_batches_ = progress().batches;
+  interrupt_.saved();
 }
 
 bool TrainingRun::run() {
@@ -140,8 +167,8 @@ bool TrainingRun::run() {
   evaluation_loss_.reset();
   if (check_.checked() > 0) line_.say(fmt::format("{} steps were made twice, with the same bytes", grouped(check_.checked())));
   line_.finish();
+  save();   // before what may still fail, or be killed
   if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate();
-  save();
   return batches == settings_.steps && (evaluation_loss_ || !evaluates);
 }
 

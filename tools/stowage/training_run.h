@@ -27,6 +27,9 @@ struct RunSettings {
   uint64_t check_every = 0;        // batches; 0: no step is made twice
 };
 
+// Why a step made no update, STW_SKIP_*: the end of a sentence.
+const char* skip_reason(uint32_t skip);
+
 // Steps of warm-up, said or not.
 uint64_t warmup_steps(const RunSettings& settings);
 
@@ -38,7 +41,8 @@ class TrainingRun {
   // Borrows all of it.
   TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
               const stw_plan_info& plan);
-  // Trains to the end or to the first signal, evaluates after the last step, and saves. True: to the end.
+  // Trains to the end or to the first signal, saves, and evaluates after the last step. True: to the end. A failure leaves
+  // a checkpoint of the last complete step where the trainer stands at one, and says so.
   bool run();
   // Of the evaluation after the last step, where there was one.
   std::optional<double> evaluation_loss() const { return evaluation_loss_; }
@@ -51,6 +55,8 @@ class TrainingRun {
   // `told`: with lines of metrics and progress.
   void train_until(uint64_t batches, bool told = true);
   bool save_due(uint64_t batches) const;
+  // Throws the failure on, with what became of the steps since the last checkpoint.
+  [[noreturn]] void rescue(const Failure& failure);
   void evaluate();
   void save();
 
@@ -64,6 +70,7 @@ class TrainingRun {
   ProgressLine line_;
   StepCheck check_;
   uint64_t skipped_;
+  uint64_t saved_batches_;  // of the last checkpoint
   Clock::time_point saved_ = Clock::now();
   std::optional<double> evaluation_loss_;
 };

@@ -1,0 +1,138 @@
+"""Runs that fail or are told to end: what was trained until then is saved, and what is said about it is true."""
+import fcntl
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from support import FAILED, SMALL, STOWAGE, CommandTest
+
+MANY = 1000000
+
+
+class FailedRunTest(CommandTest):
+    def start(self, out, *words, small=SMALL):
+        process = subprocess.Popen([STOWAGE, *map(str, ["train", *small, "--data", self.text(), "--out", self.path(out), *words])],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.stdout.close(), process.stderr.close(),
+                                 process.wait()))
+        path = self.folder / out / "metrics.jsonl"
+        for _ in range(6000):
+            if process.poll() is not None or (path.exists() and path.read_bytes().count(b"\n") >= 3):
+                return process
+            time.sleep(0.005)
+        self.fail("the run does not get on")
+
+    def steps(self, out):
+        return [line["step"] for line in self.metrics(out) if "loss" in line]
+
+    def check_saved(self, out, error):
+        """The failure is one line that tells of the checkpoint, which is of the last step."""
+        steps = self.steps(out)[-1]
+        self.assertEqual(len([line for line in error.splitlines() if line]), 1, error)
+        self.assertIn(f"saved after batch {steps}, --resume {self.path(out)}", error.replace(",", "", 1) if steps > 999 else error)
+        inspected = self.run_command("inspect", self.path(out + "/checkpoint.stw")).stdout
+        self.assertRegex(inspected, rf"steps +{steps:,}\n")
+        return steps
+
+    def test_data_that_is_cut(self):
+        process = self.start("run", "--steps", MANY, "--warmup", 5)
+        os.truncate(self.path("text.txt"), 100)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, FAILED)
+        self.assertIn("text.txt", error.decode())
+        steps = self.check_saved("run", error.decode())
+        self.run_command("train", *SMALL, "--data", self.text(), "--steps", steps + 2, "--warmup", 5, "--resume", self.path("run"))
+        self.assertEqual(self.steps("run"), list(range(1, steps + 3)))
+
+    def test_a_step_that_stops_the_run(self):
+        result = self.train("run", "--steps", 9, "--lr", "1e30", "--clip", 0, "--warmup", 0, "--non-finite", "stop", expect=FAILED)
+        self.assertEqual(self.check_saved("run", result.stderr), 1)
+
+    def test_nothing_is_saved_where_nothing_was_trained(self):
+        result = self.train("run", "--steps", 9, "--z-loss", "1e38", "--non-finite", "stop", expect=FAILED)
+        self.assertNotIn("saved", result.stderr)
+        self.assertFalse(os.path.exists(self.path("run/checkpoint.stw")))
+
+    def test_the_last_evaluation_may_fail(self):
+        process = self.start("run", "--steps", 400, "--eval-every", 0, "--warmup", 5)
+        whole = (self.folder / "text.txt").read_bytes()
+        os.truncate(self.path("text.txt"), len(whole) * 9 // 10)   # all that is trained on
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, FAILED, error)
+        self.assertEqual(self.steps("run")[-1], 400)
+        self.assertRegex(self.run_command("inspect", self.path("run/checkpoint.stw")).stdout, r"steps +400\n")
+
+    def test_the_last_evaluation_may_be_killed(self):
+        process = self.start("run", "--steps", 5, "--eval-batches", MANY, small=SMALL[:-2])
+        for _ in range(6000):
+            if os.path.exists(self.path("run/checkpoint.stw")):
+                break
+            time.sleep(0.005)
+        self.assertIsNone(process.poll())
+        process.kill()
+        process.wait()
+        self.assertRegex(self.run_command("inspect", self.path("run/checkpoint.stw")).stdout, r"steps +5\n")
+
+    def test_a_terminal_that_goes_away(self):
+        process = self.start("run", "--steps", MANY, "--warmup", 5)
+        process.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGCONT)
+        for _ in range(50):   # the kernel, the shell and others: no matter how often
+            if process.poll() is None:
+                process.send_signal(signal.SIGHUP)
+            time.sleep(0.001)
+        out, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, error)
+        self.assertIn(b"stopped after", out)
+        self.assertTrue(os.path.exists(self.path("run/checkpoint.stw")))
+
+    def test_nohup(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            process = self.start("run", "--steps", 300)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        process.send_signal(signal.SIGHUP)
+        out, error = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, error), (0, b""))
+        self.assertIn(b"trained     300 steps", out)
+
+    def test_ended_at_once(self):
+        for out, words, says in (("none", [], b"nothing was saved yet"), ("some", ["--save-every", 1], b"last complete checkpoint is unharmed")):
+            process = self.start(out, "--steps", MANY, *words)
+            process.send_signal(signal.SIGSTOP)
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)   # both are there before the step ends
+            process.send_signal(signal.SIGCONT)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, FAILED, error)
+            self.assertIn(says, error)
+            self.assertEqual(os.path.exists(self.path(out + "/checkpoint.stw")), out == "some")
+
+    def test_one_run_a_folder(self):
+        process = self.start("run", "--steps", MANY)
+        data = self.path("text.txt")   # which must not be written again while the run reads it
+        for words in ([], ["--overwrite"]):
+            self.refused("train", *SMALL, "--data", data, "--steps", 2, "--out", self.path("run"), *words,
+                         says=[self.path("run"), "another run"])
+        process.kill()   # the lock ends with the process
+        process.wait()
+        self.train("run", "--steps", 2, data=data)
+        self.assertEqual(self.steps("run"), [1, 2])
+        descriptor = os.open(self.path("run"), os.O_RDONLY)
+        self.addCleanup(os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        self.refused("train", *SMALL, "--data", data, "--steps", 3, "--resume", self.path("run"), says=["another run"])
+        self.run_command("inspect", self.path("run"))
+
+    def test_a_run_without_a_step(self):
+        result = self.train("run", "--steps", 3, "--z-loss", "1e38", expect=FAILED)
+        self.assertIn("no step was applied: all 3 batches were skipped", result.stderr)
+        self.assertIn("not finite", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

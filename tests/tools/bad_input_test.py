@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from support import DOES_NOT_FIT, SMALL, CommandTest, files_of
+from support import DOES_NOT_FIT, SMALL, USAGE, CommandTest, files_of
 
 
 class BadInputTest(CommandTest):
@@ -30,6 +30,29 @@ class BadInputTest(CommandTest):
     def test_flags_that_are_spelled_wrong(self):
         self.refused("plan", "--modell", "nano", "--batch", 4, expect=2, says=["--modell"])
         self.refused("plan", "--batch", 4, expect=2, says=["--model", "required"])
+
+    def test_numbers(self):
+        """What would wrap, saturate or be rounded away is refused; so is what fp32 cannot hold."""
+        huge = 99999999999999999999
+        for flag, texts in {
+                "--eval-batches": [-1, huge], "--eval-every": [-1, "1e3"], "--save-every": [-1, huge], "--warmup": [-1, huge],
+                "--seed": [0, -1, 18446744073709551617], "--steps": [0, huge], "--batch": [-3, huge], "--lr-batch": [0, huge],
+                "--micro-batch": [0, 2**32], "--threads": [0, 1025], "--seq": [0, 257, huge], "--document-end": [-1, 256, 2**32],
+                "--lr": [0, -1, "1e39", "nan", "inf", "1e-60", "1x"], "--min-lr": [-1, "1e39"], "--clip": [-1, "nan", "inf"],
+                "--dropout": [-1, 1, "nan"], "--beta1": [1, "nan"], "--weight-decay": [-1, "nan"], "--loss-scale": [0, "nan"],
+                "--label-smoothing": [1, "nan"], "--z-loss": [-1, "1e39"], "--skip-outliers": [0, "nan"]}.items():
+            for text in texts:
+                result = self.refused("train", "--model", "nano", "--data", self.text(), *(["--steps", 2] if flag != "--steps" else []),
+                                      "--out", self.path("out"), f"{flag}={text}", expect=USAGE, says=[flag])
+                self.assertLess(len(result.stderr), 160)
+        self.assertFalse(os.path.exists(self.path("out")))
+        self.refuses("--model", "nano", "--lr", "3e38", "--lr-batch", 1, expect=USAGE, says=["--lr-batch", "fp32"])
+        self.refuses("--model", "nano", "--lr", "1e35", "--group", "norms:lr=10000", expect=USAGE, says=["--group", "fp32"])
+        for flag, text in (("--clip", "nan"), ("--document-end", 999), ("--seq", 257)):
+            self.refused("plan", "--model", "nano", flag, text, expect=USAGE, says=[flag, str(text)])
+        for flag, text in (("--temperature", "inf"), ("--temperature", "nan"), ("--top-k", -1), ("--tokens", -1), ("--seq", 257)):
+            self.refused("generate", "--model", "nano", f"{flag}={text}", expect=USAGE, says=[flag, str(text)])
+        self.refused("eval", "--model", "nano", "--data", self.text(), "--seq", 257, expect=USAGE, says=["--seq 257", "256"])
 
     def test_budget(self):
         self.refused("train", "--model", "nano", "--vram", "1MiB", "--steps", 1, "--data", self.text(), "--out",

@@ -10,6 +10,7 @@
 #include "data.h"
 #include "files.h"
 #include "inference.h"
+#include "number_checks.h"
 #include "units.h"
 
 namespace command {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "number_checks.h"
 #include "units.h"
 
 namespace command {
@@ -121,16 +122,6 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optiona
   return command.add_option(names, out, description)->transform(bytes)->type_name("BYTES");
 }
 
-CLI::Validator positive() {
-  return CLI::Validator(
-      [](std::string& text) {
-        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-        if (digits && text.find_first_not_of('0') != std::string::npos) return std::string();
-        return "expected a whole number from 1, found \"" + text + "\"";
-      },
-      "", "");
-}
-
 CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description) {
   return command.add_option("--seed", seed, description)
       ->check(positive())
@@ -146,13 +137,13 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       .add_option("--weights", flags.weights, "A .safetensors file or a folder with some, instead of the model's own.")
       ->type_name("PATH");
   command.add_option("--dropout", flags.dropout, "Replaces all dropout rates of the config; 0 turns it off.")
-      ->check(CLI::Range(0.0, 0.99))
+      ->check(number_in(0, 0.99))
       ->type_name("RATE");
 }
 
 void add_threads_flag(CLI::App& command, PlanFlags& flags) {
   command.add_option("--threads", flags.threads, "Threads that compute. Default: one for each processor.")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->type_name("N");
 }
 
@@ -172,6 +163,7 @@ void add_request_flags(CLI::App& command, PlanFlags& flags) {
 void add_document_flag(CLI::App& command, PlanFlags& flags) {
   command.add_option("--document-end", flags.document_end,
                      "The token that ends a document: attention stays inside of documents. Default: one text.")
+      ->check(whole_number(0, any_uint32))
       ->type_name("ID");
 }
 
@@ -202,13 +194,13 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->check(CLI::IsMember({"auto", "32", "8"}))
       ->type_name("auto|32|8");
   command.add_option("--micro-batch", flags.micro_batch, "Samples that pass at once. Default: chosen. Changes no bit.")
-      ->check(positive())
+      ->check(whole_number(1, any_uint32))
       ->type_name("N");
   command.add_option("--recompute", flags.recompute, "What backward computes again to save memory. Changes no bit.")
       ->check(CLI::IsMember({"auto", "none", "full"}))
       ->type_name("auto|none|full");
   command.add_option("--clip", flags.clip, "Largest norm of the gradient; 0: no clipping. Default: 1, with --fused-update 0.")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->type_name("NORM");
   auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");
   command.add_flag("--fast", flags.fast, "Gives that up where it costs speed: on a GPU, with cublaslt kernels.")->excludes(exact);

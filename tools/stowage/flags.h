@@ -12,7 +12,6 @@
 namespace CLI {   // its headers cost more to compile than all else here
 class App;
 class Option;
-class Validator;
 }
 
 namespace command {
@@ -41,8 +40,6 @@ struct PlanFlags {
 // A byte count such as 8GiB as the value of an option.
 CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
                        const std::string& description);
-// A whole number from 1.
-CLI::Validator positive();
 CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description);
 
 void add_model_flags(CLI::App& command, ModelFlags& flags);
@@ -79,6 +76,8 @@ struct DeviceChoice {
 DeviceChoice choose_device(const std::string& name);
 Device open_device(const DeviceChoice& choice, uint32_t threads);
 
+// Throws where a --seq is longer than the model's positions.
+void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions);
 // Fills in what was not said. Throws a usage failure where that is not possible.
 stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
                               const DeviceChoice& device);

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "data.h"
 #include "inference.h"
+#include "number_checks.h"
 #include "prompt.h"
 #include "units.h"
 
@@ -32,9 +33,7 @@ struct GenerateCommand {
     const stw_model_info about = query(open_model(model));
     const bool bytes = tokens_are_bytes(tokenizer, "", about.vocabulary);
     std::vector<int32_t> tokens = parse_prompt(prompt, bytes, about.vocabulary);
-    if (plan.sequence > about.positions)
-      throw Failure(exit_usage, fmt::format("--seq {}: the model has {} positions", grouped(*plan.sequence),
-                                            grouped(about.positions)));
+    check_sequence(plan.sequence, about.positions);
     // No longer than the sequences it was trained on: later positions may never have been trained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
@@ -92,15 +91,16 @@ void add_generate(CLI::App& application) {
       ->check(positive())
       ->type_name("N");
   command.add_option("--temperature", self->temperature, "0: always the most probable token. Default: 0.8.")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->type_name("T");
   command.add_option("--top-k", self->top_k, "Draws from the k most probable tokens; 0: from all. Default: 0.")
+      ->check(whole_number(0, any_uint32))
       ->type_name("K");
   add_seed(command, self->seed, "Of the draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command
       .add_option("--seq", self->plan.sequence, "Longest context. Default: that of the training run, else the model's.")
-      ->check(CLI::Range(2, 1 << 30))
+      ->check(whole_number(2))
       ->type_name("N");
   command.add_option("--device", self->plan.device, "cpu or cuda.")->type_name("NAME");
   add_bytes(command, "--vram,--memory", self->plan.memory_bytes,

@@ -10,6 +10,7 @@
 #include "handles.h"
 #include "lifetimes.h"
 #include "messages.h"
+#include "number_checks.h"
 
 namespace command {
 namespace {
@@ -63,7 +64,7 @@ void add_pack(CLI::App& application) {
       ->type_name("");
   add_bytes(command, "--capacity", self->capacity, "Bytes to fit into. Default: as low as possible.");
   command.add_option("--node-limit", self->node_limit, "Decisions that the search may take before it gives up.")
-      ->check(CLI::Range(uint64_t{1}, UINT64_MAX))
+      ->check(positive())
       ->type_name("N")
       ->capture_default_str();
   command.add_option("--out", self->out, "Write the rows with their offsets there, not to standard output.")

@@ -44,7 +44,7 @@ struct PlanCommand {
     if (!compared.empty()) return compare_plans(compared[0], compared[1]);
     if (most == "model") {
       auto any = sized<stw_model_info>();
-      any.positions = UINT64_MAX;
+      any.positions = any.vocabulary = UINT64_MAX;
       const DeviceChoice where = choose_device(plan.device);
       return print_largest_model(plan_options(model, any, plan, where), plan.sequence.has_value(), json);
     }

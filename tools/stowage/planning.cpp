@@ -93,6 +93,11 @@ Device open_device(const DeviceChoice& choice, uint32_t threads) {
   return Device(device);
 }
 
+void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions) {
+  if (sequence > positions)
+    throw Failure(exit_usage, fmt::format("--seq {}: the model has {} positions", grouped(*sequence), grouped(positions)));
+}
+
 stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
                               const DeviceChoice& device) {
   const bool nano = model_flags.source == "nano";
@@ -100,6 +105,9 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
     throw Failure(exit_usage, "--batch is required: the number of samples of one optimizer step");
   if (flags.fused_update && flags.clip.value_or(0) > 0)
     throw Failure(exit_usage, "--fused-update: the norm of the gradients is not known before the update; use --clip 0, or leave one of them out");
+  check_sequence(flags.sequence, model.positions);
+  if (flags.document_end >= model.vocabulary)
+    throw Failure(exit_usage, fmt::format("--document-end {}: outside of the model's vocabulary of {}", *flags.document_end, grouped(model.vocabulary)));
   auto options = sized<stw_plan_options>();
   options.memory_bytes =
       flags.memory_bytes.value_or(device.backend == STW_BACKEND_CPU ? device.free_bytes / 100 * 80 : 0);

@@ -106,6 +106,13 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   if (flags.non_finite == "stop" && is_fp16)
     throw Failure(exit_usage, "--non-finite stop: fp16 finds its loss scale by steps that are not finite; skip them, or train in bf16");
   if (flags.loss_scale && !is_fp16) throw Failure(exit_usage, "--loss-scale: is for --precision fp16");
+  const double scale = flags.run.base_batch ? std::sqrt(static_cast<double>(plan.global_batch) / static_cast<double>(flags.run.base_batch)) : 1;
+  double factor = 1;
+  for (const stw_parameter_group& group : flags.plan.groups)
+    if (group.set_mask & STW_SET_GROUP_RATE) factor = std::max(factor, group.learning_rate);
+  if (!std::isfinite(static_cast<float>(flags.run.learning_rate * scale * factor)))
+    throw Failure(exit_usage, fmt::format("--lr {}: times {:.3g} for --lr-batch or --group it is more than fp32 can hold",
+                                          flags.run.learning_rate, scale * factor));
   int exponent = 0;
   if (flags.loss_scale && (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
     throw Failure(exit_usage, fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "number_checks.h"
 #include "train.h"
 
 namespace command {
@@ -53,12 +54,15 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
   command
       .add_option("--save-every", flags.run.save_every,
                   "Save after every N batches; 0: at the end. Default: every 10 minutes.")
+      ->check(whole_number(0))
       ->type_name("N");
   command
       .add_option("--eval-every", flags.run.evaluate_every,
                   "Evaluate after every N batches; 0: only after the last. Default: 250.")
+      ->check(whole_number(0))
       ->type_name("N");
   command.add_option("--eval-batches", flags.run.evaluation_batches, "Batches of an evaluation; 0: none. Default: 20.")
+      ->check(whole_number(0))
       ->type_name("N");
   command
       .add_option("--deterministic-check", flags.run.check_every,
@@ -69,15 +73,16 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
 }
 
 void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
-  const CLI::Range below_one(0.0, 0.999999);
+  const CLI::Validator below_one = number_in(0, 0.999999);
   command.add_option("--lr", flags.run.learning_rate, "Largest learning rate. Default: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2.")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->type_name("RATE");
   command.add_option("--min-lr", flags.run.min_rate, "Learning rate at the end. Default: a tenth of the largest.")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->type_name("RATE");
   command
       .add_option("--warmup", flags.run.warmup, "Steps of linear warm-up. Default: a tenth of the steps, at most 100.")
+      ->check(whole_number(0))
       ->type_name("N");
   command.add_option("--schedule", flags.schedule, "How the rate falls after the warm-up. Default: cosine.")
       ->check(CLI::IsMember({"cosine", "linear", "constant", "wsd", "inverse-root"}))
@@ -95,26 +100,26 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
   momentum->check(below_one)->type_name("B");
   command.add_flag("--nesterov", flags.nesterov, "sgd: look ahead.");
   command.add_option("--weight-decay", flags.weight_decay, "None on 1-D tensors. Default: 0.1; sgd, adafactor: 0.")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->type_name("RATE");
 }
 
 void add_loss_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--label-smoothing", flags.label_smoothing, "Share of the target's probability that all tokens get. Default: 0.")
-      ->check(CLI::Range(0.0, 0.99))
+      ->check(number_in(0, 0.99))
       ->type_name("SHARE");
   command.add_option("--z-loss", flags.z_loss, "Times the square of log sum exp of the logits, added to the loss. Default: 0.")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->type_name("FACTOR");
   command.add_option("--skip-outliers", flags.outlier_limit,
                      "Skip steps whose loss or gradient norm is more standard deviations above the running mean. Default: none.")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->type_name("DEVIATIONS");
   command.add_option("--non-finite", flags.non_finite, "What a loss or gradient that is not finite does. Default: skip.")
       ->check(CLI::IsMember({"skip", "stop"}))
       ->type_name("skip|stop");
   command.add_option("--loss-scale", flags.loss_scale, "fp16: of the first step, a power of two. Default: 65536.")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->type_name("SCALE");
 }
 

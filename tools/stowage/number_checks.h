@@ -1,0 +1,22 @@
+// What numbers a flag takes. CLI11 wraps, saturates or rounds what does not fit; these refuse it and say what was expected.
+#pragma once
+#include <cstdint>
+
+namespace CLI {   // its headers cost more to compile than all else here
+class Validator;
+}
+
+namespace command {
+
+// Digits, from `low` to `high`, both included.
+CLI::Validator whole_number(uint64_t low, uint64_t high = UINT64_MAX);
+inline constexpr uint32_t any_uint32 = UINT32_MAX;
+CLI::Validator positive();   // a whole number from 1
+
+// From `low` to `high`, both included.
+CLI::Validator number_in(double low, double high);
+// Zero or more, and above zero: finite and not zero also in fp32, which the kernels compute in.
+CLI::Validator not_negative();
+CLI::Validator above_zero();
+
+}  // namespace command

@@ -2,9 +2,10 @@
 import json
 import math
 import pathlib
+import struct
 import unittest
 
-from support import SMALL, USAGE, CommandTest
+from support import DOES_NOT_FIT, SMALL, USAGE, CommandTest
 
 
 class UseTest(CommandTest):
@@ -62,6 +63,44 @@ class UseTest(CommandTest):
         damaged[len(damaged) // 2] ^= 1
         self.refused("inspect", self.write("damaged.stw", bytes(damaged)), says=["damaged.stw", "checksum"])
         self.refused("inspect", str(self.folder), says=[str(self.folder)])
+
+    def test_inspect_weights(self):
+        path = pathlib.Path(self.run_folder) / "model.safetensors"
+        whole = path.read_bytes()
+        text = self.run_command("inspect", path).stdout
+        for part in ("parameters    858,880\n", "formats       F32\n", "transformer.wte.weight", "256 x 128"):
+            self.assertIn(part, text)
+        size, = struct.unpack("<Q", whole[:8])
+        head, data = whole[8:8 + size], whole[8 + size:]
+
+        def built(text, data=data):
+            return struct.pack("<Q", len(text)) + text + data
+
+        head = head.rstrip()
+        one = json.loads(head)
+        name = next(key for key in one if key != "__metadata__")
+        for damaged, says in ((b"", "cut short"), (whole[:7], "cut short"), (whole[:100], "cut short"), (whole[:-1], "cut short"),
+                              (whole + b"x", "too long"), (b"\xff" * 64, "expected a .safetensors file"), (built(head[:-1]), "damaged"),
+                              (built(head + b"x"), "damaged"), (built(head[:-1] + b',"x":1}'), "damaged"),
+                              (built(json.dumps(one | {name: one[name] | {"shape": [3]}}).encode()), name),
+                              (built(head[:-1] + b",%s:%s}" % (json.dumps(name).encode(), json.dumps(one[name]).encode())), "twice"),
+                              (built(json.dumps({key: one[key] for key in one if key != name}).encode()), "")):
+            self.refused("inspect", self.write("damaged.safetensors", damaged), says=["damaged.safetensors", says])
+        self.run_command("inspect", self.write("empty.safetensors", built(b"{}", b"")))
+        spaced = json.dumps(one, indent=1).encode() + b"  "
+        self.assertIn("858,880", self.run_command("inspect", self.write("spaced.safetensors", built(spaced))).stdout)
+
+    def test_eval_says_as_json_what_does_not_fit(self):
+        words = ["eval", "--model", self.run_folder, "--data", self.text(), "--eval-batches", 1, "--json", "--vram"]
+        answer = json.loads(self.refused(*words, "1KiB", expect=DOES_NOT_FIT).stdout)
+        self.assertEqual((answer["model"], answer["fits"]), (self.run_folder, False))
+        self.assertIn("eval_loss", json.loads(self.run_command(*words, answer["minimum_vram_bytes"]).stdout))
+
+    def test_weights_that_are_drawn_are_told_of(self):
+        for words in (["generate", "--tokens", 3], ["eval", "--data", self.text(), "--eval-batches", 1]):
+            result = self.run_command(*words, "--model", "nano")
+            self.assertEqual(result.stderr, "stowage: warning: nano has no weights: they are drawn from the seed 1337\n")
+            self.assertEqual(self.run_command(*words, "--model", self.run_folder).stderr, "")
 
     def test_inspect_a_plan_alone(self):
         plan = self.write("plan/a.json", self.run_command("plan", *SMALL[:-2], "--json").stdout)

@@ -27,7 +27,7 @@ struct EvalCommand {
     take_defaults_of_run(model, plan);
     warn_of_documents(model, plan);
     if (!plan.batch) plan.batch = 8;
-    const Inference opened = open_inference(model, plan);
+    const Inference opened = open();
     const stw_plan_info info = query(opened.plan);
     const Dataset tokens = open_data(data, query(opened.model).vocabulary, info.sequence, model.seed, true, plan.document_end);
     double loss = 0;
@@ -44,6 +44,18 @@ struct EvalCommand {
     } else {
       fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} tokens of {}\n", loss, perplexity, grouped(count),
                  data.path);
+    }
+  }
+
+  // That it does not fit is an answer too.
+  Inference open() const {
+    try {
+      return open_inference(model, plan);
+    } catch (const Failure& failure) {
+      if (json && failure.exit_code == exit_does_not_fit)
+        fmt::print("{{\"model\":{},\"data\":{},\"fits\":false,\"minimum_vram_bytes\":{}}}\n", json_quoted(model.source),
+                   json_quoted(data.path), failure.bytes_needed ? fmt::format("{}", failure.bytes_needed) : "null");
+      throw;
     }
   }
 };

@@ -1,5 +1,6 @@
 // How the command fails: one exception that carries the line for people and the exit code for scripts.
 #pragma once
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -13,6 +14,7 @@ class Failure : public std::runtime_error {
  public:
   Failure(int code, const std::string& line) : std::runtime_error(line), exit_code(code) {}
   const int exit_code;
+  uint64_t bytes_needed = 0;   // of what does not fit: the smallest budget that works; 0: not known
 };
 
 // Calls `entry` with a stw_error and throws a Failure with its message unless it answers STW_OK or `tolerated`.

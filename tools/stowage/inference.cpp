@@ -52,6 +52,8 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) 
     throw Failure(exit_does_not_fit,
                   fmt::format("{} takes {}, but only {} are free on the device {}", model_flags.source,
                               exact_bytes(peak), human_bytes(choice.free_bytes), choice.name));
+  if (!query(opened.model).has_weights)
+    complain("stowage: warning: {} has no weights: they are drawn from the seed {}", model_flags.source, model_flags.seed);
   opened.device = open_device(choice, options.threads);
   auto trainer_options = sized<stw_trainer_options>();
   stw_trainer* trainer = nullptr;

@@ -1,8 +1,10 @@
 // `stowage inspect`: says what a file or folder is, and what is in it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <cmath>
+#include <map>
 #include <memory>
 
 #include "checkpoint_header.h"
@@ -13,6 +15,7 @@
 #include "profile.h"
 #include "run_folder.h"
 #include "units.h"
+#include "weights_file.h"
 
 namespace command {
 namespace {
@@ -111,6 +114,25 @@ void show_plan(const std::string& path, const std::string& text, std::string sou
   fmt::print("{}", stw_plan_report(Plan(plan).get()));
 }
 
+void show_weights(const std::string& path) {
+  const std::vector<StoredTensor> tensors = read_weights_head(path);
+  uint64_t parameters = 0;
+  std::map<std::string, size_t> formats;
+  for (const StoredTensor& tensor : tensors) {
+    parameters += tensor.elements;
+    formats[tensor.format] += 1;
+  }
+  std::vector<std::string> names;
+  for (const auto& [format, count] : formats) names.push_back(formats.size() == 1 ? format : fmt::format("{} x {}", count, format));
+  show("weights", fmt::format("{}, {}", path, exact_bytes(file_bytes(path))));
+  show("parameters", grouped(parameters));
+  show("formats", fmt::format("{}", fmt::join(names, ", ")));
+  fmt::print("\n{} tensors\n", grouped(tensors.size()));
+  for (const StoredTensor& tensor : tensors)
+    fmt::print("  {:<52} {:>18} {:>15} {:>6}\n", tensor.name, fmt::format("{}", fmt::join(tensor.shape, " x ")), grouped(tensor.elements),
+               tensor.format);
+}
+
 // True: there is a run in the folder.
 bool show_run(const RunFolder& folder) {
   const auto metrics = read_text_if_there(folder.metrics());
@@ -138,11 +160,7 @@ void inspect(const std::string& path, const std::string& model) {
   if (const auto header = checkpoint_header(path)) return show_checkpoint(path, *header);
   if (path.ends_with(".stw"))
     throw Failure(exit_failed, fmt::format("{}: expected a checkpoint, its head is damaged", path));
-  if (path.ends_with(".safetensors")) {
-    show("weights", fmt::format("{}, {}", path, exact_bytes(file_bytes(path))));
-    fmt::print("Inspect their folder, or a model with --weights, to have them checked.\n");
-    return;
-  }
+  if (path.ends_with(".safetensors")) return show_weights(path);
   const std::string text = read_text(path);
   if (json_string(text, "", "format") == "stowage-plan") return show_plan(path, text, model);
   if (json_string(text, "", "format") == "stowage-profile") return print_profile(read_profile_file(path));

@@ -162,7 +162,11 @@ PlanAnswer create_plan(const Model& model, const std::string& model_name, const 
 }
 
 Plan require_plan(PlanAnswer answer) {
-  if (!answer.shortfall.empty()) throw Failure(exit_does_not_fit, answer.shortfall);
+  if (!answer.shortfall.empty()) {
+    Failure failure(exit_does_not_fit, answer.shortfall);
+    failure.bytes_needed = query(answer.plan).minimum_bytes;
+    throw failure;
+  }
   return std::move(answer.plan);
 }
 

@@ -135,7 +135,7 @@ class PlanTest(CommandTest):
         self.run_command("plan", *NANO, "--svg", link)
         self.assertTrue(os.path.islink(link))
         self.assertIn("<svg", pathlib.Path(target).read_text())
-        self.refused("plan", *NANO, "--svg", str(self.folder), says=[str(self.folder)])
+        self.refused("plan", *NANO, "--svg", str(self.folder), says=[str(self.folder), "Is a directory"])
         self.run_command("plan", *NANO, "--svg", "/dev/null")
         self.assertFalse(os.path.isfile("/dev/null"))
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".new")], [])

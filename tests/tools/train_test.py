@@ -169,6 +169,15 @@ class TrainTest(CommandTest):
         self.run_command(*words, self.path("mine"))
         self.assertEqual((self.folder / "mine/notes.txt").read_text(), "mine")
 
+    def test_names_that_are_no_utf8(self):
+        data = os.fsencode(self.path("")) + b"caf\xe9\x01<.txt"
+        os.rename(self.text(), data)
+        self.run_command("train", *SMALL, "--data", os.fsdecode(data), "--steps", 2, "--out", self.path("run"))
+        picture = xml.etree.ElementTree.parse(self.path("run/loss.svg")).getroot()
+        self.assertIn("caf\ufffd\ufffd<.txt", "".join(picture.itertext()))
+        answer = self.run_command("eval", "--model", self.path("run"), "--data", os.fsdecode(data), "--eval-batches", 1, "--json")
+        self.assertTrue(json.loads(answer.stdout)["data"].endswith("caf\ufffd\x01<.txt"))
+
     def test_goes_on_from_weights(self):
         self.train("first", "--steps", 10, "--lr", "1e-3")
         self.run_command("train", "--model", self.path("first"), *SMALL[2:], "--data", self.text(), "--steps", 1,

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "failure.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -66,7 +67,7 @@ void write_text(const std::string& path, std::string_view text) {
   struct stat status;
   const bool there = ::stat(path.c_str(), &status) == 0;
   if (there && !S_ISREG(status.st_mode)) {
-    const File file(S_ISDIR(status.st_mode) ? nullptr : std::fopen(path.c_str(), "wb"));
+    const File file(std::fopen(path.c_str(), "wb"));   // of a folder this fails as it should
     if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
       fail(path, "cannot write");
     return;
@@ -151,7 +152,7 @@ std::optional<std::string> json_string(std::string_view text, std::string_view s
 
 std::string json_quoted(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : valid_utf8(text)) {
     if (c == '"' || c == '\\')
       out += {'\\', c};
     else if (static_cast<unsigned char>(c) < 0x20)

@@ -25,7 +25,7 @@ std::optional<double> json_number(std::string_view text, std::string_view scope,
 std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
-// The text as a JSON string, with its quotes.
+// The text as a JSON string, with its quotes. What is no UTF-8 is replaced.
 std::string json_quoted(std::string_view text);
 
 }  // namespace command

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "units.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -104,9 +105,17 @@ class Picture {
   std::string text_;
 };
 
+// XML has no way to write control characters.
 std::string escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '>' ? "&gt;" : std::string(1, c);
+  for (const char c : valid_utf8(text)) {
+    if (c == '<' || c == '&' || c == '>')
+      out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : "&gt;";
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += replacement_character;
+    else
+      out += c;
+  }
   return out;
 }
 

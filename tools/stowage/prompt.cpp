@@ -6,33 +6,18 @@
 
 #include "failure.h"
 #include "units.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
 
-constexpr std::string_view replacement = "\xEF\xBF\xBD";
-
-// Bytes of the UTF-8 sequence at the beginning of `text`; 0 where there is none.
-size_t sequence_length(std::string_view text) {
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
-  const size_t length = byte(0) < 0x80   ? 1
-                        : byte(0) < 0xC2 ? 0
-                        : byte(0) < 0xE0 ? 2
-                        : byte(0) < 0xF0 ? 3
-                        : byte(0) < 0xF5 ? 4
-                                         : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (size_t at = 1; at < length; ++at)
-    if ((byte(at) & 0xC0) != 0x80) return 0;
-  // Overlong forms, surrogates and what lies past U+10FFFF show in the second byte.
-  if (length > 2) {
-    const unsigned char first = byte(0), second = byte(1);
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
-        (first == 0xF4 && second > 0x8F))
-      return 0;
-  }
+// Of a sequence that a terminal may be sent; 0: of none.
+size_t printable_length(std::string_view text) {
+  const size_t length = utf8_length(text);
+  const unsigned char first = static_cast<unsigned char>(text[0]);
+  if (length == 1 && ((first < 0x20 && first != '\n' && first != '\t') || first == 0x7F)) return 0;
   // C1 controls, U+0080 to U+009F, steer terminals as ESC does.
-  return length == 2 && byte(0) == 0xC2 && byte(1) < 0xA0 ? 0 : length;
+  return length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0 ? 0 : length;
 }
 
 }  // namespace
@@ -65,10 +50,8 @@ std::vector<int32_t> parse_prompt(std::string_view text, bool bytes, uint64_t vo
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const unsigned char first = static_cast<unsigned char>(text[0]);
-    const size_t length = sequence_length(text);
-    const bool control = (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F;
-    out += length && !control ? text.substr(0, length) : replacement;
+    const size_t length = printable_length(text);
+    out += length ? text.substr(0, length) : replacement_character;
     text.remove_prefix(length ? length : 1);
   }
   return out;

@@ -1,0 +1,36 @@
+#include "utf8.h"
+
+namespace command {
+
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
+  const size_t length = byte(0) < 0x80   ? 1
+                        : byte(0) < 0xC2 ? 0
+                        : byte(0) < 0xE0 ? 2
+                        : byte(0) < 0xF0 ? 3
+                        : byte(0) < 0xF5 ? 4
+                                         : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (size_t at = 1; at < length; ++at)
+    if ((byte(at) & 0xC0) != 0x80) return 0;
+  // Overlong forms, surrogates and what lies past U+10FFFF show in the second byte.
+  if (length > 2) {
+    const unsigned char first = byte(0), second = byte(1);
+    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
+        (first == 0xF4 && second > 0x8F))
+      return 0;
+  }
+  return length;
+}
+
+std::string valid_utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    out += length ? text.substr(0, length) : replacement_character;
+    text.remove_prefix(length ? length : 1);
+  }
+  return out;
+}
+
+}  // namespace command

@@ -12,7 +12,8 @@
 //              accumulator; matrix products are one fused multiply-add chain per element. So a cut of the rows between
 //              two samples never changes a bit (contract E3). Linear ops and activations may also be given a part of one
 //              sample (rows <= rows_per_sample): cuts at multiples of token_tile change nothing either, but for gradients
-//              in bf16, which are rounded at the end of a sample
+//              in bf16, which are rounded at the end of a sample. Weight gradients in fp32 may be given any rows that begin
+//              and end in their samples at multiples of product_step or at the end, and say where (LinearArgs::first_row)
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@ enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2 };
 enum class Isa : uint8_t { scalar = 0, avx2 = 1, avx512 = 2, neon = 3 };
 
 inline constexpr int64_t token_tile = 64;         // rows of one tile of a reduction over tokens
+inline constexpr int64_t product_step = 16;       // tokens that tensor cores add up at once; they restart in every sample
 inline constexpr int max_parts = 4;               // matrices side by side in one `linear`
 inline constexpr int32_t ignored_target = -100;   // a token that has no loss
 
@@ -101,6 +103,7 @@ struct LinearPart {
 };
 struct LinearArgs {
   int64_t rows, inputs, rows_per_sample;
+  int64_t first_row;       // linear_weight_gradient only: the place of row 0 in its sample, a multiple of product_step
   int parts;
   bool transposed;
   bool accumulate;         // the gradients of the parameters

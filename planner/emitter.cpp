@@ -127,6 +127,7 @@ void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, i
   i.outputs = static_cast<int>(op.outputs.size());
   i.samples = samples_;
   i.rows = rows;
+  i.first_row = row_begin % graph_.sequence;
   i.first_element = first_element_;
   i.elements = elements_;
   i.stage = stage_;

@@ -113,7 +113,7 @@ uint64_t Pricing::body(int64_t samples) const {
 uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   const auto [entry, is_new] = head_.try_emplace({samples, chunks}, 0);
   if (!is_new) return entry->second;
-  const int64_t rows = samples * graph_.sequence, step = chunk_rows(rows, chunks);
+  const int64_t rows = samples * graph_.sequence;
   const Segment& s = graph_.segments.back();
   auto chunk = [&](int64_t n) {
     uint64_t t = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
@@ -121,8 +121,10 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
       t = size_add(t, op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, n));
     return t;
   };
-  uint64_t sum = size_mul(static_cast<uint64_t>(rows / step), chunk(step));
-  if (rows % step > 0) sum = size_add(sum, chunk(rows % step));
+  std::map<int64_t, uint64_t> lengths;   // and how many chunks have them
+  for (const Tile& c : loss_chunks(rows, graph_.sequence, chunks)) ++lengths[c.rows];
+  uint64_t sum = 0;
+  for (const auto& [n, count] : lengths) sum = size_add(sum, size_mul(count, chunk(n)));
   return entry->second = size_add(sum, op(graph_.ops[static_cast<size_t>(s.first_op + s.op_count - 1)], samples, rows));
 }
 

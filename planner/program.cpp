@@ -8,13 +8,17 @@ namespace stw {
 
 int64_t chunk_rows(int64_t rows, int64_t chunks) {
   const int64_t n = (rows + chunks - 1) / chunks;
-  return std::min(rows, (n + 15) / 16 * 16);
+  return std::min(rows, (n + chunk_unit - 1) / chunk_unit * chunk_unit);
 }
 
-std::vector<Tile> loss_chunks(int64_t rows, int64_t chunks) {
-  const int64_t step = chunk_rows(rows, chunks);
+std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks) {
+  const int64_t most = chunk_rows(rows, chunks);
   std::vector<Tile> list;
-  for (int64_t begin = 0; begin < rows; begin += step) list.push_back({begin, std::min(step, rows - begin)});
+  for (int64_t begin = 0, end; begin < rows; begin = end) {
+    end = begin + std::min(most, rows - begin);
+    end -= end % sequence % chunk_unit;
+    list.push_back({begin, end - begin});
+  }
   return list;
 }
 
@@ -44,7 +48,7 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
     else e.emit(i, Phase::forward);
     i += in_tiles ? part.op_count : 1;
   }
-  e.emit_chunks({head, head + 1}, loss_chunks(e.all_rows(), decisions.loss_chunks), Phase::forward, false);
+  e.emit_chunks({head, head + 1}, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks), Phase::forward, false);
   e.emit(head + 2, Phase::forward);
   Program p = e.finish(arena.gradients_begin);
   p.name = "evaluate";

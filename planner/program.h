@@ -48,6 +48,7 @@ struct Instruction {
   int inputs = 0, outputs = 0;
   Operand workspace;
   int64_t samples = 0, rows = 0;
+  int64_t first_row = 0;     // of its sample: where the rows begin
   int64_t first_element = 0, elements = 0;   // of a parameter: the part that this works on; 0 elements: all of it
   int stage = 0;
 };
@@ -93,9 +94,12 @@ struct Decisions {
 };
 
 inline constexpr int64_t largest_loss_chunks = 1024;
-// Rows of one loss chunk: whole multiples of 16, the last chunk may be shorter.
+inline constexpr int64_t chunk_unit = 16;   // kernels::product_step; src/ asserts that both agree
+// Rows of one loss chunk at most: whole multiples of the unit, or all.
 int64_t chunk_rows(int64_t rows, int64_t chunks);
-std::vector<Tile> loss_chunks(int64_t rows, int64_t chunks);
+// The fewest chunks of no more rows than that, each of which begins in its sample at a multiple of the unit: tensor cores add up a
+// sample's tokens in units, and no chunk cuts one. `rows`: whole samples.
+std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks);
 
 // Programs before layout. `accumulate`: not the first micro-step of its step.
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,

@@ -277,11 +277,12 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     e.input(graph.weights);
     e.watch(graph.weights);
   }
-  // Between the first and the last one all chunks need what the second one does.
-  const int64_t rows = samples * graph.sequence, step = chunk_rows(rows, chunks), last = (rows - 1) / step * step;
-  std::vector<Tile> list{{0, std::min(step, rows)}};
-  if (last > step) list.push_back({step, step});
-  if (last > 0) list.push_back({last, rows - last});
+  // Between the first and the last one no chunk needs more than the longest.
+  std::vector<Tile> list = loss_chunks(samples * graph.sequence, graph.sequence, chunks);
+  if (list.size() > 3) {
+    const auto by_rows = [](const Tile& a, const Tile& b) { return a.rows < b.rows; };
+    list = {list.front(), *std::max_element(list.begin() + 1, list.end() - 1, by_rows), list.back()};
+  }
   builder.head(list);
   const Program p = e.finish(0);
   std::vector<int64_t> change(p.instructions.size() + 1);

@@ -8,7 +8,7 @@
 namespace stw {
 
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
-static_assert(kernels::token_tile == tile_unit);
+static_assert(kernels::token_tile == tile_unit && kernels::product_step == chunk_unit);
 
 namespace {
 
@@ -91,6 +91,7 @@ kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   kernels::LinearArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.x.graph->sequence;
+  a.first_row = c.i.first_row;
   a.transposed = c.attributes.transposed;
   a.accumulate = c.i.accumulate;
   a.products = products_of(c);

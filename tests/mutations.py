@@ -13,7 +13,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCE_TESTS, API_TESTS, KERNEL_TESTS, EMULATED_TESTS = "tests/src_tests", "tests/api/api_tests", "tests/kernel_tests", "tests/simt/simt_kernel_tests"
+SOURCE_TESTS, API_TESTS, KERNEL_TESTS = "tests/src_tests", "tests/api/api_tests", "tests/kernel_tests"
+EMULATED_TESTS, EMULATED_TRAINING = "tests/simt/simt_kernel_tests", "tests/simt/simt_trainer_tests"
 
 # What the mistake is, the file, what stands there, what it becomes, the program and its tests that must find it.
 MUTATIONS = [
@@ -55,6 +56,12 @@ MUTATIONS = [
     ("an engine for every part", "src/cuda/cudnn_attention.cpp",
      [("Plan::make(handle_, graph_of(f_, args, part, gradient), *engine, ", "Plan::best(handle_, graph_of(f_, args, part, gradient), ")],
      EMULATED_TESTS, "LibraryAttention.AgreesWithDoublePrecision"),
+    ("steps of a tensor core from the first row of a loss chunk on", "kernels/cuda/linear_products.h",
+     [("  all.first = args.first_row;\n", "")],
+     EMULATED_TESTS, "TensorProduct.CutsBetweenStepsGiveTheSameWeightGradients"),
+    ("loss chunks that cut such a step", "planner/program.cpp",
+     [("    end -= end % sequence % chunk_unit;\n", "")],
+     EMULATED_TRAINING, "CudaDeviceTest.LossChunksLeaveNoTraceInSamplesOfAnyLength"),
 ]
 
 

@@ -58,6 +58,7 @@ inline Products weight_gradient_products(const LinearArgs& args) {
                                                : Product{p.features, args.inputs, args.rows, dy, args.x.data, args.y_stride, args.inputs,
                                                          args.inputs, p.weight_gradient, start, nullptr, p.stream};
   });
+  all.first = args.first_row;
   all.padded_a = !args.transposed && has_padding(args);
   return all;
 }

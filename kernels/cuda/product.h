@@ -25,6 +25,7 @@ struct Products {
   int64_t restart;     // k is counted anew from every multiple of it; 0: it is not. Chains need it only to round there
   Product product[max_parts];
   const StepState* state = nullptr;   // of rounding
+  int64_t first = 0;                  // of k: where in its sample (`restart`) it begins, a multiple of product_step; rounded: 0
   bool padded_a = false;              // what a has past the extent that it lies along is 0 up to the next multiple of 8
 };
 

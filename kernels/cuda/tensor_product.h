@@ -3,8 +3,9 @@
 // not. Neither the tile nor the number of rows has any part in it, nothing is split along k, and the sum starts from what the
 // output holds; so a row's bits do not depend on other rows, and a product may be cut at any step and go on (contract E3).
 // Where k counts tokens the steps restart in every sample (`restart`), filled up with zeros, so that cuts between samples are
-// cuts between steps. A step that is wholly past the end is not done: adding +0 turns -0 into +0. `rounded`: slices restart
-// in every sample too, after which the sums are rounded.
+// cuts between steps; so are those inside of one at multiples of a step, where `first` says what lies before. A step that is
+// wholly past the end is not done: adding +0 turns -0 into +0. `rounded`: slices restart in every sample too, after which the
+// sums are rounded.
 //
 // A block computes a tile, a warp a part of it in fragments of 16 × 8. Slices of two steps travel to shared memory without
 // passing through registers, `stages` of them in flight. Lines of a slice are cut into chunks of 16 bytes whose order depends
@@ -17,7 +18,7 @@
 namespace stw::kernels::cuda {
 
 // Three stages are 48 KiB of shared memory: two blocks run together on cards of 100 KiB a multiprocessor (sm_86, sm_89) too.
-inline constexpr int step_depth = 16, slice_depth = 2 * step_depth, stages = 3, chunk = 8;   // chunk: elements of 16 bytes
+inline constexpr int step_depth = product_step, slice_depth = 2 * step_depth, stages = 3, chunk = 8;   // chunk: elements of 16 bytes
 
 template <int tile_edge, int m_warps, int n_warps, int blocks_together>
 struct WarpTiles {
@@ -33,15 +34,15 @@ using SmallWarpTiles = WarpTiles<64, 2, 2, 4>;
 // ---- steps
 struct Step { int64_t first, end; };   // of k
 
-STW_DEVICE int steps_of(int64_t k, int64_t restart) {
-  const int64_t whole_samples = restart > 0 ? k / restart : 0;
-  return static_cast<int>(whole_samples * ceil_div(restart, step_depth) + ceil_div(k - whole_samples * restart, step_depth));
+STW_DEVICE int steps_of(int64_t k, int64_t restart, int64_t first) {
+  const int64_t end = first + k, whole_samples = restart > 0 ? end / restart : 0, rest = end - whole_samples * restart;
+  return static_cast<int>(whole_samples * ceil_div(restart, step_depth) + ceil_div(rest, step_depth) - first / step_depth);
 }
-STW_DEVICE Step step_at(int step, int64_t k, int64_t restart) {
+STW_DEVICE Step step_at(int step, int64_t k, int64_t restart, int64_t first) {
   if (restart <= 0) return {static_cast<int64_t>(step) * step_depth, k};
-  const int steps = static_cast<int>(ceil_div(restart, step_depth));
-  const int64_t sample = static_cast<int64_t>(step / steps) * restart;
-  return {sample + step % steps * step_depth, min(sample + restart, k)};
+  const int steps = static_cast<int>(ceil_div(restart, step_depth)), in_sample = step + static_cast<int>(first / step_depth);
+  const int64_t sample = static_cast<int64_t>(in_sample / steps) * restart - first;
+  return {sample + in_sample % steps * step_depth, min(sample + restart, k)};
 }
 
 // ---- slices in shared memory
@@ -132,23 +133,23 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
       }
 
   int slices_left = 0;   // to be used
-  if constexpr (rounded) slices_left = static_cast<int>(ceil_div(out.k, all.restart) * ((steps_of(all.restart, 0) + 1) / 2));
+  if constexpr (rounded) slices_left = static_cast<int>(ceil_div(out.k, all.restart) * ((steps_of(all.restart, 0, 0) + 1) / 2));
   else
-    for (int i = tile.product; i <= last; ++i) slices_left += (steps_of(all.product[i].k, all.restart) + 1) / 2;
+    for (int i = tile.product; i <= last; ++i) slices_left += (steps_of(all.product[i].k, all.restart, all.first) + 1) / 2;
   int slices_to_copy = slices_left;
   // The steps of the products (rounded: of the samples) in turn: where copying is, and where using is.
   struct Cursor { int part, step, steps; };
-  Cursor copying = {rounded ? 0 : tile.product, 0, rounded ? steps_of(all.restart, 0) : steps_of(out.k, all.restart)}, in_use = copying;
+  Cursor copying = {rounded ? 0 : tile.product, 0, rounded ? steps_of(all.restart, 0, 0) : steps_of(out.k, all.restart, all.first)}, in_use = copying;
   const auto advance = [&](Cursor& c) {
     c.step += 2;
     if constexpr (rounded) {
       if (c.step >= c.steps) c = {c.part + 1, 0, c.steps};
     } else if (c.step >= c.steps && c.part < last) {
-      c = {c.part + 1, 0, steps_of(all.product[c.part + 1].k, all.restart)};
+      c = {c.part + 1, 0, steps_of(all.product[c.part + 1].k, all.restart, all.first)};
     }
   };
   const auto step_of = [&](const Cursor& c, const Product& p, int step) -> Step {
-    if constexpr (!rounded) return step_at(step, p.k, all.restart);
+    if constexpr (!rounded) return step_at(step, p.k, all.restart, all.first);
     const int64_t sample = c.part * all.restart;
     return {sample + step * step_depth, min(sample + all.restart, p.k)};
   };

@@ -205,6 +205,38 @@ TEST_F(CudaDeviceTest, TheLibrarysAttentionKeepsTheContracts) {
   EXPECT_NE(restored.error().message.find("attention"), std::string::npos) << restored.error().message;
 }
 
+// Chunks of the loss begin inside of samples whose steps on the tensor cores are not all full.
+TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
+  std::vector<Kernels> ways{Kernels::tensor};
+  if (cuda::cublaslt::load("")) ways.push_back(Kernels::cublaslt);
+#ifdef STW_SANITIZED
+  ways = {Kernels::tensor};
+#endif
+  const auto model = model_of(with_positions(small_llama(), 40));
+  for (const Kernels kernels : ways)
+    for (const int64_t length : {33, 40}) {
+      Request r = request();
+      r.sequence = length;
+      r.kernels = kernels;
+      const auto planned = plan_for(*model, r);
+      std::string whole;
+      for (const auto& [micro_batch, chunks] : {std::pair<int64_t, int64_t>{device_batch, 1}, {device_batch, 2}, {device_batch, 4}, {3, 8}, {2, 1}, {2, 2},
+                                                {1, 1}, {1, 2}}) {
+        Decisions d = planned->plan.decisions;
+        d.micro_batch = micro_batch;
+        d.loss_chunks = chunks;
+        const auto trainer = trainer_for(model, plan_with(*model, r, d), {}, cuda_device());
+        ASSERT_EQ(trainer->plan().numerics.kernels, kernels);
+        const GlobalBatch batch = random_batch(1, device_batch, length);
+        EXPECT_TRUE(trainer->step(batch.source(), device_batch, 3e-3));
+        const std::string bytes = saved(*trainer);
+        if (whole.empty()) whole = bytes;
+        EXPECT_TRUE(bytes == whole) << kernels_name(trainer->plan().numerics) << ", " << length << " tokens, micro-batch " << micro_batch << ", " << chunks
+                                    << " loss chunks";
+      }
+    }
+}
+
 // Loaded plans ask for what they were made with; in fast mode the micro-batch belongs to the bits.
 TEST_F(CudaDeviceTest, LoadedPlansOfAllKernelsAreReplanned) {
   for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false}, {Kernels::tensor, false}, {Kernels::cublaslt, false}, {Kernels::cublaslt, true}}) {

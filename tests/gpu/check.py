@@ -67,6 +67,20 @@ class Folder:
         except OSError:
             return f"{out} was not trained"
 
+    def plan(self, out):
+        try:
+            with open(self.at(out) + "/plan.json", encoding="utf-8") as file:
+                return json.load(file)
+        except OSError:
+            return {"loss_chunks": 0, "offload": []}
+
+
+def least_budget(*words):
+    """The smallest that works, in bytes, as the command says that a smaller one does not."""
+    _, text, _ = call([STOWAGE, "plan", *map(str, words), "--device", "cuda", "--vram", "1KiB"])
+    found = re.search(r"\(([\d,]+) bytes\)", text)
+    return int(found[1].replace(",", "")) if found else 0
+
 
 NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
 LONG = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--states", 32, "--tokenizer", "byte"]
@@ -84,9 +98,7 @@ def bits(folder, nano, long):
             continue
         folder.train("b", *nano, *numerics, "--device", "cuda", "--vram", "4GiB")
         row(f"E1 twice the same bits, {what}", folder.weights("a") == folder.weights("b"), "")
-        code, text, _ = call([STOWAGE, "plan", *map(str, nano[:6]), "--states", "32", *numerics, "--device", "cuda", "--vram", "1MiB"])
-        found = re.search(r"\(([\d,]+) bytes\)", text)   # "does not fit ...: the smallest budget that works is"
-        least = int(found[1].replace(",", "")) if found else 0
+        least = least_budget(*nano[:6], "--states", 32, *numerics)
         folder.train("c", *nano, *numerics, "--device", "cuda", "--vram", least)
         folder.train("d", *nano, *numerics, "--device", "cuda", "--vram", "4GiB", "--micro-batch", 1, "--recompute", "full")
         row(f"E2, E3 any budget and split, {what}", folder.weights("a") == folder.weights("c") == folder.weights("d"), f"least {least} bytes")
@@ -97,6 +109,33 @@ def bits(folder, nano, long):
             for out, samples in (("f", long[long.index("--batch") + 1]), ("g", 1)):
                 folder.train(out, *long, *numerics, "--device", "cuda", "--vram", "16GiB", "--micro-batch", samples)
             row(f"E3 samples of 512 tokens, {what}", folder.weights("f") == folder.weights("g"), "")
+
+
+def odd_samples(folder, model):
+    """Samples that are no multiples of the tensor cores' steps, with loss chunks that begin inside of them."""
+    for kernels in ("tensor", "cublaslt"):
+        numerics = ["--precision", "bf16", "--kernels", kernels]
+        shape = [*model[:4], "--seq", 33]
+        code, text, _ = folder.train("a", *shape, *model[6:], *numerics, "--device", "cuda", "--vram", "4GiB")
+        for micro_batch in (model[3], 2):
+            tight = ["--micro-batch", micro_batch]
+            least = least_budget(*shape, "--states", 32, *numerics, *tight)
+            folder.train("b", *shape, *model[6:], *numerics, *tight, "--device", "cuda", "--vram", least)
+            chunks = folder.plan("b")["loss_chunks"]
+            row(f"E2, E3 33 tokens, micro-batch {micro_batch}, {kernels} kernels", chunks > 1 and folder.weights("a") == folder.weights("b"),
+                f"{chunks} loss chunks" if code == 0 else text[-600:])
+
+
+def offload(folder, model):
+    for precision, kernels in (("bf16", "tensor"), ("fp32", "portable")):
+        numerics = ["--precision", precision, "--kernels", kernels]
+        host = ["--host-memory", "4GiB"]
+        code, text, _ = folder.train("a", *model, *numerics, "--device", "cuda", "--vram", "4GiB")
+        least = least_budget(*model[:6], "--states", 32, *numerics, *host)
+        folder.train("b", *model, *numerics, *host, "--device", "cuda", "--vram", least)
+        offloaded = len(folder.plan("b")["offload"])
+        row(f"E2 in host memory, {precision}, {kernels} kernels", offloaded > 0 and folder.weights("a") == folder.weights("b"),
+            f"least {least} bytes, {offloaded} kinds of tensors" if code == 0 else text[-600:])
 
 
 def memory(folder, models):
@@ -111,6 +150,8 @@ def test(tiny):
         shape = ["--model", tiny, "--batch", 3, "--seq", 32, "--steps", 2, "--states", 32]
         with Folder() as folder:
             bits(folder, shape, shape)
+            odd_samples(folder, shape)
+            offload(folder, shape)
             memory(folder, [(tiny, shape[2:6])])
         return
     kernels = os.path.join(BUILD, "tests/gpu/gpu_kernel_tests")
@@ -123,6 +164,8 @@ def test(tiny):
             row("compute-sanitizer " + tool, code == 0, f"{took:.0f} s" + ("" if code == 0 else "\n" + text[-1500:]))
     with Folder() as folder:
         bits(folder, NANO, LONG)
+        odd_samples(folder, NANO)
+        offload(folder, NANO)
         memory(folder, LARGE)
 
 

@@ -1,4 +1,4 @@
-// One call of each linear kernel with random data, and the results of naive chains of fmaf to compare with.
+// One call of each linear kernel with random data, and the results of naive sums to compare with: chains of fmaf, or another `Sum`.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,13 @@ namespace stw::kernels::test {
 
 struct Types { DType activation, weight, output, addend; };
 struct Shape { int64_t samples, rows_per_sample, inputs; std::vector<int64_t> features; };
+
+// What an element of a naive result is added up in; `end` stands behind every part and every sample.
+struct Chain {
+  float value;
+  void add(float a, float b) { value = std::fmaf(a, b, value); }
+  void end() {}
+};
 
 struct Problem {
   Shape shape;
@@ -125,6 +132,7 @@ struct Problem {
     for (const Buffer& b : buffers) all.push_back(b.floats());
     return all;
   }
+  template <class Sum = Chain>
   Buffer naive_forward() const {
     Buffer y(types.output, rows * outputs);
     const std::vector<float> xs = x.floats();
@@ -133,29 +141,34 @@ struct Problem {
       int64_t at = row * outputs;
       for (size_t part = 0; part < weight.size(); ++part)
         for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at) {
-          float sum = 0;
+          Sum sum{0};
           for (int64_t i = 0; i < shape.inputs; ++i)
-            sum = std::fmaf(xs[static_cast<size_t>(row * shape.inputs + i)], ws[part][static_cast<size_t>(dw_at(part, feature, i))], sum);
-          y.set(at, bias ? sum + biases[part].get(feature) : sum);
+            sum.add(xs[static_cast<size_t>(row * shape.inputs + i)], ws[part][static_cast<size_t>(dw_at(part, feature, i))]);
+          sum.end();
+          y.set(at, bias ? sum.value + biases[part].get(feature) : sum.value);
         }
     }
     return y;
   }
+  template <class Sum = Chain>
   Buffer naive_input_gradient(bool added) const {
     Buffer dx(types.output, rows * shape.inputs);
     const std::vector<float> dys = dy.floats();
     const std::vector<std::vector<float>> ws = floats_of(weight);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < shape.inputs; ++i) {
-        float sum = added ? addend.get(row * shape.inputs + i) : 0;
+        Sum sum{added ? addend.get(row * shape.inputs + i) : 0};
         int64_t at = row * outputs;
-        for (size_t part = 0; part < weight.size(); ++part)
+        for (size_t part = 0; part < weight.size(); ++part) {
           for (int64_t feature = 0; feature < shape.features[part]; ++feature, ++at)
-            sum = std::fmaf(dys[static_cast<size_t>(at)], ws[part][static_cast<size_t>(dw_at(part, feature, i))], sum);
-        dx.set(row * shape.inputs + i, sum);
+            sum.add(dys[static_cast<size_t>(at)], ws[part][static_cast<size_t>(dw_at(part, feature, i))]);
+          sum.end();
+        }
+        dx.set(row * shape.inputs + i, sum.value);
       }
     return dx;
   }
+  template <class Sum = Chain>
   Gradients naive_parameter_gradients() const {
     Gradients result = {weight_gradient, bias_gradient};
     const std::vector<float> xs = x.floats(), dys = dy.floats();
@@ -164,15 +177,16 @@ struct Problem {
       for (int64_t feature = 0; feature < shape.features[part]; ++feature) {
         for (int64_t i = 0; i < shape.inputs; ++i) {
           const int64_t at = dw_at(part, feature, i);
-          float sum = accumulate ? weight_gradient[part].get(at) : 0;
+          Sum sum{accumulate ? weight_gradient[part].get(at) : 0};
           for (int64_t row = 0; row < rows; ++row) {
-            sum = std::fmaf(dys[static_cast<size_t>(row * outputs + first + feature)], xs[static_cast<size_t>(row * shape.inputs + i)], sum);
-            if (gradient_dtype == DType::bf16 && (row + 1) % shape.rows_per_sample == 0) {
-              const auto sample = static_cast<uint64_t>(row / shape.rows_per_sample);
-              sum = rounded_gradient_of(sum, {state.seed, state.step, state.first_sample + sample, stream_of(part)}, at);
-            }
+            sum.add(dys[static_cast<size_t>(row * outputs + first + feature)], xs[static_cast<size_t>(row * shape.inputs + i)]);
+            if ((row + 1) % shape.rows_per_sample != 0) continue;
+            sum.end();
+            const auto sample = static_cast<uint64_t>(row / shape.rows_per_sample);
+            if (gradient_dtype == DType::bf16)
+              sum.value = rounded_gradient_of(sum.value, {state.seed, state.step, state.first_sample + sample, stream_of(part)}, at);
           }
-          result.weight[part].set(at, sum);
+          result.weight[part].set(at, sum.value);
         }
         float total = accumulate ? bias_gradient[part].get(feature) : 0;
         for (int64_t sample = 0; sample < shape.samples; ++sample)

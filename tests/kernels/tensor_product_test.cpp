@@ -101,6 +101,31 @@ TEST(TensorProduct, CutsBetweenSamplesGiveTheSameParameterGradients) {
     }
 }
 
+// Loss chunks begin and end inside of samples, between steps of the tensor cores.
+TEST(TensorProduct, CutsBetweenStepsGiveTheSameWeightGradients) {
+  Random random(7);
+  constexpr int64_t samples = 4;
+  for (int64_t rows_per_sample : {5, 32, 33, 40, 70})
+    for (int round = 0; round < 6; ++round) {
+      Problem problem = tensor_problem(random, {samples, rows_per_sample, 40, {72}}, {bf16, bf16, f32, f32}, round % 2, false, round % 3);
+      for (const NamedTable& t : tables()) {
+        const Buffer whole = problem.parameter_gradients(*t.table, 1).weight[0];
+        Buffer pieces = problem.weight_gradient[0];
+        for (int64_t row = 0, end; row < problem.rows; row = end) {
+          end = std::min(problem.rows, row + random.between(product_step, 2 * rows_per_sample + product_step));
+          end -= end % rows_per_sample % product_step;
+          LinearArgs a = problem.args({static_cast<uint16_t*>(problem.x.data()) + row * problem.shape.inputs, bf16},
+                                      {static_cast<uint16_t*>(problem.dy.data()) + row * problem.outputs, bf16});
+          a.rows = end - row, a.first_row = row % rows_per_sample;
+          a.accumulate = problem.accumulate || row > 0;
+          a.part[0].weight_gradient = pieces.data();
+          run(t.table->linear_weight_gradient, a, 1, linear_weight_gradient_workspace(a, 1));
+        }
+        EXPECT_TRUE(same_bits(pieces, whole)) << t.name << ", " << problem.describe();
+      }
+    }
+}
+
 // Every range of rows alone has the bits that it has among the others, whatever tile it falls into.
 void expect_rows_alone(Problem& problem) {
   const int64_t inputs = problem.shape.inputs;

@@ -145,12 +145,24 @@ TEST(Program, FirstMicroStepOverwritesGradients) {
 TEST(Program, ChunksCoverTheRows) {
   std::mt19937 random(6);
   for (int round = 0; round < 2000; ++round) {
-    const int64_t rows = 1 + static_cast<int64_t>(random() % 5000), chunks = 1 + static_cast<int64_t>(random() % 64);
+    const int64_t sequence = 1 + static_cast<int64_t>(random() % 300) * (round % 4 == 0 ? 16 : 1);
+    const int64_t rows = sequence * (1 + static_cast<int64_t>(random() % 20)), chunks = 1 + static_cast<int64_t>(random() % 64);
     const int64_t step = chunk_rows(rows, chunks);
     EXPECT_GE(step, 1);
     EXPECT_LE(step, rows);
     EXPECT_TRUE(step == rows || step % 16 == 0);
     EXPECT_LE((rows + step - 1) / step, chunks);
+    int64_t end = 0;
+    for (const Tile& chunk : loss_chunks(rows, sequence, chunks)) {
+      EXPECT_EQ(chunk.begin, end);
+      end += chunk.rows;
+      EXPECT_TRUE(chunk.rows > 0 && chunk.rows <= step);
+      if (end == rows) continue;
+      EXPECT_EQ(end % sequence % 16, 0) << "inside of a step";
+      const int64_t next = std::min(end + 16 - end % sequence % 16, (end / sequence + 1) * sequence);   // the next place for a cut
+      EXPECT_GT(next - chunk.begin, step) << "shorter than it has to be";
+    }
+    EXPECT_EQ(end, rows);
   }
 }
 

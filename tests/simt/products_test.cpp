@@ -1,6 +1,7 @@
-// The linear kernels where the emulated machine shows more than a real one: its tensor cores add in order of k, its threads run
-// in any order, and it counts collectives.
+// The linear kernels where the emulated machine shows more than a real one: what its tensor cores add up in a step is known, its
+// threads run in any order, and it counts collectives.
 #include "tests/kernels/linear_problem.h"
+#include "tests/simt/fragments.h"
 #include "tests/simt/orders.h"
 #include "tests/simt/runtime.h"
 
@@ -9,51 +10,108 @@ namespace {
 
 using Addend = Problem::Addend;
 
-// The emulated tensor core adds the products of a step in order of k. So its numbers are those of one chain, and only a zero
-// may have the other sign.
-void expect_naive_numbers(const Buffer& found, const Buffer& expected, const char* what) {
+// Steps of 16 on the tensor cores, the last one of a part or a sample filled up with zeros.
+struct Steps {
+  float value;
+  int count = 0;
+  float a[16] = {}, b[16] = {};
+  void add(float x, float y) {
+    a[count] = x, b[count] = y;
+    if (++count == 16) end();
+  }
+  void end() {
+    if (count == 0) return;
+    for (; count < 16; ++count) a[count] = b[count] = 0;
+    value = simt::add_products(value, a, b);
+    count = 0;
+  }
+};
+
+// Without collectives there is no tensor core.
+template <class Call>
+bool uses_tensor_cores(const Call& call) {
+  const uint64_t before = simt::counters.collectives;
+  call();
+  return simt::counters.collectives > before;
+}
+
+// Only a zero may have the other sign.
+void expect_numbers(const Buffer& found, const Buffer& expected, const char* what) {
   EXPECT_EQ(found.floats(), expected.floats()) << what;
 }
-void expect_naive_numbers(Problem& problem) {
+void expect_numbers(const Problem::Gradients& found, const Problem::Gradients& expected) {
+  for (size_t part = 0; part < found.weight.size(); ++part) {
+    expect_numbers(found.weight[part], expected.weight[part], "dw");
+    expect_numbers(found.bias[part], expected.bias[part], "db");
+  }
+}
+// Those of steps, or where no tensor core takes the shape of one chain. How many products were in steps.
+int expect_naive_numbers(Problem& problem) {
   SCOPED_TRACE(problem.describe());
   const Table& table = *cuda_table();
-  expect_naive_numbers(problem.forward(table, 1), problem.naive_forward(), "y");
-  expect_naive_numbers(problem.input_gradient(table, 1, Addend::none), problem.naive_input_gradient(false), "dx");
-  expect_naive_numbers(problem.input_gradient(table, 1, Addend::other), problem.naive_input_gradient(true), "dx + addend");
-  const Problem::Gradients found = problem.parameter_gradients(table, 1), expected = problem.naive_parameter_gradients();
-  for (size_t part = 0; part < problem.weight.size(); ++part) {
-    expect_naive_numbers(found.weight[part], expected.weight[part], "dw");
-    expect_naive_numbers(found.bias[part], expected.bias[part], "db");
+  Buffer y, dx, added;
+  Problem::Gradients gradients;
+  const bool forward = uses_tensor_cores([&] { y = problem.forward(table, 1); });
+  expect_numbers(y, forward ? problem.naive_forward<Steps>() : problem.naive_forward(), "y");
+  const bool backward = uses_tensor_cores([&] { dx = problem.input_gradient(table, 1, Addend::none); });
+  added = problem.input_gradient(table, 1, Addend::other);
+  expect_numbers(dx, backward ? problem.naive_input_gradient<Steps>(false) : problem.naive_input_gradient(false), "dx");
+  expect_numbers(added, backward ? problem.naive_input_gradient<Steps>(true) : problem.naive_input_gradient(true), "dx + addend");
+  const bool weights = uses_tensor_cores([&] { gradients = problem.parameter_gradients(table, 1); });
+  expect_numbers(gradients, weights ? problem.naive_parameter_gradients<Steps>() : problem.naive_parameter_gradients());
+  return forward + backward + weights;
+}
+
+// As measured on devices: small products that each vanish beside the sum do not vanish together, what is far below the sum is cut
+// off, toward zero, and the order of products is all the same.
+TEST(EmulatedTensorCores, AddAStepAtOnce) {
+  const auto sum_of = [](float sum, std::vector<float> products) {
+    const std::vector<float> ones(16, 1.0f);
+    products.resize(16);
+    return simt::add_products(sum, products.data(), ones.data());
+  };
+  EXPECT_EQ(sum_of(1, std::vector<float>(16, 0x1p-24f)), 1 + 0x1p-20f);
+  EXPECT_EQ(sum_of(1, std::vector<float>(16, 0x1p-27f)), 1.0f);
+  EXPECT_EQ(sum_of(1, {0x1.8p-24f}), 1.0f);
+  EXPECT_EQ(sum_of(-1, {-0x1.8p-24f}), -1.0f);
+  EXPECT_EQ(sum_of(0x1p30f, {0x1p-3f, -0x1p30f}), 0.0f);
+  EXPECT_EQ(sum_of(0, {0x1p-130f, 0x1p-149f}), 0x1p-130f + 0x1p-149f);
+  EXPECT_EQ(sum_of(3, {INFINITY}), INFINITY);
+  EXPECT_TRUE(std::isnan(sum_of(INFINITY, {-INFINITY})));
+  Random random(11);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> products = Buffer::normal(f32, random, 16).floats();
+    const float sum = static_cast<float>(round - 100), found = sum_of(sum, products);
+    std::reverse(products.begin(), products.end());
+    EXPECT_EQ(sum_of(sum, products), found);
   }
 }
 
-TEST(EmulatedProducts, HaveTheNumbersOfOneChain) {
+TEST(EmulatedProducts, HaveTheNumbersOfSteps) {
   Random random(5);
+  int in_steps = 0;
   for (int round = 0; round < 12; ++round) {
     Problem problem = random_tensor_problem(random, round);
-    expect_naive_numbers(problem);
+    in_steps += expect_naive_numbers(problem);
   }
+  EXPECT_GT(in_steps, 12);
   // Tiles of either size, for each of the three products.
   for (const Shape& shape : {Shape{2, 35, 48, {640, 200}}, Shape{3, 131, 136, {40, 24}}, Shape{1, 20, 328, {272}}})
     for (bool transposed : {false, true}) {
       Problem problem = tensor_problem(random, shape, {bf16, bf16, bf16, f32}, transposed, true, transposed);
-      expect_naive_numbers(problem);
+      EXPECT_EQ(expect_naive_numbers(problem), 3);
     }
 }
 
-// Without collectives there is no tensor core.
-uint64_t collectives_of(Problem& problem) {
-  const uint64_t before = simt::counters.collectives;
-  problem.forward(*cuda_table(), 1);
-  problem.input_gradient(*cuda_table(), 1, Addend::none);
-  return simt::counters.collectives - before;
-}
 TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
   Random random(6);
   const auto uses = [&](Shape shape, DType activation, DType weight, bool asked) {
     Problem problem(random, std::move(shape), {activation, weight, f32, f32}, false, false, false);
     problem.products = asked ? ProductKernels::tensor : ProductKernels::chain;
-    return collectives_of(problem) > 0;
+    return uses_tensor_cores([&] {
+      problem.forward(*cuda_table(), 1);
+      problem.input_gradient(*cuda_table(), 1, Addend::none);
+    });
   };
   EXPECT_TRUE(uses({1, 5, 16, {24}}, bf16, bf16, true));
   EXPECT_FALSE(uses({1, 5, 16, {24}}, bf16, bf16, false));
@@ -64,11 +122,8 @@ TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
   Problem odd(random, {1, 5, 16, {23}}, {bf16, bf16, f32, f32}, false, false, false);
   odd.products = ProductKernels::tensor;
   const auto gradients = [&] {
-    const uint64_t before = simt::counters.collectives;
-    odd.input_gradient(*cuda_table(), 1, Addend::none);
-    const uint64_t between = simt::counters.collectives;
-    odd.parameter_gradients(*cuda_table(), 1);
-    return std::pair(between > before, simt::counters.collectives > between);
+    const bool inputs = uses_tensor_cores([&] { odd.input_gradient(*cuda_table(), 1, Addend::none); });
+    return std::pair(inputs, uses_tensor_cores([&] { odd.parameter_gradients(*cuda_table(), 1); }));
   };
   EXPECT_EQ(gradients(), std::pair(false, false)) << "rows of dy that are no multiples of 16 bytes";
   odd.y_stride = 32;
@@ -128,26 +183,24 @@ TEST(EmulatedProducts, DoNotDependOnTheOrderOfThreads) {
     Random random(7);
     for (bool transposed : {false, true}) {
       Problem small = tensor_problem(random, {2, 21, 136, {72, 24}}, {f16, f16, f16, f32}, transposed, true, true);
-      expect_naive_numbers(small);
+      EXPECT_EQ(expect_naive_numbers(small), 3);
       small.products = ProductKernels::chain;   // the chains of chain_product.h
       EXPECT_TRUE(same_bits(small.forward(*cuda_table(), 1), small.naive_forward()));
       EXPECT_TRUE(same_bits(small.input_gradient(*cuda_table(), 1, Addend::other), small.naive_input_gradient(true)));
       EXPECT_TRUE(same(small.parameter_gradients(*cuda_table(), 1), small.naive_parameter_gradients()));
     }
     Problem large = tensor_problem(random, {2, 35, 72, {648}}, {bf16, bf16, bf16, f32}, false, true, true);
-    expect_naive_numbers(large);
+    EXPECT_EQ(expect_naive_numbers(large), 3);
   }
 }
 
-// The emulated tensor core adds in order of k: it rounds the numbers of one chain. Tiles of either size, samples of any number of
-// steps, threads in any order.
-TEST(EmulatedProducts, RoundTheNumbersOfOneChain) {
+// Sums of a sample's steps, rounded. Tiles of either size, samples of any number of steps, threads in any order.
+TEST(EmulatedProducts, RoundTheNumbersOfSteps) {
   Random random(10);
   const auto expect = [](Problem problem) {
+    SCOPED_TRACE(problem.describe());
     problem.products = ProductKernels::tensor;
-    const Problem::Gradients found = problem.parameter_gradients(*cuda_table(), 1), expected = problem.naive_parameter_gradients();
-    for (size_t part = 0; part < found.weight.size(); ++part)
-      EXPECT_EQ(found.weight[part].floats(), expected.weight[part].floats()) << problem.describe();
+    expect_numbers(problem.parameter_gradients(*cuda_table(), 1), problem.naive_parameter_gradients<Steps>());
   };
   for (const Shape& shape : {Shape{3, 35, 48, {640, 200}}, Shape{2, 50, 136, {40, 24}}, Shape{4, 16, 64, {72}}, Shape{3, 70, 24, {8}}})
     for (bool transposed : {false, true}) expect(rounded_problem(random, shape, transposed ? f16 : bf16, transposed, transposed));

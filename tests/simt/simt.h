@@ -13,6 +13,7 @@
 
 #include "kernels/kernels.h"
 #include "tests/simt/fiber.h"
+#include "tests/simt/fragments.h"
 #include "tests/simt/machine.h"
 
 #undef __global__
@@ -127,13 +128,6 @@ SIMT_UNSEEN inline void load_matrices_turned(uint32_t, void* const* in, void* co
         std::memcpy(reinterpret_cast<char*>(static_cast<uint32_t*>(out[l]) + m) + 2 * e, row + 2 * (l / 4), 2);
       }
 }
-
-// mma m16n8k16, fp32 accumulators. A device adds the 16 products of a row in an order and with a rounding of its own; here
-// one chain in order of k.
-struct Fragments { const uint32_t *a, *b; float* d; bool is_bf16; };
-float half_value(uint16_t bits, bool is_bf16);
-uint16_t half_bits(float x, bool is_bf16);   // nearest, ties to even
-SIMT_UNSEEN void multiply_fragments(uint32_t mask, void* const* in, void* const* out);
 
 }  // namespace simt
 

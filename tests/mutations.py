@@ -60,7 +60,7 @@ MUTATIONS = [
      [("  all.first = args.first_row;\n", "")],
      EMULATED_TESTS, "TensorProduct.CutsBetweenStepsGiveTheSameWeightGradients"),
     ("loss chunks that cut such a step", "planner/program.cpp",
-     [("    end -= end % sequence % chunk_unit;\n", "")],
+     [("end -= end % sequence % chunk_unit;", "if (end % sequence > 0) end -= end % chunk_unit;")],
      EMULATED_TRAINING, "CudaDeviceTest.LossChunksLeaveNoTraceInSamplesOfAnyLength"),
 ]
 

@@ -1,6 +1,9 @@
 #include "src/file.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 namespace stw {
@@ -29,6 +33,42 @@ Status sync_directory(const std::string& directory) {
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) return file_error(directory, "cannot sync the folder", errno);
   return ok();
 }
+
+// Where a path leads through symbolic links, the last of which may lead to nothing yet.
+Result<std::string> follow_links(const std::string& path) {
+  std::string at = path;
+  for (int links = 0; links < 40; ++links) {
+    char text[PATH_MAX];
+    const ssize_t length = ::readlink(at.c_str(), text, sizeof text);
+    if (length < 0) return at;   // no link, or nothing at all: what is wrong with it, its creation tells
+    const std::string next(text, static_cast<size_t>(length));
+    at = next.starts_with('/') ? next : directory_of(at) + "/" + next;
+  }
+  return file_error(path, "cannot follow", ELOOP);
+}
+
+// While it lives, a pipe without a reader is an error (EPIPE) of the write, not the end of a host that expects no SIGPIPE.
+class PipeSignalBlocked {
+ public:
+  PipeSignalBlocked() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~PipeSignalBlocked() {
+    const timespec at_once{};
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  PipeSignalBlocked(const PipeSignalBlocked&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_pending_;
+};
 
 }  // namespace
 
@@ -87,14 +127,21 @@ Status File::read(uint64_t offset, void* data, uint64_t bytes) const {
 Result<FileWriter> FileWriter::create(const std::string& path) {
   // All memory is taken before the file exists: nothing can fail between its making and its owner.
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(buffer_bytes);
-  std::string target = path;
-  const std::string prefix = path + ".tmp." + std::to_string(::getpid()) + ".";
+  std::string caller = path;
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));   // a folder: EISDIR; a pipe: waits for its reader
+    if (descriptor.get() < 0) return file_error(path, "cannot open", errno);
+    return FileWriter(std::move(caller), {}, {}, std::move(descriptor), std::move(buffer));
+  }
+  STW_ASSIGN(target, follow_links(path));
+  const std::string prefix = target + ".tmp." + std::to_string(::getpid()) + ".";
   // A name is taken where another writer of this process, or a killed one of the same number, left it.
   for (int attempt = 0; attempt < 10000; ++attempt) {
     std::string temporary = prefix + std::to_string(attempt);
     Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (descriptor.get() >= 0)
-      return FileWriter(std::move(target), std::move(temporary), std::move(descriptor), std::move(buffer));
+      return FileWriter(std::move(caller), std::move(target), std::move(temporary), std::move(descriptor), std::move(buffer));
     if (errno != EEXIST) return file_error(temporary, "cannot create", errno);
   }
   return file_error(prefix + "0", "cannot create", EEXIST);
@@ -105,10 +152,12 @@ FileWriter::~FileWriter() {
 }
 
 Status FileWriter::write_through(const std::byte* data, uint64_t bytes) {
+  std::optional<PipeSignalBlocked> blocked;
+  if (temporary_.empty()) blocked.emplace();
   while (bytes > 0) {
     const ssize_t written = ::write(descriptor_.get(), data, std::min(bytes, call_bytes));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return file_error(temporary_, "cannot write", errno);
+    if (written < 0) return file_error(temporary_.empty() ? path_ : temporary_, "cannot write", errno);
     data += written;
     bytes -= static_cast<uint64_t>(written);
   }
@@ -116,7 +165,7 @@ Status FileWriter::write_through(const std::byte* data, uint64_t bytes) {
 }
 
 Status FileWriter::write(const void* data, uint64_t bytes) {
-  if (temporary_.empty()) return Error{Code::bad_state, path_ + ": written after it was finished"};
+  if (descriptor_.get() < 0) return Error{Code::bad_state, path_ + ": written after it was finished"};
   const auto* bytes_in = static_cast<const std::byte*>(data);
   if (bytes > buffer_bytes - buffered_) {
     STW_TRY(write_through(buffer_.get(), buffered_));
@@ -129,14 +178,17 @@ Status FileWriter::write(const void* data, uint64_t bytes) {
 }
 
 Status FileWriter::finish() {
-  if (temporary_.empty()) return Error{Code::bad_state, path_ + ": finished twice"};
+  if (descriptor_.get() < 0) return Error{Code::bad_state, path_ + ": finished twice"};
   STW_TRY(write_through(buffer_.get(), std::exchange(buffered_, 0)));
-  if (::fsync(descriptor_.get()) != 0) return file_error(temporary_, "cannot sync", errno);
-  if (const int error_number = descriptor_.close()) return file_error(temporary_, "cannot close", error_number);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+  const bool in_place = temporary_.empty();
+  const std::string& written = in_place ? path_ : temporary_;
+  if (::fsync(descriptor_.get()) != 0 && !(in_place && errno == EINVAL)) return file_error(written, "cannot sync", errno);   // a pipe
+  if (const int error_number = descriptor_.close()) return file_error(written, "cannot close", error_number);
+  if (in_place) return ok();
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
     return file_error(path_, "cannot replace it by " + temporary_, errno);
   temporary_.clear();
-  return sync_directory(directory_of(path_));
+  return sync_directory(directory_of(target_));
 }
 
 bool file_exists(const std::string& path) {

@@ -53,7 +53,8 @@ class File {
 
 // Writes PATH.tmp.<process>.<n> beside PATH; `finish` makes it durable and renames it to PATH. A kill at any moment
 // leaves the old or the new file, complete; at worst the temporary file stays behind. Without `finish`, also after an
-// error, the destructor removes the temporary file and PATH is untouched.
+// error, the destructor removes the temporary file and PATH is untouched. A symbolic link stays, and all this is said of the
+// file that it leads to. What is no regular file, a pipe or a device, is written to as it is.
 class FileWriter {
  public:
   static Result<FileWriter> create(const std::string& path);
@@ -65,14 +66,15 @@ class FileWriter {
   Status finish();
 
  private:
-  FileWriter(std::string path, std::string temporary, Descriptor descriptor, std::unique_ptr<std::byte[]> buffer)
-      : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(std::move(descriptor)),
+  FileWriter(std::string path, std::string target, std::string temporary, Descriptor descriptor, std::unique_ptr<std::byte[]> buffer)
+      : path_(std::move(path)), target_(std::move(target)), temporary_(std::move(temporary)), descriptor_(std::move(descriptor)),
         buffer_(std::move(buffer)) {}
   Status write_through(const std::byte* data, uint64_t bytes);
 
   std::string path_;
-  std::string temporary_;  // empty once renamed
-  Descriptor descriptor_;
+  std::string target_;     // that `temporary_` becomes: where links lead from `path_`
+  std::string temporary_;  // empty once renamed, and where it is written in place
+  Descriptor descriptor_;  // open until it is finished
   std::unique_ptr<std::byte[]> buffer_;
   uint64_t buffered_ = 0;
 };

@@ -1,9 +1,11 @@
 #include "src/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -88,6 +90,67 @@ TEST(FileWriter, AFullDiskLeavesTheOldFile) {
   EXPECT_NE(written.error().message.find(folder / "a"), std::string::npos);
   EXPECT_EQ(file_bytes(folder / "a"), "old");
   EXPECT_EQ(folder.entries(), 1u);
+}
+
+// A link stays a link, and what it leads to is replaced where it lies, or made there.
+TEST(FileWriter, WritesThroughLinks) {
+  TemporaryDirectory folder, other;
+  put_file(other / "file", "old");
+  ASSERT_TRUE(make_directories(folder / "links"));
+  const auto link = [&](const std::string& to, const std::string& name) { return symlink(to.c_str(), (folder / name).c_str()) == 0; };
+  ASSERT_TRUE(link(other / "file", "absolute") && link("absolute", "second") && link("../second", "links/third"));
+  ASSERT_TRUE(link(other / "new", "dangling") && link("loop", "loop"));
+  for (const char* name : {"absolute", "second", "links/third"}) {
+    struct stat status;
+    ASSERT_TRUE(write_text(folder / name, std::string("through ") + name));
+    EXPECT_EQ(file_bytes(other / "file"), std::string("through ") + name);
+    ASSERT_EQ(lstat((folder / name).c_str(), &status), 0);
+    EXPECT_TRUE(S_ISLNK(status.st_mode)) << name;
+  }
+  {
+    auto writer = FileWriter::create(folder / "second");
+    ASSERT_TRUE(writer);
+    EXPECT_EQ(folder.entries(), 5u);
+    EXPECT_EQ(other.entries(), 2u) << "the file and the temporary one beside it";
+  }
+  ASSERT_TRUE(write_text(folder / "dangling", "made"));
+  EXPECT_EQ(file_bytes(other / "new"), "made");
+  EXPECT_FALSE(write_text(folder / "loop", "text"));
+  EXPECT_EQ(folder.entries(), 5u);
+  EXPECT_EQ(other.entries(), 2u);
+}
+
+// What is no regular file is written to and stays what it is, through a link too; a reader that went away is an error.
+TEST(FileWriter, WritesToPipesAsTheyAre) {
+  TemporaryDirectory folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_EQ(symlink("pipe", (folder / "link").c_str()), 0);
+  const std::string text(10000, 'x');   // a pipe holds that
+  for (const char* name : {"pipe", "link"}) {
+    const Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+    const Status written = write_text(folder / name, text);
+    ASSERT_TRUE(written) << written.error().message;
+    std::string got(2 * text.size(), 0);
+    const ssize_t count = ::read(reader.get(), got.data(), got.size());
+    ASSERT_EQ(count, static_cast<ssize_t>(text.size()));
+    got.resize(text.size());
+    EXPECT_EQ(got, text);
+  }
+  Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+  auto writer = FileWriter::create(pipe);
+  ASSERT_TRUE(writer);
+  EXPECT_EQ(reader.close(), 0);
+  EXPECT_TRUE(writer->write(text.data(), text.size()));
+  const Status finished = writer->finish();
+  ASSERT_FALSE(finished);
+  EXPECT_EQ(finished.error().native, EPIPE);
+  EXPECT_EQ(finished.error().message, pipe + ": cannot write: Broken pipe");
+  struct stat status;
+  ASSERT_EQ(lstat(pipe.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISFIFO(status.st_mode));
+  EXPECT_EQ(folder.entries(), 2u);
+  EXPECT_EQ(write_text(folder.path(), text).error().native, EISDIR);
 }
 
 TEST(FileWriter, AMissingFolderIsAnError) {

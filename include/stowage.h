@@ -16,6 +16,9 @@
  *    unless the field says otherwise. NULL options mean all defaults where an entry allows it.
  *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
  *    exception: any thread, any time while the trainer exists.
+ *  - Callbacks of a trainer come in the middle of what it computes: stw_trainer_step, _run, _evaluate, _generate, _replan,
+ *    _calibrate, _timeline, _save, _restore, _import_tensor and _export_model answer STW_BAD_STATE from inside of them. Only
+ *    the progress callback, between two steps, may call all of these but _replan and the two that measure.
  *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.
  *  - The library never aborts, exits, prints, reads environment variables, installs signal handlers or lets an
  *    exception out, and it keeps no state that is shared between objects.
@@ -527,12 +530,14 @@ typedef struct stw_progress {
   uint32_t reserved;
 } stw_progress;
 
-/* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. */
+/* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. It may evaluate,
+ * generate, save and step in between. */
 typedef int32_t (*stw_progress_fn)(void *user, const stw_progress *now);
 
 /* Between the last micro-step and the norm. The host may change what the pointers point to, in stream order (CPU:
  * before it returns): adding up `data`, `*loss_sum` and `*target_count` over several trainers makes one step of the
- * joint batch. Non-zero: the step fails with STW_CALLBACK_FAILED and nothing was updated. */
+ * joint batch. Non-zero: the step fails with STW_CALLBACK_FAILED and nothing was updated. From inside of it calls that
+ * compute, or that read or write the trainer's state, answer STW_BAD_STATE (see the rules above). */
 typedef struct stw_gradients {
   uint32_t struct_size;
   uint32_t reserved;

@@ -117,7 +117,7 @@ Status read_carried(const Json& object, Carried& carried) {
 }  // namespace
 
 Status Trainer::save(const std::string& path) {
-  STW_TRY(check_whole());
+  STW_TRY(check_ready());
   const InPhase phase(*this, TrainerPhase::save);
   Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this));
   const Progress p = progress();
@@ -134,6 +134,7 @@ Status Trainer::save(const std::string& path) {
 }
 
 Status Trainer::restore(const std::string& path) {
+  STW_TRY(check_free());
   STW_ASSIGN(reader, CheckpointReader::open(path));
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
   const Json expected = identity(*this), before = identity_before();
@@ -160,6 +161,7 @@ Status Trainer::restore(const std::string& path) {
   p.loss = loss;
   p.evaluation_loss = evaluation;
   p.loss_scale = carried.loss_scale;
+  p.phase = progress().phase;   // of a run, from whose callback this may be called
   // Everything is checked and allocated before the first byte changes.
   const std::vector<int> tensors = state_tensors(graph());
   std::vector<CheckpointSectionReader> sections;
@@ -195,7 +197,7 @@ Status Trainer::restore(const std::string& path) {
 }
 
 Status Trainer::export_model(const std::string& folder) {
-  STW_TRY(check_whole());
+  STW_TRY(check_ready());
   STW_TRY(make_directories(folder));
   const InPhase phase(*this, TrainerPhase::save);
   constexpr TensorDType types[precision_count] = {TensorDType::f32, TensorDType::bf16, TensorDType::f16};

@@ -76,6 +76,7 @@ Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
 }
 
 Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
+  STW_TRY(check_ready());
   const uint64_t capacity = static_cast<uint64_t>(sequence());
   if (o.prompt_count < 1 || !o.prompt) return Error{Code::bad_argument, "generate: the prompt has no token"};
   if (o.prompt_count > capacity || o.out_capacity > capacity - o.prompt_count)
@@ -87,7 +88,7 @@ Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
       return Error{Code::bad_argument, "generate: token " + std::to_string(o.prompt[i]) + " of the prompt is outside of the vocabulary of " +
                                            std::to_string(graph().vocabulary)};
   if (o.out_capacity == 0) return uint64_t{0};
-  STW_TRY(check_whole());
+  const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::generate);
   std::vector<int32_t> order;
   begin_state();

@@ -37,7 +37,7 @@ struct Move { Place from, to; };
 }  // namespace
 
 Status Trainer::replan(std::shared_ptr<const Planned> planned) {
-  STW_TRY(check_whole());
+  STW_TRY(check_ready());
   if (progress().phase != TrainerPhase::idle)
     return Error{Code::bad_state, "trainer: it cannot be planned anew while it works, nor from one of its callbacks"};
   const Plan& next = planned->plan;
@@ -54,6 +54,7 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
     if (lasts(graph(), t)) moves.push_back({place_of(planned_->programs.arena, t), place_of(planned->programs.arena, t)});
   std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.from.offset < b.from.offset; });
 
+  const Computing computing(*this);   // the host's allocator is a callback too
   // First all that can fail.
   STW_TRY(stream_->wait());
   struct Taken {   // given back on the way out, unless it was handed on

@@ -45,8 +45,10 @@ std::vector<TimedProgram> Trainer::programs_of_step() const {
 }
 
 Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed) {
+  STW_TRY(check_free());
   if (!as_created_)
     return Error{Code::bad_state, "calibrate: expected a trainer without a step, a restore or an imported tensor"};
+  const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::calibrate);
   auto made_up = [&](uint64_t sample, const SampleRows& rows) -> Status {
     for (uint32_t t = 0; t < static_cast<uint32_t>(sequence()); ++t) {

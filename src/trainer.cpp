@@ -252,7 +252,14 @@ Progress Trainer::progress() const {
   return progress_;
 }
 
-Status Trainer::check_whole() const {
+Status Trainer::check_free() const {
+  if (!computes_) return ok();
+  return Error{Code::bad_state, "trainer: it is in the middle of a step, evaluation, generation or calibration, which this would ruin; "
+                                "call it when that has returned"};
+}
+
+Status Trainer::check_ready() const {
+  STW_TRY(check_free());
   if (!broken_) return ok();
   return Error{Code::bad_state, "trainer: a step, restore or calibration failed halfway; only a restore makes it whole again"};
 }
@@ -358,7 +365,8 @@ Status Trainer::load(const Program& program, const SampleSource& source, uint64_
 }
 
 Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, double learning_rate) {
-  STW_TRY(check_whole());
+  STW_TRY(check_ready());
+  const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::train);
   const double begin = seconds_now();
   const Programs& programs = planned_->programs;
@@ -405,13 +413,14 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
                                       " still: fp16 cannot hold this model's numbers, or its weights are not finite; use bf16"};
   }
   carry_state();
-  if (result.skip != kernels::skip_none) {
+  const bool skipped = result.skip != kernels::skip_none;
+  if (skipped) {
     const std::string why = std::string("step skipped: ") + skip_reasons[result.skip];
     device_.log(2, "trainer", why.c_str());
   }
   std::lock_guard lock(progress_mutex_);
-  progress_.step += result.skip == kernels::skip_none;
-  progress_.skipped += result.skip != kernels::skip_none;
+  progress_.step += !skipped;
+  progress_.skipped += skipped;
   progress_.skip = result.skip;
   progress_.loss_scale = carried_.loss_scale;
   progress_.batches += 1;
@@ -435,7 +444,8 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part) const 
 }
 
 Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, const Schedule& schedule,
-                    const std::function<bool(const Progress&)>& after) {
+                    const std::function<bool(const StepResult&, const Progress&)>& after) {
+  STW_TRY(check_free());
   STW_TRY(check_dataset(dataset, Dataset::Part::training));
   const InPhase phase(*this, TrainerPhase::train);
   while (progress_.batches < until) {
@@ -446,15 +456,15 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
     };
     // By reference: the function object would allocate for a copy.
     STW_ASSIGN(result, step(std::ref(source), global_batch(), schedule.at(progress_.step)));
-    static_cast<void>(result);
-    if (after && !after(progress())) return Error{Code::cancelled, "trainer: stopped by the progress callback"};
+    if (after && !after(result, progress())) return Error{Code::cancelled, "trainer: stopped by the progress callback"};
   }
   return ok();
 }
 
 Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
+  STW_TRY(check_ready());
   STW_TRY(check_dataset(dataset, Dataset::Part::evaluation));
-  STW_TRY(check_whole());
+  const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::evaluate);
   const Program& program = planned_->programs.evaluate;
   begin_state();

@@ -91,9 +91,10 @@ class Trainer {
 
   // One optimizer step; `samples` of the global batch have data, the rest count as ignored.
   Result<StepResult> step(const SampleSource& source, uint64_t samples, double learning_rate);
-  // Steps until `until` batches are consumed; `after` returns false to stop (cancelled).
+  // Steps until `until` batches are consumed; `after` returns false to stop (cancelled). Between two steps anything but
+  // replan may be called from there.
   Status run(const Dataset& dataset, uint64_t data_seed, uint64_t until, const Schedule& schedule,
-             const std::function<bool(const Progress&)>& after);
+             const std::function<bool(const StepResult&, const Progress&)>& after);
   Result<double> evaluate(const Dataset& dataset, uint64_t batches);
   Result<uint64_t> generate(const GenerateOptions& options);
   // Logits (vocabulary) of the token after `count` tokens; fp32, valid until the next call that computes.
@@ -115,6 +116,10 @@ class Trainer {
   Result<DeviceProfile> calibrate();
   // The same times, of every instruction of a step beside what the plan expected of it, as a trace in a file.
   Status write_timeline(const std::string& path);
+
+  // Errors: bad_state in the middle of what computes, where its callbacks are called from: nothing may then read, change or
+  // compute with what is in the arena.
+  Status check_free() const;
 
   void cancel() { cancelled_ = true; }
   Progress progress() const;
@@ -175,8 +180,15 @@ class Trainer {
   Status check_dataset(const Dataset& dataset, Dataset::Part part) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
   void enter(TrainerPhase phase);
-  // Errors: bad_state after a restore or calibration that failed halfway.
-  Status check_whole() const;
+  // Errors: bad_state after a restore or calibration that failed halfway, and those of check_free.
+  Status check_ready() const;
+  // What computes, while it lives.
+  struct Computing {
+    Trainer& trainer;
+    explicit Computing(Trainer& of) : trainer(of) { trainer.computes_ = true; }
+    ~Computing() { trainer.computes_ = false; }
+    Computing(const Computing&) = delete;
+  };
   // A phase that ends with the scope, however that ends; the one around it then goes on.
   struct InPhase {
     Trainer& trainer;
@@ -209,6 +221,7 @@ class Trainer {
   std::atomic<bool> cancelled_ = false;
   bool broken_ = false;   // a restore or calibration failed after it had begun to overwrite
   bool as_created_ = true;   // nothing has changed what fill() wrote
+  bool computes_ = false;    // set by Computing
   mutable std::mutex progress_mutex_;
   Progress progress_;
 };

@@ -186,10 +186,8 @@ stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw
     auto schedule = schedule_of(o, t);
     STW_API_TRY(schedule);
     const uint64_t every = o.progress_every ? o.progress_every : 1;
-    Progress before = t.progress();
-    auto after = [&](const Progress& now) {
-      trainer->last = StepResult{now.skip, now.step, now.tokens - before.tokens, now.loss, now.grad_norm, now.seconds, before.loss_scale};
-      before = now;
+    auto after = [&](const StepResult& result, const Progress& now) {
+      trainer->last = result;
       if (!o.progress || (now.batches % every != 0 && now.batches < o.until)) return true;
       const stw_progress p = progress_of(now);
       return o.progress(o.progress_user, &p) == 0;
@@ -311,6 +309,7 @@ stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const s
   return api::guard(error, [&]() -> stw_status {
     if (!trainer || !in) return api::fail(error, Code::bad_argument, "trainer or in is NULL");
     Trainer& t = *trainer->trainer;
+    STW_API_TRY(t.check_free());
     if (index >= t.model().parameters().size()) return api::fail(error, Code::bad_argument, "trainer: there is no such tensor");
     const Tensor& p = t.graph().at(t.model().parameters()[index]);
     const dlpack::Managed& managed = *reinterpret_cast<const dlpack::Managed*>(in);

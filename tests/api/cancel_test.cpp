@@ -46,6 +46,49 @@ TEST_F(Cancel, ByTheCallback) {
   EXPECT_EQ(state_of(w), uninterrupted(6));
 }
 
+// Between two steps the trainer stands still: whatever the callback does there, the run goes on with the same bits.
+TEST_F(Cancel, TheCallbackMayComputeAndSave) {
+  struct Callback {
+    stw_trainer* trainer;
+    stw_dataset* dataset;
+    std::string path;
+    static int32_t call(void* user, const stw_progress* now) {
+      const auto& self = *static_cast<Callback*>(user);
+      const auto succeeds = [](stw_status status) { EXPECT_EQ(status, STW_OK); };
+      double loss = 0;
+      succeeds(stw_trainer_evaluate(self.trainer, self.dataset, 1, &loss, nullptr));
+      succeeds(stw_trainer_save(self.trainer, self.path.c_str(), nullptr));
+      const int32_t prompt = 1;
+      int32_t out[4];
+      uint64_t count = 0;
+      auto o = sized<stw_generate_options>();
+      o.prompt = &prompt;
+      o.prompt_count = 1;
+      o.out = out;
+      o.out_capacity = 4;
+      succeeds(stw_trainer_generate(self.trainer, &o, &count, nullptr));
+      auto result = sized<stw_step_result>();
+      succeeds(stw_trainer_wait(self.trainer, &result, nullptr));
+      EXPECT_EQ(result.step, now->step);
+      EXPECT_EQ(result.targets, 64u);
+      // A run inside of a run takes batches of the same sequence, and what is restored is where it stands.
+      if (now->batches == 2) run(self.trainer, self.dataset, 3);
+      succeeds(stw_trainer_restore(self.trainer, self.path.c_str(), nullptr));
+      EXPECT_EQ(progress_of(self.trainer).batches, now->batches);
+      EXPECT_EQ(progress_of(self.trainer).phase, uint32_t{STW_PHASE_TRAIN});
+      EXPECT_EQ(stw_trainer_replan(self.trainer, uint64_t{1} << 29, nullptr, nullptr), STW_BAD_STATE);
+      return 0;
+    }
+  };
+  World w(tiny_gpt2, plan_of());
+  Callback callback{w.trainer.get(), dataset.get(), folder / "checkpoint"};
+  auto o = run_options(5);
+  o.progress = Callback::call;
+  o.progress_user = &callback;
+  EXPECT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &o, nullptr), STW_OK);
+  EXPECT_EQ(state_of(w), uninterrupted(5));
+}
+
 TEST_F(Cancel, FromAnotherThreadWhileOthersWatch) {
   World w(tiny_gpt2, plan_of());
   std::atomic<bool> done = false;

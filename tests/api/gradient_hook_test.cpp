@@ -140,5 +140,72 @@ TEST(GradientHook, SeesSumsAndMayChangeThem) {
   EXPECT_EQ(values_of(w), before);
 }
 
+// What the arena holds is then neither the last step's nor the next one's: nothing may compute with it, save or change it.
+TEST(GradientHook, IsNoPlaceToCompute) {
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(2000));
+  struct Hook {
+    World* world = nullptr;
+    stw_dataset* dataset = nullptr;
+    std::string path;
+    std::vector<std::pair<const char*, stw_status>> answers;
+    static int32_t call(void* user, const stw_gradients*) {
+      auto& self = *static_cast<Hook*>(user);
+      stw_trainer* const t = self.world->trainer.get();
+      TokenBatch batch(4, 16, 5);
+      const auto run = run_options(100);
+      const auto done = run_options(0);
+      double loss = 0;
+      const int32_t prompt[] = {1, 2};
+      int32_t out[2];
+      uint64_t count = 0;
+      auto generate = sized<stw_generate_options>();
+      generate.prompt = prompt;
+      generate.prompt_count = 2;
+      generate.out = out;
+      generate.out_capacity = 2;
+      char profile[STW_PROFILE_BYTES];
+      const auto weights = view_of(t, 0);
+      const std::string path = self.path + ".new";
+      self.answers = {{"step", stw_trainer_step(t, batch.batch(), nullptr)},
+                      {"run", stw_trainer_run(t, self.dataset, &run, nullptr)},
+                      {"run of no step", stw_trainer_run(t, self.dataset, &done, nullptr)},
+                      {"evaluate", stw_trainer_evaluate(t, self.dataset, 1, &loss, nullptr)},
+                      {"generate", stw_trainer_generate(t, &generate, &count, nullptr)},
+                      {"replan", stw_trainer_replan(t, uint64_t{1} << 29, nullptr, nullptr)},
+                      {"calibrate", stw_trainer_calibrate(t, profile, sizeof profile, nullptr, nullptr)},
+                      {"timeline", stw_trainer_timeline(t, path.c_str(), nullptr)},
+                      {"save", stw_trainer_save(t, path.c_str(), nullptr)},
+                      {"restore", stw_trainer_restore(t, self.path.c_str(), nullptr)},
+                      {"import", stw_trainer_import_tensor(t, 0, weights.get(), nullptr)},
+                      {"export", stw_trainer_export_model(t, self.path.c_str(), nullptr)}};
+      auto result = sized<stw_step_result>();
+      EXPECT_EQ(stw_trainer_wait(t, &result, nullptr), progress_of(t).step == 0 ? STW_BAD_STATE : STW_OK);
+      EXPECT_EQ(progress_of(t).phase, uint32_t{STW_PHASE_TRAIN});
+      return 0;
+    }
+  } hook;
+  auto o = sized<stw_trainer_options>();
+  o.gradient_hook = Hook::call;
+  o.gradient_user = &hook;
+  World w(tiny_gpt2, plan_options(), &o), other(tiny_gpt2, plan_options());
+  hook.world = &w;
+  hook.dataset = dataset.get();
+  hook.path = folder / "checkpoint";
+  ASSERT_EQ(stw_trainer_save(other.trainer.get(), hook.path.c_str(), nullptr), STW_OK);
+  TokenBatch batch(4, 16);
+  for (int s = 0; s < 2; ++s) {
+    const stw_step_result got = step(w.trainer.get(), batch.batch()), wanted = step(other.trainer.get(), batch.batch());
+    EXPECT_EQ(got.loss, wanted.loss);
+    EXPECT_EQ(hook.answers.size(), 12u);
+    for (const auto& [name, answer] : hook.answers) EXPECT_EQ(answer, STW_BAD_STATE) << name;
+    hook.answers.clear();
+  }
+  EXPECT_EQ(state_of(w), state_of(other));
+  EXPECT_EQ(folder.entries(), 2u);   // the text and the checkpoint
+  double loss = 0;
+  EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_OK);
+}
+
 }  // namespace
 }  // namespace stw::api_test

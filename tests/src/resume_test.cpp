@@ -50,7 +50,7 @@ TEST_P(Resume, FromEveryStepUnderAnotherPlan) {
   OpenTrainer straight(model, planned, options);
   auto save = [&](uint64_t step) { return straight->save(folder / ("step" + std::to_string(step))); };
   ASSERT_TRUE(save(0));
-  ASSERT_TRUE(straight->run(dataset, 17, steps, schedule(), [&](const Progress& p) { return static_cast<bool>(save(p.batches)); }));
+  ASSERT_TRUE(straight->run(dataset, 17, steps, schedule(), [&](const StepResult&, const Progress& p) { return static_cast<bool>(save(p.batches)); }));
   const Progress expected = straight->progress();
   EXPECT_EQ(expected.step, steps);
 

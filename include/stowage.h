@@ -20,6 +20,8 @@
  *    _calibrate, _timeline, _save, _restore, _import_tensor and _export_model answer STW_BAD_STATE from inside of them. Only
  *    the progress callback, between two steps, may call all of these but _replan and the two that measure.
  *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.
+ *  - Bits do not depend on the floating-point mode of the host's threads (rounding, flush-to-zero, traps): the library computes
+ *    in the default one, in which it calls callbacks too, and leaves behind the one that it found (x86-64 and AArch64).
  *  - The library never aborts, exits, prints, reads environment variables, installs signal handlers or lets an
  *    exception out, and it keeps no state that is shared between objects.
  */

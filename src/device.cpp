@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "src/float_mode.h"
+
 namespace stw {
 
 Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
@@ -33,6 +35,7 @@ void Device::log(int32_t level, const char* component, const char* message) cons
     std::snprintf(kept.component, sizeof kept.component, "%s", component);
     std::snprintf(kept.text, sizeof kept.text, "%s", message);
   }
+  const FloatMode mode;   // whatever it leaves behind
   if (options_.log) options_.log(options_.log_user, level, component, message);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "src/float_mode.h"
 #include "src/machine.h"
 
 namespace stw {
@@ -129,6 +130,7 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   lock.unlock();
 
   if (host_ && helpers > 0) {
+    const FloatMode mode;   // whatever it leaves behind
     host_(user_, static_cast<uint32_t>(helpers + 1), run_lane, this);
   } else if (woken > 0 && all_woken) {
     wake_.notify_all();
@@ -156,6 +158,7 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
 
 // Each lane is one number. The host runs a lane once, so no two tasks share it.
 void ThreadPool::run_lane(void* self, uint32_t lane) {
+  const FloatMode mode;
   auto* pool = static_cast<ThreadPool*>(self);
   pool->holders_[lane].store(std::this_thread::get_id(), std::memory_order_relaxed);
   pool->take_tasks(static_cast<int>(lane));
@@ -163,6 +166,7 @@ void ThreadPool::run_lane(void* self, uint32_t lane) {
 }
 
 void ThreadPool::work(int thread) {
+  const FloatMode mode;   // a thread begins in that of whoever created it
   holders_[thread].store(std::this_thread::get_id(), std::memory_order_relaxed);
   uint64_t seen = 0;
   const auto called = [&] { return job_.load() != seen; };

@@ -13,6 +13,7 @@
 #include "planner/result.h"
 #include "src/dataset.h"
 #include "src/device.h"
+#include "src/float_mode.h"
 #include "src/planned.h"
 #include "src/trainer.h"
 
@@ -36,10 +37,11 @@ void report(stw_error* error, Code code, const char* message, int32_t native = 0
 stw_status fail(stw_error* error, const Error& e);
 stw_status fail(stw_error* error, Code code, const char* message);
 
-// Runs the body of an entry. What it throws (only std::bad_alloc in practice) becomes a status; telling it allocates
-// nothing.
+// Runs the body of an entry, in our floating-point mode. What it throws (only std::bad_alloc in practice) becomes a status;
+// telling it allocates nothing.
 template <class Body>
 stw_status guard(stw_error* error, const Body& body) noexcept {
+  const FloatMode mode;
   try {
     report(error, Code::ok, "");
     return body();

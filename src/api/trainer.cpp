@@ -76,6 +76,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.arena_bytes = o.arena_bytes;
   if (o.gradient_hook)
     t.gradient_hook = [hook = o.gradient_hook, user = o.gradient_user](const GradientView& view) {
+      const FloatMode mode;   // whatever it leaves behind
       const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, view.stream, view.scale};
       return hook(user, &g) == 0;
     };
@@ -190,6 +191,7 @@ stw_status stw_trainer_run(stw_trainer* trainer, stw_dataset* dataset, const stw
       trainer->last = result;
       if (!o.progress || (now.batches % every != 0 && now.batches < o.until)) return true;
       const stw_progress p = progress_of(now);
+      const FloatMode mode;   // whatever it leaves behind
       return o.progress(o.progress_user, &p) == 0;
     };
     STW_API_TRY(t.run(dataset->dataset, dataset->seed, o.until, *schedule, after));

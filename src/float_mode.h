@@ -1,0 +1,42 @@
+// The floating-point mode of a thread. A host may run in another one than ours - denormals flushed to zero by a library that was
+// built with -ffast-math, a rounding mode of its own - and every bit that is computed in it would be another.
+#pragma once
+#include <cstdint>
+
+namespace stw {
+
+// While it lives, the calling thread rounds to nearest, keeps denormals and traps no exception; then its mode is what it was.
+// Other processors than these two are taken as they are.
+class FloatMode {
+ public:
+  FloatMode(const FloatMode&) = delete;
+
+#if defined(__x86_64__)
+  FloatMode() {
+    asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(vector_), "=m"(x87_) : : "memory");
+    set(0x1f80, 0x037f);
+  }
+  ~FloatMode() { set(vector_, x87_); }
+
+ private:
+  // x87: where C libraries look for the rounding mode when they read and write numbers.
+  static void set(uint32_t vector, uint16_t x87) { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(vector), "m"(x87) : "memory"); }
+  uint32_t vector_;
+  uint16_t x87_;
+#elif defined(__aarch64__)
+  FloatMode() {
+    asm volatile("mrs %0, fpcr" : "=r"(control_) : : "memory");
+    set(0);
+  }
+  ~FloatMode() { set(control_); }
+
+ private:
+  static void set(uint64_t control) { asm volatile("msr fpcr, %0" : : "r"(control) : "memory"); }
+  uint64_t control_;
+#else
+  FloatMode() {}
+  ~FloatMode() {}
+#endif
+};
+
+}  // namespace stw

@@ -571,7 +571,7 @@ typedef struct stw_trainer_options {
   uint64_t seed;             /* of dropout; 0: 1337 */
   float beta1, beta2;        /* adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99 */
   float epsilon;             /* adamw, muon: 0: 1e-8 */
-  float weight_decay;        /* unset: 0.1, none on 1-D tensors; sgd, adafactor: 0 */
+  float weight_decay;        /* unset: 0.1, none on 1-D tensors; sgd, adafactor: 0; at most 1e6 */
   float clip_norm;           /* unset: 1, with a fused update 0; 0: no clipping */
   uint32_t nesterov;         /* sgd: 1: look ahead */
   void *arena;               /* the host's memory, at least info.arena bytes at a multiple of 256; NULL: allocated */
@@ -603,7 +603,7 @@ typedef struct stw_batch {
    * still divided by the number of targets. */
   const char *const *names;
   const struct DLManagedTensorVersioned *const *tensors;
-  double learning_rate;
+  double learning_rate;      /* at most 1e6 */
 } stw_batch;
 
 typedef struct stw_step_result {
@@ -633,7 +633,7 @@ typedef struct stw_run_options {
   uint64_t until;            /* run until this many batches have been consumed */
   uint64_t total;            /* length of the schedule; 0: `until` */
   uint64_t warmup;           /* steps of linear warm-up */
-  double learning_rate;      /* 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2 */
+  double learning_rate;      /* 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2; at most 1e6, also as base_batch scales it */
   double min_rate;           /* unset: a tenth of it; inverse root: 0 */
   uint32_t schedule;
   uint32_t progress_every;   /* 0: 1 */
@@ -667,7 +667,8 @@ STW_API stw_status stw_trainer_create(stw_trainer **out, stw_device *device, con
 STW_API void stw_trainer_destroy(stw_trainer *trainer) STW_NOEXCEPT;
 /* One optimizer step over a whole global batch. The batch is borrowed until stw_trainer_wait returns. A step is a
  * transaction: after a cancel or a failed callback the trainer stands at the last completed step.
- * Errors: STW_BAD_ARGUMENT (shapes, a token outside the vocabulary), STW_CANCELLED, STW_CALLBACK_FAILED. Since: 0.1 */
+ * Errors: STW_BAD_ARGUMENT (names, shapes, a token outside the vocabulary, the learning rate), STW_UNSUPPORTED (an input that
+ * the plan was not made for), STW_CANCELLED, STW_CALLBACK_FAILED. Since: 0.1 */
 STW_API stw_status stw_trainer_step(stw_trainer *trainer, const stw_batch *batch, stw_error *error) STW_NOEXCEPT;
 /* Waits for the last step and tells its result. Errors: STW_BAD_STATE without a step. Since: 0.1 */
 STW_API stw_status stw_trainer_wait(stw_trainer *trainer, stw_step_result *out, stw_error *error) STW_NOEXCEPT;

@@ -117,8 +117,8 @@ extern "C" {
 
 stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_plan_options* options, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
+    if (out) *out = nullptr;
     if (!out || !model) return api::fail(error, Code::bad_argument, "out or model is NULL");
-    *out = nullptr;
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
@@ -182,8 +182,8 @@ const char* stw_plan_report(const stw_plan* plan) noexcept { return plan ? plan-
 
 stw_status stw_plan_load(stw_plan** out, const stw_model* model, const char* json, size_t json_size, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
+    if (out) *out = nullptr;
     if (!out || !model || !json) return api::fail(error, Code::bad_argument, "out, model or json is NULL");
-    *out = nullptr;
     auto planned = Planned::load(*model->model, {json, json_size});
     STW_API_TRY(planned);
     *out = new stw_plan{std::move(*planned)};

@@ -33,6 +33,12 @@ stw_progress progress_of(const Progress& p) {
 static_assert(STW_SKIP_NO_TARGET == int{kernels::skip_no_target} && STW_SKIP_NOT_FINITE == int{kernels::skip_not_finite} &&
               STW_SKIP_OUTLIER == int{kernels::skip_outlier});
 
+// Kernels compute in fp32: rates and weight decays are at most this, like the factors of groups, so that no product of them is
+// infinite there.
+constexpr double largest_rate = 1e6;
+
+bool is_rate(double rate) { return rate >= 0 && rate <= largest_rate; }
+
 // Where nothing is said, the defaults are the optimizer's.
 Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& numerics) {
   const OptimizerDefaults& defaults = optimizer_row(numerics.optimizer).defaults;
@@ -48,8 +54,9 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   if (o.set_mask & STW_SET_CLIP_NORM) t.clip_norm = o.clip_norm;
   for (double share : {t.beta1, t.beta2, t.momentum})
     if (!(share >= 0 && share < 1)) return wrong("betas and momentum must lie in [0, 1)");
-  if (!(t.epsilon > 0) || !(t.weight_decay >= 0) || !(t.clip_norm >= 0) || !std::isfinite(t.epsilon + t.weight_decay + t.clip_norm))
-    return wrong("epsilon must be positive, weight_decay and clip_norm not negative, all finite");
+  if (!(t.epsilon > 0) || !(t.clip_norm >= 0) || !std::isfinite(t.epsilon + t.clip_norm))
+    return wrong("epsilon must be positive, clip_norm not negative, both finite");
+  if (!is_rate(t.weight_decay)) return wrong("weight_decay must lie in [0, 1e6]");
   // A setting that would be ignored silently.
   if ((o.set_mask & (STW_SET_BETA1 | STW_SET_BETA2)) && defaults.beta1 == 0) return wrong("beta1 and beta2 are not for this optimizer");
   if ((o.set_mask & STW_SET_MOMENTUM) && defaults.momentum == 0) return wrong("momentum is for sgd and muon");
@@ -96,8 +103,9 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
   s.total = o.total ? o.total : o.until;
   s.warmup = o.warmup;
   s.decay = o.decay_steps ? o.decay_steps : s.total / 5;
-  if (!(s.rate > 0) || !(s.min_rate >= 0) || !std::isfinite(s.rate + s.min_rate))
-    return Error{Code::bad_argument, "run: learning rates must be finite and not negative"};
+  for (const auto& [name, rate] : {std::pair{"learning_rate", s.rate}, {"min_rate", s.min_rate}})
+    if (!is_rate(rate) || (rate == 0 && name[0] == 'l'))
+      return Error{Code::bad_argument, std::string("run: ") + name + " must lie in [0, 1e6]" + (o.base_batch > 0 ? ", also once it is scaled by base_batch" : "")};
   if (s.min_rate > s.rate) return Error{Code::bad_argument, "run: min_rate is larger than learning_rate"};
   if (s.warmup > s.total) return Error{Code::bad_argument, "run: the warm-up is longer than the schedule"};
   if (s.kind == ScheduleKind::warmup_stable_decay && (s.decay > s.total || s.warmup > s.total - s.decay))
@@ -118,8 +126,8 @@ extern "C" {
 stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_model* model, const stw_plan* plan,
                               const stw_trainer_options* options, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
+    if (out) *out = nullptr;
     if (!out || !device || !model || !plan) return api::fail(error, Code::bad_argument, "out, device, model or plan is NULL");
-    *out = nullptr;
     stw_trainer_options o;
     STW_API_TRY(api::read_options(options, o, "trainer options"));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM | STW_SET_BETA1 | STW_SET_BETA2 | STW_SET_MOMENTUM, "trainer options"));
@@ -141,8 +149,7 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
     if (!trainer) return api::fail(error, Code::bad_argument, "trainer is NULL");
     stw_batch b;
     STW_API_TRY(api::read_options(batch, b, "batch", false));
-    if (!(b.learning_rate >= 0) || !std::isfinite(b.learning_rate))
-      return api::fail(error, Code::bad_argument, "batch: learning_rate must be finite and not negative");
+    if (!is_rate(b.learning_rate)) return api::fail(error, Code::bad_argument, "batch: learning_rate must lie in [0, 1e6]");
     Trainer& t = *trainer->trainer;
     auto read = Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
                             {static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary, t.plan().numerics.inputs});
@@ -282,8 +289,8 @@ void* stw_trainer_stream(const stw_trainer* trainer) noexcept { return trainer ?
 stw_status stw_trainer_export_tensor(stw_trainer* trainer, size_t index, uint32_t kind, struct DLManagedTensorVersioned** out,
                                      stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
+    if (out) *out = nullptr;
     if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
-    *out = nullptr;
     if (index >= trainer->trainer->model().parameters().size() || kind > STW_TENSOR_SECOND_MOMENT)
       return api::fail(error, Code::bad_argument, "trainer: there is no such tensor");
     auto view = trainer->trainer->view(index, static_cast<TensorView>(kind));

@@ -149,6 +149,37 @@ TEST(Errors, OfPlans) {
   EXPECT_EQ(fails([](auto& o) { o.device = "abacus"; }), STW_BAD_ARGUMENT);
 }
 
+// What a host may destroy or call afterwards is NULL, not what was there before.
+TEST(Errors, OutputsAreNullWhateverIsMissing) {
+  World w(tiny_gpt2, plan_options());
+  const auto is_null = [](const char* name, auto* garbage, const auto& create) {
+    auto* out = reinterpret_cast<decltype(garbage)>(16);
+    EXPECT_EQ(create(&out), STW_BAD_ARGUMENT) << name;
+    EXPECT_EQ(out, nullptr) << name;
+  };
+  stw_device* const device = nullptr;
+  stw_model* const model = nullptr;
+  stw_plan* const plan = nullptr;
+  stw_dataset* const dataset = nullptr;
+  stw_trainer* const trainer = nullptr;
+  DLManagedTensorVersioned* const tensor = nullptr;
+  const auto o = plan_options();
+  auto unknown = sized<stw_device_options>();
+  unknown.backend = 9;
+  is_null("device", device, [&](auto* out) { return stw_device_open(out, &unknown, nullptr); });
+  is_null("model", model, [&](auto* out) { return stw_model_create(out, nullptr, nullptr); });
+  is_null("plan without a model", plan, [&](auto* out) { return stw_plan_create(out, nullptr, &o, nullptr); });
+  is_null("plan without options", plan, [&](auto* out) { return stw_plan_create(out, w.model.get(), nullptr, nullptr); });
+  is_null("loaded plan without a model", plan, [&](auto* out) { return stw_plan_load(out, nullptr, "{}", 2, nullptr); });
+  is_null("loaded plan without text", plan, [&](auto* out) { return stw_plan_load(out, w.model.get(), nullptr, 0, nullptr); });
+  is_null("dataset", dataset, [&](auto* out) { return stw_dataset_open(out, nullptr, nullptr); });
+  is_null("no device", trainer, [&](auto* out) { return stw_trainer_create(out, nullptr, w.model.get(), w.plan.get(), nullptr, nullptr); });
+  is_null("no model", trainer, [&](auto* out) { return stw_trainer_create(out, w.device.get(), nullptr, w.plan.get(), nullptr, nullptr); });
+  is_null("no plan", trainer, [&](auto* out) { return stw_trainer_create(out, w.device.get(), w.model.get(), nullptr, nullptr, nullptr); });
+  is_null("replan", plan, [&](auto* out) { return stw_trainer_replan(nullptr, 1, out, nullptr); });
+  is_null("tensor", tensor, [&](auto* out) { return stw_trainer_export_tensor(nullptr, 0, STW_TENSOR_PARAMETER, out, nullptr); });
+}
+
 TEST(Errors, OfTrainers) {
   World w(tiny_gpt2, plan_options());
   const auto fails = [&](const stw_model* model, const stw_plan* plan, const stw_trainer_options* o) {

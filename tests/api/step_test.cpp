@@ -224,6 +224,11 @@ TEST(Step, RefusesWhatIsNoBatch) {
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = -1; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = NAN; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = INFINITY; });
+  // Finite, but not in fp32, or not once it is multiplied.
+  for (const double rate : {1e39, 1e300, 1e38, 1.0000001e6}) {
+    const std::string said = refused("rate", STW_BAD_ARGUMENT, [&](auto&, auto& b) { b.learning_rate = rate; });
+    EXPECT_NE(said.find("learning_rate"), std::string::npos) << said;
+  }
   EXPECT_EQ(state_of(w), before);
 }
 
@@ -314,6 +319,63 @@ TEST(Step, Generates) {
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
   o.temperature = NAN;
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
+}
+
+// The largest rate and decay, times the largest factor of a group: parameters far from where they were, but numbers.
+TEST(Step, TheLargestRatesStayFinite) {
+  auto group = sized<stw_parameter_group>();
+  group.set_mask = STW_SET_GROUP_RATE | STW_SET_GROUP_DECAY;
+  group.pattern = "*";
+  group.learning_rate = group.weight_decay = 1e6;
+  auto o = sized<stw_trainer_options>();
+  o.set_mask = STW_SET_WEIGHT_DECAY | STW_SET_BETA1;
+  o.weight_decay = 1e6f;
+  for (const uint32_t optimizer : {STW_OPTIMIZER_ADAMW, STW_OPTIMIZER_LION, STW_OPTIMIZER_MUON})
+    for (const size_t groups : {0, 1}) {
+      auto p = plan_of();
+      p.optimizer = optimizer;
+      p.groups = &group;
+      p.group_count = groups;
+      o.beta1 = std::nextafter(1.0f, 0.0f);
+      World w(tiny_gpt2, p, &o);
+      TokenBatch batch(4, 16);
+      EXPECT_EQ(step(w.trainer.get(), batch.batch(1e6)).skipped, 0u);
+      for (const auto& values : values_of(w))
+        for (const float x : values) ASSERT_TRUE(std::isfinite(x)) << optimizer << ' ' << groups;
+    }
+}
+
+TEST(Step, RunsRefuseRatesThatDoNotFit) {
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(1000));
+  World w(tiny_gpt2, plan_of());
+  const State before = state_of(w);
+  const auto refused = [&](const char* field, const std::function<void(stw_run_options&)>& change) {
+    auto o = run_options(3);
+    change(o);
+    stw_error error = sized<stw_error>();
+    EXPECT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &o, &error), STW_BAD_ARGUMENT);
+    EXPECT_NE(std::string(error.message).find(field), std::string::npos) << error.message;
+  };
+  for (const double rate : {1e39, 1e300, -1.0, double(INFINITY), double(NAN)}) {
+    refused("learning_rate", [&](auto& o) { o.learning_rate = rate; });
+    refused("min_rate", [&](auto& o) {
+      o.set_mask = STW_SET_MIN_RATE;
+      o.min_rate = rate;
+    });
+  }
+  refused("base_batch", [&](auto& o) {
+    o.learning_rate = 9e5;
+    o.base_batch = 1;
+  });
+  auto o = sized<stw_trainer_options>();
+  o.set_mask = STW_SET_WEIGHT_DECAY;
+  o.weight_decay = 1e38f;
+  stw_trainer* trainer = nullptr;
+  stw_error error = sized<stw_error>();
+  EXPECT_EQ(stw_trainer_create(&trainer, w.device.get(), w.model.get(), w.plan.get(), &o, &error), STW_BAD_ARGUMENT);
+  EXPECT_NE(std::string(error.message).find("weight_decay"), std::string::npos) << error.message;
+  EXPECT_EQ(state_of(w), before);
 }
 
 }  // namespace

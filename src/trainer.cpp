@@ -424,7 +424,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   progress_.skip = result.skip;
   progress_.loss_scale = carried_.loss_scale;
   progress_.batches += 1;
-  progress_.tokens += result.targets;
+  progress_.tokens += skipped ? 0 : result.targets;
   progress_.loss = result.loss;
   progress_.grad_norm = result.grad_norm;
   progress_.learning_rate = learning_rate;

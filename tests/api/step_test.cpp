@@ -152,11 +152,14 @@ TEST(Step, ThatIsNotFiniteIsSkipped) {
   const float saved = *static_cast<float*>(view->dl_tensor.data);
   for (const float bad : {NAN, INFINITY}) {
     State before = state_of(w);
+    const uint64_t tokens = progress_of(w.trainer.get()).tokens;
     batch.tokens[0] = 0;
     *static_cast<float*>(view->dl_tensor.data) = bad;
     const stw_step_result skipped = step(w.trainer.get(), batch.batch());
     EXPECT_EQ(skipped.skipped, 1u);
     EXPECT_EQ(skipped.skip_reason, uint32_t{STW_SKIP_NOT_FINITE});
+    EXPECT_EQ(skipped.targets, 64u);
+    EXPECT_EQ(progress_of(w.trainer.get()).tokens, tokens) << "nothing was trained on";
     *static_cast<float*>(view->dl_tensor.data) = saved;
     before.batches += 1;
     before.skipped += 1;

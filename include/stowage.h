@@ -14,6 +14,8 @@
  *    zero is a useful value are read only where their bit in `set_mask` is set. A struct that is longer than the
  *    library knows is accepted where its unknown tail is zero. All pointers in options are borrowed during the call,
  *    unless the field says otherwise. NULL options mean all defaults where an entry allows it.
+ *  - Results: `struct_size` is set by the caller, too. A shorter struct than the library knows receives what it holds; the
+ *    unknown tail of a longer one becomes zero.
  *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
  *    exception: any thread, any time while the trainer exists.
  *  - Callbacks of a trainer come in the middle of what it computes: stw_trainer_step, _run, _evaluate, _generate, _replan,
@@ -208,7 +210,7 @@ STW_API stw_status stw_model_tensor_find(const stw_model *model, const char *nam
 /* The index-th preset's name; NULL past the last one. Thread: any. Since: 0.1 */
 STW_API const char *stw_model_preset_at(size_t index) STW_NOEXCEPT;
 
-/* ---- plan: no device, no file, no clock -------------------------------------------------------------------------- */
+/* ---- plan: no device, no file, no clock; the machine is asked only for what a CPU's memory and threads are left 0 ---- */
 enum { STW_PRECISION_DEFAULT = 0, STW_PRECISION_FP32 = 1, STW_PRECISION_BF16 = 2, STW_PRECISION_FP16 = 3 };
 /* Update rules: stw_trainer_options. Muon is for the matrices of blocks, all else then gets AdamW. */
 enum {
@@ -255,11 +257,12 @@ typedef struct stw_parameter_group {
 typedef struct stw_plan_options {
   uint32_t struct_size;
   uint32_t set_mask;         /* STW_SET_RESERVE */
-  uint64_t memory_bytes;     /* bounds the peak; 0: what the device has (device_memory, or the profile's) */
+  uint64_t memory_bytes;     /* bounds the peak; 0: what the device has (device_memory, or the profile's, or for a CPU what is
+                                available on this machine now) */
   uint64_t global_batch;     /* samples of one optimizer step; required */
   uint64_t sequence;         /* tokens of a sample; 0: the model's positions, at most 1024 */
   const char *device;        /* "cpu", or a profile's name such as "rtx4090"; NULL: "cpu" */
-  uint64_t device_memory;    /* bytes that are free there now; 0: the profile's */
+  uint64_t device_memory;    /* bytes that are free there now; 0: as memory_bytes says */
   uint64_t reserve_bytes;    /* taken off for what lies outside the arena; unset and 0: the profile's (CPU: none) */
   uint32_t threads;          /* CPU: threads that will compute (scratch memory depends on it); 0: one a processor */
   uint32_t precision;        /* default: fp32 on the CPU, bf16 elsewhere */

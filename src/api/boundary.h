@@ -76,12 +76,13 @@ inline Status check_mask(uint32_t mask, uint32_t known, const char* name) {
   return Error{Code::bad_argument, std::string(name) + ".set_mask has bits that this library does not know"};
 }
 
-// Writes as much of a result as the caller's struct holds.
+// Writes as much of a result as the caller's struct holds; what it has beyond becomes 0.
 template <class T>
 stw_status write_info(const T& info, T* out) {
   if (!out || out->struct_size < sizeof(uint32_t)) return STW_BAD_STRUCT_SIZE;
   const uint32_t size = out->struct_size;
   std::memcpy(out, &info, std::min<size_t>(size, sizeof info));
+  if (size > sizeof info) std::memset(reinterpret_cast<char*>(out) + sizeof info, 0, size - sizeof info);
   out->struct_size = size;
   return STW_OK;
 }

@@ -29,6 +29,7 @@ void report(stw_error* error, Code code, const char* message, int32_t native, ui
   const size_t length = std::min(room - 1, std::strlen(message));
   std::memcpy(error->message, message, length);
   error->message[length] = 0;
+  if (size > sizeof *error) std::memset(reinterpret_cast<char*>(error) + sizeof *error, 0, size - sizeof *error);
 }
 
 stw_status fail(stw_error* error, const Error& e) {

@@ -45,8 +45,11 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   }
   r.device = o.device ? o.device : r.calibrated ? r.calibrated->name : "cpu";
   r.device_memory = o.device_memory;
-  r.device_probed = o.device_memory > 0;
   r.memory_bytes = o.memory_bytes;
+  // Where neither a budget nor a profile says what a CPU has, this machine does.
+  const DeviceProfile* const profile = find_device(r.device);
+  if (r.memory_bytes == 0 && r.device_memory == 0 && profile && profile->memory_bytes == 0) r.device_memory = system_memory().available;
+  r.device_probed = r.device_memory > 0;
   if ((o.set_mask & STW_SET_RESERVE) || o.reserve_bytes > 0) r.reserve_bytes = o.reserve_bytes;
   if (o.global_batch == 0) return Error{Code::bad_argument, "plan: global_batch is required"};
   if (o.global_batch > (uint64_t{1} << 31)) return Error{Code::bad_argument, "plan: global_batch is too large"};

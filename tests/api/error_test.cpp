@@ -104,6 +104,11 @@ TEST(Errors, StructSizes) {
     EXPECT_EQ(stw_model_create(&model, &o, &error), STW_IO_ERROR);
     EXPECT_EQ(std::memcmp(&error, &before, sizeof error), 0);
   }
+  struct { stw_error error; unsigned char newer[16]; } longer;
+  std::memset(&longer, 0x55, sizeof longer);
+  longer.error.struct_size = sizeof longer;
+  EXPECT_EQ(stw_model_create(&model, &o, &longer.error), STW_IO_ERROR);
+  for (const unsigned char byte : longer.newer) EXPECT_EQ(byte, 0);
   error = sized<stw_error>();
   auto data = sized<stw_dataset_options>();
   data.path = "/nonexistent/file";

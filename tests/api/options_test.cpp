@@ -151,6 +151,8 @@ void check_result(const char* name, const Query& query) {
   EXPECT_NE(query(&cut.options), STW_OK);
   cut.options.struct_size = sizeof cut;
   EXPECT_EQ(query(&cut.options), STW_OK) << "a longer struct";
+  EXPECT_EQ(cut.options.struct_size, sizeof cut);
+  for (size_t i = sizeof(T); i < sizeof cut.bytes; ++i) ASSERT_EQ(cut.bytes[i], 0) << i;
 }
 
 TEST(Options, Results) {
@@ -189,10 +191,19 @@ TEST(Options, ZeroesAreDefaults) {
   stw_plan* out = nullptr;
   const stw_status status = stw_plan_create(&out, model.get(), &plan_of, &error);
   const Handle<stw_plan> plan(out);
-  // No budget was given, and a plan asks no device; it may say so, and must not crash.
-  EXPECT_TRUE(status == STW_OK || status == STW_BAD_ARGUMENT) << error.message;
+  // No budget was given: it is what this machine has.
+  ASSERT_EQ(status, STW_OK) << error.message;
+  auto machine = sized<stw_device_info>();
+  ASSERT_EQ(stw_device_query(device.get(), &machine), STW_OK);
+  EXPECT_GT(info_of(plan.get()).budget, 0u);
+  EXPECT_LE(info_of(plan.get()).budget, machine.memory_total);
+  uint64_t longest = 0;
+  EXPECT_EQ(stw_plan_longest_sequence(model.get(), &plan_of, &longest, nullptr), STW_OK);
+  EXPECT_EQ(longest, 16u);
   plan_of.memory_bytes = 1 << 28;
   const auto given = make_plan(model.get(), plan_of);
+  EXPECT_EQ(info_of(given.get()).budget, uint64_t{1} << 28);
+  EXPECT_NE(std::string(stw_plan_json(given.get())).find("\"source\": \"profile\""), std::string::npos) << "a budget is not the machine's";
   EXPECT_EQ(info_of(given.get()).sequence, 16u) << "the model's positions";
   EXPECT_EQ(info_of(given.get()).precision, static_cast<uint32_t>(STW_PRECISION_FP32));
   const auto trainer_of = sized<stw_trainer_options>();

@@ -1,6 +1,7 @@
 #include "src/models/model.h"
 
 #include <cassert>
+#include <cmath>
 
 #include "planner/differentiate.h"
 #include "planner/feed_forward.h"
@@ -60,8 +61,8 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     if (config.layers > largest_depth)
       return Error{Code::unsupported_field, origin + ": expected at most " + std::to_string(largest_depth) + " layers, found " +
                                                 std::to_string(config.layers)};
-    if (!(config.epsilon >= 0) || !(config.init_std >= 0))
-      return Error{Code::unsupported_field, origin + ": the norms' epsilon and initializer_range must not be negative"};
+    if (!(config.epsilon >= 0) || !(config.init_std >= 0) || !std::isfinite(config.epsilon + config.init_std))
+      return Error{Code::unsupported_field, origin + ": the norms' epsilon and initializer_range must not be negative, and finite in fp32"};
     for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout})
       if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
     config.json = std::move(*json);

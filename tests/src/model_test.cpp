@@ -48,6 +48,8 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(gpt2_fields, "n_inner", 0), Code::unsupported_field, "intermediate"},
       {with(gpt2_fields, "attn_pdrop", 1.0), Code::unsupported_field, "dropout"},
       {with(gpt2_fields, "resid_pdrop", -0.1), Code::unsupported_field, "dropout"},
+      {with(gpt2_fields, "layer_norm_epsilon", 1e39), Code::unsupported_field, "epsilon"},
+      {with(gpt2_fields, "initializer_range", 1e300), Code::unsupported_field, "initializer_range"},
       {with(gpt2_fields, "activation_function", "relu"), Code::unsupported_field, "activation_function \"relu\""},
       {with(gpt2_fields, "tie_word_embeddings", 1), Code::corrupt, "tie_word_embeddings"},
       {with(gpt2_fields, "add_cross_attention", true), Code::unsupported_field, "add_cross_attention"},

@@ -164,9 +164,10 @@ Status check(const Request& request) {
                                          "', the plan is for '" + request.device + "'"};
   if (request.global_batch < 1 || request.sequence < 1 || (request.threads < 1 && !profile_of(request).cuda))
     return Error{Code::bad_argument, "global batch, sequence and threads must be at least 1"};
-  if (request.global_batch > largest_batch || request.threads > most_threads)
-    return Error{Code::bad_argument, "expected a global batch of at most " + std::to_string(largest_batch) + " and at most " +
-                                         std::to_string(most_threads) + " threads"};
+  if (request.global_batch > largest_batch)
+    return Error{Code::bad_argument, "global batch " + std::to_string(request.global_batch) + ": expected at most " + std::to_string(largest_batch)};
+  if (request.threads > most_threads)
+    return Error{Code::bad_argument, std::to_string(request.threads) + " threads: expected at most " + std::to_string(most_threads)};
   if (request.micro_batch > request.global_batch)
     return Error{Code::bad_argument, "micro-batch " + std::to_string(request.micro_batch) +
                                          " is larger than the global batch " + std::to_string(request.global_batch)};

@@ -25,6 +25,15 @@ inline size_t utf8_sequence(std::string_view text) {
   return length;
 }
 
+// How many bytes of a text fit into `room` where no character is cut; what is no UTF-8 is cut anywhere.
+inline size_t utf8_fitting(std::string_view text, size_t room) {
+  if (text.size() <= room) return text.size();
+  const auto goes_on = [&](size_t index) { return (static_cast<unsigned char>(text[index]) & 0xC0) == 0x80; };
+  size_t end = room;
+  while (end > 0 && room - end < 3 && goes_on(end)) --end;
+  return goes_on(end) ? room : end;
+}
+
 // Appends a code point that is no surrogate and at most U+10FFFF.
 inline void append_utf8(std::string& text, uint32_t code_point) {
   const auto put = [&](uint32_t byte) { text.push_back(static_cast<char>(byte)); };

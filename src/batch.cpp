@@ -22,15 +22,16 @@ Result<HostMatrix<T>> view(const std::string& name, const dlpack::Managed* manag
   if (t.device.type != dlpack::device_cpu && t.device.type != dlpack::device_cuda_host) return wrong(name, "expected host memory");
   if (t.dtype.code != (is_float ? dlpack::code_float : dlpack::code_int) || t.dtype.bits != 32 || t.dtype.lanes != 1)
     return wrong(name, is_float ? "expected float32" : "expected int32");
-  if (t.ndim != dimensions || !t.shape)
+  if (t.ndim != dimensions)
     return wrong(name, std::string(dimensions == 2 ? "expected two dimensions (samples, tokens)" : "expected one dimension (samples)") +
                            ", found " + std::to_string(t.ndim));
+  if (!t.shape) return wrong(name, "the shape is NULL");
   HostMatrix<T> m;
   m.samples = t.shape[0];
   if (dimensions == 2) m.tokens = t.shape[1];
   if (m.samples < 1 || m.samples > limits.samples || m.tokens < 1 || m.tokens > limits.sequence) {
     const bool rows = dimensions == 2;
-    return wrong(name, "expected at most (" + std::to_string(limits.samples) + (rows ? ", " + std::to_string(limits.sequence) : "") +
+    return wrong(name, "expected (1 to " + std::to_string(limits.samples) + (rows ? ", 1 to " + std::to_string(limits.sequence) : "") +
                            "), found (" + std::to_string(m.samples) + (rows ? ", " + std::to_string(m.tokens) : "") + ")");
   }
   if (!t.data) return wrong(name, "the data is NULL");
@@ -120,7 +121,7 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
       *k.matrix = matrix;
     }
     if (!found)
-      return Error{Code::unsupported, "batch: unknown tensor \"" + name + "\"; there are tokens, targets, labels, lengths, positions and weights"};
+      return Error{Code::bad_argument, "batch: unknown tensor \"" + name + "\"; there are tokens, targets, labels, lengths, positions and weights"};
   }
   if (!batch.tokens_.data) return wrong("tokens", "it is missing");
   if (!batch.targets_.data && !batch.labels_.data) return wrong("targets", "it is missing, and so is labels");

@@ -27,8 +27,7 @@ class Batch {
  public:
   // Errors: bad_argument naming the tensor, what was expected and what was found: unknown or missing names, types,
   // shapes, lengths, tokens outside of the vocabulary, targets that are neither -100 nor in it, positions that neither
-  // count on nor begin anew, weights that are not finite. unsupported: an unknown tensor, or one that the plan has no
-  // input for.
+  // count on nor begin anew, weights that are not finite. unsupported: a tensor that the plan has no input for.
   static Result<Batch> read(const char* const* names, const dlpack::Managed* const* tensors, uint32_t count,
                             const BatchLimits& limits);
   int64_t samples() const { return tokens_.samples; }

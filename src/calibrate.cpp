@@ -19,7 +19,7 @@ Result<DeviceProfile> Trainer::calibrate() {
   }
   std::vector<TimedProgram> timed = programs_of_step();
   if (!single.instructions.empty() && single.end <= plan().bytes.arena) timed.insert(timed.begin(), TimedProgram(single, 0));
-  STW_ASSIGN(rounds, time_programs(timed));
+  STW_ASSIGN(rounds, time_programs(timed, "calibrate"));
 
   std::vector<TimedOp> ops;
   double step_seconds = 0;

@@ -71,6 +71,13 @@ Json identity(const Trainer& trainer) {
   return fields;
 }
 
+// What stands behind a field, where it is only a hash.
+std::string meaning_of(const std::string& key) {
+  if (key == "model") return " (hashes of its layers, sizes, dropout and what is trained)";
+  if (key == "state_format") return " (hashes of which optimizer states each parameter has)";
+  return "";
+}
+
 // What checkpoints were before the field was there.
 Json identity_before() {
   return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}))
@@ -143,7 +150,7 @@ Status Trainer::restore(const std::string& path) {
     const Json* meant = other ? other : before.find(key);
     if (!meant || !(*meant == value))
       return Error{Code::bad_state, path + ": " + key + ": expected " + to_string(value, 0) + ", found " +
-                                        (other ? to_string(*other, 0) : "nothing")};
+                                        (other ? to_string(*other, 0) : "nothing") + meaning_of(key)};
   }
   Progress p;
   for (const auto& [key, field] : {std::pair{"step", &p.step}, {"batches", &p.batches}, {"skipped", &p.skipped}, {"tokens", &p.tokens}}) {

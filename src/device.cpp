@@ -1,11 +1,22 @@
 #include "src/device.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <string_view>
 
+#include "planner/utf8.h"
 #include "src/float_mode.h"
 
 namespace stw {
+
+namespace {
+
+// As much of a text as there is room for; what is left becomes 0.
+template <size_t n>
+void put(char (&to)[n], std::string_view text) {
+  std::fill(std::copy_n(text.begin(), utf8_fitting(text, n - 1), to), to + n, '\0');
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   if (options.threads < 0 || options.threads > ThreadPool::max_threads)
@@ -32,8 +43,8 @@ void Device::log(int32_t level, const char* component, const char* message) cons
     LogMessage& kept = kept_[++logged_ % kept_.size()];
     kept.number = logged_;
     kept.level = level;
-    std::snprintf(kept.component, sizeof kept.component, "%s", component);
-    std::snprintf(kept.text, sizeof kept.text, "%s", message);
+    put(kept.component, component);
+    put(kept.text, message);
   }
   const FloatMode mode;   // whatever it leaves behind
   if (options_.log) options_.log(options_.log_user, level, component, message);

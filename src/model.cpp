@@ -14,7 +14,6 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t largest_config = 1 << 20;   // bytes
 constexpr uint64_t converted_at_once = 1 << 16;  // elements
 
 std::string shape_text(const std::vector<int64_t>& shape) {

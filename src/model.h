@@ -9,6 +9,8 @@
 
 namespace stw {
 
+constexpr uint64_t largest_config = 1 << 20;   // bytes of a config.json
+
 struct ModelSource {
   std::string source;                 // folder, config.json or preset; empty: config_json
   std::string config_json;

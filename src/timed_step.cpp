@@ -44,10 +44,10 @@ std::vector<TimedProgram> Trainer::programs_of_step() const {
   return timed;
 }
 
-Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed) {
+Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const std::string& what) {
   STW_TRY(check_free());
   if (!as_created_)
-    return Error{Code::bad_state, "calibrate: expected a trainer without a step, a restore or an imported tensor"};
+    return Error{Code::bad_state, what + ": expected a trainer without a step, a restore or an imported tensor"};
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::calibrate);
   auto made_up = [&](uint64_t sample, const SampleRows& rows) -> Status {
@@ -77,7 +77,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed) {
       }
       rounds = round;
       STW_TRY(pull_state());
-      if (state_.skip != 0) return Error{Code::non_finite, "calibrate: the loss or a gradient of the model is not finite"};
+      if (state_.skip != 0) return Error{Code::non_finite, what + ": the loss or a gradient of the model is not finite"};
       if (rounds >= fewest_rounds && seconds_now() - begin > enough_seconds) break;
     }
     return ok();

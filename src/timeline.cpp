@@ -23,7 +23,7 @@ Json row_name(Row row, const char* name) {
 
 Status Trainer::write_timeline(const std::string& path) {
   std::vector<TimedProgram> timed = programs_of_step();
-  STW_ASSIGN(rounds, time_programs(timed));
+  STW_ASSIGN(rounds, time_programs(timed, "timeline"));
   const DeviceProfile& device = profile_of(plan().request);
   Json events = Json::array();
   events.push(row_name(row_measured, "measured"));

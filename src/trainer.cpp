@@ -68,6 +68,12 @@ Error Trainer::out_of_memory(const std::string& what, uint64_t needed, uint64_t 
   return e;
 }
 
+std::string Trainer::refusal(bool enough_free, bool by_host, uint64_t available) {
+  if (by_host) return ", which the host's allocator refused";
+  const std::string free = std::to_string(available) + " are free";
+  return enough_free ? ", which the system refused, although " + free + ": a limit of the process?" : ", " + free;
+}
+
 Status Trainer::check_offload(const Plan& plan) const {
   if (!options_.gradient_hook || plan.decisions.offload[Offloaded::gradients] == 0) return ok();
   return Error{Code::bad_state, "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
@@ -118,7 +124,7 @@ Result<std::byte*> Trainer::take_arena(uint64_t bytes, uint64_t wanted) const {
   const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
   void* memory = is_there ? device_.allocate(bytes, arena_alignment) : nullptr;
   if (!memory)
-    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes, " + std::to_string(available) + " are free", wanted, available);
+    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes" + refusal(is_there, device_.has_allocator(), available), wanted, available);
   if (reinterpret_cast<uintptr_t>(memory) % arena_alignment == 0) return static_cast<std::byte*>(memory);
   device_.release(memory, bytes);
   return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
@@ -126,10 +132,11 @@ Result<std::byte*> Trainer::take_arena(uint64_t bytes, uint64_t wanted) const {
 
 Result<std::byte*> Trainer::take_host(uint64_t bytes, uint64_t wanted) const {
   const uint64_t available = device_.host_memory_free();
-  const bool is_there = (device_.has_allocator() && !device_.is_cuda()) || available == 0 || wanted <= available;
+  const bool by_host = device_.has_allocator() && !device_.is_cuda();
+  const bool is_there = by_host || available == 0 || wanted <= available;
   void* memory = is_there ? device_.allocate_host(bytes, arena_alignment) : nullptr;
   if (!memory) {
-    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory, " + std::to_string(available) + " are free", wanted, available);
+    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory" + refusal(is_there, by_host, available), wanted, available);
     if (device_.is_cuda()) e.code = Code::host_out_of_memory;
     return e;
   }

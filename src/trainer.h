@@ -148,6 +148,8 @@ class Trainer {
   void shrink(uint64_t bytes);
   void moved(void* memory);
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
+  // Why bytes were not given: too few are free, or they were refused all the same.
+  static std::string refusal(bool enough_free, bool by_host, uint64_t available);
   static constexpr uint64_t arena_alignment = 256;
   Status fill();
   void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
@@ -173,8 +175,9 @@ class Trainer {
   Status read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece);
   std::vector<TimedProgram> programs_of_step() const;
   // Times every instruction in rounds, whose number it returns. However it ends, every byte is as fill() wrote it, unless
-  // weights can no longer be read. Errors: bad_state where the trainer is not as it was created; non_finite.
-  Result<size_t> time_programs(std::vector<TimedProgram>& timed);
+  // weights can no longer be read. Errors, which begin with `what`: bad_state where the trainer is not as it was created;
+  // non_finite.
+  Result<size_t> time_programs(std::vector<TimedProgram>& timed, const std::string& what);
   Status check_cancelled();
   // Errors: bad_state where the dataset has tokens that the model does not know, corrupt where it is too short.
   Status check_dataset(const Dataset& dataset, Dataset::Part part) const;

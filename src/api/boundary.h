@@ -11,6 +11,7 @@
 
 #include "include/stowage.h"
 #include "planner/result.h"
+#include "planner/utf8.h"
 #include "src/dataset.h"
 #include "src/device.h"
 #include "src/float_mode.h"
@@ -89,7 +90,7 @@ stw_status write_info(const T& info, T* out) {
 
 template <size_t n>
 void copy_text(char (&to)[n], const std::string& from) {
-  const size_t length = std::min(n - 1, from.size());
+  const size_t length = utf8_fitting(from, n - 1);
   std::memcpy(to, from.data(), length);
   to[length] = 0;
 }

@@ -26,7 +26,7 @@ void report(stw_error* error, Code code, const char* message, int32_t native, ui
   error->bytes_needed = needed;
   error->bytes_available = available;
   const size_t room = std::min<size_t>(size, sizeof *error) - offsetof(stw_error, message);
-  const size_t length = std::min(room - 1, std::strlen(message));
+  const size_t length = utf8_fitting(message, room - 1);
   std::memcpy(error->message, message, length);
   error->message[length] = 0;
   if (size > sizeof *error) std::memset(reinterpret_cast<char*>(error) + sizeof *error, 0, size - sizeof *error);

@@ -15,6 +15,9 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
       return api::fail(error, Code::bad_argument, "model: give either source or config_json");
     ModelSource source;
     if (o.source) source.source = o.source;
+    if (o.config_json && o.config_json_size > largest_config)
+      return api::fail(error, Error{Code::bad_argument, "model: config_json_size is " + std::to_string(o.config_json_size) + ", expected at most " +
+                                                            std::to_string(largest_config)});
     if (o.config_json) source.config_json.assign(o.config_json, o.config_json_size);
     if (o.source && source.source.empty()) return api::fail(error, Code::bad_argument, "model: source is empty");
     if (o.weights) source.weights = o.weights;

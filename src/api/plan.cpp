@@ -52,7 +52,8 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.device_probed = r.device_memory > 0;
   if ((o.set_mask & STW_SET_RESERVE) || o.reserve_bytes > 0) r.reserve_bytes = o.reserve_bytes;
   if (o.global_batch == 0) return Error{Code::bad_argument, "plan: global_batch is required"};
-  if (o.global_batch > (uint64_t{1} << 31)) return Error{Code::bad_argument, "plan: global_batch is too large"};
+  if (o.global_batch > INT32_MAX)
+    return Error{Code::bad_argument, "plan: global_batch is " + std::to_string(o.global_batch) + ", expected at most " + std::to_string(INT32_MAX)};
   r.global_batch = static_cast<int64_t>(o.global_batch);
   if (o.sequence > (uint64_t{1} << 31)) return Error{Code::bad_argument, "plan: sequence is too large"};
   r.sequence = o.sequence ? static_cast<int64_t>(o.sequence) : std::min<int64_t>(model.config().positions, 1024);

@@ -169,6 +169,9 @@ TEST(Calibrate, RefusesWithoutATrace) {
   TokenBatch batch(5, 16);
   step(t, batch.batch());
   EXPECT_EQ(stw_trainer_calibrate(t, text.data(), text.size(), &size, &error), STW_BAD_STATE);
+  EXPECT_EQ(std::string(error.message).find("calibrate: "), 0u) << error.message;
+  EXPECT_EQ(stw_trainer_timeline(t, "never/written", &error), STW_BAD_STATE);
+  EXPECT_EQ(std::string(error.message).find("timeline: "), 0u) << error.message;
   EXPECT_EQ(size, 77u);
   EXPECT_EQ(stw_profile_read(nullptr, 0, nullptr, &error), STW_BAD_ARGUMENT);
   EXPECT_EQ(stw_profile_op_at(nullptr, 0, 0, nullptr), STW_BAD_ARGUMENT);

@@ -94,7 +94,7 @@ TEST_F(Checkpoint, OfOtherNumericsOrModelIsRefused) {
   std::string other = tiny_gpt2;
   other.replace(other.find("\"n_layer\":2"), 11, "\"n_layer\":3");
   save(World(other, plan_options()));
-  refused(w, STW_BAD_STATE, "model");
+  refused(w, STW_BAD_STATE, " (hashes of its layers, sizes, dropout and what is trained)");
 }
 
 TEST_F(Checkpoint, ThatIsDamagedIsRefused) {

@@ -55,6 +55,10 @@ TEST(Errors, OfModels) {
   o.config_json = "{}";
   o.config_json_size = 2;
   failed_model(o, STW_BAD_ARGUMENT);
+  o = sized<stw_model_options>();
+  o.config_json = "{}";
+  o.config_json_size = SIZE_MAX;
+  EXPECT_NE(std::string(failed_model(o, STW_BAD_ARGUMENT).message).find("config_json_size"), std::string::npos);
   for (const char* text : {"", "{", "[]", "null", "{\"model_type\":7}"}) {
     o = sized<stw_model_options>();
     o.config_json = text;
@@ -129,8 +133,28 @@ TEST(Errors, StructSizes) {
   EXPECT_EQ(std::count(std::begin(error.message), std::end(error.message), 0) > 0, true);
 }
 
+// However short it is, what is left of a message is UTF-8.
+TEST(Errors, AreCutBetweenCharacters) {
+  std::string name = "/";
+  for (int i = 0; i < 100; ++i) name += "\u00e9\u20ac\U0001f600";   // of 2, 3 and 4 bytes
+  auto o = sized<stw_model_options>();
+  o.source = name.c_str();
+  for (size_t room = 1; room <= sizeof(stw_error::message); ++room) {
+    stw_error error = sized<stw_error>();
+    error.struct_size = static_cast<uint32_t>(offsetof(stw_error, message) + room);
+    stw_model* model = nullptr;
+    EXPECT_EQ(stw_model_create(&model, &o, &error), STW_IO_ERROR);
+    const std::string got = error.message;
+    EXPECT_LT(got.size(), room);
+    EXPECT_GE(got.size() + 4, room);
+    EXPECT_EQ(name.compare(0, got.size(), got), 0);
+    EXPECT_NE(name[got.size()] & 0xC0, 0x80) << room;
+  }
+}
+
 TEST(Errors, OfPlans) {
   const auto model = make_model(tiny_gpt2);
+  std::string message;
   const auto fails = [&](const std::function<void(stw_plan_options&)>& change) {
     auto o = plan_options();
     change(o);
@@ -139,8 +163,11 @@ TEST(Errors, OfPlans) {
     const stw_status status = stw_plan_create(&plan, model.get(), &o, &error);
     EXPECT_EQ(plan, nullptr);
     EXPECT_NE(error.message[0], 0);
+    message = error.message;
     return status;
   };
+  EXPECT_EQ(fails([](auto& o) { o.global_batch = uint64_t{1} << 31; }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(message, "plan: global_batch is 2147483648, expected at most 2147483647");
   EXPECT_EQ(fails([](auto& o) { o.global_batch = 0; }), STW_BAD_ARGUMENT);
   EXPECT_EQ(fails([](auto& o) { o.global_batch = UINT64_MAX; }), STW_BAD_ARGUMENT);
   EXPECT_EQ(fails([](auto& o) { o.sequence = 17; }), STW_UNSUPPORTED_SHAPE);

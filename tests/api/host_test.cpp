@@ -1,4 +1,6 @@
 // What a host may supply - arena, allocator, threads, log - and that none of it changes a bit.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -142,6 +144,7 @@ TEST_F(Host, AllocatorThatFails) {
   stw_error error = sized<stw_error>();
   EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), nullptr, &error), STW_OUT_OF_MEMORY);
   EXPECT_EQ(error.bytes_needed, info_of(plan.get()).arena);
+  EXPECT_EQ(std::string(error.message), "trainer: the arena needs " + std::to_string(error.bytes_needed) + " bytes, which the host's allocator refused");
   EXPECT_EQ(out, nullptr);
   EXPECT_EQ(ledger.releases, 0);
   // Memory that is not aligned as asked is given back.
@@ -155,6 +158,24 @@ TEST_F(Host, AllocatorThatFails) {
   stw_device* half = nullptr;
   EXPECT_EQ(stw_device_open(&half, &o, nullptr), STW_BAD_ARGUMENT) << "both or none";
 }
+
+#ifndef STW_SANITIZED   // sanitizers take address space themselves
+TEST_F(Host, TheSystemRefusesWhatIsFree) {
+  const auto device = open_device();
+  const auto model = make_model(tiny_gpt2);
+  const auto plan = make_plan(model.get(), plan_of());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit small{1 << 20, before.rlim_max};
+  stw_trainer* out = nullptr;
+  stw_error error = sized<stw_error>();
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &small), 0);
+  const stw_status status = stw_trainer_create(&out, device.get(), model.get(), plan.get(), nullptr, &error);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(status, STW_OUT_OF_MEMORY);
+  EXPECT_NE(std::string(error.message).find("which the system refused, although"), std::string::npos) << error.message;
+}
+#endif
 
 std::atomic<int> runs;
 void run_serially(void*, uint32_t tasks, void (*task)(void*, uint32_t), void* context) {

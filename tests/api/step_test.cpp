@@ -190,13 +190,15 @@ TEST(Step, RefusesWhatIsNoBatch) {
   refused("count 1", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.count = 1; });
   refused("names", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.names = nullptr; });
   refused("tensors", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.tensors = nullptr; });
-  static const char* const unknown[] = {"tokens", "weights"};
+  static const char* const not_planned[] = {"tokens", "weights"};
+  static const char* const unknown[] = {"tokens", "target"};
   static const char* const both[] = {"tokens", "targets", "labels"};
   static const char* const twice[] = {"tokens", "tokens"};
   static const char* const null[] = {"tokens", nullptr};
-  refused("unknown name", STW_UNSUPPORTED, [](auto&, auto& b) { b.names = unknown; });
+  refused("no such input", STW_UNSUPPORTED, [](auto&, auto& b) { b.names = not_planned; });
+  refused("unknown name", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.names = unknown; });
   refused("a name twice", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.names = twice; });
-  refused("no name", STW_UNSUPPORTED, [](auto&, auto& b) { b.names = null; });
+  refused("no name", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.names = null; });
   refused("targets and labels", STW_BAD_ARGUMENT, [](auto& t, auto& b) {
     t.managed(2) = t.managed(1);
     b.names = both;
@@ -216,13 +218,14 @@ TEST(Step, RefusesWhatIsNoBatch) {
   refused("lanes", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.dtype.lanes = 2; });
   refused("dimensions", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.ndim = 1; });
   refused("negative dimensions", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.ndim = -1; });
-  refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.shape = nullptr; });
+  EXPECT_EQ(refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.shape = nullptr; }), "batch: targets: the shape is NULL");
   refused("data", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.data = nullptr; });
   for (const auto& bad : {std::vector<int64_t>{5, 16}, {4, 17}, {0, 16}, {4, 0}, {-1, 16}, {INT64_MAX, 16}}) {
     static int64_t shape[2];
     shape[0] = bad[0];
     shape[1] = bad[1];
-    refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.shape = shape; });
+    const std::string said = refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.shape = shape; });
+    EXPECT_NE(said.find("expected (1 to 4, 1 to 16), found (" + std::to_string(bad[0])), std::string::npos) << said;
   }
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = -1; });
   refused("rate", STW_BAD_ARGUMENT, [](auto&, auto& b) { b.learning_rate = NAN; });

@@ -32,9 +32,8 @@ Result<std::unique_ptr<Stream>> CudaStream::create(const DeviceOptions& options)
     STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->stream_, cudaStreamNonBlocking));
     s->owns_stream_ = true;
   }
-  STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->recorder_, cudaStreamNonBlocking));
-  STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->copies_, cudaStreamNonBlocking));
-  for (cudaEvent_t* e : {&s->fork_, &s->join_}) STW_CUDA_TRY("an event", cudaEventCreateWithFlags(e, cudaEventDisableTiming));
+  for (cudaStream_t* r : {&s->recorder_, &s->fetches_, &s->stores_}) STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(r, cudaStreamNonBlocking));
+  STW_CUDA_TRY("an event", cudaEventCreateWithFlags(&s->order_, cudaEventDisableTiming));
   STW_TRY(s->staging_.create());
   return std::unique_ptr<Stream>(std::move(s));
 }
@@ -45,10 +44,9 @@ CudaStream::~CudaStream() {
   forget();
   matmul_.reset();   // while their device is the current one
   attention_.reset();
-  for (cudaEvent_t e : {fork_, join_})
-    if (e) cudaEventDestroy(e);
+  if (order_) cudaEventDestroy(order_);
   for (cudaEvent_t e : timers_) cudaEventDestroy(e);
-  for (cudaStream_t s : {recorder_, copies_})
+  for (cudaStream_t s : {recorder_, fetches_, stores_})
     if (s) cudaStreamDestroy(s);
   if (owns_stream_) cudaStreamDestroy(stream_);
 }
@@ -123,26 +121,36 @@ Status CudaStream::check(const Program& program, const Instruction& instruction)
   return failed;
 }
 
+Status CudaStream::order(cudaStream_t first, cudaStream_t next) {
+  STW_CUDA_TRY("a fork", cudaEventRecord(order_, first));
+  STW_CUDA_TRY("a fork", cudaStreamWaitEvent(next, order_, 0));
+  return ok();
+}
+
 Status CudaStream::record(const Execution& execution, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
-  for (size_t first = 0, end; first < list.size(); first = end) {
+  const auto record_one = [&](const Instruction& i, cudaStream_t stream) {
+    const Range range(range_name(*execution.graph, i).c_str());
+    execute_one(execution, program, i, stream);
+    return check(program, i);
+  };
+  const bool staged = !list.empty() && list.back().stage > 0;   // else copies stand among the ops that they serve
+  for (size_t first = 0, ops, end; first < list.size(); first = end) {
     end = first;
     while (end < list.size() && list[end].stage == list[first].stage) ++end;
-    const bool beside = is_transfer(list[first].kind);   // a stage begins with its copies, where copies run beside the ops
-    if (beside && execution.layout->offload.overlap) {
-      STW_CUDA_TRY("a fork", cudaEventRecord(fork_, recorder_));
-      STW_CUDA_TRY("a fork", cudaStreamWaitEvent(copies_, fork_, 0));
+    // The copies that a stage begins with run beside its ops, those of each direction one after the other.
+    ops = first;
+    while (staged && ops < end && is_transfer(list[ops].kind)) ++ops;
+    std::vector<cudaStream_t> beside;
+    for (const auto& [kind, stream] : {std::pair{OpKind::fetch, fetches_}, {OpKind::store, stores_}}) {
+      if (std::none_of(&list[first], &list[first] + (ops - first), [&](const Instruction& i) { return i.kind == kind; })) continue;
+      STW_TRY(order(recorder_, stream));
+      beside.push_back(stream);
+      for (size_t k = first; k < ops; ++k)
+        if (list[k].kind == kind) STW_TRY(record_one(list[k], stream));
     }
-    for (size_t k = first; k < end; ++k) {
-      const bool is_copy = is_transfer(list[k].kind) && execution.layout->offload.overlap;
-      const Range range(range_name(*execution.graph, list[k]).c_str());
-      execute_one(execution, program, list[k], is_copy ? copies_ : recorder_);
-      STW_TRY(check(program, list[k]));
-    }
-    if (beside && execution.layout->offload.overlap) {
-      STW_CUDA_TRY("a join", cudaEventRecord(join_, copies_));
-      STW_CUDA_TRY("a join", cudaStreamWaitEvent(recorder_, join_, 0));
-    }
+    for (size_t k = ops; k < end; ++k) STW_TRY(record_one(list[k], recorder_));
+    for (cudaStream_t stream : beside) STW_TRY(order(stream, recorder_));
   }
   return ok();
 }

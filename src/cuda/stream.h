@@ -39,6 +39,8 @@ class CudaStream : public Stream {
   Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program);
   // What went wrong in an instruction that was just executed.
   Status check(const Program& program, const Instruction& instruction);
+  // What is recorded on `next` from now on waits for what was recorded on `first`.
+  Status order(cudaStream_t first, cudaStream_t next);
   // All instructions, the copies of a stage beside its ops, into a graph.
   Status record(const Execution& execution, const Program& program);
 
@@ -46,8 +48,8 @@ class CudaStream : public Stream {
   const std::string cublaslt_, cudnn_;
   cudaStream_t stream_ = nullptr;   // where everything runs
   bool owns_stream_ = false;
-  cudaStream_t recorder_ = nullptr, copies_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
-  cudaEvent_t fork_ = nullptr, join_ = nullptr;
+  cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
+  cudaEvent_t order_ = nullptr;
   std::vector<cudaEvent_t> timers_;
   Staging staging_;
   std::unique_ptr<Matmul> matmul_;             // where the numerics ask for it

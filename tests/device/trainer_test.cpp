@@ -23,6 +23,19 @@ void expect_same(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.generated, b.generated);
 }
 
+std::vector<int32_t> generated(Trainer& trainer) {
+  std::vector<int32_t> tokens(6);
+  const int32_t prompt[] = {3, 14, 15};
+  GenerateOptions generate;
+  generate.prompt = prompt;
+  generate.prompt_count = 3;
+  generate.out = tokens.data();
+  generate.out_capacity = tokens.size();
+  generate.temperature = 0.8;
+  EXPECT_TRUE(trainer.generate(generate));
+  return tokens;
+}
+
 struct Case {
   const char* name;
   std::string config;
@@ -74,15 +87,7 @@ class DeviceTraining : public testing::TestWithParam<Case> {
       if (!take_step(*trainer, batch, step == 1 ? 4 : 5, outcome.figures)) return outcome;
     }
     evaluate(*trainer, folder_, outcome.figures);
-    outcome.generated.resize(6);
-    const int32_t prompt[] = {3, 14, 15};
-    GenerateOptions generate;
-    generate.prompt = prompt;
-    generate.prompt_count = 3;
-    generate.out = outcome.generated.data();
-    generate.out_capacity = 6;
-    generate.temperature = 0.8;
-    EXPECT_TRUE(trainer->generate(generate));
+    outcome.generated = generated(*trainer);
     if (!saved.empty()) {
       EXPECT_TRUE(trainer->save(saved));
     }
@@ -335,6 +340,30 @@ TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {
   run(*trainer, 1, 1);
   ASSERT_TRUE(trainer->replan(roomy));
   EXPECT_TRUE(run(*trainer, 2, 1) == bytes);
+}
+
+// Programs without stages copy what their ops need in between.
+TEST_F(CudaDeviceTest, WeightsInHostMemoryEvaluateAndGenerateTheSameBits) {
+  const auto plain = plan_for(*model_, request());
+  std::vector<double> figures;
+  std::vector<int32_t> tokens;
+  for (const int weights : {0, 1, plain->graph.blocks()})
+    for (const bool overlap : {false, true}) {
+      if (weights == 0 && overlap) continue;
+      Decisions d = plain->plan.decisions;
+      d.offload[Offloaded::weights] = weights;
+      d.offload.overlap = overlap;
+      const auto trainer = trainer_for(model_, weights > 0 ? plan_with(*model_, request(), d) : plain, {}, cuda_device());
+      std::vector<double> seen;
+      for (uint64_t step = 0; step < 2; ++step) {   // the weights change in between
+        ASSERT_TRUE(take_step(*trainer, random_batch(step, batch_size, sequence), batch_size, seen));
+        evaluate(*trainer, folder_, seen);
+      }
+      const std::vector<int32_t> out = generated(*trainer);
+      if (figures.empty()) figures = seen, tokens = out;
+      EXPECT_EQ(seen, figures) << weights << " blocks" << (overlap ? ", overlapped" : "");
+      EXPECT_EQ(out, tokens) << weights << " blocks" << (overlap ? ", overlapped" : "");
+    }
 }
 
 }  // namespace

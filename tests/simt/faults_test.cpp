@@ -142,6 +142,23 @@ TEST_F(CudaDeviceTest, NoOrderOfThreadsChangesABit) {
   simt::options.order = simt::Order::forward;
 }
 
+// Copies beside the ops of a stage: as early as they may be, as late as they may be.
+TEST_F(CudaDeviceTest, NoOrderOfCopiesChangesABit) {
+  const auto plain = plan_for(*model_, request());
+  const std::string bytes = run(*trainer_for(model_, plain, {}, cuda_device()), 0, 2);
+  const int blocks = plain->graph.blocks();
+  Decisions d = plain->plan.decisions;
+  d.offload.parts = {blocks + 1, blocks + 1, blocks, blocks, blocks};
+  d.offload.overlap = true;
+  d.offload.slice = 1024;
+  const auto planned = plan_with(*model_, request(), d);
+  for (const simt::Order order : {simt::Order::forward, simt::Order::reverse}) {
+    simt::options.order = order;
+    EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 2) == bytes);
+  }
+  simt::options.order = simt::Order::forward;
+}
+
 TEST_F(CudaDeviceTest, ReplanningGivesMemoryBack) {
   Request r = request();
   const auto roomy = plan_for(*model_, r);

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -11,27 +12,31 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "tests/simt/machine.h"
 
 namespace {
 using Call = std::function<void()>;
-struct Capture { std::vector<Call> calls; CUstream_st* origin; };
+struct Node { Call call; std::vector<size_t> after; };   // `after`: nodes that were recorded before
+struct Capture { std::vector<Node> nodes; CUstream_st* origin; std::thread::id thread; };
 }  // namespace
 
 struct CUstream_st {
   std::deque<Call> waiting;
   std::shared_ptr<Capture> capture;   // the graph that calls are recorded in
+  std::vector<size_t> latest;         // its nodes that the next one comes after
 };
 struct CUevent_st {
   CUstream_st* stream = nullptr;
   uint64_t recorded = 0, reached = 0;
   double seconds = 0;
   std::shared_ptr<Capture> capture;
+  std::vector<size_t> latest;
 };
-struct CUgraph_st { std::vector<Call> calls; };
-struct CUgraphExec_st { std::vector<Call> calls; };
+struct CUgraph_st { std::vector<Node> nodes; };
+struct CUgraphExec_st { std::vector<Node> nodes; };
 
 namespace simt {
 
@@ -76,10 +81,47 @@ bool inside(const std::map<const char*, size_t>& memory, const void* p, size_t b
   --it;
   return static_cast<const char*>(p) + bytes <= it->first + it->second;
 }
-void add(cudaStream_t s, Call call) {
+// Beside a recording a device runs at once what is asked of other streams. Nobody here wants that: who records a program
+// and forgets to bring a stream into it is told so.
+cudaError_t add(cudaStream_t s, Call call) {
   CUstream_st* stream = of(s);
-  if (stream->capture) stream->capture->calls.push_back(std::move(call));
-  else stream->waiting.push_back(std::move(call));
+  if (stream->capture) {
+    stream->capture->nodes.push_back({std::move(call), stream->latest});
+    stream->latest = {stream->capture->nodes.size() - 1};
+    return cudaSuccess;
+  }
+  for (const CUstream_st* other : streams)
+    if (other->capture && other->capture->thread == std::this_thread::get_id()) return said(cudaErrorStreamCaptureIsolation);
+  stream->waiting.push_back(std::move(call));
+  return cudaSuccess;
+}
+// Whether the streams of a graph have all come back to the one that it began with.
+bool is_joined(const Capture& capture) {
+  std::vector<bool> before_end(capture.nodes.size());
+  for (size_t n : capture.origin->latest) before_end[n] = true;
+  for (size_t n = capture.nodes.size(); n-- > 0;)
+    for (size_t earlier : capture.nodes[n].after)
+      if (before_end[n]) before_end[earlier] = true;
+  return std::find(before_end.begin(), before_end.end(), false) == before_end.end();
+}
+// In the order of recording, or the last recorded first as far as they wait for each other: copies that run beside ops then
+// do so after them.
+void run_graph(const std::vector<Node>& nodes) {
+  std::vector<std::vector<size_t>> next(nodes.size());
+  std::vector<size_t> missing(nodes.size());
+  std::set<size_t> ready;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (size_t earlier : nodes[n].after) next[earlier].push_back(n);
+    missing[n] = nodes[n].after.size();
+    if (missing[n] == 0) ready.insert(n);
+  }
+  while (!ready.empty()) {
+    const size_t n = options.order == Order::forward ? *ready.begin() : *ready.rbegin();
+    ready.erase(n);
+    nodes[n].call();
+    for (size_t later : next[n])
+      if (--missing[later] == 0) ready.insert(later);
+  }
 }
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -91,7 +133,7 @@ void enqueue(cudaStream_t stream, std::function<void()> call) {
     said(cudaErrorLaunchOutOfResources);
     return;
   }
-  add(stream, std::move(call));
+  static_cast<void>(add(stream, std::move(call)));
 }
 
 void finish() {
@@ -187,8 +229,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const bool to_device = inside(on_device, to, bytes), from_device = inside(on_device, from, bytes);
   if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device) return said(cudaErrorInvalidValue);
   if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device) return said(cudaErrorInvalidValue);
-  add(stream, [=] { std::memmove(to, from, bytes); });
-  return cudaSuccess;
+  return add(stream, [=] { std::memmove(to, from, bytes); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   std::lock_guard lock(one);
@@ -198,8 +239,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   std::lock_guard lock(one);
-  add(stream, [=] { std::memset(to, value, bytes); });
-  return cudaSuccess;
+  return add(stream, [=] { std::memset(to, value, bytes); });
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
@@ -240,21 +280,21 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   std::lock_guard lock(one);
   CUstream_st* stream = of(s);
   e->capture = stream->capture;
-  if (e->capture) return cudaSuccess;   // calls stand in the graph in their order
+  e->latest = stream->latest;
+  if (e->capture) return cudaSuccess;
   e->stream = stream;
   const uint64_t count = ++e->recorded;
-  add(s, [e, count] { e->reached = count; e->seconds = now(); });
-  return cudaSuccess;
+  return add(s, [e, count] { e->reached = count; e->seconds = now(); });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   std::lock_guard lock(one);
   if (e->capture) {
     of(s)->capture = e->capture;   // this stream takes part from now on
+    for (size_t n : e->latest) of(s)->latest.push_back(n);
     return cudaSuccess;
   }
   if (of(s)->capture) return said(cudaErrorStreamCaptureIsolation);
-  add(s, [e, count = e->recorded] { reach(e, count); });
-  return cudaSuccess;
+  return add(s, [e, count = e->recorded] { reach(e, count); });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   std::lock_guard lock(one);
@@ -270,29 +310,31 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
   std::lock_guard lock(one);
   if (!s || s->capture) return said(cudaErrorStreamCaptureUnsupported);
-  s->capture = std::make_shared<Capture>(Capture{{}, s});
+  s->capture = std::make_shared<Capture>(Capture{{}, s, std::this_thread::get_id()});
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
   std::lock_guard lock(one);
   if (!s->capture || s->capture->origin != s) return said(cudaErrorStreamCaptureUnmatched);
   const std::shared_ptr<Capture> capture = s->capture;
-  for (CUstream_st* other : streams)
-    if (other->capture == capture) other->capture.reset();
-  *graph = new CUgraph_st{std::move(capture->calls)};
+  const bool joined = is_joined(*capture);
+  for (CUstream_st* other : streams) {
+    if (other->capture != capture) continue;
+    other->capture.reset();
+    other->latest.clear();
+  }
+  if (!joined) return said(cudaErrorStreamCaptureUnjoined);
+  *graph = new CUgraph_st{std::move(capture->nodes)};
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  *executable = new CUgraphExec_st{graph->calls};
+  *executable = new CUgraphExec_st{graph->nodes};
   return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t s) {
   std::lock_guard lock(one);
-  add(s, [executable] {
-    for (const Call& call : executable->calls) call();
-  });
-  return cudaSuccess;
+  return add(s, [executable] { run_graph(executable->nodes); });
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { delete graph; return cudaSuccess; }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {

@@ -100,6 +100,40 @@ class HostReplay {
   std::set<int> stored_;
 };
 
+// The copies that a stage begins with run beside its ops, fetches and stores beside each other: none of them may touch what
+// another of the stage changes.
+Status check_stages(const Graph& graph, const Program& program) {
+  const std::vector<Instruction>& list = program.instructions;
+  const bool staged = !list.empty() && list.back().stage > 0;
+  auto operand = [&](const Instruction& i, int k) -> const Operand& { return program.operands[static_cast<size_t>(i.first_operand + k)]; };
+  auto copied = [&](const Instruction& i) { return graph.op(i.op).outputs.empty() ? graph.op(i.op).inputs[0] : graph.op(i.op).outputs[0]; };
+  auto together = [](const Instruction& a, const Instruction& b) {   // of one tensor
+    return a.elements == 0 || b.elements == 0 || (a.first_element < b.first_element + b.elements && b.first_element < a.first_element + a.elements);
+  };
+  for (size_t first = 0, end; staged && first < list.size(); first = end) {
+    end = first;
+    while (end < list.size() && list[end].stage == list[first].stage) ++end;
+    for (size_t c = first; c < end && is_transfer(list[c].kind); ++c) {
+      const Instruction& copy = list[c];
+      const bool fetches = copy.kind == OpKind::fetch;
+      const int buffer = operand(copy, 0).buffer, tensor = copied(copy);
+      const int last = program.buffers[static_cast<size_t>(buffer)].last;
+      auto begins_later = [&](const Operand& o) { return o.buffer >= 0 && !o.persistent && program.buffers[static_cast<size_t>(o.buffer)].first > last; };
+      for (size_t n = c + 1; n < end; ++n) {
+        const Instruction& other = list[n];
+        bool takes = begins_later(other.workspace);
+        for (int k = 0; k < other.inputs + other.outputs; ++k) takes |= begins_later(operand(other, k));
+        if (takes) return wrong(program, graph.at(tensor).name + " loses its memory in the stage that copies it");
+        bool meets = is_transfer(other.kind) && copied(other) == tensor && (!fetches || other.kind == OpKind::store) && together(copy, other);
+        for (int k = fetches ? 0 : other.inputs; k < other.inputs + other.outputs; ++k)
+          meets |= operand(other, k).buffer == buffer && !operand(other, k).persistent;
+        if (meets) return wrong(program, graph.at(tensor).name + " is used in the stage that copies it");
+      }
+    }
+  }
+  return ok();
+}
+
 Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {
   std::vector<bool> written(program.buffers.size());
   for (int b : {program.tokens, program.targets, program.positions, program.weights})
@@ -199,6 +233,7 @@ Status verify(const Graph& graph, const Arena& arena, const Program& program, ui
       return wrong(program, name_of(graph, b) + " has no life inside the program");
   }
   STW_TRY(check_overlap(graph, program));
+  STW_TRY(check_stages(graph, program));
   return check_operands(graph, arena, program);
 }
 

@@ -179,6 +179,44 @@ TEST_F(Verify, HostMemory) {
   }
 }
 
+TEST_F(Verify, WhatRunsAtTheSameTime) {
+  Decisions d = uniform_decisions(graph_, 0, 2, 2);
+  d.offload.parts = {graph_.blocks() + 1, 0, graph_.blocks(), graph_.blocks(), graph_.blocks()};
+  d.offload.overlap = true;
+  programs_ = make_programs(graph_, d, 5, 2, 64);
+  int early = 0, changed = 0, twice = 0, given_away = 0;
+  for (const Program* base : {&programs_.micro_next, &programs_.update})
+    for (size_t n = 0; n < base->instructions.size(); ++n) {
+      const Instruction& i = base->instructions[n];
+      size_t end = n;
+      while (end < base->instructions.size() && base->instructions[end].stage == i.stage) ++end;
+      if (!is_transfer(i.kind) || is_transfer(base->instructions[end - 1].kind)) continue;
+      const auto buffer = static_cast<size_t>(base->operands[static_cast<size_t>(i.first_operand)].buffer);
+      // A fetch in the stage that needs it, a store in the one that changes what it takes.
+      (i.kind == OpKind::fetch ? early : changed) += 1;
+      expect_has(found([&](Arena&, Program& p, uint64_t&) {
+        const Instruction& op = p.instructions[end - 1];
+        if (i.kind == OpKind::store) p.operands[static_cast<size_t>(op.first_operand + op.inputs)] = {static_cast<int>(buffer), false, 0};
+        for (Instruction& other : p.instructions)
+          if (i.kind == OpKind::fetch && other.stage == i.stage + 1) other.stage = i.stage;
+      }, base), "in the stage that copies it");
+      const Instruction& next = base->instructions[n + 1];
+      if (i.kind == OpKind::store && next.kind == OpKind::fetch) {
+        twice += 1;
+        expect_has(found([&](Arena&, Program& p, uint64_t&) {
+          p.instructions[n + 1].op = graph_.fetch_op(graph_.op(i.op).inputs[0]);
+          p.instructions[n + 1].first_element = i.first_element;
+        }, base), "in the stage that copies it");
+      }
+      // Its memory goes to somebody else before the stage is over, where there is one.
+      given_away += found([&](Arena&, Program& p, uint64_t&) { p.buffers[buffer].last = static_cast<int>(n); }, base).find("loses its memory") != std::string::npos;
+    }
+  EXPECT_GT(early, 50);
+  EXPECT_GT(changed, 50);
+  EXPECT_GT(twice, 10);
+  EXPECT_GT(given_away, 50);
+}
+
 TEST_F(Verify, ScratchMemory) {
   auto first_user = [](Program& p) -> Instruction& {
     return *std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.workspace.buffer >= 0; });

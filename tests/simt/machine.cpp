@@ -34,7 +34,7 @@ namespace {
 
 constexpr int most_threads = 1024, lanes = 32, most_warps = most_threads / lanes;
 constexpr int most_pieces = 64, most_copies = 64;
-constexpr size_t most_shared = 227 * 1024;   // of a block, compute capability 9.0
+constexpr size_t most_shared = 99 * 1024;   // of a block, on those that have least: compute capability 8.6, 8.9, 12.0
 
 struct Warp {
   uint32_t living = 0, ready = 0, at_barrier = 0, waiting = 0;   // one bit a lane
@@ -259,6 +259,7 @@ void die(const char* what) {
 
 SIMT_UNSEEN void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body_of_thread)(void*), void* context_of_body) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z, blocks = uint64_t{grid.x} * grid.y * grid.z;
+  if (blocks == 0) die("an empty grid");
   if (threads == 0 || threads > most_threads) die("a block has 1 to 1024 threads");
   if (grid.y > 65535 || grid.z > 65535 || grid.x > 0x7fffffff) die("the grid is too large");
   if (shared_bytes > most_shared) die("too much dynamic shared memory");
@@ -331,6 +332,9 @@ SIMT_UNSEEN void* shared(const void* key, size_t bytes) {
   for (int i = 0; i < b.pieces; ++i)
     if (b.piece[i].key == key) return b.piece[i].memory;
   if (b.pieces == most_pieces) die("too many shared variables");
+  size_t all = b.dynamic_bytes + bytes;
+  for (int i = 0; i < b.pieces; ++i) all += b.piece[i].bytes;
+  if (all > most_shared) die("too much shared memory");
   b.piece[b.pieces] = {key, take_shared(bytes), bytes};
   return b.piece[b.pieces++].memory;
 }
@@ -340,9 +344,12 @@ SIMT_UNSEEN void* dynamic_shared() {
   return b.dynamic;
 }
 
+// What was there may be gone from now on, what comes may not be there before the wait: neither is. As below, memset is the
+// sanitizer's own.
 SIMT_UNSEEN void copy_later(void* to, const void* from, size_t bytes) {
   int& count = b.copies[b.current];
   if (count == most_copies) die("too many copies in flight");
+  std::memset(to, 0xff, bytes);
   b.copy[b.current][count++] = {to, from, bytes, b.groups[b.current]};
 }
 

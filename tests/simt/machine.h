@@ -1,8 +1,8 @@
 // A machine for CUDA kernels on the processor: every thread of a block is a fiber, blocks run one after the other.
 //
 // What it finds that a real device hides: reads of shared memory that nobody wrote (it is full of NaNs), threads that wait
-// for a barrier which others never reach, lanes that disagree about a collective, copies that nobody waited for, misaligned
-// vector accesses; under AddressSanitizer accesses outside of shared memory, under ThreadSanitizer races between the
+// for a barrier which others never reach, lanes that disagree about a collective, copies that nobody waited for or that hit
+// what is still read, misaligned vector accesses, empty grids, more shared memory than every device has; under AddressSanitizer accesses outside of shared memory, under ThreadSanitizer races between the
 // threads of a block and between blocks. What it cannot show: speed, and the order of real warps beyond `Order`.
 //
 // One kernel at a time in a process; the fake runtime sees to that.
@@ -42,7 +42,7 @@ void warp_barrier(uint32_t mask);
 void* shared(const void* key, size_t bytes);
 void* dynamic_shared();
 
-// Copies to shared memory that have no effect before the thread waits for them.
+// Copies to shared memory, whose targets hold NaNs until the thread has waited for them.
 void copy_later(void* to, const void* from, size_t bytes);
 void commit_copies();
 void wait_for_copies(int groups_left);

@@ -1,0 +1,47 @@
+// The machine must find what a device does not forgive.
+#include "tests/simt/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace simt {
+namespace {
+
+void nothing_to_do(void*) {}
+
+TEST(Machine, RefusesWhatADeviceDoesNotStart) {
+  EXPECT_DEATH(run(dim3(1, 0), dim3(32), 0, nothing_to_do, nullptr), "an empty grid");
+  EXPECT_DEATH(run(dim3(1), dim3(32), 99 * 1024 + 1, nothing_to_do, nullptr), "too much dynamic shared memory");
+  run(dim3(1), dim3(32), 99 * 1024, nothing_to_do, nullptr);
+  const auto with_a_variable = [](void*) {
+    static char key;
+    shared(&key, 16);
+  };
+  EXPECT_DEATH(run(dim3(1), dim3(32), 99 * 1024, with_a_variable, nullptr), "too much shared memory");
+  run(dim3(1), dim3(32), 99 * 1024 - 16, with_a_variable, nullptr);
+}
+
+// Who reads too late finds no more of the old than who reads too early finds of the new.
+TEST(Machine, CopiesChangeTheirTargetFromTheirBeginningToTheWait) {
+  struct Seen { float begun, under_way, done; } seen{};
+  run(dim3(1), dim3(1), 16, [](void* context) {
+    alignas(16) static const float from[4] = {1, 2, 3, 4};
+    auto* const to = static_cast<float*>(dynamic_shared());
+    auto* const s = static_cast<Seen*>(context);
+    to[0] = 7;
+    copy_later(to, from, sizeof from);
+    s->begun = to[0];
+    commit_copies();
+    wait_for_copies(1);
+    s->under_way = to[0];
+    wait_for_copies(0);
+    s->done = to[0];
+  }, &seen);
+  EXPECT_TRUE(std::isnan(seen.begun));
+  EXPECT_TRUE(std::isnan(seen.under_way));
+  EXPECT_EQ(seen.done, 1);
+}
+
+}  // namespace
+}  // namespace simt

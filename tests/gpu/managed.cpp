@@ -63,10 +63,6 @@ void operator delete(void* p, size_t) noexcept { operator delete(p); }
 
 // The machine of tests/kernels/cuda_device.cpp.
 bool stw::kernels::test::emulated() { return false; }
-void stw::kernels::test::finish_kernels() {
-  const cudaError_t status = cudaDeviceSynchronize();
-  ASSERT_EQ(status, cudaSuccess) << cudaGetErrorString(status);
-}
 
 int main(int count, char** words) {
   testing::InitGoogleTest(&count, words);
@@ -74,6 +70,12 @@ int main(int count, char** words) {
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::puts("no CUDA device: these tests need one");
     return 77;   // skipped
+  }
+  int reaches_together = 0;
+  cudaDeviceGetAttribute(&reaches_together, cudaDevAttrConcurrentManagedAccess, 0);
+  if (!reaches_together) {   // as under Windows: the host may not touch managed memory while a kernel runs
+    std::puts("the host and this device cannot use managed memory at the same time: these tests need that");
+    return 77;
   }
   void *stack = nullptr, *memory = nullptr;
   if (cudaMallocManaged(&memory, pool_bytes, cudaMemAttachGlobal) != cudaSuccess ||

@@ -1,4 +1,7 @@
-// The CUDA device's kernels, held against the scalar ones of the CPU; emulated() and finish_kernels() are the machine's.
+// The CUDA device's kernels, held against the scalar ones of the CPU; emulated() is the machine's.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
 #include "kernels/cuda/workspace.h"
 #include "src/cuda/cudnn_attention.h"
 #include "src/cuda/matmul.h"
@@ -30,6 +33,13 @@ std::string library_error() {
   for (const stw::Status& status : {matmul() ? matmul()->take_error() : stw::ok(), cudnn() ? cudnn()->take_error() : stw::ok()})
     if (!status) text += status.error().message;
   return text;
+}
+
+// A launch that was refused is no error of those that ran.
+void finish_kernels() {
+  const cudaError_t launched = cudaGetLastError(), ran = cudaDeviceSynchronize();
+  ASSERT_EQ(launched, cudaSuccess) << "a kernel did not start: " << cudaGetErrorString(launched);
+  ASSERT_EQ(ran, cudaSuccess) << cudaGetErrorString(ran);
 }
 
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise) {

@@ -1,9 +1,12 @@
 // The machine must find what a device does not forgive.
 #include "tests/simt/machine.h"
 
-#include <gtest/gtest.h>
+#include <gtest/gtest-spi.h>
 
 #include <cmath>
+
+#include "tests/kernels/harness.h"
+#include "tests/simt/runtime.h"
 
 namespace simt {
 namespace {
@@ -45,3 +48,17 @@ TEST(Machine, CopiesChangeTheirTargetFromTheirBeginningToTheWait) {
 
 }  // namespace
 }  // namespace simt
+
+namespace stw::kernels::test {
+namespace {
+
+void add_on_a_device_that_refuses() {
+  float x[4] = {};
+  simt::faults.fail_launch = 1;
+  run<AddArgs>(cuda_table()->add, {4, {x, DType::f32}, {x, DType::f32}, {x, DType::f32}}, 1, 0);
+}
+
+TEST(Kernels, OneThatDoesNotStartIsTold) { EXPECT_FATAL_FAILURE(add_on_a_device_that_refuses(), "a kernel did not start"); }
+
+}  // namespace
+}  // namespace stw::kernels::test

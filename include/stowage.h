@@ -132,7 +132,7 @@ typedef struct stw_device_info {
   uint32_t struct_size;
   uint32_t backend;
   uint64_t memory_total;     /* bytes */
-  uint64_t memory_free;      /* CPU: what the system says is available */
+  uint64_t memory_free;      /* CPU: what the system says is available; CUDA: 0 in stw_device_at */
   int32_t compute_major, compute_minor;   /* CUDA */
   uint32_t threads;          /* CPU */
   uint32_t isa;              /* CPU */
@@ -141,9 +141,11 @@ typedef struct stw_device_info {
 } stw_device_info;
 
 /* The index-th device that can train here, the CPU first, then CUDA devices by ordinal; STW_BAD_ARGUMENT past the last one.
+ * Guarantees: no CUDA device gets a context by being listed; stw_device_query tells what is free on one that is open.
  * Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_at(size_t index, stw_device_info *out, stw_error *error) STW_NOEXCEPT;
 /* Opens a device. Errors: STW_UNSUPPORTED where this build or machine has no such backend or instruction set.
+ * CUDA: the library works in the device's primary context; the calling thread's own, or none, comes back with every return.
  * Owner: the caller, who closes it after every trainer on it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_open(stw_device **out, const stw_device_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_device_close(stw_device *device) STW_NOEXCEPT;

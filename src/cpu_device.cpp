@@ -53,14 +53,13 @@ class CpuDevice : public Device {
 
   DeviceInfo info() const override {
     DeviceInfo info;
-    const SystemMemory memory = system_memory();
     info.name = processor_name();
-    info.memory_total = memory.total;
-    info.memory_free = memory.available;
+    info.memory_total = system_memory().total;
     info.threads = options_.threads;
     info.isa = options_.isa;
     return info;
   }
+  uint64_t memory_free() const override { return system_memory().available; }
 
   Result<std::unique_ptr<Stream>> make_stream(int threads) const override {
     threads = std::min(threads, options_.threads);

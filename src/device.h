@@ -19,7 +19,7 @@ enum class Backend : uint8_t { automatic, cpu, cuda };
 struct DeviceInfo {
   Backend backend = Backend::cpu;
   std::string name;
-  uint64_t memory_total = 0, memory_free = 0;   // bytes
+  uint64_t memory_total = 0;                    // bytes
   int threads = 1;
   kernels::Isa isa = kernels::Isa::scalar;
   int compute_major = 0, compute_minor = 0;     // CUDA
@@ -54,6 +54,8 @@ class Device {
   static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);
   virtual ~Device() = default;
   virtual DeviceInfo info() const = 0;
+  // In bytes; 0 where that is unknown. A CUDA device that nobody uses yet gets a context to be asked.
+  virtual uint64_t memory_free() const = 0;
   int ordinal() const { return options_.ordinal; }
   bool is_cuda() const { return options_.backend == Backend::cuda; }
   // At most this many threads of the device, where it has any.

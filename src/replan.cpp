@@ -103,7 +103,7 @@ Status Trainer::grow(uint64_t bytes) {
   if (!owns_arena_)
     return out_of_memory("the host's arena has " + std::to_string(arena_bytes_) + " bytes, the plan needs " + std::to_string(bytes),
                          bytes, arena_bytes_);
-  const uint64_t available = device_.info().memory_free, more = bytes - arena_bytes_;
+  const uint64_t available = device_.memory_free(), more = bytes - arena_bytes_;
   const bool is_there = device_.has_allocator() || available == 0 || more <= available;
   void* memory = arena_;
   const bool grown = is_there && device_.resize(memory, arena_bytes_, bytes, arena_alignment);

@@ -120,7 +120,7 @@ Status Trainer::prepare() {
 
 // The system would promise more memory than it has and end the process later.
 Result<std::byte*> Trainer::take_arena(uint64_t bytes, uint64_t wanted) const {
-  const uint64_t available = device_.info().memory_free;
+  const uint64_t available = device_.memory_free();
   const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
   void* memory = is_there ? device_.allocate(bytes, arena_alignment) : nullptr;
   if (!memory)

@@ -15,7 +15,6 @@ stw_device_info info_of(const DeviceInfo& d) {
   info.struct_size = sizeof info;
   info.backend = d.backend == Backend::cuda ? STW_BACKEND_CUDA : STW_BACKEND_CPU;
   info.memory_total = d.memory_total;
-  info.memory_free = d.memory_free;
   info.threads = static_cast<uint32_t>(d.threads);
   info.compute_major = d.compute_major;
   info.compute_minor = d.compute_minor;
@@ -40,7 +39,9 @@ stw_status stw_device_at(size_t index, stw_device_info* out, stw_error* error) n
     }
     auto device = Device::open(options);
     STW_API_TRY(device);
-    const stw_status status = api::write_info(info_of((*device)->info()), out);
+    stw_device_info info = info_of((*device)->info());
+    if (!(*device)->is_cuda()) info.memory_free = (*device)->memory_free();   // of those, only one that is open
+    const stw_status status = api::write_info(info, out);
     return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
   });
 }
@@ -84,7 +85,9 @@ void stw_device_close(stw_device* device) noexcept { delete device; }
 stw_status stw_device_query(const stw_device* device, stw_device_info* out) noexcept {
   return api::guard(nullptr, [&]() -> stw_status {
     if (!device || !out) return STW_BAD_ARGUMENT;
-    return api::write_info(info_of(device->device->info()), out);
+    stw_device_info info = info_of(device->device->info());
+    info.memory_free = device->device->memory_free();
+    return api::write_info(info, out);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "src/cuda/current.h"
 #include "src/cuda/error.h"
 #include "src/cuda/stream.h"
 #include "src/device.h"
@@ -41,7 +42,6 @@ class CudaDevice : public Device {
   CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties) : Device(options), properties_(properties) {}
 
   DeviceInfo info() const override {
-    const Current current(options_.ordinal);
     DeviceInfo info;
     info.backend = Backend::cuda;
     info.name = properties_.name;
@@ -49,9 +49,14 @@ class CudaDevice : public Device {
     info.compute_major = properties_.major;
     info.compute_minor = properties_.minor;
     info.memory_total = properties_.totalGlobalMem;
-    size_t available = 0, total = 0;
-    if (cudaMemGetInfo(&available, &total) == cudaSuccess) info.memory_free = available, info.memory_total = total;
     return info;
+  }
+  uint64_t memory_free() const override {
+    const Current current(options_.ordinal);
+    size_t available = 0, total = 0;
+    if (cudaMemGetInfo(&available, &total) == cudaSuccess) return available;
+    static_cast<void>(cudaGetLastError());
+    return 0;
   }
 
   Result<std::unique_ptr<Stream>> make_stream(int) const override { return CudaStream::create(options_); }

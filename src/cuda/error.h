@@ -34,21 +34,4 @@ inline Error error_of(const std::string& what, cudaError_t status) {
     }                                                                                       \
   } while (0)
 
-// Makes a device the current one of this thread for as long as it lives: the host's choice comes back.
-class Current {
- public:
-  explicit Current(int ordinal) {
-    if (cudaGetDevice(&before_) != cudaSuccess) before_ = -1;
-    if (before_ != ordinal) cudaSetDevice(ordinal);
-    else before_ = -1;
-  }
-  ~Current() {
-    if (before_ >= 0) cudaSetDevice(before_);
-  }
-  Current(const Current&) = delete;
-
- private:
-  int before_ = -1;
-};
-
 }  // namespace stw::cuda

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/op_table.h"
+#include "src/cuda/current.h"
 #include "src/cuda/error.h"
 #include "src/cuda/range.h"
 
@@ -34,7 +35,8 @@ Result<std::unique_ptr<Stream>> CudaStream::create(const DeviceOptions& options)
   }
   for (cudaStream_t* r : {&s->recorder_, &s->fetches_, &s->stores_}) STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(r, cudaStreamNonBlocking));
   STW_CUDA_TRY("an event", cudaEventCreateWithFlags(&s->order_, cudaEventDisableTiming));
-  STW_TRY(s->staging_.create());
+  s->staging_ = std::make_unique<Staging>();
+  STW_TRY(s->staging_->create());
   return std::unique_ptr<Stream>(std::move(s));
 }
 
@@ -44,6 +46,7 @@ CudaStream::~CudaStream() {
   forget();
   matmul_.reset();   // while their device is the current one
   attention_.reset();
+  staging_.reset();
   if (order_) cudaEventDestroy(order_);
   for (cudaEvent_t e : timers_) cudaEventDestroy(e);
   for (cudaStream_t s : {recorder_, fetches_, stores_})
@@ -74,12 +77,12 @@ void CudaStream::bind(Execution& execution) const {
 
 void CudaStream::upload(void* to, const void* from, uint64_t bytes) {
   const Current current(ordinal_);
-  staging_.upload(to, from, bytes, stream_);
+  staging_->upload(to, from, bytes, stream_);
 }
 
 Status CudaStream::download(void* to, const void* from, uint64_t bytes) {
   const Current current(ordinal_);
-  return staging_.download(to, from, bytes, stream_);
+  return staging_->download(to, from, bytes, stream_);
 }
 
 void CudaStream::zero(void* to, uint64_t bytes) {
@@ -107,8 +110,8 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
     const uint64_t n = std::min(piece, bytes - done), at = down ? done : bytes - done - n;
     if (held.empty()) {
       cudaMemcpyAsync(target + at, source + at, n, cudaMemcpyDefault, stream_);
-    } else if (staging_.download(held.data(), source + at, n, stream_)) {   // an error stays with the runtime
-      staging_.upload(target + at, held.data(), n, stream_);
+    } else if (staging_->download(held.data(), source + at, n, stream_)) {   // an error stays with the runtime
+      staging_->upload(target + at, held.data(), n, stream_);
     }
   }
 }

@@ -51,7 +51,7 @@ class CudaStream : public Stream {
   cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
   cudaEvent_t order_ = nullptr;
   std::vector<cudaEvent_t> timers_;
-  Staging staging_;
+  std::unique_ptr<Staging> staging_;
   std::unique_ptr<Matmul> matmul_;             // where the numerics ask for it
   std::unique_ptr<CudnnAttention> attention_;  // the same
   std::map<const Program*, cudaGraphExec_t> graphs_;

@@ -1,6 +1,9 @@
 // The CUDA device where things go wrong, and what it takes and gives back: on the emulated machine, whose faults are ours.
 #include <cuda_runtime_api.h>
 
+#include <functional>
+#include <thread>
+
 #include "tests/device/cuda_device.h"
 #include "tests/simt/machine.h"
 #include "tests/simt/runtime.h"
@@ -129,6 +132,59 @@ TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
   second.backend = Backend::cuda;
   second.ordinal = 1;
   EXPECT_FALSE(Device::open(second));
+}
+
+// On a thread of its own, which has no context, and on two cards of which none has one.
+void on_two_cards(const std::function<void()>& test) {
+  simt::faults.devices = 2;
+  simt::forget_contexts();
+  std::thread(test).join();
+  simt::faults.devices = 1;
+}
+std::unique_ptr<Device> card(int ordinal) {
+  DeviceOptions options;
+  options.backend = Backend::cuda;
+  options.ordinal = ordinal;
+  auto device = Device::open(options);
+  EXPECT_TRUE(device);
+  return std::move(*device);
+}
+
+TEST_F(CudaDeviceTest, OtherCardsGetNoContext) {
+  on_two_cards([&] {
+    const auto device = card(1);
+    EXPECT_EQ(device->info().memory_total, simt::faults.memory_bytes);
+    EXPECT_FALSE(simt::has_context(0) || simt::has_context(1)) << "to be listed is not to be used";
+    {
+      const auto trainer = trainer_for(model_, plan_for(*model_, request()), {}, *device);
+      run(*trainer, 0, 1);
+    }
+    EXPECT_TRUE(simt::has_context(1));
+    EXPECT_FALSE(simt::has_context(0));
+    EXPECT_EQ(simt::current_context(), nullptr);
+  });
+}
+
+TEST_F(CudaDeviceTest, TheHostsContextComesBack) {
+  on_two_cards([&] {
+    for (const int ordinal : {0, 1}) {
+      CUctx_st* const own = simt::make_context(0);
+      simt::make_current(own);
+      const auto device = card(ordinal);
+      device->memory_free();
+      EXPECT_EQ(simt::current_context(), own);
+      run(*trainer_for(model_, plan_for(*model_, request()), {}, *device), 0, 1);
+      EXPECT_EQ(simt::current_context(), own);
+    }
+    // A thread that chose nothing works with the first card; it has its context by now.
+    simt::make_current(nullptr);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    simt::make_current(nullptr);
+    card(1)->memory_free();
+    int now = -1;
+    ASSERT_EQ(cudaGetDevice(&now), cudaSuccess);
+    EXPECT_EQ(now, 0);
+  });
 }
 
 // Orders of threads that a device may take.

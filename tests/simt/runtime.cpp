@@ -1,5 +1,6 @@
 #include "tests/simt/runtime.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -23,7 +25,9 @@ struct Node { Call call; std::vector<size_t> after; };   // `after`: nodes that 
 struct Capture { std::vector<Node> nodes; CUstream_st* origin; std::thread::id thread; };
 }  // namespace
 
+struct CUctx_st { int ordinal; };
 struct CUstream_st {
+  CUcontext context = nullptr;
   std::deque<Call> waiting;
   std::shared_ptr<Capture> capture;   // the graph that calls are recorded in
   std::vector<size_t> latest;         // its nodes that the next one comes after
@@ -81,9 +85,32 @@ bool inside(const std::map<const char*, size_t>& memory, const void* p, size_t b
   --it;
   return static_cast<const char*>(p) + bytes <= it->first + it->second;
 }
+// Contexts. A call of the runtime that needs one gives the thread that of its device, as on a real one.
+constexpr int most_devices = 8;
+CUctx_st primary[most_devices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+std::set<int> active;   // devices whose primary context is there
+thread_local CUcontext current = nullptr;
+thread_local int current_device = 0;
+void choose(int device) {
+  active.insert(device);
+  current = &primary[current_device = device];
+}
+void need_context() {
+  if (!current) choose(current_device);
+}
+CUresult get_context(CUcontext* context) { *context = current; return CUDA_SUCCESS; }
+CUresult set_context(CUcontext context) { current = context; return CUDA_SUCCESS; }
+CUresult state_of(CUdevice device, unsigned* flags, int* is_active) {
+  std::lock_guard lock(one);
+  *flags = 0;
+  *is_active = active.count(device) > 0;
+  return CUDA_SUCCESS;
+}
+
 // Beside a recording a device runs at once what is asked of other streams. Nobody here wants that: who records a program
 // and forgets to bring a stream into it is told so.
 cudaError_t add(cudaStream_t s, Call call) {
+  need_context();
   CUstream_st* stream = of(s);
   if (stream->capture) {
     stream->capture->nodes.push_back({std::move(call), stream->latest});
@@ -129,6 +156,11 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 void enqueue(cudaStream_t stream, std::function<void()> call) {
   std::lock_guard lock(one);
+  need_context();
+  if (stream && stream->context != current) {
+    said(cudaErrorInvalidResourceHandle);
+    return;
+  }
   if (faults.fail_launch > 0 && --faults.fail_launch == 0) {
     said(cudaErrorLaunchOutOfResources);
     return;
@@ -143,6 +175,21 @@ void finish() {
 
 uint64_t device_bytes_in_use() { return device_bytes; }
 uint64_t host_bytes_in_use() { return host_bytes; }
+
+bool has_context(int ordinal) {
+  std::lock_guard lock(one);
+  return active.count(ordinal) > 0;
+}
+void forget_contexts() {
+  std::lock_guard lock(one);
+  active.clear();
+}
+CUcontext make_context(int ordinal) {
+  static std::deque<CUctx_st> made;
+  return &made.emplace_back(CUctx_st{ordinal});
+}
+CUcontext current_context() { return current; }
+void make_current(CUcontext context) { current = context; }
 
 }  // namespace simt
 
@@ -167,14 +214,25 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->multiProcessorCount = 4;
   return cudaSuccess;
 }
-static thread_local int current_device = 0;
 cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
-  current_device = device;
+  if (device < 0 || device >= std::min(faults.devices, most_devices)) return said(cudaErrorInvalidDevice);
+  std::lock_guard lock(one);
+  choose(device);
   return cudaSuccess;
 }
-cudaError_t cudaGetDevice(int* device) { *device = current_device; return cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { *device = current ? current->ordinal : current_device; return cudaSuccess; }
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** address, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+  static const std::map<std::string_view, void*> functions{{"cuCtxGetCurrent", reinterpret_cast<void*>(get_context)},
+                                                           {"cuCtxSetCurrent", reinterpret_cast<void*>(set_context)},
+                                                           {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(state_of)}};
+  const auto function = functions.find(name);
+  *address = function == functions.end() ? nullptr : function->second;
+  *found = *address ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
+  std::lock_guard lock(one);
+  need_context();
   *total = faults.memory_bytes;
   *available = faults.memory_bytes - device_bytes;
   return cudaSuccess;
@@ -182,6 +240,7 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
 
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   std::lock_guard lock(one);
+  need_context();
   if (capturing()) return said(cudaErrorStreamCaptureUnsupported);
   if ((faults.fail_allocation > 0 && --faults.fail_allocation == 0) || bytes > faults.memory_bytes - device_bytes)
     return said(cudaErrorMemoryAllocation);
@@ -195,6 +254,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
 cudaError_t cudaFree(void* p) {
   if (!p) return cudaSuccess;
   std::lock_guard lock(one);
+  need_context();
   for (CUstream_st* s : streams) drain(s);
   const auto it = on_device.find(static_cast<char*>(p));
   if (it == on_device.end()) return said(cudaErrorInvalidValue);
@@ -205,6 +265,7 @@ cudaError_t cudaFree(void* p) {
 }
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
   std::lock_guard lock(one);
+  need_context();
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*p) return said(cudaErrorMemoryAllocation);
   std::memset(*p, 0xff, bytes);
@@ -215,6 +276,7 @@ cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void* p) {
   if (!p) return cudaSuccess;
   std::lock_guard lock(one);
+  need_context();
   const auto it = on_host.find(static_cast<char*>(p));
   if (it == on_host.end()) return said(cudaErrorInvalidValue);
   host_bytes -= it->second;
@@ -244,7 +306,9 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   std::lock_guard lock(one);
+  need_context();
   *s = new CUstream_st;
+  (*s)->context = current;
   streams.insert(*s);
   return cudaSuccess;
 }
@@ -268,7 +332,12 @@ cudaError_t cudaDeviceSynchronize() {
   return said(broken);
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) { *e = new CUevent_st; return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+  std::lock_guard lock(one);
+  need_context();
+  *e = new CUevent_st;
+  return cudaSuccess;
+}
 cudaError_t cudaEventCreate(cudaEvent_t* e) { return cudaEventCreateWithFlags(e, 0); }
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
   std::lock_guard lock(one);

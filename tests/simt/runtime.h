@@ -5,6 +5,8 @@
 #pragma once
 #include <cstdint>
 
+struct CUctx_st;
+
 namespace simt {
 
 struct Faults {
@@ -31,5 +33,13 @@ void finish();
 // Device memory that was not given back.
 uint64_t device_bytes_in_use();
 uint64_t host_bytes_in_use();
+
+// Contexts: whether a device has its primary one, all of them taken away (while nobody works), one as the driver's API makes
+// it, and that of this thread.
+bool has_context(int ordinal);
+void forget_contexts();
+CUctx_st* make_context(int ordinal);
+CUctx_st* current_context();
+void make_current(CUctx_st* context);
 
 }  // namespace simt

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "flags.h"
 #include "handles.h"
 #include "units.h"
 
@@ -51,6 +52,7 @@ void run(bool profiles) {
   for (size_t index = 0;; ++index) {
     auto info = sized<stw_device_info>();
     if (stw_device_at(index, &info, nullptr) != STW_OK) break;
+    if (info.backend == STW_BACKEND_CUDA) ask_memory_free(static_cast<int32_t>(index) - 1, info);
     cuda |= info.backend == STW_BACKEND_CUDA;
     fmt::print("{:<8}{:<32.31}{:>11}{:>11}  {}\n", info.backend == STW_BACKEND_CUDA ? "cuda" : "cpu", info.name,
                human_bytes(info.memory_total), human_bytes(info.memory_free), details(info));

@@ -75,6 +75,8 @@ struct DeviceChoice {
 // `name` may also be the file of a calibrated profile, which stands for its device.
 DeviceChoice choose_device(const std::string& name);
 Device open_device(const DeviceChoice& choice, uint32_t threads);
+// Fills in what is free on a CUDA device, which only one that is open knows.
+void ask_memory_free(int32_t ordinal, stw_device_info& info);
 
 // Throws where a --seq is longer than the model's positions.
 void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions);

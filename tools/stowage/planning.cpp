@@ -69,6 +69,7 @@ DeviceChoice choose_device(const std::string& name) {
   if (!found)
     throw Failure(exit_failed, fmt::format("--device {}: there is none here ({}); see `stowage devices`",
                                            name.empty() ? "auto" : name, stw_build_info()));
+  if (info.backend == STW_BACKEND_CUDA) ask_memory_free(0, info);
   choice.name = info.profile;
   choice.backend = info.backend;
   choice.present = true;
@@ -76,6 +77,14 @@ DeviceChoice choose_device(const std::string& name) {
   choice.free_bytes = info.memory_free;
   choice.threads = info.threads;
   return choice;
+}
+
+void ask_memory_free(int32_t ordinal, stw_device_info& info) {
+  auto options = sized<stw_device_options>();
+  options.backend = STW_BACKEND_CUDA;
+  options.ordinal = ordinal;
+  stw_device* device = nullptr;
+  if (stw_device_open(&device, &options, nullptr) == STW_OK) stw_device_query(Device(device).get(), &info);
 }
 
 Device open_device(const DeviceChoice& choice, uint32_t threads) {

@@ -1,0 +1,60 @@
+#include "src/cuda/current.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+namespace stw::cuda {
+
+namespace {
+
+// To choose a device is to give it a context, hundreds of megabytes on it, and the runtime has no word for "none". The
+// driver's own functions do; the runtime knows where they are, so that nothing has to be linked.
+struct Driver {
+  decltype(&cuCtxGetCurrent) get_context = nullptr;
+  decltype(&cuCtxSetCurrent) set_context = nullptr;
+  decltype(&cuDevicePrimaryCtxGetState) state_of = nullptr;
+  bool is_there = false;
+};
+
+template <class F>
+bool find(const char* name, F& function) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  function = reinterpret_cast<F>(address);
+  return address && found == cudaDriverEntryPointSuccess;
+}
+
+const Driver& driver() {
+  static const Driver one = [] {
+    Driver d;
+    d.is_there = find("cuCtxGetCurrent", d.get_context) && find("cuCtxSetCurrent", d.set_context) && find("cuDevicePrimaryCtxGetState", d.state_of);
+    return d;
+  }();
+  return one;
+}
+
+}  // namespace
+
+Current::Current(int ordinal) {
+  if (cudaGetDevice(&device_) != cudaSuccess) device_ = -1;
+  CUcontext context = nullptr;
+  if (driver().is_there && driver().get_context(&context) == CUDA_SUCCESS) context_ = context;
+  cudaSetDevice(ordinal);   // also where it is that device: the context may be another one of it
+}
+
+Current::~Current() {
+  if (!driver().is_there) {
+    if (device_ >= 0) cudaSetDevice(device_);
+    return;
+  }
+  driver().set_context(static_cast<CUcontext>(context_));
+  if (context_ || device_ < 0) return;
+  // A thread without a context gets one of the device that it chose last. Where the host's works already, that costs nothing.
+  int now = 0, is_active = 0;
+  unsigned flags = 0;
+  if (cudaGetDevice(&now) == cudaSuccess && now != device_ && driver().state_of(device_, &flags, &is_active) == CUDA_SUCCESS && is_active)
+    cudaSetDevice(device_);
+}
+
+}  // namespace stw::cuda

@@ -1,0 +1,19 @@
+// Which device a thread of the host works with while it is in the library.
+#pragma once
+
+namespace stw::cuda {
+
+// Makes a device the current one of this thread for as long as it lives. What the host had comes back: its context, be it a
+// device's own or one that it made, or none, so that no device begins to work that nobody asked for.
+class Current {
+ public:
+  explicit Current(int ordinal);
+  ~Current();
+  Current(const Current&) = delete;
+
+ private:
+  void* context_ = nullptr;   // a CUcontext
+  int device_ = -1;           // what the runtime says
+};
+
+}  // namespace stw::cuda

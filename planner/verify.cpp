@@ -113,7 +113,8 @@ Status check_stages(const Graph& graph, const Program& program) {
   for (size_t first = 0, end; staged && first < list.size(); first = end) {
     end = first;
     while (end < list.size() && list[end].stage == list[first].stage) ++end;
-    for (size_t c = first; c < end && is_transfer(list[c].kind); ++c) {
+    size_t c = first;
+    for (; c < end && is_transfer(list[c].kind); ++c) {
       const Instruction& copy = list[c];
       const bool fetches = copy.kind == OpKind::fetch;
       const int buffer = operand(copy, 0).buffer, tensor = copied(copy);
@@ -130,6 +131,8 @@ Status check_stages(const Graph& graph, const Program& program) {
         if (meets) return wrong(program, graph.at(tensor).name + " is used in the stage that copies it");
       }
     }
+    for (; c < end; ++c)   // what such a copy costs is counted as if it ran beside the ops
+      if (is_transfer(list[c].kind)) return wrong(program, graph.at(copied(list[c])).name + " is copied among the ops of a stage");
   }
   return ok();
 }

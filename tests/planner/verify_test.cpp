@@ -200,6 +200,10 @@ TEST_F(Verify, WhatRunsAtTheSameTime) {
         for (Instruction& other : p.instructions)
           if (i.kind == OpKind::fetch && other.stage == i.stage + 1) other.stage = i.stage;
       }, base), "in the stage that copies it");
+      expect_has(found([&](Arena&, Program& p, uint64_t&) {
+        const auto begin = p.instructions.begin();
+        std::rotate(begin + static_cast<std::ptrdiff_t>(n), begin + static_cast<std::ptrdiff_t>(n) + 1, begin + static_cast<std::ptrdiff_t>(end));
+      }, base), "is copied among the ops of a stage");
       const Instruction& next = base->instructions[n + 1];
       if (i.kind == OpKind::store && next.kind == OpKind::fetch) {
         twice += 1;

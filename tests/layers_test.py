@@ -20,7 +20,7 @@ FOREIGN = {
     "kernels": {"immintrin.h", "arm_neon.h"},
     "kernels/cuda": {"cuda_runtime.h"},
     "src": {"xxhash.h"},
-    "src/cuda": {"cuda_runtime_api.h", "nvtx3/nvToolsExt.h"},
+    "src/cuda": {"cuda.h", "cuda_runtime_api.h", "nvtx3/nvToolsExt.h"},
 }
 STANDARD = re.compile(r"^(c?[a-z_0-9]+|(sys/)?[a-z_0-9]+\.h)$")
 PLANNER_FORBIDDEN = {"fstream", "iostream", "chrono", "ctime", "thread", "mutex", "random", "unordered_map",

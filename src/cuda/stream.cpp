@@ -130,13 +130,14 @@ Status CudaStream::order(cudaStream_t first, cudaStream_t next) {
   return ok();
 }
 
+Status CudaStream::record_one(const Execution& execution, const Program& program, const Instruction& instruction, cudaStream_t stream) {
+  const Range range(range_name(*execution.graph, instruction).c_str());
+  execute_one(execution, program, instruction, stream);
+  return check(program, instruction);
+}
+
 Status CudaStream::record(const Execution& execution, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
-  const auto record_one = [&](const Instruction& i, cudaStream_t stream) {
-    const Range range(range_name(*execution.graph, i).c_str());
-    execute_one(execution, program, i, stream);
-    return check(program, i);
-  };
   const bool staged = !list.empty() && list.back().stage > 0;   // else copies stand among the ops that they serve
   for (size_t first = 0, ops, end; first < list.size(); first = end) {
     end = first;
@@ -150,18 +151,31 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
       STW_TRY(order(recorder_, stream));
       beside.push_back(stream);
       for (size_t k = first; k < ops; ++k)
-        if (list[k].kind == kind) STW_TRY(record_one(list[k], stream));
+        if (list[k].kind == kind) STW_TRY(record_one(execution, program, list[k], stream));
     }
-    for (size_t k = ops; k < end; ++k) STW_TRY(record_one(list[k], recorder_));
+    for (size_t k = ops; k < end; ++k) STW_TRY(record_one(execution, program, list[k], recorder_));
     for (cudaStream_t stream : beside) STW_TRY(order(stream, recorder_));
   }
   return ok();
 }
 
-Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program) {
+Status CudaStream::record_timed(const Execution& execution, const Program& program) {
+  const size_t count = program.instructions.size();
+  const auto record_timer = [&](size_t n) -> Status {
+    STW_CUDA_TRY("a timer", cudaEventRecordWithFlags(timers_[n], recorder_, cudaEventRecordExternal));   // a node of the graph
+    return ok();
+  };
+  for (size_t n = 0; n < count; ++n) {
+    STW_TRY(record_timer(n));
+    STW_TRY(record_one(execution, program, program.instructions[n], recorder_));
+  }
+  return record_timer(count);
+}
+
+Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program, bool timed) {
   const Range range(("record " + program.name).c_str());
   STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));   // kernels may be loaded meanwhile
-  const Status recorded = record(execution, program);
+  const Status recorded = timed ? record_timed(execution, program) : record(execution, program);
   cudaGraph_t graph = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(recorder_, &graph);
   if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());   // told below, or the consequence of what is
@@ -210,15 +224,12 @@ Status CudaStream::run_timed(const Execution& execution, const Program& program,
     STW_CUDA_TRY("a timer", cudaEventCreateWithFlags(&timer, cudaEventDefault));
     timers_.push_back(timer);
   }
-  // Nobody waits in between, so that the device goes from op to op as far as the host keeps up.
-  for (size_t n = 0; n < count; ++n) {
-    STW_CUDA_TRY("a timer", cudaEventRecord(timers_[n], stream_));
-    const Range range(range_name(*execution.graph, program.instructions[n]).c_str());
-    execute_one(execution, program, program.instructions[n], stream_);
-    STW_TRY(check(program, program.instructions[n]));
-  }
-  STW_CUDA_TRY("a timer", cudaEventRecord(timers_[count], stream_));
-  STW_CUDA_TRY("program " + program.name, cudaEventSynchronize(timers_[count]));
+  // As in a run the device goes from op to op by itself: launched one by one, small ops would show the host's time.
+  STW_ASSIGN(graph, capture(execution, program, true));
+  cudaError_t status = cudaGraphLaunch(graph, stream_);
+  if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
+  cudaGraphExecDestroy(graph);
+  STW_CUDA_TRY("program " + program.name, status);
   for (size_t n = 0; n < count; ++n) {
     float milliseconds = 0;
     STW_CUDA_TRY("a timer", cudaEventElapsedTime(&milliseconds, timers_[n], timers_[n + 1]));

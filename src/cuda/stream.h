@@ -36,13 +36,16 @@ class CudaStream : public Stream {
  private:
   explicit CudaStream(const DeviceOptions& options) : ordinal_(options.ordinal), cublaslt_(options.cublaslt), cudnn_(options.cudnn) {}
   Result<cudaGraphExec_t> graph_of(const Execution& execution, const Program& program);
-  Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program);
+  Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program, bool timed = false);
   // What went wrong in an instruction that was just executed.
   Status check(const Program& program, const Instruction& instruction);
   // What is recorded on `next` from now on waits for what was recorded on `first`.
   Status order(cudaStream_t first, cudaStream_t next);
+  Status record_one(const Execution& execution, const Program& program, const Instruction& instruction, cudaStream_t stream);
   // All instructions, the copies of a stage beside its ops, into a graph.
   Status record(const Execution& execution, const Program& program);
+  // One after the other, and a timer between every two.
+  Status record_timed(const Execution& execution, const Program& program);
 
   const int ordinal_;
   const std::string cublaslt_, cudnn_;

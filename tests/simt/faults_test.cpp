@@ -215,6 +215,15 @@ TEST_F(CudaDeviceTest, NoOrderOfCopiesChangesABit) {
   simt::options.order = simt::Order::forward;
 }
 
+// Small ops launched one by one would show how long the host takes for that.
+TEST_F(CudaDeviceTest, OpsAreTimedInGraphs) {
+  const auto trainer = trainer_for(model_, plan_for(*model_, request()), {}, cuda_device());
+  const uint64_t before = simt::single_launches;
+  const auto profile = trainer->calibrate();
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_EQ(simt::single_launches, before);
+}
+
 TEST_F(CudaDeviceTest, ReplanningGivesMemoryBack) {
   Request r = request();
   const auto roomy = plan_for(*model_, r);

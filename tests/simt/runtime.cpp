@@ -45,7 +45,7 @@ struct CUgraphExec_st { std::vector<Node> nodes; };
 namespace simt {
 
 Faults faults;
-uint64_t library_products = 0, library_attentions = 0;
+uint64_t library_products = 0, library_attentions = 0, single_launches = 0;
 int64_t cudnn_descriptors = 0;
 
 namespace {
@@ -165,6 +165,7 @@ void enqueue(cudaStream_t stream, std::function<void()> call) {
     said(cudaErrorLaunchOutOfResources);
     return;
   }
+  single_launches += !of(stream)->capture;
   static_cast<void>(add(stream, std::move(call)));
 }
 
@@ -354,6 +355,11 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   e->stream = stream;
   const uint64_t count = ++e->recorded;
   return add(s, [e, count] { e->reached = count; e->seconds = now(); });
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned flags) {
+  std::lock_guard lock(one);
+  if (!of(s)->capture || flags != cudaEventRecordExternal) return cudaEventRecord(e, s);
+  return add(s, [e] { e->seconds = now(); });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   std::lock_guard lock(one);

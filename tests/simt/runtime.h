@@ -28,6 +28,7 @@ extern Faults faults;
 extern uint64_t library_products;   // that cuBLASLt was asked for
 extern uint64_t library_attentions; // cuDNN
 extern int64_t cudnn_descriptors;   // that were not given back
+extern uint64_t single_launches;    // of kernels, outside of graphs
 // Runs everything that was begun, on all streams.
 void finish();
 // Device memory that was not given back.

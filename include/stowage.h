@@ -116,7 +116,7 @@ typedef struct stw_device_options {
   uint32_t threads;          /* CPU: threads that compute, the caller's included; 0: one for each processor */
   uint32_t isa;              /* CPU: STW_ISA_*; auto: the widest that runs here. No bit depends on it. */
   int32_t log_level;         /* 0: STW_LOG_WARNING */
-  void *stream;              /* CUDA: the host's stream; NULL: one of the library's */
+  void *stream;              /* CUDA: the host's stream, of the device's primary context; NULL: one of the library's */
   stw_log_fn log;
   void *log_user;
   stw_allocate_fn allocate;  /* both or none */

@@ -1,7 +1,8 @@
 // The fake runtime: libcudart's functions (cuda_runtime_api.h) over the emulated machine.
 //
 // Streams are lazy: a call waits in its queue until somebody synchronises, and then only what is needed runs. So data that
-// is used without waiting for it shows, since fresh memory is full of 0xff.
+// is used without waiting for it shows, since fresh memory is full of 0xff. What forks and joins of a recording leave open, a
+// graph does in the order of recording, or in another one (Order in machine.h).
 #pragma once
 #include <cstdint>
 

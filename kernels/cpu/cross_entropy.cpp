@@ -93,7 +93,7 @@ template <DType dtype> void one_row(const CrossEntropyArgs& args, const LossTerm
 void cross_entropy(const Launch& launch, const CrossEntropyArgs& args) {
   STW_ASSERT_WORKSPACE(cross_entropy);
   const LossTerms terms = loss_terms(args);
-  const int64_t step = max(1, 16384 / args.vocabulary);   // rows of a task: enough work to be worth handing out
+  const int64_t step = max(1, 4096 / args.vocabulary);   // rows of a task: enough work to be worth handing out
   with_dtype(args.logits.dtype, [&](auto stored) {
     constexpr DType dtype = stored.dtype;
     parallel_for(launch, ceil_div(args.rows, step), [&](int64_t index, int) {

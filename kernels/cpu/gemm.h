@@ -2,9 +2,9 @@
 // k, so the bits depend neither on the blocking, nor on the register width, nor on m and n, and a product may be cut
 // anywhere along k and continued with `accumulate`.
 //
-// Blocking: a block of at most 384×256 of `a` is packed and stays in L2, unless it is read where it lies; panels of at most
-// 32 columns of `b` are packed one after the other, just before their use, and stay in L1. The workspace holds one block and
-// one panel.
+// Blocking: a block of at most 384×256 of `a` is packed and stays in L2; panels of at most 32 columns of `b` are packed one after
+// the other, just before their use, and stay in L1; unless they are read where they lie. The workspace holds one block and one
+// panel.
 #pragma once
 #include "kernels/cpu/simd.h"
 

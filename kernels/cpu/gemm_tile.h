@@ -45,11 +45,12 @@ STW_INLINE void fetch_b(Ahead& ahead) {
   }
 }
 
-// rows × tile_columns of c from a packed panel of b and one of a, or, `in_place`, rows of a that lie along k, `lda` apart.
+// rows × tile_columns of c from a panel of b, whose rows are `ldb` apart, and one of a, or, `in_place`, rows of a that lie along
+// k, `lda` apart.
 // `zero_start`: the chains start at +0 instead of at c.
 template <int rows, bool in_place>
-static void tile_product(int64_t depth, const float* a, int64_t lda, const float* b, float* c, int64_t ldc, bool zero_start,
-                         const float* bias, Ahead& ahead) {
+static void tile_product(int64_t depth, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+                         bool zero_start, const float* bias, Ahead& ahead) {
   // Into L2: where rows lie a multiple of 4 KiB apart, a set of L1 cannot hold this tile and the next.
   for (int r = 0; r < tile_rows; ++r) {
     __builtin_prefetch(ahead.c + r * ahead.ldc, 0, 2);
@@ -68,7 +69,7 @@ static void tile_product(int64_t depth, const float* a, int64_t lda, const float
       for (int v = 0; v < tile_vectors; ++v) sum[r][v] = fma(factor, row[v], sum[r][v]);
     }
     a += in_place ? 1 : tile_rows;
-    b += tile_columns;
+    b += ldb;
   };
   int64_t k = 0;
   for (; k + Ahead::interval <= depth; k += Ahead::interval) {
@@ -86,7 +87,7 @@ static void tile_product(int64_t depth, const float* a, int64_t lda, const float
     for (int v = 0; v < tile_vectors; ++v) store(c + r * ldc + 16 * v, sum[r][v]);
 }
 
-using TileProduct = void (*)(int64_t, const float*, int64_t, const float*, float*, int64_t, bool, const float*, Ahead&);
+using TileProduct = void (*)(int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, bool, const float*, Ahead&);
 struct RowsOfTile { TileProduct product[2]; int rows; };   // [in place]
 template <int rows> static RowsOfTile tile_of() { return {{tile_product<rows, false>, tile_product<rows, true>}, rows}; }
 // The smallest tile with at least `rows` rows.
@@ -102,12 +103,12 @@ static RowsOfTile tile_for(int64_t rows) {
 
 // A tile that is cut by the right or lower edge of c: computed in a tile of its own.
 static void edge_product(TileProduct product, int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t lda,
-                         const float* b, float* c, int64_t ldc, bool zero_start, const float* bias, Ahead& ahead) {
+                         const float* b, int64_t ldb, float* c, int64_t ldc, bool zero_start, const float* bias, Ahead& ahead) {
   float whole[tile_rows * tile_columns] = {0};
   const size_t bytes = (size_t)columns * sizeof(float);
   if (!zero_start)
     for (int64_t r = 0; r < rows; ++r) memcpy(whole + r * tile_columns, c + r * ldc, bytes);
-  product(depth, a, lda, b, whole, tile_columns, zero_start, bias, ahead);
+  product(depth, a, lda, b, ldb, whole, tile_columns, zero_start, bias, ahead);
   for (int64_t r = 0; r < rows; ++r) memcpy(c + r * ldc, whole + r * tile_columns, bytes);
 }
 

@@ -146,7 +146,8 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
     ops = first;
     while (staged && ops < end && is_transfer(list[ops].kind)) ++ops;
     std::vector<cudaStream_t> beside;
-    for (const auto& [kind, stream] : {std::pair{OpKind::fetch, fetches_}, {OpKind::store, stores_}}) {
+    for (const OpKind kind : {OpKind::fetch, OpKind::store}) {
+      cudaStream_t const stream = kind == OpKind::fetch ? fetches_ : stores_;
       if (std::none_of(&list[first], &list[first] + (ops - first), [&](const Instruction& i) { return i.kind == kind; })) continue;
       STW_TRY(order(recorder_, stream));
       beside.push_back(stream);

@@ -145,7 +145,8 @@ typedef struct stw_device_info {
  * Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_at(size_t index, stw_device_info *out, stw_error *error) STW_NOEXCEPT;
 /* Opens a device. Errors: STW_UNSUPPORTED where this build or machine has no such backend or instruction set.
- * CUDA: the library works in the device's primary context; the calling thread's own, or none, comes back with every return.
+ * CUDA: the library works in the device's primary context; the calling thread's own, or none, comes back with every return
+ * (a thread that had none, and whose device has none yet, may find this one chosen: choose again with cudaSetDevice).
  * Owner: the caller, who closes it after every trainer on it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_open(stw_device **out, const stw_device_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_device_close(stw_device *device) STW_NOEXCEPT;

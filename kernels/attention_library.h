@@ -9,11 +9,11 @@ struct AttentionPart { int64_t first_sample, samples, first_kv_head, kv_heads; }
 
 // Scratch memory of a part's gradient, each at a multiple of 256 bytes. `dots`: as lse. `keys` and `values`: gradients that every query
 // head has of its own, (samples, rows_per_sample, query heads, head_dim), to be added up over the heads that share keys; none where there
-// are as many of both. `own`: the library's, two bytes for every score of whole tiles, and attention_own_bytes, which is all that it has
+// are as many of both. `library`: its own, two bytes for every score of whole tiles, and attention_library_bytes, which is all that it has
 // for the forward pass.
-struct AttentionScratch { int64_t dots, keys, values, own, bytes; };   // offsets, and all
+struct AttentionScratch { int64_t dots, keys, values, library, bytes; };   // offsets, and all
 
-inline constexpr int64_t attention_own_bytes = 1 << 16;
+inline constexpr int64_t attention_library_bytes = 1 << 16;
 inline constexpr int64_t attention_tile = 128;   // queries of a block, and keys
 
 // What a library may be asked for. Decided by shapes and types alone, as is all here.
@@ -47,8 +47,8 @@ inline AttentionScratch attention_scratch(const AttentionArgs& args, const Atten
   const int64_t edge = attention_tiles(args) * attention_tile, of_shared = args.kv_heads == args.query_heads ? 0 : up(heads * rows * args.head_dim * 2);
   AttentionScratch s{0, up(heads * rows * 4), 0, 0, 0};
   s.values = s.keys + of_shared;
-  s.own = s.values + of_shared;
-  s.bytes = s.own + 2 * heads * edge * edge + attention_own_bytes;
+  s.library = s.values + of_shared;
+  s.bytes = s.library + 2 * heads * edge * edge + attention_library_bytes;
   return s;
 }
 

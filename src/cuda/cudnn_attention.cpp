@@ -136,9 +136,9 @@ std::unique_ptr<cudnn::Graph> graph_of(const cudnn::Functions& f, const Attentio
 }
 
 int64_t most_workspace(const AttentionArgs& args, const AttentionPart& part, bool gradient) {
-  if (!gradient) return kernels::attention_own_bytes;
+  if (!gradient) return kernels::attention_library_bytes;
   const AttentionScratch scratch = kernels::attention_scratch(args, part);
-  return scratch.bytes - scratch.own;
+  return scratch.bytes - scratch.library;
 }
 
 const std::byte* half_at(const void* data, int64_t elements) { return static_cast<const std::byte*>(data) + 2 * elements; }
@@ -183,11 +183,16 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
   if (is_new) {
     AttentionArgs many = args;
     many.samples = std::numeric_limits<int32_t>::max();
-    AttentionPart usual = kernels::largest_attention_part(many);
-    if (!gradient) usual.kv_heads = args.kv_heads;
-    auto plan = cudnn::Plan::best(handle_, graph_of(f_, args, usual, gradient), most_workspace(args, usual, gradient));
-    if (plan) {
+    AttentionPart usual = kernels::largest_attention_part(many), least = usual;
+    if (!gradient) usual.kv_heads = least.kv_heads = args.kv_heads;
+    least.samples = 1;
+    if (usual.samples == 1 && gradient) least.kv_heads = (args.kv_heads - 1) % usual.kv_heads + 1;   // the last part's
+    const auto make = [&](const AttentionPart& part, const auto& plan_of) { return plan_of(graph_of(f_, args, part, gradient), most_workspace(args, part, gradient)); };
+    auto plan = make(usual, [&](auto graph, int64_t most) { return cudnn::Plan::best(handle_, std::move(graph), most); });
+    auto smallest = plan ? make(least, [&](auto graph, int64_t most) { return cudnn::Plan::make(handle_, std::move(graph), plan->engine(), most); }) : nullptr;
+    if (smallest) {   // it does the parts between as well
       entry->second = plan->engine();
+      plans_[key_of(args, least, gradient)] = std::move(smallest);
       plans_[key_of(args, usual, gradient)] = std::move(plan);
     }
   }
@@ -234,7 +239,7 @@ void CudnnAttention::differentiate(const AttentionArgs& args, const AttentionPar
                              {outputs, half_at(args.out.data, out_at)}, {lse, args.lse + first_row * args.query_heads + head * args.rows_per_sample},
                              {doutputs, half_at(args.dout.data, out_at)}, {dots, scratch + at.dots}, {dqueries, half_at(args.dqkv.data, q_at)},
                              {dkeys, shares ? scratch + at.keys : half_at(args.dqkv.data, k_at)},
-                             {dvalues, shares ? scratch + at.values : half_at(args.dqkv.data, v_at)}}, scratch + at.own, stream);
+                             {dvalues, shares ? scratch + at.values : half_at(args.dqkv.data, v_at)}}, scratch + at.library, stream);
 }
 
 }  // namespace stw::cuda

@@ -30,7 +30,7 @@ Descriptor Graph::make_tensor(DataType type, const Dimensions& dimensions, int64
   d_.set(d, Attribute::tensor_dimensions, AttributeType::int64, 4, dimensions.extent);
   d_.set(d, Attribute::tensor_strides, AttributeType::int64, 4, dimensions.stride);
   d_.set(d, Attribute::tensor_id, AttributeType::int64, id);
-  d_.set(d, Attribute::tensor_alignment, AttributeType::int64, int64_t{16});
+  d_.set(d, Attribute::tensor_alignment, AttributeType::int64, int64_t{type == DataType::f32 ? 4 : 16});
   if (is_virtual) d_.set(d, Attribute::tensor_is_virtual, AttributeType::boolean, true);
   if (is_by_value) d_.set(d, Attribute::tensor_is_by_value, AttributeType::boolean, true);
   d_.finalize(d);

@@ -39,7 +39,8 @@ class Graph {
  public:
   explicit Graph(const Functions& functions) : d_(functions) {}
 
-  Descriptor tensor(DataType type, const Dimensions& dimensions, int64_t id);   // in memory, 16-byte aligned
+  // In memory: fp32 at multiples of 4 bytes, others of 16.
+  Descriptor tensor(DataType type, const Dimensions& dimensions, int64_t id);
   Descriptor number(int64_t id);                                                // an fp32 number of the host's, read at every launch
   Descriptor inner(DataType type, const Dimensions& dimensions);                // inside the graph alone
 

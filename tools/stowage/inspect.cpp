@@ -13,6 +13,7 @@
 #include "flags.h"
 #include "metrics.h"
 #include "profile.h"
+#include "prompt.h"
 #include "run_folder.h"
 #include "units.h"
 #include "weights_file.h"
@@ -120,7 +121,7 @@ void show_weights(const std::string& path) {
   std::map<std::string, size_t> formats;
   for (const StoredTensor& tensor : tensors) {
     parameters += tensor.elements;
-    formats[tensor.format] += 1;
+    formats[printable(tensor.format)] += 1;
   }
   std::vector<std::string> names;
   for (const auto& [format, count] : formats) names.push_back(formats.size() == 1 ? format : fmt::format("{} x {}", count, format));
@@ -129,8 +130,8 @@ void show_weights(const std::string& path) {
   show("formats", fmt::format("{}", fmt::join(names, ", ")));
   fmt::print("\n{} tensors\n", grouped(tensors.size()));
   for (const StoredTensor& tensor : tensors)
-    fmt::print("  {:<52} {:>18} {:>15} {:>6}\n", tensor.name, fmt::format("{}", fmt::join(tensor.shape, " x ")), grouped(tensor.elements),
-               tensor.format);
+    fmt::print("  {:<52} {:>18} {:>15} {:>6}\n", printable(tensor.name), fmt::format("{}", fmt::join(tensor.shape, " x ")), grouped(tensor.elements),
+               printable(tensor.format));
 }
 
 // True: there is a run in the folder.

@@ -136,8 +136,12 @@ void TrainingRun::evaluate() {
   if (status == STW_CANCELLED) return;
   evaluation_loss_ = loss;
   const stw_progress now = progress();
-  metrics_.evaluation(now.step, loss);
-  metrics_.check();
+  try {
+    metrics_.evaluation(now.step, loss);
+    metrics_.check();
+  } catch (const Failure& failure) {
+    rescue(failure);
+  }
   line_.say(
       fmt::format("step {}: evaluation loss {:.4f} (perplexity {:.4g})", grouped(now.batches), loss, std::exp(loss)));
 }

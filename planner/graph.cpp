@@ -43,8 +43,9 @@ bool Graph::is_library_attention(const Op& op) const {
 }
 
 Peak Graph::peak_of(const Op& op) const {
-  if (is_library_product(op) || is_library_attention(op)) return compute == Format::f32 ? Peak::fp32 : Peak::tensor;
-  return kernels == Kernels::portable || compute == Format::f32 ? Peak::fp32 : Peak::mma;
+  if (compute == Format::f32) return Peak::fp32;
+  if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
+  return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }
 
 uint64_t Graph::parameter_count() const {

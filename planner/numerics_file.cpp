@@ -38,6 +38,15 @@ Result<ParameterGroup> group_from(const Json& object) {
   return g;
 }
 
+// The value that a field names.
+template <class Enum, int count>
+Result<Enum> value_of(const Json& object, const char* key, const char* const (&names)[count]) {
+  STW_ASSIGN(name, get_string(object, key));
+  const auto value = named<Enum>(names, name);
+  if (!value) return wrong(std::string("unknown ") + key + " \"" + name + "\"");
+  return *value;
+}
+
 }  // namespace
 
 Json inputs_json(const GraphInputs& inputs) {
@@ -63,14 +72,12 @@ Json numerics_json(const Numerics& n, const std::string& states_reason) {
 
 Result<Numerics> numerics_from(const Json& object) {
   Numerics n;
-  STW_ASSIGN(precision, get_string(object, "precision"));
-  const auto known = named<Precision>(precision_names, precision);
-  if (!known) return wrong("unknown precision \"" + precision + "\"");
-  n.precision = *known;
+  STW_ASSIGN(precision, value_of<Precision>(object, "precision", precision_names));
+  n.precision = precision;
   STW_ASSIGN(master, get_string(object, "master"));
   int kind = 0;
   while (kind < master_count && (n.master = static_cast<Master>(kind), master != master_name(n))) ++kind;
-  if (kind == master_count) return wrong("unknown master \"" + master + "\" for " + precision);
+  if (kind == master_count) return wrong("unknown master \"" + master + "\" for " + name_of(precision));
   STW_ASSIGN(optimizer, get_string(object, "optimizer"));
   int index = 0;
   while (index < optimizer_count && optimizer != name_of(static_cast<Optimizer>(index))) ++index;
@@ -81,23 +88,17 @@ Result<Numerics> numerics_from(const Json& object) {
     return wrong("optimizer " + optimizer + " has no states of " + std::to_string(bits) + " bits");
   n.state_bits = static_cast<int>(bits);
   STW_ASSIGN(exact, get_bool(object, "exact"));
-  STW_ASSIGN(gradients, get_string(object, "gradients"));
-  const auto sums = named<Gradients>(gradients_names, gradients);
-  if (!sums) return wrong("unknown gradients \"" + gradients + "\"");
-  n.gradients = *sums;
+  STW_ASSIGN(gradients, value_of<Gradients>(object, "gradients", gradients_names));
+  n.gradients = gradients;
   STW_ASSIGN(fused, get_bool(object, "fused_update", false));
   n.fused_update = fused;
   if (object.find("kernels")) {
-    STW_ASSIGN(kernels, get_string(object, "kernels"));
-    const auto which = named<Kernels>(kernels_names, kernels);
-    if (!which) return wrong("unknown kernels \"" + kernels + "\"");
-    n.kernels = *which;
+    STW_ASSIGN(kernels, value_of<Kernels>(object, "kernels", kernels_names));
+    n.kernels = kernels;
   }
   if (object.find("attention")) {
-    STW_ASSIGN(attention, get_string(object, "attention"));
-    const auto who = named<Attention>(attention_names, attention);
-    if (!who) return wrong("unknown attention \"" + attention + "\"");
-    n.attention = *who;
+    STW_ASSIGN(attention, value_of<Attention>(object, "attention", attention_names));
+    n.attention = attention;
   }
   n.exact = exact;
   if (!exact && n.kernels != Kernels::cublaslt) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");

@@ -187,9 +187,8 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
     if (!gradient) usual.kv_heads = least.kv_heads = args.kv_heads;
     least.samples = 1;
     if (usual.samples == 1 && gradient) least.kv_heads = (args.kv_heads - 1) % usual.kv_heads + 1;   // the last part's
-    const auto make = [&](const AttentionPart& part, const auto& plan_of) { return plan_of(graph_of(f_, args, part, gradient), most_workspace(args, part, gradient)); };
-    auto plan = make(usual, [&](auto graph, int64_t most) { return cudnn::Plan::best(handle_, std::move(graph), most); });
-    auto smallest = plan ? make(least, [&](auto graph, int64_t most) { return cudnn::Plan::make(handle_, std::move(graph), plan->engine(), most); }) : nullptr;
+    auto plan = cudnn::Plan::best(handle_, graph_of(f_, args, usual, gradient), most_workspace(args, usual, gradient));
+    auto smallest = plan ? cudnn::Plan::make(handle_, graph_of(f_, args, least, gradient), plan->engine(), most_workspace(args, least, gradient)) : nullptr;
     if (smallest) {   // it does the parts between as well
       entry->second = plan->engine();
       plans_[key_of(args, least, gradient)] = std::move(smallest);

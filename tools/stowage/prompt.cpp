@@ -47,14 +47,6 @@ std::vector<int32_t> parse_prompt(std::string_view text, bool bytes, uint64_t vo
   return tokens;
 }
 
-std::string printable(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t length = printable_length(text);
-    out += length ? text.substr(0, length) : replacement_character;
-    text.remove_prefix(length ? length : 1);
-  }
-  return out;
-}
+std::string printable(std::string_view text) { return with_replacements(text, printable_length); }
 
 }  // namespace command

@@ -121,27 +121,22 @@ void TrainingRun::train_until(uint64_t batches, bool told) {
 
 void TrainingRun::evaluate() {
   double loss = 0;
-  stw_status status = STW_OK;
   interrupt_.cancels(trainer_);
   try {
-    status = call(
+    const stw_status status = call(
         [&](stw_error* error) {
           return stw_trainer_evaluate(trainer_, data_, settings_.evaluation_batches, &loss, error);
         },
         STW_CANCELLED);
-  } catch (const Failure& failure) {
-    rescue(failure);
-  }
-  interrupt_.cancels(nullptr);
-  if (status == STW_CANCELLED) return;
-  evaluation_loss_ = loss;
-  const stw_progress now = progress();
-  try {
-    metrics_.evaluation(now.step, loss);
+    interrupt_.cancels(nullptr);
+    if (status == STW_CANCELLED) return;
+    evaluation_loss_ = loss;
+    metrics_.evaluation(progress().step, loss);
     metrics_.check();
   } catch (const Failure& failure) {
     rescue(failure);
   }
+  const stw_progress now = progress();
   line_.say(
       fmt::format("step {}: evaluation loss {:.4f} (perplexity {:.4g})", grouped(now.batches), loss, std::exp(loss)));
 }

@@ -23,10 +23,10 @@ size_t utf8_length(std::string_view text) {
   return length;
 }
 
-std::string valid_utf8(std::string_view text) {
+std::string with_replacements(std::string_view text, size_t (*length_of)(std::string_view)) {
   std::string out;
   while (!text.empty()) {
-    const size_t length = utf8_length(text);
+    const size_t length = length_of(text);
     out += length ? text.substr(0, length) : replacement_character;
     text.remove_prefix(length ? length : 1);
   }

@@ -9,7 +9,8 @@ constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
 // Bytes of the sequence that `text`, which is not empty, begins with; 0 where there is none.
 size_t utf8_length(std::string_view text);
-// With the replacement character for every byte that belongs to no sequence.
-std::string valid_utf8(std::string_view text);
+// With the replacement character for every byte at which `length_of` finds no sequence.
+std::string with_replacements(std::string_view text, size_t (*length_of)(std::string_view));
+inline std::string valid_utf8(std::string_view text) { return with_replacements(text, utf8_length); }
 
 }  // namespace command

@@ -55,6 +55,18 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
   return p;
 }
 
+std::vector<Stage> stages_of(const Program& program) {
+  const std::vector<Instruction>& list = program.instructions;
+  const bool staged = in_stages(program);
+  std::vector<Stage> stages;
+  for (Stage stage; stage.end < list.size(); stages.push_back(stage)) {
+    stage.first = stage.ops = stage.end;
+    while (stage.end < list.size() && list[stage.end].stage == list[stage.first].stage) ++stage.end;
+    while (staged && stage.ops < stage.end && is_transfer(list[stage.ops].kind)) ++stage.ops;
+  }
+  return stages;
+}
+
 uint64_t live_bound(const Program& program, uint64_t alignment) {
   std::vector<__int128> change(program.instructions.size() + 1);
   for (const Buffer& b : program.buffers) {

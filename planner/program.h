@@ -107,6 +107,12 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads);
 Program build_update(const Graph& graph, const Arena& arena, int threads);
 
+// Whether copies run beside ops; else they stand among the ops that they serve, and all is one stage of ops.
+inline bool in_stages(const Program& program) { return !program.instructions.empty() && program.instructions.back().stage > 0; }
+// Instructions [first, ops) are copies that run beside each other and beside [ops, end).
+struct Stage { size_t first = 0, ops = 0, end = 0; };
+std::vector<Stage> stages_of(const Program& program);
+
 // Bytes live at the busiest instruction: no layout is smaller.
 uint64_t live_bound(const Program& program, uint64_t alignment);
 

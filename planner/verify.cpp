@@ -104,17 +104,13 @@ class HostReplay {
 // another of the stage changes.
 Status check_stages(const Graph& graph, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
-  const bool staged = !list.empty() && list.back().stage > 0;
   auto operand = [&](const Instruction& i, int k) -> const Operand& { return program.operands[static_cast<size_t>(i.first_operand + k)]; };
   auto copied = [&](const Instruction& i) { return graph.op(i.op).outputs.empty() ? graph.op(i.op).inputs[0] : graph.op(i.op).outputs[0]; };
   auto together = [](const Instruction& a, const Instruction& b) {   // of one tensor
     return a.elements == 0 || b.elements == 0 || (a.first_element < b.first_element + b.elements && b.first_element < a.first_element + a.elements);
   };
-  for (size_t first = 0, end; staged && first < list.size(); first = end) {
-    end = first;
-    while (end < list.size() && list[end].stage == list[first].stage) ++end;
-    size_t c = first;
-    for (; c < end && is_transfer(list[c].kind); ++c) {
+  for (const auto& [first, ops, end] : stages_of(program)) {
+    for (size_t c = first; c < ops; ++c) {
       const Instruction& copy = list[c];
       const bool fetches = copy.kind == OpKind::fetch;
       const int buffer = operand(copy, 0).buffer, tensor = copied(copy);
@@ -131,8 +127,8 @@ Status check_stages(const Graph& graph, const Program& program) {
         if (meets) return wrong(program, graph.at(tensor).name + " is used in the stage that copies it");
       }
     }
-    for (; c < end; ++c)   // what such a copy costs is counted as if it ran beside the ops
-      if (is_transfer(list[c].kind)) return wrong(program, graph.at(copied(list[c])).name + " is copied among the ops of a stage");
+    for (size_t k = ops; k < end && in_stages(program); ++k)   // what such a copy costs is counted as if it ran beside the ops
+      if (is_transfer(list[k].kind)) return wrong(program, graph.at(copied(list[k])).name + " is copied among the ops of a stage");
   }
   return ok();
 }

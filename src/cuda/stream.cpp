@@ -138,24 +138,18 @@ Status CudaStream::record_one(const Execution& execution, const Program& program
 
 Status CudaStream::record(const Execution& execution, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
-  const bool staged = !list.empty() && list.back().stage > 0;   // else copies stand among the ops that they serve
-  for (size_t first = 0, ops, end; first < list.size(); first = end) {
-    end = first;
-    while (end < list.size() && list[end].stage == list[first].stage) ++end;
-    // The copies that a stage begins with run beside its ops, those of each direction one after the other.
-    ops = first;
-    while (staged && ops < end && is_transfer(list[ops].kind)) ++ops;
+  for (const Stage& stage : stages_of(program)) {
     std::vector<cudaStream_t> beside;
-    for (const OpKind kind : {OpKind::fetch, OpKind::store}) {
+    for (const OpKind kind : {OpKind::fetch, OpKind::store}) {   // copies of a direction one after the other
       cudaStream_t const stream = kind == OpKind::fetch ? fetches_ : stores_;
-      if (std::none_of(&list[first], &list[first] + (ops - first), [&](const Instruction& i) { return i.kind == kind; })) continue;
+      if (std::none_of(&list[stage.first], &list[stage.first] + (stage.ops - stage.first), [&](const Instruction& i) { return i.kind == kind; })) continue;
       STW_TRY(order(recorder_, stream));
       beside.push_back(stream);
-      for (size_t k = first; k < ops; ++k)
+      for (size_t k = stage.first; k < stage.ops; ++k)
         if (list[k].kind == kind) STW_TRY(record_one(execution, program, list[k], stream));
     }
-    for (size_t k = ops; k < end; ++k) STW_TRY(record_one(execution, program, list[k], recorder_));
-    for (cudaStream_t stream : beside) STW_TRY(order(stream, recorder_));
+    for (size_t k = stage.ops; k < stage.end; ++k) STW_TRY(record_one(execution, program, list[k], recorder_));
+    for (cudaStream_t side : beside) STW_TRY(order(side, recorder_));
   }
   return ok();
 }

@@ -335,6 +335,7 @@ class DocumentsTest(NumericsTest):
         self.contradiction("--document-end", "newline", says=["--document-end"])
         self.train("with", "--document-end", 10, "--steps", 2)
         self.train("without", "--steps", 2)
+        os.unlink(self.path("with/settings.json"))   # which would say so
         before = files_of(self.folder)
         words = ["train", "--data", self.text(), "--steps", 4, "--document-end", 10]
         self.refused(*words[:-2], *SMALL, "--resume", self.path("with"), says=["--document-end", self.path("with"), "with it"])

@@ -1,11 +1,13 @@
 """Interruption at any moment: what was saved goes on to the same bits, under another budget too."""
+import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
 import unittest
 
-from support import SMALL, STOWAGE, USAGE, CommandTest, files_of
+from support import FAILED, SMALL, STOWAGE, USAGE, CommandTest, files_of
 
 STEPS = 60
 
@@ -17,7 +19,10 @@ class ResumeTest(CommandTest):
         self.words = ["train", *SMALL, "--data", self.data, "--steps", STEPS, "--lr", "1e-3", "--eval-every", 20]
 
     def start(self, out, *words):
-        process = subprocess.Popen([STOWAGE, *map(str, self.words + ["--out", self.path(out), *words])],
+        return self.start_words([*self.words, "--out", self.path(out), *words])
+
+    def start_words(self, words):
+        process = subprocess.Popen([STOWAGE, *map(str, words)],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(lambda: (process.poll() is None and process.kill(), process.stdout.close(),
                                  process.stderr.close(), process.wait()))
@@ -108,6 +113,62 @@ class ResumeTest(CommandTest):
         self.run_command(*words, "--steps", 8, "--resume", self.path("half"))
         for out in ("equal", "half"):
             self.assertEqual(self.weights(out), self.weights("whole"))
+
+    def test_a_run_goes_on_with_what_it_was_given(self):
+        data = self.write("odd \"name\" \\ of\n'data' \u00fc.txt", pathlib.Path(self.data).read_bytes())
+        words = ["train", "--model", "nano", "--vram", "64MiB", "--threads", 2, "--batch", 3, "--seq", 24, "--eval-batches", 2,
+                 "--data", os.path.relpath(data), "--lr=2e-3", "--schedule", "wsd", "--decay-steps", 2, "--warmup", 1, "--optimizer", "sgd",
+                 "--nesterov", "--label-smoothing", 0.1, "--freeze", "embeddings,norms", "--group", "blocks.0:lr=0.5,decay=0.01",
+                 "--group", "blocks.2-3:lr=0.25", "--document-end", 10, "--steps", 8]
+        self.run_command(*words, "--out", self.path("whole"))
+        process = self.start_words([*words, "--save-every", 1, "--out", self.path("run")])
+        self.wait_for(process, "run", 3)
+        process.kill()
+        process.wait()
+        # From another folder, into another one, within other memory; then where it lies.
+        self.run_command("train", "--resume", self.path("run"), "--out", self.path("copy"), "--vram", "14MiB", "--micro-batch", 1,
+                         cwd=self.path("run"))
+        self.run_command("train", "--resume", self.path("run"))
+        for out in ("copy", "run"):
+            self.assertEqual(self.weights(out), self.weights("whole"))
+        kept = [json.loads(self.read(out, "settings.json"))["options"] for out in ("run", "copy")]
+        self.assertEqual(kept[0], {**kept[0], "data": [data], "lr": ["2e-3"], "nesterov": [], "decay-steps": ["2"],
+                                   "group": ["blocks.0:lr=0.5,decay=0.01", "blocks.2-3:lr=0.25"], "vram": [str(64 << 20)]})
+        self.assertEqual(kept[1], {**kept[0], "vram": [str(14 << 20)], "micro-batch": ["1"]})
+        for unkept in ("out", "resume", "overwrite"):
+            self.assertNotIn(unkept, kept[0])
+        # What is given replaces what was given, also where both cannot be.
+        self.run_command("train", "--resume", self.path("run"), "--out", self.path("longer"), "--steps", 9, "--fast")
+        self.run_command("train", "--resume", self.path("longer"), "--steps=10", "--exact")
+        self.assertEqual([line["step"] for line in self.metrics("longer") if "loss" in line], list(range(1, 11)))
+        self.assertNotIn("fast", json.loads(self.read("longer", "settings.json"))["options"])
+
+    def test_a_run_goes_on_with_its_plan(self):
+        plan = self.write("plan.json", self.run_command("plan", *SMALL[:-2], "--freeze", "embeddings", "--json").stdout)
+        words = ["train", "--model", "nano", "--data", self.data, "--threads", 2, "--eval-batches", 2, "--lr", "1e-3", "--plan", plan]
+        self.run_command(*words, "--steps", 6, "--warmup", 1, "--schedule", "constant", "--out", self.path("whole"))
+        self.run_command(*words, "--steps", 3, "--warmup", 1, "--schedule", "constant", "--out", self.path("half"))
+        os.rename(self.path("half"), self.path("moved"))
+        os.unlink(plan)
+        self.run_command("train", "--resume", self.path("moved"), "--steps", 6)
+        self.assertEqual(self.weights("moved"), self.weights("whole"))
+        self.refused("train", "--resume", self.path("moved"), "--vram", "64MiB", "--steps", 7, says=["checkpoint.stw", "frozen"])
+
+    def test_settings_that_cannot_be_read(self):
+        self.run_command(*self.words, "--out", self.path("run"))
+        before = files_of(self.path("run"))
+        for text, says in {"{": "expected", '{"format": "other"}': "stowage-settings", '{"version": 2}': "version 1",
+                           '{"options": {"out": ["x"]}}': "out", '{"options": {"lr": [1]}}': "expected \"", '{"options": {}} x': "end",
+                           '{"options": {"lr": ["\\u00e9"]}}': "escape", '{"options": {"lr": ["x"]}}': "--lr"}.items():
+            self.write("run/settings.json", text)
+            self.refused("train", "--resume", self.path("run"), "--model", "nano", "--data", self.data, "--steps", STEPS,
+                         says=[says], expect=USAGE if says == "--lr" else FAILED)
+        os.unlink(self.path("run/settings.json"))   # as older runs have it
+        self.refused("train", "--resume", self.path("run"), says=["--model"], expect=USAGE)
+        self.run_command(*self.words, "--resume", self.path("run"))
+        after = files_of(self.path("run"))
+        self.assertEqual(after[self.path("run/settings.json")], before[self.path("run/settings.json")])
+        self.assertEqual(after[self.path("run/model.safetensors")], before[self.path("run/model.safetensors")])
 
     def test_where_a_resumed_run_is_written(self):
         words = ["train", *SMALL, "--data", self.data, "--steps", 2]

@@ -38,9 +38,9 @@ class CommandTest(unittest.TestCase):
             out += draw.choice(words) + draw.choice([" ", " ", " ", ".\n"])
         return self.write("text.txt", out[:size])
 
-    def run_command(self, *words, expect=DONE, stdin=subprocess.DEVNULL):
+    def run_command(self, *words, expect=DONE, stdin=subprocess.DEVNULL, cwd=None):
         result = subprocess.run([STOWAGE, *map(str, words)], stdin=stdin, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, timeout=600, check=False)
+                                stderr=subprocess.PIPE, timeout=600, check=False, cwd=cwd)
         result.stdout = result.stdout.decode(errors="replace")
         result.stderr = result.stderr.decode(errors="replace")
         self.assertEqual(result.returncode, expect, f"{words}\n{result.stdout}\n{result.stderr}")
@@ -65,6 +65,9 @@ class CommandTest(unittest.TestCase):
 
     def weights(self, out):
         return (self.folder / out / "model.safetensors").read_bytes()
+
+    def read(self, out, name):
+        return (self.folder / out / name).read_text(encoding="utf-8")
 
     def metrics(self, out):
         with open(self.path(out) + "/metrics.jsonl", encoding="utf-8") as file:

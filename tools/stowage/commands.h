@@ -1,7 +1,6 @@
 // The subcommands: each adds itself to the application, with its flags and what to run when it is chosen.
 #pragma once
 #include <string>
-#include <vector>
 
 namespace CLI {   // its headers cost more to compile than all else here
 class App;
@@ -10,8 +9,8 @@ class App;
 namespace command {
 
 void add_plan(CLI::App& application);
-// `words`: the whole command line, to tell how an interrupted run is continued.
-void add_train(CLI::App& application, const std::vector<std::string>& words);
+// `program`: how this command was called, to tell how an interrupted run is continued.
+void add_train(CLI::App& application, const std::string& program);
 void add_eval(CLI::App& application);
 void add_generate(CLI::App& application);
 void add_inspect(CLI::App& application);

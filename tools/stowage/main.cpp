@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "messages.h"
+#include "run_settings.h"
 #include "stowage.h"
 
 namespace {
@@ -54,7 +56,7 @@ int main(int count, char** words) {
       "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit.\n"
       "`stowage COMMAND --help` explains a command.");
   command::add_plan(application);
-  command::add_train(application, std::vector<std::string>(words, words + count));
+  command::add_train(application, count > 0 ? words[0] : "stowage");
   command::add_eval(application);
   command::add_generate(application);
   command::add_inspect(application);
@@ -62,7 +64,10 @@ int main(int count, char** words) {
   command::add_calibrate(application);
   command::add_pack(application);
   try {
-    application.parse(count, words);
+    std::vector<std::string> line = command::with_settings_of_run(*application.get_subcommand("train"), {words, words + count});
+    std::reverse(line.begin(), line.end());   // CLI11 takes them from the end
+    if (!line.empty()) line.pop_back();
+    application.parse(std::move(line));
     return finish();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {   // a call for help

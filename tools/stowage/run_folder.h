@@ -14,6 +14,7 @@ class RunFolder {
   std::string plan() const { return path_ + "/plan.json"; }
   std::string loss_curve() const { return path_ + "/loss.svg"; }
   std::string weights() const { return path_ + "/model.safetensors"; }
+  std::string settings() const { return path_ + "/settings.json"; }
   std::string config() const { return path_ + "/config.json"; }
 
   // Whether a file or folder is this folder or lies in it, through links too; a folder also where one of its files is
@@ -22,7 +23,7 @@ class RunFolder {
   // Whether it is one of the files above.
   bool writes(const std::string& path) const;
   // Throws where one of the files above lies in the folder, whoever wrote it. What a run leaves that ended before its first
-  // checkpoint, its plan and lines of metrics, is worth nothing.
+  // checkpoint, its plan, settings and lines of metrics, is worth nothing.
   void refuse_to_replace() const;
   // Creates the folder and its parents, and throws where files cannot be written into it.
   void make_writable() const;

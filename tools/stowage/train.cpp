@@ -191,9 +191,8 @@ void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
              100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
 }
 
-void tell_interrupted(const TrainFlags& flags, const RunFolder& out, const stw_progress& now) {
-  tell("stopped after {} of {} batches and saved; continue with\n  {} --resume {}\n", grouped(now.batches),
-             grouped(flags.run.steps), flags.again, out.path());
+void tell_interrupted(const TrainFlags& flags, const stw_progress& now) {
+  tell("stopped after {} of {} batches and saved; continue with\n  {}\n", grouped(now.batches), grouped(flags.run.steps), flags.again);
 }
 
 // A run that changed nothing did not do what it was asked for, though nothing broke.
@@ -207,7 +206,7 @@ void require_a_step(const stw_progress& before, const stw_progress& now) {
 void tell_end(const RunFolder& out, const stw_progress& now) {
   if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
   tell("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
-  tell("wrote       {}: config.json, model.safetensors, plan.json, metrics.jsonl, loss.svg, checkpoint.stw\n",
+  tell("wrote       {}: config.json, model.safetensors, plan.json, settings.json, metrics.jsonl, loss.svg, checkpoint.stw\n",
              out.path());
 }
 
@@ -247,6 +246,7 @@ void train(TrainFlags flags) {
   else
     out.clear();
   write_text(out.plan(), stw_plan_json(plan.get()));
+  write_text(out.settings(), flags.settings);
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
@@ -260,7 +260,7 @@ void train(TrainFlags flags) {
   if (complete)
     tell_end(out, query(trainer));
   else
-    tell_interrupted(flags, out, query(trainer));
+    tell_interrupted(flags, query(trainer));
   if (complete) require_a_step(begin, query(trainer));
 }
 

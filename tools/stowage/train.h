@@ -25,7 +25,8 @@ struct TrainFlags {
   std::string profile;   // the file of a step's timeline; empty: none
   bool overwrite = false;
   bool seed_given = false;  // rather than the default
-  std::string again;  // the command line that continues this run, but for the folder
+  std::string settings;  // all that was given, for the folder
+  std::string again;     // the command line that continues this run
 };
 
 // Throws a Failure where the run cannot begin or fails.

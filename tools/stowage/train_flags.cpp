@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "number_checks.h"
+#include "run_settings.h"
 #include "train.h"
 
 namespace command {
@@ -20,21 +21,6 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-// The command line without what says how this run began.
-std::string command_again(const std::vector<std::string>& words) {
-  std::string out;
-  for (size_t index = 0; index < words.size(); ++index) {
-    const std::string& word = words[index];
-    if (word == "--overwrite" || word.starts_with("--resume=")) continue;
-    if (word == "--resume") {
-      ++index;
-      continue;
-    }
-    out += (index ? " " : "") + quoted(word);
-  }
-  return out;
-}
-
 void add_run_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--steps", flags.run.steps, "Global batches to train on.")
       ->required()
@@ -44,7 +30,7 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
       command.add_option("--out", flags.out, "The folder to write into; it is created. Default: that of --resume.")
           ->type_name("DIR");
   command
-      .add_option("--resume", flags.resume, "Continue the run in this folder, with its --batch, --seq and --seed.")
+      .add_option("--resume", flags.resume, "Continue the run in this folder, with all that it was given; what is given here replaces that.")
       ->type_name("DIR");
   command.add_flag("--overwrite", flags.overwrite, "Replace the run or the files that are in --out already.")->needs(out);
   command
@@ -125,9 +111,8 @@ void add_loss_flags(CLI::App& command, TrainFlags& flags) {
 
 }  // namespace
 
-void add_train(CLI::App& application, const std::vector<std::string>& words) {
+void add_train(CLI::App& application, const std::string& program) {
   auto flags = std::make_shared<TrainFlags>();
-  flags->again = command_again(words);
   CLI::App& command = *application.add_subcommand("train", "Train a model on a file, and write it into a folder.");
   add_model_flags(command, flags->model);
   add_data_flags(command, flags->data);
@@ -146,8 +131,10 @@ void add_train(CLI::App& application, const std::vector<std::string>& words) {
   command.footer("Ctrl-C, SIGTERM and SIGHUP finish the step and save; Ctrl-C or SIGTERM once more ends at once.\n"
                  "A run goes on where its output is read no more; its exit code is then 1.\n\n" + presets_text());
   const auto* seed = command.get_option("--seed");
-  command.callback([flags, seed] {
+  command.callback([flags, seed, program, &command] {
     flags->seed_given = seed->count() > 0;
+    flags->settings = settings_json(command);
+    flags->again = quoted(program) + " train --resume " + quoted(RunFolder(flags->out.empty() ? flags->resume : flags->out).path());
     train(*flags);
   });
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -12,76 +11,13 @@
 
 #include "failure.h"
 #include "files.h"
+#include "json_reader.h"
 #include "units.h"
 
 namespace command {
 namespace {
 
 constexpr uint64_t head_limit = 100'000'000;   // bytes, that of the format
-
-// Reads the JSON that the format allows: objects of strings, whole numbers and arrays of these.
-class Head {
- public:
-  Head(const std::string& path, std::string_view text) : path_(path), text_(text), rest_(text) {}
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Failure(exit_failed, fmt::format("{}: its head is damaged: {} at byte {}", path_, what, 8 + text_.size() - rest_.size()));
-  }
-  bool take(char c) {
-    skip_space();
-    if (!rest_.starts_with(c)) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-  void expect(char c) {
-    if (!take(c)) fail(fmt::format("expected {}", c));
-  }
-  // With its escapes as they are written.
-  std::string string() {
-    expect('"');
-    size_t end = 0;
-    while (end < rest_.size() && rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
-    if (end >= rest_.size()) fail("expected the end of a string");
-    std::string out(rest_.substr(0, end));
-    rest_.remove_prefix(end + 1);
-    return out;
-  }
-  uint64_t whole() {
-    skip_space();
-    uint64_t value = 0;
-    const auto [end, problem] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (problem != std::errc()) fail("expected a whole number");
-    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-    return value;
-  }
-  template <class Item>
-  void list(char open, char close, const Item& item) {
-    expect(open);
-    if (take(close)) return;
-    do item();
-    while (take(','));
-    expect(close);
-  }
-  template <class Value>
-  void object(const Value& value) {
-    list('{', '}', [&] {
-      const std::string key = string();
-      expect(':');
-      value(key);
-    });
-  }
-  bool at_end() {
-    skip_space();
-    return rest_.empty();
-  }
-
- private:
-  void skip_space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size())); }
-
-  const std::string& path_;
-  const std::string_view text_;
-  std::string_view rest_;
-};
 
 std::optional<uint64_t> bits_of(std::string_view format) {
   static const std::map<std::string_view, uint64_t> bits{
@@ -92,7 +28,7 @@ std::optional<uint64_t> bits_of(std::string_view format) {
   return found->second;
 }
 
-StoredTensor read_tensor(Head& head, const std::string& name) {
+StoredTensor read_tensor(JsonReader& head, const std::string& name) {
   StoredTensor tensor;
   tensor.name = name;
   std::vector<uint64_t> offsets;
@@ -135,7 +71,7 @@ std::vector<StoredTensor> read_weights_head(const std::string& path) {
     throw Failure(exit_failed, fmt::format("{}: cut short: its head takes {} bytes, the file has {}", path, grouped(8 + bytes), grouped(size)));
 
   std::vector<StoredTensor> tensors;
-  Head head(path, text);
+  JsonReader head(text, path + ": its head is damaged", sizeof prefix);
   head.object([&](const std::string& name) {
     if (name == "__metadata__")
       head.object([&](const std::string&) { head.string(); });

@@ -1,0 +1,51 @@
+// Reads JSON of a form that is known: objects, arrays, strings and whole numbers. What is not of it is one Failure that says at
+// which byte.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace command {
+
+class JsonReader {
+ public:
+  // `damaged` begins every failure, `offset` is where the text lies in its file. The text must outlive the reader.
+  JsonReader(std::string_view text, std::string damaged, size_t offset = 0) : text_(text), rest_(text), damaged_(std::move(damaged)), offset_(offset) {}
+
+  [[noreturn]] void fail(const std::string& what) const;
+  bool take(char c);
+  void expect(char c);
+  // With its escapes as they are written.
+  std::string_view string();
+  // What a string that json_quoted wrote stands for.
+  std::string text();
+  uint64_t whole();
+  bool at_end();
+
+  template <class Item>
+  void list(char open, char close, const Item& item) {
+    expect(open);
+    if (take(close)) return;
+    do item();
+    while (take(','));
+    expect(close);
+  }
+  template <class Value>
+  void object(const Value& value) {
+    list('{', '}', [&] {
+      const std::string key(string());
+      expect(':');
+      value(key);
+    });
+  }
+
+ private:
+  void skip_space();
+
+  const std::string_view text_;
+  std::string_view rest_;
+  const std::string damaged_;
+  const size_t offset_;
+};
+
+}  // namespace command

@@ -1,0 +1,125 @@
+#include "run_settings.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "failure.h"
+#include "files.h"
+#include "json_reader.h"
+#include "run_folder.h"
+#include "utf8.h"
+
+namespace command {
+namespace {
+
+constexpr std::string_view format = "stowage-settings";
+constexpr uint64_t version = 1;
+
+constexpr std::string_view files[] = {"model", "weights", "data", "device"};
+// A plan that the run was given lies in its folder, wherever it came from.
+constexpr std::string_view plan = "plan";
+
+bool is_kept(const std::string& name) {
+  constexpr std::string_view of_one_run[] = {"out", "resume", "overwrite", "profile", "help"};
+  return std::find(std::begin(of_one_run), std::end(of_one_run), name) == std::end(of_one_run);
+}
+
+std::string name_of(const CLI::Option& option) { return option.get_lnames().empty() ? "" : option.get_lnames().front(); }
+
+bool is_preset(const std::string& name) {
+  for (size_t i = 0; const char* preset = stw_model_preset_at(i); ++i)
+    if (name == preset) return true;
+  return false;
+}
+
+std::string value_kept(const std::string& name, const std::string& value) {
+  const bool is_file = std::find(std::begin(files), std::end(files), name) != std::end(files);
+  if (!is_file || (name == "model" && is_preset(value)) || !is_there(value)) return value;
+  return std::filesystem::absolute(value).lexically_normal().string();
+}
+
+// The value of --resume on a command line of `train`, if it is one.
+std::optional<std::string> resumed(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[1] != "train") return std::nullopt;
+  std::optional<std::string> folder;
+  for (size_t i = 2; i < words.size(); ++i) {
+    if (words[i] == "--help" || words[i] == "-h") return std::nullopt;
+    if (words[i].starts_with("--resume=")) folder = words[i].substr(9);
+    if (words[i] == "--resume" && i + 1 < words.size()) folder = words[i + 1];
+  }
+  return folder;
+}
+
+bool is_given(const CLI::Option& option, const std::vector<std::string>& words) {
+  const auto names_it = [&](const std::string& word) {
+    return std::any_of(option.get_lnames().begin(), option.get_lnames().end(), [&](const std::string& name) {
+      return word == "--" + name || word.starts_with("--" + name + "=");
+    });
+  };
+  return std::any_of(words.begin(), words.end(), names_it);
+}
+
+}  // namespace
+
+std::string settings_json(const CLI::App& train) {
+  std::string options;
+  for (const CLI::Option* option : train.get_options()) {
+    const std::string name = name_of(*option);
+    if (option->count() == 0 || !is_kept(name)) continue;
+    std::string values;
+    bool is_text = true;
+    if (option->get_expected_max() > 0)   // a flag is just there
+      for (const std::string& given : option->results()) {
+        const std::string value = name == plan ? RunFolder("").plan().substr(1) : value_kept(name, given);
+        is_text = is_text && value == valid_utf8(value);
+        values += (values.empty() ? "" : ", ") + json_quoted(value);
+      }
+    if (is_text) options += fmt::format("{}\n  {}: [{}]", options.empty() ? "" : ",", json_quoted(name), values);
+  }
+  return fmt::format("{{\"format\": \"{}\", \"version\": {}, \"options\": {{{}\n}}}}\n", format, version, options);
+}
+
+std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector<std::string> words) {
+  const auto folder = resumed(words);
+  if (!folder) return words;
+  const RunFolder run(*folder);
+  const auto text = read_text_if_there(run.settings());
+  if (!text) return words;
+  std::vector<std::string> more;
+  JsonReader reader(*text, run.settings() + ": damaged");
+  const auto add = [&](const std::string& name) {
+    const CLI::Option* const option = train.get_option_no_throw("--" + name);
+    if (!option || !is_kept(name)) reader.fail(fmt::format("\"{}\" is no option of a run", name));
+    const auto excluding = option->get_excludes();
+    const bool overruled = is_given(*option, words) || std::any_of(excluding.begin(), excluding.end(), [&](const CLI::Option* other) { return is_given(*other, words); });
+    bool is_flag = true;
+    reader.list('[', ']', [&] {
+      std::string value = reader.text();
+      if (name == plan) value = run.plan();
+      if (!overruled) more.push_back("--" + name + "=" + value);
+      is_flag = false;
+    });
+    if (is_flag && !overruled) more.push_back("--" + name);
+  };
+  reader.object([&](const std::string& key) {
+    if (key == "format") {
+      if (reader.text() != format) reader.fail(fmt::format("expected the format {}", format));
+    } else if (key == "version") {
+      if (const uint64_t found = reader.whole(); found != version) reader.fail(fmt::format("expected version {}, found {}", version, found));
+    } else if (key == "options") {
+      reader.object(add);
+    } else {
+      reader.fail(fmt::format("\"{}\" is no field of it", key));
+    }
+  });
+  if (!reader.at_end()) reader.fail("expected its end");
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace command

@@ -1,0 +1,20 @@
+// The options that a run was given, kept in its folder (settings.json), so that --resume needs none of them again.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace command {
+
+// The options that `train` was given but for those that say where this run is read from and written to, as JSON. Files are
+// named by absolute paths. What is no UTF-8 is left out and must be given again.
+std::string settings_json(const CLI::App& train);
+
+// `words` is a command line. Where it is one of `train` with --resume, it gets what that run was given, but for options that the
+// line gives itself or that exclude those. Throws a Failure where settings.json is damaged; older runs have none.
+std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector<std::string> words);
+
+}  // namespace command

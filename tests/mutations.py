@@ -1,6 +1,7 @@
 """Plants mistakes that people make in gradient accumulation, one at a time, in a copy of the sources: tests must find each.
 
-usage: mutations.py     takes some minutes; prints a line a mistake, and exits with 1 where one is not found
+usage: mutations.py [WORD]     takes some minutes; prints a line a mistake (that has WORD in its name), and exits with 1 where one
+                               is not found
 
 Every mistake is one that compiles, trains, and shows a falling loss.
 """
@@ -15,6 +16,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE_TESTS, API_TESTS, KERNEL_TESTS = "tests/src_tests", "tests/api/api_tests", "tests/kernel_tests"
 EMULATED_TESTS, EMULATED_TRAINING = "tests/simt/simt_kernel_tests", "tests/simt/simt_trainer_tests"
+COMPILED_TESTS = "tests/ptx/ptx_kernel_tests"   # where there is nvcc
 
 # What the mistake is, the file, what stands there, what it becomes, the program and its tests that must find it.
 MUTATIONS = [
@@ -62,6 +64,10 @@ MUTATIONS = [
     ("loss chunks that cut such a step", "planner/program.cpp",
      [("end -= end % sequence % chunk_unit;", "if (end % sequence > 0) end -= end % chunk_unit;")],
      EMULATED_TRAINING, "CudaDeviceTest.LossChunksLeaveNoTraceInSamplesOfAnyLength"),
+    ("registers of a PTX instruction in the wrong order", "kernels/cuda/device.h",
+     [("{%8,%9}, {%0,%1,%2,%3};\"\n                 : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n  else",
+       "{%9,%8}, {%0,%1,%2,%3};\"\n                 : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n  else")],
+     COMPILED_TESTS, "TensorProduct.*"),
 ]
 
 
@@ -94,12 +100,17 @@ def main():
             shutil.copy2(ROOT / path, folder / path)
         # The compiler's cache may take what another folder has compiled.
         os.environ.update(CXX="ccache g++", CC="ccache gcc", CCACHE_BASEDIR=str(folder), CCACHE_NOHASHDIR="1")
-        setup = run("meson", "setup", "build", "-Dbuildtype=release", "-Db_ndebug=false", "-Dcuda=disabled", "-Dtools=false", cwd=folder)
+        setup = run("meson", "setup", "build", "-Dbuildtype=release", "-Db_ndebug=false", "-Dtools=false", "-Dunity=on", "-Dunity_size=8",
+                    "-Dgpu_architectures=90-virtual", "-Dquick_kernels=true", cwd=folder)
         if setup.returncode != 0:
             sys.exit(setup.stdout)
-        for target in sorted({program for *_, program, _ in MUTATIONS}):
+        planted = [row for row in MUTATIONS if not sys.argv[1:] or sys.argv[1] in row[0]]
+        if f"build {COMPILED_TESTS}:" not in (folder / "build/build.ninja").read_text():
+            print("no nvcc: what it compiles is not tried")
+            planted = [row for row in planted if row[3] != COMPILED_TESTS]
+        for target in sorted({program for *_, program, _ in planted}):
             built(folder, target)
-        for what, path, changes, program, tests in MUTATIONS:
+        for what, path, changes, program, tests in planted:
             if not passed(folder, program, tests):
                 sys.exit(f"{tests} fails without a mistake")
             original = (folder / path).read_text()
@@ -115,7 +126,7 @@ def main():
             print(f"{'found ' if found else 'MISSED'}  {what}  ({path}; {tests})", flush=True)
             (folder / path).write_text(original)
             built(folder, program)
-    print(f"{len(MUTATIONS) - missed} of {len(MUTATIONS)} mistakes found")
+    print(f"{len(planted) - missed} of {len(planted)} mistakes found")
     sys.exit(missed > 0)
 
 

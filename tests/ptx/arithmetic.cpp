@@ -1,0 +1,183 @@
+// What a lane computes on its own.
+#include <cmath>
+#include <type_traits>
+
+#include "tests/ptx/machine.h"
+
+namespace ptx {
+namespace {
+
+template <class T> struct Wider;
+template <> struct Wider<int16_t> { using type = int32_t; };
+template <> struct Wider<uint16_t> { using type = uint32_t; };
+template <> struct Wider<int32_t> { using type = int64_t; };
+template <> struct Wider<uint32_t> { using type = uint64_t; };
+template <> struct Wider<int64_t> { using type = __int128; };
+template <> struct Wider<uint64_t> { using type = unsigned __int128; };
+
+// D: of the result, A, B, C: of operands. Operations are types without members.
+template <class D, class A, class F>
+Operation unary(F) {
+  return {[](Warp& w, const Instruction& i) {
+            D* const d = w.at<D>(i.operand[0]);
+            const A* const a = w.at<A>(i.operand[1]);
+            for_lanes(w, [&](int l) { d[l] = static_cast<D>(F{}(a[l])); });
+          },
+          Kind::plain, {sizeof(D), sizeof(A)}};
+}
+template <class D, class A, class B, class F>
+Operation binary(F) {
+  return {[](Warp& w, const Instruction& i) {
+            D* const d = w.at<D>(i.operand[0]);
+            const A* const a = w.at<A>(i.operand[1]);
+            const B* const b = w.at<B>(i.operand[2]);
+            for_lanes(w, [&](int l) { d[l] = static_cast<D>(F{}(a[l], b[l])); });
+          },
+          Kind::plain, {sizeof(D), sizeof(A), sizeof(B)}};
+}
+template <class D, class A, class B, class C, class F>
+Operation ternary(F) {
+  return {[](Warp& w, const Instruction& i) {
+            D* const d = w.at<D>(i.operand[0]);
+            const A* const a = w.at<A>(i.operand[1]);
+            const B* const b = w.at<B>(i.operand[2]);
+            const C* const c = w.at<C>(i.operand[3]);
+            for_lanes(w, [&](int l) { d[l] = static_cast<D>(F{}(a[l], b[l], c[l])); });
+          },
+          Kind::plain, {sizeof(D), sizeof(A), sizeof(B), sizeof(C)}};
+}
+
+Operation insert_bits() {
+  return {[](Warp& w, const Instruction& i) {
+            for_lanes(w, [&](int l) {
+              const uint32_t a = w.at<uint32_t>(i.operand[1])[l], b = w.at<uint32_t>(i.operand[2])[l];
+              const uint32_t at = w.at<uint32_t>(i.operand[3])[l] & 0xff, length = w.at<uint32_t>(i.operand[4])[l] & 0xff;
+              uint32_t x = b;
+              for (uint32_t k = 0; k < length && at + k < 32; ++k) x = (x & ~(1u << (at + k))) | ((a >> k & 1u) << (at + k));
+              w.at<uint32_t>(i.operand[0])[l] = x;
+            });
+          },
+          Kind::plain, {4, 4, 4, 4, 4}};
+}
+
+uint32_t permuted(uint32_t a, uint32_t b, uint32_t selector) {
+  const uint64_t bytes = uint64_t{b} << 32 | a;
+  uint32_t x = 0;
+  for (int k = 0; k < 4; ++k) {
+    const uint32_t choice = selector >> 4 * k & 15;
+    uint32_t byte = static_cast<uint32_t>(bytes >> 8 * (choice & 7) & 255);
+    if (choice & 8) byte = byte & 128 ? 255 : 0;   // its sign
+    x |= byte << 8 * k;
+  }
+  return x;
+}
+
+// Two numbers that are compared: 1 or 0.
+template <class T>
+Operation comparison(std::string_view how) {
+  if (how == "eq") return binary<uint8_t, T, T>([](T a, T b) { return a == b; });
+  if (how == "lt" || how == "lo") return binary<uint8_t, T, T>([](T a, T b) { return a < b; });
+  if (how == "le" || how == "ls") return binary<uint8_t, T, T>([](T a, T b) { return a <= b; });
+  if (how == "gt" || how == "hi") return binary<uint8_t, T, T>([](T a, T b) { return a > b; });
+  if (how == "ge" || how == "hs") return binary<uint8_t, T, T>([](T a, T b) { return a >= b; });
+  if constexpr (std::is_floating_point_v<T>) {
+    if (how == "ne") return binary<uint8_t, T, T>([](T a, T b) { return a < b || a > b; });
+    if (how == "equ") return binary<uint8_t, T, T>([](T a, T b) { return !(a < b || a > b); });
+    if (how == "neu") return binary<uint8_t, T, T>([](T a, T b) { return a != b; });
+    if (how == "ltu") return binary<uint8_t, T, T>([](T a, T b) { return !(a >= b); });
+    if (how == "leu") return binary<uint8_t, T, T>([](T a, T b) { return !(a > b); });
+    if (how == "gtu") return binary<uint8_t, T, T>([](T a, T b) { return !(a <= b); });
+    if (how == "geu") return binary<uint8_t, T, T>([](T a, T b) { return !(a < b); });
+    if (how == "num") return binary<uint8_t, T, T>([](T a, T b) { return a == a && b == b; });
+    if (how == "nan") return binary<uint8_t, T, T>([](T a, T b) { return a != a || b != b; });
+  } else {
+    if (how == "ne") return binary<uint8_t, T, T>([](T a, T b) { return a != b; });
+  }
+  return {};
+}
+
+// Division by zero gives what it gives; here it would end the process.
+template <class T>
+Operation integer(std::string_view name, std::string_view how) {
+  using U = std::make_unsigned_t<T>;
+  using W = typename Wider<T>::type;
+  constexpr uint32_t bits = 8 * sizeof(T);
+  if (name == "add") return binary<T, T, T>([](T a, T b) { return U(U(a) + U(b)); });
+  if (name == "sub") return binary<T, T, T>([](T a, T b) { return U(U(a) - U(b)); });
+  if (name == "mul" && how == "lo") return binary<T, T, T>([](T a, T b) { return U(W(a) * W(b)); });
+  if (name == "mul" && how == "hi") return binary<T, T, T>([](T a, T b) { return T(W(W(a) * W(b)) >> bits); });
+  if (name == "mul" && how == "wide") return sizeof(T) < 8 ? binary<W, T, T>([](T a, T b) { return W(W(a) * W(b)); }) : Operation{};
+  if (name == "mad" && how == "lo") return ternary<T, T, T, T>([](T a, T b, T c) { return U(U(W(a) * W(b)) + U(c)); });
+  if (name == "mad" && how == "wide") return sizeof(T) < 8 ? ternary<W, T, T, W>([](T a, T b, W c) { return W(W(a) * W(b) + c); }) : Operation{};
+  if (name == "div") return binary<T, T, T>([](T a, T b) { return b == 0 ? T(-1) : T(W(a) / W(b)); });
+  if (name == "rem") return binary<T, T, T>([](T a, T b) { return b == 0 ? a : T(W(a) % W(b)); });
+  if (name == "min") return binary<T, T, T>([](T a, T b) { return a < b ? a : b; });
+  if (name == "max") return binary<T, T, T>([](T a, T b) { return a > b ? a : b; });
+  if (name == "neg") return unary<T, T>([](T a) { return U(U(0) - U(a)); });
+  if (name == "abs") return unary<T, T>([](T a) { return a < 0 ? U(U(0) - U(a)) : U(a); });
+  if (name == "and") return binary<T, T, T>([](T a, T b) { return T(a & b); });
+  if (name == "or") return binary<T, T, T>([](T a, T b) { return T(a | b); });
+  if (name == "xor") return binary<T, T, T>([](T a, T b) { return T(a ^ b); });
+  if (name == "not") return unary<T, T>([](T a) { return T(~a); });
+  if (name == "shl") return binary<T, T, uint32_t>([](T a, uint32_t n) { return n >= bits ? U(0) : U(U(a) << n); });
+  if (name == "shr") return binary<T, T, uint32_t>([](T a, uint32_t n) { return n < bits ? T(a >> n) : T(a < 0 ? -1 : 0); });
+  if (name == "setp") return comparison<T>(how);
+  if (name == "mov") return unary<T, T>([](T a) { return a; });
+  if (name == "selp") return ternary<T, T, T, uint8_t>([](T a, T b, uint8_t p) { return p ? a : b; });
+  return {};
+}
+
+template <class T>
+Operation floating(std::string_view name, std::string_view how) {
+  if (how == "rn") {
+    if (name == "add") return binary<T, T, T>([](T a, T b) { return a + b; });
+    if (name == "sub") return binary<T, T, T>([](T a, T b) { return a - b; });
+    if (name == "mul") return binary<T, T, T>([](T a, T b) { return a * b; });
+    if (name == "fma") return ternary<T, T, T, T>([](T a, T b, T c) { return std::fma(a, b, c); });
+    if (name == "div") return binary<T, T, T>([](T a, T b) { return a / b; });
+    if (name == "sqrt") return unary<T, T>([](T a) { return std::sqrt(a); });
+    if (name == "rcp") return unary<T, T>([](T a) { return T(1) / a; });
+  }
+  if (name == "ex2" && how == "approx" && sizeof(T) == 4) return unary<T, T>([](T a) { return std::exp2(a); });
+  if (name == "neg") return unary<T, T>([](T a) { return -a; });
+  if (name == "abs") return unary<T, T>([](T a) { return std::fabs(a); });
+  // A number where the other operand is none; -0 is below +0.
+  if (name == "min") return binary<T, T, T>([](T a, T b) { return a != a ? b : b != b ? a : a < b || (a == b && std::signbit(a)) ? a : b; });
+  if (name == "max") return binary<T, T, T>([](T a, T b) { return a != a ? b : b != b ? a : a > b || (a == b && !std::signbit(a)) ? a : b; });
+  if (name == "setp") return comparison<T>(how);
+  if (name == "mov") return unary<T, T>([](T a) { return a; });
+  if (name == "selp") return ternary<T, T, T, uint8_t>([](T a, T b, uint8_t p) { return p ? a : b; });
+  return {};
+}
+
+Operation predicate(std::string_view name) {
+  using P = uint8_t;
+  if (name == "and") return binary<P, P, P>([](P a, P b) { return P(a & b); });
+  if (name == "or") return binary<P, P, P>([](P a, P b) { return P(a | b); });
+  if (name == "xor") return binary<P, P, P>([](P a, P b) { return P(a ^ b); });
+  if (name == "not") return unary<P, P>([](P a) { return P(a ^ 1); });
+  if (name == "mov") return unary<P, P>([](P a) { return a; });
+  return {};
+}
+
+}  // namespace
+
+Operation arithmetic(const std::vector<std::string_view>& words) {
+  const std::string_view name = words.front(), type = words.back(), how = words.size() > 2 ? words[1] : std::string_view();
+  if (words.size() > 3) return {};
+  if (name == "bfi" && type == "b32") return insert_bits();
+  if (name == "prmt" && type == "b32") return ternary<uint32_t, uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, c); });
+  if (name == "popc" && type == "b32") return unary<uint32_t, uint32_t>([](uint32_t a) { return __builtin_popcount(a); });
+  if (type == "pred") return predicate(name);
+  if (type == "s16") return integer<int16_t>(name, how);
+  if (type == "u16" || type == "b16") return integer<uint16_t>(name, how);
+  if (type == "s32") return integer<int32_t>(name, how);
+  if (type == "u32" || type == "b32") return integer<uint32_t>(name, how);
+  if (type == "s64") return integer<int64_t>(name, how);
+  if (type == "u64" || type == "b64") return integer<uint64_t>(name, how);
+  if (type == "f32") return floating<float>(name, how);
+  if (type == "f64") return floating<double>(name, how);
+  return {};
+}
+
+}  // namespace ptx

@@ -1,0 +1,121 @@
+// What the lanes of a warp do together, and barriers of a block. The fragments of matrices are placed as the tables of the PTX
+// manual say (mma.m16n8k16, ldmatrix); a step's sum is that of tests/simt/fragments.h.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/ptx/machine.h"
+#include "tests/simt/fragments.h"
+
+namespace ptx {
+namespace {
+
+using Word = uint32_t;
+
+template <class Source>   // of lane, operand b, clamp and segment: the lane to read from, or another number where there is none
+void shuffle(Warp& w, const Instruction& i) {
+  const bool has_predicate = i.operands == 6;
+  const size_t first = has_predicate ? 2 : 1;
+  const Word *const a = w.at<Word>(i.operand[first]), *const b = w.at<Word>(i.operand[first + 1]), *const c = w.at<Word>(i.operand[first + 2]);
+  const Word* const mask = w.at<Word>(i.operand[first + 3]);
+  Word sent[lanes], got[lanes];
+  std::copy(a, a + lanes, sent);
+  for_lanes(w, [&](int l) {
+    const auto lane = static_cast<Word>(l), segment = c[l] >> 8 & 31, clamp = c[l] & 31;
+    const Word most = (lane & segment) | (clamp & ~segment), least = lane & segment;
+    Word from = Source{}(lane, b[l], least, segment);
+    const bool inside = Source::downwards ? static_cast<int32_t>(from) >= static_cast<int32_t>(most) : from <= most;
+    if (!inside) from = lane;
+    if (!(mask[l] >> (from & 31) & 1)) die("a shuffle from a lane that takes no part: " + i.text);
+    got[l] = sent[from & 31];
+    if (has_predicate) w.at<uint8_t>(i.operand[1])[l] = inside;
+  });
+  for_lanes(w, [&](int l) { w.at<Word>(i.operand[0])[l] = got[l]; });
+}
+struct Butterfly {
+  static constexpr bool downwards = false;
+  Word operator()(Word lane, Word b, Word, Word) const { return lane ^ b; }
+};
+struct Indexed {
+  static constexpr bool downwards = false;
+  Word operator()(Word, Word b, Word least, Word segment) const { return least | (b & 31 & ~segment); }
+};
+struct Up {
+  static constexpr bool downwards = true;
+  Word operator()(Word lane, Word b, Word, Word) const { return lane - (b & 31); }
+};
+struct Down {
+  static constexpr bool downwards = false;
+  Word operator()(Word lane, Word b, Word, Word) const { return lane + (b & 31); }
+};
+
+void ballot(Warp& w, const Instruction& i) {
+  Word votes = 0;
+  for_lanes(w, [&](int l) { votes |= static_cast<Word>(w.at<uint8_t>(i.operand[1])[l]) << l; });
+  for_lanes(w, [&](int l) { w.at<Word>(i.operand[0])[l] = votes & w.at<Word>(i.operand[2])[l]; });
+}
+
+void meet(Warp&, const Instruction&) {}
+
+// Lane l gets of each of the four matrices the elements (l / 4, 2·(l mod 4)) and the next one, turned those of the transposed
+// matrix. Row r of matrix m lies where lane 8·m + r says.
+template <bool turned>
+void load_matrices(Warp& w, const Instruction& i) {
+  uint16_t matrix[4][8][8];
+  for (int m = 0; m < 4; ++m)
+    for (int row = 0; row < 8; ++row) {
+      const uint64_t at = w.at<Word>(i.operand[4])[8 * m + row] + static_cast<uint64_t>(i.offset);
+      if (at % 16 != 0 || at + 16 > w.block->shared_bytes) die("a row of a matrix at byte " + std::to_string(at) + " of shared memory: " + i.text);
+      std::memcpy(matrix[m][row], w.block->shared + at, 16);
+    }
+  for (int l = 0; l < lanes; ++l)
+    for (int m = 0; m < 4; ++m) {
+      const int row = l / 4, column = 2 * (l % 4);
+      const uint16_t low = turned ? matrix[m][column][row] : matrix[m][row][column];
+      const uint16_t high = turned ? matrix[m][column + 1][row] : matrix[m][row][column + 1];
+      w.at<Word>(i.operand[static_cast<size_t>(m)])[l] = static_cast<Word>(high) << 16 | low;
+    }
+}
+
+template <bool is_bf16>
+void multiply_matrices(Warp& w, const Instruction& i) {
+  float a[16][16], b[8][16], c[16][8];   // b by its columns
+  const auto half = [&](size_t operand, int l, int upper) {
+    return simt::half_value(static_cast<uint16_t>(w.at<Word>(i.operand[operand])[l] >> 16 * upper), is_bf16);
+  };
+  const auto row_of = [](int l, int r) { return l / 4 + (r >= 2 ? 8 : 0); };
+  const auto column_of = [](int l, int r) { return l % 4 * 2 + (r & 1); };
+  for (int l = 0; l < lanes; ++l) {
+    const int group = l / 4, in_group = l % 4;
+    for (int e = 0; e < 8; ++e) a[group + (e / 2 % 2 == 1 ? 8 : 0)][in_group * 2 + (e & 1) + (e >= 4 ? 8 : 0)] = half(4 + static_cast<size_t>(e / 2), l, e & 1);
+    for (int e = 0; e < 4; ++e) b[group][in_group * 2 + (e & 1) + (e >= 2 ? 8 : 0)] = half(8 + static_cast<size_t>(e / 2), l, e & 1);
+    for (int r = 0; r < 4; ++r) c[row_of(l, r)][column_of(l, r)] = w.at<float>(i.operand[10 + static_cast<size_t>(r)])[l];
+  }
+  for (int l = 0; l < lanes; ++l)
+    for (int r = 0; r < 4; ++r) {
+      const int row = row_of(l, r), column = column_of(l, r);
+      w.at<float>(i.operand[static_cast<size_t>(r)])[l] = simt::add_products(c[row][column], a[row], b[column]);
+    }
+}
+
+}  // namespace
+
+Operation collective(const std::vector<std::string_view>& words) {
+  const auto is = [&](std::initializer_list<std::string_view> wanted) { return words.size() == wanted.size() && std::equal(words.begin(), words.end(), wanted.begin()); };
+  const std::vector<uint8_t> fours(14, 4);
+  if (is({"shfl", "sync", "bfly", "b32"})) return {shuffle<Butterfly>, Kind::together, fours};
+  if (is({"shfl", "sync", "idx", "b32"})) return {shuffle<Indexed>, Kind::together, fours};
+  if (is({"shfl", "sync", "up", "b32"})) return {shuffle<Up>, Kind::together, fours};
+  if (is({"shfl", "sync", "down", "b32"})) return {shuffle<Down>, Kind::together, fours};
+  if (is({"vote", "sync", "ballot", "b32"})) return {ballot, Kind::together, {4, 1, 4}};
+  if (is({"bar", "warp", "sync"})) return {meet, Kind::together, fours};
+  if (is({"ldmatrix", "sync", "aligned", "m8n8", "x4", "shared", "b16"})) return {load_matrices<false>, Kind::together, fours, true};
+  if (is({"ldmatrix", "sync", "aligned", "m8n8", "x4", "trans", "shared", "b16"})) return {load_matrices<true>, Kind::together, fours, true};
+  if (is({"mma", "sync", "aligned", "m16n8k16", "row", "col", "f32", "bf16", "bf16", "f32"})) return {multiply_matrices<true>, Kind::together, fours, true};
+  if (is({"mma", "sync", "aligned", "m16n8k16", "row", "col", "f32", "f16", "f16", "f32"})) return {multiply_matrices<false>, Kind::together, fours, true};
+  if (is({"bar", "sync"})) return {meet, Kind::barrier, fours};
+  if (is({"bar", "red", "popc", "u32"})) return {meet, Kind::barrier, {4, 4, 1}};
+  if (is({"bar", "red", "or", "pred"})) return {meet, Kind::barrier, {1, 4, 1}};
+  return {};
+}
+
+}  // namespace ptx

@@ -1,0 +1,121 @@
+// A machine for PTX, the text that nvcc compiles kernels to: what tests/simt runs as C++, this runs as it was compiled for a
+// device, inline PTX and launches included. Thirty-two lanes go through an instruction together; where they part, those that are
+// furthest behind go on first, so that they meet again. Blocks run one after the other, warps until they wait.
+//
+// It knows the instructions that the kernels have, and dies of any other one, of misaligned accesses, of shared memory that the
+// block does not have, of lanes and threads that wait for others in vain, and of launches that no card takes. Shared memory that
+// nobody wrote is full of NaNs, as are the targets of copies that nobody waited for. Nothing else is simulated: no caches, no time.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ptx {
+
+inline constexpr int lanes = 32;
+inline constexpr uint32_t all_lanes = 0xffffffffu;
+inline constexpr uint32_t largest_shared_bytes = 99 * 1024;   // that every card of compute capability 8.0 and later gives a block
+
+struct Warp;
+struct Instruction;
+using Run = void (*)(Warp&, const Instruction&);
+
+// branch, leave, barrier: the scheduler's; together: run() needs the lanes that its mask names at the same place.
+enum class Kind : uint8_t { plain, branch, leave, barrier, together };
+
+// Where the numbers of 32 lanes lie, one after the other: from the warp's registers on, or from the function's constants.
+struct Place { uint32_t at = 0; bool constant = false; uint8_t bytes = 0; };   // bytes: of a number; 0: there is none
+
+struct Instruction {
+  Run run = nullptr;
+  Kind kind = Kind::plain;
+  Place guard;                 // a predicate; without one the instruction is for all
+  bool unless = false;         // it is for lanes whose predicate is not set
+  std::array<Place, 14> operand;
+  int operands = 0;
+  int64_t offset = 0;          // of an address
+  enum Space : uint8_t { anywhere, shared, local } space = anywhere;   // where an address counts from: 0, the block's shared memory, the thread's own
+  int vector = 1;              // numbers that are read or written at once
+  bool whole_warp = false;     // together: needs all lanes, not those that its last operand names
+  uint32_t target = 0;         // of a branch
+  std::string text;            // of it, for people
+};
+
+struct Function {
+  std::string name;
+  struct Parameter { uint32_t at, bytes; };
+  std::vector<Parameter> parameters;
+  std::vector<char> parameter_memory;   // of the launch that runs
+  uint32_t register_bytes = 0;          // of a warp
+  std::vector<char> constants;
+  uint32_t shared_bytes = 0;            // without those of the launch
+  uint32_t local_bytes = 0;             // of a thread
+  uint32_t most_threads = 0;
+  std::vector<Instruction> code;
+};
+
+// Coordinates of threads, as registers at the beginning of every warp's.
+enum Special { tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z, laneid, specials };
+inline constexpr uint32_t special_at(int special) { return static_cast<uint32_t>(special) * lanes * 4; }
+
+struct Copy { char* to; const char* from; bool zeros; };   // of 16 bytes
+
+struct Block { char* shared = nullptr; uint32_t shared_bytes = 0; };
+
+struct Warp {
+  uint32_t active = 0;         // lanes that the current instruction is for
+  char* registers = nullptr;
+  char* constants = nullptr;
+  char* local = nullptr;       // of the first lane
+  uint32_t local_bytes = 0;    // of each
+  Block* block = nullptr;
+  enum State : uint8_t { ready, waiting, at_barrier, done };
+  std::array<uint32_t, lanes> pc;
+  std::array<State, lanes> state;
+  std::array<std::deque<std::vector<Copy>>, lanes> copies;   // the last group is not committed
+
+  char* local_of(int lane) const { return local + static_cast<size_t>(lane) * local_bytes; }
+  template <class T>
+  T* at(const Place& p) const { return reinterpret_cast<T*>((p.constant ? constants : registers) + p.at); }
+};
+
+// One body for every lane that takes part.
+template <class Body>
+inline void for_lanes(const Warp& w, const Body& body) {
+  if (w.active == all_lanes) {
+    for (int l = 0; l < lanes; ++l) body(l);
+  } else {
+    for (uint32_t left = w.active; left; left &= left - 1) body(__builtin_ctz(left));
+  }
+}
+
+// How an opcode is carried out, and the bytes of each operand where it is a number in the text.
+struct Operation { Run run = nullptr; Kind kind = Kind::plain; std::vector<uint8_t> bytes; bool whole_warp = false; };
+// The opcode split at its dots. Without run: it does not compute.
+Operation arithmetic(const std::vector<std::string_view>& words);
+Operation conversion(const std::vector<std::string_view>& words);
+Operation memory_access(const std::vector<std::string_view>& words);
+Operation collective(const std::vector<std::string_view>& words);
+
+// The functions of a module by name. Addresses of its variables are those of `variables`.
+struct Module {
+  std::string text;
+  // In global memory, or in shared memory: of a kernel that uses it, or what the launch gives (no bytes).
+  struct Variable { std::string name; std::vector<char> memory; bool shared; uint32_t bytes, align; };
+  std::vector<std::unique_ptr<Variable>> variables;
+  struct Entry { std::string name; size_t begin, end; std::unique_ptr<Function> function; };   // of the text; decoded when it is launched
+  std::vector<Entry> entries;
+};
+std::unique_ptr<Module> read_module(std::string text);
+Function& function_of(Module& module, std::string_view name);
+
+struct Grid { uint32_t blocks[3], threads[3]; uint32_t shared_bytes; };
+void run(Function& function, const Grid& grid);
+
+[[noreturn]] void die(const std::string& what);
+
+}  // namespace ptx

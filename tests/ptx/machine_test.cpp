@@ -1,0 +1,211 @@
+// The interpreter itself, on kernels written by hand: lanes that part and meet, what they do together, what it dies of.
+#include "tests/ptx/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/simt/fragments.h"
+
+namespace ptx {
+namespace {
+
+// A kernel k(out) whose registers are declared for it; %rd1 is the address of out + 4 · its thread.
+std::string kernel(const std::string& body, const std::string& outside = "") {
+  return ".version 9.0\n.target sm_80\n.address_size 64\n" + outside + R"(
+.visible .entry k(
+.param .u64 k_param_0
+)
+.maxntid 128, 1, 1
+{
+.reg .pred %p<8>;
+.reg .b16 %rs<8>;
+.reg .b32 %r<32>;
+.reg .f32 %f<16>;
+.reg .b64 %rd<8>;
+ld.param.u64 %rd2, [k_param_0];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.s64 %rd1, %rd2, %rd3;
+)" + body + "\nret;\n}\n";
+}
+std::vector<uint32_t> run_kernel(const std::string& text, uint32_t threads, std::vector<uint32_t> out = {}, uint32_t shared_bytes = 0) {
+  out.resize(std::max<size_t>(out.size(), threads));
+  const auto module = read_module(text);
+  Function& f = function_of(*module, "k");
+  void* const address = out.data();
+  std::memcpy(f.parameter_memory.data(), &address, sizeof address);
+  run(f, {{1, 1, 1}, {threads, 1, 1}, shared_bytes});
+  return out;
+}
+
+TEST(PtxMachine, LanesPartAndMeetAgain) {
+  // Thread t goes round t mod 5 times, and asks its neighbour afterwards.
+  const auto out = run_kernel(kernel(R"(
+rem.u32 %r2, %r1, 5;
+mov.u32 %r3, 100;
+setp.eq.s32 %p1, %r2, 0;
+@%p1 bra $after;
+$again:
+add.s32 %r3, %r3, 1;
+add.s32 %r2, %r2, -1;
+setp.ne.s32 %p2, %r2, 0;
+@%p2 bra $again;
+$after:
+shfl.sync.bfly.b32 %r4|%p3, %r3, 1, 31, -1;
+st.global.u32 [%rd1], %r4;
+)"), 64);
+  for (uint32_t t = 0; t < 64; ++t) EXPECT_EQ(out[t], 100 + (t ^ 1) % 5) << t;
+}
+
+TEST(PtxMachine, HalvesOfAWarpMayActAlone) {
+  const auto out = run_kernel(kernel(R"(
+setp.lt.u32 %p1, %r1, 8;
+mov.u32 %r5, 0;
+@!%p1 bra $rest;
+shfl.sync.idx.b32 %r5, %r1, 3, 31, 255;
+bra.uni $end;
+$rest:
+setp.gt.u32 %p2, %r1, 16;
+vote.sync.ballot.b32 %r5, %p2, 0xffffff00;
+$end:
+st.global.u32 [%rd1], %r5;
+)"), 32);
+  for (uint32_t t = 0; t < 32; ++t) EXPECT_EQ(out[t], t < 8 ? 3u : 0xfffe0000u) << t;
+}
+
+TEST(PtxMachine, BarriersJoinTheWarpsOfABlock) {
+  const auto out = run_kernel(kernel(R"(
+.shared .align 4 .b8 there[400];
+mov.u32 %r2, there;
+shl.b32 %r3, %r1, 2;
+add.s32 %r4, %r2, %r3;
+st.shared.u32 [%r4], %r1;
+bar.sync 0;
+sub.s32 %r5, 99, %r1;
+shl.b32 %r5, %r5, 2;
+add.s32 %r5, %r2, %r5;
+ld.shared.u32 %r6, [%r5];
+and.b32 %r7, %r1, 1;
+{
+.reg .pred %p1;
+setp.ne.u32 %p1, %r7, 0;
+bar.red.popc.u32 %r8, 0, %p1;
+}
+mad.lo.s32 %r9, %r8, 1000, %r6;
+st.global.u32 [%rd1], %r9;
+)"), 100);
+  for (uint32_t t = 0; t < 100; ++t) EXPECT_EQ(out[t], 50 * 1000 + 99 - t) << t;
+}
+
+TEST(PtxMachine, CopiesArriveOnceTheyAreWaitedFor) {
+  const auto out = run_kernel(kernel(R"(
+mov.u32 %r2, all;
+cp.async.cg.shared.global [%r2], [%rd2], 16;
+cp.async.commit_group;
+add.s32 %r3, %r2, 16;
+cp.async.cg.shared.global [%r3], [%rd2], 16, %r1;
+cp.async.commit_group;
+cp.async.wait_group 1;
+ld.shared.u32 %r4, [%r2+4];
+ld.shared.u32 %r5, [%r2+20];
+cp.async.wait_group 0;
+ld.shared.u32 %r6, [%r2+20];
+st.global.v4.u32 [%rd2+16], {%r4, %r5, %r6, %r6};
+)", ".extern .shared .align 16 .b8 all[];\n"), 1, {10, 11, 12, 13, 0, 0, 0, 0}, 32);
+  EXPECT_EQ(out[4], 11u);
+  EXPECT_EQ(out[5], 0xffffffffu);   // not yet
+  EXPECT_EQ(out[6], 0u);            // its size is the thread's number, 0: zeros
+}
+
+// Bits from definitions in the manual.
+TEST(PtxMachine, ArithmeticAtItsEdges) {
+  struct Case { const char* code; uint32_t wanted; };
+  const Case cases[] = {
+      {"shl.b32 %r2, 1, 32;", 0},
+      {"shr.s32 %r2, -8, 40;", 0xffffffffu},
+      {"prmt.b32 %r2, 0x03020100, 0x87868584, 0xb456;", 0x00848586},   // b: the sign of byte 3 of the first
+      {"prmt.b32 %r2, 0x83020100, 0, 0xb210;", 0xff020100},
+      {"bfi.b32 %r2, 0xff, 0, 4, 8;", 0xff0},
+      {"mul.hi.s32 %r2, -2, 0x40000000;", 0xffffffffu},
+      {"max.f32 %f1, 0f7FC00000, 0f3F800000; mov.b32 %r2, %f1;", 0x3f800000},
+      {"min.f32 %f1, 0f00000000, 0f80000000; mov.b32 %r2, %f1;", 0x80000000u},
+      {"cvt.rzi.s32.f32 %r2, 0f4F800000;", 0x7fffffff},   // 2^32
+      {"cvt.rni.f32.f32 %f1, 0f40200000; mov.b32 %r2, %f1;", 0x40000000},   // 2.5
+      {"cvt.rn.bf16x2.f32 %r2, 0f3F810000, 0f3F808000;", 0x3f813f80},       // the second is a tie, to even
+      {"mov.u16 %rs1, 0x80; cvt.s16.s8 %rs2, %rs1; cvt.u32.u16 %r2, %rs2;", 0xff80},
+      {"setp.neu.f32 %p1, 0f7FC00000, 0f7FC00000; selp.u32 %r2, 7, 9, %p1;", 7},
+      {"setp.ne.f32 %p1, 0f7FC00000, 0f7FC00000; selp.u32 %r2, 7, 9, %p1;", 9},
+      {"mul.rn.f32 %f1, 0f00800000, 0f3F000000; mov.b32 %r2, %f1;", 0x00400000},   // subnormal numbers stay
+  };
+  for (const Case& c : cases)
+    EXPECT_EQ(run_kernel(kernel(std::string(c.code) + "\nst.global.u32 [%rd1], %r2;"), 1)[0], c.wanted) << c.code;
+}
+
+// The whole warp multiplies A (16 × 16), which ldmatrix brings, by B whose columns the turned one brings.
+TEST(PtxMachine, FragmentsAreThoseOfTheManual) {
+  std::vector<uint32_t> memory(128 + 128 + 128);
+  const auto put = [&](int matrix, int row, int column, float x) {
+    const size_t index = static_cast<size_t>(matrix * 256 + row * 16 + column);
+    memory[index / 2] |= static_cast<uint32_t>(simt::half_bits(x, true)) << 16 * (index % 2);
+  };
+  const auto a = [](int row, int k) { return static_cast<float>((row * 7 + k * 3) % 11 - 5); };
+  const auto b = [](int k, int column) { return static_cast<float>((k * 5 + column * 2) % 13 - 6); };
+  for (int row = 0; row < 16; ++row)
+    for (int k = 0; k < 16; ++k) put(0, row, k, a(row, k));
+  for (int k = 0; k < 16; ++k)
+    for (int column = 0; column < 8; ++column) put(1, k, column, b(k, column));
+  // Lane l loads row l mod 16 of both, its half l / 16; of B both halves of k are two matrices.
+  const auto out = run_kernel(kernel(R"(
+.shared .align 16 .b8 tile[1024];
+mov.u32 %r2, tile;
+shl.b32 %r3, %r1, 5;
+add.s32 %r3, %r2, %r3;
+mul.wide.u32 %rd4, %r1, 32;
+add.s64 %rd4, %rd2, %rd4;
+ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd4];
+st.shared.v4.u32 [%r3], {%r4, %r5, %r6, %r7};
+ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd4+16];
+st.shared.v4.u32 [%r3+16], {%r4, %r5, %r6, %r7};
+bar.warp.sync -1;
+and.b32 %r8, %r1, 15;
+shl.b32 %r8, %r8, 5;
+and.b32 %r9, %r1, 16;
+add.s32 %r8, %r8, %r9;
+add.s32 %r8, %r2, %r8;
+ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10,%r11,%r12,%r13}, [%r8];
+ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r14,%r15,%r16,%r17}, [%r8+512];
+mov.f32 %f1, 0f3F800000;
+mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, {%r14,%r15}, {%f1,%f1,%f1,%f1};
+mul.wide.u32 %rd5, %r1, 16;
+add.s64 %rd5, %rd2, %rd5;
+st.global.v4.f32 [%rd5+1024], {%f1, %f2, %f3, %f4};
+)"), 32, memory);
+  for (int l = 0; l < 32; ++l)
+    for (int r = 0; r < 4; ++r) {
+      const int row = l / 4 + r / 2 * 8, column = l % 4 * 2 + r % 2;
+      float wanted = 1, got;
+      for (int k = 0; k < 16; ++k) wanted += a(row, k) * b(k, column);
+      std::memcpy(&got, &out[static_cast<size_t>(256 + 4 * l + r)], 4);
+      EXPECT_EQ(got, wanted) << row << ' ' << column;
+    }
+}
+
+TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHide) {
+  const std::string shared = ".shared .align 4 .b8 few[8];\nmov.u32 %r2, few;\n";
+  const struct { const char* code; const char* says; } cases[] = {
+      {"lg2.approx.f32 %f1, %f1;", "does not know: lg2"},
+      {"ld.global.u32 %r2, [%rd1+2];", "misaligned"},
+      {"ld.shared.u32 %r3, [%r2+16];", "shared memory"},
+      {"setp.lt.u32 %p1, %r1, 8; @%p1 bra $out; shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1; $out:", "never come"},
+      {"setp.lt.u32 %p1, %r1, 8; @%p1 bar.sync 0;", "some lanes"},
+      {"shfl.sync.idx.b32 %r3, %r1, 9, 31, 255;", "takes no part"},
+      {"bra $nowhere;", "no label"},
+  };
+  for (const auto& c : cases) EXPECT_DEATH(run_kernel(kernel(shared + c.code), 32), c.says) << c.code;
+  EXPECT_DEATH(run_kernel(kernel(""), 129), "compiled for 128");
+  EXPECT_DEATH(run_kernel(kernel(""), 32, {}, 100 * 1024), "shared memory");
+}
+
+}  // namespace
+}  // namespace ptx

@@ -1,0 +1,151 @@
+// Loads, stores, atomics, and copies that go on behind the thread's back. An address in shared memory counts from the block's first
+// byte; all others are addresses of this process.
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "tests/ptx/machine.h"
+
+namespace ptx {
+namespace {
+
+char* address(const Warp& w, const Instruction& i, const Place& place, int lane, uint32_t bytes, Instruction::Space space) {
+  uint64_t at = static_cast<uint64_t>(i.offset);
+  if (place.bytes == 8) at += w.at<uint64_t>(place)[lane];
+  else at += w.at<uint32_t>(place)[lane];
+  if (at % bytes != 0) die("a misaligned access of " + std::to_string(bytes) + " bytes at " + std::to_string(at) + ": " + i.text);
+  if (space == Instruction::anywhere) return reinterpret_cast<char*>(at);
+  const uint32_t most = space == Instruction::shared ? w.block->shared_bytes : w.local_bytes;
+  if (at + bytes > most) die("byte " + std::to_string(at) + " of " + std::to_string(most) + " of " + (space == Instruction::shared ? "shared" : "local") + " memory: " + i.text);
+  return space == Instruction::shared ? w.block->shared + at : w.local_of(lane) + at;
+}
+
+// M: a number in memory, R: of a register, which may be wider.
+template <class M, class R>
+void load_as(Warp& w, const Instruction& i) {
+  const Place& from = i.operand[static_cast<size_t>(i.vector)];
+  for_lanes(w, [&](int l) {
+    M value[8];
+    std::memcpy(value, address(w, i, from, l, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space), sizeof(M) * static_cast<size_t>(i.vector));
+    for (int v = 0; v < i.vector; ++v) w.at<R>(i.operand[static_cast<size_t>(v)])[l] = static_cast<R>(value[v]);
+  });
+}
+template <class M>
+void load(Warp& w, const Instruction& i) {
+  constexpr bool sign = static_cast<M>(-1) < static_cast<M>(0);
+  switch (i.operand[0].bytes) {
+    case 2: if constexpr (sizeof(M) <= 2) return load_as<M, std::conditional_t<sign, int16_t, uint16_t>>(w, i); else break;
+    case 4: if constexpr (sizeof(M) <= 4) return load_as<M, std::conditional_t<sign, int32_t, uint32_t>>(w, i); else break;
+    case 8: return load_as<M, std::conditional_t<sign, int64_t, uint64_t>>(w, i);
+    default: break;
+  }
+  die("a register that is too narrow: " + i.text);
+}
+template <class M>
+void store(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) {
+    M value[8];
+    for (int v = 0; v < i.vector; ++v) {
+      const Place& from = i.operand[static_cast<size_t>(v + 1)];
+      std::memcpy(&value[v], w.at<char>(from) + static_cast<size_t>(l) * from.bytes, sizeof(M));
+    }
+    std::memcpy(address(w, i, i.operand[0], l, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space), value, sizeof(M) * static_cast<size_t>(i.vector));
+  });
+}
+
+Operation access(std::string_view name, std::string_view type) {
+  const bool reads = name == "ld";
+  const auto chosen = [&](Run load_run, Run store_run, uint8_t bytes) { return Operation{reads ? load_run : store_run, Kind::plain, std::vector<uint8_t>(9, bytes)}; };
+  if (type == "u8" || type == "b8") return chosen(load<uint8_t>, store<uint8_t>, 2);
+  if (type == "s8") return chosen(load<int8_t>, store<uint8_t>, 2);
+  if (type == "u16" || type == "b16") return chosen(load<uint16_t>, store<uint16_t>, 2);
+  if (type == "s16") return chosen(load<int16_t>, store<uint16_t>, 2);
+  if (type == "u32" || type == "b32" || type == "f32") return chosen(load<uint32_t>, store<uint32_t>, 4);
+  if (type == "s32") return chosen(load<int32_t>, store<uint32_t>, 4);
+  if (type == "u64" || type == "b64" || type == "s64" || type == "f64") return chosen(load<uint64_t>, store<uint64_t>, 8);
+  return {};
+}
+
+void add_in_shared_memory(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) {
+    char* const at = address(w, i, i.operand[1], l, 4, Instruction::shared);
+    uint32_t value;
+    std::memcpy(&value, at, 4);
+    w.at<uint32_t>(i.operand[0])[l] = value;
+    value += w.at<uint32_t>(i.operand[2])[l];
+    std::memcpy(at, &value, 4);
+  });
+}
+
+// What a copy will write holds NaNs until it has been waited for.
+void begin_copy(Warp& w, const Instruction& i) {
+  if (*w.at<uint32_t>(i.operand[2]) != 16) die("a copy of other than 16 bytes: " + i.text);
+  for_lanes(w, [&](int l) {
+    const bool zeros = i.operands > 3 && w.at<uint32_t>(i.operand[3])[l] == 0;
+    char* const to = address(w, i, i.operand[0], l, 16, Instruction::shared);
+    const char* const from = zeros ? nullptr : address(w, i, i.operand[1], l, 16, Instruction::anywhere);
+    std::memset(to, 0xff, 16);
+    auto& groups = w.copies[static_cast<size_t>(l)];
+    if (groups.empty()) groups.emplace_back();
+    groups.back().push_back({to, from, zeros});
+  });
+}
+void commit_copies(Warp& w, const Instruction&) {
+  for_lanes(w, [&](int l) {
+    auto& groups = w.copies[static_cast<size_t>(l)];
+    if (groups.empty()) groups.emplace_back();
+    groups.emplace_back();
+  });
+}
+void wait_for_copies(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) {
+    auto& groups = w.copies[static_cast<size_t>(l)];
+    const size_t left = w.at<uint32_t>(i.operand[0])[l];
+    while (groups.size() > left + 1) {
+      for (const Copy& copy : groups.front()) copy.zeros ? std::memset(copy.to, 0, 16) : std::memcpy(copy.to, copy.from, 16);
+      groups.pop_front();
+    }
+  });
+}
+
+void same_address(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l]; });
+}
+void address_of_shared(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l] + reinterpret_cast<uint64_t>(w.block->shared); });
+}
+void address_of_local(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l] + reinterpret_cast<uint64_t>(w.local_of(l)); });
+}
+void address_in_local(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l] - reinterpret_cast<uint64_t>(w.local_of(l)); });
+}
+void address_in_shared(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) { w.at<uint64_t>(i.operand[0])[l] = w.at<uint64_t>(i.operand[1])[l] - reinterpret_cast<uint64_t>(w.block->shared); });
+}
+
+}  // namespace
+
+Operation memory_access(const std::vector<std::string_view>& words) {
+  const auto is = [&](std::initializer_list<std::string_view> wanted) { return words.size() == wanted.size() && std::equal(words.begin(), words.end(), wanted.begin()); };
+  if ((words.front() == "ld" || words.front() == "st") && words.size() > 1) {
+    static constexpr std::string_view spaces[] = {"global", "shared", "local", "param", "const"};
+    const bool named = std::find(std::begin(spaces), std::end(spaces), words[1]) != std::end(spaces);
+    for (size_t k = named ? 2 : 1; k + 1 < words.size(); ++k)
+      if (words[k] != "nc" && words[k] != "v2" && words[k] != "v4") return {};
+    return access(words.front(), words.back());
+  }
+  if (is({"atom", "shared", "add", "u32"})) return {add_in_shared_memory, Kind::plain, {4, 4, 4}};
+  if (is({"cp", "async", "cg", "shared", "global"})) return {begin_copy, Kind::plain, {4, 8, 4, 4}};
+  if (is({"cp", "async", "commit_group"})) return {commit_copies, Kind::plain, {}};
+  if (is({"cp", "async", "wait_group"})) return {wait_for_copies, Kind::plain, {4}};
+  if (is({"cvta", "shared", "u64"})) return {address_of_shared, Kind::plain, {8, 8}};
+  if (is({"cvta", "to", "shared", "u64"})) return {address_in_shared, Kind::plain, {8, 8}};
+  if (is({"cvta", "local", "u64"})) return {address_of_local, Kind::plain, {8, 8}};
+  if (is({"cvta", "to", "local", "u64"})) return {address_in_local, Kind::plain, {8, 8}};
+  if (is({"cvta", "global", "u64"}) || is({"cvta", "to", "global", "u64"}) || is({"cvta", "param", "u64"}) || is({"cvta", "to", "param", "u64"}))
+    return {same_address, Kind::plain, {8, 8}};
+  return {};
+}
+
+}  // namespace ptx

@@ -166,9 +166,10 @@ Result<Json> checked(std::string_view text, Hash hash) {
   STW_ASSIGN(version, get_int(json, "version"));
   if (version != 1) return not_a_plan("expected version 1, found " + std::to_string(version));
   STW_ASSIGN(fingerprint, get_string(json, "fingerprint"));
-  Json body = Json::object();
+  Json::Object members;
   for (const auto& [key, value] : json.members())
-    if (key != "fingerprint") body.set(key, value);
+    if (key != "fingerprint") members.emplace_back(key, value);
+  Json body(std::move(members));
   const std::string canonical = to_string(body, 0);
   const std::string actual = hexadecimal(hash(canonical.data(), canonical.size()));
   if (fingerprint != actual)
@@ -199,6 +200,7 @@ Status read_request(const Json& body, Request& r) {
   const bool is_gpu = embedded && embedded->cuda;
   if (batch < 1 || batch > INT32_MAX || sequence < 1 || threads < (is_gpu ? 0 : 1) || threads > (is_gpu ? 0 : 1024))
     return not_a_plan("its request has a batch, sequence or number of threads out of range");
+  if (micro < 0 || (bits != 0 && bits != 8 && bits != 32)) return not_a_plan("its request has a micro-batch or states out of range");
   r.device = name;
   if (const Json* calibration = device->find("calibration")) {
     STW_ASSIGN(profile, profile_from(*calibration));
@@ -218,22 +220,25 @@ Status read_request(const Json& body, Request& r) {
   r.threads = static_cast<int>(threads);
   r.micro_batch = micro;
   r.state_bits = static_cast<int>(bits);
-  for (int i = 0; i < 3; ++i)
-    if (recompute == recompute_names[i]) r.recompute = static_cast<Recompute>(i);
+  const auto policy = named<Recompute>(recompute_names, recompute);
+  if (!policy) return not_a_plan("unknown recompute \"" + recompute + "\"");
+  r.recompute = *policy;
   return ok();
 }
 
-// The segments that an entry's "blocks" names, the first and the last one.
-Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry) {
+// The segments that an entry's "blocks" names, the first and the last one. `next`: the first one that no entry before has named.
+Result<std::vector<size_t>> blocks_of(const Graph& graph, const Json& entry, int64_t& next) {
   STW_ASSIGN(blocks, get_array(entry, "blocks"));
   if (blocks->elements().size() != 2 || !blocks->elements()[0].as_int() || !blocks->elements()[1].as_int())
     return not_a_plan("\"blocks\" must be two numbers");
+  const int64_t first = *blocks->elements()[0].as_int(), last = *blocks->elements()[1].as_int();
+  if (first < next || last < first || last >= graph.blocks())
+    return not_a_plan("it names blocks that the model has not, or that it has named before");
+  next = last + 1;
   std::vector<size_t> list;
   for (size_t s = 0; s < graph.segments.size(); ++s) {
     const Segment& segment = graph.segments[s];
-    if (segment.kind == SegmentKind::block && segment.block >= *blocks->elements()[0].as_int() &&
-        segment.block <= *blocks->elements()[1].as_int())
-      list.push_back(s);
+    if (segment.kind == SegmentKind::block && segment.block >= first && segment.block <= last) list.push_back(s);
   }
   return list;
 }
@@ -243,13 +248,13 @@ Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
   if (!body.find("tiles")) return ok();
   STW_ASSIGN(list, get_array(body, "tiles"));
   if (!list->elements().empty()) decisions.tile_rows.assign(graph.segments.size(), 0);
+  int64_t next = 0;
   for (const Json& entry : list->elements()) {
     STW_ASSIGN(rows, get_int(entry, "rows"));
     const int64_t all = static_cast<int64_t>(size_mul(static_cast<uint64_t>(decisions.micro_batch), static_cast<uint64_t>(graph.sequence)));
     if (rows < 1 || rows % tile_unit != 0 || tiling_of(all, graph.sequence, rows).tiles() > most_tiles)
       return not_a_plan("it cannot be cut into tiles of " + std::to_string(rows) + " rows");
-    STW_ASSIGN(segments, blocks_of(graph, entry));
-    if (segments.empty()) return not_a_plan("it tiles blocks that the model has not");
+    STW_ASSIGN(segments, blocks_of(graph, entry, next));
     for (size_t s : segments) {
       if (!may_tile(graph, graph.segments[s], decisions.saved[s])) return not_a_plan("a block that it tiles keeps what lies inside of the tiles");
       decisions.tile_rows[s] = rows;
@@ -262,15 +267,17 @@ Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
   STW_ASSIGN(micro, get_int(body, "micro_batch"));
   STW_ASSIGN(chunks, get_int(body, "loss_chunks"));
   if (micro < 1 || micro > plan.request.global_batch || chunks < 1 || chunks > largest_loss_chunks) return not_a_plan("its micro-batch or loss chunks make no sense");
+  if (plan.numerics.fused_update && micro != plan.request.global_batch) return not_a_plan("a fused update has one micro-step, its micro-batch is " + std::to_string(micro));
   plan.decisions.micro_batch = micro;
   plan.decisions.loss_chunks = chunks;
   plan.accumulation_steps = (plan.request.global_batch + micro - 1) / micro;
   plan.last_micro_batch = plan.request.global_batch - (plan.accumulation_steps - 1) * micro;
   for (const Segment& s : graph.segments) plan.decisions.saved.push_back(s.kind == SegmentKind::block ? all_of(s) : ~0u);
   STW_ASSIGN(list, get_array(body, "recompute"));
+  int64_t next = 0;
   for (const Json& entry : list->elements()) {
     STW_ASSIGN(names, get_array(entry, "tensors"));
-    STW_ASSIGN(segments, blocks_of(graph, entry));
+    STW_ASSIGN(segments, blocks_of(graph, entry, next));
     for (size_t s : segments) {
       const Segment& segment = graph.segments[s];
       for (const Json& name : names->elements()) {
@@ -307,6 +314,7 @@ Status read_offload(const Graph& graph, const Json& body, Plan& plan) {
     if (others && parts < graph.blocks()) return not_a_plan("what lies outside of blocks is offloaded last");
     offload.parts[static_cast<size_t>(kind)] = static_cast<int>(parts) + others;
   }
+  if (plan.numerics.fused_update && offload.any()) return not_a_plan("a fused update offloads nothing");
   offload.overlap = device->cuda && offload.any();
   return ok();
 }
@@ -337,7 +345,6 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(lower, get_uint(*layout, "lower_bound_bytes"));
   for (double x : {step, bound, unlimited, next_gib, step * fraction})
     if (!(x >= 0) || x * 1e12 >= static_cast<double>(size_limit)) return not_a_plan("its predicted times make no sense");
-  if (!(step > 0 && bound > 0) || lower == 0) return not_a_plan("its predicted times or bounds are 0");
   if (plan.bytes.peak != size_add(plan.bytes.arena, plan.bytes.reserve)) return not_a_plan("its peak is not arena and reserve");
   plan.step_picoseconds = static_cast<uint64_t>(step * 1e12 + 0.5);
   plan.recompute_picoseconds = static_cast<uint64_t>(step * fraction * 1e12 + 0.5);
@@ -345,6 +352,7 @@ Status read_figures(const Json& body, Plan& plan) {
   plan.unlimited_picoseconds = static_cast<uint64_t>(unlimited * 1e12 + 0.5);
   plan.next_gib_picoseconds = static_cast<uint64_t>(next_gib * 1e12 + 0.5);
   plan.layout_bound = lower;
+  if (plan.step_picoseconds == 0 || plan.bound_picoseconds == 0 || lower == 0) return not_a_plan("its predicted times or bounds are 0");
   return ok();
 }
 
@@ -389,6 +397,8 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.request.kernels = numerics.kernels;
   plan.request.attention = numerics.attention;
   plan.request.fast = !numerics.exact;
+  // What no request may ask for, no plan holds.
+  if (const Status status = check(plan.request); !status) return not_a_plan(status.error().message);
   STW_ASSIGN(fits, get_bool(body, "fits"));
   plan.fits = fits;
   STW_ASSIGN(minimum, get_uint(body, "minimum_vram_bytes", 0));
@@ -399,6 +409,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   STW_TRY(read_decisions(graph, body, plan));
   STW_TRY(read_offload(graph, body, plan));
   STW_TRY(read_figures(body, plan));
+  if (plan.fits && plan.bytes.peak > plan.bytes.budget) return not_a_plan("its peak is beyond its budget");
   return plan;
 }
 

@@ -2,6 +2,7 @@
 #include "planner/plan.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "planner/json.h"
@@ -192,6 +193,62 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   auto other = Planned::load(*open(small_qwen2()), good);
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message.find("another model"), std::string::npos) << other.error().message;
+}
+
+// A plan whose text is `body` but for one value, `keys` inside of each other, with the fingerprint of that.
+std::string forged(const Json& body, const std::vector<std::string>& keys, const Json& value) {
+  const auto with = [&](const auto& self, const Json& object, size_t depth) -> Json {
+    if (depth == keys.size()) return value;
+    Json out = Json::object();
+    for (const auto& [name, old] : object.members())
+      if (name != "fingerprint") out.set(name, name == keys[depth] ? self(self, old, depth + 1) : old);
+    return out;
+  };
+  Json plan = with(with, body, 0);
+  const std::string canonical = to_string(plan, 0);
+  char fingerprint[17];
+  std::snprintf(fingerprint, sizeof fingerprint, "%016llx", static_cast<unsigned long long>(hash64(canonical.data(), canonical.size())));
+  return to_string(plan.set("fingerprint", fingerprint), 1);
+}
+
+// Each value by itself may stand in a plan, but not beside the others.
+TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
+  const auto model = open(small_llama());
+  Request r = request(6, 33);
+  r.micro_batch = 2;
+  r.recompute = Recompute::full;
+  const Json body = *parse_json(make(*model, r)->json);
+  ASSERT_TRUE(Planned::load(*model, forged(body, {"search", "gap"}, 0.0)));   // forging by itself does no harm
+  const auto run = [](int64_t first, int64_t last) {
+    return Json::object().set("blocks", Json::Array{first, last}).set("tensors", Json::Array{"ffn_norm"});
+  };
+  const std::pair<std::vector<std::string>, Json> values[] = {
+      {{"numerics", "fused_update"}, true}, {{"numerics", "kernels"}, "tensor"}, {{"numerics", "kernels"}, "cublaslt"},
+      {{"numerics", "attention"}, "cudnn"}, {{"request", "micro_batch"}, 7}, {{"request", "micro_batch"}, -1},
+      {{"request", "state_bits"}, 16}, {{"request", "recompute"}, "some"}, {{"bytes", "budget"}, 1}, {{"predicted", "step_seconds"}, 1e-13},
+      {{"recompute"}, Json::Array{run(0, 3)}}, {{"recompute"}, Json::Array{run(-1, 1)}}, {{"recompute"}, Json::Array{run(2, 1)}},
+      {{"recompute"}, Json::Array{run(0, 1), run(1, 2)}}, {{"recompute"}, Json::Array{run(1, 2), run(0, 0)}}};
+  for (const auto& [keys, value] : values) {
+    const auto loaded = Planned::load(*model, forged(body, keys, value));
+    ASSERT_FALSE(loaded) << keys.back() << ' ' << to_string(value, 0);
+    EXPECT_EQ(loaded.error().code, Code::corrupt) << loaded.error().message;
+  }
+  // One micro-step is all that a fused update has: of two, the second would do nothing.
+  r.micro_batch = 0;
+  r.fused_update = true;
+  const auto loaded = Planned::load(*model, forged(*parse_json(make(*model, r)->json), {"micro_batch"}, 3));
+  ASSERT_FALSE(loaded);
+  EXPECT_NE(loaded.error().message.find("micro-step"), std::string::npos) << loaded.error().message;
+}
+
+// Time that grows with the square of a file is a way to hold up whoever reads it.
+TEST(PlanFile, ManyKeysTakeNoLonger) {
+  const auto model = open(small_llama());
+  std::string text = R"({"format":"stowage-plan","version":1,"fingerprint":"0")";
+  for (int i = 0; i < 300'000; ++i) text += ",\"" + std::to_string(i) + "\":0";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(Planned::load(*model, text + "}"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 // A plan that was made with a calibrated profile says with which, and nothing but its text is needed to have it again.

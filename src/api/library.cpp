@@ -6,6 +6,26 @@
 
 namespace stw::api {
 
+namespace {
+
+// One line of UTF-8 whatever a path or a file has put into it: control characters become spaces, and what is no UTF-8 is replaced.
+void copy_line(char* to, size_t room, std::string_view from) {
+  size_t used = 0;
+  while (!from.empty()) {
+    constexpr std::string_view replacement = "\xEF\xBF\xBD";
+    const size_t length = utf8_sequence(from);
+    const bool is_control = static_cast<unsigned char>(from[0]) < 0x20 || from[0] == 0x7f;
+    const std::string_view piece = length == 0 ? replacement : is_control ? " " : from.substr(0, length);
+    if (piece.size() >= room - used) break;
+    std::memcpy(to + used, piece.data(), piece.size());
+    used += piece.size();
+    from.remove_prefix(std::max<size_t>(length, 1));
+  }
+  to[used] = 0;
+}
+
+}  // namespace
+
 static_assert(static_cast<int32_t>(Code::bad_struct_size) == STW_BAD_STRUCT_SIZE);
 static_assert(static_cast<int32_t>(Code::bad_state) == STW_BAD_STATE);
 static_assert(static_cast<int32_t>(Code::unsupported_shape) == STW_UNSUPPORTED_SHAPE);
@@ -26,9 +46,7 @@ void report(stw_error* error, Code code, const char* message, int32_t native, ui
   error->bytes_needed = needed;
   error->bytes_available = available;
   const size_t room = std::min<size_t>(size, sizeof *error) - offsetof(stw_error, message);
-  const size_t length = utf8_fitting(message, room - 1);
-  std::memcpy(error->message, message, length);
-  error->message[length] = 0;
+  copy_line(error->message, room, message);
   if (size > sizeof *error) std::memset(reinterpret_cast<char*>(error) + sizeof *error, 0, size - sizeof *error);
 }
 

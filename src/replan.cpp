@@ -36,10 +36,14 @@ struct Move { Place from, to; };
 
 }  // namespace
 
-Status Trainer::replan(std::shared_ptr<const Planned> planned) {
+Status Trainer::check_replan() const {
   STW_TRY(check_ready());
-  if (progress().phase != TrainerPhase::idle)
-    return Error{Code::bad_state, "trainer: it cannot be planned anew while it works, nor from one of its callbacks"};
+  if (progress().phase == TrainerPhase::idle) return ok();
+  return Error{Code::bad_state, "trainer: it cannot be planned anew while it works, nor from one of its callbacks"};
+}
+
+Status Trainer::replan(std::shared_ptr<const Planned> planned) {
+  STW_TRY(check_replan());
   const Plan& next = planned->plan;
   if (!next.fits) return Error{Code::bad_state, "trainer: the plan does not fit its budget"};
   if (!(next.numerics == plan().numerics) || next.request.global_batch != plan().request.global_batch ||

@@ -107,6 +107,8 @@ class Trainer {
   // Overwrites a parameter from fp32 values.
   void write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
 
+  // Errors: bad_state where no other plan may be taken now.
+  Status check_replan() const;
   // Goes on under another plan of the same model, batch and numerics. Errors: bad_state (another one; a gradient hook where
   // gradients are offloaded), out_of_memory; nothing has changed then.
   Status replan(std::shared_ptr<const Planned> planned);

@@ -237,6 +237,7 @@ stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_p
     if (!trainer) return api::fail(error, Code::bad_argument, "trainer is NULL");
     if (memory_bytes == 0) return api::fail(error, Code::bad_argument, "replan: expected more than 0 bytes");
     Trainer& t = *trainer->trainer;
+    STW_API_TRY(t.check_replan());   // before the search, which may have an answer of its own
     Request request = t.plan().request;
     request.memory_bytes = memory_bytes;
     request.state_bits = t.plan().numerics.state_bits;

@@ -76,7 +76,8 @@ TEST_F(Cancel, TheCallbackMayComputeAndSave) {
       succeeds(stw_trainer_restore(self.trainer, self.path.c_str(), nullptr));
       EXPECT_EQ(progress_of(self.trainer).batches, now->batches);
       EXPECT_EQ(progress_of(self.trainer).phase, uint32_t{STW_PHASE_TRAIN});
-      EXPECT_EQ(stw_trainer_replan(self.trainer, uint64_t{1} << 29, nullptr, nullptr), STW_BAD_STATE);
+      for (const uint64_t bytes : {uint64_t{1} << 29, uint64_t{1}})   // also where nothing would fit
+        EXPECT_EQ(stw_trainer_replan(self.trainer, bytes, nullptr, nullptr), STW_BAD_STATE);
       return 0;
     }
   };

@@ -599,14 +599,14 @@ typedef struct stw_trainer_options {
 typedef struct stw_batch {
   uint32_t struct_size;
   uint32_t count;            /* tensors */
-  /* Named tensors of int32 in host memory. (samples, tokens), at most (global_batch, sequence): "tokens", and either
-   * "targets" (already shifted: the token that follows) or "labels" (beside their tokens; the library shifts them, so
-   * that the first one of a sample, or of a document, has no loss); -100: no loss. (samples), optional: "lengths", the
-   * tokens of a sample that count, 0 to tokens. Missing samples and tokens count as ignored; what lies past a length is
-   * not looked at. With STW_INPUT_POSITIONS, optional: "positions" (samples, tokens), of each token in its document: a
-   * sample holds several documents end to end, each counted 0, 1, 2, ..., and attention stays inside of them. With
-   * STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite: factors of the tokens' losses, which are
-   * still divided by the number of targets. */
+  /* Named tensors of int32 in host memory, at multiples of 4 bytes, with any strides. (samples, tokens), at most
+   * (global_batch, sequence): "tokens", and either "targets" (already shifted: the token that follows) or "labels" (beside
+   * their tokens; the library shifts them, so that the first one of a sample, or of a document, has no loss); -100: no
+   * loss. (samples), optional: "lengths", the tokens of a sample that count, 0 to tokens. Missing samples and tokens count
+   * as ignored; what lies past a length is not looked at. With STW_INPUT_POSITIONS, optional: "positions" (samples,
+   * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
+   * attention stays inside of them. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
+   * factors of the tokens' losses, which are still divided by the number of targets. */
   const char *const *names;
   const struct DLManagedTensorVersioned *const *tensors;
   double learning_rate;      /* at most 1e6 */
@@ -729,7 +729,8 @@ enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMEN
  * Errors: STW_UNSUPPORTED where the state is not stored as one array of fp32 or bf16. Since: 0.1 */
 STW_API stw_status stw_trainer_export_tensor(stw_trainer *trainer, size_t index, uint32_t kind,
                                              struct DLManagedTensorVersioned **out, stw_error *error) STW_NOEXCEPT;
-/* Overwrites a parameter with fp32 values of the same shape in host memory; masters follow. Since: 0.1 */
+/* Overwrites a parameter with fp32 values of the same shape, compact and at a multiple of 4 bytes in host memory; masters follow.
+ * Errors: STW_BAD_ARGUMENT for anything else, STW_BAD_STATE from inside a callback. Since: 0.1 */
 STW_API stw_status stw_trainer_import_tensor(stw_trainer *trainer, size_t index,
                                              const struct DLManagedTensorVersioned *in, stw_error *error) STW_NOEXCEPT;
 

@@ -36,6 +36,7 @@ Result<HostMatrix<T>> view(const std::string& name, const dlpack::Managed* manag
   }
   if (!t.data) return wrong(name, "the data is NULL");
   m.data = reinterpret_cast<const T*>(static_cast<const char*>(t.data) + t.byte_offset);
+  if (reinterpret_cast<uintptr_t>(m.data) % alignof(T) != 0) return wrong(name, "expected data at a multiple of 4 bytes");
   m.sample_stride = t.strides ? t.strides[0] : m.tokens;
   m.token_stride = t.strides && dimensions == 2 ? t.strides[1] : 1;
   return m;

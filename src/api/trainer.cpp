@@ -329,11 +329,14 @@ stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const s
     int64_t stride = 1;
     for (int i = d.ndim - 1; same && i >= 0; --i) {
       same = d.shape[i] == p.shape[i] && (!d.strides || d.strides[i] == stride || d.shape[i] == 1);
-      stride *= d.shape[i];
+      if (same) stride *= d.shape[i];   // any other number could be beyond 64 bits
     }
     if (!same || d.device.type != dlpack::device_cpu || d.dtype.code != dlpack::code_float || d.dtype.bits != 32 || d.dtype.lanes != 1)
       return api::fail(error, Code::bad_argument, "trainer: expected compact fp32 values of the parameter's shape in host memory");
-    t.write_parameter(index, 0, reinterpret_cast<const float*>(static_cast<const char*>(d.data) + d.byte_offset), p.shape.elements());
+    const auto* values = reinterpret_cast<const float*>(static_cast<const char*>(d.data) + d.byte_offset);
+    if (reinterpret_cast<uintptr_t>(values) % alignof(float) != 0)
+      return api::fail(error, Code::bad_argument, "trainer: expected values at a multiple of 4 bytes");
+    t.write_parameter(index, 0, values, p.shape.elements());
     return STW_OK;
   });
 }

@@ -1,4 +1,6 @@
 // Steps over a host's own batches: DLPack tensors of every legal form, and what is refused.
+#include <utility>
+
 #include "tests/api/harness.h"
 
 namespace stw::api_test {
@@ -220,6 +222,8 @@ TEST(Step, RefusesWhatIsNoBatch) {
   refused("negative dimensions", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.ndim = -1; });
   EXPECT_EQ(refused("shape", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.shape = nullptr; }), "batch: targets: the shape is NULL");
   refused("data", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(0).dl_tensor.data = nullptr; });
+  // In the middle of a number: some processors cannot read it there.
+  refused("alignment", STW_BAD_ARGUMENT, [](auto& t, auto&) { t.managed(1).dl_tensor.byte_offset = 2; });
   for (const auto& bad : {std::vector<int64_t>{5, 16}, {4, 17}, {0, 16}, {4, 0}, {-1, 16}, {INT64_MAX, 16}}) {
     static int64_t shape[2];
     shape[0] = bad[0];
@@ -288,7 +292,12 @@ TEST(Step, TensorsComeAndGo) {
   auto wrong = view_of(a.trainer.get(), 0);
   wrong->dl_tensor.shape[0] -= 1;
   EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
-  wrong->dl_tensor.shape[0] += 1;
+  const int64_t right = std::exchange(wrong->dl_tensor.shape[0], INT64_MAX);
+  EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
+  wrong->dl_tensor.shape[0] = right + 1;
+  wrong->dl_tensor.byte_offset = 2;
+  EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
+  wrong->dl_tensor.byte_offset = 0;
   wrong->version.major = 2;
   EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
   wrong->version.major = 1;

@@ -187,6 +187,20 @@ class ResumeTest(CommandTest):
         self.refused(*resume, self.path("link"), "--overwrite", expect=USAGE, says=["--overwrite", "--resume"])
         self.assertEqual(files_of(self.path("run")), before)
 
+    def test_losses_beyond_what_counts_by_ones(self):
+        """From 2^53 on a double has no tick a half further, and a picture of losses so close to each other has an end all the same."""
+        words = ["train", *SMALL[:-2], "--eval-batches", 0, "--data", self.data, "--steps", 2, "--out", self.path("run")]
+        self.run_command(*words)
+        for losses in ((9.2e15, 9.2e15), (1e17, 1.00000000000000032e17), (1e300, 1e300)):
+            self.write("run/metrics.jsonl", "".join(json.dumps({"step": step, "loss": loss}) + "\n" for step, loss in zip((1, 2), losses)))
+            self.run_command(*words, "--resume", self.path("run"))
+            picture = (self.folder / "run/loss.svg").read_text()
+            self.assertLess(len(picture), 10000)
+            self.assertNotRegex(picture, "[\">, -](nan|inf)\\b")
+        self.write("run/metrics.jsonl", '{"step":1,"loss":nan}\n{"step":2,"loss":inf}\n')   # no JSON, so no losses
+        self.run_command(*words, "--resume", self.path("run"))
+        self.assertNotRegex((self.folder / "run/loss.svg").read_text(), "[\">, -](nan|inf)\\b")
+
     def test_what_cannot_be_resumed(self):
         self.refused(*self.words, "--resume", self.path("none"), says=["none/checkpoint.stw"])
         self.assertFalse(os.path.exists(self.path("none")))

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -128,7 +129,8 @@ std::optional<Number> json_number_as(std::string_view text, std::string_view sco
 }  // namespace
 
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key) {
-  return json_number_as<double>(text, scope, key);
+  const auto number = json_number_as<double>(text, scope, key);
+  return number && std::isfinite(*number) ? number : std::nullopt;   // "inf" and "nan" are no JSON
 }
 
 // Apart from json_number, because a double does not hold every seed.

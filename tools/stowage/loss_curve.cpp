@@ -55,9 +55,11 @@ struct Axis {
   double place(double value, double from, double to) const { return from + (value - low) / (high - low) * (to - from); }
 };
 
-// About six ticks at 1, 2 or 5 times a power of ten; the ends lie on ticks.
+// About six ticks at 1, 2 or 5 times a power of ten; the ends lie on ticks. An axis is so long that the next tick is another
+// number, also where losses are beyond what a double counts by ones.
 Axis round_axis(double low, double high) {
-  if (!(high > low)) high = low + 1;
+  const double least = 1e-9 * std::max(std::abs(low), std::abs(high));
+  if (!(high - low > least)) high = low + std::max(1.0, least);
   const double raw = (high - low) / 6, power = std::pow(10, std::floor(std::log10(raw)));
   const double factor = raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10;
   const double step = factor * power;
@@ -85,7 +87,7 @@ class Picture {
     }
     for (double value = steps_.low; value <= steps_.high + steps_.step / 2; value += steps_.step)
       add(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x(value), height - bottom + 20,
-          grouped(static_cast<uint64_t>(value + 0.5)));
+          grouped(static_cast<uint64_t>(std::min(value + 0.5, 0x1p63))));
     add(R"(<line x1="{}" x2="{}" y1="{}" y2="{}" stroke="#555"/>)", left, width - right, height - bottom,
         height - bottom);
     add(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", (left + width - right) / 2, height - 12);

@@ -83,6 +83,12 @@ class BadInputTest(CommandTest):
         weights.write_bytes(whole.replace(b'"F32"', b'"I32"', 1))
         self.refuses("--model", self.path("good"), says=["I32"])
 
+    def test_what_has_no_end(self):
+        for words in (["inspect"], ["pack"]):
+            self.refused(*words, "/dev/zero", says=["/dev/zero", "268435456"])
+        self.refused("train", "--model", "nano", "--steps", 1, "--data", self.text(), "--plan", "/dev/zero", "--out", self.path("out"),
+                     says=["/dev/zero"])
+
     def test_out(self):
         file = self.write("file", "content")
         for out in (file, file + "/below"):

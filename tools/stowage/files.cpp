@@ -28,6 +28,9 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
   throw Failure(exit_failed, fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
 }
 
+// A pipe or a device may have no end. Of files the size is known, and is whoever asks for them's own choice.
+constexpr size_t endless_limit = size_t{256} << 20;   // bytes
+
 // What follows "key": after the first mention of "scope":.
 std::optional<std::string_view> json_value(std::string_view text, std::string_view scope, std::string_view key) {
   for (const std::string_view name : {scope, key}) {
@@ -50,9 +53,15 @@ std::optional<std::string> read_text_if_there(const std::string& path) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     fail(path, "cannot read");
   }
+  struct stat status;
+  const bool has_size = ::fstat(::fileno(file.get()), &status) == 0 && S_ISREG(status.st_mode);
   std::string text;
   char chunk[65536];
-  while (const size_t count = std::fread(chunk, 1, sizeof chunk, file.get())) text.append(chunk, count);
+  while (const size_t count = std::fread(chunk, 1, sizeof chunk, file.get())) {
+    text.append(chunk, count);
+    if (!has_size && text.size() > endless_limit)
+      throw Failure(exit_failed, fmt::format("{}: expected at most {} bytes of what is no regular file", path, endless_limit));
+  }
   if (std::ferror(file.get())) fail(path, "cannot read");
   return text;
 }

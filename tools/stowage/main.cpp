@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -83,6 +84,8 @@ int main(int count, char** words) {
     return report(command::exit_usage, error.what());
   } catch (const command::Failure& failure) {
     return report(failure.exit_code, failure.what());
+  } catch (const std::bad_alloc&) {
+    return report(command::exit_failed, "not enough memory");
   } catch (const std::exception& error) {
     return report(command::exit_failed, error.what());
   }

@@ -11,6 +11,7 @@
 #include "src/hash.h"
 #include "src/planned.h"
 #include "tests/planner/calibrated_profiles.h"
+#include "tests/planner/forged_plan.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -157,13 +158,7 @@ TEST(PlanFile, RefusesWhatWasChanged) {
       {"loss_chunks", INT64_MAX}, {"loss_chunks", 1025}, {"micro_batch", INT64_MAX}, {"tiles", 7}, {"tiles", tiles(0, 100)},
       {"tiles", tiles(0, -256)}, {"tiles", tiles(5, 256)}, {"tiles", tiles(0, Json())}, {"tiles", tiles(0, 256)}};   // the last one: its blocks keep what lies inside
   const auto refuse = [&](const Json& plan, const std::string& key, const Json& value) {
-    Json other = Json::object();
-    for (const auto& [name, old] : plan.members())
-      if (name != "fingerprint") other.set(name, name == key ? value : old);
-    const std::string canon = to_string(other, 0);
-    std::snprintf(expected, sizeof expected, "%016llx", static_cast<unsigned long long>(hash64(canon.data(), canon.size())));
-    other.set("fingerprint", expected);
-    const auto loaded = Planned::load(*model, to_string(other, 1));
+    const auto loaded = Planned::load(*model, with_fingerprint(with_value(plan, {key}, value)));
     ASSERT_FALSE(loaded) << key;
     EXPECT_EQ(loaded.error().code, Code::corrupt);
     EXPECT_EQ(loaded.error().message.find("edited"), std::string::npos) << loaded.error().message;
@@ -195,22 +190,6 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   EXPECT_NE(other.error().message.find("another model"), std::string::npos) << other.error().message;
 }
 
-// A plan whose text is `body` but for one value, `keys` inside of each other, with the fingerprint of that.
-std::string forged(const Json& body, const std::vector<std::string>& keys, const Json& value) {
-  const auto with = [&](const auto& self, const Json& object, size_t depth) -> Json {
-    if (depth == keys.size()) return value;
-    Json out = Json::object();
-    for (const auto& [name, old] : object.members())
-      if (name != "fingerprint") out.set(name, name == keys[depth] ? self(self, old, depth + 1) : old);
-    return out;
-  };
-  Json plan = with(with, body, 0);
-  const std::string canonical = to_string(plan, 0);
-  char fingerprint[17];
-  std::snprintf(fingerprint, sizeof fingerprint, "%016llx", static_cast<unsigned long long>(hash64(canonical.data(), canonical.size())));
-  return to_string(plan.set("fingerprint", fingerprint), 1);
-}
-
 // Each value by itself may stand in a plan, but not beside the others.
 TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
   const auto model = open(small_llama());
@@ -218,7 +197,7 @@ TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
   r.micro_batch = 2;
   r.recompute = Recompute::full;
   const Json body = *parse_json(make(*model, r)->json);
-  ASSERT_TRUE(Planned::load(*model, forged(body, {"search", "gap"}, 0.0)));   // forging by itself does no harm
+  ASSERT_TRUE(Planned::load(*model, with_fingerprint(with_value(body, {"search", "gap"}, 0.0))));   // forging by itself does no harm
   const auto run = [](int64_t first, int64_t last) {
     return Json::object().set("blocks", Json::Array{first, last}).set("tensors", Json::Array{"ffn_norm"});
   };
@@ -229,14 +208,14 @@ TEST(PlanFile, RefusesWhatNoRequestMayAskFor) {
       {{"recompute"}, Json::Array{run(0, 3)}}, {{"recompute"}, Json::Array{run(-1, 1)}}, {{"recompute"}, Json::Array{run(2, 1)}},
       {{"recompute"}, Json::Array{run(0, 1), run(1, 2)}}, {{"recompute"}, Json::Array{run(1, 2), run(0, 0)}}};
   for (const auto& [keys, value] : values) {
-    const auto loaded = Planned::load(*model, forged(body, keys, value));
+    const auto loaded = Planned::load(*model, with_fingerprint(with_value(body, keys, value)));
     ASSERT_FALSE(loaded) << keys.back() << ' ' << to_string(value, 0);
     EXPECT_EQ(loaded.error().code, Code::corrupt) << loaded.error().message;
   }
   // One micro-step is all that a fused update has: of two, the second would do nothing.
   r.micro_batch = 0;
   r.fused_update = true;
-  const auto loaded = Planned::load(*model, forged(*parse_json(make(*model, r)->json), {"micro_batch"}, 3));
+  const auto loaded = Planned::load(*model, with_fingerprint(with_value(*parse_json(make(*model, r)->json), {"micro_batch"}, 3)));
   ASSERT_FALSE(loaded);
   EXPECT_NE(loaded.error().message.find("micro-step"), std::string::npos) << loaded.error().message;
 }

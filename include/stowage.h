@@ -8,8 +8,9 @@
  *
  * Rules that hold for every entry
  *  - Status: 0 is success, everything else is one of the STW_* codes; the category is code / 1000 * 1000. Details go to
- *    a caller-owned stw_error, which may be NULL. On failure outputs are NULL or untouched, nothing leaks, and the
- *    objects stand where they stood.
+ *    a caller-owned stw_error, which may be NULL; without struct_size, or with one that leaves no room for a message, it is
+ *    left alone. The message is one line without control characters. On failure outputs are NULL or untouched, nothing
+ *    leaks, and the objects stand where they stood.
  *  - Options: `struct_size` is sizeof the struct, set by the caller; a zero-filled rest means defaults. Fields whose
  *    zero is a useful value are read only where their bit in `set_mask` is set. A struct that is longer than the
  *    library knows is accepted where its unknown tail is zero. All pointers in options are borrowed during the call,
@@ -18,9 +19,11 @@
  *    unknown tail of a longer one becomes zero.
  *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
  *    exception: any thread, any time while the trainer exists.
- *  - Callbacks of a trainer come in the middle of what it computes: stw_trainer_step, _run, _evaluate, _generate, _replan,
- *    _calibrate, _timeline, _save, _restore, _import_tensor and _export_model answer STW_BAD_STATE from inside of them. Only
- *    the progress callback, between two steps, may call all of these but _replan and the two that measure.
+ *  - stw_*_destroy and stw_*_close take NULL.
+ *  - Callbacks return: no exception or jump leaves them. Those of a trainer come in the middle of what it computes:
+ *    stw_trainer_step, _run, _evaluate, _generate, _replan, _calibrate, _timeline, _save, _restore, _import_tensor and
+ *    _export_model answer STW_BAD_STATE from inside of them. Only the progress callback, between two steps, may call all of
+ *    these but _replan and the two that measure.
  *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.
  *  - Bits do not depend on the floating-point mode of the host's threads (rounding, flush-to-zero, traps): the library computes
  *    in the default one, in which it calls callbacks too, and leaves behind the one that it found (x86-64 and AArch64).

@@ -109,10 +109,34 @@ STW_DEVICE void store2(void* data, DType t, int64_t at, Float2 x, int64_t n) {
     if (i < n) store1(data, t, at + i, x.f[i]);
 }
 
-template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded>
-static __global__ void __launch_bounds__(T::threads, T::together) tensor_product_kernel(Products all) {
+// What becomes of the sums. This one stores them, with the bias. Others have, beside what they need, functions of their own:
+// is_idle(ending), whether there is nothing to do, and end_sums(ending, product, row, column, sums, n, mirrored) for two
+// neighbouring sums of which n are inside. `triangle`: of one product m = n, tiles above the diagonal are left out; `mirrored`
+// says of the others that what they give stands above the diagonal too.
+struct StoredSums { static constexpr bool stored = true, triangle = false; };
+struct EndedSums { static constexpr bool stored = false, triangle = false; };
+struct TriangleSums { static constexpr bool stored = false, triangle = true; };
+
+// Tiles on and below the diagonal, row after row.
+inline int64_t tiles_of_triangle(int64_t rows) { return rows * (rows + 1) / 2; }
+STW_DEVICE Tile tile_of_triangle(int64_t edge) {
+  const auto index = static_cast<int64_t>(blockIdx.x);
+  int64_t row = 0;
+  while ((row + 1) * (row + 2) / 2 <= index) ++row;
+  return {0, static_cast<int>(row * edge), static_cast<int>((index - row * (row + 1) / 2) * edge)};
+}
+template <class Ending, class T>
+STW_DEVICE Tile tile_of(const Products& all) {
+  if constexpr (Ending::triangle) return tile_of_triangle(T::edge);
+  else return tile_of_block(all, T::edge, T::edge);
+}
+
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
+static __global__ void __launch_bounds__(T::threads, T::together) tensor_product_kernel(Products all, Ending ending) {
   STW_DYNAMIC_SHARED(uint16_t, slices);   // of a and b in turn
-  const Tile tile = tile_of_block(all, T::edge, T::edge);
+  if constexpr (!Ending::stored)
+    if (is_idle(ending)) return;
+  const Tile tile = tile_of<Ending, T>(all);
   const Product& out = all.product[tile.product];
   const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
   // The first row and column of this thread in its warp's fragments; its other row is eight below, its other column the next.
@@ -214,20 +238,24 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
       if (in_use.part != part) round_sample(part);
   }
 
-  const int ending = forgotten(thread);
+  const int t = forgotten(thread);
   STW_UNROLL
   for (int j = 0; j < T::fragments_n; ++j) {
-    const int64_t column = tile.column + column_of(ending) + 8 * j, n = out.n - column;
+    const int64_t column = tile.column + column_of(t) + 8 * j, n = out.n - column;
     const Float2 bias = load2(out.bias, all.bias, column, out.bias != nullptr ? n : 0);
     STW_UNROLL
     for (int i = 0; i < T::fragments_m; ++i)
       STW_UNROLL
       for (int half = 0; half < 2; ++half) {
-        const int64_t row = tile.row + row_of(ending) + 16 * i + 8 * half;
+        const int64_t row = tile.row + row_of(t) + 16 * i + 8 * half;
         if (row >= out.m) continue;
         Float2 y = {{sum[i][j][2 * half], sum[i][j][2 * half + 1]}};
-        if (out.bias != nullptr) y = {{y.f[0] + bias.f[0], y.f[1] + bias.f[1]}};
-        store2(out.c, all.c, row * out.c_stride + column, y, n);
+        if constexpr (Ending::stored) {
+          if (out.bias != nullptr) y = {{y.f[0] + bias.f[0], y.f[1] + bias.f[1]}};
+          store2(out.c, all.c, row * out.c_stride + column, y, n);
+        } else if (n > 0) {
+          end_sums(ending, out, row, column, y, n, tile.row != tile.column);
+        }
       }
   }
 }
@@ -248,15 +276,19 @@ bool fits_tensor_cores(const Products& all) {
   return true;
 }
 
-template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype>
-void tensor_product_of(const Launch& l, const Products& all) {
+template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype, class Ending = StoredSums>
+void tensor_product_of(const Launch& l, const Products& all, const Ending& ending = {}) {
+  const auto tiles_of_edge = [&](int edge) {
+    if constexpr (Ending::triangle) return tiles_of_triangle(tiles_in(all.product[0].m, edge));
+    else return tiles_of(all, edge, edge);
+  };
   const auto in_tiles = [&](auto t) {
     using T = decltype(t);
-    const int64_t tiles = tiles_of(all, T::edge, T::edge);
+    const int64_t tiles = tiles_of_edge(T::edge);
     if (tiles > 0)
-      launch(l, tensor_product_kernel<T, dtype, a_along, b_along, rounded>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all);
+      launch(l, tensor_product_kernel<T, dtype, a_along, b_along, rounded, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
   };
-  if (tiles_of(all, LargeWarpTiles::edge, LargeWarpTiles::edge) >= enough_tiles) in_tiles(LargeWarpTiles{});
+  if (tiles_of_edge(LargeWarpTiles::edge) >= enough_tiles) in_tiles(LargeWarpTiles{});
   else in_tiles(SmallWarpTiles{});
 }
 template <Contiguous a_along, Contiguous b_along, bool rounded>

@@ -284,6 +284,7 @@ struct UpdateArgs {
   float *first, *second;                   // states in 32 bits
   // states in 8 bits: one byte an element, one absmax per block of 256 elements; of adamw8 `second` holds sqrt(v)
   uint8_t *first_code, *second_code; float *first_absmax, *second_absmax;
+  ProductKernels products = ProductKernels::chain;   // muon: others compute it in bf16, with tensor cores, of a parameter in 16 bits
 };
 // adamw      p *= 1 - lr·decay; first = m, second = v, bias-corrected (adamw_step.h)
 // sgd        g += decay·p; first = momentum·first + g (the first step: g); p -= lr·first, with nesterov lr·(g + momentum·first)

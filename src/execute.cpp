@@ -425,6 +425,7 @@ kernels::UpdateArgs update_args(const Call& c) {
   a.state = c.x.state;
   a.first = c.output<float>(2);
   a.second = c.output<float>(3);
+  a.products = products_of(c);
   return a;
 }
 

@@ -5,7 +5,8 @@
 //   five times  A = X·Xᵀ,  B = b·A + c·A·A + a·I,  X = B·X                     a singular value s → a·s + b·s³ + c·s⁵
 //   p = fma(-lr·0.2·√max(rows, columns), X, p · decay)                         decay = 1 - lr·weight_decay
 // The last factor makes the root mean square of an update about that of AdamW's. With more rows than columns A = Xᵀ·X and
-// X = X·B: the same iteration of the transposed matrix. Adding a to the diagonal saves a pass over X.
+// X = X·B: the same iteration of the transposed matrix. Adding a to the diagonal saves a pass over X;
+// on tensor cores a·X is added in fp32 (cuda/tensor_muon.cu).
 #pragma once
 #include "kernels/common/update_scalars.h"
 

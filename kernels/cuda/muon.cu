@@ -1,43 +1,15 @@
 // Muon (muon_step.h): the momentum of a matrix, replaced by a matrix near the closest one with orthogonal rows or columns.
 //
-// Every element of a product is one chain of fused multiply-adds (muon_product.h). A and A·A are symmetric to the bit, so only
-// tiles on and below the diagonal are computed, and written twice. X goes back and forth between two places.
+// On tensor cores it is another iteration (tensor_muon.cu). Here every element of a product is one chain of fused multiply-adds
+// (muon_product.h). A and A·A are symmetric to the bit, so only tiles on and below the diagonal are computed, and written twice.
+// X goes back and forth between two places.
 //
 // With s <= l the sides: 5·(3·s²·l + s³) floating-point operations and what the diagonal's tiles do above the diagonal, all of
 // fp32. Workspace: 4·(2·s·l + 2·s²) bytes: see muon_layout.h.
-#include "kernels/common/muon_step.h"
-#include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/muon_layout.h"
+#include "kernels/cuda/muon_passes.h"
 #include "kernels/cuda/muon_product.h"
-#include "kernels/cuda/parameter.h"
-#include "kernels/cuda/serial_sum.h"
 
 namespace stw::kernels::cuda {
-
-static_assert(staged_floats == muon_chunk);
-
-// Updates m, writes u, and sums the squares of its chunks as those of the gradients' norm (kernels.h).
-template <DType gradient>
-static __global__ void __launch_bounds__(block_threads) mix_momentum_kernel(UpdateArgs args, float* u, float* sums) {
-  args.gradient_dtype = gradient;
-  if (args.state->skip != 0) return;
-  const MuonScalars scalars = muon_scalars(args);
-  for (int64_t chunk = blockIdx.x; chunk * muon_chunk < args.count; chunk += gridDim.x) {
-    const int64_t begin = chunk * muon_chunk;
-    const float sum = sum_squares(min(muon_chunk, args.count - begin), [&](int64_t i, int64_t n) {
-      const F16 mixed = mixed_momentum(scalars, args, begin + i, n);
-      store_group(u, DType::f32, begin + i, mixed, n);
-      return mixed;
-    });
-    if (threadIdx.x == 0) sums[chunk] = sum;
-  }
-}
-
-static __global__ void __launch_bounds__(block_threads) muon_scale_kernel(const StepState* state, const float* sums, int64_t chunks, float* scale) {
-  if (state->skip != 0) return;
-  const double squares = serial_sum(0.0, sums, chunks);
-  if (threadIdx.x == 0) *scale = muon_scale(squares);
-}
 
 static __global__ void __launch_bounds__(block_threads) scale_kernel(const StepState* state, float* x, int64_t count, const float* scale) {
   if (state->skip != 0) return;
@@ -74,28 +46,16 @@ static __global__ void __launch_bounds__(product_threads) multiply_kernel(const 
                     [&](int64_t i, int64_t j, float x) { out[i * b.extent + j] = x; });
 }
 
-template <Storage storage>
-static __global__ void __launch_bounds__(block_threads) muon_kernel(UpdateArgs args, const float* x, int64_t longer) {
-  if (args.state->skip != 0) return;
-  const F16 kept = splat(kept_share(args)), step = splat(muon_step(args, longer));
-  for_groups_of_grid(args.count, [&](int64_t at, int64_t n) {
-    const F16 p = mul(load_parameter<storage>(args, at, n), kept);
-    store_parameter<storage>(args, at, fma(step, load_group(x, DType::f32, at, n), p), n);
-  });
-}
-
 void muon(const Launch& l, const UpdateArgs& args) {
   STW_ASSERT_WORKSPACE(muon);
+  if (tensor_cores_take(args)) return tensor_muon(l, args);
   const MuonLayout layout = muon_layout(args);
   const auto floats_at = [&](int64_t bytes) { return reinterpret_cast<float*>(static_cast<char*>(l.workspace) + bytes); };
   float *x = floats_at(0), *next = floats_at(layout.next_at), *const gram = floats_at(layout.gram_at), *const polynomial = floats_at(layout.polynomial_at);
   float *const sums = floats_at(layout.sums_at), *const scale = floats_at(layout.scale_at);
   const int64_t columns = layout.columns, shorter = layout.shorter, tiles = ceil_div(shorter, product_tile);
 
-  for_gradient(args, [&](auto gradient) {
-    launch(l, mix_momentum_kernel<gradient.dtype>, blocks_for_update(args.count, muon_chunk), block_threads, 0, args, x, sums);
-  });
-  launch(l, muon_scale_kernel, 1, block_threads, 0, args.state, sums, layout.chunks, scale);
+  mix_momentum(l, args, layout, FlatX{x}, sums, scale);
   launch(l, scale_kernel, blocks_for_elements(args.count), block_threads, 0, args.state, x, args.count, scale);
   const int triangle = blocks_for(tiles * (tiles + 1) / 2, 1), whole = blocks_for(tiles * ceil_div(layout.longer, product_tile), 1);
   const ProductSide gram_side{gram, shorter, 1, shorter}, polynomial_side{polynomial, shorter, 1, shorter};   // symmetric
@@ -110,7 +70,7 @@ void muon(const Launch& l, const UpdateArgs& args) {
     x = next;
     next = swap;
   }
-  for_storage(args, [&](auto stored) { launch(l, muon_kernel<stored.storage>, blocks_for_update(args.count), block_threads, 0, args, x, layout.longer); });
+  update_by(l, args, layout, FlatX{x});
 }
 
 }  // namespace stw::kernels::cuda

@@ -41,11 +41,14 @@ inline uint64_t embedding_gradient(int64_t rows) {
   const auto n = static_cast<uint64_t>(rows);
   return size_add(size_mul(n, 16), size_mul(ceil_div(n, 512), 1024));
 }
-// Of the update of a matrix: two as large as it, two squares of its shorter side, sums of 4096 elements, a scale.
-inline uint64_t muon(int64_t rows, int64_t columns) {
-  const auto line = [](uint64_t floats) { return round_up(size_mul(floats, sizeof(float)), 64); };
-  const auto n = size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(columns)), side = static_cast<uint64_t>(rows < columns ? rows : columns);
-  return size_add(size_add(size_mul(2, line(n)), size_mul(2, line(size_mul(side, side)))), size_add(line(ceil_div(n, 4096)), sizeof(float)));
+// Of the update of a matrix: two as large as it, two squares of its shorter side, sums of 4096 elements, a scale. In fp32; on tensor
+// cores in bf16 in rows of multiples of 8, and one more as large as it.
+inline uint64_t muon(int64_t rows, int64_t columns, bool tensor) {
+  const uint64_t element = tensor ? 2 : 4, side = static_cast<uint64_t>(std::min(rows, columns));
+  const auto matrix = [&](uint64_t r, uint64_t c) { return round_up(size_mul(size_mul(r, tensor ? round_up(c, 8) : c), element), 64); };
+  const auto h = static_cast<uint64_t>(rows), w = static_cast<uint64_t>(columns);
+  const uint64_t sums = round_up(size_mul(ceil_div(size_mul(h, w), 4096), sizeof(float)), 64);
+  return size_add(size_add(size_mul(tensor ? 3 : 2, matrix(h, w)), size_mul(2, matrix(side, side))), size_add(sums, sizeof(float)));
 }
 
 }  // namespace stw::cuda_workspace

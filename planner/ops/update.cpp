@@ -48,7 +48,8 @@ uint64_t muon_workspace(const Graph& g, const Op& op, const Extent& e) {
 }
 uint64_t muon_cuda_workspace(const Graph& g, const Op& op, const Extent&) {
   const auto [rows, columns] = sides(g, op);
-  return cuda_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns));
+  const bool tensor = g.kernels != Kernels::portable && g.at(op.outputs[0]).format != Format::f32;
+  return cuda_workspace::muon(static_cast<int64_t>(rows), static_cast<int64_t>(columns), tensor);
 }
 uint64_t adafactor_workspace(const Graph& g, const Op& op, const Extent&) {
   const Shape& s = g.at(op.outputs[0]).shape;

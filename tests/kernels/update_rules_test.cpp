@@ -39,12 +39,15 @@ TEST(UpdateRules, SkippedStepTouchesNothing) {
       StepState state = state_of();
       state.skip = skip;
       for (const NamedTable& entry : tables())
-        for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-          Parameter end = start;
-          std::fill(end.gradient.begin(), end.gradient.end(), NAN);
-          update(rule, *entry.table, end.args(state, 0.1, dtype), 2);
-          EXPECT_TRUE(same_bits(end.bytes(), start.bytes())) << rule.name << " " << entry.name;
-        }
+        for (DType dtype : {DType::f32, DType::bf16, DType::f16})
+          for (ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
+            Parameter end = start;
+            std::fill(end.gradient.begin(), end.gradient.end(), NAN);
+            UpdateArgs args = end.args(state, 0.1, dtype);
+            args.products = products;
+            update(rule, *entry.table, args, 2);
+            EXPECT_TRUE(same_bits(end.bytes(), start.bytes())) << rule.name << " " << entry.name;
+          }
     }
 }
 

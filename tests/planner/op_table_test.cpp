@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "planner/device.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -62,6 +63,42 @@ TEST(OpTable, FlopsAreThoseOfTheFormula) {
   const uint64_t matrices = 3 * (48 * 48 + 2 * 48 * 16 + 48 * 48 + 3 * 48 * 88) + 61 * 48;
   EXPECT_EQ(products, 6 * 66 * matrices);
   EXPECT_EQ(attention, uint64_t{3} * 7 * 66 * 33 * 48);
+}
+
+// In 16 bits a GPU's tensor cores compute it, whoever computes the other products; chains are bound by the other cores, and take
+// more scratch memory.
+TEST(OpTable, MuonCountsAsWhatComputesIt) {
+  const auto* const device = find_device("h100");
+  ASSERT_NE(device, nullptr);
+  struct Found { uint64_t picoseconds, scratch; };
+  const auto found = [&](Precision precision, Kernels kernels) {
+    Numerics n;
+    n.optimizer = Optimizer::muon, n.precision = precision, n.kernels = kernels;
+    const Graph g = build_model(config_of(small_llama()), 33, n);
+    Found f{};
+    for (const Op& op : g.update_ops) {
+      if (op.kind != OpKind::muon) continue;
+      const OpRow& row = op_row(op.kind);
+      Cost cost = row.cost(g, op, {1, 33, 0});
+      cost.flops *= 1 << 20, cost.bytes = 0;   // of large matrices
+      f.picoseconds += op_picoseconds(*device, op.kind, g.peak_of(op), 0, cost);
+      f.scratch += row.workspace(g, op, {1, 33, 0});
+    }
+    return f;
+  };
+  const Found chains = found(Precision::fp32, Kernels::portable);
+  ASSERT_GT(chains.scratch, 0u);
+  for (const auto& [precision, kernels] : {std::pair{Precision::bf16, Kernels::portable}, {Precision::fp32, Kernels::cublaslt}}) {
+    const Found same = found(precision, kernels);
+    EXPECT_EQ(same.picoseconds, chains.picoseconds);
+    EXPECT_EQ(same.scratch, chains.scratch);
+  }
+  for (const Kernels kernels : {Kernels::tensor, Kernels::cublaslt})
+    for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+      const Found tensor = found(precision, kernels);
+      EXPECT_LT(tensor.picoseconds, chains.picoseconds / 4);
+      EXPECT_LT(tensor.scratch, chains.scratch * 3 / 4);
+    }
 }
 
 }  // namespace

@@ -194,7 +194,17 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     kernels::UpdateArgs update{};
     update.columns = features;
     update.count = size(8192) * features;
-    ASSERT_EQ(cuda::muon_workspace(update), cuda_workspace::muon(update.count / features, features));
+    ASSERT_EQ(cuda::muon_workspace(update), cuda_workspace::muon(update.count / features, features, false));
+    update.dtype = DType::bf16;
+    ASSERT_EQ(cuda::muon_workspace(update), cuda_workspace::muon(update.count / features, features, false));
+    for (const kernels::ProductKernels products : {kernels::ProductKernels::tensor, kernels::ProductKernels::library}) {
+      update.products = products;
+      for (const DType parameter : {DType::f32, DType::bf16, DType::f16}) {
+        update.dtype = parameter;
+        ASSERT_EQ(cuda::muon_workspace(update), cuda_workspace::muon(update.count / features, features, parameter != DType::f32))
+            << update.count / features << "x" << features;
+      }
+    }
     ASSERT_EQ(cuda::adafactor_workspace(update), 16 + workspace::adafactor(update.count, features));
     update.columns = 0;
     ASSERT_EQ(cuda::adafactor_workspace(update), 16 + workspace::adafactor(update.count, 0));

@@ -101,6 +101,14 @@ void real_kernels() {
   double sum = 0;
   const SquareSumArgs squares{static_cast<int64_t>(x.size()), {x.data(), nullptr}, &sum};
   call(table.square_sum, squares, cuda::square_sum_workspace(squares));
+  StepState state{};
+  state.momentum = 0.9, state.learning_rate = state.coefficient = 1;
+  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
+    UpdateArgs muon{};
+    muon.count = 66 * 40, muon.columns = 40, muon.dtype = DType::bf16, muon.parameter = y.data();
+    muon.gradient[0] = x.data(), muon.rate = 1, muon.state = &state, muon.first = gradient.data(), muon.products = products;
+    call(table.muon, muon, cuda::muon_workspace(muon));
+  }
 }
 
 }  // namespace

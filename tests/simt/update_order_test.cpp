@@ -79,11 +79,16 @@ TEST(Order, UpdatesStayTheSame) {
       if (!(shape.columns > 0 ? rule.matrix : rule.vector)) continue;
       const Parameter start = Parameter(random, shape).for_rule(rule);
       const StepState state = state_of();
-      in_every_order([&] {
-        Parameter end = start;
-        update(rule, *cuda_table(), end.args(state, 0.1, DType::bf16));
-        return std::vector<Buffer>{end.bytes()};
-      });
+      for (ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
+        if (products == ProductKernels::tensor && rule.kernel != &Table::muon) continue;
+        in_every_order([&] {
+          Parameter end = start;
+          UpdateArgs args = end.args(state, 0.1, DType::bf16);
+          args.products = products;
+          update(rule, *cuda_table(), args);
+          return std::vector<Buffer>{end.bytes()};
+        });
+      }
     }
 }
 

@@ -89,7 +89,8 @@ LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq
 
 def bits(folder, nano, long):
     for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), ("bf16", "cublaslt"),
-                               ("fp16", "cublaslt"), ("fp32", "cublaslt"), ("bf16", "tensor --attention cudnn"), ("fp16", "tensor --attention cudnn")):
+                               ("fp16", "cublaslt"), ("fp32", "cublaslt"), ("bf16", "tensor --attention cudnn"), ("fp16", "tensor --attention cudnn"),
+                               ("bf16", "tensor --optimizer muon")):
         numerics = ["--precision", precision, "--kernels", *kernels.split()]
         what = f"{precision}, {kernels} kernels"
         code, text, _ = folder.train("a", *nano, *numerics, "--device", "cuda", "--vram", "4GiB")
@@ -105,7 +106,7 @@ def bits(folder, nano, long):
         if kernels == "portable":
             folder.train("e", *nano, *numerics, "--device", "cpu", "--vram", "4GiB")
             row(f"the CPU's bits, {what}", folder.weights("a") == folder.weights("e"), "")
-        if kernels not in ("portable", "tensor"):   # samples long enough for the library's weight gradients, and for several blocks of queries
+        if "cublaslt" in kernels or "cudnn" in kernels:   # samples long enough for the library's weight gradients, and for several blocks of queries
             for out, samples in (("f", long[long.index("--batch") + 1]), ("g", 1)):
                 folder.train(out, *long, *numerics, "--device", "cuda", "--vram", "16GiB", "--micro-batch", samples)
             row(f"E3 samples of 512 tokens, {what}", folder.weights("f") == folder.weights("g"), "")

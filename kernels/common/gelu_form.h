@@ -13,13 +13,13 @@ inline constexpr float half_root = 0.7071067811865476f;     // 1/√2
 inline constexpr float density = 0.3989422804014327f;       // 1/√(2π)
 
 STW_INLINE F16 tanh_form(F16 x) {
-  F16 slope = fma(mul(x, x), splat(cubic_term), splat(linear_term));
-  return mul(x, sigmoid(mul(x, slope)));
+  F16 slope = fma(mul(x, x), splat(-cubic_term), splat(-linear_term));
+  return mul(x, falling_sigmoid(mul(x, slope)));
 }
 STW_INLINE F16 tanh_form_gradient(F16 x) {
   x = minimum(splat(30.0f), maximum(splat(-30.0f), x));   // 0 and 1 beyond; x² stays finite, NaN stays NaN
   F16 square = mul(x, x);
-  F16 s = sigmoid(mul(x, fma(square, splat(cubic_term), splat(linear_term))));
+  F16 s = falling_sigmoid(mul(x, fma(square, splat(-cubic_term), splat(-linear_term))));
   F16 inner = mul(x, fma(square, splat(3.0f * cubic_term), splat(linear_term)));
   return fma(mul(s, sub(splat(1.0f), s)), inner, s);
 }

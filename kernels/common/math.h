@@ -11,8 +11,13 @@ namespace stw::kernels::STW_ISA {
 
 inline constexpr float infinity = __builtin_inff();
 
-// Within 1 ulp. Results below 2^-125 are flushed to 0, since subnormal numbers are slow and serve nobody here.
-STW_INLINE F16 exp(F16 x) {
+#if !defined(STW_ISA_CUDA)   // of which lanes.h has its own
+STW_INLINE F16 scale_by_power_below(F16 x, F16 n) { return scale_by_power(x, sub(n, splat(1.0f))); }   // x · 2^(n - 1)
+STW_INLINE F16 inverse(F16 x) { return div(splat(1.0f), x); }   // x not below 1
+#endif
+
+// e^x / 2, within 1 ulp where x is not below -86.6433868, and at most 2^-126 there.
+STW_INLINE F16 half_of_exp(F16 x) {
   F16 clamped = minimum(splat(89.0f), maximum(splat(-87.0f), x));
   F16 n = round_even(mul(clamped, splat(1.44269504f)));
   F16 r = fma(n, splat(-0.693145752f), clamped);   // ln 2 = 0x1.62e4p-1 (exact product with n) + rest
@@ -24,7 +29,11 @@ STW_INLINE F16 exp(F16 x) {
   p = fma(p, r, splat(0.49999994f));
   p = fma(mul(r, r), p, r);
   p = add(p, splat(1.0f));
-  F16 half = scale_by_power(p, sub(n, splat(1.0f)));   // in two steps: 2^128 is no number, the result may be one
+  return scale_by_power_below(p, n);   // half of it: 2^128 is no number, the result may be one
+}
+// Within 1 ulp. Results below 2^-125 are flushed to 0, since subnormal numbers are slow and serve nobody here.
+STW_INLINE F16 exp(F16 x) {
+  const F16 half = half_of_exp(x);
   return select_less(x, splat(-86.6433868f), zero(), add(half, half));
 }
 

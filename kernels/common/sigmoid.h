@@ -4,6 +4,8 @@
 
 namespace stw::kernels::STW_ISA {
 
-STW_INLINE F16 sigmoid(F16 x) { return div(splat(1.0f), add(splat(1.0f), exp(sub(zero(), x)))); }
+// σ(-x), by one rounding of 1 + e^x: twice the half is exact.
+STW_INLINE F16 falling_sigmoid(F16 x) { return inverse(fma(splat(2.0f), half_of_exp(x), splat(1.0f))); }
+STW_INLINE F16 sigmoid(F16 x) { return falling_sigmoid(sub(zero(), x)); }
 
 }  // namespace stw::kernels::STW_ISA

@@ -20,7 +20,7 @@ static __global__ void __launch_bounds__(block_threads) embedding_kernel(Embeddi
       return t;
     },
     [&](const Terms& t, int64_t row, int64_t i, auto n) {
-      store_group(args.y.data, y_dtype, row * args.features + i, has_positions ? add(t.token, t.position) : t.token, n);
+      store_copied(args.y.data, y_dtype, row * args.features + i, has_positions ? add(t.token, t.position) : t.token, n);
     });
 }
 

@@ -1,5 +1,7 @@
-// GELU and its gradient, element by element (gelu_form.h). Bound by memory in 16 bits too: about 40 operations an element
-// against 4 to 6 bytes. Two groups are under way a thread (ahead.h).
+// GELU and its gradient, element by element (gelu_form.h). Floor: 4 bytes an element of 16 bits, 6 the gradient. An SM issues 128
+// operations a cycle, 25 an element in the time that an H200 (4.8 TB/s over 132 SMs) moves 4 bytes, 35 on an H100; tanh's form is about
+// 33 here, its gradient 42 of 37 and 53. So on the one arithmetic is as much of the limit as memory. Two groups are under way a thread
+// (ahead.h).
 #include "kernels/common/gelu_form.h"
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"

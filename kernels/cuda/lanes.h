@@ -24,7 +24,6 @@ STW_DEVICE float fma1(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 STW_DEVICE uint32_t bits_of(float x) { return __float_as_uint(x); }
 STW_DEVICE float float_of(uint32_t u) { return __uint_as_float(u); }
 STW_DEVICE float sqrt1(float x) { return __fsqrt_rn(x); }
-STW_DEVICE float rint1(float x) { return rintf(x); }
 STW_DEVICE double fma1(double a, double b, double c) { return __fma_rn(a, b, c); }
 STW_DEVICE double sqrt1(double x) { return __dsqrt_rn(x); }
 #else
@@ -32,7 +31,6 @@ STW_DEVICE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c
 STW_DEVICE uint32_t bits_of(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
 STW_DEVICE float float_of(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
 STW_DEVICE float sqrt1(float x) { return __builtin_sqrtf(x); }
-STW_DEVICE float rint1(float x) { return __builtin_rintf(x); }
 STW_DEVICE double sqrt1(double x) { return __builtin_sqrt(x); }
 #endif
 
@@ -60,9 +58,24 @@ STW_DEVICE F16 sqrt(F16 x) { STW_LANES(sqrt1(x.f[i])); }
 STW_DEVICE F16 fma(F16 x, F16 y, F16 z) { STW_LANES(fma1(x.f[i], y.f[i], z.f[i])); }
 STW_DEVICE F16 maximum(F16 x, F16 y) { STW_LANES(x.f[i] > y.f[i] ? x.f[i] : y.f[i]); }
 STW_DEVICE F16 minimum(F16 x, F16 y) { STW_LANES(x.f[i] < y.f[i] ? x.f[i] : y.f[i]); }
-STW_DEVICE F16 round_even(F16 x) { STW_LANES(rint1(x.f[i])); }
-STW_DEVICE int32_t whole(float n) { return n == n ? static_cast<int32_t>(n) : 0; }
-STW_DEVICE F16 scale_by_power(F16 x, F16 n) { STW_LANES(x.f[i] * float_of(static_cast<uint32_t>(whole(n.f[i]) + 127) << 23)); }
+// Of numbers below 2^22: beside 1.5·2^23 only whole ones can be stored, and the lowest bits of the sum are that number. A rounding
+// and a conversion as such are instructions of the special function unit, a quarter as fast as all others, or slower.
+inline constexpr float beside_whole = 12582912.0f;
+STW_DEVICE F16 round_even(F16 x) { STW_LANES((x.f[i] + beside_whole) - beside_whole); }
+STW_DEVICE F16 scale_by_power_below(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((bits_of(n.f[i] + beside_whole) << 23) + (126u << 23))); }
+// 1 / x of numbers that are not below 1. Below 2^126 it is what a compiler makes of the division; one question for four numbers
+// whether they are, in whole numbers: of these the patterns have the same order, those of NaNs beyond all others.
+STW_DEVICE F16 inverse(F16 x) {
+  uint32_t most = bits_of(x.f[0]);
+  for (int i = 1; i < 4; ++i) most = most > bits_of(x.f[i]) ? most : bits_of(x.f[i]);
+  if (most >= bits_of(0x1p126f)) { STW_LANES(1.0f / x.f[i]); }
+  F16 y;
+  for (int i = 0; i < 4; ++i) {
+    y.f[i] = approximate_inverse(x.f[i]);
+    y.f[i] = fma1(y.f[i], fma1(-x.f[i], y.f[i], 1.0f), y.f[i]);
+  }
+  return y;
+}
 STW_DEVICE F16 select_less(F16 x, F16 y, F16 yes, F16 no) { STW_LANES(x.f[i] < y.f[i] ? yes.f[i] : no.f[i]); }
 STW_DEVICE F16 split_exponent(F16 x, F16* exponent) {
   F16 r;
@@ -98,9 +111,11 @@ STW_DEVICE void store(float* p, F16 x) {
 STW_DEVICE void store_shared(float* p, F16 x) { store_shared16(p + first_lane(), as_vector(x)); }
 STW_DEVICE void store_global(float* p, F16 x) { store_global16(p + first_lane(), as_vector(x)); }
 struct Halves { uint16_t h[4]; };
-STW_DEVICE Halves load_halves(const uint16_t* p, Whole) {
-  const uint2 v = load_vector<uint2>(p + first_lane());
+STW_DEVICE Halves as_halves(uint2 v) {
   return {{static_cast<uint16_t>(v.x), static_cast<uint16_t>(v.x >> 16), static_cast<uint16_t>(v.y), static_cast<uint16_t>(v.y >> 16)}};
+}
+STW_DEVICE Halves load_halves(const uint16_t* p, Whole) {
+  return as_halves(load_vector<uint2>(p + first_lane()));
 }
 STW_DEVICE Halves load_halves(const uint16_t* p) {
   if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return load_halves(p, Whole{});
@@ -118,7 +133,13 @@ STW_DEVICE F16 widened(Halves v, DType t) {
   if (t == DType::bf16) { STW_LANES(from_bf16(v.h[i])); }
   STW_LANES(from_f16(v.h[i]));
 }
-STW_DEVICE Halves rounded(F16 x, DType t) {
+// By the device's instruction, one for two numbers: of every NaN it makes the one that arithmetic here makes, too.
+STW_DEVICE uint2 rounded(F16 x, DType t) {
+  if (t == DType::bf16) return {pack_halves<DType::bf16>(x.f[0], x.f[1]), pack_halves<DType::bf16>(x.f[2], x.f[3])};
+  return {pack_halves<DType::f16>(x.f[0], x.f[1]), pack_halves<DType::f16>(x.f[2], x.f[3])};
+}
+// The same of numbers that no arithmetic has touched: a NaN keeps its sign and the digits that fit.
+STW_DEVICE Halves rounded_as_copied(F16 x, DType t) {
   if (t == DType::bf16) return {{to_bf16(x.f[0]), to_bf16(x.f[1]), to_bf16(x.f[2]), to_bf16(x.f[3])}};
   return {{to_f16(x.f[0]), to_f16(x.f[1]), to_f16(x.f[2]), to_f16(x.f[3])}};
 }
@@ -173,7 +194,7 @@ STW_DEVICE F16 load16(const void* p, DType t, int64_t at) {
 }
 STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {
   if (t == DType::f32) return store(static_cast<float*>(p) + at, x);
-  store_halves(static_cast<uint16_t*>(p) + at, rounded(x, t));
+  store_halves(static_cast<uint16_t*>(p) + at, as_halves(rounded(x, t)));
 }
 
 // A group is 16 elements, the last one of a range n < 16: lanes past n are 0 on load and untouched on store.
@@ -195,7 +216,16 @@ STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, Whole n) {
 }
 STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {   // p is global memory
   if (t == DType::f32) return store_global(static_cast<float*>(p) + at, x);
-  store_global8(static_cast<uint16_t*>(p) + at + first_lane(), as_vector(rounded(x, t)));
+  store_global8(static_cast<uint16_t*>(p) + at + first_lane(), rounded(x, t));
+}
+// What was loaded and is stored as it is.
+STW_DEVICE void store_copied(void* p, DType t, int64_t at, F16 x, Whole n) {
+  if (t == DType::f32) store_group(p, t, at, x, n);
+  else store_global8(static_cast<uint16_t*>(p) + at + first_lane(), as_vector(rounded_as_copied(x, t)));
+}
+STW_DEVICE void store_copied(void* p, DType t, int64_t at, F16 x, int64_t n) {
+  if (t == DType::f32 || n < 16) store_group(p, t, at, x, n);
+  else store_halves(static_cast<uint16_t*>(p) + at, rounded_as_copied(x, t));
 }
 // Whether all whole groups at multiples of `step` elements from p may be accessed as Whole. Null: yes.
 inline bool vectors_at(const void* p, DType t, int64_t step = 16) {

@@ -18,7 +18,7 @@ static __global__ void __launch_bounds__(block_threads) rope_kernel(RopeArgs arg
     const int64_t row = task / tasks_of_row, part = task % tasks_of_row;
     if (part >= turned) {
       const int64_t i = (part - turned) * 16, at = row * width + rotated + i, left = copied - i;
-      const auto copy_group = [&](auto n) { store_group(args.y.data, y_dtype, at, load_group(args.x.data, x_dtype, at, n), n); };
+      const auto copy_group = [&](auto n) { store_copied(args.y.data, y_dtype, at, load_group(args.x.data, x_dtype, at, n), n); };
       if (vectors && left >= 16) copy_group(Whole{});
       else copy_group(min(static_cast<int64_t>(16), left));
       return;

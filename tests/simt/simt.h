@@ -212,6 +212,7 @@ template <DType dtype>
 uint32_t pack_halves(float low, float high) {
   return simt::half_bits(low, dtype == DType::bf16) | static_cast<uint32_t>(simt::half_bits(high, dtype == DType::bf16)) << 16;
 }
+inline float approximate_inverse(float x) { return 1.0f / x; }
 inline float fast_exp2(float x) { return std::exp2(x); }
 
 }  // namespace stw::kernels::cuda

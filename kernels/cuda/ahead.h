@@ -35,29 +35,59 @@ STW_DEVICE void for_groups_ahead(Index first, Index step, Index count, bool vect
   }
 }
 
-// The same for all groups of [0, count), by the quads of a grid.
-inline constexpr int groups_ahead = 2;
-inline int blocks_for_ahead(int64_t count) { return blocks_for(count, block_quads * 16 * groups_ahead); }
+// By the quads of a grid, for all groups of [0, count): two neighbours at a time, of which the second one's addresses cost nothing.
+// A grid has so many blocks at most that a thread's own beginning is a small part of its work, and that they are many more than
+// run together.
+inline constexpr int groups_ahead = 2, elements_ahead = 16 * groups_ahead, most_blocks_ahead = 8192;
+inline int blocks_for_ahead(int64_t count) {
+  const int blocks = blocks_for(count, block_quads * elements_ahead);
+  return blocks < most_blocks_ahead ? blocks : most_blocks_ahead;
+}
+template <class Load, class Use>
+STW_DEVICE void groups_together(const Load& load, const Use& use) {
+  decltype(load(0)) values[groups_ahead];
+  STW_UNROLL for (int k = 0; k < groups_ahead; ++k) values[k] = load(16 * k);
+  loads_are_issued(values);
+  STW_UNROLL for (int k = 0; k < groups_ahead; ++k) use(values[k], 16 * k);
+}
 template <class Load, class Use>
 STW_DEVICE void for_groups_of_grid_ahead(int64_t count, bool vectors, const Load& load, const Use& use) {
-  for_groups_ahead<groups_ahead>(thread_of_grid() / quad, static_cast<int64_t>(gridDim.x) * blockDim.x / quad, count, vectors, load, use);
+  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad, whole = vectors ? count / elements_ahead * elements_ahead : 0;
+  STW_ROLLED for (int64_t at = thread_of_grid() / quad * elements_ahead; at < whole; at += quads * elements_ahead)
+    groups_together([&](int k) { return load(at + k, Whole{}); }, [&](const auto& value, int k) { use(value, at + k, Whole{}); });
+  STW_ROLLED for (int64_t at = whole + thread_of_grid() / quad * 16; at < count; at += quads * 16) {
+    const int64_t n = count - at < 16 ? count - at : 16;
+    use(load(at, n), at, n);
+  }
 }
 // And for the groups of rows (rows, features), which lie inside one: load(row, i, n), use(value, row, i, n). Whole are they
-// only where features is a multiple of 16.
-STW_DEVICE Whole part_of_row(Whole, int64_t) { return {}; }
-STW_DEVICE int64_t part_of_row(int64_t, int64_t left) { return min(static_cast<int64_t>(16), left); }
-template <class Value>
-struct Placed { Value value; int64_t row, i; };
+// only where features is a multiple of elements_ahead.
+struct RowGroups { int64_t rows, features; bool whole; Divisor parts; };   // of a row: two groups each, or one
+inline RowGroups row_groups(int64_t rows, int64_t features, bool vectors) {
+  const bool whole = vectors && features % elements_ahead == 0;
+  return {rows, features, whole, divisor_of(ceil_div(features, whole ? elements_ahead : 16))};
+}
+inline int blocks_for_ahead(const RowGroups& g) { return blocks_for_ahead(g.rows * g.parts.number * (g.whole ? elements_ahead : 16)); }
 template <class Load, class Use>
-STW_DEVICE void for_groups_of_rows_ahead(int64_t rows, int64_t features, bool vectors, const Load& load, const Use& use) {
-  const int64_t groups = ceil_div(features, 16);
-  for_groups_of_grid_ahead(rows * groups * 16, vectors && features % 16 == 0,
-    [&](int64_t at, auto n) {
-      const int64_t task = at / 16, row = task / groups, i = (task - row * groups) * 16;
-      const auto part = part_of_row(n, features - i);
-      return Placed<decltype(load(row, i, part))>{load(row, i, part), row, i};
-    },
-    [&](const auto& placed, int64_t, auto n) { use(placed.value, placed.row, placed.i, part_of_row(n, features - placed.i)); });
+STW_DEVICE void for_groups_of_rows_ahead(const RowGroups& g, const Load& load, const Use& use) {
+  struct Place { int64_t row; int part; };
+  const int parts = static_cast<int>(g.parts.number);
+  const auto place_of = [&](int64_t task) {
+    const int64_t row = quotient(task, g.parts);
+    return Place{row, static_cast<int>(task - row * parts)};
+  };
+  const Place step = place_of(static_cast<int64_t>(gridDim.x) * blockDim.x / quad);
+  STW_ROLLED for (Place at = place_of(thread_of_grid() / quad); at.row < g.rows;) {
+    if (g.whole) {
+      const int64_t i = at.part * elements_ahead;
+      groups_together([&](int k) { return load(at.row, i + k, Whole{}); }, [&](const auto& value, int k) { use(value, at.row, i + k, Whole{}); });
+    } else {
+      const int64_t i = at.part * 16, n = min(static_cast<int64_t>(16), g.features - i);
+      use(load(at.row, i, n), at.row, i, n);
+    }
+    const bool over = at.part + step.part >= parts;
+    at = {at.row + step.row + (over ? 1 : 0), at.part + step.part - (over ? parts : 0)};
+  }
 }
 
 template <int n> struct Ahead { static constexpr int value = n; };   // a number of loads, for generic callers

@@ -49,6 +49,13 @@ __device__ __forceinline__ void store_global8(uint16_t* p, uint2 v) {
 }
 // Loads that stand before it stay before what follows: the compiler would move one to its use, behind another's wait.
 __device__ __forceinline__ void loads_are_issued() { asm volatile("" ::: "memory"); }
+// And what is computed from these floats stays behind it, too: before it, it would wait for one load and let others wait.
+template <class Floats, int count>
+__device__ __forceinline__ void loads_are_issued(Floats (&values)[count]) {
+  loads_are_issued();
+#pragma unroll
+  for (int i = 0; i < count * static_cast<int>(sizeof(Floats) / sizeof(float)); ++i) asm volatile("" : "+f"(reinterpret_cast<float*>(values)[i]));
+}
 
 // cp.async: 16 bytes from global to shared memory, past the registers and the first-level cache.
 __device__ __forceinline__ void copy_async16(void* shared_to, const void* from) {

@@ -8,9 +8,9 @@
 namespace stw::kernels::cuda {
 
 template <class Stored>
-static __global__ void __launch_bounds__(block_threads) dropout_kernel(DropoutArgs args, bool vectors) {
+static __global__ void __launch_bounds__(block_threads) dropout_kernel(DropoutArgs args, RowGroups groups) {
   const Dropout of_first = dropout_of(args.p, args.stream, *args.state, 0);
-  for_groups_of_rows_ahead(args.samples, args.per_sample, vectors,
+  for_groups_of_rows_ahead(groups,
     [&](int64_t sample, int64_t first, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), sample * args.per_sample + first, n); },
     [&](const F16& x, int64_t sample, int64_t first, auto n) {
       Dropout d = of_first;
@@ -32,11 +32,11 @@ static __global__ void __launch_bounds__(block_threads) convert_kernel(DropoutAr
 }
 
 void dropout(const Launch& l, const DropoutArgs& args) {
-  const int blocks = blocks_for_ahead(args.samples * round_up(args.per_sample, 16));
   const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.y.data, args.y.dtype);
   for_dtypes({args.x.dtype, args.y.dtype}, [&](auto stored) {
-    if (args.p > 0) launch(l, dropout_kernel<decltype(stored)>, blocks, block_threads, 0, args, vectors);
-    else if (args.x.data != args.y.data) launch(l, convert_kernel<decltype(stored)>, blocks, block_threads, 0, args, vectors);
+    const RowGroups groups = row_groups(args.samples, args.per_sample, vectors);
+    if (args.p > 0) launch(l, dropout_kernel<decltype(stored)>, blocks_for_ahead(groups), block_threads, 0, args, groups);
+    else if (args.x.data != args.y.data) launch(l, convert_kernel<decltype(stored)>, blocks_for_ahead(groups), block_threads, 0, args, vectors);
   });
 }
 

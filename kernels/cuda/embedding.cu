@@ -6,16 +6,16 @@
 namespace stw::kernels::cuda {
 
 template <class Stored>
-static __global__ void __launch_bounds__(block_threads) embedding_kernel(EmbeddingArgs args, bool vectors) {
+static __global__ void __launch_bounds__(block_threads) embedding_kernel(EmbeddingArgs args, RowGroups groups, Divisor rows_per_sample) {
   const DType weight_dtype = Stored::of(args.weight_dtype), y_dtype = Stored::of(args.y.dtype);
   const int64_t start = args.state == nullptr ? 0 : static_cast<int64_t>(args.state->position);
   const bool has_positions = args.positions != nullptr;
   struct Terms { F16 token, position; };
-  for_groups_of_rows_ahead(args.rows, args.features, vectors,
+  for_groups_of_rows_ahead(groups,
     [&](int64_t row, int64_t i, auto n) {
       Terms t = {load_group(args.table, weight_dtype, args.tokens[row] * args.features + i, n), zero()};
       if (!has_positions) return t;
-      const int64_t position = args.position_ids != nullptr ? args.position_ids[row] : start + row % args.rows_per_sample;
+      const int64_t position = args.position_ids != nullptr ? args.position_ids[row] : start + row - quotient(static_cast<int>(row), rows_per_sample) * rows_per_sample.number;
       t.position = load_group(args.positions, weight_dtype, position * args.features + i, n);
       return t;
     },
@@ -27,8 +27,9 @@ static __global__ void __launch_bounds__(block_threads) embedding_kernel(Embeddi
 void embedding(const Launch& l, const EmbeddingArgs& args) {
   const bool vectors = vectors_at(args.table, args.weight_dtype) && vectors_at(args.positions, args.weight_dtype) &&
                        vectors_at(args.y.data, args.y.dtype);
+  const RowGroups groups = row_groups(args.rows, args.features, vectors);
   for_dtypes({args.weight_dtype, args.y.dtype}, [&](auto stored) {
-    launch(l, embedding_kernel<decltype(stored)>, blocks_for_ahead(args.rows * round_up(args.features, 16)), block_threads, 0, args, vectors);
+    launch(l, embedding_kernel<decltype(stored)>, blocks_for_ahead(groups), block_threads, 0, args, groups, divisor_of(args.rows_per_sample));
   });
 }
 

@@ -239,6 +239,17 @@ STW_DEVICE void for_groups(int64_t begin, int64_t end, const Body& body) {
   if (at < end) body(at, end - at);
 }
 
+// A number that others are divided by: below 2^31 by a multiplication (Granlund and Montgomery, "Division by invariant integers using
+// multiplication", 1994). A division as such is some 30 instructions.
+struct Divisor { int64_t number; uint32_t factor; int shift; };
+inline Divisor divisor_of(int64_t number) {   // above 0
+  int shift = 31;
+  while (shift < 62 && (int64_t{1} << (shift - 31)) < number) ++shift;   // factor = 2^shift / number, rounded up, has 32 bits at most
+  return {number, number < int64_t{1} << 31 ? static_cast<uint32_t>(((uint64_t{1} << shift) + static_cast<uint64_t>(number) - 1) / static_cast<uint64_t>(number)) : 0, shift};
+}
+STW_DEVICE int quotient(int x, const Divisor& by) { return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(x)) * by.factor >> by.shift); }   // x not below 0
+STW_DEVICE int64_t quotient(int64_t x, const Divisor& by) { return x < int64_t{1} << 31 ? quotient(static_cast<int>(x), by) : x / by.number; }
+
 // ---- how a grid shares its work out
 inline constexpr int block_threads = 256;
 inline constexpr int64_t block_quads = block_threads / quad;

@@ -7,9 +7,9 @@
 namespace stw::kernels::cuda {
 
 template <class Stored>
-static __global__ void __launch_bounds__(block_threads) swiglu_kernel(SwigluArgs args, bool vectors) {
+static __global__ void __launch_bounds__(block_threads) swiglu_kernel(SwigluArgs args, RowGroups groups) {
   struct Operands { F16 gate, up; };
-  for_groups_of_rows_ahead(args.rows, args.features, vectors,
+  for_groups_of_rows_ahead(groups,
     [&](int64_t row, int64_t i, auto n) {
       const DType dtype = Stored::of(args.x.dtype);
       const int64_t gate_at = row * 2 * args.features + i;
@@ -21,9 +21,9 @@ static __global__ void __launch_bounds__(block_threads) swiglu_kernel(SwigluArgs
 }
 
 template <class Stored>
-static __global__ void __launch_bounds__(block_threads) swiglu_gradient_kernel(SwigluArgs args, bool vectors) {
+static __global__ void __launch_bounds__(block_threads) swiglu_gradient_kernel(SwigluArgs args, RowGroups groups) {
   struct Operands { F16 gate, up, dy; };
-  for_groups_of_rows_ahead(args.rows, args.features, vectors,
+  for_groups_of_rows_ahead(groups,
     [&](int64_t row, int64_t i, auto n) {
       const DType dtype = Stored::of(args.x.dtype);
       const int64_t gate_at = row * 2 * args.features + i;
@@ -39,19 +39,18 @@ static __global__ void __launch_bounds__(block_threads) swiglu_gradient_kernel(S
     });
 }
 
-static int blocks_of(const SwigluArgs& args) { return blocks_for_ahead(args.rows * round_up(args.features, 16)); }
-
 void swiglu(const Launch& l, const SwigluArgs& args) {
-  const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.y.data, args.y.dtype);
+  const RowGroups groups = row_groups(args.rows, args.features, vectors_at(args.x.data, args.x.dtype) && vectors_at(args.y.data, args.y.dtype));
   for_dtypes({args.x.dtype, args.y.dtype}, [&](auto stored) {
-    launch(l, swiglu_kernel<decltype(stored)>, blocks_of(args), block_threads, 0, args, vectors);
+    launch(l, swiglu_kernel<decltype(stored)>, blocks_for_ahead(groups), block_threads, 0, args, groups);
   });
 }
 
 void swiglu_gradient(const Launch& l, const SwigluArgs& args) {
   const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.dy.data, args.dy.dtype) && vectors_at(args.y.data, args.y.dtype);
+  const RowGroups groups = row_groups(args.rows, args.features, vectors);
   for_dtypes({args.x.dtype, args.dy.dtype, args.y.dtype}, [&](auto stored) {
-    launch(l, swiglu_gradient_kernel<decltype(stored)>, blocks_of(args), block_threads, 0, args, vectors);
+    launch(l, swiglu_gradient_kernel<decltype(stored)>, blocks_for_ahead(groups), block_threads, 0, args, groups);
   });
 }
 

@@ -178,6 +178,8 @@ T load_vector(const void* p) { return simt::aligned_load<T>(p); }
 template <class T>
 void store_vector(void* p, T value) { simt::aligned_store<T>(p, value); }
 inline void loads_are_issued() {}
+template <class Floats, int count>
+void loads_are_issued(Floats (&)[count]) {}
 inline void store_shared16(float* p, float4 v) { simt::aligned_store<float4>(p, v); }
 inline void store_global16(float* p, float4 v) { simt::aligned_store<float4>(p, v); }
 inline void store_global8(uint16_t* p, uint2 v) { simt::aligned_store<uint2>(p, v); }

@@ -9,7 +9,8 @@ STW_INLINE F16 coefficient_of(const UpdateArgs& args) { return splat((float)args
 STW_INLINE double rate_of(const UpdateArgs& args) { return args.state->learning_rate * args.rate; }
 STW_INLINE float kept_share(const UpdateArgs& args) { return (float)(1 - rate_of(args) * args.decay); }
 
-STW_INLINE F16 load_gradient(const UpdateArgs& args, int which, int64_t at, int64_t n) {
+template <class N>
+STW_INLINE F16 load_gradient(const UpdateArgs& args, int which, int64_t at, N n) {
   return load_group(args.gradient[which], args.gradient_dtype == DType::bf16 ? DType::bf16 : DType::f32, at, n);
 }
 // The sum of a parameter's gradients, normalised, unscaled and clipped.

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/common/master_bits.h"
 #include "kernels/common/update_scalars.h"
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/groups.h"
 #include "kernels/cuda/random_words.h"
 
@@ -31,8 +32,8 @@ void for_update(const UpdateArgs& args, const Body& body) {
   for_gradient(args, [&](auto gradient) { for_storage(args, [&](auto stored) { body(stored, gradient); }); });
 }
 
-template <Storage storage>
-STW_DEVICE F16 load_parameter(const UpdateArgs& args, int64_t at, int64_t n) {
+template <Storage storage, class N>
+STW_DEVICE F16 load_parameter(const UpdateArgs& args, int64_t at, N n) {
   if constexpr (storage == Storage::f32) return load_group(args.parameter, DType::f32, at, n);
   if constexpr (storage == Storage::f16) return load_group(args.master, DType::f32, at, n);
   if constexpr (storage == Storage::stochastic) return load_group(args.parameter, DType::bf16, at, n);
@@ -64,8 +65,8 @@ STW_DEVICE Halves stochastic_halves(const UpdateArgs& args, int64_t at, F16 p) {
   return half;
 }
 
-template <Storage storage>
-STW_DEVICE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, int64_t n) {
+template <Storage storage, class N>
+STW_DEVICE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, N n) {
   if constexpr (storage == Storage::f32) return store_group(args.parameter, DType::f32, at, p, n);
   if constexpr (storage == Storage::f16) {
     store_group(args.master, DType::f32, at, p, n);
@@ -93,8 +94,42 @@ STW_DEVICE void store_parameter(const UpdateArgs& args, int64_t at, F16 p, int64
   store_some_halves(static_cast<uint16_t*>(args.parameter) + at, half, n);
 }
 
-// Every thread derives the scalars of a step in double, which is slow on some devices: so there are no more of them than keep
-// any device busy.
+// Whether all whole groups of a parameter, its gradients and its states in 32 bits may be accessed as Whole.
+inline bool update_vectors(const UpdateArgs& args) {
+  return vectors_at(args.parameter, args.dtype) && vectors_at(args.remainder, DType::bf16) && vectors_at(args.master, DType::f32) &&
+         reinterpret_cast<uintptr_t>(args.short_remainder) % 4 == 0 && vectors_at(args.gradient[0], args.gradient_dtype) &&
+         vectors_at(args.gradient[1], args.gradient_dtype) && vectors_at(args.first, DType::f32) && vectors_at(args.second, DType::f32);
+}
+
+// The sum of a parameter's gradients in two steps, as a load and what follows it.
+struct Gradients { F16 first, second; };
+template <class N>
+STW_DEVICE Gradients load_gradients(const UpdateArgs& args, int64_t at, N n) {
+  Gradients g = {load_gradient(args, 0, at, n), zero()};
+  if (args.gradient[1] != nullptr) g.second = load_gradient(args, 1, at, n);
+  return g;
+}
+STW_DEVICE F16 scaled_sum(const UpdateArgs& args, F16 coefficient, const Gradients& g) {
+  return mul(coefficient, args.gradient[1] != nullptr ? add(g.first, g.second) : g.first);
+}
+
+// The scalars of an update come from arithmetic in double, which is slow on some devices: one thread of a block does it for all, who
+// meet here. Scalars is made of F16s, each one number in all lanes.
+template <class Scalars, class Make>
+STW_DEVICE Scalars once_a_block(const Make& make) {
+  constexpr int count = sizeof(Scalars) / sizeof(F16);
+  STW_SHARED(float, values, count);
+  if (threadIdx.x == 0) {
+    const Scalars made = make();
+    STW_UNROLL for (int k = 0; k < count; ++k) values[k] = reinterpret_cast<const F16*>(&made)[k].f[0];
+  }
+  __syncthreads();
+  Scalars all;
+  STW_UNROLL for (int k = 0; k < count; ++k) reinterpret_cast<F16*>(&all)[k] = splat(values[k]);
+  return all;
+}
+
+// So there are no more blocks than keep any device busy.
 inline constexpr int64_t most_update_blocks = 2048;
 inline int blocks_for_update(int64_t tasks, int64_t tasks_of_block) {
   const int blocks = blocks_for(tasks, tasks_of_block);

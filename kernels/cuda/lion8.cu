@@ -22,7 +22,7 @@ static __global__ void __launch_bounds__(block_threads) lion8_kernel(UpdateArgs 
       const int64_t at = begin + group_of_quad(k), n = count - group_of_quad(k);
       if (n <= 0) break;
       const F16 g = scaled_gradient(args, coefficient, at, n), p = load_parameter<storage>(args, at, n);
-      const F16 m = mul(decode(*map, args.first_code + at, n), old), next = next_momentum(scalars, m, g);
+      const F16 m = mul(decode(*map, load_some_bytes(args.first_code + at, n), n), old), next = next_momentum(scalars, m, g);
       momentum[k] = next;
       most = maximum(most, maximum(next, sub(zero(), next)));
       store_parameter<storage>(args, at, next_parameter(scalars, p, m, g), n);

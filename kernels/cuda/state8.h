@@ -34,20 +34,36 @@ STW_DEVICE void for_blocks_of_grid(int64_t count, const Body& body) {
 }
 inline int blocks_for_update8(int64_t count) { return blocks_for_update(count, block_threads / warp_threads * quantile_block); }
 
-STW_DEVICE F16 decode(const QuantileMap& map, const uint8_t* codes, int64_t n) {
-  const Bytes code = load_some_bytes(codes, n);
+STW_DEVICE F16 first_lanes(F16 x, Whole) { return x; }
+template <class N>
+STW_DEVICE F16 decode(const QuantileMap& map, const Bytes& code, N n) {
   F16 x;
   for (int i = 0; i < 4; ++i) x.f[i] = map.value[code.b[i]];
   return first_lanes(x, n);
 }
 
+// x / absmax for sizes up to absmax. A quotient by the rounded inverse and one step of Newton's is rounded correctly (Markstein,
+// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990) where no remainder is too small for its bits:
+// here those of quotients above 2^-35. Smaller ones all have the code of 0 (quantile_first), whatever their last bits.
+STW_DEVICE F16 shares_of(F16 x, float absmax) {
+  if (!(absmax >= 0x1p-60f && absmax <= 0x1p60f)) return div(x, splat(absmax));
+  const float inverse = 1.0f / absmax;
+  F16 share;
+  for (int i = 0; i < 4; ++i) {
+    const float near = x.f[i] * inverse;
+    share.f[i] = fma1(fma1(-absmax, near, x.f[i]), inverse, near);
+  }
+  return share;
+}
+
 // Codes of x / absmax.
-STW_DEVICE void encode(const QuantileMap& map, F16 x, float absmax, uint8_t* codes, int64_t n) {
+template <class N>
+STW_DEVICE void encode(const QuantileMap& map, F16 x, float absmax, uint8_t* codes, N n) {
   Bytes code;
   if (absmax == 0.0f) {
     for (int i = 0; i < 4; ++i) code.b[i] = map.zero;
   } else {
-    const F16 f = div(x, splat(absmax));
+    const F16 f = shares_of(x, absmax);
     for (int i = 0; i < 4; ++i) {
       const uint8_t low = (&map.lowest[0][0])[quantile_index(f.f[i])];
       code.b[i] = static_cast<uint8_t>(low + (f.f[i] > map.boundary[low] ? 1 : 0));

@@ -96,15 +96,26 @@ template <int ahead, class Index, class Load, class Use>
 STW_DEVICE void in_order(Index count, const Load& load, const Use& use) {
   Index i = 0;
   if (count >= ahead) {
-    decltype(load(i)) next[ahead];
-    STW_UNROLL for (int k = 0; k < ahead; ++k) next[k] = load(static_cast<Index>(k));
-    STW_ROLLED for (i = ahead; i + ahead <= count; i += ahead) {
-      decltype(load(i)) now[ahead];
-      STW_UNROLL for (int k = 0; k < ahead; ++k) now[k] = next[k];
-      STW_UNROLL for (int k = 0; k < ahead; ++k) next[k] = load(i + k);
-      STW_UNROLL for (int k = 0; k < ahead; ++k) use(now[k]);
+    // Two sets in turn, so that none is copied.
+    decltype(load(i)) even[ahead], odd[ahead];
+    const auto load_all = [&](auto& to) { STW_UNROLL for (int k = 0; k < ahead; ++k) to[k] = load(i + k); };
+    const auto use_all = [&](const auto& from) { STW_UNROLL for (int k = 0; k < ahead; ++k) use(from[k]); };
+    load_all(even);
+    STW_ROLLED for (i = ahead; i + 2 * ahead <= count; i += ahead) {
+      load_all(odd);
+      use_all(even);
+      i += ahead;
+      load_all(even);
+      use_all(odd);
     }
-    STW_UNROLL for (int k = 0; k < ahead; ++k) use(next[k]);
+    if (i + ahead <= count) {
+      load_all(odd);
+      use_all(even);
+      use_all(odd);
+      i += ahead;
+    } else {
+      use_all(even);
+    }
   }
   if (i >= count) return;
   decltype(load(i)) last[ahead];

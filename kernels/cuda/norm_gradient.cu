@@ -7,7 +7,7 @@
 //
 // Floor: x, dy and addend read, dx written, and x and dy read again by the tiles: 6·rows·features elements, 150 MB of bf16 for
 // 16384 rows of 768, 45 µs at 3.35 TB/s; the sums are 1/32 of that, and in the caches. Under way (ahead.h): of the rows, four
-// groups of x, dy and the weight a thread, 48 KB for an SM with 512 of them; of the tiles, four to eight rows of both, 64 bytes of
+// groups of x, dy and the weight a thread, 48 KB for an SM with 512 of them, 32 rows; of the tiles, four to eight rows of both, 64 bytes of
 // bf16 a thread, so that 256 threads an SM would do. A row's chains are 3 of features / 16 steps; while one block sums, others
 // fetch. Reckoned, not measured.
 //
@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
   STW_SHARED(RowStatistics, statistics, most_teams);
   STW_SHARED(float, means, 2 * most_teams);   // of g, of g·h
   const NormTeam team = place_in(teams);
-  const bool wanted = args.dx.data != nullptr, has_addend = args.addend.data != nullptr;
+  const bool wanted = args.dx.data != nullptr;
   const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype), weight_dtype = Stored::of(args.weight_dtype),
               dx_dtype = Stored::of(args.dx.dtype), addend_dtype = Stored::of(args.addend.dtype);
   float* const staged = shared + team.row * 2 * teams.stride;
@@ -76,17 +76,21 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
     __syncthreads();
     const F16 mean = splat(statistics[team.row].mean), rstd = splat(statistics[team.row].rstd);
     const F16 mean_g = splat(means[2 * team.row]), mean_gh = splat(means[2 * team.row + 1]);
-    for_pieces(args.features, teams.piece, false, fetch, [&](int64_t begin, int count) {
-      void* const dx = element(args.dx.data, dx_dtype, base + begin);
-      const void* const addend = has_addend ? element(args.addend.data, addend_dtype, base + begin) : nullptr;
-      for_team_groups<4>(teams, team, live ? count : 0, vectors,
-        [&](int at, auto n) { return has_addend ? load_group(addend, addend_dtype, at, n) : zero(); },
-        [&](const F16& added, int at, auto n) {
-          const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd);
-          const F16 inner = sub(sub(load(staged_g + at, Whole{}), mean_g), mul(h, mean_gh));
-          store_group(dx, dx_dtype, at, has_addend ? fma(inner, rstd, added) : mul(inner, rstd), n);
-        });
-    });
+    const auto write = [&](auto has_addend) {
+      for_pieces(args.features, teams.piece, false, fetch, [&](int64_t begin, int count) {
+        void* const dx = element(args.dx.data, dx_dtype, base + begin);
+        const void* const addend = has_addend.value ? element(args.addend.data, addend_dtype, base + begin) : nullptr;
+        for_team_groups<4>(teams, team, live ? count : 0, vectors,
+          [&](int at, auto n) { return has_addend.value ? load_group(addend, addend_dtype, at, n) : zero(); },
+          [&](const F16& added, int at, auto n) {
+            const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd);
+            const F16 inner = sub(sub(load(staged_g + at, Whole{}), mean_g), mul(h, mean_gh));
+            store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
+          });
+      });
+    };
+    if (args.addend.data != nullptr) write(Known<true>{});
+    else write(Known<false>{});
   }
 }
 

@@ -27,12 +27,14 @@ inline NormTeams norm_teams(int64_t rows, int64_t features, int arrays) {
   const int most = (most_staged_floats / arrays - 48) / 16 * 16;
   t.piece = features < most ? static_cast<int>(round_up(features, 16)) : most;
   t.stride = (t.piece + 31) / 32 * 32 + 16;   // the two rows of a warp in different banks
-  while (t.threads < block_threads && t.piece > 32 * t.threads) t.threads *= 2;   // eight groups a quad
+  while (t.threads < block_threads && t.piece > 64 * t.threads) t.threads *= 2;   // 16 groups a quad: few teams have threads that only wait for sums
   // More rows a block where enough blocks remain to share out, and as long as eight blocks fit into an SM.
   constexpr int enough_blocks = 512, shared_floats = 6400;
   while (t.block() < block_threads && 2 * t.rows * arrays * t.stride <= shared_floats && (t.block() < 32 || rows >= int64_t{2} * t.rows * enough_blocks)) t.rows *= 2;
   return t;
 }
+
+template <bool is> struct Known { static constexpr bool value = is; };   // for bodies that exist for either case
 
 // A thread's place.
 struct NormTeam {

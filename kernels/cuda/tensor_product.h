@@ -7,10 +7,13 @@
 // wholly past the end is not done: adding +0 turns -0 into +0. `rounded`: slices restart in every sample too, after which the
 // sums are rounded.
 //
-// A block computes a tile, a warp a part of it in fragments of 16 × 8. Slices of two steps travel to shared memory without
-// passing through registers, `stages` of them in flight. Lines of a slice are cut into chunks of 16 bytes whose order depends
-// on the line, so that the eight lines that ldmatrix reads at once lie in different banks: operands that are contiguous along
-// k have lines of 32 numbers of k, the others lines of the tile's edge that ldmatrix turns.
+// A block computes a tile, a warp a part of it in fragments of 16 × 8. Of a large tile that is a quarter, 64 × 64: a step of its four
+// warps reads 16 KiB of shared memory, 128 cycles, for 128 instructions of the tensor cores, which take 200 on an H100; eight parts of
+// 64 × 32 would read 24 KiB. A slice is some 195 instructions of a warp for 64 of these.
+//
+// Slices of two steps travel to shared memory without passing through registers, `stages` of them in flight. Lines of a slice are cut
+// into chunks of 16 bytes whose order depends on the line, so that the eight lines that ldmatrix reads at once lie in different banks:
+// operands that are contiguous along k have lines of 32 numbers of k, the others lines of the tile's edge that ldmatrix turns.
 #pragma once
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/round_gradient.h"
@@ -28,21 +31,21 @@ struct WarpTiles {
   static constexpr int slice = tile_edge * slice_depth;   // elements, of one operand
   static constexpr size_t shared_bytes = size_t{stages} * 2 * slice * sizeof(uint16_t);
 };
-using LargeWarpTiles = WarpTiles<128, 2, 4, 2>;
+using LargeWarpTiles = WarpTiles<128, 2, 2, 2>;
 using SmallWarpTiles = WarpTiles<64, 2, 2, 4>;
 
 // ---- steps
-struct Step { int64_t first, end; };   // of k
+struct Step { int first, end; };   // of k
 
 STW_DEVICE int steps_of(int64_t k, int64_t restart, int64_t first) {
   const int64_t end = first + k, whole_samples = restart > 0 ? end / restart : 0, rest = end - whole_samples * restart;
   return static_cast<int>(whole_samples * ceil_div(restart, step_depth) + ceil_div(rest, step_depth) - first / step_depth);
 }
-STW_DEVICE Step step_at(int step, int64_t k, int64_t restart, int64_t first) {
-  if (restart <= 0) return {static_cast<int64_t>(step) * step_depth, k};
+STW_DEVICE Step step_at(int step, int k, int64_t restart, int64_t first) {
+  if (restart <= 0) return {step * step_depth, k};
   const int steps = static_cast<int>(ceil_div(restart, step_depth)), in_sample = step + static_cast<int>(first / step_depth);
-  const int64_t sample = static_cast<int64_t>(in_sample / steps) * restart - first;
-  return {sample + in_sample % steps * step_depth, min(sample + restart, k)};
+  const int sample = in_sample / steps * static_cast<int>(restart) - static_cast<int>(first), end = sample + static_cast<int>(restart);
+  return {sample + in_sample % steps * step_depth, end < k ? end : k};
 }
 
 // ---- slices in shared memory
@@ -53,39 +56,61 @@ STW_DEVICE int place_of(int line, int c) {
   else return line * T::edge + (c ^ line % 8) * chunk;
 }
 
+// How a thread copies its chunks of one operand's slices: one of a line, of lines that lie so far apart that all have the same place
+// in eight. What stays the same from slice to slice is worked out once: addresses would cost more instructions than the products.
 template <class T, Contiguous along>
-STW_DEVICE void copy_slice(uint16_t* slice, const void* operand, int64_t stride, int64_t output, int64_t outputs, Step even, Step odd) {
-  constexpr int line_chunks = (along == Contiguous::depth ? slice_depth : T::edge) / chunk;
-  const auto* data = static_cast<const uint16_t*>(operand);
-  STW_UNROLL
-  for (int i = 0; i < T::slice / chunk / T::threads; ++i) {
-    const int index = i * T::threads + static_cast<int>(threadIdx.x), line = index / line_chunks, c = index % line_chunks;
-    const int in_slice = along == Contiguous::depth ? c * chunk : line;
-    const Step step = in_slice < step_depth ? even : odd;
-    const int64_t k = step.first + in_slice % step_depth, o = output + (along == Contiguous::depth ? line : c * chunk);
-    const bool inside = k < step.end && o < outputs;
-    const int64_t at = along == Contiguous::depth ? o * stride + k : k * stride + o;
-    copy_async16_or_zeros(slice + place_of<T, along>(line, c), inside ? data + at : data, inside);
-  }
-}
+struct SliceCopy {
+  static constexpr int line_chunks = (along == Contiguous::depth ? slice_depth : T::edge) / chunk;
+  static constexpr int copies = T::slice / chunk / T::threads, lines = T::threads / line_chunks;   // between one copy and the next
+  static_assert(lines % 8 == 0 && step_depth % (along == Contiguous::depth ? 8 : lines) == 0);
+  const uint16_t* from;   // what this thread would copy first were k 0
+  int stride, inside;     // bit i: the line (of depth) of copy i, or this thread's column, is
+  static __device__ int first_line() { return static_cast<int>(threadIdx.x) / line_chunks; }
+  static __device__ int column() { return static_cast<int>(threadIdx.x) % line_chunks * chunk; }
 
-// Fragment of rows [row, row + 16) of a, and two fragments of columns [column, column + 16) of b, for a step of a slice.
+  __device__ void begin(const void* operand, int64_t operand_stride, int output, int64_t outputs) {
+    const int first = output + (along == Contiguous::depth ? first_line() : column());
+    stride = static_cast<int>(operand_stride);
+    from = static_cast<const uint16_t*>(operand) + (along == Contiguous::depth ? first * operand_stride : first);
+    inside = 0;
+    STW_UNROLL
+    for (int i = 0; i < copies; ++i) inside |= (first + (along == Contiguous::depth ? i * lines : 0) < outputs ? 1 : 0) << i;
+  }
+  __device__ void copy(uint16_t* slice, Step even, Step odd) const {
+    uint16_t* const to = slice + place_of<T, along>(first_line(), column() / chunk);
+    if constexpr (along == Contiguous::depth) {
+      const int k = (column() < step_depth ? even : odd).first + column() % step_depth;
+      const bool is_there = k < (column() < step_depth ? even : odd).end;
+      const uint16_t* p = from + k;
+      STW_UNROLL
+      for (int i = 0; i < copies; ++i, p += static_cast<int64_t>(lines) * stride)
+        copy_async16_or_zeros(to + i * lines * slice_depth, p, is_there && (inside >> i & 1) != 0);
+    } else {
+      STW_UNROLL
+      for (int i = 0; i < copies; ++i) {
+        const Step& step = i * lines < step_depth ? even : odd;
+        const int k = step.first + i * lines % step_depth + first_line();
+        copy_async16_or_zeros(to + i * lines * T::edge, from + static_cast<int64_t>(k) * stride, k < step.end && (inside & 1) != 0);
+      }
+    }
+  }
+};
+
+// Fragments of 16 rows of a, or of 16 columns of b, in a slice: number i of a warp's, which begin at `first`, for one of its two steps.
+// A place is that of the first fragment and step with some bits turned over and a constant added.
 template <class T, Contiguous along>
-STW_DEVICE void load_a(uint32_t (&fragment)[4], const uint16_t* slice, int row, int step) {
-  const int lane = static_cast<int>(threadIdx.x % 32), upper_m = lane / 8 % 2, upper_k = lane / 16;
-  if constexpr (along == Contiguous::depth)
-    load_matrix4(fragment, slice + place_of<T, along>(row + upper_m * 8 + lane % 8, step * 2 + upper_k));
-  else load_matrix4_turned(fragment, slice + place_of<T, along>(step * step_depth + upper_k * 8 + lane % 8, row / 8 + upper_m));
-}
-template <class T, Contiguous along>
-STW_DEVICE void load_b(uint32_t (&first)[2], uint32_t (&second)[2], const uint16_t* slice, int column, int step) {
-  const int lane = static_cast<int>(threadIdx.x % 32), upper_k = lane / 8 % 2, upper_n = lane / 16;
-  uint32_t r[4];
-  if constexpr (along == Contiguous::depth)
-    load_matrix4(r, slice + place_of<T, along>(column + upper_n * 8 + lane % 8, step * 2 + upper_k));
-  else load_matrix4_turned(r, slice + place_of<T, along>(step * step_depth + upper_k * 8 + lane % 8, column / 8 + upper_n));
-  first[0] = r[0], first[1] = r[1], second[0] = r[2], second[1] = r[3];
-}
+struct FragmentPlaces {
+  int at;   // of this lane's row of ldmatrix
+  // upper_o: lanes of the second eight rows or columns, upper_k: of the second eight of k.
+  __device__ FragmentPlaces(int first, int upper_o, int upper_k) {
+    const int lane = static_cast<int>(threadIdx.x % 8);
+    at = along == Contiguous::depth ? place_of<T, along>(first + upper_o * 8 + lane, upper_k) : place_of<T, along>(upper_k * 8 + lane, first / 8 + upper_o);
+  }
+  __device__ void load(uint32_t (&r)[4], const uint16_t* slice, int i, int step) const {
+    if constexpr (along == Contiguous::depth) load_matrix4(r, slice + (at ^ 2 * chunk * step) + i * 16 * slice_depth);
+    else load_matrix4_turned(r, slice + (at ^ 2 * chunk * i) + step * step_depth * T::edge);
+  }
+};
 
 // ---- two neighbouring elements of the output, n of them inside
 struct Float2 { float f[2]; };
@@ -164,6 +189,15 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
   // The steps of the products (rounded: of the samples) in turn: where copying is, and where using is.
   struct Cursor { int part, step, steps; };
   Cursor copying = {rounded ? 0 : tile.product, 0, rounded ? steps_of(all.restart, 0, 0) : steps_of(out.k, all.restart, all.first)}, in_use = copying;
+  SliceCopy<T, a_along> copy_a;
+  SliceCopy<T, b_along> copy_b;
+  int depth = 0;   // k of the product that is copied
+  const auto begin_copying = [&](const Product& p) {
+    copy_a.begin(p.a, p.a_stride, tile.row, p.m);
+    copy_b.begin(p.b, p.b_stride, tile.column, p.n);
+    depth = static_cast<int>(p.k);
+  };
+  begin_copying(out);
   const auto advance = [&](Cursor& c) {
     c.step += 2;
     if constexpr (rounded) {
@@ -172,20 +206,21 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
       c = {c.part + 1, 0, steps_of(all.product[c.part + 1].k, all.restart, all.first)};
     }
   };
-  const auto step_of = [&](const Cursor& c, const Product& p, int step) -> Step {
-    if constexpr (!rounded) return step_at(step, p.k, all.restart, all.first);
-    const int64_t sample = c.part * all.restart;
-    return {sample + step * step_depth, min(sample + all.restart, p.k)};
+  const auto step_of = [&](const Cursor& c, int step) -> Step {
+    if constexpr (!rounded) return step_at(step, depth, all.restart, all.first);
+    const int sample = c.part * static_cast<int>(all.restart), end = sample + static_cast<int>(all.restart);
+    return {sample + step * step_depth, end < depth ? end : depth};
   };
   const auto copy_next = [&](int stage) {
     if (slices_to_copy > 0) {
-      const Product& p = rounded ? out : all.product[copying.part];
-      const Step even = step_of(copying, p, copying.step);
-      const Step odd = copying.step + 1 < copying.steps ? step_of(copying, p, copying.step + 1) : Step{0, 0};
+      const Step even = step_of(copying, copying.step);
+      const Step odd = copying.step + 1 < copying.steps ? step_of(copying, copying.step + 1) : Step{0, 0};
       uint16_t* const slice = slices + stage * 2 * T::slice;
-      copy_slice<T, a_along>(slice, p.a, p.a_stride, tile.row, p.m, even, odd);
-      copy_slice<T, b_along>(slice + T::slice, p.b, p.b_stride, tile.column, p.n, even, odd);
+      copy_a.copy(slice, even, odd);
+      copy_b.copy(slice + T::slice, even, odd);
+      const int part = copying.part;
       advance(copying);
+      if (!rounded && copying.part != part) begin_copying(all.product[copying.part]);
       --slices_to_copy;
     }
     commit_copies();   // an empty group too: groups are counted
@@ -194,7 +229,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
   // Four fragments side by side are four blocks of random numbers, one for each thread of a quad. Operands of which tensor cores
   // take whole chunks have blocks that begin with a fragment (fits_tensor_cores).
   const auto round_sample = [&](int sample) {
-    static_assert(T::fragments_n == 4);
+    static_assert(T::fragments_n % 4 == 0);
     const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
     const int t = forgotten(thread);
     STW_UNROLL
@@ -202,15 +237,20 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
       STW_UNROLL
       for (int half = 0; half < 2; ++half) {
         const int64_t row = tile.row + row_of(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n;
-        const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column + 8 * (t % quad)));
         STW_UNROLL
-        for (int j = 0; j < T::fragments_n; ++j) {
-          sum[i][j][2 * half] = rounded_gradient(sum[i][j][2 * half], random.w[j] & 0xffffu);
-          sum[i][j][2 * half + 1] = rounded_gradient(sum[i][j][2 * half + 1], random.w[j] >> 16);
+        for (int four = 0; four < T::fragments_n; four += 4) {
+          const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column + 8 * (four + t % quad)));
+          STW_UNROLL
+          for (int j = 0; j < 4; ++j) {
+            sum[i][four + j][2 * half] = rounded_gradient(sum[i][four + j][2 * half], random.w[j] & 0xffffu);
+            sum[i][four + j][2 * half + 1] = rounded_gradient(sum[i][four + j][2 * half + 1], random.w[j] >> 16);
+          }
         }
       }
   };
 
+  const FragmentPlaces<T, a_along> places_a(thread / 32 / T::warps_n * T::warp_m, thread / 8 % 2, thread / 16 % 2);
+  const FragmentPlaces<T, b_along> places_b(thread / 32 % T::warps_n * T::warp_n, thread / 16 % 2, thread / 8 % 2);
   STW_UNROLL
   for (int stage = 0; stage < stages - 1; ++stage) copy_next(stage);
   for (int stage = 0; slices_left > 0; --slices_left, stage = (stage + 1) % stages) {
@@ -223,10 +263,13 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
       if (in_use.step + step >= in_use.steps) break;
       uint32_t x[T::fragments_m][4], y[T::fragments_n][2];
       STW_UNROLL
-      for (int i = 0; i < T::fragments_m; ++i) load_a<T, a_along>(x[i], a, thread / 32 / T::warps_n * T::warp_m + 16 * i, step);
+      for (int i = 0; i < T::fragments_m; ++i) places_a.load(x[i], a, i, step);
       STW_UNROLL
-      for (int j = 0; j < T::fragments_n; j += 2)
-        load_b<T, b_along>(y[j], y[j + 1], b, thread / 32 % T::warps_n * T::warp_n + 8 * j, step);
+      for (int j = 0; j < T::fragments_n; j += 2) {
+        uint32_t r[4];
+        places_b.load(r, b, j / 2, step);
+        y[j][0] = r[0], y[j][1] = r[1], y[j + 1][0] = r[2], y[j + 1][1] = r[3];
+      }
       STW_UNROLL
       for (int i = 0; i < T::fragments_m; ++i)
         STW_UNROLL

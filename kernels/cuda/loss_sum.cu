@@ -10,7 +10,7 @@ namespace stw::kernels::cuda {
 static __global__ void __launch_bounds__(block_threads) sample_sums_kernel(LossSumArgs args, double* sums, uint64_t* counts) {
   for (int64_t sample = blockIdx.x; sample < args.samples; sample += gridDim.x) {
     const int64_t first = sample * args.rows_per_sample;
-    const double sum = serial_sum(0.0, args.token_loss + first, args.rows_per_sample);
+    const double sum = serial_sum_of_floats(args.token_loss + first, args.rows_per_sample);
     uint64_t count = 0;
     for (int64_t begin = 0; begin < args.rows_per_sample; begin += blockDim.x) {
       const int64_t row = begin + threadIdx.x;

@@ -1,7 +1,7 @@
 // Sums whose order is part of their definition, at the speed of a chain of additions instead of one of accesses to memory:
 // a block fetches the numbers side by side into shared memory, and a few of its threads add them from there.
 #pragma once
-#include "kernels/cuda/lanes.h"
+#include "kernels/cuda/ahead.h"
 
 namespace stw::kernels::cuda {
 
@@ -14,32 +14,63 @@ STW_DEVICE Sum serial_sum(Sum total, const T* values, int64_t count) {
     const int n = static_cast<int>(min(most, count - begin));
     for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) staged[i] = static_cast<Sum>(values[begin + i]);
     __syncthreads();
-    for (int i = 0; threadIdx.x == 0 && i < n; ++i) total = total + staged[i];
+    if (threadIdx.x == 0) in_order<8>(n, [&](int i) { return staged[i]; }, [&](Sum x) { total = total + x; });
     __syncthreads();
   }
   return total;
 }
 
+// The same of floats in double from +0. While no partial sum has bits below the least number's last one or above 2^53 times it, none
+// is rounded, and every order gives the sum that the one in order gives. That holds of thousands of numbers whose sizes differ by less
+// than some 2^16; others, and what is no number, are added in order.
+STW_DEVICE double serial_sum_of_floats(const float* values, int64_t count) {
+  constexpr int most_warps = 32;
+  struct Part { double sum; uint32_t most, least_less_one; };   // patterns of sizes; least: of those that are not 0
+  STW_SHARED(Part, parts, most_warps);
+  Part own = {0.0, 0, ~0u};
+  const int64_t first = threadIdx.x, step = blockDim.x;
+  in_order<8>(first < count ? ceil_div(count - first, step) : 0, [&](int64_t i) { return values[first + i * step]; },
+              [&](float x) {
+                const uint32_t size = bits_of(x) & 0x7fffffffu;
+                own.sum = own.sum + static_cast<double>(x);
+                own.most = own.most > size ? own.most : size;
+                own.least_less_one = own.least_less_one < size - 1 ? own.least_less_one : size - 1;
+              });
+  const auto both = [](const Part& a, const Part& b) {
+    return Part{a.sum + b.sum, a.most > b.most ? a.most : b.most, a.least_less_one < b.least_less_one ? a.least_less_one : b.least_less_one};
+  };
+  STW_UNROLL for (int lanes = 1; lanes < 32; lanes *= 2)
+    own = both(own, {__shfl_xor_sync(all_lanes, own.sum, lanes), __shfl_xor_sync(all_lanes, own.most, lanes), __shfl_xor_sync(all_lanes, own.least_less_one, lanes)});
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = own;
+  __syncthreads();
+  Part all = parts[0];
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) all = both(all, parts[warp]);
+  __syncthreads();   // all have read
+  const int top = static_cast<int>(all.most >> 23), bottom = static_cast<int>((all.least_less_one + 1) >> 23);
+  int bits = 24;   // of the largest possible sum, in units of the least number's last bit
+  while (bits < 53 && int64_t{1} << (bits - 24) < count) ++bits;
+  if (all.most == 0 || (top < 255 && bits + (top - bottom) <= 53 && int64_t{1} << (bits - 24) >= count)) return all.sum;
+  return serial_sum(0.0, values, count);
+}
+
 // Of `count` numbers, groups(i, n) for every sixteen of them, the squares' sum: 16 lanes, each a chain of multiply-adds over
 // the groups in order, and a fold, as one thread of a CPU does it. By all threads of a block, whose quads take the groups in
-// turn; those of the first quad have the result. `groups` may write memory. sum_squares is for one sum, sum_squares2 for two
-// of the same pass.
+// turn; those of the first quad have the result. `groups` may write memory; with `vectors` n is Whole for whole groups, and several
+// are asked for before one is used. sum_squares is for one sum, sum_squares2 for two of the same pass.
 inline constexpr int64_t staged_floats = 4096;
 struct Squares2 { float a, b; };
 template <class Groups>
-STW_DEVICE float sum_squares(int64_t count, const Groups& groups) {
+STW_DEVICE float sum_squares(int64_t count, const Groups& groups, bool vectors = false) {
   STW_SHARED(float4, staged, staged_floats / 4);
   float* const floats = &staged[0].x;
   F16 sum = zero();
   for (int64_t begin = 0; begin < count; begin += staged_floats) {
     const int64_t end = min(count, begin + staged_floats);
-    for (int64_t i = begin + threadIdx.x / quad * 16; i < end; i += blockDim.x / quad * 16)
-      store(floats + (i - begin), groups(i, min(static_cast<int64_t>(16), end - i)));
+    for_groups_ahead<4>(static_cast<int>(threadIdx.x / quad), static_cast<int>(blockDim.x / quad), static_cast<int>(end - begin), vectors,
+                        [&](int i, auto n) { return groups(begin + i, n); }, [&](const F16& x, int i, auto) { store_shared(floats + i, x); });
     __syncthreads();
-    for (int64_t i = begin; threadIdx.x < quad && i < end; i += 16) {
-      const F16 x = load(floats + (i - begin));
-      sum = fma(x, x, sum);
-    }
+    if (threadIdx.x < quad)
+      in_order<8>(static_cast<int>(ceil_div(end - begin, 16)), [&](int group) { return load(floats + 16 * group, Whole{}); }, [&](const F16& x) { sum = fma(x, x, sum); });
     __syncthreads();
   }
   return fold(sum);

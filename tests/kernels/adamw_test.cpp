@@ -26,6 +26,23 @@ TEST(SquareSum, FoldsChunksInOrder) {
     }
 }
 
+// Sums of chunks whose sizes lie apart by more than a double has digits: their order is seen in the last bits.
+TEST(SquareSum, FoldsChunksOfAnySizeInOrder) {
+  Random random(3);
+  for (int range : {0, 8, 15, 20, 60}) {
+    std::vector<float> gradient = normals(random, 300 * 4096 + 5);
+    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = std::ldexp(gradient[i], static_cast<int>(i / 4096 * 7919 % 97) * range / 97 - range);
+    everywhere([&](const Table& table, int threads) {
+      double sum = 0;
+      const SquareSumArgs args{static_cast<int64_t>(gradient.size()), {gradient.data(), nullptr}, &sum};
+      run(table.square_sum, args, threads, square_sum_workspace(args, threads));
+      Buffer out(DType::f32, 2);
+      std::memcpy(out.data(), &sum, 8);
+      return std::vector<Buffer>{out};
+    });
+  }
+}
+
 TEST(SquareSum, KeepsWhatIsNotFinite) {
   for (float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
     for (int64_t at : {0, 17, 4096, 9000})

@@ -74,24 +74,25 @@ STW_DEVICE void copy_tile(const HalfRows& from, int first, int begin, int end, i
 }
 
 STW_DEVICE int lane_of_warp() { return static_cast<int>(threadIdx.x) % 32; }
-// Of a tile's 16 × 16 elements from (row, column) on: the left operand, rows × depth.
+// Of a tile's 16 × 16 elements from (row, column) on: the left operand, rows × depth. A lane's own part of an address stands before
+// what is a constant in unrolled loops, and is worked out once.
 template <int depth>
 STW_DEVICE void load_left(uint32_t (&a)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
-  load_matrix4(a, tile + (row + l % 16) * tile_stride<depth> + column + l / 16 * 8);
+  load_matrix4(a, tile + (l % 16 * tile_stride<depth> + l / 16 * 8) + (row * tile_stride<depth> + column));
 }
 // The same elements as two right operands (depth 16, 8 columns each) whose columns are the tile's rows: b[0], b[1] of its
 // first eight rows, b[2], b[3] of the others.
 template <int depth>
 STW_DEVICE void load_right(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
-  load_matrix4(b, tile + (row + l / 16 * 8 + l % 8) * tile_stride<depth> + column + l / 8 % 2 * 8);
+  load_matrix4(b, tile + ((l / 16 * 8 + l % 8) * tile_stride<depth> + l / 8 % 2 * 8) + (row * tile_stride<depth> + column));
 }
 // Two right operands whose depth runs along the tile's rows: b[0], b[1] of its first eight columns, b[2], b[3] of the others.
 template <int depth>
 STW_DEVICE void load_right_turned(uint32_t (&b)[4], const uint16_t* tile, int row, int column) {
   const int l = lane_of_warp();
-  load_matrix4_turned(b, tile + (row + l % 16) * tile_stride<depth> + column + l / 16 * 8);
+  load_matrix4_turned(b, tile + (l % 16 * tile_stride<depth> + l / 16 * 8) + (row * tile_stride<depth> + column));
 }
 // d[0], d[1] (16 × 8 each) += a · the two right operands.
 template <DType dtype>

@@ -7,7 +7,8 @@
 // In both, scores and their gradients stay in the registers of the warp that owns the rows, where the accumulators of one
 // product are the left operand of the next (P and dS rounded to 16 bits); sums are fp32 and belong to one warp, which adds in
 // the order of the others' rows. So there are no atomics, and no order to depend on: 7 products instead of the 5 that one
-// kernel would need. Floor: the tensor cores.
+// kernel would need. Floor: the tensor cores; in the way stand instructions: a stage of 64 products (of keys, head_dim 64) is some 540 of a
+// warp, and most stages, in which all rows meet all others, ask nothing about that.
 #include "kernels/cuda/tensor_attention.h"
 
 namespace stw::kernels::cuda {
@@ -109,30 +110,41 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
           multiply_add_two<dtype>(d[2 * n], d[2 * n + 1], a_d, b);
         }
       }
-      uint32_t kept = ~0u;
-      float kept_scale = 1.0f;
-      if (args.dropout > 0) {
-        const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-        kept_scale = dropout.kept_scale;
-        const int64_t top_row = stage.head * rows;
-        if constexpr (of_keys) kept = kept_of_keys(dropout, tensor_others / 8, rows, top_row + at, first + warp_row);
-        else kept = kept_of_queries(dropout, tensor_others / 8, rows, top_row + first + warp_row, at);
-      }
-      STW_UNROLL for (int half = 0; half < 2; ++half) {
-        // The others that this row meets: a query the keys up to its own, a key the queries from its own on.
-        const int own_row = first + warp_row + accumulator_row(2 * half);
-        const int begin = args.causal && of_keys ? own_row - at : 0;
-        int end = (args.causal && !of_keys && own_row < others_end ? own_row + 1 : others_end) - at;
-        if (own_row < segment.begin || own_row >= segment.end) end = 0;
+      // P and dS of this lane's elements, of those whose row `is_met` by the other; factor_of are the dropout's.
+      const auto differentiate = [&](auto is_met, auto factor_of) {
         STW_UNROLL for (int n = 0; n < tensor_others / 8; ++n)
-          STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e) {
+          STW_UNROLL for (int e = 0; e < 4; ++e) {
             const int other = 8 * n + accumulator_column(e);
-            const float lse = of_keys ? other_lse[other] : own_lse[half], dot = of_keys ? other_dot[other] : own_dot[half];
-            const float p = other >= begin && other < end ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f;
-            const float f = (kept >> (4 * n + e) & 1u) != 0 ? kept_scale : 0.0f;
+            const float lse = of_keys ? other_lse[other] : own_lse[e / 2], dot = of_keys ? other_dot[other] : own_dot[e / 2];
+            const float p = is_met(e / 2, other) ? fast_exp2(fma1(s[n][e], factor, -lse)) : 0.0f, f = factor_of(4 * n + e);
             d[n][e] = p * fma1(d[n][e], f, -dot);
             s[n][e] = p * f;
           }
+      };
+      // The others that a row meets: a query the keys up to its own, a key the queries from its own on.
+      int begins[2], ends[2];
+      STW_UNROLL for (int half = 0; half < 2; ++half) {
+        const int own_row = first + warp_row + accumulator_row(2 * half);
+        begins[half] = args.causal && of_keys ? own_row - at : 0;
+        ends[half] = (args.causal && !of_keys && own_row < others_end ? own_row + 1 : others_end) - at;
+        if (own_row < segment.begin || own_row >= segment.end) ends[half] = 0;
+      }
+      const auto is_met = [&](int half, int other) { return other >= begins[half] && other < ends[half]; };
+      // Most stages lie off the diagonal and inside of what there is: all rows of a warp meet all of their others, and nothing is asked.
+      const int warp_first = first + warp_row, warp_last = warp_first + 15, last_other = at + tensor_others - 1;
+      const bool all_met = warp_first >= segment.begin && warp_last < segment.end && last_other < others_end &&
+                           (!args.causal || (of_keys ? at >= warp_last : last_other <= warp_first));
+      if (args.dropout > 0) {
+        const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
+        const int64_t top_row = stage.head * rows;
+        uint32_t kept;
+        if constexpr (of_keys) kept = kept_of_keys(dropout, tensor_others / 8, rows, top_row + at, first + warp_row);
+        else kept = kept_of_queries(dropout, tensor_others / 8, rows, top_row + first + warp_row, at);
+        differentiate(is_met, [&](int i) { return (kept >> i & 1u) != 0 ? dropout.kept_scale : 0.0f; });
+      } else if (all_met) {
+        differentiate([](int, int) { return true; }, [](int) { return 1.0f; });
+      } else {
+        differentiate(is_met, [](int) { return 1.0f; });
       }
       STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
         uint32_t a_s[4], a_d[4], b[4];
@@ -149,10 +161,11 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       }
     }
     const float scale[2] = {args.scale, args.scale}, one[2] = {1, 1};
+    const int top_row = forgotten(first + warp_row);
     const int64_t at = top + (of_keys ? out_width + kv_head * head_dim : own_head * head_dim);
-    store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, first + warp_row, segment.begin, segment.end, args.head_dim);
+    store_accumulators<dtype, depth>(sum_s, scale, args.dqkv.data, at, width, top_row, segment.begin, segment.end, args.head_dim);
     if constexpr (of_keys)
-      store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * head_dim, width, first + warp_row, segment.begin, segment.end, args.head_dim);
+      store_accumulators<dtype, depth>(sum_d, one, args.dqkv.data, at + args.kv_heads * head_dim, width, top_row, segment.begin, segment.end, args.head_dim);
     __syncthreads();   // nobody reads the tiles any more
   }
 }

@@ -215,6 +215,9 @@ uint32_t pack_halves(float low, float high) {
   return simt::half_bits(low, dtype == DType::bf16) | static_cast<uint32_t>(simt::half_bits(high, dtype == DType::bf16)) << 16;
 }
 inline float approximate_inverse(float x) { return 1.0f / x; }
-inline float fast_exp2(float x) { return std::exp2(x); }
+inline float fast_exp2(float x) {
+  const float y = std::exp2(x);
+  return y < 0x1p-126f ? 0.0f : y;
+}
 
 }  // namespace stw::kernels::cuda

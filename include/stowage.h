@@ -609,7 +609,8 @@ typedef struct stw_batch {
    * as ignored; what lies past a length is not looked at. With STW_INPUT_POSITIONS, optional: "positions" (samples,
    * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
    * attention stays inside of them. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
-   * factors of the tokens' losses, which are still divided by the number of targets. */
+   * factors of the losses of the targets or labels beside which they stand (with labels they are shifted, too), which are
+   * still divided by the number of targets. */
   const char *const *names;
   const struct DLManagedTensorVersioned *const *tensors;
   double learning_rate;      /* at most 1e6 */

@@ -140,13 +140,13 @@ void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const
   const int64_t end = length(sample);
   for (int64_t i = 0; i < sequence; ++i) {
     const bool is_there = i < end, goes_on = i + 1 < end && !(positions_.data && positions_.at(sample, i + 1) == 0);
+    const bool has_target = labels_.data ? goes_on : is_there;
+    const int64_t at = labels_.data ? i + 1 : i;   // labels and their weights are shifted together
     rows.tokens[i] = is_there ? tokens_.at(sample, i) : 0;
-    rows.targets[i] = kernels::ignored_target;
-    if (targets_.data && is_there) rows.targets[i] = targets_.at(sample, i);
-    if (labels_.data && goes_on) rows.targets[i] = labels_.at(sample, i + 1);
+    rows.targets[i] = has_target ? (labels_.data ? labels_ : targets_).at(sample, at) : kernels::ignored_target;
+    if (weights_.data && has_target) rows.weights[i] = weights_.at(sample, at);
     // What is not there is a document of its own.
     if (positions_.data) rows.positions[i] = is_there ? positions_.at(sample, i) : 0;
-    if (weights_.data && is_there) rows.weights[i] = weights_.at(sample, i);
   }
 }
 

@@ -184,7 +184,7 @@ inline State state_of(const World& w) {
           p.step, p.batches, p.skipped};
 }
 
-// A host's batch: two int32 matrices, compact unless `strides` is set, and lengths where there are any.
+// A host's batch: two int32 matrices, compact unless `strides` is set, and lengths and weights where there are any.
 class TokenBatch {
  public:
   TokenBatch(int64_t samples, int64_t length, uint32_t seed = 1) : shape_{samples, length} {
@@ -198,27 +198,35 @@ class TokenBatch {
   std::vector<int64_t> strides;
   uint64_t byte_offset = 0;
   std::vector<int32_t> lengths;
+  std::vector<float> weights;
   const char* second = "targets";   // the name of `targets`
 
   // Valid until the next call.
   const stw_batch* batch(double learning_rate = 1e-2) {
-    names_ = {"tokens", second, "lengths"};
-    for (size_t i = 0; i < 3; ++i) {
-      managed_[i] = {};
-      managed_[i].version = {1, 0};
-      auto& t = managed_[i].dl_tensor;
-      t.data = (i == 0 ? tokens : i == 1 ? targets : lengths).data();
-      t.device = {1, 0};
-      t.ndim = i == 2 ? 1 : 2;
-      t.dtype = {0, 32, 1};
-      t.shape = i == 2 ? &lengths_shape_ : shape_.data();
-      t.strides = strides.empty() || i == 2 ? nullptr : strides.data();
-      t.byte_offset = i == 2 ? 0 : byte_offset;
-      pointers_[i] = &managed_[i];
-    }
-    batch_ = sized<stw_batch>();
+    names_.clear();
+    for (size_t i = 0; i < managed_.size(); ++i) pointers_[i] = &managed_[i];
     lengths_shape_ = static_cast<int64_t>(lengths.size());
-    batch_.count = lengths.empty() ? 2 : 3;
+    const auto add = [&](const char* name, void* data, uint8_t code, bool is_matrix) {
+      DLManagedTensorVersioned& managed = managed_[names_.size()] = {};
+      names_.push_back(name);
+      managed.version = {1, 0};
+      auto& t = managed.dl_tensor;
+      t.data = data;
+      t.device = {1, 0};
+      t.ndim = is_matrix ? 2 : 1;
+      t.dtype = {code, 32, 1};
+      t.shape = is_matrix ? shape_.data() : &lengths_shape_;
+    };
+    add("tokens", tokens.data(), 0, true);
+    add(second, targets.data(), 0, true);
+    for (size_t i = 0; i < 2; ++i) {
+      managed_[i].dl_tensor.strides = strides.empty() ? nullptr : strides.data();
+      managed_[i].dl_tensor.byte_offset = byte_offset;
+    }
+    if (!lengths.empty()) add("lengths", lengths.data(), 0, false);
+    if (!weights.empty()) add("weights", weights.data(), 2, true);
+    batch_ = sized<stw_batch>();
+    batch_.count = static_cast<uint32_t>(names_.size());
     batch_.names = names_.data();
     batch_.tensors = pointers_.data();
     batch_.learning_rate = learning_rate;
@@ -229,8 +237,8 @@ class TokenBatch {
  private:
   std::vector<int64_t> shape_;
   std::vector<const char*> names_;
-  std::vector<DLManagedTensorVersioned> managed_ = std::vector<DLManagedTensorVersioned>(3);
-  std::vector<const DLManagedTensorVersioned*> pointers_ = std::vector<const DLManagedTensorVersioned*>(3);
+  std::vector<DLManagedTensorVersioned> managed_ = std::vector<DLManagedTensorVersioned>(4);
+  std::vector<const DLManagedTensorVersioned*> pointers_ = std::vector<const DLManagedTensorVersioned*>(4);
   int64_t lengths_shape_ = 0;
   stw_batch batch_{};
 };

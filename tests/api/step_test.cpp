@@ -70,6 +70,30 @@ TEST(Step, LabelsAreShiftedByTheLibrary) {
   EXPECT_EQ(step(w.trainer.get(), labels.batch()).targets, 60u) << "N counts what is left after the shift";
 }
 
+// A weight stands beside the label whose loss it scales, wherever the library takes that label to.
+TEST(Step, WeightsAreShiftedWithTheirLabels) {
+  TokenBatch labels(4, 16), targets(4, 16);
+  labels.second = "labels";
+  labels.weights.assign(64, 1);
+  targets.weights.assign(64, 1);
+  for (size_t s = 0; s < 4; ++s)
+    for (size_t t = 0; t < 16; ++t) {
+      const size_t i = s * 16 + t;
+      labels.weights[i] = t < 7 ? 0 : static_cast<float>(t) / 4;   // a prompt, and an answer from token 7 on
+      targets.targets[i] = t + 1 < 16 ? labels.targets[i + 1] : -100;
+      if (t + 1 < 16) targets.weights[i] = t + 1 < 7 ? 0 : static_cast<float>(t + 1) / 4;
+    }
+  stw_plan_options o = plan_of();
+  o.inputs = STW_INPUT_WEIGHTS;
+  State states[2];
+  for (TokenBatch* batch : {&labels, &targets}) {
+    World w(tiny_gpt2, o);
+    EXPECT_EQ(step(w.trainer.get(), batch->batch()).targets, 60u);
+    states[batch == &targets] = state_of(w);
+  }
+  EXPECT_EQ(states[0], states[1]);
+}
+
 // Whatever lies past a length, ids that no vocabulary has included, is as if it were not there.
 TEST(Step, LengthsEndSamples) {
   const std::vector<int32_t> lengths = {16, 5, 0, 1};

@@ -249,7 +249,7 @@ struct SquareSumArgs { int64_t count; const void* gradient[2]; double* sum; DTyp
 //   loss = loss_sum / N; norm = sqrt(Σ sums) / (N·scale); coefficient = min(1, max_norm / (norm + 1e-6)) / (N·scale)
 // A step is skipped where there is no target, where loss or norm are not finite, or where one of them is an outlier: more
 // than outlier_limit standard deviations above its running mean, once `outlier_history` steps were seen. The statistics
-// (exponential, weight `outlier_weight`) take in every finite step, outliers as if they lay at the limit.
+// (exponential, weight `outlier_weight`, of the first steps even) take in every finite step, outliers as if they lay at the limit.
 // Loss scale: halved by a step that is not finite, doubled after growth_interval updates in a row unless that is not
 // finite in fp32; a step without targets or with an outlier changes neither it nor good_steps.
 // A fused update, which uses gradients while others are not there yet, does it in two parts. `begin`, when the loss is known:

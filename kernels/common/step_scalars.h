@@ -23,19 +23,22 @@ STW_INLINE double limit_of(const StepState& state, double mean, double variance)
   return judged ? mean + state.outlier_limit * sqrt1(variance) : __builtin_inf();
 }
 
-STW_INLINE void observe(double x, bool first, double& mean, double& variance) {
-  const double d = first ? 0 : x - mean;
-  mean = first ? x : mean + outlier_weight * d;
-  variance = first ? 0 : (1 - outlier_weight) * (variance + outlier_weight * d * d);
+// All values weigh the same until there are so many that each weighs less than outlier_weight: a run's first loss, far from all
+// that follow, would otherwise hold more than a third of the statistics when the first step is judged.
+STW_INLINE void observe(double x, uint64_t before, double& mean, double& variance) {
+  const double even = 1 / (double)(before + 1), weight = even > outlier_weight ? even : outlier_weight;
+  const double d = x - mean;
+  mean = before == 0 ? x : mean + weight * d;
+  variance = before == 0 ? 0 : (1 - weight) * (variance + weight * d * d);
 }
 
 // The verdict on a finite step. An outlier moves the statistics no further than a value at the limit would.
 STW_INLINE Skip judge(StepState& state) {
   const double loss_limit = limit_of(state, state.loss_mean, state.loss_variance);
   const double norm_limit = limit_of(state, state.norm_mean, state.norm_variance);
-  const bool high_loss = state.loss > loss_limit, high_norm = state.grad_norm > norm_limit, first = state.observed == 0;
-  observe(high_loss ? loss_limit : state.loss, first, state.loss_mean, state.loss_variance);
-  observe(high_norm ? norm_limit : state.grad_norm, first, state.norm_mean, state.norm_variance);
+  const bool high_loss = state.loss > loss_limit, high_norm = state.grad_norm > norm_limit;
+  observe(high_loss ? loss_limit : state.loss, state.observed, state.loss_mean, state.loss_variance);
+  observe(high_norm ? norm_limit : state.grad_norm, state.observed, state.norm_mean, state.norm_variance);
   ++state.observed;
   return high_loss || high_norm ? skip_outlier : skip_none;
 }

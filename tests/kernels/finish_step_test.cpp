@@ -104,8 +104,10 @@ StepState observed(const Table& table, StepState state, double loss, double norm
   return finished(table, state, {norm * norm});
 }
 
-// The running mean and variance are those of all values with weights w·(1 - w)^age, the first with (1 - w)^age.
-TEST(Outliers, StatisticsAreExponentiallyWeighted) {
+// The running mean and variance are those of all values: of 64 and fewer with even weights, after them with w·(1 - w)^age for
+// those that came later, and what is left for the first 64 together.
+TEST(Outliers, StatisticsAreExponentiallyWeightedAfterAnEvenStart) {
+  static_assert(outlier_weight > 1.0 / 65 && outlier_weight < 1.0 / 64);
   Random random(1);
   std::vector<double> losses, norms;
   std::vector<StepState> first;
@@ -120,7 +122,9 @@ TEST(Outliers, StatisticsAreExponentiallyWeighted) {
                                                    std::tuple{&norms, s.norm_mean, s.norm_variance}}) {
         double expected = 0, squares = 0;
         auto weight = [&](size_t i) {
-          return std::pow(1 - outlier_weight, static_cast<double>(n - i)) * (i == 0 ? 1 : outlier_weight);
+          if (n < 64) return 1 / static_cast<double>(n + 1);
+          return i < 64 ? std::pow(1 - outlier_weight, static_cast<double>(n - 63)) / 64
+                        : std::pow(1 - outlier_weight, static_cast<double>(n - i)) * outlier_weight;
         };
         for (size_t i = 0; i <= n; ++i) expected += weight(i) * (*values)[i];
         for (size_t i = 0; i <= n; ++i) squares += weight(i) * std::pow((*values)[i] - expected, 2);
@@ -129,6 +133,17 @@ TEST(Outliers, StatisticsAreExponentiallyWeighted) {
       }
     }
     EXPECT_EQ(s.observed, losses.size());
+  }
+}
+
+// A run's losses fall far within its first steps: a spike of the height of the first one must stand out when steps are judged.
+TEST(Outliers, TheFirstLossesOfARunDoNotHideASpike) {
+  for (const NamedTable& entry : tables()) {
+    StepState s = start_state();
+    s.outlier_limit = 6;
+    for (int i = 0; i < 100; ++i) s = observed(*entry.table, s, 6 + 4.8 * std::exp(-i / 10.0) + (i % 2 ? 0.1 : -0.1), 1);
+    ASSERT_EQ(s.skip, skip_none);
+    EXPECT_EQ(observed(*entry.table, s, 13, 1).skip, skip_outlier) << entry.name;
   }
 }
 

@@ -25,6 +25,8 @@ Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& group
     STW_TRY(api::read_options(at, g, "parameter group", false));
     STW_TRY(api::check_mask(g.set_mask, STW_SET_GROUP_FROZEN | STW_SET_GROUP_RATE | STW_SET_GROUP_DECAY | STW_SET_GROUP_STATES, "parameter group"));
     if (!g.pattern) return Error{Code::bad_argument, "plan: the pattern of a group is NULL"};
+    if ((g.set_mask & STW_SET_GROUP_FROZEN) && g.frozen > 1)
+      return Error{Code::bad_argument, "group \"" + std::string(g.pattern) + "\": frozen must be 0 or 1"};
     ParameterGroup group;
     group.pattern = g.pattern;
     if (g.set_mask & STW_SET_GROUP_FROZEN) group.frozen = g.frozen != 0;

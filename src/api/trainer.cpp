@@ -60,8 +60,11 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   // A setting that would be ignored silently.
   if ((o.set_mask & (STW_SET_BETA1 | STW_SET_BETA2)) && defaults.beta1 == 0) return wrong("beta1 and beta2 are not for this optimizer");
   if ((o.set_mask & STW_SET_MOMENTUM) && defaults.momentum == 0) return wrong("momentum is for sgd and muon");
+  if (o.epsilon != 0 && numerics.optimizer != Optimizer::adamw && numerics.optimizer != Optimizer::muon)
+    return wrong("epsilon is for adamw and muon");
   if ((o.loss_scale != 0 || o.growth_interval != 0) && numerics.precision != Precision::fp16)
     return wrong("loss_scale and growth_interval are for fp16");
+  if (o.nesterov > 1) return wrong("nesterov must be 0 or 1");
   t.nesterov = o.nesterov != 0;
   if (t.nesterov && numerics.optimizer != Optimizer::sgd) return wrong("nesterov is for the optimizer sgd; muon always looks ahead");
   if (t.nesterov && t.momentum == 0) return wrong("nesterov needs momentum");
@@ -102,6 +105,8 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
     for (double* rate : {&s.rate, &s.min_rate}) *rate = scaled_rate(*rate, o.base_batch, trainer.global_batch());
   s.total = o.total ? o.total : o.until;
   s.warmup = o.warmup;
+  if (o.decay_steps != 0 && s.kind != ScheduleKind::warmup_stable_decay)
+    return Error{Code::bad_argument, "run: decay_steps is for the schedule warm-up-stable-decay"};
   s.decay = o.decay_steps ? o.decay_steps : s.total / 5;
   for (const auto& [name, rate] : {std::pair{"learning_rate", s.rate}, {"min_rate", s.min_rate}})
     if (!is_rate(rate) || (rate == 0 && name[0] == 'l'))

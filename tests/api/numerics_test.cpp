@@ -239,6 +239,9 @@ TEST(Groups, WhatMakesNoSenseIsRefused) {
   auto g = group_of("blocks", STW_SET_GROUP_RATE);
   g.learning_rate = -1;
   EXPECT_TRUE(has(refused(g), "learning rate"));
+  g = group_of("blocks", STW_SET_GROUP_FROZEN);
+  g.frozen = 2;
+  EXPECT_TRUE(has(refused(g), "0 or 1"));
   g = group_of("blocks", STW_SET_GROUP_STATES);
   g.state_bits = 4;
   EXPECT_TRUE(has(refused(g), "8 or 32 bits"));
@@ -263,6 +266,16 @@ TEST(TrainerOptions, ContradictionsAreRefused) {
   EXPECT_TRUE(has(trainer_refusal(sgd, t), "momentum"));
   t.momentum = 1;
   EXPECT_TRUE(has(trainer_refusal(sgd, t), "[0, 1)"));
+  t = sized<stw_trainer_options>();
+  t.nesterov = 2;
+  EXPECT_TRUE(has(trainer_refusal(sgd, t), "0 or 1"));
+  t = sized<stw_trainer_options>();
+  t.epsilon = 1e-6f;
+  for (const uint32_t optimizer : {STW_OPTIMIZER_SGD, STW_OPTIMIZER_LION, STW_OPTIMIZER_ADAFACTOR}) {
+    auto without = o;
+    without.optimizer = optimizer;
+    EXPECT_TRUE(has(trainer_refusal(without, t), "epsilon")) << optimizer;
+  }
   t = sized<stw_trainer_options>();
   t.non_finite = STW_NON_FINITE_STOP;
   EXPECT_TRUE(has(trainer_refusal(fp16, t), "fp16"));
@@ -299,6 +312,8 @@ TEST(RunOptions, ASchedulesLongerThanTheRunIsRefused) {
   o.schedule = STW_SCHEDULE_WSD;
   o.decay_steps = 6;
   EXPECT_TRUE(has(refused(o), "decay"));
+  o.schedule = STW_SCHEDULE_LINEAR;
+  EXPECT_TRUE(has(refused(o), "decay_steps"));
   o.schedule = STW_SCHEDULE_INVERSE_ROOT + 1;
   EXPECT_TRUE(has(refused(o), "schedule"));
   o.schedule = STW_SCHEDULE_WSD;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -96,6 +97,13 @@ void each_carried(Carried& c, const Fn& fn) {
   fn("norm_variance", c.norm_variance);
 }
 
+// A loss that is not finite has no number in the file, but null.
+Result<double> get_loss(const Json& fields, const char* key) {
+  const Json* value = fields.find(key);
+  if (value && value->is_null()) return std::numeric_limits<double>::quiet_NaN();
+  return get_double(fields, key, 0.0);
+}
+
 template <class Carried>
 Json carried_json(const Carried& carried) {
   Json object = Json::object();
@@ -157,8 +165,8 @@ Status Trainer::restore(const std::string& path) {
     STW_ASSIGN(value, get_uint(reader.fields(), key));
     *field = value;
   }
-  STW_ASSIGN(loss, get_double(reader.fields(), "loss", 0.0));
-  STW_ASSIGN(evaluation, get_double(reader.fields(), "evaluation_loss", 0.0));
+  STW_ASSIGN(loss, get_loss(reader.fields(), "loss"));
+  STW_ASSIGN(evaluation, get_loss(reader.fields(), "evaluation_loss"));
   STW_ASSIGN(seed, get_uint(reader.fields(), "seed"));
   STW_ASSIGN(carried_fields, get_object(reader.fields(), "carried"));
   Carried carried;

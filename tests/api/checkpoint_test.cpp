@@ -32,6 +32,19 @@ class Checkpoint : public testing::Test {
   }
 };
 
+TEST_F(Checkpoint, ALossThatIsNotFiniteStaysSo) {
+  auto o = plan_options();
+  o.inputs = STW_INPUT_WEIGHTS;
+  World first(tiny_gpt2, o), second(tiny_gpt2, o);
+  TokenBatch batch(4, 16);
+  batch.weights.assign(64, 3e38f);
+  EXPECT_EQ(step(first.trainer.get(), batch.batch()).skip_reason, static_cast<uint32_t>(STW_SKIP_NOT_FINITE));
+  const std::string saved = bytes_of(first);
+  restore(second);
+  EXPECT_FALSE(std::isfinite(progress_of(second.trainer.get()).loss));
+  EXPECT_TRUE(bytes_of(second) == saved);
+}
+
 const std::string with_dropout = R"({"architectures":["GPT2LMHeadModel"],"model_type":"gpt2","vocab_size":256,
   "n_positions":16,"n_embd":32,"n_layer":2,"n_head":2})";   // 0.1 everywhere
 

@@ -255,7 +255,7 @@ typedef struct stw_parameter_group {
   uint32_t set_mask;         /* STW_SET_GROUP_*: what the group says; the rest stays as it is */
   const char *pattern;
   uint32_t frozen;           /* 1: frozen; 0: trained, although a group before it says otherwise */
-  uint32_t state_bits;       /* 32: although the others have 8 */
+  uint32_t state_bits;       /* 32 or 8, although the others have 8 or 32 */
   double learning_rate;      /* a factor of the run's */
   double weight_decay;       /* instead of the trainer's, and of none for norms and biases */
 } stw_parameter_group;
@@ -629,8 +629,8 @@ typedef struct stw_step_result {
   uint32_t reserved;
 } stw_step_result;
 
-/* After the warm-up: cosine, linear: down to min_rate at the last step; constant; warm-up-stable-decay: constant, and in a
- * line down to min_rate over the last decay_steps; inverse root: rate · sqrt(warmup / step), not below min_rate. */
+/* After the warm-up, step by step from the full rate: cosine, linear: down to min_rate, which the step after the last one has;
+ * constant; warm-up-stable-decay: constant, and in a line down to min_rate over the last decay_steps, in the same way; inverse root: rate · sqrt(warmup / step), not below min_rate. */
 enum {
   STW_SCHEDULE_COSINE = 0, STW_SCHEDULE_LINEAR = 1, STW_SCHEDULE_CONSTANT = 2, STW_SCHEDULE_WSD = 3,
   STW_SCHEDULE_INVERSE_ROOT = 4

@@ -33,7 +33,7 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 [[noreturn]] void wrong_group(const std::string& text, const std::string& what) {
-  throw CLI::ValidationError("--group " + text, what + "; expected PATTERN:SETTING,… with lr=FACTOR, decay=RATE, states=32, "
+  throw CLI::ValidationError("--group " + text, what + "; expected PATTERN:SETTING,… with lr=FACTOR, decay=RATE, states=32|8, "
                                                 "frozen or trained");
 }
 
@@ -93,7 +93,7 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
           [&flags](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) add_group(flags, text);
           },
-          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32, frozen, trained. May be given several times.")
+          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32|8, frozen, trained. May be given several times.")
       ->allow_extra_args(false)
       ->type_name("GROUP");
 }

@@ -63,7 +63,7 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--lr", flags.run.learning_rate, "Largest learning rate. Default: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2.")
       ->check(above_zero())
       ->type_name("RATE");
-  command.add_option("--min-lr", flags.run.min_rate, "Learning rate at the end. Default: a tenth of the largest.")
+  command.add_option("--min-lr", flags.run.min_rate, "What the learning rate falls to, behind the last step. Default: a tenth of the largest.")
       ->check(not_negative())
       ->type_name("RATE");
   command

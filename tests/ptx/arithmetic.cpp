@@ -168,7 +168,31 @@ Operation predicate(std::string_view name) {
   return {};
 }
 
+// The lower half is the first one.
+template <class Whole, class Half>
+void split_halves(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) {
+    const Whole x = w.at<Whole>(i.operand[2])[l];
+    w.at<Half>(i.operand[0])[l] = static_cast<Half>(x);
+    w.at<Half>(i.operand[1])[l] = static_cast<Half>(x >> 8 * sizeof(Half));
+  });
+}
+template <class Whole, class Half>
+void join_halves(Warp& w, const Instruction& i) {
+  for_lanes(w, [&](int l) {
+    const Half low = w.at<Half>(i.operand[1])[l], high = w.at<Half>(i.operand[2])[l];
+    w.at<Whole>(i.operand[0])[l] = static_cast<Whole>(static_cast<Whole>(high) << 8 * sizeof(Half) | low);
+  });
+}
+
 }  // namespace
+
+Operation to_parts(size_t bytes) {
+  return bytes == 8 ? Operation{split_halves<uint64_t, uint32_t>, Kind::plain, {4, 4, 8}} : Operation{split_halves<uint32_t, uint16_t>, Kind::plain, {2, 2, 4}};
+}
+Operation of_parts(size_t bytes) {
+  return bytes == 8 ? Operation{join_halves<uint64_t, uint32_t>, Kind::plain, {8, 4, 4}} : Operation{join_halves<uint32_t, uint16_t>, Kind::plain, {4, 2, 2}};
+}
 
 Operation arithmetic(const std::vector<std::string_view>& words) {
   const std::string_view name = words.front(), type = words.back(), how = words.size() > 2 ? words[1] : std::string_view();

@@ -101,11 +101,11 @@ void multiply_matrices(Warp& w, const Instruction& i) {
 
 Operation collective(const std::vector<std::string_view>& words) {
   const auto is = [&](std::initializer_list<std::string_view> wanted) { return words.size() == wanted.size() && std::equal(words.begin(), words.end(), wanted.begin()); };
-  const std::vector<uint8_t> fours(14, 4);
-  if (is({"shfl", "sync", "bfly", "b32"})) return {shuffle<Butterfly>, Kind::together, fours};
-  if (is({"shfl", "sync", "idx", "b32"})) return {shuffle<Indexed>, Kind::together, fours};
-  if (is({"shfl", "sync", "up", "b32"})) return {shuffle<Up>, Kind::together, fours};
-  if (is({"shfl", "sync", "down", "b32"})) return {shuffle<Down>, Kind::together, fours};
+  const std::vector<uint8_t> fours(14, 4), shuffled = {4, 0, 4, 4, 4, 4};   // the second may be a predicate
+  if (is({"shfl", "sync", "bfly", "b32"})) return {shuffle<Butterfly>, Kind::together, shuffled};
+  if (is({"shfl", "sync", "idx", "b32"})) return {shuffle<Indexed>, Kind::together, shuffled};
+  if (is({"shfl", "sync", "up", "b32"})) return {shuffle<Up>, Kind::together, shuffled};
+  if (is({"shfl", "sync", "down", "b32"})) return {shuffle<Down>, Kind::together, shuffled};
   if (is({"vote", "sync", "ballot", "b32"})) return {ballot, Kind::together, {4, 1, 4}};
   if (is({"bar", "warp", "sync"})) return {meet, Kind::together, fours};
   if (is({"ldmatrix", "sync", "aligned", "m8n8", "x4", "shared", "b16"})) return {load_matrices<false>, Kind::together, fours, true};

@@ -118,7 +118,7 @@ Run resolve(std::string_view how, std::string_view to, std::string_view from) {
 Operation conversion(const std::vector<std::string_view>& words) {
   if (words.front() != "cvt" || words.size() < 3 || words.size() > 4) return {};
   const std::string_view to = words[words.size() - 2], from = words.back();
-  return {resolve(words.size() == 4 ? words[1] : std::string_view(), to, from), Kind::plain, {bytes_of(to), bytes_of(from), bytes_of(from)}};
+  return {resolve(words.size() == 4 ? words[1] : std::string_view(), to, from), Kind::plain, {bytes_of(to), bytes_of(from), bytes_of(from)}, false, true};
 }
 
 }  // namespace ptx

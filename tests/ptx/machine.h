@@ -93,13 +93,22 @@ inline void for_lanes(const Warp& w, const Body& body) {
   }
 }
 
-// How an opcode is carried out, and the bytes of each operand where it is a number in the text.
-struct Operation { Run run = nullptr; Kind kind = Kind::plain; std::vector<uint8_t> bytes; bool whole_warp = false; };
-// The opcode split at its dots. Without run: it does not compute.
+// How an opcode is carried out, and the bytes of each operand; 0: any.
+struct Operation {
+  Run run = nullptr;
+  Kind kind = Kind::plain;
+  std::vector<uint8_t> bytes;
+  bool whole_warp = false;
+  bool any_register = false;   // registers may be wider than `bytes` say: of accesses, conversions
+};
+// The opcode split at its dots. Without run: none of these.
 Operation arithmetic(const std::vector<std::string_view>& words);
 Operation conversion(const std::vector<std::string_view>& words);
 Operation memory_access(const std::vector<std::string_view>& words);
 Operation collective(const std::vector<std::string_view>& words);
+// mov of a register to or from `parts` of half its size.
+Operation to_parts(size_t bytes);
+Operation of_parts(size_t bytes);
 
 // The functions of a module by name. Addresses of its variables are those of `variables`.
 struct Module {

@@ -134,6 +134,8 @@ TEST(PtxMachine, ArithmeticAtItsEdges) {
       {"cvt.rni.f32.f32 %f1, 0f40200000; mov.b32 %r2, %f1;", 0x40000000},   // 2.5
       {"cvt.rn.bf16x2.f32 %r2, 0f3F810000, 0f3F808000;", 0x3f813f80},       // the second is a tie, to even
       {"mov.u16 %rs1, 0x80; cvt.s16.s8 %rs2, %rs1; cvt.u32.u16 %r2, %rs2;", 0xff80},
+      {"mov.b64 %rd4, {7, 9}; mov.b64 {%r3, %r4}, %rd4; shl.b32 %r4, %r4, 8; add.s32 %r2, %r3, %r4;", 9 * 256 + 7},
+      {"mov.b32 {%rs1, %rs2}, 0x00050003; cvt.u32.u16 %r2, %rs2;", 5},
       {"setp.neu.f32 %p1, 0f7FC00000, 0f7FC00000; selp.u32 %r2, 7, 9, %p1;", 7},
       {"setp.ne.f32 %p1, 0f7FC00000, 0f7FC00000; selp.u32 %r2, 7, 9, %p1;", 9},
       {"mul.rn.f32 %f1, 0f00800000, 0f3F000000; mov.b32 %r2, %f1;", 0x00400000},   // subnormal numbers stay
@@ -194,6 +196,7 @@ st.global.v4.f32 [%rd5+1024], {%f1, %f2, %f3, %f4};
 TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHide) {
   const std::string shared = ".shared .align 4 .b8 few[8];\nmov.u32 %r2, few;\n";
   const struct { const char* code; const char* says; } cases[] = {
+      {"add.s32 %r2, %r1, %rd1;", "8 bytes where 4"},
       {"lg2.approx.f32 %f1, %f1;", "does not know: lg2"},
       {"ld.global.u32 %r2, [%rd1+2];", "misaligned"},
       {"ld.shared.u32 %r3, [%r2+16];", "shared memory"},

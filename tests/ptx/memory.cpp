@@ -55,7 +55,7 @@ void store(Warp& w, const Instruction& i) {
 
 Operation access(std::string_view name, std::string_view type) {
   const bool reads = name == "ld";
-  const auto chosen = [&](Run load_run, Run store_run, uint8_t bytes) { return Operation{reads ? load_run : store_run, Kind::plain, std::vector<uint8_t>(9, bytes)}; };
+  const auto chosen = [&](Run load_run, Run store_run, uint8_t bytes) { return Operation{reads ? load_run : store_run, Kind::plain, std::vector<uint8_t>(9, bytes), false, true}; };
   if (type == "u8" || type == "b8") return chosen(load<uint8_t>, store<uint8_t>, 2);
   if (type == "s8") return chosen(load<int8_t>, store<uint8_t>, 2);
   if (type == "u16" || type == "b16") return chosen(load<uint16_t>, store<uint16_t>, 2);

@@ -211,6 +211,7 @@ class Reader {
     for (int l = 0; l < lanes; ++l) std::memcpy(f_.constants.data() + place.at + static_cast<uint32_t>(l) * place.bytes, &bits, place.bytes);
   }
   Place constant(uint64_t bits, uint8_t bytes) {
+    if (bytes == 0) bytes = 4;
     if (bytes == 1) bits = bits != 0;
     const auto known = constants_.find({bits, bytes});
     if (known != constants_.end()) return known->second;
@@ -266,17 +267,20 @@ class Reader {
     } else if (words[0] == "ret" || words[0] == "exit") {
       i.kind = Kind::leave;
     } else {
-      Operation operation = arithmetic(words);
+      const bool in_parts = words[0] == "mov" && list.find('{') != list.npos;
+      Operation operation = !in_parts ? arithmetic(words) : list.front() == '{' ? to_parts(bytes_of_type(words[1])) : of_parts(bytes_of_type(words[1]));
       for (const auto resolve : {conversion, memory_access, collective})
         if (!operation.run) operation = resolve(words);
       if (!operation.run) die(f_.name + ": an instruction that this machine does not know: " + i.text);
       i.run = operation.run;
       i.kind = operation.kind;
+      const bool in_braces = operation.any_register || operation.whole_warp || in_parts;   // what may be
       i.whole_warp = operation.whole_warp;
-      const auto next_bytes = [&] { return static_cast<size_t>(i.operands) < operation.bytes.size() ? operation.bytes[static_cast<size_t>(i.operands)] : uint8_t{4}; };
+      const auto next_bytes = [&] { return static_cast<size_t>(i.operands) < operation.bytes.size() ? operation.bytes[static_cast<size_t>(i.operands)] : uint8_t{0}; };
       while (!list.empty()) {
         if (list.front() == '{') {   // several numbers of one access
           const size_t close = list.find('}');
+          if (!in_braces) die(f_.name + ": several operands in one: " + i.text);
           const auto parts = split(list.substr(1, close - 1), ',');
           i.vector = static_cast<int>(parts.size());
           for (std::string_view part : parts) operand(i, part, next_bytes());
@@ -299,6 +303,9 @@ class Reader {
         }
         if (!list.empty() && list.front() == ',') list = trimmed(list.substr(1));
       }
+      for (size_t k = 0; k < static_cast<size_t>(i.operands) && !operation.any_register; ++k)
+        if (i.operand[k].bytes != 0 && k < operation.bytes.size() && operation.bytes[k] != 0 && i.operand[k].bytes != operation.bytes[k])
+          die(f_.name + ": a register of " + std::to_string(i.operand[k].bytes) + " bytes where " + std::to_string(operation.bytes[k]) + " are expected: " + i.text);
       const auto says = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
       i.space = says("shared") ? Instruction::shared : says("local") ? Instruction::local : Instruction::anywhere;
     }

@@ -335,6 +335,8 @@ class DocumentsTest(NumericsTest):
         self.contradiction("--document-end", "newline", says=["--document-end"])
         self.train("with", "--document-end", 10, "--steps", 2)
         self.train("without", "--steps", 2)
+        self.refused("train", "--resume", self.path("with"), "--steps", 4, "--document-end", 32,
+                     says=["--document-end", self.path("with"), "10", "32"])
         os.unlink(self.path("with/settings.json"))   # which would say so
         before = files_of(self.folder)
         words = ["train", "--data", self.text(), "--steps", 4, "--document-end", 10]

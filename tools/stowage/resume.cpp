@@ -4,6 +4,7 @@
 
 #include "checkpoint_header.h"
 #include "files.h"
+#include "run_settings.h"
 
 namespace command {
 namespace {
@@ -19,13 +20,6 @@ RunNumbers numbers_of_run(const std::string& folder) {
   return {json_whole(*plan, "request", "global_batch"), json_whole(*plan, "request", "sequence"), has_documents(*plan)};
 }
 
-// Which token ends them the run's folder does not say.
-void check_documents(const TrainFlags& flags, const RunNumbers& run) {
-  if (run.documents && *run.documents != flags.plan.document_end.has_value())
-    throw Failure(exit_failed, fmt::format("--document-end: the run in {} was trained {} it; another would change its bits", flags.resume,
-                                           *run.documents ? "with" : "without"));
-}
-
 [[noreturn]] void refuse(const TrainFlags& flags, const std::string& what, uint64_t of_run, uint64_t given) {
   throw Failure(exit_failed, fmt::format("{}: the run in {} has {}, found {}; another would change its bits", what,
                                          flags.resume, of_run, given));
@@ -35,6 +29,15 @@ void keep(const TrainFlags& flags, const char* flag, std::optional<uint64_t> of_
   if (!of_run) return;
   if (given && *given != *of_run) refuse(flags, flag, *of_run, *given);
   given = of_run;
+}
+
+void check_documents(const TrainFlags& flags, const RunNumbers& run) {
+  if (run.documents && *run.documents != flags.plan.document_end.has_value())
+    throw Failure(exit_failed, fmt::format("--document-end: the run in {} was trained {} it; another would change its bits", flags.resume,
+                                           *run.documents ? "with" : "without"));
+  if (const auto end = setting_of_run(flags.resume, "document-end"); end && flags.plan.document_end)
+    if (const std::string given = fmt::format("{}", *flags.plan.document_end); given != *end)
+      throw Failure(exit_failed, fmt::format("--document-end: the run in {} has {}, found {}; another would change its bits", flags.resume, *end, given));
 }
 
 }  // namespace

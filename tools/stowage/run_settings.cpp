@@ -64,6 +64,26 @@ bool is_given(const CLI::Option& option, const std::vector<std::string>& words) 
   return std::any_of(words.begin(), words.end(), names_it);
 }
 
+// For each option of settings.json, if there is one: option(reader, name), which reads its values.
+template <class Option>
+void for_settings(const RunFolder& run, const Option& option) {
+  const auto text = read_text_if_there(run.settings());
+  if (!text) return;
+  JsonReader reader(*text, run.settings() + ": damaged");
+  reader.object([&](const std::string& key) {
+    if (key == "format") {
+      if (reader.text() != format) reader.fail(fmt::format("expected the format {}", format));
+    } else if (key == "version") {
+      if (const uint64_t found = reader.whole(); found != version) reader.fail(fmt::format("expected version {}, found {}", version, found));
+    } else if (key == "options") {
+      reader.object([&](const std::string& name) { option(reader, name); });
+    } else {
+      reader.fail(fmt::format("\"{}\" is no field of it", key));
+    }
+  });
+  if (!reader.at_end()) reader.fail("expected its end");
+}
+
 }  // namespace
 
 std::string settings_json(const CLI::App& train) {
@@ -84,15 +104,23 @@ std::string settings_json(const CLI::App& train) {
   return fmt::format("{{\"format\": \"{}\", \"version\": {}, \"options\": {{{}\n}}}}\n", format, version, options);
 }
 
+std::optional<std::string> setting_of_run(const std::string& folder, const std::string& wanted) {
+  std::optional<std::string> found;
+  for_settings(RunFolder(folder), [&](JsonReader& reader, const std::string& name) {
+    reader.list('[', ']', [&] {
+      std::string value = reader.text();
+      if (name == wanted) found = std::move(value);
+    });
+  });
+  return found;
+}
+
 std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector<std::string> words) {
   const auto folder = resumed(words);
   if (!folder) return words;
   const RunFolder run(*folder);
-  const auto text = read_text_if_there(run.settings());
-  if (!text) return words;
   std::vector<std::string> more;
-  JsonReader reader(*text, run.settings() + ": damaged");
-  const auto add = [&](const std::string& name) {
+  for_settings(run, [&](JsonReader& reader, const std::string& name) {
     const CLI::Option* const option = train.get_option_no_throw("--" + name);
     if (!option || !is_kept(name)) reader.fail(fmt::format("\"{}\" is no option of a run", name));
     const auto excluding = option->get_excludes();
@@ -105,19 +133,7 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
       is_flag = false;
     });
     if (is_flag && !overruled) more.push_back("--" + name);
-  };
-  reader.object([&](const std::string& key) {
-    if (key == "format") {
-      if (reader.text() != format) reader.fail(fmt::format("expected the format {}", format));
-    } else if (key == "version") {
-      if (const uint64_t found = reader.whole(); found != version) reader.fail(fmt::format("expected version {}, found {}", version, found));
-    } else if (key == "options") {
-      reader.object(add);
-    } else {
-      reader.fail(fmt::format("\"{}\" is no field of it", key));
-    }
   });
-  if (!reader.at_end()) reader.fail("expected its end");
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

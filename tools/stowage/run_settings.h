@@ -1,5 +1,6 @@
 // The options that a run was given, kept in its folder (settings.json), so that --resume needs none of them again.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,5 +17,8 @@ std::string settings_json(const CLI::App& train);
 // `words` is a command line. Where it is one of `train` with --resume, it gets what that run was given, but for options that the
 // line gives itself or that exclude those. Throws a Failure where settings.json is damaged; older runs have none.
 std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector<std::string> words);
+
+// The last value that a run was given for an option such as "document-end"; none where it was not, or where nobody knows.
+std::optional<std::string> setting_of_run(const std::string& folder, const std::string& name);
 
 }  // namespace command

@@ -12,17 +12,7 @@
 #include "src/numbers.h"
 
 namespace stw {
-
 namespace {
-
-constexpr uint64_t filled_at_once = 1 << 16;   // elements
-
-// The op that updates a parameter; null where it is frozen.
-const Op* update_of(const Graph& graph, int parameter) {
-  for (const Op& op : graph.update_ops)
-    if (is_update(op.kind) && op.outputs[0] == parameter) return &op;
-  return nullptr;
-}
 
 constexpr const char* skip_reasons[] = {"", "no target has a loss", "the loss or a gradient is not finite",
                                         "its loss or gradient norm is an outlier", "a gradient is not finite"};
@@ -59,19 +49,6 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   STW_TRY(t->prepare());
   STW_TRY(t->fill());
   return t;
-}
-
-Error Trainer::out_of_memory(const std::string& what, uint64_t needed, uint64_t available) {
-  Error e{Code::out_of_memory, "trainer: " + what};
-  e.bytes_needed = needed;
-  e.bytes_available = available;
-  return e;
-}
-
-std::string Trainer::refusal(bool enough_free, bool by_host, uint64_t available) {
-  if (by_host) return ", which the host's allocator refused";
-  const std::string free = std::to_string(available) + " are free";
-  return enough_free ? ", which the system refused, although " + free + ": a limit of the process?" : ", " + free;
 }
 
 Status Trainer::check_offload(const Plan& plan) const {
@@ -116,137 +93,6 @@ Status Trainer::prepare() {
   for (const Program* program : {&p.micro_first, &p.micro_next, &p.micro_short, &p.update, &p.evaluate, &p.prefill, &p.decode})
     if (!program->instructions.empty()) STW_TRY(stream_->prepare(execution_, *program));
   return ok();
-}
-
-// The system would promise more memory than it has and end the process later.
-Result<std::byte*> Trainer::take_arena(uint64_t bytes, uint64_t wanted) const {
-  const uint64_t available = device_.memory_free();
-  const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
-  void* memory = is_there ? device_.allocate(bytes, arena_alignment) : nullptr;
-  if (!memory)
-    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes" + refusal(is_there, device_.has_allocator(), available), wanted, available);
-  if (reinterpret_cast<uintptr_t>(memory) % arena_alignment == 0) return static_cast<std::byte*>(memory);
-  device_.release(memory, bytes);
-  return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
-}
-
-Result<std::byte*> Trainer::take_host(uint64_t bytes, uint64_t wanted) const {
-  const uint64_t available = device_.host_memory_free();
-  const bool by_host = device_.has_allocator() && !device_.is_cuda();
-  const bool is_there = by_host || available == 0 || wanted <= available;
-  void* memory = is_there ? device_.allocate_host(bytes, arena_alignment) : nullptr;
-  if (!memory) {
-    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory" + refusal(is_there, by_host, available), wanted, available);
-    if (device_.is_cuda()) e.code = Code::host_out_of_memory;
-    return e;
-  }
-  if (reinterpret_cast<uintptr_t>(memory) % arena_alignment == 0) return static_cast<std::byte*>(memory);
-  device_.release_host(memory, bytes);
-  return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
-}
-
-Status Trainer::allocate() {
-  const uint64_t bytes = plan().bytes.arena, host_bytes = plan().bytes.host;
-  const bool brings_arena = options_.arena != nullptr;
-  if (brings_arena) {
-    if (options_.arena_bytes < bytes)
-      return out_of_memory("the host's arena has " + std::to_string(options_.arena_bytes) + " bytes, the plan needs " + std::to_string(bytes),
-                     bytes, options_.arena_bytes);
-    if (reinterpret_cast<uintptr_t>(options_.arena) % arena_alignment != 0)
-      return Error{Code::bad_argument, "trainer: the host's arena must lie at a multiple of 256"};
-    arena_ = static_cast<std::byte*>(options_.arena);
-    arena_bytes_ = options_.arena_bytes;
-  }
-  // A CPU has one memory for both.
-  const bool shared = !device_.is_cuda();
-  const uint64_t both = size_add(brings_arena ? 0 : bytes, host_bytes);
-  if (!brings_arena) {
-    STW_ASSIGN(arena, take_arena(bytes, shared ? both : bytes));
-    arena_ = arena;
-    arena_bytes_ = bytes;
-    owns_arena_ = true;
-  }
-  if (host_bytes > 0) {
-    STW_ASSIGN(host, take_host(host_bytes, shared ? both : host_bytes));
-    host_ = host;
-  }
-  return ok();
-}
-
-std::byte* Trainer::address(int tensor) const {
-  const Arena& layout = planned_->programs.arena;
-  if (layout.on_host(tensor)) return host_ + layout.host[static_cast<size_t>(layout.host_of_tensor[static_cast<size_t>(tensor)])].offset;
-  return arena_ + layout.persistent[static_cast<size_t>(layout.of_tensor[static_cast<size_t>(tensor)])].offset;
-}
-
-Status Trainer::fill() {
-  // Every page is touched now: what the plan promised is there from the first step on.
-  stream_->zero(arena_, plan().bytes.arena);
-  if (host_) std::memset(host_, 0, plan().bytes.host);
-  fill_tables();
-  std::vector<float> values(filled_at_once);
-  for (size_t p = 0; p < model_->parameters().size(); ++p) {
-    const Tensor& tensor = model_->graph().at(model_->parameters()[p]);
-    const uint64_t count = tensor.shape.elements();
-    for (uint64_t first = 0; first < count; first += filled_at_once) {
-      const uint64_t n = std::min(filled_at_once, count - first);
-      STW_TRY(model_->read(tensor, first, n, values.data()));
-      put_parameter(p, first, values.data(), n);
-    }
-  }
-  return stream_->wait();
-}
-
-// Source: transformers: the angle is a product in fp32, cosine and sine of it are rounded to fp32.
-void Trainer::fill_tables() {
-  if (graph().cosine < 0) return;
-  std::vector<float> cosine, sine;
-  for (int64_t position = 0; position < graph().sequence; ++position) {
-    for (float frequency : graph().inverse_frequencies) {
-      const float angle = static_cast<float>(position) * frequency;
-      cosine.push_back(static_cast<float>(portable_cos(static_cast<double>(angle))));
-      sine.push_back(static_cast<float>(portable_sin(static_cast<double>(angle))));
-    }
-  }
-  stream_->upload(address(graph().cosine), cosine.data(), cosine.size() * sizeof(float));
-  stream_->upload(address(graph().sine), sine.data(), sine.size() * sizeof(float));
-}
-
-// A model's parameters and a graph's are numbered alike: both come from the same builder.
-void Trainer::put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {
-  const int tensor = model_->parameters()[parameter];
-  std::byte* at = address(tensor);
-  if (graph().at(tensor).format == Format::f32) {
-    stream_->upload(at + first * 4, values, count * 4);
-    return;
-  }
-  const Op* update = update_of(graph(), tensor);   // none: frozen, without a master
-  const int master_tensor = update ? update->outputs[1] : -1;
-  std::byte* master = master_tensor >= 0 ? address(master_tensor) : nullptr;
-  const bool is_short = master && graph().at(master_tensor).format == Format::u8;
-  std::vector<uint16_t> half(count);
-  if (graph().at(tensor).format == Format::f16) {
-    for (uint64_t i = 0; i < count; ++i) half[i] = to_f16(values[i]);
-    stream_->upload(at + first * 2, half.data(), count * 2);
-    if (master) stream_->upload(master + first * 4, values, count * 4);
-    return;
-  }
-  std::vector<int16_t> remainder(count);
-  std::vector<int8_t> short_remainder(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    const SplitValue split = split_master(is_short ? rounded_to_24_bits(values[i]) : values[i]);
-    half[i] = split.half;
-    remainder[i] = split.remainder;
-    short_remainder[i] = static_cast<int8_t>(split.remainder >> 8);
-  }
-  stream_->upload(at + first * 2, half.data(), count * 2);
-  if (is_short) stream_->upload(master + first, short_remainder.data(), count);
-  else if (master) stream_->upload(master + first * 2, remainder.data(), count * 2);
-}
-
-void Trainer::write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {
-  as_created_ = false;
-  put_parameter(parameter, first, values, count);
 }
 
 void Trainer::enter(TrainerPhase phase) {
@@ -332,18 +178,6 @@ std::string Trainer::non_finite_reason() {
     if (!read || !finite) return "the gradient of " + graph().at(g.parameter).name + " is not finite";
   }
   return "the norm of the gradients is not finite";
-}
-
-Status Trainer::read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece) {
-  if (const std::byte* there = stream_->on_host(from)) return piece({there, static_cast<size_t>(bytes)});
-  constexpr uint64_t at_once = 1 << 20;
-  std::vector<std::byte> copy(static_cast<size_t>(std::min(bytes, at_once)));
-  for (uint64_t done = 0; done < bytes; done += copy.size()) {
-    const uint64_t n = std::min<uint64_t>(copy.size(), bytes - done);
-    STW_TRY(stream_->download(copy.data(), from + done, n));
-    STW_TRY(piece({copy.data(), static_cast<size_t>(n)}));
-  }
-  return ok();
 }
 
 Status Trainer::load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
@@ -491,21 +325,6 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   std::lock_guard lock(progress_mutex_);
   progress_.evaluation_loss = loss;
   return loss;
-}
-
-Result<TensorMemory> Trainer::view(size_t parameter, TensorView kind) {
-  const int tensor = model_->parameters()[parameter];
-  int found = -1;
-  if (kind == TensorView::parameter) found = tensor;
-  if (kind == TensorView::gradient)
-    for (auto g = graph().gradients.rbegin(); g != graph().gradients.rend(); ++g)
-      if (g->parameter == tensor && graph().at(g->gradient).kind == Kind::gradient) found = g->gradient;
-  const char* suffix = kind == TensorView::first_moment ? ".first" : kind == TensorView::second_moment ? ".second" : nullptr;
-  if (const Op* update = update_of(graph(), tensor); update && suffix)
-    for (size_t k = 2; k < update->outputs.size(); ++k)
-      if (const int t = update->outputs[k]; t >= 0 && graph().at(t).format == Format::f32 && graph().at(t).name.ends_with(suffix)) found = t;
-  if (found < 0) return Error{Code::unsupported, "trainer: " + graph().at(tensor).name + " has no such tensor of plain numbers"};
-  return TensorMemory{address(found), graph().at(found).format, graph().at(found).shape, planned_->programs.arena.on_host(found)};
 }
 
 }  // namespace stw

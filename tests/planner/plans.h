@@ -1,0 +1,53 @@
+// Plans of whole models, each held against what every plan promises.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "src/planned.h"
+
+namespace stw::testing_tools {
+
+inline std::shared_ptr<const Model> open(const std::string& preset_or_json) {
+  ModelSource source;
+  (preset_or_json.starts_with("{") ? source.config_json : source.source) = preset_or_json;
+  auto model = Model::open(source);
+  if (!model) ADD_FAILURE() << model.error().message;
+  return model ? *model : nullptr;
+}
+
+inline Request request(int64_t batch, int64_t sequence, uint64_t bytes = uint64_t{1} << 40) {
+  Request r;
+  r.memory_bytes = bytes;
+  r.global_batch = batch;
+  r.sequence = sequence;
+  r.threads = 2;
+  r.state_bits = 32;
+  return r;
+}
+
+inline std::shared_ptr<const Planned> make(const Model& model, const Request& r) {
+  auto planned = Planned::make(model, r);
+  if (!planned) {
+    ADD_FAILURE() << planned.error().message;
+    return nullptr;
+  }
+  const Status status = (*planned)->verify();
+  EXPECT_TRUE(status) << status.error().message;
+  const Plan& p = (*planned)->plan;
+  uint64_t sum = p.bytes.padding;
+  for (uint64_t b : p.bytes.of) sum += b;
+  EXPECT_EQ(sum, p.bytes.arena);
+  EXPECT_EQ(p.bytes.peak, p.bytes.arena + p.bytes.reserve);
+  EXPECT_EQ(p.fits, p.bytes.peak <= p.bytes.budget);
+  EXPECT_GE(p.bytes.peak, p.minimum_bytes);
+  EXPECT_GE(p.step_picoseconds, p.bound_picoseconds);
+  EXPECT_GE(p.bytes.arena, p.layout_bound);
+  EXPECT_EQ(p.accumulation_steps, (r.global_batch + p.decisions.micro_batch - 1) / p.decisions.micro_batch);
+  EXPECT_EQ((p.accumulation_steps - 1) * p.decisions.micro_batch + p.last_micro_batch, r.global_batch);
+  EXPECT_TRUE(p.last_micro_batch >= 1 && p.last_micro_batch <= p.decisions.micro_batch);
+  return *planned;
+}
+
+}  // namespace stw::testing_tools

@@ -1,0 +1,104 @@
+// What plans expect of a GPU's kernels and of libraries.
+#include "planner/pricing.h"
+
+#include <algorithm>
+
+#include "tests/planner/plans.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+// The library's instructions are faster on Hopper; weight gradients sample after sample cost what their sums move.
+TEST(Price, OfTheLibrarysProducts) {
+  const auto model = open("gpt2");
+  Request r = request(512, least_library_sample);   // the shortest, with the fewest multiply-adds a sum
+  r.device = "h100";
+  r.precision = Precision::bf16;
+  const auto tensor = make(*model, r);
+  r.kernels = Kernels::cublaslt;
+  const auto exact = make(*model, r);
+  r.fast = true;
+  const auto fast = make(*model, r);
+  EXPECT_TRUE(exact->plan.numerics.exact);
+  EXPECT_FALSE(fast->plan.numerics.exact);
+  EXPECT_LT(fast->plan.step_picoseconds, exact->plan.step_picoseconds);
+  EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds), 0.75 * static_cast<double>(tensor->plan.step_picoseconds));
+  EXPECT_TRUE(exact->plan.decisions.tile_rows.empty());
+  const auto read = Planned::load(*model, fast->json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ((*read)->plan.numerics, fast->plan.numerics);
+
+  r.kernels = Kernels::tensor;   // nothing to gain
+  EXPECT_TRUE(make(*model, r)->plan.numerics.exact);
+  r.device = "cpu";
+  r.kernels = {};
+  r.precision = Precision::fp32;
+  EXPECT_TRUE(make(*model, r)->plan.numerics.exact);
+  r.kernels = Kernels::cublaslt;
+  const auto refused = Planned::make(*model, r);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("cuBLASLt is for GPUs"), std::string::npos) << refused.error().message;
+}
+
+// cuDNN's gradient keeps scores: the longer the samples, the more; where they do not fit, our own attention is offered.
+TEST(Price, OfTheLibrarysAttention) {
+  const auto model = open("smollm-135m");
+  Request r = request(8, 2048);
+  r.device = "h100";
+  r.precision = Precision::bf16;
+  r.state_bits = 32;
+  const auto own = make(*model, r);
+  r.attention = Attention::cudnn;
+  const auto library = make(*model, r);
+  EXPECT_LT(library->plan.step_picoseconds, own->plan.step_picoseconds);
+  EXPECT_GT(library->plan.minimum_bytes, std::max(own->plan.minimum_bytes, library->plan.bytes.reserve + uint64_t{2} * 9 * 2048 * 2048));
+  const auto read = Planned::load(*model, library->json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ((*read)->plan.numerics.attention, Attention::cudnn);
+  r.memory_bytes = own->plan.minimum_bytes;
+  const auto tight = Planned::make(*model, r);
+  ASSERT_TRUE(tight) << tight.error().message;
+  ASSERT_FALSE((*tight)->plan.fits);
+  EXPECT_TRUE(std::any_of((*tight)->plan.relaxations.begin(), (*tight)->plan.relaxations.end(), [](const Relaxation& x) { return x.change == "attention own"; }));
+
+  const auto refusal = [&](const auto& change) {
+    Request other = request(8, 256);
+    other.device = "h100";
+    other.precision = Precision::bf16;
+    other.attention = Attention::cudnn;
+    change(other);
+    const auto refused = Planned::make(*model, other);
+    return refused ? std::string() : refused.error().message;
+  };
+  EXPECT_EQ(refusal([](Request&) {}), "");
+  EXPECT_NE(refusal([](Request& o) { o.precision = Precision::fp32; }).find("16-bit precisions on a GPU"), std::string::npos);
+  EXPECT_NE(refusal([](Request& o) { o.device = "cpu"; }).find("16-bit precisions on a GPU"), std::string::npos);
+  EXPECT_NE(refusal([](Request& o) { o.inputs.positions = true; }).find("documents"), std::string::npos);
+}
+
+// Kernels without the tensor cores compute at the fp32 peak.
+TEST(Price, OfPortableKernels) {
+  const auto model = open("gpt2");
+  Request r = request(8, 1024);
+  r.device = "a100-80gb";
+  r.precision = Precision::bf16;
+  const auto tensor = make(*model, r);
+  r.kernels = Kernels::portable;
+  const auto portable = make(*model, r);
+  EXPECT_GT(portable->plan.step_picoseconds, 3 * tensor->plan.step_picoseconds);
+  r.precision = Precision::fp32;
+  EXPECT_LT(portable->plan.step_picoseconds, make(*model, r)->plan.step_picoseconds) << "less memory to read";
+
+  r.kernels = {};   // what a change to 16 bits costs is told with the kernels that it would run on
+  r.memory_bytes = 1;
+  const auto none = make(*model, r);
+  const auto it = std::find_if(none->plan.relaxations.begin(), none->plan.relaxations.end(),
+                               [](const Relaxation& x) { return x.change == "precision bf16"; });
+  ASSERT_NE(it, none->plan.relaxations.end());
+  EXPECT_LT(it->costs_fraction, -0.7);
+}
+
+}  // namespace
+}  // namespace stw

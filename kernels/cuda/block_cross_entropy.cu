@@ -92,14 +92,14 @@ static __global__ void __launch_bounds__(block_row_threads) block_cross_entropy_
             if (column >= count) x[i] = 0;
           }
           STW_UNROLL for (int i = 0; i < 4; ++i) words[i] = pack_halves<dtype>(x[2 * i], x[2 * i + 1]);
-          store_vector(data + vector * vector_lanes, uint4{words[0], words[1], words[2], words[3]});
+          store_global16(data + vector * vector_lanes, uint4{words[0], words[1], words[2], words[3]});
         });
     } else if (threadIdx.x == 0) {
       args.token_loss[row] = 0;
     }
     if (args.gradient)
       for (int vector = (counts ? vectors : 0) + static_cast<int>(threadIdx.x); vector < padded; vector += static_cast<int>(blockDim.x))
-        store_vector(data + vector * vector_lanes, uint4{0, 0, 0, 0});
+        store_global16(data + vector * vector_lanes, uint4{0, 0, 0, 0});
   }
 }
 

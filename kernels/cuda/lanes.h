@@ -123,9 +123,9 @@ STW_DEVICE Halves load_halves(const uint16_t* p) {
   return {{p[0], p[1], p[2], p[3]}};
 }
 STW_DEVICE uint2 as_vector(Halves x) { return {x.h[0] | static_cast<uint32_t>(x.h[1]) << 16, x.h[2] | static_cast<uint32_t>(x.h[3]) << 16}; }
-STW_DEVICE void store_halves(uint16_t* p, Halves x) {
+STW_DEVICE void store_halves(uint16_t* p, Halves x) {   // p is global memory
   p += first_lane();
-  if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return store_vector(p, as_vector(x));
+  if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return store_global8(p, as_vector(x));
   for (int i = 0; i < 4; ++i) p[i] = x.h[i];
 }
 // As numbers of a storage type in 16 bits, and back.
@@ -192,8 +192,11 @@ STW_DEVICE F16 load16(const void* p, DType t, int64_t at) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at);
   return widened(load_halves(static_cast<const uint16_t*>(p) + at), t);
 }
-STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {
-  if (t == DType::f32) return store(static_cast<float*>(p) + at, x);
+STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {   // p is global memory
+  if (t == DType::f32) {
+    float* const to = static_cast<float*>(p) + at;
+    return reinterpret_cast<uintptr_t>(to) % 16 == 0 ? store_global(to, x) : store(to, x);
+  }
   store_halves(static_cast<uint16_t*>(p) + at, as_halves(rounded(x, t)));
 }
 

@@ -61,6 +61,11 @@ void meet(Warp&, const Instruction&) {}
 template <bool turned>
 void load_matrices(Warp& w, const Instruction& i) {
   uint16_t matrix[4][8][8];
+  if (w.traffic) {
+    uint64_t rows[lanes];
+    for (int l = 0; l < lanes; ++l) rows[l] = w.at<Word>(i.operand[4])[l] + static_cast<uint64_t>(i.offset);
+    count_shared(*w.traffic, rows, all_lanes, 16);
+  }
   for (int m = 0; m < 4; ++m)
     for (int row = 0; row < 8; ++row) {
       const uint64_t at = w.at<Word>(i.operand[4])[8 * m + row] + static_cast<uint64_t>(i.offset);

@@ -38,11 +38,18 @@ struct Instruction {
   std::array<Place, 14> operand;
   int operands = 0;
   int64_t offset = 0;          // of an address
-  enum Space : uint8_t { anywhere, shared, local } space = anywhere;   // where an address counts from: 0, the block's shared memory, the thread's own
+  enum Space : uint8_t { anywhere, global, shared, local } space = anywhere;   // the last two count addresses from their first byte
   int vector = 1;              // numbers that are read or written at once
   bool whole_warp = false;     // together: needs all lanes, not those that its last operand names
   uint32_t target = 0;         // of a branch
   std::string text;            // of it, for people
+};
+
+// What a kernel asked of a device. Sectors: of 32 bytes, of global memory, for each instruction of a warp; at least: were what its
+// lanes name contiguous. Turns: of the banks of shared memory, which answer 32 different words of 4 bytes at once, where no two
+// of them are of the same bank; at least: were they never. A warp's accesses of 8 and 16 bytes take two and four turns.
+struct Traffic {
+  uint64_t launches = 0, instructions = 0, sectors = 0, least_sectors = 0, turns = 0, least_turns = 0;
 };
 
 struct Function {
@@ -73,6 +80,7 @@ struct Warp {
   char* local = nullptr;       // of the first lane
   uint32_t local_bytes = 0;    // of each
   Block* block = nullptr;
+  Traffic* traffic = nullptr;  // null: not counted
   enum State : uint8_t { ready, waiting, at_barrier, done };
   std::array<uint32_t, lanes> pc;
   std::array<State, lanes> state;
@@ -121,6 +129,12 @@ struct Module {
 };
 std::unique_ptr<Module> read_module(std::string text);
 Function& function_of(Module& module, std::string_view name);
+
+// Of all kernels that ran since counting began, by name, those of equal names added up.
+void count_traffic(bool begin);
+std::vector<std::pair<std::string, Traffic>> traffic();
+void count_global(Traffic& traffic, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
+void count_shared(Traffic& traffic, const uint64_t* addresses, uint32_t mask, uint32_t bytes);
 
 struct Grid { uint32_t blocks[3], threads[3]; uint32_t shared_bytes; };
 void run(Function& function, const Grid& grid);

@@ -14,16 +14,28 @@ char* address(const Warp& w, const Instruction& i, const Place& place, int lane,
   if (place.bytes == 8) at += w.at<uint64_t>(place)[lane];
   else at += w.at<uint32_t>(place)[lane];
   if (at % bytes != 0) die("a misaligned access of " + std::to_string(bytes) + " bytes at " + std::to_string(at) + ": " + i.text);
-  if (space == Instruction::anywhere) return reinterpret_cast<char*>(at);
+  if (space == Instruction::global && at - reinterpret_cast<uint64_t>(w.block->shared) < w.block->shared_bytes) die("shared memory, named as global: " + i.text);
+  if (space == Instruction::anywhere || space == Instruction::global) return reinterpret_cast<char*>(at);
   const uint32_t most = space == Instruction::shared ? w.block->shared_bytes : w.local_bytes;
   if (at + bytes > most) die("byte " + std::to_string(at) + " of " + std::to_string(most) + " of " + (space == Instruction::shared ? "shared" : "local") + " memory: " + i.text);
   return space == Instruction::shared ? w.block->shared + at : w.local_of(lane) + at;
+}
+
+void count(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
+  if (!w.traffic || space == Instruction::local || i.text.starts_with("ld.param")) return;
+  uint64_t addresses[lanes] = {};
+  for_lanes(w, [&](int l) {
+    addresses[l] = static_cast<uint64_t>(i.offset) + (place.bytes == 8 ? w.at<uint64_t>(place)[l] : w.at<uint32_t>(place)[l]);
+  });
+  if (space == Instruction::shared) count_shared(*w.traffic, addresses, w.active, bytes);
+  else count_global(*w.traffic, addresses, w.active, bytes);
 }
 
 // M: a number in memory, R: of a register, which may be wider.
 template <class M, class R>
 void load_as(Warp& w, const Instruction& i) {
   const Place& from = i.operand[static_cast<size_t>(i.vector)];
+  count(w, i, from, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space);
   for_lanes(w, [&](int l) {
     M value[8];
     std::memcpy(value, address(w, i, from, l, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space), sizeof(M) * static_cast<size_t>(i.vector));
@@ -43,6 +55,7 @@ void load(Warp& w, const Instruction& i) {
 }
 template <class M>
 void store(Warp& w, const Instruction& i) {
+  count(w, i, i.operand[0], static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space);
   for_lanes(w, [&](int l) {
     M value[8];
     for (int v = 0; v < i.vector; ++v) {
@@ -80,10 +93,17 @@ void add_in_shared_memory(Warp& w, const Instruction& i) {
 // What a copy will write holds NaNs until it has been waited for.
 void begin_copy(Warp& w, const Instruction& i) {
   if (*w.at<uint32_t>(i.operand[2]) != 16) die("a copy of other than 16 bytes: " + i.text);
+  count(w, i, i.operand[0], 16, Instruction::shared);
+  const uint32_t all = w.active;
+  for_lanes(w, [&](int l) {
+    if (i.operands > 3 && w.at<uint32_t>(i.operand[3])[l] == 0) w.active &= ~(1u << l);
+  });
+  count(w, i, i.operand[1], 16, Instruction::anywhere);
+  w.active = all;
   for_lanes(w, [&](int l) {
     const bool zeros = i.operands > 3 && w.at<uint32_t>(i.operand[3])[l] == 0;
     char* const to = address(w, i, i.operand[0], l, 16, Instruction::shared);
-    const char* const from = zeros ? nullptr : address(w, i, i.operand[1], l, 16, Instruction::anywhere);
+    const char* const from = zeros ? nullptr : address(w, i, i.operand[1], l, 16, Instruction::global);
     std::memset(to, 0xff, 16);
     auto& groups = w.copies[static_cast<size_t>(l)];
     if (groups.empty()) groups.emplace_back();

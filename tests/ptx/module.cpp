@@ -307,7 +307,7 @@ class Reader {
         if (i.operand[k].bytes != 0 && k < operation.bytes.size() && operation.bytes[k] != 0 && i.operand[k].bytes != operation.bytes[k])
           die(f_.name + ": a register of " + std::to_string(i.operand[k].bytes) + " bytes where " + std::to_string(operation.bytes[k]) + " are expected: " + i.text);
       const auto says = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
-      i.space = says("shared") ? Instruction::shared : says("local") ? Instruction::local : Instruction::anywhere;
+      i.space = says("shared") ? Instruction::shared : says("local") ? Instruction::local : says("global") ? Instruction::global : Instruction::anywhere;
     }
     f_.code.push_back(std::move(i));
   }

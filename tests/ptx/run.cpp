@@ -10,6 +10,8 @@ namespace ptx {
 namespace {
 
 const Function* running = nullptr;
+bool counting = false;
+std::vector<std::pair<std::string, Traffic>> counted;
 
 struct FreeAligned {
   void operator()(char* p) const { std::free(p); }
@@ -77,6 +79,7 @@ void advance(Warp& w, const Function& f) {
       }
       const Instruction& i = f.code[pc];
       w.active = guarded(w, i, mask);
+      if (w.traffic) w.traffic->instructions += 1;
       switch (i.kind) {
         case Kind::plain:
           if (w.active) i.run(w, i);
@@ -155,6 +158,7 @@ void run(Function& f, const Grid& grid) {
   const uint64_t blocks = uint64_t{grid.blocks[0]} * grid.blocks[1] * grid.blocks[2];
   if (threads == 0 || blocks == 0 || threads > 1024) die("a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) + " threads");
   if (f.most_threads && threads > f.most_threads) die(std::to_string(threads) + " threads a block, compiled for " + std::to_string(f.most_threads));
+  Traffic traffic;
   Block block;
   block.shared_bytes = f.shared_bytes + grid.shared_bytes;
   if (block.shared_bytes > largest_shared_bytes) die(std::to_string(block.shared_bytes) + " bytes of shared memory");
@@ -177,6 +181,7 @@ void run(Function& f, const Grid& grid) {
       w.local = local.get() + n * lanes * f.local_bytes;
       w.local_bytes = f.local_bytes;
       w.block = &block;
+      w.traffic = counting ? &traffic : nullptr;
       const auto special = [&](int s) { return reinterpret_cast<uint32_t*>(w.registers + special_at(s)); };
       for (uint32_t l = 0; l < lanes; ++l) {
         const uint64_t t = n * lanes + l;
@@ -204,6 +209,21 @@ void run(Function& f, const Grid& grid) {
     }
   }
   running = nullptr;
+  if (!counting) return;
+  const auto known = std::find_if(counted.begin(), counted.end(), [&](const auto& k) { return k.first == f.name; });
+  Traffic& sum = known != counted.end() ? known->second : counted.emplace_back(f.name, Traffic{}).second;
+  sum.launches += 1;
+  sum.instructions += traffic.instructions;
+  sum.sectors += traffic.sectors;
+  sum.least_sectors += traffic.least_sectors;
+  sum.turns += traffic.turns;
+  sum.least_turns += traffic.least_turns;
 }
+
+void count_traffic(bool begin) {
+  if (begin) counted.clear();
+  counting = begin;
+}
+std::vector<std::pair<std::string, Traffic>> traffic() { return counted; }
 
 }  // namespace ptx

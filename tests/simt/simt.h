@@ -182,6 +182,7 @@ template <class Floats, int count>
 void loads_are_issued(Floats (&)[count]) {}
 inline void store_shared16(float* p, float4 v) { simt::aligned_store<float4>(p, v); }
 inline void store_global16(float* p, float4 v) { simt::aligned_store<float4>(p, v); }
+inline void store_global16(uint16_t* p, uint4 v) { simt::aligned_store<uint4>(p, v); }
 inline void store_global8(uint16_t* p, uint2 v) { simt::aligned_store<uint2>(p, v); }
 inline void copy_async16(void* shared_to, const void* from) {
   if ((reinterpret_cast<uintptr_t>(shared_to) | reinterpret_cast<uintptr_t>(from)) % 16 != 0) simt::die("a misaligned copy");

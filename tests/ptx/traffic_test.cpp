@@ -1,0 +1,90 @@
+// What the kernels of a training step ask of memory: counted, not timed. Prints a table; instructions are those of PTX, of warps.
+#include <cxxabi.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/device/cuda_device.h"
+#include "tests/ptx/machine.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+std::string short_name(const std::string& mangled) {
+  int status = 0;
+  char* const text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string name = text ? text : mangled;
+  std::free(text);
+  for (const char* drop : {"stw::kernels::cuda::", "stw::kernels::", "void "})
+    for (size_t at; (at = name.find(drop)) != name.npos;) name.erase(at, std::string(drop).size());
+  return name.substr(0, name.rfind('('));
+}
+
+double ratio(uint64_t a, uint64_t least) { return least == 0 ? 1 : static_cast<double>(a) / static_cast<double>(least); }
+
+class Traffic : public CudaDeviceTest {
+ protected:
+  void count(const std::string& config, int64_t vocabulary, Request r) {
+    const auto model = model_of(config);
+    r.device = "h200";
+    r.reserve_bytes = 0;
+    const auto trainer = trainer_for(model, plan_for(*model, r), {}, cuda_device());
+    GlobalBatch batch = random_batch(1, r.global_batch, r.sequence, vocabulary);
+    ptx::count_traffic(true);
+    const auto result = trainer->step(batch.source(), static_cast<uint64_t>(r.global_batch), 1e-3);
+    auto kernels = ptx::traffic();
+    ptx::count_traffic(false);
+    ASSERT_TRUE(result) << result.error().message;
+    std::sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.second.instructions > b.second.instructions; });
+    ptx::Traffic all;
+    std::printf("%-90s %9s %12s %10s %8s %10s %8s\n", "", "launches", "instructions", "sectors", "of least", "turns", "of least");
+    for (const auto& [name, t] : kernels) {
+      all.instructions += t.instructions;
+      all.sectors += t.sectors;
+      all.least_sectors += t.least_sectors;
+      std::printf("%-90.90s %9" PRIu64 " %12" PRIu64 " %10" PRIu64 " %8.2f %10" PRIu64 " %8.2f\n", short_name(name).c_str(), t.launches, t.instructions,
+                  t.sectors, ratio(t.sectors, t.least_sectors), t.turns, ratio(t.turns, t.least_turns));
+    }
+    EXPECT_LE(ratio(all.sectors, all.least_sectors), 1.2);
+    for (const auto& [name, t] : kernels) {
+      // Tiles lie in shared memory so that no two lanes want one bank.
+      const bool is_tiled = name.find("tensor_") != name.npos;
+      EXPECT_TRUE(!is_tiled || t.turns == t.least_turns) << short_name(name);
+      if (t.instructions * 100 < all.instructions) continue;
+      EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.35) << short_name(name);
+      EXPECT_LE(ratio(t.turns, t.least_turns), name.find("8_kernel") != name.npos ? 2.2 : 1.6) << short_name(name);   // 8 bits: a table at random
+    }
+  }
+};
+
+struct Step { const char* name; const char* model; Precision precision; int state_bits; Optimizer optimizer = Optimizer::adamw; };
+constexpr int64_t vocabulary = 2000;
+constexpr char gpt2[] = R"({"model_type": "gpt2", "vocab_size": 2000, "n_positions": 128, "n_embd": 384, "n_layer": 1, "n_head": 6,
+                            "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
+constexpr char gpt2_dropout[] = R"({"model_type": "gpt2", "vocab_size": 2000, "n_positions": 128, "n_embd": 256, "n_layer": 1, "n_head": 4})";
+constexpr char llama[] = R"({"model_type": "llama", "vocab_size": 2000, "max_position_embeddings": 128, "hidden_size": 384, "intermediate_size": 1024,
+                             "num_hidden_layers": 1, "num_attention_heads": 6, "num_key_value_heads": 2, "tie_word_embeddings": true})";
+
+class TrafficOfAStep : public Traffic, public testing::WithParamInterface<Step> {};
+TEST_P(TrafficOfAStep, IsWhatItHasToBe) {
+  const Step& step = GetParam();
+  Request r = request_for(1, 128, 1);
+  r.precision = step.precision;
+  r.state_bits = step.state_bits;
+  r.optimizer = step.optimizer;
+  count(step.model, vocabulary, r);
+}
+INSTANTIATE_TEST_SUITE_P(Models, TrafficOfAStep,
+                         testing::Values(Step{"gpt2", gpt2, Precision::bf16, 32}, Step{"llama_8_bits", llama, Precision::bf16, 8},
+                                         Step{"gpt2_fp32_dropout", gpt2_dropout, Precision::fp32, 32}, Step{"llama_fp16_lion", llama, Precision::fp16, 8, Optimizer::lion},
+                                         Step{"llama_muon", llama, Precision::bf16, 32, Optimizer::muon}, Step{"gpt2_adafactor", gpt2_dropout, Precision::bf16, 32, Optimizer::adafactor},
+                                         Step{"gpt2_sgd", gpt2_dropout, Precision::bf16, 32, Optimizer::sgd}),
+                         [](const testing::TestParamInfo<Step>& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace stw

@@ -56,24 +56,24 @@ class Traffic : public CudaDeviceTest {
       const bool is_tiled = name.find("tensor_") != name.npos;
       EXPECT_TRUE(!is_tiled || t.turns == t.least_turns) << short_name(name);
       if (t.instructions * 100 < all.instructions) continue;
-      EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.35) << short_name(name);
+      EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.5) << short_name(name);
       EXPECT_LE(ratio(t.turns, t.least_turns), name.find("8_kernel") != name.npos ? 2.2 : 1.6) << short_name(name);   // 8 bits: a table at random
     }
   }
 };
 
 struct Step { const char* name; const char* model; Precision precision; int state_bits; Optimizer optimizer = Optimizer::adamw; };
-constexpr int64_t vocabulary = 2000;
-constexpr char gpt2[] = R"({"model_type": "gpt2", "vocab_size": 2000, "n_positions": 128, "n_embd": 384, "n_layer": 1, "n_head": 6,
+constexpr int64_t vocabulary = 1000;
+constexpr char gpt2[] = R"({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 256, "n_layer": 1, "n_head": 4,
                             "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
-constexpr char gpt2_dropout[] = R"({"model_type": "gpt2", "vocab_size": 2000, "n_positions": 128, "n_embd": 256, "n_layer": 1, "n_head": 4})";
-constexpr char llama[] = R"({"model_type": "llama", "vocab_size": 2000, "max_position_embeddings": 128, "hidden_size": 384, "intermediate_size": 1024,
-                             "num_hidden_layers": 1, "num_attention_heads": 6, "num_key_value_heads": 2, "tie_word_embeddings": true})";
+constexpr char gpt2_dropout[] = R"({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 256, "n_layer": 1, "n_head": 4})";
+constexpr char llama[] = R"({"model_type": "llama", "vocab_size": 1000, "max_position_embeddings": 64, "hidden_size": 256, "intermediate_size": 512,
+                             "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": true})";
 
 class TrafficOfAStep : public Traffic, public testing::WithParamInterface<Step> {};
 TEST_P(TrafficOfAStep, IsWhatItHasToBe) {
   const Step& step = GetParam();
-  Request r = request_for(1, 128, 1);
+  Request r = request_for(1, 64, 1);
   r.precision = step.precision;
   r.state_bits = step.state_bits;
   r.optimizer = step.optimizer;

@@ -76,7 +76,11 @@ class FailedRunTest(CommandTest):
         self.assertRegex(self.run_command("inspect", self.path("run/checkpoint.stw")).stdout, r"steps +5\n")
 
     def test_a_terminal_that_goes_away(self):
-        process = self.start("run", "--steps", MANY, "--warmup", 5)
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)   # also where these tests run under nohup
+        try:
+            process = self.start("run", "--steps", MANY, "--warmup", 5)
+        finally:
+            signal.signal(signal.SIGHUP, before)
         process.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGCONT)

@@ -80,6 +80,18 @@ class ResumeTest(CommandTest):
         self.assertEqual(process.returncode, 0, out + err)
         self.check_complete("run")
 
+    def test_an_evaluation_that_was_lost_is_made(self):
+        words = ["train", *SMALL[:-2], "--data", self.data, "--lr", "1e-3", "--eval-every", 20, "--schedule", "constant", "--warmup", 1]
+        long, short = ["--steps", 60, *SMALL[-2:]], ["--steps", 20, "--eval-batches", 0]
+        evaluations = lambda out: [(line["step"], line["eval_loss"]) for line in self.metrics(out) if "eval_loss" in line]
+        self.run_command(*words, *long, "--out", self.path("whole"))
+        self.run_command(*words, *short, "--out", self.path("run"))
+        self.assertEqual(evaluations("run"), [])
+        for _ in range(2):   # the second time nothing is missing
+            self.run_command(*words, *long, "--resume", self.path("run"))
+            self.assertEqual(evaluations("run"), evaluations("whole"))
+            self.assertEqual([step for step, _ in evaluations("run")], [20, 40, 60])
+
     def test_second_signal_ends_at_once(self):
         process = self.start("run", "--save-every", 2)
         self.wait_for(process, "run", 5)

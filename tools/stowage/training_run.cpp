@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "files.h"
 #include "units.h"
 
 namespace command {
@@ -87,6 +88,15 @@ bool TrainingRun::save_due(uint64_t batches) const {
   return *settings_.save_every && batches % *settings_.save_every == 0;
 }
 
+bool TrainingRun::evaluation_due(uint64_t batches) const {   // the last one is made at the end
+  return settings_.evaluate_every && batches > 0 && batches % settings_.evaluate_every == 0 && batches < settings_.steps;
+}
+
+bool TrainingRun::is_evaluated(uint64_t step) const {
+  const std::vector<MetricPoint> evaluations = read_metrics(read_text(folder_.metrics())).evaluations;
+  return !evaluations.empty() && evaluations.back().step == static_cast<double>(step);
+}
+
 uint64_t TrainingRun::next_event(uint64_t batches) const {
   return std::min({settings_.steps, next_multiple(settings_.evaluate_every, batches),
                    next_multiple(settings_.save_every.value_or(0), batches), next_multiple(settings_.check_every, batches)});
@@ -153,14 +163,14 @@ bool TrainingRun::run() {
   call([&](stw_error*) { return stw_dataset_query(data_, &info); });
   const bool evaluates = info.evaluation_tokens > 0 && settings_.evaluation_batches > 0;
   uint64_t batches = start_.batches;
+  if (evaluates && evaluation_due(batches) && !is_evaluated(start_.step)) evaluate();   // the run was ended before it
   while (batches < settings_.steps && !interrupt_.requested()) {
     if (check_.due(batches))
       check_.run([&] { train_until(batches + 1, false); }, [&] { train_until(batches + 1); });
     else
       train_until(next_event(batches));
     batches = progress().batches;
-    const bool event = settings_.evaluate_every && batches % settings_.evaluate_every == 0;
-    if (evaluates && event && batches < settings_.steps && !interrupt_.requested()) evaluate();
+    if (evaluates && evaluation_due(batches) && !interrupt_.requested()) evaluate();
     if (save_due(batches)) save();
   }
   evaluation_loss_.reset();

@@ -55,6 +55,8 @@ class TrainingRun {
   // `told`: with lines of metrics and progress.
   void train_until(uint64_t batches, bool told = true);
   bool save_due(uint64_t batches) const;
+  bool evaluation_due(uint64_t batches) const;
+  bool is_evaluated(uint64_t step) const;   // as the metrics say
   // Throws the failure on, with what became of the steps since the last checkpoint.
   [[noreturn]] void rescue(const Failure& failure);
   void evaluate();

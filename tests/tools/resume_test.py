@@ -215,6 +215,7 @@ class ResumeTest(CommandTest):
 
     def test_what_cannot_be_resumed(self):
         self.refused(*self.words, "--resume", self.path("none"), says=["none/checkpoint.stw"])
+        self.refused("train", "--resume", self.path("none"), says=["none/checkpoint.stw"])
         self.assertFalse(os.path.exists(self.path("none")))
         self.run_command(*self.words, "--out", self.path("run"))
         short = [word if word != STEPS else 10 for word in self.words]

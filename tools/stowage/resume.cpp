@@ -45,8 +45,6 @@ void check_documents(const TrainFlags& flags, const RunNumbers& run) {
 void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.resume.empty()) return;
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
-  if (!is_there(checkpoint))
-    throw Failure(exit_failed, fmt::format("--resume {}: found no {} in it", flags.resume, checkpoint));
   // What a file names, it is checked against once it is read.
   if (flags.plan_file.empty()) {
     const RunNumbers run = numbers_of_run(flags.resume);

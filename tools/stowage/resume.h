@@ -5,7 +5,7 @@
 namespace command {
 
 // For a --resume: fills in batch, sequence, seed, precision, optimizer and state formats from the run in that folder. Throws
-// where there is no checkpoint, or where a flag asks for another batch, sequence, seed or cut into documents than the run has.
+// where a flag asks for another batch, sequence, seed or cut into documents than the run has.
 void keep_numbers_of_run(TrainFlags& flags);
 
 // The same for a plan that comes from a file.

@@ -119,6 +119,8 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
   const auto folder = resumed(words);
   if (!folder) return words;
   const RunFolder run(*folder);
+  // Before anything else is found missing.
+  if (!is_there(run.checkpoint())) throw Failure(exit_failed, fmt::format("--resume {}: found no {} in it", *folder, run.checkpoint()));
   std::vector<std::string> more;
   for_settings(run, [&](JsonReader& reader, const std::string& name) {
     const CLI::Option* const option = train.get_option_no_throw("--" + name);

@@ -6,24 +6,19 @@
 #include <string>
 
 #include "src/planned.h"
+#include "tests/src/small_trainer.h"
 
 namespace stw::testing_tools {
 
 inline std::shared_ptr<const Model> open(const std::string& preset_or_json) {
   ModelSource source;
   (preset_or_json.starts_with("{") ? source.config_json : source.source) = preset_or_json;
-  auto model = Model::open(source);
-  if (!model) ADD_FAILURE() << model.error().message;
-  return model ? *model : nullptr;
+  return open_model(source);
 }
 
 inline Request request(int64_t batch, int64_t sequence, uint64_t bytes = uint64_t{1} << 40) {
-  Request r;
+  Request r = request_for(batch, sequence, 2);
   r.memory_bytes = bytes;
-  r.global_batch = batch;
-  r.sequence = sequence;
-  r.threads = 2;
-  r.state_bits = 32;
   return r;
 }
 

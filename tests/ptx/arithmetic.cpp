@@ -194,7 +194,7 @@ Operation of_parts(size_t bytes) {
   return bytes == 8 ? Operation{join_halves<uint64_t, uint32_t>, Kind::plain, {8, 4, 4}} : Operation{join_halves<uint32_t, uint16_t>, Kind::plain, {4, 2, 2}};
 }
 
-Operation arithmetic(const std::vector<std::string_view>& words) {
+Operation arithmetic(const Words& words) {
   const std::string_view name = words.front(), type = words.back(), how = words.size() > 2 ? words[1] : std::string_view();
   if (words.size() == 4 && how == "approx" && words[2] == "ftz" && type == "f32") return special(name);
   if (words.size() > 3) return {};

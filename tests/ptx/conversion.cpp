@@ -115,7 +115,7 @@ Run resolve(std::string_view how, std::string_view to, std::string_view from) {
 
 }  // namespace
 
-Operation conversion(const std::vector<std::string_view>& words) {
+Operation conversion(const Words& words) {
   if (words.front() != "cvt" || words.size() < 3 || words.size() > 4) return {};
   const std::string_view to = words[words.size() - 2], from = words.back();
   return {resolve(words.size() == 4 ? words[1] : std::string_view(), to, from), Kind::plain, {bytes_of(to), bytes_of(from), bytes_of(from)}, false, true};

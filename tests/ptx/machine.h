@@ -6,9 +6,11 @@
 // block does not have, of lanes and threads that wait for others in vain, and of launches that no card takes. Shared memory that
 // nobody wrote is full of NaNs, as are the targets of copies that nobody waited for. Nothing else is simulated: no caches, no time.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -109,11 +111,13 @@ struct Operation {
   bool whole_warp = false;
   bool any_register = false;   // registers may be wider than `bytes` say: of accesses, conversions
 };
-// The opcode split at its dots. Without run: none of these.
-Operation arithmetic(const std::vector<std::string_view>& words);
-Operation conversion(const std::vector<std::string_view>& words);
-Operation memory_access(const std::vector<std::string_view>& words);
-Operation collective(const std::vector<std::string_view>& words);
+using Words = std::vector<std::string_view>;   // an opcode split at its dots
+inline bool is_opcode(const Words& words, std::initializer_list<std::string_view> wanted) { return std::equal(words.begin(), words.end(), wanted.begin(), wanted.end()); }
+// Without run: none of these.
+Operation arithmetic(const Words& words);
+Operation conversion(const Words& words);
+Operation memory_access(const Words& words);
+Operation collective(const Words& words);
 // mov of a register to or from `parts` of half its size.
 Operation to_parts(size_t bytes);
 Operation of_parts(size_t bytes);

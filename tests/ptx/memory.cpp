@@ -21,21 +21,21 @@ char* address(const Warp& w, const Instruction& i, const Place& place, int lane,
   return space == Instruction::shared ? w.block->shared + at : w.local_of(lane) + at;
 }
 
-void count(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
+void count(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space, uint32_t mask) {
   if (!w.traffic || space == Instruction::local || i.text.starts_with("ld.param")) return;
   uint64_t addresses[lanes] = {};
   for_lanes(w, [&](int l) {
     addresses[l] = static_cast<uint64_t>(i.offset) + (place.bytes == 8 ? w.at<uint64_t>(place)[l] : w.at<uint32_t>(place)[l]);
   });
-  if (space == Instruction::shared) count_shared(*w.traffic, addresses, w.active, bytes);
-  else count_global(*w.traffic, addresses, w.active, bytes);
+  if (space == Instruction::shared) count_shared(*w.traffic, addresses, mask, bytes);
+  else count_global(*w.traffic, addresses, mask, bytes);
 }
 
 // M: a number in memory, R: of a register, which may be wider.
 template <class M, class R>
 void load_as(Warp& w, const Instruction& i) {
   const Place& from = i.operand[static_cast<size_t>(i.vector)];
-  count(w, i, from, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space);
+  count(w, i, from, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space, w.active);
   for_lanes(w, [&](int l) {
     M value[8];
     std::memcpy(value, address(w, i, from, l, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space), sizeof(M) * static_cast<size_t>(i.vector));
@@ -55,7 +55,7 @@ void load(Warp& w, const Instruction& i) {
 }
 template <class M>
 void store(Warp& w, const Instruction& i) {
-  count(w, i, i.operand[0], static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space);
+  count(w, i, i.operand[0], static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space, w.active);
   for_lanes(w, [&](int l) {
     M value[8];
     for (int v = 0; v < i.vector; ++v) {
@@ -93,15 +93,11 @@ void add_in_shared_memory(Warp& w, const Instruction& i) {
 // What a copy will write holds NaNs until it has been waited for.
 void begin_copy(Warp& w, const Instruction& i) {
   if (*w.at<uint32_t>(i.operand[2]) != 16) die("a copy of other than 16 bytes: " + i.text);
-  count(w, i, i.operand[0], 16, Instruction::shared);
-  const uint32_t all = w.active;
+  const uint32_t* const bytes = i.operands > 3 ? w.at<uint32_t>(i.operand[3]) : nullptr;   // 0: zeros instead
+  uint32_t reads = 0;
   for_lanes(w, [&](int l) {
-    if (i.operands > 3 && w.at<uint32_t>(i.operand[3])[l] == 0) w.active &= ~(1u << l);
-  });
-  count(w, i, i.operand[1], 16, Instruction::anywhere);
-  w.active = all;
-  for_lanes(w, [&](int l) {
-    const bool zeros = i.operands > 3 && w.at<uint32_t>(i.operand[3])[l] == 0;
+    const bool zeros = bytes && bytes[l] == 0;
+    if (!zeros) reads |= 1u << l;
     char* const to = address(w, i, i.operand[0], l, 16, Instruction::shared);
     const char* const from = zeros ? nullptr : address(w, i, i.operand[1], l, 16, Instruction::global);
     std::memset(to, 0xff, 16);
@@ -109,6 +105,8 @@ void begin_copy(Warp& w, const Instruction& i) {
     if (groups.empty()) groups.emplace_back();
     groups.back().push_back({to, from, zeros});
   });
+  count(w, i, i.operand[0], 16, Instruction::shared, w.active);
+  count(w, i, i.operand[1], 16, Instruction::global, reads);
 }
 void commit_copies(Warp& w, const Instruction&) {
   for_lanes(w, [&](int l) {
@@ -146,8 +144,8 @@ void address_in_shared(Warp& w, const Instruction& i) {
 
 }  // namespace
 
-Operation memory_access(const std::vector<std::string_view>& words) {
-  const auto is = [&](std::initializer_list<std::string_view> wanted) { return words.size() == wanted.size() && std::equal(words.begin(), words.end(), wanted.begin()); };
+Operation memory_access(const Words& words) {
+  const auto is = [&](std::initializer_list<std::string_view> wanted) { return is_opcode(words, wanted); };
   if ((words.front() == "ld" || words.front() == "st") && words.size() > 1) {
     static constexpr std::string_view spaces[] = {"global", "shared", "local", "param", "const"};
     const bool named = std::find(std::begin(spaces), std::end(spaces), words[1]) != std::end(spaces);

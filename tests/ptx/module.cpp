@@ -259,7 +259,8 @@ class Reader {
       text = trimmed(text.substr(end));
     }
     const size_t end = std::min(text.find_first_of(blank), text.size());
-    const std::vector<std::string_view> words = split(text.substr(0, end), '.');
+    const Words words = split(text.substr(0, end), '.');
+    const auto says = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
     std::string_view list = trimmed(text.substr(end));
     if (words[0] == "bra") {
       i.kind = Kind::branch;
@@ -294,7 +295,7 @@ class Reader {
             i.offset = *offset;
             base = trimmed(base.substr(0, plus));
           }
-          operand(i, base, std::find(words.begin(), words.end(), "shared") != words.end() ? 4 : 8);
+          operand(i, base, says("shared") ? 4 : 8);
           list = trimmed(list.substr(close + 1));
         } else {
           const size_t comma = std::min(list.find(','), list.size());
@@ -306,7 +307,6 @@ class Reader {
       for (size_t k = 0; k < static_cast<size_t>(i.operands) && !operation.any_register; ++k)
         if (i.operand[k].bytes != 0 && k < operation.bytes.size() && operation.bytes[k] != 0 && i.operand[k].bytes != operation.bytes[k])
           die(f_.name + ": a register of " + std::to_string(i.operand[k].bytes) + " bytes where " + std::to_string(operation.bytes[k]) + " are expected: " + i.text);
-      const auto says = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
       i.space = says("shared") ? Instruction::shared : says("local") ? Instruction::local : says("global") ? Instruction::global : Instruction::anywhere;
     }
     f_.code.push_back(std::move(i));

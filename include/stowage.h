@@ -630,7 +630,8 @@ typedef struct stw_step_result {
 } stw_step_result;
 
 /* After the warm-up, step by step from the full rate: cosine, linear: down to min_rate, which the step after the last one has;
- * constant; warm-up-stable-decay: constant, and in a line down to min_rate over the last decay_steps, in the same way; inverse root: rate · sqrt(warmup / step), not below min_rate. */
+ * constant; warm-up-stable-decay: constant, and in a line down to min_rate over the last decay_steps, in the same way;
+ * inverse root: rate · sqrt(warmup / step), not below min_rate. */
 enum {
   STW_SCHEDULE_COSINE = 0, STW_SCHEDULE_LINEAR = 1, STW_SCHEDULE_CONSTANT = 2, STW_SCHEDULE_WSD = 3,
   STW_SCHEDULE_INVERSE_ROOT = 4

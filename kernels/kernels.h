@@ -48,6 +48,12 @@ struct Launch {
   const struct AttentionLibrary* attention = nullptr;   // attention_library.h; the same
 };
 
+// What one call does for several tensors that have nothing to do with each other: a launch for each of a model's many small
+// ones would cost a GPU more than their bytes. All have the same StepState.
+inline constexpr int most_together = 48;
+template <class Args>
+struct List { const Args* first; int count; };   // count: 1 … most_together
+
 // Scalars of a step. They live in the arena, so that a captured graph can read what changes from step to step.
 struct StepState {
   // written by the runtime before a step or micro-step
@@ -304,9 +310,9 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
   X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \
-  X(square_sum, SquareSumArgs) X(finish_step, FinishStepArgs) X(adamw, UpdateArgs) X(adamw8, UpdateArgs) \
-  X(sgd, UpdateArgs) X(lion, UpdateArgs) X(lion8, UpdateArgs) X(muon, UpdateArgs) X(adafactor, UpdateArgs) \
-  X(fill, FillArgs) X(copy, CopyArgs)
+  X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
+  X(adamw8, List<UpdateArgs>) X(sgd, List<UpdateArgs>) X(lion, List<UpdateArgs>) X(lion8, List<UpdateArgs>) \
+  X(muon, UpdateArgs) X(adafactor, UpdateArgs) X(fill, FillArgs) X(copy, CopyArgs)
 
 struct Table {
 #define STW_KERNEL_ENTRY(name, Args) void (*name)(const Launch&, const Args&);
@@ -320,8 +326,8 @@ struct Table {
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
   X(linear_bias_gradient, LinearArgs) X(norm_gradient, NormArgs) X(attention, AttentionArgs) \
   X(attention_gradient, AttentionArgs) X(attention_cached, AttentionCachedArgs) X(embedding_gradient, EmbeddingArgs) \
-  X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(square_sum, SquareSumArgs) X(muon, UpdateArgs) \
-  X(adafactor, UpdateArgs)
+  X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(square_sum, List<SquareSumArgs>) \
+  X(muon, UpdateArgs) X(adafactor, UpdateArgs)
 #define STW_KERNEL_WORKSPACE(name, Args) uint64_t name##_workspace(const Args&, int threads);
 STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)
 #undef STW_KERNEL_WORKSPACE

@@ -115,6 +115,7 @@ void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, i
   const Op& op = graph_.op(index);
   const OpRow& row = op_row(op.kind);
   const Extent extent{samples_, rows, threads_, elements_};
+  assert(joined_ == 1 || row.joins);
   for (int t : host_operands(index, phase, accumulate))
     if (!has(t)) fetch(t, phase);
   Instruction i{};
@@ -122,6 +123,7 @@ void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, i
   i.phase = phase;
   i.accumulate = accumulate;
   i.op = index;
+  i.ops = joined_;
   i.first_operand = static_cast<int>(program_.operands.size());
   i.inputs = static_cast<int>(op.inputs.size());
   i.outputs = static_cast<int>(op.outputs.size());
@@ -131,12 +133,18 @@ void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, i
   i.first_element = first_element_;
   i.elements = elements_;
   i.stage = stage_;
-  for (size_t k = 0; k < op.inputs.size(); ++k) {
-    const bool only_shape = static_cast<int>(k) >= row.shapes_from && on_host(op.inputs[k]);
-    program_.operands.push_back(only_shape ? Operand{} : use(op.inputs[k], row_begin, rows, phase));
+  uint64_t bytes = 0;   // of scratch memory
+  for (int n = index; n < index + joined_; ++n) {
+    const Op& one = graph_.op(n);
+    for (size_t k = 0; k < one.inputs.size(); ++k) {
+      const bool only_shape = static_cast<int>(k) >= row.shapes_from && on_host(one.inputs[k]);
+      program_.operands.push_back(only_shape ? Operand{} : use(one.inputs[k], row_begin, rows, phase));
+    }
+    for (int t : one.outputs) program_.operands.push_back(define(t, row_begin, rows, phase));
+    if (element_ >= 0) element_ += 1;
+    bytes = size_add(bytes, row.workspace(graph_, one, extent));
   }
-  for (int t : op.outputs) program_.operands.push_back(define(t, row_begin, rows, phase));
-  if (uint64_t bytes = row.workspace(graph_, op, extent); bytes > 0) {
+  if (bytes > 0) {
     Buffer b;
     b.bytes = bytes;
     b.first = b.last = static_cast<int>(program_.instructions.size());

@@ -48,11 +48,14 @@ class Emitter {
   // Forward ops [first, first + count), for one tile after the other; `inner` tensors hold the rows of one and are gone at the end.
   void emit_tiles(int first, int count, const std::vector<int>& inner, const std::vector<Tile>& tiles);
 
-  // An op of the update. `element`: the element of its first output that it fills, or -1 for all.
-  void emit_update(int op, int64_t element) {
+  // Ops of the update that one instruction does. `element`: of its first output the one that the first of them fills, each other
+  // the next one, or -1 for all.
+  void emit_update(int op, int64_t element, int ops = 1) {
     element_ = element;
+    joined_ = ops;
     emit(op, Phase::update);
     element_ = -1;
+    joined_ = 1;
   }
 
   bool has(int tensor) const { return value_[static_cast<size_t>(tensor)] >= 0; }
@@ -82,6 +85,7 @@ class Emitter {
   int threads_;
   int64_t samples_, rows_;
   int64_t element_ = -1;
+  int joined_ = 1;
   int64_t first_element_ = 0, elements_ = 0;
   int stage_ = 0;
   std::vector<int> copied_;      // buffers that a copy of this stage reads or fills

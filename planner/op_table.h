@@ -29,11 +29,14 @@ struct OpRow {
   void (*backward)(Differentiation&, const Op&);                  // emits the gradient ops; null: not differentiable
   std::array<InPlace, 2> in_place{};                              // tried in this order
   int shapes_from = 127;                                          // inputs from here on give nothing but their shapes
+  bool joins = false;                                             // several in a row may be one instruction (program.h)
 
   uint64_t workspace(const Graph& graph, const Op& op, const Extent& extent) const {
     return (extent.threads == 0 ? cuda_workspace : cpu_workspace)(graph, op, extent);
   }
 };
+
+inline constexpr int most_joined = 48;   // kernels::most_together; src/ asserts that both agree
 
 const OpRow& op_row(OpKind kind);
 

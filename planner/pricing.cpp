@@ -11,7 +11,15 @@ namespace stw {
 
 Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
     : graph_(graph), device_(device), threads_(threads), classes_(segment_classes(graph)) {
-  for (const Op& o : graph.update_ops) update_ = size_add(update_, op(o, 1, graph.sequence));
+  auto add = [&](int op, int ops) {
+    Instruction i{};
+    i.op = op, i.ops = ops, i.kind = graph.op(op).kind, i.samples = 1, i.rows = graph.sequence;
+    update_ = size_add(update_, instruction(i));
+  };
+  for (const UpdateRun& run : update_runs(graph)) add(run.op, run.ops);
+  for (const std::vector<FusedUpdate>& updates : graph.updates_after)
+    for (const FusedUpdate& u : updates) add(u.square_sum, 1), add(u.update, 1);
+  if (graph.fuses_updates()) add(graph.begin_update, 1);
   for (size_t s = 0; s + 1 < graph.segments.size(); ++s) {
     const auto c = static_cast<size_t>(classes_[s]);   // numbered in the order of first appearance
     if (c == distinct_.size()) distinct_.push_back({s, 0});
@@ -23,8 +31,12 @@ uint64_t Pricing::op(const Op& o, int64_t samples, int64_t rows, int64_t element
   return op_picoseconds(device_, o.kind, graph_.peak_of(o), threads_, op_row(o.kind).cost(graph_, o, {samples, rows, threads_, elements}));
 }
 
+uint64_t Pricing::instruction(const Instruction& i) const {
+  return op_picoseconds(device_, i.kind, graph_.peak_of(graph_.op(i.op)), threads_, cost_of(graph_, i, threads_));
+}
+
 uint64_t Pricing::program(const Program& program, bool overlap) const {
-  auto price = [&](const Instruction& i) { return op(graph_.op(i.op), i.samples, i.rows, i.elements); };
+  auto price = [&](const Instruction& i) { return instruction(i); };
   if (overlap) return overlapped_picoseconds(program, price);
   uint64_t sum = 0;
   for (const Instruction& i : program.instructions) sum = size_add(sum, price(i));

@@ -32,6 +32,7 @@ class Pricing {
   // Sum over its instructions; with `overlap` see overlap.h.
   uint64_t program(const Program& program, bool overlap = false) const;
   uint64_t update() const { return update_; }   // where nothing of it is copied, inside the backward pass or behind it
+  uint64_t instruction(const Instruction& instruction) const;
   TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const;
   uint64_t op(const Op& op, int64_t samples, int64_t rows, int64_t elements = 0) const;
   // time(samples) of every micro-step of a step, added up.

@@ -6,6 +6,24 @@
 
 namespace stw {
 
+Instruction op_alone(const Instruction& instruction, int k) {
+  Instruction one = instruction;
+  one.op += k;
+  one.ops = 1;
+  one.first_operand += k * (one.inputs + one.outputs);
+  return one;
+}
+
+Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
+  const Extent extent{instruction.samples, instruction.rows, threads, instruction.elements};
+  Cost sum;
+  for (int op = instruction.op; op < instruction.op + instruction.ops; ++op) {
+    const Cost one = op_row(instruction.kind).cost(graph, graph.op(op), extent);
+    sum = {size_add(sum.flops, one.flops), size_add(sum.bytes, one.bytes)};
+  }
+  return sum;
+}
+
 int64_t chunk_rows(int64_t rows, int64_t chunks) {
   const int64_t n = (rows + chunks - 1) / chunks;
   return std::min(rows, (n + chunk_unit - 1) / chunk_unit * chunk_unit);

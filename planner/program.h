@@ -12,6 +12,7 @@
 // Gradients live from the first micro-step to the update, so programs that run between two steps use their place.
 // Tensors that lie in host memory have no place here: a program fetches them into buffers of its own, and stores them back.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,8 @@ struct Instruction {
   Phase phase;
   bool accumulate = false;   // parameter gradients: continue from the buffer
   int op = -1;               // Graph::op
-  int first_operand = 0;     // inputs, then outputs, in Program::operands
+  int ops = 1;               // of one kind from there on, which one kernel call does together (OpRow::joins)
+  int first_operand = 0;     // inputs, then outputs, in Program::operands; of `ops` one after the other
   int inputs = 0, outputs = 0;
   Operand workspace;
   int64_t samples = 0, rows = 0;
@@ -52,6 +54,10 @@ struct Instruction {
   int64_t first_element = 0, elements = 0;   // of a parameter: the part that this works on; 0 elements: all of it
   int stage = 0;
 };
+
+// The k-th op of an instruction as if it were alone, and what all of them cost.
+Instruction op_alone(const Instruction& instruction, int k);
+Cost cost_of(const Graph& graph, const Instruction& instruction, int threads);
 
 struct Program {
   std::string name;
@@ -106,6 +112,9 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
                     bool accumulate);
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads);
 Program build_update(const Graph& graph, const Arena& arena, int threads);
+// Runs of the update's ops that are one instruction each, where `alone` does not part them; without those inside the backward pass.
+struct UpdateRun { int op, ops; };   // as in Instruction
+std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone = {});
 
 // Whether copies run beside ops; else they stand among the ops that they serve, and all is one stage of ops.
 inline bool in_stages(const Program& program) { return !program.instructions.empty() && program.instructions.back().stage > 0; }

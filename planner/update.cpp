@@ -1,5 +1,6 @@
 #include "planner/update.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -84,13 +85,16 @@ void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
   graph.updates_after.resize(graph.gradient_ops.size());
   const std::vector<int> last = last_needed(graph);
   const int first = graph.first_update_op();
-  // As many updates as sums, in the same order, with the end of the step between them.
+  // As many updates as sums, with the end of the step between them.
   const int count = static_cast<int>(graph.update_ops.size()) / 2;
-  for (int k = 0; k < count; ++k) {
-    const Op& update = graph.update_ops[static_cast<size_t>(count + 1 + k)];
+  std::vector<int> sum_of(graph.tensors.size());   // of a gradient
+  for (int k = 0; k < count; ++k) sum_of[static_cast<size_t>(graph.update_ops[static_cast<size_t>(k)].inputs[0])] = k;
+  for (int k = count + 1; k < 2 * count + 1; ++k) {
+    const Op& update = graph.update_ops[static_cast<size_t>(k)];
     const auto p = static_cast<size_t>(update.outputs[0]);
     if (!is_updated_in_backward(uses[p])) continue;
-    graph.updates_after[static_cast<size_t>(last[p])].push_back({first + k, first + count + 1 + k, k});
+    const int sum = sum_of[static_cast<size_t>(update.inputs[0])];
+    graph.updates_after[static_cast<size_t>(last[p])].push_back({first + sum, first + k, sum});
     graph.tensors[static_cast<size_t>(update.inputs[0])].kind = Kind::activation;
   }
   graph.begin_update = first + static_cast<int>(graph.update_ops.size());
@@ -128,6 +132,8 @@ void add_update(Graph& graph, const Numerics& numerics) {
     updates.push_back(std::move(update));
   }
   graph.update_ops.push_back({OpKind::finish_step, {}, {sums}, {}, -1});
+  // Those of a kind side by side: one kernel call does several.
+  std::stable_sort(updates.begin(), updates.end(), [](const Op& a, const Op& b) { return a.kind < b.kind; });
   for (Op& op : updates) graph.update_ops.push_back(std::move(op));
   if (numerics.fused_update) fuse(graph, uses, sums);
 }

@@ -12,37 +12,29 @@ namespace {
 constexpr int64_t most_slices = 4096;   // of a tensor, whatever its size
 
 struct Piece {
-  int op;
-  int64_t sum = -1;                          // square_sum: the element of the sums that it fills
+  UpdateRun run;
+  int64_t sum = -1;                          // square_sum: the element of the sums that the first of them fills
   int64_t first_element = 0, elements = 0;   // of a parameter: 0 elements is all
 };
 
-// Without those inside the backward pass.
 std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
-  std::vector<bool> is_fused(graph.update_ops.size());
-  for (const std::vector<FusedUpdate>& updates : graph.updates_after)
-    for (const FusedUpdate& u : updates)
-      for (int op : {u.square_sum, u.update}) is_fused[static_cast<size_t>(op - graph.first_update_op())] = true;
+  auto has_copies = [&](const Op& op) {
+    for (const auto* operands : {&op.inputs, &op.outputs})
+      for (int t : *operands)
+        if (t >= 0 && arena.on_host(t)) return true;
+    return false;
+  };
   std::vector<Piece> list;
-  int64_t sums = 0;
-  for (size_t i = 0; i < graph.update_ops.size(); ++i) {
-    const Op& op = graph.update_ops[i];
-    const int index = graph.first_update_op() + static_cast<int>(i);
-    if (op.kind == OpKind::square_sum) sums += 1;
-    if (is_fused[i] || index == graph.begin_update) continue;
-    if (op.kind == OpKind::square_sum) list.push_back({index, sums - 1, 0, 0});   // one sum over the whole tensor
-    else if (op.kind == OpKind::finish_step) list.push_back({index, -1, 0, 0});
-    else {
-      bool copies = false;
-      for (const auto* operands : {&op.inputs, &op.outputs})
-        for (int t : *operands) copies |= t >= 0 && arena.on_host(t);
-      const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
-      copies &= update_rule(op.kind).is_elementwise;
-      if (!copies) list.push_back({index, -1, 0, 0});
-      const int64_t slice = std::max(arena.offload.slice, (count / most_slices + state_block) / state_block * state_block);
-      for (int64_t first = 0; copies && first < count; first += slice)
-        list.push_back({index, -1, first, std::min(slice, count - first)});
+  for (const UpdateRun& run : update_runs(graph, has_copies)) {
+    const Op& op = graph.op(run.op);
+    const int64_t sum = op.kind == OpKind::square_sum ? run.op - graph.first_update_op() : -1;   // they come first, one a parameter
+    if (!is_update(op.kind) || !update_rule(op.kind).is_elementwise || !has_copies(op)) {
+      list.push_back({run, sum, 0, 0});
+      continue;
     }
+    const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
+    const int64_t slice = std::max(arena.offload.slice, (count / most_slices + state_block) / state_block * state_block);
+    for (int64_t first = 0; first < count; first += slice) list.push_back({run, -1, first, std::min(slice, count - first)});
   }
   return list;
 }
@@ -51,13 +43,35 @@ struct Window { int tensor, buffer; };
 
 }  // namespace
 
+std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
+  std::vector<bool> is_elsewhere(graph.update_ops.size());   // inside the backward pass, or before it
+  auto mark = [&](int op) { is_elsewhere[static_cast<size_t>(op - graph.first_update_op())] = true; };
+  for (const std::vector<FusedUpdate>& updates : graph.updates_after)
+    for (const FusedUpdate& u : updates) mark(u.square_sum), mark(u.update);
+  if (graph.fuses_updates()) mark(graph.begin_update);
+  std::vector<UpdateRun> runs;
+  bool joins = false;   // whether the last run may go on
+  for (size_t i = 0; i < graph.update_ops.size(); ++i) {
+    if (is_elsewhere[i]) continue;
+    const Op& op = graph.update_ops[i];
+    const int index = graph.first_update_op() + static_cast<int>(i);
+    const bool may_join = op_row(op.kind).joins && !(alone && alone(op));
+    if (joins && may_join && runs.back().op + runs.back().ops == index && runs.back().ops < most_joined && graph.op(runs.back().op).kind == op.kind)
+      runs.back().ops += 1;
+    else
+      runs.push_back({index, 1});
+    joins = may_join;
+  }
+  return runs;
+}
+
 Program build_update(const Graph& graph, const Arena& arena, int threads) {
   const std::vector<Piece> list = pieces(graph, arena);
   Emitter e(graph, arena, threads, 1, 0, arena.offload.any() ? 6 * list.size() : 0);
   auto fetch = [&](const Piece& piece) {
     std::vector<Window> windows;
     e.set_slice(piece.first_element, piece.elements);
-    for (int t : e.host_operands(piece.op, Phase::update, false)) {
+    for (int t : e.host_operands(piece.run.op, Phase::update, false)) {
       e.fetch(t, Phase::update);
       windows.push_back({t, e.buffer_of(t)});
       e.drop(t);
@@ -90,9 +104,9 @@ Program build_update(const Graph& graph, const Arena& arena, int threads) {
     }
     for (const Window& w : now) e.attach(w.tensor, w.buffer);
     e.set_slice(piece.first_element, piece.elements);
-    e.emit_update(piece.op, piece.sum);
+    e.emit_update(piece.run.op, piece.sum, piece.run.ops);
     for (const Window& w : now) e.drop(w.tensor);
-    const std::vector<int>& outputs = graph.op(piece.op).outputs;
+    const std::vector<int>& outputs = graph.op(piece.run.op).outputs;
     std::erase_if(now, [&](const Window& w) { return std::find(outputs.begin(), outputs.end(), w.tensor) == outputs.end(); });
     changed = {piece, std::move(now)};
     if (overlap) e.end_stage();

@@ -51,7 +51,7 @@ class HostReplay {
   HostReplay(const Graph& graph, const Arena& arena, const Program& program)
       : graph_(graph), arena_(arena), program_(program), holds_(program.buffers.size()) {}
 
-  Status step(const Instruction& i) {
+  Status step(const Instruction& i) {   // of one op
     const Op& op = graph_.op(i.op);
     const bool copies = is_transfer(i.kind);
     for (int k = 0; k < i.inputs + i.outputs; ++k) {
@@ -119,11 +119,14 @@ Status check_stages(const Graph& graph, const Program& program) {
       for (size_t n = c + 1; n < end; ++n) {
         const Instruction& other = list[n];
         bool takes = begins_later(other.workspace);
-        for (int k = 0; k < other.inputs + other.outputs; ++k) takes |= begins_later(operand(other, k));
+        for (int k = 0; k < other.ops * (other.inputs + other.outputs); ++k) takes |= begins_later(operand(other, k));
         if (takes) return wrong(program, graph.at(tensor).name + " loses its memory in the stage that copies it");
         bool meets = is_transfer(other.kind) && copied(other) == tensor && (!fetches || other.kind == OpKind::store) && together(copy, other);
-        for (int k = fetches ? 0 : other.inputs; k < other.inputs + other.outputs; ++k)
-          meets |= operand(other, k).buffer == buffer && !operand(other, k).persistent;
+        for (int of = 0; of < other.ops; ++of) {
+          const Instruction one = op_alone(other, of);
+          for (int k = fetches ? 0 : one.inputs; k < one.inputs + one.outputs; ++k)
+            meets |= operand(one, k).buffer == buffer && !operand(one, k).persistent;
+        }
         if (meets) return wrong(program, graph.at(tensor).name + " is used in the stage that copies it");
       }
     }
@@ -133,56 +136,83 @@ Status check_stages(const Graph& graph, const Program& program) {
   return ok();
 }
 
-Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {
-  std::vector<bool> written(program.buffers.size());
-  for (int b : {program.tokens, program.targets, program.positions, program.weights})
-    if (b >= 0) written[static_cast<size_t>(b)] = true;
-  for (int b : program.caches) written[static_cast<size_t>(b)] = true;
-  HostReplay host(graph, arena, program);
-  std::vector<bool> updated(graph.tensors.size());   // parameters
-  for (size_t n = 0; n < program.instructions.size(); ++n) {
-    const Instruction& i = program.instructions[n];
-    const Op& op = graph.op(i.op);
-    const Extent extent{i.samples, i.rows, program.threads, i.elements};
-    STW_TRY(host.step(i));
+// What the instructions of a program read is there, and what they write has its place.
+class OperandReplay {
+ public:
+  OperandReplay(const Graph& graph, const Arena& arena, const Program& program)
+      : graph_(graph), arena_(arena), program_(program), host_(graph, arena, program), written_(program.buffers.size()),
+        updated_(graph.tensors.size()) {
+    for (int b : {program.tokens, program.targets, program.positions, program.weights})
+      if (b >= 0) written_[static_cast<size_t>(b)] = true;
+    for (int b : program.caches) written_[static_cast<size_t>(b)] = true;
+  }
+
+  Status step(int n) {
+    const Instruction& i = program_.instructions[static_cast<size_t>(n)];
+    if (i.ops != 1 && (i.ops < 1 || i.ops > most_joined || !op_row(i.kind).joins)) return wrong(program_, name(i) + " is for too many tensors at once");
+    uint64_t scratch = 0;
+    for (int k = 0; k < i.ops; ++k) {
+      STW_TRY(step_of_one(n, op_alone(i, k)));
+      scratch = size_add(scratch, op_row(i.kind).workspace(graph_, graph_.op(i.op + k), extent(i)));
+    }
+    if (scratch == 0) return ok();
+    if (i.workspace.buffer < 0) return wrong(program_, name(i) + " has no scratch memory");
+    const Buffer& b = program_.buffers[static_cast<size_t>(i.workspace.buffer)];
+    if (i.workspace.offset + scratch > b.bytes) return wrong(program_, name(i) + " needs more scratch memory than it has");
+    if (n < b.first || n > b.last) return wrong(program_, name(i) + " uses scratch memory outside of its life");
+    return ok();
+  }
+  Status finish() const { return host_.finish(); }
+
+ private:
+  static std::string name(const Instruction& i) { return op_row(i.kind).name; }
+  Extent extent(const Instruction& i) const { return {i.samples, i.rows, program_.threads, i.elements}; }
+
+  Status step_of_one(int n, const Instruction& i) {
+    const Op& op = graph_.op(i.op);
+    if (op.kind != i.kind || i.inputs != static_cast<int>(op.inputs.size()) || i.outputs != static_cast<int>(op.outputs.size()))
+      return wrong(program_, name(i) + " has a wrong number of operands");
+    STW_TRY(host_.step(i));
     for (int k = 0; k < i.inputs && !is_transfer(i.kind); ++k) {
       const int t = op.inputs[static_cast<size_t>(k)];
-      if (t >= 0 && k < op_row(i.kind).shapes_from && updated[static_cast<size_t>(graph.resolve(t))])
-        return wrong(program, graph.at(t).name + " is read after it was updated");
+      if (t >= 0 && k < op_row(i.kind).shapes_from && updated_[static_cast<size_t>(graph_.resolve(t))])
+        return wrong(program_, graph_.at(t).name + " is read after it was updated");
     }
-    if (is_update(i.kind)) updated[static_cast<size_t>(op.outputs[0])] = true;
-    if (const uint64_t scratch = op_row(i.kind).workspace(graph, op, extent); scratch > 0) {
-      if (i.workspace.buffer < 0) return wrong(program, std::string(op_row(i.kind).name) + " has no scratch memory");
-      const Buffer& b = program.buffers[static_cast<size_t>(i.workspace.buffer)];
-      if (i.workspace.offset + scratch > b.bytes)
-        return wrong(program, std::string(op_row(i.kind).name) + " needs more scratch memory than it has");
-      if (static_cast<int>(n) < b.first || static_cast<int>(n) > b.last)
-        return wrong(program, std::string(op_row(i.kind).name) + " uses scratch memory outside of its life");
-    }
-    if (i.inputs != static_cast<int>(op.inputs.size()) || i.outputs != static_cast<int>(op.outputs.size()))
-      return wrong(program, std::string(op_row(i.kind).name) + " has a wrong number of operands");
+    if (is_update(i.kind)) updated_[static_cast<size_t>(op.outputs[0])] = true;
     for (int k = 0; k < i.inputs + i.outputs; ++k) {
-      const Operand& o = program.operands[static_cast<size_t>(i.first_operand + k)];
+      const Operand& o = program_.operands[static_cast<size_t>(i.first_operand + k)];
       const int tensor = k < i.inputs ? op.inputs[static_cast<size_t>(k)] : op.outputs[static_cast<size_t>(k - i.inputs)];
       if (o.buffer < 0) {
-        const bool only_shape = k < i.inputs && k >= op_row(i.kind).shapes_from && arena.on_host(tensor);
-        if (tensor >= 0 && !only_shape) return wrong(program, graph.at(tensor).name + " has no memory");
+        const bool only_shape = k < i.inputs && k >= op_row(i.kind).shapes_from && arena_.on_host(tensor);
+        if (tensor >= 0 && !only_shape) return wrong(program_, graph_.at(tensor).name + " has no memory");
         continue;
       }
-      if (o.persistent && arena.of_tensor[static_cast<size_t>(tensor)] != o.buffer)
-        return wrong(program, graph.at(tensor).name + " is taken from the place of another tensor");
-      const Buffer& b = (o.persistent ? arena.persistent : program.buffers)[static_cast<size_t>(o.buffer)];
-      uint64_t bytes = operand_bytes(graph, tensor, extent);
+      if (o.persistent && arena_.of_tensor[static_cast<size_t>(tensor)] != o.buffer)
+        return wrong(program_, graph_.at(tensor).name + " is taken from the place of another tensor");
+      const Buffer& b = (o.persistent ? arena_.persistent : program_.buffers)[static_cast<size_t>(o.buffer)];
+      uint64_t bytes = operand_bytes(graph_, tensor, extent(i));
       if (i.kind == OpKind::square_sum && k >= i.inputs) bytes = sizeof(double);
-      if (o.offset + bytes > b.bytes) return wrong(program, graph.at(tensor).name + " is larger than its buffer");
+      if (o.offset + bytes > b.bytes) return wrong(program_, graph_.at(tensor).name + " is larger than its buffer");
       if (o.persistent) continue;
-      if (static_cast<int>(n) < b.first || static_cast<int>(n) > b.last)
-        return wrong(program, graph.at(tensor).name + " is used outside of its life");
-      if (k >= i.inputs) written[static_cast<size_t>(o.buffer)] = true;
-      else if (!written[static_cast<size_t>(o.buffer)]) return wrong(program, graph.at(tensor).name + " is read before it is made");
+      if (n < b.first || n > b.last) return wrong(program_, graph_.at(tensor).name + " is used outside of its life");
+      if (k >= i.inputs) written_[static_cast<size_t>(o.buffer)] = true;
+      else if (!written_[static_cast<size_t>(o.buffer)]) return wrong(program_, graph_.at(tensor).name + " is read before it is made");
     }
+    return ok();
   }
-  return host.finish();
+
+  const Graph& graph_;
+  const Arena& arena_;
+  const Program& program_;
+  HostReplay host_;
+  std::vector<bool> written_;   // buffers
+  std::vector<bool> updated_;   // parameters
+};
+
+Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {
+  OperandReplay replay(graph, arena, program);
+  for (int n = 0; n < static_cast<int>(program.instructions.size()); ++n) STW_TRY(replay.step(n));
+  return replay.finish();
 }
 
 }  // namespace
@@ -194,8 +224,10 @@ Status verify_updates(const Graph& graph, const std::vector<const Program*>& ste
   for (const Program* program : step)
     for (const Instruction& i : program->instructions) {
       if (!is_update(i.kind)) continue;
-      const int p = graph.op(i.op).outputs[0];
-      left[static_cast<size_t>(p)] -= i.elements > 0 ? i.elements : static_cast<int64_t>(graph.at(p).shape.elements());
+      for (int op = i.op; op < i.op + i.ops; ++op) {
+        const int p = graph.op(op).outputs[0];
+        left[static_cast<size_t>(p)] -= i.elements > 0 ? i.elements : static_cast<int64_t>(graph.at(p).shape.elements());
+      }
     }
   for (size_t t = 0; t < left.size(); ++t)
     if (left[t] != 0) return Error{Code::internal, "plan: " + graph.tensors[t].name + " is not updated once in a step"};

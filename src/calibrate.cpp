@@ -29,9 +29,7 @@ Result<DeviceProfile> Trainer::calibrate() {
     double sum = 0;
     for (size_t n = 0; n < instructions.size(); ++n) {
       const Instruction& i = instructions[n];
-      const Op& op = graph().op(i.op);
-      const Cost cost = op_row(i.kind).cost(graph(), op, {i.samples, i.rows, t.program->threads, i.elements});
-      ops.push_back({i.kind, cost, t.median_of(n, rounds), t.count, graph().peak_of(op)});
+      ops.push_back({i.kind, cost_of(graph(), i, t.program->threads), t.median_of(n, rounds), t.count, graph().peak_of(graph().op(i.op))});
       sum += ops.back().seconds;
     }
     // What holds a thread up now and then hits every op seldom, but every program: all of them share that.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <type_traits>
 #include <vector>
 
@@ -36,13 +37,15 @@ std::vector<int> state_tensors(const Graph& graph) {
 
 // Which rule keeps which states of every parameter, and what the codes of 8-bit states mean.
 std::string state_format(const Graph& graph) {
-  std::string text;
+  std::map<int, std::string> lines;   // by parameter, in whatever order they are updated
   bool has_codes = false;
   for (const Op& op : graph.update_ops) {
     if (!is_update(op.kind)) continue;
-    text += graph.at(op.outputs[0]).name + ' ' + op_row(op.kind).name + '\n';
+    lines[op.outputs[0]] = graph.at(op.outputs[0]).name + ' ' + op_row(op.kind).name + '\n';
     for (size_t k = 2; k < op.outputs.size(); ++k) has_codes |= op.outputs[k] >= 0 && graph.at(op.outputs[k]).format == Format::u8;
   }
+  std::string text;
+  for (const auto& [parameter, line] : lines) text += line;
   std::string name = hexadecimal(hash64(text.data(), text.size()));
   if (has_codes)
     for (const kernels::QuantileMap* map : {&kernels::signed_quantiles, &kernels::unsigned_quantiles})

@@ -8,6 +8,7 @@
 namespace stw {
 
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
+static_assert(kernels::most_together == most_joined);
 static_assert(kernels::token_tile == tile_unit && kernels::product_step == chunk_unit);
 
 namespace {
@@ -58,6 +59,17 @@ class Call {
   void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args) const {
     const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
     kernel({&x.parallel, address(i.workspace), bytes, stream_, x.products, x.attention}, args);
+  }
+
+  // The instruction's ops at once: args_of(call) of each.
+  template <class Args, class ArgsOf>
+  void run_together(void (*kernel)(const kernels::Launch&, const kernels::List<Args>&), const ArgsOf& args_of) const {
+    std::array<Args, kernels::most_together> list{};
+    for (int k = 0; k < i.ops; ++k) {
+      const Instruction one = op_alone(i, k);
+      list[static_cast<size_t>(k)] = args_of(Call(x, program_, one, stream_));
+    }
+    run(kernel, kernels::List<Args>{list.data(), i.ops});
   }
 
   const Execution& x;
@@ -389,10 +401,11 @@ void run<OpKind::store>(const Call& c) {
 
 template <>
 void run<OpKind::square_sum>(const Call& c) {
-  const int64_t count = static_cast<int64_t>(c.input_tensor(0).shape.elements());
-  const bool fused = c.x.graph->fuses_updates();
-  c.run(c.x.table->square_sum, kernels::SquareSumArgs{count, {c.input(0), c.input(1)}, c.output<double>(0),
-                                                      dtype_of(c.input_tensor(0).format), fused ? c.x.state : nullptr});
+  c.run_together(c.x.table->square_sum, [](const Call& one) {
+    const int64_t count = static_cast<int64_t>(one.input_tensor(0).shape.elements());
+    return kernels::SquareSumArgs{count, {one.input(0), one.input(1)}, one.output<double>(0), dtype_of(one.input_tensor(0).format),
+                                  one.x.graph->fuses_updates() ? one.x.state : nullptr};
+  });
 }
 
 template <>
@@ -430,35 +443,37 @@ kernels::UpdateArgs update_args(const Call& c) {
 }
 
 template <>
-void run<OpKind::adamw>(const Call& c) { c.run(c.x.table->adamw, update_args(c)); }
+void run<OpKind::adamw>(const Call& c) { c.run_together(c.x.table->adamw, update_args); }
 template <>
-void run<OpKind::sgd>(const Call& c) { c.run(c.x.table->sgd, update_args(c)); }
+void run<OpKind::sgd>(const Call& c) { c.run_together(c.x.table->sgd, update_args); }
 template <>
-void run<OpKind::lion>(const Call& c) { c.run(c.x.table->lion, update_args(c)); }
+void run<OpKind::lion>(const Call& c) { c.run_together(c.x.table->lion, update_args); }
 template <>
 void run<OpKind::muon>(const Call& c) { c.run(c.x.table->muon, update_args(c)); }
 template <>
 void run<OpKind::adafactor>(const Call& c) { c.run(c.x.table->adafactor, update_args(c)); }
 
-template <>
-void run<OpKind::adamw8>(const Call& c) {
+kernels::UpdateArgs adamw8_args(const Call& c) {
   kernels::UpdateArgs a = update_args(c);
   a.first = a.second = nullptr;
   a.first_code = c.output<uint8_t>(2);
   a.second_code = c.output<uint8_t>(3);
   a.first_absmax = c.output<float>(4);
   a.second_absmax = c.output<float>(5);
-  c.run(c.x.table->adamw8, a);
+  return a;
 }
-
 template <>
-void run<OpKind::lion8>(const Call& c) {
+void run<OpKind::adamw8>(const Call& c) { c.run_together(c.x.table->adamw8, adamw8_args); }
+
+kernels::UpdateArgs lion8_args(const Call& c) {
   kernels::UpdateArgs a = update_args(c);
   a.first = a.second = nullptr;
   a.first_code = c.output<uint8_t>(2);
   a.first_absmax = c.output<float>(3);
-  c.run(c.x.table->lion8, a);
+  return a;
 }
+template <>
+void run<OpKind::lion8>(const Call& c) { c.run_together(c.x.table->lion8, lion8_args); }
 
 using Runner = void (*)(const Call&);
 template <size_t... kinds>

@@ -33,11 +33,11 @@ Status Trainer::write_timeline(const std::string& path) {
     for (size_t n = 0; n < t.program->instructions.size(); ++n) {
       const Instruction& i = t.program->instructions[n];
       const Op& op = graph().op(i.op);
-      const Cost cost = op_row(i.kind).cost(graph(), op, {i.samples, i.rows, t.program->threads, i.elements});
+      const Cost cost = cost_of(graph(), i, t.program->threads);
       const double measured = t.median_of(n, rounds) * 1e6;
       const double predicted = static_cast<double>(op_picoseconds(device, i.kind, graph().peak_of(op), t.program->threads, cost)) * 1e-6;
       const Json about = Json::object().set("program", t.program->name).set("runs", t.count).set("place", graph().segment_name(op.segment))
-                             .set("flops", cost.flops).set("bytes", cost.bytes).set("measured_us", measured).set("predicted_us", predicted);
+                             .set("ops", i.ops).set("flops", cost.flops).set("bytes", cost.bytes).set("measured_us", measured).set("predicted_us", predicted);
       const auto event = [&](Row row, double at, double duration) {
         return Json::object().set("name", op_row(i.kind).name).set("cat", phase_names[static_cast<size_t>(i.phase)]).set("ph", "X")
             .set("ts", at).set("dur", duration).set("pid", 1).set("tid", int{row}).set("args", about);

@@ -5,11 +5,11 @@
 
 namespace stw::kernels::STW_ISA {
 
-void adamw(const Launch& launch, const UpdateArgs& args) {
-  if (args.state->skip != 0) return;
-  const AdamWScalars scalars = adamw_scalars(args);
-  const F16 coefficient = coefficient_of(args);
-  for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
+void adamw(const Launch& launch, const List<UpdateArgs>& list) {
+  if (list.first->state->skip != 0) return;
+  for_elements_of(launch, list, [&](const UpdateArgs& args, int64_t begin, int64_t end, int64_t) {
+    const AdamWScalars scalars = adamw_scalars(args);
+    const F16 coefficient = coefficient_of(args);
     for_groups(begin, end, [&](int64_t at, int64_t n) {
       F16 g = scaled_gradient(args, coefficient, at, n);
       F16 m = next_first(scalars, load_group(args.first, DType::f32, at, n), g);

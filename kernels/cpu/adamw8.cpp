@@ -40,11 +40,11 @@ void update_block(const UpdateArgs& args, const AdamWScalars& scalars, F16 coeff
 
 }  // namespace
 
-void adamw8(const Launch& launch, const UpdateArgs& args) {
-  if (args.state->skip != 0) return;
-  const AdamWScalars scalars = adamw_scalars(args);
-  const F16 coefficient = coefficient_of(args);
-  for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
+void adamw8(const Launch& launch, const List<UpdateArgs>& list) {
+  if (list.first->state->skip != 0) return;
+  for_elements_of(launch, list, [&](const UpdateArgs& args, int64_t begin, int64_t end, int64_t) {
+    const AdamWScalars scalars = adamw_scalars(args);
+    const F16 coefficient = coefficient_of(args);
     for (int64_t at = begin; at < end; at += quantile_block)
       update_block(args, scalars, coefficient, at, min(quantile_block, end - at));
   });

@@ -5,11 +5,11 @@
 
 namespace stw::kernels::STW_ISA {
 
-void lion(const Launch& launch, const UpdateArgs& args) {
-  if (args.state->skip != 0) return;
-  const LionScalars scalars = lion_scalars(args);
-  const F16 coefficient = coefficient_of(args);
-  for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
+void lion(const Launch& launch, const List<UpdateArgs>& list) {
+  if (list.first->state->skip != 0) return;
+  for_elements_of(launch, list, [&](const UpdateArgs& args, int64_t begin, int64_t end, int64_t) {
+    const LionScalars scalars = lion_scalars(args);
+    const F16 coefficient = coefficient_of(args);
     for_groups(begin, end, [&](int64_t at, int64_t n) {
       const F16 g = scaled_gradient(args, coefficient, at, n), m = load_group(args.first, DType::f32, at, n);
       store_group(args.first, DType::f32, at, next_momentum(scalars, m, g), n);

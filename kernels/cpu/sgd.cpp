@@ -9,13 +9,13 @@
 
 namespace stw::kernels::STW_ISA {
 
-void sgd(const Launch& launch, const UpdateArgs& args) {
-  assert(args.first != nullptr || args.state->momentum == 0);
-  if (args.state->skip != 0) return;
-  const F16 coefficient = coefficient_of(args), decay = splat((float)args.decay);
-  const F16 momentum = splat((float)args.state->momentum), step = splat((float)-rate_of(args));
-  const bool remembers = args.first != nullptr, nesterov = args.state->nesterov != 0;
-  for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
+void sgd(const Launch& launch, const List<UpdateArgs>& list) {
+  if (list.first->state->skip != 0) return;
+  for_elements_of(launch, list, [&](const UpdateArgs& args, int64_t begin, int64_t end, int64_t) {
+    assert(args.first != nullptr || args.state->momentum == 0);
+    const F16 coefficient = coefficient_of(args), decay = splat((float)args.decay);
+    const F16 momentum = splat((float)args.state->momentum), step = splat((float)-rate_of(args));
+    const bool remembers = args.first != nullptr, nesterov = args.state->nesterov != 0;
     for_groups(begin, end, [&](int64_t at, int64_t n) {
       const F16 p = load_parameter(args, at, n);
       F16 g = fma(decay, p, scaled_gradient(args, coefficient, at, n));

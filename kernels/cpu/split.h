@@ -20,6 +20,22 @@ STW_INLINE void for_elements(const Launch& launch, int64_t count, const Body& bo
   });
 }
 
+// body(args, begin, end, task) over ranges that cover every member's [0, count) as for_elements does, all of them side by side;
+// `task` numbers the ranges of the whole list.
+template <class Args, class Body>
+STW_INLINE void for_elements_of(const Launch& launch, const List<Args>& list, const Body& body) {
+  int64_t tasks = 0, elements = 0;
+  for (int i = 0; i < list.count; ++i) tasks += ceil_div(list.first[i].count, task_elements), elements += list.first[i].count;
+  const auto run_task = [&](int64_t task, int) {
+    const Args* args = list.first;
+    int64_t own = task;
+    for (; own >= ceil_div(args->count, task_elements); ++args) own -= ceil_div(args->count, task_elements);
+    body(*args, own * task_elements, min(args->count, (own + 1) * task_elements), task);
+  };
+  if (elements > serial_elements) return parallel_for(launch, tasks, run_task);
+  for (int64_t task = 0; task < tasks; ++task) run_task(task, 0);
+}
+
 // The same for rows of `elements` elements of work each.
 template <class Body>
 STW_INLINE void for_rows(const Launch& launch, int64_t rows, int64_t elements, const Body& body) {

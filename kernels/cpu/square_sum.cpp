@@ -1,4 +1,4 @@
-// *sum = Σ g², the part of one tensor in the norm of all gradients. Chunks of 4096 elements are summed in parallel in
+// *sum = Σ g², the part of each tensor in the norm of all gradients. Chunks of 4096 elements are summed in parallel in
 // fp32 by 16 lanes; their sums, kept in the workspace, are added one after the other in double. A NaN or an infinity in
 // the gradient reaches the sum: the finite check of a step rests on that.
 #include "kernels/common/sum_check.h"
@@ -24,19 +24,19 @@ float chunk_sum(const SquareSumArgs& args, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void square_sum(const Launch& launch, const SquareSumArgs& args) {
+void square_sum(const Launch& launch, const List<SquareSumArgs>& args) {
   STW_ASSERT_WORKSPACE(square_sum);
   auto* sums = (float*)launch.workspace;
-  for_elements(launch, args.count, [&](int64_t begin, int64_t end) {
-    static_assert(task_elements % chunk == 0, "a task begins with a chunk");
-    with_dtype(args.dtype, [&](auto stored) {
-      for (int64_t at = begin; at < end; at += chunk) sums[at / chunk] = chunk_sum<stored.dtype>(args, at, min(end, at + chunk));
-    });
+  static_assert(task_elements == chunk);
+  for_elements_of(launch, args, [&](const SquareSumArgs& one, int64_t begin, int64_t end, int64_t task) {
+    with_dtype(one.dtype, [&](auto stored) { sums[task] = chunk_sum<stored.dtype>(one, begin, end); });
   });
-  double total = 0;
-  for (int64_t i = 0; i < ceil_div(args.count, chunk); ++i) total += (double)sums[i];
-  *args.sum = total;
-  check_sum(args, total);
+  for (const SquareSumArgs* one = args.first; one < args.first + args.count; ++one) {
+    double total = 0;
+    for (int64_t i = 0; i < ceil_div(one->count, chunk); ++i) total += (double)*sums++;
+    *one->sum = total;
+    check_sum(*one, total);
+  }
 }
 
 }  // namespace stw::kernels::STW_ISA

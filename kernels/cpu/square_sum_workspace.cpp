@@ -3,8 +3,10 @@
 
 namespace stw::kernels {
 
-uint64_t square_sum_workspace(const SquareSumArgs& args, int) {
-  return ((uint64_t)args.count + 4095) / 4096 * sizeof(float);
+uint64_t square_sum_workspace(const List<SquareSumArgs>& args, int) {
+  uint64_t chunks = 0;
+  for (int i = 0; i < args.count; ++i) chunks += ((uint64_t)args.first[i].count + 4095) / 4096;
+  return chunks * sizeof(float);
 }
 
 }  // namespace stw::kernels

@@ -9,15 +9,14 @@
 namespace stw::kernels::cuda {
 
 template <Storage storage, DType gradient>
-static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(UpdateArgs args, bool vectors) {
-  args.gradient_dtype = gradient;
+static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(STW_CONSTANT UpdateBatch batch) {
   STW_SHARED(QuantileMap, maps, 2);
-  if (args.state->skip != 0) return;
+  if (batch.common.state->skip != 0) return;
   fetch_map(signed_quantiles_of_device, &maps[0]);
   fetch_map(unsigned_quantiles_of_device, &maps[1]);
   struct Scalars { AdamWScalars adamw; F16 coefficient; };
-  const Scalars scalars = once_a_block<Scalars>([&] { return Scalars{adamw_scalars(args), coefficient_of(args)}; });   // the maps are there, too
-  for_blocks_of_grid(args.count, [&](int64_t block, int64_t begin, int64_t count) {
+  const Scalars scalars = once_a_block<Scalars>([&] { return Scalars{adamw_scalars(batch.common), coefficient_of(batch.common)}; });   // the maps are there, too
+  for_state_blocks_of<storage, gradient>(batch, [&](const UpdateArgs& args, int64_t block, int64_t begin, int64_t count) {
     const auto update = [&](const auto& part) {   // of the block, from an element on: Whole, or what is left
       struct Operands { Gradients g; F16 p; Bytes first, second; } all[groups_a_quad];
       const F16 old_first = splat(args.first_absmax[block]), old_second = splat(args.second_absmax[block]);
@@ -56,15 +55,14 @@ static __global__ void __launch_bounds__(block_threads, 2) adamw8_kernel(UpdateA
       args.first_absmax[block] = first_absmax;
       args.second_absmax[block] = second_absmax;
     };
-    if (vectors && count == quantile_block) update([](int64_t) { return Whole{}; });
+    if (batch.vectors && count == quantile_block) update([](int64_t) { return Whole{}; });
     else update([&](int64_t from) { return count - from; });
   });
 }
 
-void adamw8(const Launch& l, const UpdateArgs& args) {
-  const bool vectors = update_vectors(args) && (reinterpret_cast<uintptr_t>(args.first_code) | reinterpret_cast<uintptr_t>(args.second_code)) % 4 == 0;
-  for_update(args, [&](auto stored, auto gradient) {
-    launch(l, adamw8_kernel<stored.storage, gradient.dtype>, blocks_for_update8(args.count), block_threads, 0, args, vectors);
+void adamw8(const Launch& l, const List<UpdateArgs>& list) {
+  launch_batches<true>(list, [&](auto stored, auto gradient, const UpdateBatch& batch, int blocks) {
+    launch(l, adamw8_kernel<stored.storage, gradient.dtype>, blocks, block_threads, 0, batch);
   });
 }
 

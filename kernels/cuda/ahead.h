@@ -50,15 +50,24 @@ STW_DEVICE void groups_together(const Load& load, const Use& use) {
   loads_are_issued(values);
   STW_UNROLL for (int k = 0; k < groups_ahead; ++k) use(values[k], 16 * k);
 }
+// The groups of [begin, end), of which this is quad number `own` of `quads`.
 template <class Load, class Use>
-STW_DEVICE void for_groups_of_grid_ahead(int64_t count, bool vectors, const Load& load, const Use& use) {
-  const int64_t quads = static_cast<int64_t>(gridDim.x) * blockDim.x / quad, whole = vectors ? count / elements_ahead * elements_ahead : 0;
-  STW_ROLLED for (int64_t at = thread_of_grid() / quad * elements_ahead; at < whole; at += quads * elements_ahead)
+STW_DEVICE void for_groups_of_quads_ahead(int64_t begin, int64_t end, int64_t own, int64_t quads, bool vectors, const Load& load, const Use& use) {
+  const int64_t whole = vectors ? begin + (end - begin) / elements_ahead * elements_ahead : begin;
+  STW_ROLLED for (int64_t at = begin + own * elements_ahead; at < whole; at += quads * elements_ahead)
     groups_together([&](int k) { return load(at + k, Whole{}); }, [&](const auto& value, int k) { use(value, at + k, Whole{}); });
-  STW_ROLLED for (int64_t at = whole + thread_of_grid() / quad * 16; at < count; at += quads * 16) {
-    const int64_t n = count - at < 16 ? count - at : 16;
+  STW_ROLLED for (int64_t at = whole + own * 16; at < end; at += quads * 16) {
+    const int64_t n = end - at < 16 ? end - at : 16;
     use(load(at, n), at, n);
   }
+}
+template <class Load, class Use>
+STW_DEVICE void for_groups_of_grid_ahead(int64_t count, bool vectors, const Load& load, const Use& use) {
+  for_groups_of_quads_ahead(0, count, thread_of_grid() / quad, static_cast<int64_t>(gridDim.x) * blockDim.x / quad, vectors, load, use);
+}
+template <class Load, class Use>
+STW_DEVICE void for_groups_of_block_ahead(int64_t begin, int64_t end, bool vectors, const Load& load, const Use& use) {
+  for_groups_of_quads_ahead(begin, end, threadIdx.x / quad, blockDim.x / quad, vectors, load, use);
 }
 // And for the groups of rows (rows, features), which lie inside one: load(row, i, n), use(value, row, i, n). Whole are they
 // only where features is a multiple of elements_ahead.

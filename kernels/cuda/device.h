@@ -18,6 +18,9 @@
   extern __shared__ __align__(16) unsigned char stw_dynamic_bytes[]; \
   T* const name = reinterpret_cast<T*>(stw_dynamic_bytes)
 
+// An argument that is read where it lies, by places that are known at run time: of others a thread would make a copy.
+#define STW_CONSTANT const __grid_constant__
+
 // In front of a loop whose counter must become a constant: arrays that it indexes then live in registers.
 #define STW_UNROLL _Pragma("unroll")
 #define STW_ROLLED _Pragma("unroll 1")   // the opposite: a long body that shall exist once

@@ -272,6 +272,11 @@ template <class Body>
 STW_DEVICE void for_groups_of_grid(int64_t count, const Body& body) {
   for_tasks_of_grid(ceil_div(count, 16), [&](int64_t task) { body(task * 16, min(static_cast<int64_t>(16), count - task * 16)); });
 }
+// The same for those of [begin, end), by one block.
+template <class Body>
+STW_DEVICE void for_groups_of_block(int64_t begin, int64_t end, const Body& body) {
+  for (int64_t at = begin + threadIdx.x / quad * 16; at < end; at += blockDim.x / quad * 16) body(at, min(static_cast<int64_t>(16), end - at));
+}
 inline int blocks_for_elements(int64_t count) { return blocks_for(count, block_quads * 16); }
 inline int blocks_for_rows(int64_t rows) { return blocks_for(rows, block_quads); }
 

@@ -7,15 +7,14 @@
 namespace stw::kernels::cuda {
 
 template <Storage storage, DType gradient>
-static __global__ void __launch_bounds__(block_threads) lion8_kernel(UpdateArgs args) {
-  args.gradient_dtype = gradient;
+static __global__ void __launch_bounds__(block_threads) lion8_kernel(STW_CONSTANT UpdateBatch batch) {
   STW_SHARED(QuantileMap, map, 1);
-  if (args.state->skip != 0) return;
+  if (batch.common.state->skip != 0) return;
   fetch_map(signed_quantiles_of_device, map);
-  const LionScalars scalars = lion_scalars(args);
-  const F16 coefficient = coefficient_of(args);
+  const LionScalars scalars = lion_scalars(batch.common);
+  const F16 coefficient = coefficient_of(batch.common);
   __syncthreads();
-  for_blocks_of_grid(args.count, [&](int64_t block, int64_t begin, int64_t count) {
+  for_state_blocks_of<storage, gradient>(batch, [&](const UpdateArgs& args, int64_t block, int64_t begin, int64_t count) {
     const F16 old = splat(args.first_absmax[block]);
     F16 momentum[groups_a_quad], most = zero();
     STW_UNROLL for (int k = 0; k < groups_a_quad; ++k) {
@@ -38,9 +37,9 @@ static __global__ void __launch_bounds__(block_threads) lion8_kernel(UpdateArgs 
   });
 }
 
-void lion8(const Launch& l, const UpdateArgs& args) {
-  for_update(args, [&](auto stored, auto gradient) {
-    launch(l, lion8_kernel<stored.storage, gradient.dtype>, blocks_for_update8(args.count), block_threads, 0, args);
+void lion8(const Launch& l, const List<UpdateArgs>& list) {
+  launch_batches<true>(list, [&](auto stored, auto gradient, const UpdateBatch& batch, int blocks) {
+    launch(l, lion8_kernel<stored.storage, gradient.dtype>, blocks, block_threads, 0, batch);
   });
 }
 

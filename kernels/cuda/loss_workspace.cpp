@@ -7,7 +7,11 @@ namespace stw::kernels::cuda {
 
 uint64_t cross_entropy_workspace(const CrossEntropyArgs&) { return 0; }
 uint64_t loss_sum_workspace(const LossSumArgs& args) { return static_cast<uint64_t>(args.samples) * 16; }
-uint64_t square_sum_workspace(const SquareSumArgs& args) { return (static_cast<uint64_t>(args.count) + 4095) / 4096 * sizeof(float); }
+uint64_t square_sum_workspace(const List<SquareSumArgs>& args) {
+  uint64_t chunks = 0;
+  for (int i = 0; i < args.count; ++i) chunks += (static_cast<uint64_t>(args.first[i].count) + 4095) / 4096;
+  return chunks * sizeof(float);
+}
 uint64_t embedding_gradient_workspace(const EmbeddingArgs& args) { return static_cast<uint64_t>(token_sort_layout(args.rows).bytes); }
 
 }  // namespace stw::kernels::cuda

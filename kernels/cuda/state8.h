@@ -5,7 +5,7 @@
 #include "kernels/common/quantile_build.h"
 #include "kernels/common/quantile_code.h"
 #include "kernels/cuda/groups.h"
-#include "kernels/cuda/parameter.h"
+#include "kernels/cuda/update_batch.h"
 
 namespace stw::kernels::cuda {
 
@@ -25,14 +25,15 @@ STW_DEVICE void fetch_map(const QuantileMap& from, QuantileMap* to) {
 // Place of this thread's k-th group in its block.
 STW_DEVICE int64_t group_of_quad(int k) { return 16 * (threadIdx.x % warp_threads / quad + warp_threads / quad * k); }
 
-// body(block, begin, count) for the blocks of [0, count), a warp each.
-template <class Body>
-STW_DEVICE void for_blocks_of_grid(int64_t count, const Body& body) {
-  const int64_t warps = static_cast<int64_t>(gridDim.x) * blockDim.x / warp_threads;
-  for (int64_t block = thread_of_grid() / warp_threads; block * quantile_block < count; block += warps)
-    body(block, block * quantile_block, min(static_cast<int64_t>(quantile_block), count - block * quantile_block));
+// body(args, block, begin, count) for the blocks of this block of threads, a warp each.
+template <Storage storage, DType gradient, class Body>
+STW_DEVICE void for_state_blocks_of(const UpdateBatch& batch, const Body& body) {
+  static_assert(update_chunk % quantile_block == 0);
+  for_chunks_of<storage, gradient, true>(batch, [&](const UpdateArgs& args, int64_t begin, int64_t end) {
+    for (int64_t at = begin + threadIdx.x / warp_threads * quantile_block; at < end; at += blockDim.x / warp_threads * quantile_block)
+      body(args, at / quantile_block, at, min(static_cast<int64_t>(quantile_block), end - at));
+  });
 }
-inline int blocks_for_update8(int64_t count) { return blocks_for_update(count, block_threads / warp_threads * quantile_block); }
 
 STW_DEVICE F16 first_lanes(F16 x, Whole) { return x; }
 template <class N>

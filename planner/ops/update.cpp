@@ -60,14 +60,16 @@ uint64_t adafactor_cuda_workspace(const Graph& g, const Op& op, const Extent& e)
 
 }  // namespace
 
+constexpr int no_shapes = OpRow{}.shapes_from;
+
 const OpRow update_rows[9] = {
-    {OpKind::square_sum, "square_sum", squares_cost, squares_workspace, squares_workspace, nullptr, {}},
+    {OpKind::square_sum, "square_sum", squares_cost, squares_workspace, squares_workspace, nullptr, {}, no_shapes, true},
     {OpKind::finish_step, "finish_step", squares_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::adamw, "adamw", update_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::adamw8, "adamw8", update_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::sgd, "sgd", update_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::lion, "lion", update_cost, no_workspace, no_workspace, nullptr, {}},
-    {OpKind::lion8, "lion8", update_cost, no_workspace, no_workspace, nullptr, {}},
+    {OpKind::adamw, "adamw", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::adamw8, "adamw8", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::sgd, "sgd", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::lion, "lion", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
+    {OpKind::lion8, "lion8", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},
     {OpKind::muon, "muon", muon_cost, muon_workspace, muon_cuda_workspace, nullptr, {}},
     {OpKind::adafactor, "adafactor", adafactor_cost, adafactor_workspace, adafactor_cuda_workspace, nullptr, {}},
 };

@@ -94,7 +94,7 @@ class Marker {
     std::vector<std::vector<int>> held(program.buffers.size());
     for (size_t b = 0; b < held.size(); ++b)
       if (program.buffers[b].tensor >= 0) held[b].push_back(program.buffers[b].tensor);
-    for (const Instruction& i : program.instructions)
+    for (const Instruction& i : program.instructions)   // what several ops do at once has its place in the arena
       for (int k = 0; k < i.outputs; ++k) {
         const Operand& o = program.operands[static_cast<size_t>(i.first_operand + i.inputs + k)];
         const int t = graph_.op(i.op).outputs[static_cast<size_t>(k)];

@@ -92,8 +92,9 @@ Timeline::Words Timeline::words(int instruction) const {
   const std::string name = op_row(i.kind).name;
   // The sums of squares all go to one place, and stores to host memory; what they take tells them apart.
   const bool is_sum = i.kind == OpKind::square_sum || i.kind == OpKind::store;
+  const std::string others = i.ops == 1 ? "" : " and " + std::to_string(i.ops - 1) + (i.ops == 2 ? " other" : " others");
   for (int t : is_sum ? op.inputs : op.outputs)
-    if (t >= 0) return {name + (is_sum ? " of " : " → "), graph_.at(t).name};
+    if (t >= 0) return {name + (is_sum ? " of " : " → "), graph_.at(t).name + others};
   return {name, ""};
 }
 

@@ -16,7 +16,7 @@ TEST(SquareSum, FoldsChunksInOrder) {
       double sum = 0, expected = 0;
       const std::vector<Buffer> bits = everywhere([&](const Table& table, int threads) {
         const SquareSumArgs args{count, {a.data(), tied ? b.data() : nullptr}, &sum};
-        run(table.square_sum, args, threads, square_sum_workspace(args, threads));
+        run(table.square_sum, args, threads, square_sum_workspace(just(args), threads));
         Buffer out(DType::f32, 2);
         std::memcpy(out.data(), &sum, 8);
         return std::vector<Buffer>{out};
@@ -35,7 +35,7 @@ TEST(SquareSum, FoldsChunksOfAnySizeInOrder) {
     everywhere([&](const Table& table, int threads) {
       double sum = 0;
       const SquareSumArgs args{static_cast<int64_t>(gradient.size()), {gradient.data(), nullptr}, &sum};
-      run(table.square_sum, args, threads, square_sum_workspace(args, threads));
+      run(table.square_sum, args, threads, square_sum_workspace(just(args), threads));
       Buffer out(DType::f32, 2);
       std::memcpy(out.data(), &sum, 8);
       return std::vector<Buffer>{out};
@@ -51,7 +51,7 @@ TEST(SquareSum, KeepsWhatIsNotFinite) {
         gradient[static_cast<size_t>(at)] = bad;
         double sum = 0;
         const SquareSumArgs args{9001, {gradient.data(), nullptr}, &sum};
-        run(entry.table->square_sum, args, 2, square_sum_workspace(args, 2));
+        run(entry.table->square_sum, args, 2, square_sum_workspace(just(args), 2));
         EXPECT_FALSE(std::isfinite(sum));
       }
 }
@@ -69,8 +69,8 @@ TEST(SquareSum, TakesGradientsInBf16) {
           const auto half_at = [&](const Buffer& from) { return static_cast<const uint16_t*>(from.data()) + first; };
           const SquareSumArgs halves{count, {half_at(a), tied ? half_at(b) : nullptr}, &sum, DType::bf16};
           const SquareSumArgs floats{count, {wide_a.data() + first, tied ? wide_b.data() + first : nullptr}, &expected};
-          run(table.square_sum, halves, threads, square_sum_workspace(halves, threads));
-          run(table.square_sum, floats, threads, square_sum_workspace(floats, threads));
+          run(table.square_sum, halves, threads, square_sum_workspace(just(halves), threads));
+          run(table.square_sum, floats, threads, square_sum_workspace(just(floats), threads));
           EXPECT_EQ(sum, expected) << count << " from " << first;
           Buffer out(DType::f32, 2);
           std::memcpy(out.data(), &sum, 8);
@@ -93,7 +93,7 @@ TEST(SquareSum, ChecksItself) {
           StepState expected = state;
           if (value != 1.0f && skip == skip_none) expected.skip = skip_midway;
           const SquareSumArgs args{5000, {gradient.data(), nullptr}, &sum, dtype, &state};
-          run(entry.table->square_sum, args, 2, square_sum_workspace(args, 2));
+          run(entry.table->square_sum, args, 2, square_sum_workspace(just(args), 2));
           EXPECT_EQ(std::isfinite(sum), value == 1.0f);
           EXPECT_EQ(std::memcmp(&state, &expected, sizeof state), 0) << entry.name << ", " << value << ", skip " << skip;
         }

@@ -87,6 +87,10 @@ class Threads {
   std::vector<std::thread> pool_;
 };
 
+// A list of one.
+template <class Args>
+List<Args> just(const Args& args) { return {&args, 1}; }
+
 // Calls a kernel with a workspace of exactly the given size, full of NaNs, and checks that nothing behind it changed.
 template <class Args>
 void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threads, uint64_t workspace_bytes) {
@@ -106,6 +110,10 @@ void run(void (*kernel)(const Launch&, const Args&), const Args& args, int threa
   uint64_t changed = 0;
   for (uint64_t i = workspace_bytes; i < total; ++i) changed += memory[i] != 0xa5;
   EXPECT_EQ(changed, 0u) << "the kernel wrote behind its workspace of " << workspace_bytes << " bytes";
+}
+template <class Args>
+void run(void (*kernel)(const Launch&, const List<Args>&), const Args& args, int threads, uint64_t workspace_bytes) {
+  run(kernel, just(args), threads, workspace_bytes);
 }
 
 // splitmix64 and Box-Muller: the same numbers with every standard library.

@@ -104,8 +104,8 @@ TEST(UpdateRules, SumTiedGradientsAndScaleTheRate) {
 TEST(UpdateRules, GradientsInBf16CountAsTheNumbersTheyAre) {
   Random random(5);
   std::vector<Rule> all(std::begin(rules), std::end(rules));
-  all.push_back({"adamw", &Table::adamw, false, true});
-  all.push_back({"adamw8", &Table::adamw8, false, true});
+  all.push_back({"adamw", &Table::adamw, nullptr, false, true});
+  all.push_back({"adamw8", &Table::adamw8, nullptr, false, true});
   StepState state = state_of();
   state.epsilon = 1e-8, state.step_size = 1e-2, state.correction2 = 0.2;
   for (const Rule& rule : all)

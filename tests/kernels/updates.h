@@ -9,20 +9,22 @@ namespace stw::kernels::test {
 
 struct Rule {
   const char* name;
-  void (*Table::*kernel)(const Launch&, const UpdateArgs&);
+  void (*Table::*kernel)(const Launch&, const List<UpdateArgs>&);   // or null, and
+  void (*Table::*single)(const Launch&, const UpdateArgs&);
   bool matrix;   // knows matrices
   bool vector;   // knows vectors
 };
-inline constexpr Rule sgd_rule{"sgd", &Table::sgd, false, true}, lion_rule{"lion", &Table::lion, false, true},
-    lion8_rule{"lion8", &Table::lion8, false, true}, muon_rule{"muon", &Table::muon, true, false},
-    adafactor_rule{"adafactor", &Table::adafactor, true, true};
+inline constexpr Rule sgd_rule{"sgd", &Table::sgd, nullptr, false, true}, lion_rule{"lion", &Table::lion, nullptr, false, true},
+    lion8_rule{"lion8", &Table::lion8, nullptr, false, true}, muon_rule{"muon", nullptr, &Table::muon, true, false},
+    adafactor_rule{"adafactor", nullptr, &Table::adafactor, true, true};
 inline constexpr Rule rules[] = {sgd_rule, lion_rule, lion8_rule, muon_rule, adafactor_rule};
 
 inline void update(const Rule& rule, const Table& table, const UpdateArgs& args, int threads = 1) {
   uint64_t bytes = 0;
-  if (rule.kernel == &Table::muon) bytes = muon_workspace(args, threads);
-  if (rule.kernel == &Table::adafactor) bytes = adafactor_workspace(args, threads);
-  run(table.*rule.kernel, args, threads, bytes);
+  if (rule.single == &Table::muon) bytes = muon_workspace(args, threads);
+  if (rule.single == &Table::adafactor) bytes = adafactor_workspace(args, threads);
+  if (rule.single != nullptr) run(table.*rule.single, args, threads, bytes);
+  else run(table.*rule.kernel, args, threads, bytes);
 }
 
 // rows × columns; vectors have columns 0.
@@ -70,7 +72,7 @@ struct Parameter {
   int64_t rows() const { return columns > 0 ? count / columns : count; }
   // Squares where the first state holds squares.
   Parameter& for_rule(const Rule& rule) {
-    if (rule.kernel == &Table::adafactor)
+    if (rule.single == &Table::adafactor)
       for (float& value : first) value *= value;
     return *this;
   }

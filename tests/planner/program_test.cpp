@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "planner/pricing.h"
@@ -40,6 +41,23 @@ TEST(Program, PricesAreTheSumsOfTheInstructions) {
         EXPECT_GE(sum, pricing.fastest(batch, d.micro_batch));
       }
     }
+}
+
+// A model's tensors are a handful of instructions of the update, each of most_joined ops at most and of one kind.
+TEST(Program, UpdatesAreJoined) {
+  for (const Graph& g : small_graphs()) {
+    const Program update = build_update(g, make_arena(g, 64), 2);
+    std::map<OpKind, int> ops, instructions;
+    for (const Instruction& i : update.instructions) {
+      EXPECT_TRUE(i.ops == 1 || op_row(i.kind).joins);
+      for (int k = 0; k < i.ops; ++k) EXPECT_EQ(g.op(i.op + k).kind, i.kind);
+      ops[i.kind] += i.ops;
+      instructions[i.kind] += 1;
+    }
+    for (const auto& [kind, count] : ops)
+      EXPECT_EQ(instructions[kind], op_row(kind).joins ? (count + most_joined - 1) / most_joined : count) << op_row(kind).name;
+    EXPECT_EQ(std::accumulate(ops.begin(), ops.end(), 0, [](int sum, const auto& o) { return sum + o.second; }), static_cast<int>(g.update_ops.size()));
+  }
 }
 
 TEST(Program, BoundsHold) {

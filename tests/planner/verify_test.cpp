@@ -110,6 +110,34 @@ TEST_F(Verify, Operands) {
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode), "read before it is made");
 }
 
+// Instructions that do several ops at once.
+TEST_F(Verify, JoinedOps) {
+  const Program& update = programs_.update;
+  const auto joined = [](Program& p) -> Instruction& {
+    return *std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::adamw && i.ops > 2; });
+  };
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = most_joined + 1; }, &update), "too many tensors at once");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).ops = 0; }, &update), "too many tensors at once");
+  expect_has(found([](Arena&, Program& p, uint64_t&) {
+    std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::finish_step; })->ops = 2;
+  }, &update), "too many tensors at once");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).op -= joined(p).ops; }, &update), "number of operands");   // sums of squares
+  for (int k : {1, 2}) {   // what one of the others works on
+    expect_has(found([&](Arena&, Program& p, uint64_t&) { p.operands[static_cast<size_t>(op_alone(joined(p), k).first_operand)].buffer = -1; }, &update), "has no memory");
+    expect_has(found([&](Arena&, Program& p, uint64_t&) { std::swap(p.operands[static_cast<size_t>(op_alone(joined(p), k).first_operand)],
+                                                                     p.operands[static_cast<size_t>(joined(p).first_operand)]); }, &update), "place of another tensor");
+  }
+  expect_has(found([&](Arena&, Program& p, uint64_t&) {
+    const Instruction& sums = p.instructions[0];
+    p.buffers[static_cast<size_t>(sums.workspace.buffer)].bytes -= 4;
+  }, &update), "more scratch memory than it has");
+  Program fewer = update;
+  joined(fewer).ops -= 1;
+  const Status status = verify_updates(graph_, {&fewer});
+  ASSERT_FALSE(status);
+  expect_has(status.error().message, "is not updated once in a step");
+}
+
 // Updates inside the backward pass: each moved in front of the last op that reads what it changes, left out, or made twice.
 TEST_F(Verify, FusedUpdates) {
   int moved = 0;

@@ -124,7 +124,7 @@ TEST_F(Workspace, RowsAndSums) {
     ASSERT_LE(kernels::loss_sum_workspace(loss, n), workspace::loss_sum(loss.samples));
     kernels::SquareSumArgs sum{};
     sum.count = size(8192) * size(8192);
-    ASSERT_LE(kernels::square_sum_workspace(sum, n), workspace::square_sum(static_cast<uint64_t>(sum.count)));
+    ASSERT_LE(kernels::square_sum_workspace({&sum, 1}, n), workspace::square_sum(static_cast<uint64_t>(sum.count)));
   }
 }
 
@@ -190,7 +190,7 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     ASSERT_EQ(cuda::loss_sum_workspace(loss), cuda_workspace::loss_sum(samples));
     kernels::SquareSumArgs sum{};
     sum.count = rows;
-    ASSERT_EQ(cuda::square_sum_workspace(sum), workspace::square_sum(static_cast<uint64_t>(rows)));
+    ASSERT_EQ(cuda::square_sum_workspace({&sum, 1}), workspace::square_sum(static_cast<uint64_t>(rows)));
     kernels::UpdateArgs update{};
     update.columns = features;
     update.count = size(8192) * features;

@@ -100,7 +100,8 @@ void real_kernels() {
   call(table.embedding_gradient, embedding, cuda::embedding_gradient_workspace(embedding));
   double sum = 0;
   const SquareSumArgs squares{static_cast<int64_t>(x.size()), {x.data(), nullptr}, &sum};
-  call(table.square_sum, squares, cuda::square_sum_workspace(squares));
+  const List<SquareSumArgs> list{&squares, 1};
+  call(table.square_sum, list, cuda::square_sum_workspace(list));
   StepState state{};
   state.momentum = 0.9, state.learning_rate = state.coefficient = 1;
   for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {

@@ -41,6 +41,7 @@
 #define STW_SHARED(T, name, count) \
   static char name##_key;          \
   T* const name = static_cast<T*>(::simt::shared(&name##_key, sizeof(T) * (count)))
+#define STW_CONSTANT const
 #define STW_UNROLL
 #define STW_ROLLED
 #define STW_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::simt::dynamic_shared())

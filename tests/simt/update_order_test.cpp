@@ -80,7 +80,7 @@ TEST(Order, UpdatesStayTheSame) {
       const Parameter start = Parameter(random, shape).for_rule(rule);
       const StepState state = state_of();
       for (ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
-        if (products == ProductKernels::tensor && rule.kernel != &Table::muon) continue;
+        if (products == ProductKernels::tensor && rule.single != &Table::muon) continue;
         in_every_order([&] {
           Parameter end = start;
           UpdateArgs args = end.args(state, 0.1, DType::bf16);

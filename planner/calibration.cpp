@@ -28,6 +28,10 @@ struct Group {
     points.push_back({ideal_each, seconds_each});
   }
   bool is_timed() const { return ideal > 0; }
+  // Times of one size are as well all launch as none.
+  bool shows_launch() const {
+    return std::any_of(points.begin(), points.end(), [this](const Point& p) { return p.ideal != points[0].ideal; });
+  }
   // So that count · launch + ideal / share is the measured time. Where launches take it all, the most there is.
   double permille(double launch) const {
     const double work = seconds - count * launch;
@@ -77,17 +81,23 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   p.calibration.precision = numerics.precision;
   p.calibration.kernels = numerics.kernels;
   p.calibration.step_nanoseconds = whole_number(step_seconds * 1e9, longest_nanoseconds);
+  std::array<double, op_kind_count> shown{};
   double launches = 0, count = 0;
   for (size_t k = 0; k < op_kind_count; ++k) {
     const Group& g = kinds[k];
-    if (!g.is_timed()) continue;
-    const double launch = g.best_launch();
-    p.calibration.ops[k] = {static_cast<uint32_t>(whole_number(g.permille(launch), largest_permille)),
-                            whole_number(launch * 1e9, longest_launch_nanoseconds), whole_number(g.seconds * 1e9, longest_nanoseconds)};
-    launches += g.count * launch;
+    if (!g.is_timed() || !g.shows_launch()) continue;
+    shown[k] = g.best_launch();
+    launches += g.count * shown[k];
     count += g.count;
   }
   const double launch = count > 0 ? launches / count : 0;
+  for (size_t k = 0; k < op_kind_count; ++k) {
+    const Group& g = kinds[k];
+    if (!g.is_timed()) continue;
+    const double own = g.shows_launch() ? shown[k] : g.count * launch < g.seconds ? launch : 0;   // the others' where it does not show
+    p.calibration.ops[k] = {static_cast<uint32_t>(whole_number(g.permille(own), largest_permille)),
+                            whole_number(own * 1e9, longest_launch_nanoseconds), whole_number(g.seconds * 1e9, longest_nanoseconds)};
+  }
   if (count > 0) p.launch_nanoseconds = whole_number(launch * 1e9, longest_launch_nanoseconds);
   // Nobody is promised a place in the caches.
   if (products.is_timed()) p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "planner/pricing.h"
 #include "tests/planner/calibrated_profiles.h"
@@ -23,7 +24,7 @@ std::vector<TimedOp> times(const Graph& graph, const DeviceProfile& truth, int t
   const Decisions d = uniform_decisions(graph, ~0u, micro_batch);
   auto add = [&](const Program& program, uint64_t count) {
     for (const Instruction& i : program.instructions) {
-      const Cost cost = op_row(i.kind).cost(graph, graph.op(i.op), {i.samples, i.rows, threads});
+      const Cost cost = cost_of(graph, i, threads);
       ops.push_back({i.kind, cost, seconds(op_picoseconds(truth, i.kind, graph.peak_of(graph.op(i.op)), threads, cost)), count, graph.peak_of(graph.op(i.op))});
     }
   };
@@ -57,6 +58,11 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
         const Calibration::Op& is = found.calibration.ops[static_cast<size_t>(kind)];
         const Calibration::Op& was = truth.calibration.ops[static_cast<size_t>(kind)];
         if (is.permille == 0) continue;   // 8-bit states
+        std::set<uint64_t> sizes;
+        for (const TimedOp& op : ops)
+          if (op.kind == kind) sizes.insert(op.cost.bytes);
+        EXPECT_TRUE(sizes.size() > 1 || kind == OpKind::adamw);
+        if (sizes.size() == 1) continue;   // nothing tells launch and work apart
         const double launch = static_cast<double>(was.permille ? was.launch_nanoseconds : truth.launch_nanoseconds);
         EXPECT_NEAR(static_cast<double>(is.launch_nanoseconds), launch, 0.05 * launch + 100) << op_row(kind).name << " seed " << seed;
         if (was.permille == 0) continue;

@@ -121,11 +121,13 @@ struct LinearArgs {
   LinearPart part[max_parts];
   Matrix x;                // (rows, inputs); for linear_input_gradient the output dx
   Matrix y;                // (rows, sum of features); for the gradients the input dy
+  ConstMatrix residual;    // linear of one part only: (rows, features) of y's type without gaps, not y; or null
   ConstMatrix addend;      // linear_input_gradient only: (rows, inputs) the chains start from, may be dx itself, or null
   int64_t y_stride;        // elements from one row of y to the next. What dy has past the features of a row is +0, up to the next
                            // multiple of 8 at least
 };
-// linear:                  y = x·Wᵀ + b. The chain runs over inputs from +0; the bias is added last.
+// linear:                  y = x·Wᵀ + b. The chain runs over inputs from +0; the bias is added last. What that is when it is stored is
+//                          then added to the residual, and stored: as by `add`. The library adds up in an order of its own.
 // linear_input_gradient:   dx = addend + Σ_parts dy·W, one chain through all parts that starts from the addend.
 // linear_weight_gradient:  dW_i += dy_iᵀ·x, one chain over rows that starts from the buffer. In bf16 the chain of a sample
 //                          starts from what the samples before have left, and its end is rounded: 16 random bits are added below

@@ -117,6 +117,7 @@ int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializ
   if (shape.rank < 2) t.decay = 0;   // norms and biases
   t.initializer = initializer;
   t.init_std = std;
+  t.number = parameters_++;
   graph_.tensors.push_back(std::move(t));
   return static_cast<int>(graph_.tensors.size()) - 1;
 }
@@ -245,7 +246,15 @@ int GraphBuilder::swiglu(int x, const char* name) {
   return y;
 }
 
+// The sum of a product and what was there before is the product's own business: it is read where the product is stored, and nobody
+// wants the product alone.
 int GraphBuilder::add(int a, int b, const char* name) {
+  Op& last = graph_.ops.back();
+  if (last.kind == OpKind::linear && last.outputs[0] == b && last.inputs.size() == 3) {
+    last.inputs.push_back(a);
+    graph_.tensors[static_cast<size_t>(b)].name = name;
+    return b;
+  }
   int y = rows(name, graph_.features(a));
   op(OpKind::add, {}, {a, b}, {y});
   return y;

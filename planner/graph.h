@@ -145,6 +145,7 @@ class GraphBuilder {
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
   uint32_t streams_ = 0;
+  int parameters_ = 0;
 };
 
 }  // namespace stw

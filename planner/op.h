@@ -10,7 +10,7 @@ namespace stw {
 enum class OpKind : uint8_t {
   embedding,              // tokens, table, positions?, document positions? -> y
   norm,                   // x, weight, bias?                     -> y
-  linear,                 // x, (weight, bias?)…                  -> y: the parts side by side
+  linear,                 // x, (weight, bias?)…, residual?       -> y: the parts side by side; a residual beside one part only
   rope,                   // x, cosine, sine, document positions? -> y
   attention,              // qkv, document positions?             -> out, lse
   attention_cached,       // qkv, key cache, value cache          -> out          (generation)
@@ -66,6 +66,8 @@ struct Op {
   Attributes attributes;
   std::vector<int> inputs, outputs;  // tensor ids
   int segment = -1;
+  // Of a linear op: what is added to its product, or -1.
+  int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }
 };
 
 }  // namespace stw

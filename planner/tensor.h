@@ -62,6 +62,7 @@ struct Tensor {
   bool trainable = false;
   int tied_to = -1;        // shares the bytes of this tensor; its gradient stays its own
   int adapter_of = -1;     // reserved: low-rank adapter of this parameter
+  int number = -1;         // parameters: their place among the model's parameters, whatever else the graph is made of
   // Parameters: how they are updated (parameter_groups.h).
   double rate = 1;              // factor of the learning rate
   std::optional<double> decay;  // weight decay; nothing: the run's

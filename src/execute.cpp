@@ -108,7 +108,7 @@ kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   a.accumulate = c.i.accumulate;
   a.products = products_of(c);
   a.exact = c.x.graph->exact;
-  for (int k = first; k < c.input_count(); k += stride) {
+  for (int k = first; k + stride <= c.input_count(); k += stride) {
     assert(a.parts < kernels::max_parts);
     const Tensor& weight = c.input_tensor(k);
     kernels::LinearPart& part = a.part[a.parts++];
@@ -124,6 +124,7 @@ template <>
 void run<OpKind::linear>(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 1, 2);
   for (int p = 0; p < a.parts; ++p) a.part[p].bias = c.input(2 + 2 * p);
+  if (c.op.residual() >= 0) a.residual = c.in(c.input_count() - 1);
   a.x = c.in_out(0);
   a.y = c.out(0);
   a.y_stride = c.output_tensor(0).stride();
@@ -140,8 +141,12 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
   c.run(c.x.table->linear_input_gradient, a);
 }
 
-// Streams of random numbers: those of dropout count from 1, these are apart from them and from each other.
+// Streams of random numbers: those of dropout count from 1, these are apart from them and from each other. Each parameter has its own.
 constexpr int gradient_stream = 1 << 29, update_stream = 1 << 30;
+uint32_t stream_of(int first, const Tensor& parameter) {
+  assert(parameter.number >= 0);
+  return static_cast<uint32_t>(first + parameter.number);
+}
 
 template <>
 void run<OpKind::linear_weight_gradient>(const Call& c) {
@@ -150,7 +155,7 @@ void run<OpKind::linear_weight_gradient>(const Call& c) {
     const int gradient = c.op.outputs[static_cast<size_t>(p)];
     if (gradient < 0) continue;
     a.part[p].weight_gradient = c.output(p);
-    a.part[p].stream = static_cast<uint32_t>(gradient_stream + gradient);
+    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(2 + p));
     a.gradient_dtype = dtype_of(c.x.graph->at(gradient).format);   // of all parts: they are alike
   }
   a.state = c.x.state;
@@ -432,7 +437,7 @@ kernels::UpdateArgs update_args(const Call& c) {
   a.gradient[1] = c.input(1);
   a.gradient_dtype = dtype_of(c.input_tensor(0).format);
   a.rate = parameter.rate;
-  a.stream = static_cast<uint32_t>(update_stream + c.op.outputs[0]);
+  a.stream = stream_of(update_stream, parameter);
   a.first_element = c.i.first_element;
   a.decay = parameter.decay.value_or(c.x.weight_decay);
   a.state = c.x.state;

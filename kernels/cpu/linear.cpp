@@ -1,13 +1,15 @@
 // y = x·Wᵀ + b for up to max_parts weights side by side. One chain per element over the inputs, in fp32 from start to
-// end, then the bias, then (bf16, f16) one rounding: no bit depends on the number of rows, so a generated token sees the
-// numbers that training saw.
+// end, then the bias, then (bf16, f16) one rounding, then the residual: no bit depends on the number of rows, so a generated
+// token sees the numbers that training saw.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
+#include "kernels/cpu/split.h"
 
 namespace stw::kernels::STW_ISA {
 
 void linear(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear);
+  assert(args.residual.data == nullptr || (args.parts == 1 && args.y_stride == args.part[0].features && args.residual.dtype == args.y.dtype));
   const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const TileGrid grid = linear_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   int64_t first_tile[max_parts + 1] = {0}, first_column[max_parts] = {0}, column = 0;
@@ -39,12 +41,19 @@ void linear(const Launch& launch, const LinearArgs& args) {
     if (args.y.dtype == DType::f32) {
       chain_product(rows, features, inputs, x, w, (float*)args.y.data + y_at, y_stride, false, workspace, bias,
                     args.weight_dtype);
-      return;
+    } else {
+      float* const tile = (float*)(workspace + grid.product_bytes);
+      chain_product(rows, features, inputs, x, w, tile, grid.tile_columns, false, workspace, bias, args.weight_dtype);
+      for (int64_t i = 0; i < rows; ++i)
+        store_tile_row(args.y.data, args.y.dtype, y_at + i * y_stride, tile + i * grid.tile_columns, features);
     }
-    float* const tile = (float*)(workspace + grid.product_bytes);
-    chain_product(rows, features, inputs, x, w, tile, grid.tile_columns, false, workspace, bias, args.weight_dtype);
-    for (int64_t i = 0; i < rows; ++i)
-      store_tile_row(args.y.data, args.y.dtype, y_at + i * y_stride, tile + i * grid.tile_columns, features);
+    if (args.residual.data == nullptr) return;
+    for (int64_t i = 0; i < rows; ++i)   // while the tile is in the caches
+      for_groups(0, features, [&](int64_t j, int64_t n) {
+        const int64_t at = y_at + i * y_stride + j;
+        const F16 before = load_group(args.residual.data, args.residual.dtype, at, n);
+        store_group(args.y.data, args.y.dtype, at, add(before, load_group(args.y.data, args.y.dtype, at, n)), n);
+      });
   });
 }
 

@@ -160,6 +160,10 @@ static __global__ void __launch_bounds__(block_threads, 2) chain_product_kernel(
       if (row >= out.m) continue;
       Float4 y;
       for (int j = 0; j < 4; ++j) y.f[j] = out.bias != nullptr ? sum[i][4 * g + j] + bias.f[j] : sum[i][4 * g + j];
+      if (out.residual != nullptr) {
+        const Float4 before = load4(out.residual, all.c, row * out.c_stride + column, n);
+        for (int j = 0; j < 4; ++j) y.f[j] = before.f[j] + as_stored(all.c, y.f[j]);
+      }
       store4(out.c, all.c, row * out.c_stride + column, y, n);
     }
   }

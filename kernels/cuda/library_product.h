@@ -17,6 +17,7 @@ inline bool fits_library(const Products& all) {
     const Product& p = all.product[i];
     if (!in_sixteens(p.a, all.a, p.a_stride) || !in_sixteens(p.b, all.b, p.b_stride) || !in_sixteens(p.c, all.c, p.c_stride)) return false;
     if (p.start != nullptr && (all.start != all.c || !in_sixteens(p.start, all.start, p.c_stride))) return false;
+    if (p.residual != nullptr && (p.start != nullptr || !in_sixteens(p.residual, all.c, p.c_stride))) return false;
     if (p.bias != nullptr && (all.bias != all.c || !in_sixteens(p.bias, all.bias, 0))) return false;
   }
   return true;
@@ -26,7 +27,7 @@ inline bool fits_library(const Products& all) {
 template <Contiguous a_along, Contiguous b_along>
 LibraryProduct library_product(const Products& all, int i, LibraryProduct::Free free) {
   const Product& p = all.product[i];
-  const void* const start = all.chained && i > 0 ? p.c : p.start;
+  const void* const start = all.chained && i > 0 ? p.c : p.residual != nullptr ? p.residual : p.start;
   return {p.m, p.n, p.k, all.a, all.c, p.a, p.b, a_along == Contiguous::output, b_along == Contiguous::depth, p.a_stride, p.b_stride, p.c_stride, p.c,
           start, p.bias, free};
 }

@@ -19,13 +19,13 @@ void for_parts(const LinearArgs& args, const Body& body) {
   for (int i = 0; i < args.parts; column += args.part[i++].features) body(args.part[i], column);
 }
 
-// y_i (rows, features) = x · Wᵀ
+// y_i (rows, features) = x · Wᵀ, of one part with its residual
 inline Products forward_products(const LinearArgs& args) {
   Products all = {args.x.dtype, args.weight_dtype, args.y.dtype, DType::f32, args.weight_dtype, false, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, p.features, args.inputs, args.x.data, p.weight, args.inputs,
                                 args.transposed ? p.features : args.inputs, args.y_stride,
-                                element_at(args.y.data, args.y.dtype, column), nullptr, p.bias};
+                                element_at(args.y.data, args.y.dtype, column), nullptr, p.bias, 0, args.residual.data};
   });
   return all;
 }

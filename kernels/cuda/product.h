@@ -8,7 +8,7 @@ namespace stw::kernels::cuda {
 // How a row of tiles reads an operand: along its depth without gaps, or along the output.
 enum class Contiguous : uint8_t { depth, output };
 
-// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias. Strides count elements, from one line without gaps to the next.
+// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias, and the residual's sum with what that is as c stores it. Strides count elements, from one line without gaps to the next.
 struct Product {
   int64_t m, n, k;
   const void *a, *b;
@@ -17,6 +17,7 @@ struct Product {
   const void* start;   // strides of c; may be c; null: +0
   const void* bias;    // (n), added last; null: none
   uint32_t stream = 0; // of random numbers, where c is rounded at random
+  const void* residual = nullptr;   // strides and type of c; not c; null: none
 };
 struct Products {
   DType a, b, c, start, bias;
@@ -99,6 +100,7 @@ STW_DEVICE Float4 floats_of(Raw4 raw, DType t) {
   }
   return r;
 }
+STW_DEVICE float as_stored(DType t, float x) { return t == DType::f32 ? x : t == DType::bf16 ? from_bf16(to_bf16(x)) : from_f16(to_f16(x)); }
 STW_DEVICE Float4 load4(const void* data, DType t, int64_t at, int64_t n) { return floats_of(load_raw4(data, t, at, four_at_most(n), false), t); }
 STW_DEVICE void store4(void* data, DType t, int64_t at, Float4 x, int64_t n) {
   if (t == DType::f32) {

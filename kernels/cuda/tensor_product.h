@@ -295,6 +295,10 @@ static __global__ void __launch_bounds__(T::threads, T::together) tensor_product
         Float2 y = {{sum[i][j][2 * half], sum[i][j][2 * half + 1]}};
         if constexpr (Ending::stored) {
           if (out.bias != nullptr) y = {{y.f[0] + bias.f[0], y.f[1] + bias.f[1]}};
+          if (out.residual != nullptr) {
+            const Float2 before = load2(out.residual, all.c, row * out.c_stride + column, n);
+            y = {{before.f[0] + as_stored(all.c, y.f[0]), before.f[1] + as_stored(all.c, y.f[1])}};
+          }
           store2(out.c, all.c, row * out.c_stride + column, y, n);
         } else if (n > 0) {
           end_sums(ending, out, row, column, y, n, tile.row != tile.column);

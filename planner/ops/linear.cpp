@@ -1,4 +1,4 @@
-// Rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, and their three gradients.
+// Rows of the matrix products: y = x·Wᵀ + b for up to four weights side by side, or one and a residual, and their three gradients.
 #include "planner/differentiate.h"
 #include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
@@ -70,9 +70,10 @@ uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
 // Weight gradients come first: they are the last to read x.
 void linear_backward(Differentiation& d, const Op& op) {
   const int x = op.inputs[0], dy = d.gradient_of(op.outputs[0]);
+  if (op.residual() >= 0) d.add_gradient(op.residual(), dy);
   std::vector<int> weights, biases, inputs{dy, -1};
   bool any_weight = false, any_bias = false;
-  for (size_t i = 1; i < op.inputs.size(); i += 2) {
+  for (size_t i = 1; i + 1 < op.inputs.size(); i += 2) {
     inputs.push_back(op.inputs[i]);
     weights.push_back(d.parameter_gradient(op.inputs[i]));
     biases.push_back(op.inputs[i + 1] >= 0 ? d.parameter_gradient(op.inputs[i + 1]) : -1);
@@ -81,7 +82,7 @@ void linear_backward(Differentiation& d, const Op& op) {
   }
   // Each list holds every part, so that a part keeps its columns; the widths come from the forward op's weights.
   std::vector<int> products{dy, x}, sums{dy};
-  for (size_t i = 1; i < op.inputs.size(); i += 2) {
+  for (size_t i = 1; i + 1 < op.inputs.size(); i += 2) {
     products.push_back(op.inputs[i]);
     sums.push_back(op.inputs[i]);
   }

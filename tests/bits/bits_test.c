@@ -42,9 +42,9 @@ static const struct {
   {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0},
   {"qwen2 fp32, Adafactor, documents", qwen2, 0x5e2ac56f04023e32u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR,
    64, 0, 0, 0},
-  {"llama bf16, 7 bytes a parameter", llama, 0x838e9617c4a792a5u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
+  {"llama bf16, 7 bytes a parameter", llama, 0xd3c35749b635a7eau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
    0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0},
-  {"gpt2 bf16, 4 bytes a parameter", gpt2, 0x5dd5c5fd654e696cu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
+  {"gpt2 bf16, 4 bytes a parameter", gpt2, 0x85f21a0808049af3u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
    0, STW_MASTER_STOCHASTIC, 0, 1},
 };
 

@@ -29,7 +29,7 @@ struct Problem {
   int64_t rows = 0, outputs = 0;
   DType gradient_dtype = DType::f32;   // of weights
   StepState state = {};                // of rounding, where that is bf16
-  Buffer x, dy, addend;
+  Buffer x, dy, addend, residual;      // residual: empty, or added to y
   std::vector<Buffer> weight, biases, weight_gradient, bias_gradient;
 
   Problem(Random& random, Shape s, Types t, bool transposed_, bool bias_, bool accumulate_)
@@ -53,6 +53,8 @@ struct Problem {
     state.seed = seed, state.step = 3, state.first_sample = 5;
     for (Buffer& gradient : weight_gradient) gradient = Buffer(DType::bf16, gradient.floats());
   }
+  // The product is added to a residual, from now on. Of one part.
+  void add_residual(Random& random) { residual = Buffer::normal(types.output, random, rows * outputs); }
   static uint32_t stream_of(size_t part) { return static_cast<uint32_t>(40 + 3 * part); }
 
   float w(size_t part, int64_t feature, int64_t input) const {
@@ -80,12 +82,14 @@ struct Problem {
     for (int64_t features : shape.features) text += " " + std::to_string(features);
     for (DType type : {types.activation, types.weight, types.output, types.addend})
       text += std::string(" ") + name_of(type);
+    if (residual.count() > 0) text += " residual";
     return text + (transposed ? " transposed" : "") + (bias ? " bias" : "") + (accumulate ? " accumulate" : "") + (gradient_dtype == DType::bf16 ? " bf16" : "");
   }
 
   Buffer forward(const Table& table, int threads) {
     Buffer y(types.output, rows * outputs);
-    const LinearArgs a = args(x.matrix(), y.matrix());
+    LinearArgs a = args(x.matrix(), y.matrix());
+    if (residual.count() > 0) a.residual = residual.const_matrix();
     run(table.linear, a, threads, linear_workspace(a, threads));
     return y;
   }
@@ -146,6 +150,7 @@ struct Problem {
             sum.add(xs[static_cast<size_t>(row * shape.inputs + i)], ws[part][static_cast<size_t>(dw_at(part, feature, i))]);
           sum.end();
           y.set(at, bias ? sum.value + biases[part].get(feature) : sum.value);
+          if (residual.count() > 0) y.set(at, residual.get(at) + y.get(at));
         }
     }
     return y;

@@ -32,6 +32,7 @@ TEST(Linear, RandomOddShapesHaveTheBitsOfNaiveChains) {
       shape.features.push_back(random.between(1, i % 2 ? 20 : 70));
     Problem problem(random, shape, {dtype_of(i), dtype_of(i / 3), dtype_of(i / 9), dtype_of(random.between(0, 2))},
                     random.bits() & 1, random.bits() & 1, random.bits() & 1);
+    if (shape.features.size() == 1) problem.add_residual(random);
     expect_naive_bits(problem, {1, 3});
   }
 }
@@ -44,6 +45,9 @@ TEST(Linear, FewRowsHaveTheBitsOfNaiveChains) {
       for (DType type : all_dtypes) {
         Problem problem(random, {1, rows, 261, {77, 48}}, {f32, type, type, f32}, transposed, true, true);
         expect_naive_bits(problem, {1, 2});
+        Problem added(random, {1, rows, 130, {77}}, {type, type, type, f32}, transposed, true, true);
+        added.add_residual(random);
+        expect_naive_bits(added, {1, 2});
       }
 }
 
@@ -56,6 +60,7 @@ TEST(Linear, SeveralBlocksHaveTheBitsOfNaiveChains) {
   for (const Shape& shape : {wide, tall, deep})
     for (bool transposed : {false, true}) {
       Problem problem(random, shape, {f32, f32, transposed ? bf16 : f32, f32}, transposed, true, transposed);
+      if (shape.features.size() == 1) problem.add_residual(random);
       expect_naive_bits(problem, {2});
       Problem halves(random, shape, {f16, f16, f16, f32}, transposed, false, transposed);
       expect_naive_bits(halves, {2});

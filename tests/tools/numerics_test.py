@@ -167,6 +167,14 @@ class OptimizersTest(NumericsTest):
                          says=["run/checkpoint.stw", *says])
         self.assertEqual(files_of(self.path("run")), before)
 
+    def test_a_default_that_is_asked_for_is_not_what_the_run_has(self):
+        self.train("run", "--steps", 2, "--precision", "bf16", "--master", "split8", "--gradients", "bf16")
+        before = files_of(self.path("run"))
+        for words, says in ((["--master", "exact"], ["master", '"split8"']), (["--gradients", "fp32"], ["gradients", '"fp32"', '"bf16"'])):
+            self.refused("train", "--resume", self.path("run"), "--steps", 4, *words, says=["run/checkpoint.stw", *says])
+        self.assertEqual(files_of(self.path("run")), before)
+        self.run_command("train", "--resume", self.path("run"), "--steps", 4)
+
     def test_settings_that_the_optimizer_does_not_have(self):
         self.contradiction("--nesterov", says=["--nesterov", "sgd", "adamw"])
         self.contradiction("--nesterov", "--optimizer", "sgd", "--momentum", 0, says=["--nesterov", "--momentum"])

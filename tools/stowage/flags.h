@@ -27,7 +27,8 @@ struct PlanFlags {
   std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
   std::optional<uint64_t> batch, sequence;
   std::string device;  // empty: CUDA where there is one, else the CPU
-  std::string precision, optimizer, master = "exact", gradients = "fp32", kernels = "auto", attention = "own", states = "auto", recompute = "auto";
+  std::string precision, optimizer, master, gradients, attention;   // empty: the default, or on --resume what the run has
+  std::string kernels = "auto", states = "auto", recompute = "auto";
   std::vector<stw_parameter_group> groups;                      // frozen ones first
   std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
   std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none

@@ -63,15 +63,15 @@ void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.plan.precision.empty()) flags.plan.precision = json_string(*header, "identity", "precision").value_or("");
   if (flags.plan.optimizer.empty()) flags.plan.optimizer = json_string(*header, "identity", "optimizer").value_or("");
   if (flags.plan.kernels == "auto") flags.plan.kernels = json_string(*header, "identity", "kernels").value_or("auto");
-  if (flags.plan.attention == "own") flags.plan.attention = json_string(*header, "identity", "attention").value_or("own");
+  if (flags.plan.attention.empty()) flags.plan.attention = json_string(*header, "identity", "attention").value_or("own");
   if (!flags.plan.exact && !json_bool(*header, "identity", "exact").value_or(true)) {
     flags.plan.fast = true;
     if (flags.plan.micro_batch == 0)
       if (const auto samples = json_whole(*header, "identity", "micro_batch")) flags.plan.micro_batch = static_cast<uint32_t>(*samples);
   }
-  if (flags.plan.master == "exact")
+  if (flags.plan.master.empty())
     if (const auto master = json_string(*header, "identity", "master"); master == "split8" || master == "stochastic") flags.plan.master = *master;
-  if (flags.plan.gradients == "fp32") flags.plan.gradients = json_string(*header, "identity", "gradients").value_or("fp32");
+  if (flags.plan.gradients.empty()) flags.plan.gradients = json_string(*header, "identity", "gradients").value_or("fp32");
   if (json_bool(*header, "identity", "fused_update").value_or(false)) flags.plan.fused_update = true;
   if (flags.plan.states == "auto")
     if (const auto bits = json_whole(*header, "identity", "state_bits")) flags.plan.states = fmt::format("{}", *bits);

@@ -354,7 +354,7 @@ typedef struct stw_relaxation_info {
   uint32_t changes_numerics; /* 1: the trained bits would be others */
   uint64_t saves_bytes;      /* of the smallest peak */
   double costs_fraction;     /* of the step time; negative: faster */
-  char change[64];           /* as the command takes it: "states 8", "micro_batch auto", ... */
+  char change[64];           /* as the command takes it: "states 8", "fused_update, gradients fp32", ... */
 } stw_relaxation_info;
 
 /* What could be given up where a plan does not fit: the index-th, those that keep the bits first, then by cost.

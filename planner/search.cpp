@@ -72,7 +72,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   if (request.micro_batch > 1 && !request.fused_update) offer("micro_batch auto", free, space.numerics(), false);
   free = request;
   free.recompute = Recompute::choose;
-  if (request.recompute == Recompute::none) offer("recompute auto", free, space.numerics(), false);
+  if (request.recompute != Recompute::choose) offer("recompute auto", free, space.numerics(), false);
   Numerics n = space.numerics();
   n.state_bits = 8;
   if (space.numerics().state_bits == 32 && optimizer_row(n.optimizer).has_8bit_states) offer("states 8", request, n, true);
@@ -102,7 +102,11 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   free = request;
   free.fused_update = true;
   free.micro_batch = 0;
-  if (!request.fused_update && request.host_bytes == 0 && n.precision != Precision::fp16) offer("fused_update", free, n, true);
+  // With what it does not go together with, which is given up as well.
+  std::string fused = "fused_update";
+  if (space.numerics().gradients != Gradients::fp32) fused += ", gradients fp32";
+  if (request.micro_batch > 0 && request.micro_batch != request.global_batch) fused += ", micro_batch auto";
+  if (!request.fused_update && request.host_bytes == 0 && n.precision != Precision::fp16) offer(fused, free, n, true);
   std::stable_sort(list.begin(), list.end(), [](const Relaxation& a, const Relaxation& b) {
     if (a.changes_numerics != b.changes_numerics) return b.changes_numerics;
     return a.costs_fraction < b.costs_fraction;

@@ -50,6 +50,25 @@ class PlanTest(CommandTest):
         self.assertTrue(self.plan(*NANO, "--vram", least)["fits"])
         self.assertFalse(self.plan(*NANO, "--vram", least - 1, expect=DOES_NOT_FIT)["fits"])
 
+    def test_what_could_be_given_up_is_what_the_command_takes(self):
+        several = ["--batch", 4, "--seq", 256, "--vram", 1]
+        for words in (several, [*several, "--recompute", "full", "--states", "32"], [*several, "--precision", "bf16", "--micro-batch", 2],
+                      ["--batch", 1, "--seq", 32, "--vram", 1, "--gradients", "bf16", "--recompute", "none"]):
+            asked = {words[i]: words[i + 1] for i in range(0, len(words), 2)}
+            plan = self.plan(*NANO, *words, expect=DOES_NOT_FIT)
+            changes = {each["change"]: each["saves_bytes"] for each in plan["relaxations"]}
+            self.assertEqual("recompute auto" in changes, "--recompute" in asked, words)
+            self.assertEqual("fused_update, gradients fp32" in changes, "--gradients" in asked, words)
+            for change, saved in changes.items():
+                flags = dict(asked)
+                for part in change.split(", "):
+                    name, _, value = part.partition(" ")
+                    flags["--" + name.replace("_", "-")] = value
+                if flags.get("--micro-batch") == "auto":
+                    del flags["--micro-batch"]
+                changed = self.plan(*NANO, *[word for flag in flags.items() for word in flag if word != ""], expect=DOES_NOT_FIT)
+                self.assertEqual(changed["minimum_vram_bytes"], plan["minimum_vram_bytes"] - saved, (words, change))
+
     def test_offload(self):
         least = json.loads(self.run_command("plan", *NANO, "--vram", "1MiB", "--json", expect=DOES_NOT_FIT).stdout)
         words = [*NANO, "--states", "32", "--vram", least["minimum_vram_bytes"] // 2]

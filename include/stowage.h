@@ -176,8 +176,9 @@ typedef struct stw_model_options {
   const char *source;        /* a folder with config.json, a config.json, or the name of a preset such as "nano" */
   const char *config_json;   /* instead of source: the text of a config.json; not terminated, config_json_size bytes */
   size_t config_json_size;
-  const char *weights;       /* a .safetensors file, or a folder with one or with an index; NULL: those of the source
-                                folder if it has any, else random values drawn from `seed` */
+  const char *weights;       /* a .safetensors file, or a folder with one or with an index (of several files without an index the one
+                                named model.safetensors); NULL: those of the source folder if it has any, else random values
+                                drawn from `seed` */
   uint64_t seed;             /* 0: 1337 */
   float dropout;             /* STW_SET_DROPOUT: replaces all rates of the config */
   uint32_t reserved;

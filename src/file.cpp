@@ -201,6 +201,16 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (std::string name = at->path().filename().string(); name.ends_with(ending) && file_exists(folder + "/" + name)) names.push_back(std::move(name));
+  if (error) return file_error(folder, "cannot read the folder", error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 Status make_directories(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

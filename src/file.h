@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "planner/result.h"
 
@@ -81,6 +82,8 @@ class FileWriter {
 
 bool file_exists(const std::string& path);
 bool is_directory(const std::string& path);
+// The names of a folder's files that end like this, sorted. Errors: io_error.
+Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending);
 // With all parents; fine where it is there already.
 Status make_directories(const std::string& path);
 // Whole files, for small text. Errors: io_error; corrupt where the file is larger than `limit`.

@@ -66,8 +66,10 @@ Result<std::string> read_config(const ModelSource& source, std::string& origin, 
     return Error{Code::io_error, path + ": no such file or folder, and no preset of that name; presets are " + names};
   }
   if (is_directory(path)) {
-    if (weights.empty() && (file_exists(path + "/model.safetensors") || file_exists(path + "/model.safetensors.index.json")))
-      weights = path;
+    if (weights.empty()) {
+      STW_ASSIGN(found, weights_in(path));
+      weights = found;
+    }
     path += "/config.json";
   }
   origin = path;

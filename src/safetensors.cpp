@@ -110,19 +110,23 @@ Status check_cover(const std::string& path, const std::vector<SafetensorsInfo>& 
 std::string_view dtype_name(TensorDType dtype) { return dtypes[static_cast<size_t>(dtype)].name; }
 uint64_t dtype_bytes(TensorDType dtype) { return dtypes[static_cast<size_t>(dtype)].bytes; }
 
+Result<std::string> weights_in(const std::string& folder) {
+  const std::string single = folder + "/model.safetensors", index = single + ".index.json";
+  if (file_exists(single)) return single;
+  if (file_exists(index)) return index;
+  STW_ASSIGN(names, files_in(folder, ".safetensors"));
+  if (names.size() > 1)
+    return Error{Code::bad_argument, folder + ": expected model.safetensors, model.safetensors.index.json or one other .safetensors file, found " +
+                                         std::to_string(names.size()) + ", " + names[0] + " the first"};
+  return names.empty() ? std::string() : folder + "/" + names[0];
+}
+
 Result<SafetensorsReader> SafetensorsReader::open(const std::string& path) {
   SafetensorsReader reader;
   if (is_directory(path)) {
-    const std::string single = path + "/model.safetensors";
-    const std::string index = single + ".index.json";
-    if (file_exists(single)) {
-      STW_TRY(reader.add_file(single));
-    } else if (file_exists(index)) {
-      STW_TRY(reader.add_shards(index));
-    } else {
-      return Error{Code::io_error,
-                   path + ": expected model.safetensors or model.safetensors.index.json in this folder"};
-    }
+    STW_ASSIGN(weights, weights_in(path));
+    if (weights.empty()) return Error{Code::io_error, path + ": expected model.safetensors or model.safetensors.index.json in this folder"};
+    return open(weights);
   } else if (path.ends_with(".index.json")) {
     STW_TRY(reader.add_shards(path));
   } else {

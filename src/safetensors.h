@@ -35,12 +35,15 @@ struct SafetensorsInfo {
 
 using SafetensorsMetadata = std::vector<std::pair<std::string, std::string>>;
 
+// What of a folder are its weights: model.safetensors, else model.safetensors.index.json, else the only .safetensors file;
+// empty where there is none of these. Errors: io_error; bad_argument where nobody knows which of several it is.
+Result<std::string> weights_in(const std::string& folder);
+
 // Const methods may run on several threads at once.
 class SafetensorsReader {
  public:
-  // `path`: a .safetensors file, a .index.json of shards, or a folder with model.safetensors or
-  // model.safetensors.index.json. Of shards only the tensors that the index lists are taken.
-  // Errors: io_error, corrupt (naming file, tensor, expectation and finding), unsupported (a dtype not listed above).
+  // `path`: a .safetensors file, a .index.json of shards, or a folder (weights_in). Of shards only the tensors that the index
+  // lists are taken. Errors: io_error, corrupt (naming file, tensor, expectation and finding), unsupported (a dtype not listed above).
   static Result<SafetensorsReader> open(const std::string& path);
 
   // In the order of the header; of shards, file after file.

@@ -341,6 +341,29 @@ TEST_F(WeightFile, Shards) {
   EXPECT_NE(model.error().message.find("b.safetensors"), std::string::npos) << model.error().message;
 }
 
+TEST_F(WeightFile, TheOnlyOneOfItsFolderHasAnyName) {
+  write(folder_ / "weights.safetensors", weights_);
+  put_file(folder_ / "config.json", small_gpt2());
+  std::filesystem::create_directory(folder_ / "a.safetensors");   // no file
+  ModelSource source;
+  source.source = folder_.path();
+  expect_values(Model::open(source));
+  expect_values(open_with(folder_.path()));
+  // Shards without their index, or two models: random weights would be neither.
+  write(folder_ / "more.safetensors", weights_);
+  for (const auto& model : {Model::open(source), open_with(folder_.path())}) {
+    ASSERT_FALSE(model);
+    EXPECT_EQ(model.error().code, Code::bad_argument);
+    EXPECT_EQ(model.error().message, folder_.path() + ": expected model.safetensors, model.safetensors.index.json or one other .safetensors file, found 2, "
+                                                      "more.safetensors the first");
+  }
+  source.weights = folder_ / "weights.safetensors";
+  expect_values(Model::open(source));
+  source.weights.clear();
+  write(path_, weights_);
+  expect_values(Model::open(source));
+}
+
 TEST_F(WeightFile, MissingTensor) {
   weights_.entries.erase(weights_.entries.begin() + 3);
   weights_.data.erase(weights_.data.begin() + 3);

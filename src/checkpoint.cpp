@@ -229,7 +229,12 @@ Status Trainer::export_model(const std::string& folder) {
   for (int t : model_->parameters())
     STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
   STW_TRY(writer.finish());
-  return write_text(folder + "/config.json", to_string(model_->config().json, 2) + "\n");
+  // Readers round weights to what the config says, which is what the model was before.
+  constexpr const char* names[precision_count] = {"float32", "bfloat16", "float16"};
+  Json config = model_->config().json;
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (config.find(key)) config.set(key, names[static_cast<size_t>(plan().numerics.precision)]);
+  return write_text(folder + "/config.json", to_string(config, 2) + "\n");
 }
 
 }  // namespace stw

@@ -177,5 +177,25 @@ TEST(Export, OpensAgain) {
     }
 }
 
+// What it says of the format of its weights is what they have, not what those had that training began with.
+TEST(Export, SaysTheFormatOfItsWeights) {
+  for (const char* key : {"dtype", "torch_dtype"})
+    for (const auto& [precision, name] : {std::pair{Precision::fp32, "float32"}, {Precision::bf16, "bfloat16"}, {Precision::fp16, "float16"}}) {
+      TemporaryDirectory folder;
+      std::string config = small_llama();
+      config.insert(1, std::string("\"") + key + "\": \"float64\", ");
+      const auto model = model_of(config);
+      Case c{"", config, precision, 32};
+      OpenTrainer trainer(model, plan_for(*model, request_of(c, 2, Recompute::choose)));
+      ASSERT_TRUE(trainer->export_model(folder.path()));
+      ModelSource source;
+      source.source = folder.path();
+      const auto again = open_model(source);
+      ASSERT_TRUE(again);
+      EXPECT_EQ(*again->config().json.find(key), Json(name));
+      EXPECT_EQ(again->config().json.members().size(), model->config().json.members().size());
+    }
+}
+
 }  // namespace
 }  // namespace stw

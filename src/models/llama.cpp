@@ -8,13 +8,16 @@ namespace stw {
 
 namespace {
 
-// Newer files hold everything in "rope_parameters", older ones theta beside "rope_scaling".
+// Newer files hold everything in "rope_parameters", older ones theta beside "rope_scaling", and some theta beside the former.
 Status parse_rope(const Json& json, ModelConfig& c) {
   const Json* parameters = json.find("rope_parameters");
-  const Json* scaling = parameters && parameters->is_object() ? parameters : json.find("rope_scaling");
-  STW_ASSIGN(theta, get_double(parameters && parameters->is_object() ? *parameters : json, "rope_theta", 10000.0));
+  const bool is_new = parameters && parameters->is_object();
+  const Json* scaling = is_new ? parameters : json.find("rope_scaling");
+  STW_ASSIGN(theta_beside, get_double(json, "rope_theta", 10000.0));
+  STW_ASSIGN(theta, get_double(is_new ? *parameters : json, "rope_theta", theta_beside));
   if (!(theta > 0)) return Error{Code::unsupported_field, "rope_theta must be positive"};
-  STW_ASSIGN(partial, get_double(json, "partial_rotary_factor", 1.0));
+  STW_ASSIGN(partial_beside, get_double(json, "partial_rotary_factor", 1.0));
+  STW_ASSIGN(partial, get_double(is_new ? *parameters : json, "partial_rotary_factor", partial_beside));
   if (partial != 1) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.theta = theta;
   if (!scaling || !scaling->is_object()) return ok();

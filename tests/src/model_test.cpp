@@ -73,6 +73,8 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "linear")), Code::corrupt, "factor"},
       {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "linear").set("factor", 0.5)), Code::unsupported_field, "factor"},
       {with(llama_fields, "rope_scaling", Json::object().set("type", "llama3").set("factor", 8)), Code::corrupt, "low_freq_factor"},
+      {with(llama_fields, "partial_rotary_factor", 0.5), Code::unsupported_field, "partial_rotary_factor"},
+      {with(llama_fields, "rope_parameters", Json::object().set("partial_rotary_factor", 0.5)), Code::unsupported_field, "partial_rotary_factor"},
       {with(llama_fields, "rms_norm_eps", "small"), Code::corrupt, "rms_norm_eps"},
   };
   TemporaryDirectory folder;
@@ -88,6 +90,21 @@ TEST(Config, BadOnesAreRefusedByName) {
     EXPECT_NE(model.error().message.find(c.part), std::string::npos) << model.error().message << " has no " << c.part;
     EXPECT_EQ(model.error().message.find('\n'), std::string::npos);
   }
+}
+
+TEST(Config, ThetaLiesInRopeParametersOrBeside) {
+  const auto theta_of = [](const Json& json) {
+    ModelSource source;
+    source.config_json = to_string(json, 0);
+    const auto model = Model::open(source);
+    return model ? (*model)->config().theta : -1;
+  };
+  const Json none = Json::object().set("rope_type", "default"), own = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
+  Json beside = with(llama_fields, "rope_theta", 500000.0);
+  EXPECT_EQ(theta_of(beside), 500000);
+  EXPECT_EQ(theta_of(beside.set("rope_parameters", none)), 500000);
+  EXPECT_EQ(theta_of(beside.set("rope_parameters", own)), 7);
+  EXPECT_EQ(theta_of(with(llama_fields, "rope_parameters", none)), 10000);
 }
 
 TEST(Config, WhatIsNoConfig) {

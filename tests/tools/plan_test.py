@@ -127,6 +127,10 @@ class PlanTest(CommandTest):
         answer = json.loads(self.run_command(*words, "--json").stdout)
         self.assertGreater(answer["parameters"], 300e6)
         self.assertLessEqual(answer["peak_bytes"], 8 << 30)
+        # What lies in host memory is no smaller there: of 1.6e9 parameters, 3.1 GB in 16 bits, some are not on the device.
+        host = ["plan", "--batch", 1, "--seq", 128, "--device", "rtx4090", "--vram", "2GiB", "--host-memory", "16GiB"]
+        self.assertTrue(json.loads(self.run_command(*host, "--model", "gpt2-xl", "--json").stdout)["fits"])
+        self.assertEqual(json.loads(self.run_command(*host, "--max", "model", "--json").stdout)["largest_model"], "gpt2-xl")
         self.refused(*words, "--vram", "1KiB", expect=DOES_NOT_FIT, says=["no preset"])
 
     def test_compare(self):

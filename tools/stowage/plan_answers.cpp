@@ -80,10 +80,11 @@ void print_largest_model(stw_plan_options options, bool sequence_given, bool jso
   size_t refused = 0, tried = 0;
   for (const Preset& preset : presets) {
     if (sequence_given && sequence > preset.info.positions) continue;
-    // Two bytes a parameter are there in every numerics; those of its gradient where it is trained, on the device, and kept.
+    // Two bytes a parameter are there in every numerics, in one memory or the other; those of its gradient where it is trained,
+    // on the device, and kept.
     const uint64_t gradient = options.group_count || options.host_bytes || options.fused_update ? 0 : options.gradients == STW_GRADIENTS_BF16 ? 2 : 4;
     const uint64_t least = 2 + gradient;
-    if (options.memory_bytes && preset.info.parameters > options.memory_bytes / least) continue;
+    if (options.memory_bytes && preset.info.parameters > options.memory_bytes / least + options.host_bytes / least) continue;
     options.sequence = std::min(sequence, preset.info.positions);
     stw_plan* made = nullptr;
     auto error = sized<stw_error>();

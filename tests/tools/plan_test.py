@@ -140,6 +140,15 @@ class PlanTest(CommandTest):
             files.append(self.write(f"{bits}.json", text))
         lines = self.run_command("plan", "--compare", *files).stdout.splitlines()
         self.assertTrue(any(line.split()[:4] == ["state", "bits", "8", "32"] for line in lines))
+        other = self.run_command("plan", *NANO, "--states", 8, "--fused-update", "--freeze", "norms", "--group", "biases:lr=2", "--document-end", 10,
+                                 "--json").stdout
+        lines = self.run_command("plan", "--compare", files[0], self.write("other.json", other)).stdout.splitlines()
+        rows = {line[:24].strip(): line[24:].split() for line in lines}
+        self.assertEqual(rows["fused update"], ["no", "yes", "differs"])
+        self.assertEqual(rows["exact"], ["yes", "yes"])
+        self.assertEqual(rows["groups"], ["none", "2", "differs"])
+        self.assertEqual(rows["optional inputs"], ["none", "1", "differs"])
+        self.assertEqual(rows["threads"], ["2", "2"])
         self.refused("plan", "--compare", files[0], self.write("no.json", "{}"), says=["no.json"])
         cut = pathlib.Path(files[0]).read_text()[:300]
         self.refused("plan", "--compare", files[0], self.write("cut.json", cut), says=["cut.json"])

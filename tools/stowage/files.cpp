@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -159,6 +160,36 @@ std::optional<std::string> json_string(std::string_view text, std::string_view s
   const size_t end = value->find('"', 1);
   if (end == std::string_view::npos) return std::nullopt;
   return std::string(value->substr(1, end - 1));
+}
+
+std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope, std::string_view key) {
+  const auto value = json_value(text, scope, key);
+  if (!value || value->front() != '[') return std::nullopt;
+  std::vector<std::string> elements;
+  int depth = 0;
+  bool quoted = false, escaped = false;
+  for (const char c : *value) {
+    const bool is_outer = depth == 1 && !quoted;   // of the array itself
+    if (quoted) {
+      if (c == '"' && !escaped) quoted = false;
+      escaped = c == '\\' && !escaped;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      if (depth++ == 0) continue;
+    } else if ((c == ']' || c == '}') && --depth == 0) {
+      return elements;
+    } else if (std::isspace(static_cast<unsigned char>(c))) {
+      continue;
+    }
+    if (is_outer && c == ',') {
+      elements.emplace_back();
+      continue;
+    }
+    if (elements.empty()) elements.emplace_back();
+    elements.back() += c;
+  }
+  return std::nullopt;
 }
 
 std::string json_quoted(std::string_view text) {

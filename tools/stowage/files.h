@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace command {
 
@@ -25,6 +26,8 @@ std::optional<double> json_number(std::string_view text, std::string_view scope,
 std::optional<uint64_t> json_whole(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<bool> json_bool(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<std::string> json_string(std::string_view text, std::string_view scope, std::string_view key);
+// An array's elements, as they are written but for white space.
+std::optional<std::vector<std::string>> json_list(std::string_view text, std::string_view scope, std::string_view key);
 // The text as a JSON string, with its quotes. What is no UTF-8 is replaced.
 std::string json_quoted(std::string_view text);
 

@@ -128,6 +128,16 @@ void compare_plans(const std::string& first, const std::string& second) {
     const auto a = json_string(texts[0], scope, key), b = json_string(texts[1], scope, key);
     fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a.value_or("-"), b.value_or("-"), a == b ? "" : "differs");
   };
+  const auto flags = [&](const char* name, const char* scope, const char* key) {
+    const auto a = json_bool(texts[0], scope, key), b = json_bool(texts[1], scope, key);
+    const auto word = [](std::optional<bool> x) { return !x ? "-" : *x ? "yes" : "no"; };
+    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, word(a), word(b), a == b ? "" : "differs");
+  };
+  const auto lists = [&](const char* name, const char* key) {
+    const auto a = json_list(texts[0], "numerics", key), b = json_list(texts[1], "numerics", key);
+    const auto many = [](const auto& x) { return !x ? "-" : x->empty() ? "none" : fmt::format("{}", x->size()); };
+    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, many(a), many(b), a == b ? "" : "differs");
+  };
   const auto numbers = [&](const char* name, const char* scope, const char* key, auto show) {
     const auto a = json_number(texts[0], scope, key), b = json_number(texts[1], scope, key);
     fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a ? show(*a) : "-", b ? show(*b) : "-", a && b ? change(*a, *b) : "");
@@ -144,13 +154,21 @@ void compare_plans(const std::string& first, const std::string& second) {
   words("precision", "numerics", "precision");
   for (const char* name : {"optimizer", "master", "gradients", "kernels", "attention"}) words(name, "numerics", name);
   numbers("state bits", "numerics", "state_bits", whole);
+  flags("fused update", "numerics", "fused_update");
+  flags("exact", "numerics", "exact");
+  lists("groups", "groups");
+  lists("optional inputs", "inputs");
   numbers("budget", "bytes", "budget", bytes);
   numbers("global batch", "request", "global_batch", whole);
   numbers("sequence", "request", "sequence", whole);
+  numbers("threads", "request", "threads", whole);
   // The plan's own stand behind the numerics, those of the request before.
   numbers("micro-batch", "numerics", "micro_batch", whole);
   numbers("accumulation steps", "numerics", "accumulation_steps", whole);
   numbers("loss chunks", "numerics", "loss_chunks", whole);
+  lists("runs of recompute", "recompute");
+  lists("runs of tiles", "tiles");
+  lists("kinds of offload", "offload");
   numbers("step", "predicted", "step_seconds", seconds);
   numbers("tokens/s", "predicted", "tokens_per_second", whole);
   numbers("of it recompute", "predicted", "recompute_fraction", percent);

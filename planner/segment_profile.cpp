@@ -95,6 +95,10 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   if (has_positions) e.input(graph_.positions);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
   if (overlap) e.end_stage();
+  Trace t;
+  t.saved = saved;
+  t.tiles = tiles;
+  t.forward_ops = e.instruction_count();
   // Made-up rows, only to tell the tiles apart in what is emitted; `at` knows how many they have.
   const int64_t all = graph_.sequence, tile_rows = 3 * all, last_rows = 2 * all;
   std::vector<Tile> cut{{0, tiles > 1 ? tile_rows : all}};
@@ -104,13 +108,11 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   if (overlap) e.end_stage();
   e.watch(s.output);
   if (has_positions) e.watch(graph_.positions);
-  Trace t;
-  t.saved = saved;
-  t.tiles = tiles;
   t.backward = e.instruction_count();
   for (int gradient : gradients_from_above(graph_, arena_, s)) e.assume(gradient, Phase::backward);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);
   if (overlap) e.end_stage();
+  t.backward_ops = e.instruction_count();
   builder.backward(segment_, cut);
   for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
   const Program p = e.finish(0);
@@ -258,7 +260,9 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     v.peak = INT64_MIN;
     for (int i = 0; i < t.instructions; ++i) {
       live += change[static_cast<size_t>(i)];
-      v.peak = std::max(v.peak, live + (i < t.backward ? beside_forward : beside_backward));
+      // What a pass fetches and this save-set does not read is gone by the time that the neighbours' copies begin.
+      const int64_t beside = i >= t.backward_ops ? beside_backward : i >= t.forward_ops && i < t.backward ? beside_forward : 0;
+      v.peak = std::max(v.peak, live + beside);
     }
     variants.push_back(v);
   }

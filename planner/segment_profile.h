@@ -61,6 +61,7 @@ class SegmentProfile {
     std::vector<int> recomputed_tiles; // those in tiles
     std::vector<int> transfers;        // ops: fetches and stores among the segment's own
     int instructions = 0, backward = 0;   // `backward`: the first one of the backward pass
+    int forward_ops = 0, backward_ops = 0;   // behind the fetches of the passes, which are made while neighbours compute
     int input_last = 0;                // the last one that needs the input's buffer
   };
   Trace trace(uint32_t saved, int tiles);

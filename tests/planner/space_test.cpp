@@ -73,6 +73,23 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
     }
 }
 
+// Blocks whose matrices weigh more than what a few tokens leave in them.
+constexpr const char* wide_gpt2 = R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64, "n_embd": 64, "n_layer": 3, "n_head": 4,
+                                      "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
+
+// Where all is saved, a backward pass fetches biases and norms that it does not read.
+TEST(SegmentProfile, WhatIsFetchedInVainIsNotBesideNeighboursCopies) {
+  const Graph g = build_model(config_of(wide_gpt2), 32, {});
+  Decisions d;
+  d.micro_batch = d.loss_chunks = 1;
+  for (const Segment& s : g.segments) d.saved.push_back(s.kind == SegmentKind::block ? (1u << s.saveable.size()) - 1 : ~0u);
+  d.offload.parts.fill(g.blocks());
+  d.offload.overlap = true;
+  constexpr int gpu = 0;   // threads: its scratch memory is small
+  const Program p = build_micro(g, make_arena(g, 256, d.offload), d, 1, gpu, true);
+  EXPECT_EQ(predicted(g, d, gpu, 256), live_bound(p, 256));
+}
+
 TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
   for (const Graph& g : small_graphs()) {
     const std::vector<int> classes = segment_classes(g);
@@ -220,6 +237,32 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
   RecordProperty("stairs", stairs);
   std::printf("%d of %d stairs are laid out without a gap\n", stairs - higher, stairs);
   EXPECT_LT(higher, stairs / 4);
+}
+
+TEST(Space, TheSmallestBudgetWorks) {
+  for (const std::string& config : {std::string(wide_gpt2), small_llama()})
+    for (const char* device : {"cpu", "h100"})
+      for (int64_t batch : {1, 3})
+        for (Recompute recompute : {Recompute::choose, Recompute::none, Recompute::full}) {
+          const auto source = [&](const Numerics& n) { return build_model(config_of(config), 32, n); };
+          Request request = request_of(batch, find_device(device)->cuda ? 0 : 2);
+          request.host_bytes = size_limit;
+          request.recompute = recompute;
+          Space space(source, {}, request, *find_device(device));
+          const uint64_t least = space.arena(space.smallest().decisions);
+          const auto found = space.fastest(least);
+          ASSERT_TRUE(found) << config << device << batch << static_cast<int>(recompute);
+          EXPECT_EQ(space.arena(found->decisions), least);
+          EXPECT_FALSE(space.fastest(least - 1));
+          // Nor is a plan of more memory slower.
+          uint64_t time = found->picoseconds;
+          for (uint64_t more = 1; more <= 20; ++more) {
+            const auto next = space.fastest(least + least / 200 * more);
+            ASSERT_TRUE(next);
+            EXPECT_LE(next->picoseconds, time);
+            time = next->picoseconds;
+          }
+        }
 }
 
 TEST(Space, LooserBudgetsAreFasterAndTighterOnesSmaller) {

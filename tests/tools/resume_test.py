@@ -155,6 +155,14 @@ class ResumeTest(CommandTest):
         self.assertEqual([line["step"] for line in self.metrics("longer") if "loss" in line], list(range(1, 11)))
         self.assertNotIn("fast", json.loads(self.read("longer", "settings.json"))["options"])
 
+    def test_what_is_required(self):
+        said = self.run_command("train", "--help").stdout
+        for flag in ("--model MODEL", "--data FILE", "--steps N"):
+            self.assertIn(flag + " (required unless --resume)\n", said)
+        self.assertNotIn("(required)", said)
+        self.assertIn("--model MODEL (required) ", self.run_command("eval", "--help").stdout)
+        self.refused("train", "--model", "nano", "--data", self.data, says=["--steps is required"], expect=USAGE)
+
     def test_a_run_goes_on_with_its_plan(self):
         plan = self.write("plan.json", self.run_command("plan", *SMALL[:-2], "--freeze", "embeddings", "--json").stdout)
         words = ["train", "--model", "nano", "--data", self.data, "--threads", 2, "--eval-batches", 2, "--lr", "1e-3", "--plan", plan]

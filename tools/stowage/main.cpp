@@ -9,6 +9,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands.h"
@@ -22,10 +23,14 @@ namespace {
 // CLI11's help without the checks of every value, which the error messages say where they matter.
 class Help : public CLI::Formatter {
  public:
+  explicit Help(std::string required) : required_(std::move(required)) {}
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string type = option->get_type_name();
-    return (type.empty() ? "" : " " + type.substr(0, type.find(':'))) + (option->get_required() ? " (required)" : "");
+    return (type.empty() ? "" : " " + type.substr(0, type.find(':'))) + (option->get_required() ? required_ : "");
   }
+
+ private:
+  std::string required_;   // what stands behind an option that must be given
 };
 
 int report(int exit_code, std::string line) {
@@ -50,7 +55,7 @@ int main(int count, char** words) {
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);
-  application.formatter(std::make_shared<Help>());
+  application.formatter(std::make_shared<Help>(" (required)"));
   application.set_version_flag(
       "--version", [] { return std::string(stw_build_info()); }, "Say what this is, and what it was built with.");
   application.footer(
@@ -64,8 +69,10 @@ int main(int count, char** words) {
   command::add_devices(application);
   command::add_calibrate(application);
   command::add_pack(application);
+  CLI::App& train = *application.get_subcommand("train");
+  train.formatter(std::make_shared<Help>(" (required unless --resume)"));   // which brings what the run was given
   try {
-    std::vector<std::string> line = command::with_settings_of_run(*application.get_subcommand("train"), {words, words + count});
+    std::vector<std::string> line = command::with_settings_of_run(train, {words, words + count});
     std::reverse(line.begin(), line.end());   // CLI11 takes them from the end
     if (!line.empty()) line.pop_back();
     application.parse(std::move(line));

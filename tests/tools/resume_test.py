@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -162,6 +163,34 @@ class ResumeTest(CommandTest):
         self.assertNotIn("(required)", said)
         self.assertIn("--model MODEL (required) ", self.run_command("eval", "--help").stdout)
         self.refused("train", "--model", "nano", "--data", self.data, says=["--steps is required"], expect=USAGE)
+
+    def test_what_is_taken_back(self):
+        words = ["train", *SMALL, "--data", self.data, "--lr", "1e-3", "--warmup", 1, "--schedule", "constant", "--optimizer", "sgd"]
+        more = ["--nesterov", "--clip", 0.1, "--device", "cpu"]
+        self.run_command(*words, *more, "--steps", 2, "--out", self.path("run"))
+        self.run_command(*words, "--steps", 4, "--resume", self.path("run"), "--out", self.path("plain"), "--no-nesterov", "--no-clip",
+                         "--no-device")
+        before = files_of(self.path("run"))
+        shutil.copytree(self.path("run"), self.path("bare"))
+        os.unlink(self.path("bare/settings.json"))
+        self.run_command(*words, "--steps", 4, "--resume", self.path("bare"))
+        self.assertEqual(self.weights("plain"), self.weights("bare"))
+        kept = json.loads(self.read("plain", "settings.json"))["options"]
+        self.assertEqual(kept, json.loads(self.read("bare", "settings.json"))["options"])
+        self.assertNotIn("nesterov", kept)
+        # What a run was not given, and by another name.
+        self.run_command("train", "--resume", self.path("plain"), "--no-nesterov", "--no-dropout", "--no-memory", "--steps", 5)
+        self.assertNotIn("vram", json.loads(self.read("plain", "settings.json"))["options"])
+        self.run_command("train", "--resume", self.path("run"), "--out", self.path("with"), "--steps", 4)
+        self.assertNotEqual(self.weights("with"), self.weights("bare"))
+
+        resume = ["train", "--resume", self.path("run")]
+        for word, says in {"--no-optimizer": "bits", "--no-batch": "bits", "--no-fused-update": "bits", "--no-model": "--model is required",
+                           "--no-nestrov": "no-nestrov", "--no-resume": "no-resume", "--no-clip=1": "no-clip=1"}.items():
+            self.refused(*resume, word, expect=USAGE, says=[says])
+        self.refused(*resume, "--no-clip", "--clip", 2, expect=USAGE, says=["--no-clip", "given too"])
+        self.refused(*words, "--steps", 2, "--out", self.path("none"), "--no-clip", expect=USAGE, says=["--no-clip"])
+        self.assertEqual(files_of(self.path("run")), before)
 
     def test_a_run_goes_on_with_its_plan(self):
         plan = self.write("plan.json", self.run_command("plan", *SMALL[:-2], "--freeze", "embeddings", "--json").stdout)

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "checkpoint_header.h"
 #include "files.h"
 #include "run_settings.h"
@@ -41,6 +44,12 @@ void check_documents(const TrainFlags& flags, const RunNumbers& run) {
 }
 
 }  // namespace
+
+bool is_of_the_bits(std::string_view name) {
+  constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention",
+                                        "fast", "master", "gradients", "fused-update", "states"};
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
 
 void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.resume.empty()) return;

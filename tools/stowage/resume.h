@@ -4,6 +4,9 @@
 
 namespace command {
 
+// Whether the bits of a run depend on this option of `train`, so that a run goes on with the value that it has.
+bool is_of_the_bits(std::string_view name);
+
 // For a --resume: fills in batch, sequence, seed, precision, optimizer and state formats from the run in that folder. Throws
 // where a flag asks for another batch, sequence, seed or cut into documents than the run has.
 void keep_numbers_of_run(TrainFlags& flags);

@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "files.h"
 #include "json_reader.h"
+#include "resume.h"
 #include "run_folder.h"
 #include "utf8.h"
 
@@ -62,6 +63,23 @@ bool is_given(const CLI::Option& option, const std::vector<std::string>& words) 
     });
   };
   return std::any_of(words.begin(), words.end(), names_it);
+}
+
+// Takes the words --no-NAME of options that a run keeps off the line, and returns those options.
+std::vector<const CLI::Option*> taken_back(const CLI::App& train, const std::string& run, std::vector<std::string>& words) {
+  std::vector<const CLI::Option*> options;
+  std::erase_if(words, [&](const std::string& word) {
+    constexpr std::string_view no = "--no-";
+    const CLI::Option* const option = word.starts_with(no) ? train.get_option_no_throw("--" + word.substr(no.size())) : nullptr;
+    if (!option || !is_kept(name_of(*option))) return false;
+    if (is_of_the_bits(name_of(*option)))
+      throw Failure(exit_usage, fmt::format("{}: the bits of the run in {} depend on it, so it keeps what it has", word, run));
+    options.push_back(option);
+    return true;
+  });
+  for (const CLI::Option* option : options)
+    if (is_given(*option, words)) throw Failure(exit_usage, fmt::format("--no-{0}: takes --{0} back, which is given too", name_of(*option)));
+  return options;
 }
 
 // For each option of settings.json, if there is one: option(reader, name), which reads its values.
@@ -121,12 +139,14 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
   const RunFolder run(*folder);
   // Before anything else is found missing.
   if (!is_there(run.checkpoint())) throw Failure(exit_failed, fmt::format("--resume {}: found no {} in it", *folder, run.checkpoint()));
+  const std::vector<const CLI::Option*> without = taken_back(train, *folder, words);
   std::vector<std::string> more;
   for_settings(run, [&](JsonReader& reader, const std::string& name) {
     const CLI::Option* const option = train.get_option_no_throw("--" + name);
     if (!option || !is_kept(name)) reader.fail(fmt::format("\"{}\" is no option of a run", name));
     const auto excluding = option->get_excludes();
-    const bool overruled = is_given(*option, words) || std::any_of(excluding.begin(), excluding.end(), [&](const CLI::Option* other) { return is_given(*other, words); });
+    const bool overruled = is_given(*option, words) || std::find(without.begin(), without.end(), option) != without.end() ||
+                           std::any_of(excluding.begin(), excluding.end(), [&](const CLI::Option* other) { return is_given(*other, words); });
     bool is_flag = true;
     reader.list('[', ']', [&] {
       std::string value = reader.text();

@@ -15,8 +15,8 @@ namespace command {
 std::string settings_json(const CLI::App& train);
 
 // `words` is a command line. Where it is one of `train` with --resume, it gets what that run was given, but for options that the
-// line gives itself or that exclude those. Throws a Failure where there is no checkpoint to go on from, or where
-// settings.json is damaged; older runs have none.
+// line gives itself, that exclude those, or that it takes back with --no-NAME, which it then has no more. Throws a Failure where
+// there is no checkpoint to go on from, or where settings.json is damaged; older runs have none.
 std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector<std::string> words);
 
 // The last value that a run was given for an option such as "document-end"; none where it was not, or where nobody knows.

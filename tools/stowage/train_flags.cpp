@@ -30,7 +30,7 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
       command.add_option("--out", flags.out, "The folder to write into; it is created. Default: that of --resume.")
           ->type_name("DIR");
   command
-      .add_option("--resume", flags.resume, "Continue the run in this folder, with all that it was given; what is given here replaces that.")
+      .add_option("--resume", flags.resume, "Continue the run in this folder, with all that it was given; what is given here replaces that, and --no-NAME takes --NAME back.")
       ->type_name("DIR");
   command.add_flag("--overwrite", flags.overwrite, "Replace the run or the files that are in --out already.")->needs(out);
   command

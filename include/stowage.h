@@ -320,6 +320,8 @@ typedef struct stw_plan_info {
   double unlimited_seconds;  /* nor than this within any budget */
   double next_gib_seconds;   /* with one GiB more and the same state format */
   uint64_t copied_bytes;     /* of a step, from host memory to the device and back */
+  uint64_t tiled_blocks;     /* blocks whose feed-forward part runs in tiles of rows */
+  uint64_t tile_rows;        /* the fewest that a block's tiles are planned with; 0: no block has tiles */
 } stw_plan_info;
 
 typedef struct stw_buffer_info {

@@ -1,5 +1,7 @@
 #include "src/api/boundary.h"
 
+#include <algorithm>
+
 #include "planner/frontier.h"
 #include "planner/picture.h"
 #include "planner/plan_file.h"
@@ -179,6 +181,11 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) noexcept {
     info.unlimited_seconds = static_cast<double>(p.unlimited_picoseconds) * 1e-12;
     info.copied_bytes = p.copied_bytes;
     info.next_gib_seconds = static_cast<double>(p.next_gib_picoseconds) * 1e-12;
+    for (const TiledBlocks& run : tiled_blocks(plan->planned->graph, p.decisions)) {
+      const uint64_t rows = static_cast<uint64_t>(run.rows);
+      info.tiled_blocks += static_cast<uint64_t>(run.last - run.first + 1);
+      info.tile_rows = info.tile_rows == 0 ? rows : std::min(info.tile_rows, rows);
+    }
     return api::write_info(info, out);
   });
 }

@@ -64,7 +64,7 @@ AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(s
 AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132); AT(stw_plan_options, gradients, 136);
 AT(stw_plan_options, fused_update, 140); AT(stw_plan_options, attention, 144);
 
-SIZE(stw_plan_info, 256);
+SIZE(stw_plan_info, 272);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
 AT(stw_plan_info, accumulation_steps, 16); AT(stw_plan_info, last_micro_batch, 24); AT(stw_plan_info, loss_chunks, 32);
 AT(stw_plan_info, global_batch, 40); AT(stw_plan_info, sequence, 48); AT(stw_plan_info, parameters, 56);
@@ -77,6 +77,7 @@ AT(stw_plan_info, step_seconds, 176); AT(stw_plan_info, tokens_per_second, 184);
 AT(stw_plan_info, recompute_fraction, 192); AT(stw_plan_info, fingerprint, 200);
 AT(stw_plan_info, proven, 220); AT(stw_plan_info, bound_seconds, 224); AT(stw_plan_info, unlimited_seconds, 232);
 AT(stw_plan_info, next_gib_seconds, 240); AT(stw_plan_info, copied_bytes, 248);
+AT(stw_plan_info, tiled_blocks, 256); AT(stw_plan_info, tile_rows, 264);
 
 SIZE(stw_relaxation_info, 88);
 AT(stw_relaxation_info, struct_size, 0); AT(stw_relaxation_info, changes_numerics, 4);

@@ -53,6 +53,24 @@ TEST(Plan, ClassesAddUp) {
   }
 }
 
+TEST(Plan, SaysWhatRunsInTiles) {
+  std::string config = small_llama;
+  config.replace(config.find("\"max_position_embeddings\":64"), 28, "\"max_position_embeddings\":1100");
+  const auto model = make_model(config);
+  auto o = plan_options(1);
+  o.sequence = 1100;
+  const stw_plan_info ample = info_of(make_plan(model.get(), o).get());
+  EXPECT_EQ(ample.tiled_blocks, 0u);
+  EXPECT_EQ(ample.tile_rows, 0u);
+  o.memory_bytes = ample.minimum_bytes;
+  const auto plan = make_plan(model.get(), o);
+  const stw_plan_info info = info_of(plan.get());
+  EXPECT_EQ(info.tiled_blocks, 4u);
+  EXPECT_EQ(info.tile_rows, 256u);
+  const std::string json = stw_plan_json(plan.get());
+  EXPECT_NE(json.find("\"rows\": 256"), std::string::npos);
+}
+
 TEST(Plan, BuffersLieInTheArenaAndThePersistentOnesApart) {
   const auto model = make_model(small_llama);
   const auto plan = make_plan(model.get(), plan_options());

@@ -149,6 +149,14 @@ class PlanTest(CommandTest):
         self.assertEqual(rows["groups"], ["none", "2", "differs"])
         self.assertEqual(rows["optional inputs"], ["none", "1", "differs"])
         self.assertEqual(rows["threads"], ["2", "2"])
+        self.assertTrue(any(line.split() == ["blocks", "in", "tiles", "none", "none"] for line in lines))
+        long = self.plan("--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060")
+        tiled = self.write("tiled.json", json.dumps(long))
+        (run,) = long.pop("tiles")
+        older = self.write("older.json", json.dumps(long))   # as plans were before there were tiles
+        for second, said in ((tiled, f"{run['blocks'][1] - run['blocks'][0] + 1} of {run['rows']} rows"), (older, "-")):
+            lines = self.run_command("plan", "--compare", files[0], second).stdout.splitlines()
+            self.assertIn("blocks in tiles none " + said + " differs", [" ".join(line.split()) for line in lines])
         self.refused("plan", "--compare", files[0], self.write("no.json", "{}"), says=["no.json"])
         cut = pathlib.Path(files[0]).read_text()[:300]
         self.refused("plan", "--compare", files[0], self.write("cut.json", cut), says=["cut.json"])

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <string_view>
 
 #include "files.h"
+#include "json_reader.h"
 #include "units.h"
 
 namespace command {
@@ -34,6 +38,33 @@ std::string change(double first, double second) {
   if (first == second) return "";
   if (first == 0) return "new";
   return fmt::format("{:+.1f} %", 100 * (second / first - 1));
+}
+
+// "7 of 1024 rows": how many blocks run their feed-forward part in tiles, and in which. Older plans do not say.
+std::optional<std::string> tiled_blocks(const std::string& plan, const std::string& path) {
+  constexpr std::string_view name = "\"tiles\":";
+  const size_t found = plan.find(name), begin = found + name.size();
+  if (found == std::string::npos) return std::nullopt;
+  JsonReader reader(std::string_view(plan).substr(begin), path + ": damaged", begin);
+  std::map<uint64_t, uint64_t> blocks;   // by the rows of their tiles
+  reader.list('[', ']', [&] {
+    uint64_t first = 0, last = 0, rows = 0;
+    reader.object([&](const std::string& key) {
+      if (key == "rows") {
+        rows = reader.whole();
+      } else {
+        reader.expect('[');
+        first = reader.whole();
+        reader.expect(',');
+        last = reader.whole();
+        reader.expect(']');
+      }
+    });
+    blocks[rows] += last - first + 1;
+  });
+  std::string text;
+  for (const auto& [rows, count] : blocks) text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", count, rows);
+  return text.empty() ? "none" : text + " rows";
 }
 
 }  // namespace
@@ -124,14 +155,15 @@ void compare_plans(const std::string& first, const std::string& second) {
       throw Failure(exit_failed, fmt::format("{}: expected a plan that `stowage plan --json` wrote", paths[i]));
   }
   fmt::print("{:<24}{:>24}{:>24}\n", "", first, second);
-  const auto words = [&](const char* name, const char* scope, const char* key) {
-    const auto a = json_string(texts[0], scope, key), b = json_string(texts[1], scope, key);
+  const auto say = [](const char* name, const std::optional<std::string>& a, const std::optional<std::string>& b) {
     fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a.value_or("-"), b.value_or("-"), a == b ? "" : "differs");
   };
+  const auto words = [&](const char* name, const char* scope, const char* key) {
+    say(name, json_string(texts[0], scope, key), json_string(texts[1], scope, key));
+  };
   const auto flags = [&](const char* name, const char* scope, const char* key) {
-    const auto a = json_bool(texts[0], scope, key), b = json_bool(texts[1], scope, key);
-    const auto word = [](std::optional<bool> x) { return !x ? "-" : *x ? "yes" : "no"; };
-    fmt::print("{:<24}{:>24}{:>24}  {}\n", name, word(a), word(b), a == b ? "" : "differs");
+    const auto word = [](std::optional<bool> x) { return x ? std::optional<std::string>(*x ? "yes" : "no") : std::nullopt; };
+    say(name, word(json_bool(texts[0], scope, key)), word(json_bool(texts[1], scope, key)));
   };
   const auto lists = [&](const char* name, const char* key) {
     const auto a = json_list(texts[0], "numerics", key), b = json_list(texts[1], "numerics", key);
@@ -167,7 +199,7 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("accumulation steps", "numerics", "accumulation_steps", whole);
   numbers("loss chunks", "numerics", "loss_chunks", whole);
   lists("runs of recompute", "recompute");
-  lists("runs of tiles", "tiles");
+  say("blocks in tiles", tiled_blocks(texts[0], first), tiled_blocks(texts[1], second));
   lists("kinds of offload", "offload");
   numbers("step", "predicted", "step_seconds", seconds);
   numbers("tokens/s", "predicted", "tokens_per_second", whole);

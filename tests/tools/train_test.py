@@ -104,8 +104,12 @@ class TrainTest(CommandTest):
                      "--overwrite", "--out", self.path("run") + "/", says=["the model's own folder"])
         self.refused(*words, "--vram", "1MiB", "--overwrite", "--out", self.path("run"), expect=USAGE)
         self.assertEqual(files_of(self.path("run")), before)
-        self.run_command(*words, "--out", self.path("run"), "--overwrite")
+        self.write("run/config.json", "of another run")
+        said = self.run_command(*words, "--out", self.path("run"), "--overwrite").stdout
         self.assertEqual([line["step"] for line in self.metrics("run") if "loss" in line], [1, 2, 3])
+        wrote = next(line for line in said.splitlines() if line.startswith("wrote"))
+        self.assertEqual(sorted(wrote.partition(": ")[2].split(", ")), sorted(os.listdir(self.path("run"))))
+        self.assertEqual(json.loads(self.read("run", "config.json"))["model_type"], "gpt2")
 
     def test_overwrite_spares_what_the_run_reads(self):
         data = self.text()

@@ -62,8 +62,12 @@ bool RunFolder::holds(const std::string& path) const {
   return false;
 }
 
+std::vector<std::string> RunFolder::files() const {
+  return {checkpoint(), weights(), config(), plan(), settings(), metrics(), loss_curve()};
+}
+
 bool RunFolder::writes(const std::string& path) const {
-  for (const std::string& file : {checkpoint(), weights(), metrics(), plan(), loss_curve(), config(), settings()})
+  for (const std::string& file : files())
     if (is_same(path, file)) return true;
   return false;
 }
@@ -74,7 +78,7 @@ void RunFolder::refuse_to_replace() const {
                                            "--overwrite, or give another --out",
                                            checkpoint(), path_));
   const bool leftovers = is_plan(plan());   // which a run writes before its first line of metrics
-  for (const std::string& file : {weights(), config(), plan(), metrics(), loss_curve(), settings()})
+  for (const std::string& file : files())
     if (is_there(file) && !(leftovers && (file == plan() || file == metrics() || file == settings())))
       throw Failure(exit_failed, fmt::format("{} exists already: give another --out, or replace it with --overwrite", file));
 }
@@ -102,7 +106,7 @@ void RunFolder::remove_stale() const {
 }
 
 void RunFolder::clear() const {
-  for (const std::string& file : {checkpoint(), weights(), metrics(), plan(), loss_curve(), settings()})
+  for (const std::string& file : files())
     if (::unlink(file.c_str()) != 0 && errno != ENOENT)
       throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", file, std::strerror(errno)));
 }

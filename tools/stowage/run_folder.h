@@ -1,6 +1,7 @@
 // The folder of a run: what lies in it under which name, and that a run never damages another.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace command {
 
@@ -16,6 +17,8 @@ class RunFolder {
   std::string weights() const { return path_ + "/model.safetensors"; }
   std::string settings() const { return path_ + "/settings.json"; }
   std::string config() const { return path_ + "/config.json"; }
+  // All of these.
+  std::vector<std::string> files() const;
 
   // Whether a file or folder is this folder or lies in it, through links too; a folder also where one of its files is
   // a file here.

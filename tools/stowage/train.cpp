@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "files.h"
 #include "folder_lock.h"
@@ -206,8 +208,9 @@ void require_a_step(const stw_progress& before, const stw_progress& now) {
 void tell_end(const RunFolder& out, const stw_progress& now) {
   if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
   tell("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
-  tell("wrote       {}: config.json, model.safetensors, plan.json, settings.json, metrics.jsonl, loss.svg, checkpoint.stw\n",
-             out.path());
+  std::vector<std::string> names;
+  for (const std::string& file : out.files()) names.push_back(file.substr(out.path().size() + 1));
+  tell("wrote       {}: {}\n", out.path(), fmt::join(names, ", "));
 }
 
 }  // namespace

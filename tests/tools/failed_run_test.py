@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from support import FAILED, SMALL, STOWAGE, CommandTest
+from support import FAILED, SMALL, STOWAGE, CommandTest, files_of
 
 MANY = 1000000
 
@@ -131,6 +131,40 @@ class FailedRunTest(CommandTest):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         self.refused("train", *SMALL, "--data", data, "--steps", 3, "--resume", self.path("run"), says=["another run"])
         self.run_command("inspect", self.path("run"))
+
+    def test_what_is_replaced_is_kept_until_the_new_run_saves(self):
+        self.train("run", "--steps", 1)
+        before = files_of(self.path("run"))
+        data, aside = self.path("text.txt"), self.path("run/replaced-run")
+        for _ in range(2):   # the second time over a run that never saved
+            process = self.start("run", "--steps", MANY, "--overwrite")
+            process.kill()
+            process.wait()
+            os.unlink(self.path("run/metrics.jsonl"))   # whose lines the next one is waited for by
+            kept = files_of(aside)
+            self.assertEqual({name.replace("/replaced-run", ""): content for name, content in kept.items()}, before)
+        words = ["train", *SMALL, "--data", data, "--steps", 3]
+        self.refused(*words, "--out", self.path("run"), says=["replaced-run", "--overwrite"])
+        self.refused(*words, "--resume", self.path("run"), says=["found no", "replaced-run"])
+        self.refused(*words, "--resume", aside, "--out", self.path("run"), "--overwrite", says=["--resume", "--out"])
+        self.assertEqual(files_of(aside), kept)
+        self.run_command("train", "--resume", aside, "--steps", 3, "--out", self.path("goes-on"))
+        self.assertEqual(self.steps("goes-on"), [1, 2, 3])
+        # Nobody takes it from a run that goes on with it.
+        descriptor = os.open(aside, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        said = self.train("run", "--steps", 1, "--overwrite", data=data).stdout
+        self.assertIn(aside, said)
+        self.assertEqual(files_of(aside), kept)
+        self.refused(*words, "--out", self.path("run"), "--overwrite", says=[aside, "another run"])
+        os.close(descriptor)
+        self.write("run/replaced-run/notes.txt", "mine")
+        self.train("run", "--steps", 3, "--overwrite", data=data)
+        self.assertEqual(os.listdir(aside), ["notes.txt"])
+        os.unlink(aside + "/notes.txt")
+        self.train("run", "--steps", 1, "--overwrite", data=data)
+        self.assertEqual(sorted(files_of(self.path("run"))), sorted(before))
+        self.assertFalse(os.path.exists(aside))
 
     def test_a_run_without_a_step(self):
         result = self.train("run", "--steps", 3, "--z-loss", "1e38", expect=FAILED)

@@ -13,6 +13,7 @@
 
 #include "failure.h"
 #include "files.h"
+#include "folder_lock.h"
 
 namespace command {
 namespace {
@@ -77,6 +78,10 @@ void RunFolder::refuse_to_replace() const {
     throw Failure(exit_failed, fmt::format("{} exists already: continue that run with --resume {}, replace it with "
                                            "--overwrite, or give another --out",
                                            checkpoint(), path_));
+  if (replaced().has_result())
+    throw Failure(exit_failed, fmt::format("{} holds what a run here was to replace, which never saved: move it away, give it up with "
+                                           "--overwrite, or give another --out",
+                                           replaced().path()));
   const bool leftovers = is_plan(plan());   // which a run writes before its first line of metrics
   for (const std::string& file : files())
     if (is_there(file) && !(leftovers && (file == plan() || file == metrics() || file == settings())))
@@ -103,6 +108,35 @@ void RunFolder::remove_stale() const {
     for (const char* name : {"checkpoint.stw", "model.safetensors", "config.json", "check-before.stw", "check-once.stw", "check-twice.stw"})
       if (const auto process = writer_of(entry.path().filename().string(), name))
         if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(entry.path().c_str());
+}
+
+bool RunFolder::has_result() const { return is_there(checkpoint()) || is_there(weights()); }
+
+void RunFolder::set_aside() const {
+  const RunFolder aside = replaced();
+  const bool never_saved = !is_there(checkpoint()) && aside.has_result();   // then what is there already is what is worth keeping
+  if (has_result() && !never_saved) {
+    const FolderLock lock(aside.path());
+    aside.clear();
+    std::error_code problem;
+    fs::create_directory(aside.path(), problem);   // moving there says what is wrong
+    const std::vector<std::string> from = files(), to = aside.files();
+    for (size_t i = 0; i < from.size(); ++i)
+      if (is_there(from[i]) && ::rename(from[i].c_str(), to[i].c_str()) != 0)
+        throw Failure(exit_failed, fmt::format("{}: cannot move to {}: {}", from[i], to[i], std::strerror(errno)));
+  }
+  clear();
+}
+
+void RunFolder::forget_replaced() const {
+  const RunFolder aside = replaced();
+  if (!is_folder(aside.path())) return;
+  try {
+    const FolderLock lock(aside.path());
+    aside.clear();
+    ::rmdir(aside.path().c_str());   // unless there are files of others
+  } catch (const Failure&) {   // somebody goes on with it, or may keep it: no reason for a run to fail
+  }
 }
 
 void RunFolder::clear() const {

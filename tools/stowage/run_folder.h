@@ -32,10 +32,18 @@ class RunFolder {
   void make_writable() const;
   // Removes the unfinished files NAME.tmp.PROCESS.N of processes that are no more.
   void remove_stale() const;
-  // Removes what an earlier run left, so that nothing of it can be taken for the new one's.
-  void clear() const;
+  // Where --overwrite keeps what an earlier run left, until the new one has saved.
+  RunFolder replaced() const { return RunFolder(path_ + "/replaced-run"); }
+  // Moves what an earlier run left there, so that nothing of it can be taken for the new one's. Where that run never saved,
+  // what it was to replace stays there instead.
+  void set_aside() const;
+  // Removes what was set aside, once there is something in its place.
+  void forget_replaced() const;
 
  private:
+  bool has_result() const;   // a checkpoint, or weights
+  void clear() const;
+
   std::string path_;
 };
 

@@ -138,7 +138,11 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
   if (!folder) return words;
   const RunFolder run(*folder);
   // Before anything else is found missing.
-  if (!is_there(run.checkpoint())) throw Failure(exit_failed, fmt::format("--resume {}: found no {} in it", *folder, run.checkpoint()));
+  if (!is_there(run.checkpoint())) {
+    const RunFolder replaced = run.replaced();
+    throw Failure(exit_failed, fmt::format("--resume {}: found no {} in it{}", *folder, run.checkpoint(),
+                                           is_there(replaced.checkpoint()) ? "; what it was to replace is in " + replaced.path() : ""));
+  }
   const std::vector<const CLI::Option*> without = taken_back(train, *folder, words);
   std::vector<std::string> more;
   for_settings(run, [&](JsonReader& reader, const std::string& name) {

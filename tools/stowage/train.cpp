@@ -151,6 +151,12 @@ std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder
   return lock;
 }
 
+void make_room(const RunFolder& out) {
+  out.set_aside();
+  if (const std::string aside = out.replaced().path(); is_folder(aside))
+    tell("replacing   what is kept in {} until this run has saved\n", aside);
+}
+
 // Continues where the checkpoint stands: the trainer, and the lines of metrics that belong to it.
 void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& out) {
   const RunFolder from(flags.resume);
@@ -160,7 +166,7 @@ void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& o
     throw Failure(exit_failed, fmt::format("{} stands at {} batches, past --steps {}", from.checkpoint(),
                                            grouped(now.batches), grouped(flags.run.steps)));
   const std::string metrics = read_text_if_there(from.metrics()).value_or("");
-  if (!is_same(from.path(), out.path())) out.clear();
+  if (!is_same(from.path(), out.path())) make_room(out);
   write_text(out.metrics(), Metrics::kept(metrics, now.step, now.batches, now.batches < flags.run.steps));
   tell("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
 }
@@ -247,7 +253,7 @@ void train(TrainFlags flags) {
   if (!flags.resume.empty())
     restore(flags, trainer, out);
   else
-    out.clear();
+    make_room(out);
   write_text(out.plan(), stw_plan_json(plan.get()));
   write_text(out.settings(), flags.settings);
   std::fflush(stdout);

@@ -32,7 +32,7 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
   command
       .add_option("--resume", flags.resume, "Continue the run in this folder, with all that it was given; what is given here replaces that, and --no-NAME takes --NAME back.")
       ->type_name("DIR");
-  command.add_flag("--overwrite", flags.overwrite, "Replace the run or the files that are in --out already.")->needs(out);
+  command.add_flag("--overwrite", flags.overwrite, "Replace the run or the files that are in --out already. They lie in replaced-run there until this run has saved.")->needs(out);
   command
       .add_option("--profile", flags.profile,
                   "Before the run, time every op of a step, and write that beside what the plan expects, for chrome://tracing or Perfetto.")

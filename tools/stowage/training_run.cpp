@@ -156,6 +156,7 @@ void TrainingRun::save() {
   saved_ = Clock::now();
   saved_batches_ = progress().batches;
   interrupt_.saved();
+  folder_.forget_replaced();
 }
 
 bool TrainingRun::run() {

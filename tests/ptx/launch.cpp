@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,10 +10,7 @@
 
 #include "tests/ptx/fatbin.h"
 #include "tests/ptx/machine.h"
-
-namespace simt {
-void enqueue(cudaStream_t stream, std::function<void()> call);
-}
+#include "tests/simt/runtime.h"
 
 struct CUkern_st {   // cudaKernel_t
   std::shared_ptr<ptx::Module> module;

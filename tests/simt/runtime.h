@@ -5,8 +5,10 @@
 // graph does in the order of recording, or in another one (Order in machine.h).
 #pragma once
 #include <cstdint>
+#include <functional>
 
 struct CUctx_st;
+struct CUstream_st;
 
 namespace simt {
 
@@ -30,6 +32,8 @@ extern uint64_t library_products;   // that cuBLASLt was asked for
 extern uint64_t library_attentions; // cuDNN
 extern int64_t cudnn_descriptors;   // that were not given back
 extern uint64_t single_launches;    // of kernels, outside of graphs
+// Runs the call when the stream comes to it, or records it in a graph: what every launch of a kernel is made of.
+void enqueue(CUstream_st* stream, std::function<void()> call);
 // Runs everything that was begun, on all streams.
 void finish();
 // Device memory that was not given back.

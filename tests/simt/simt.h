@@ -8,13 +8,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <tuple>
 
 #include "kernels/kernels.h"
 #include "tests/simt/fiber.h"
 #include "tests/simt/fragments.h"
 #include "tests/simt/machine.h"
+#include "tests/simt/runtime.h"
 
 #undef __global__
 #undef __device__
@@ -47,9 +47,6 @@
 #define STW_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::simt::dynamic_shared())
 
 namespace simt {
-
-// The fake runtime provides it: runs the call when the stream comes to it, or records it in a graph.
-void enqueue(cudaStream_t stream, std::function<void()> call);
 
 template <class... P, class... A>
 void launch_on(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {

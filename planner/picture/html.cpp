@@ -97,6 +97,16 @@ std::string table_of_bytes(const Plan& plan) {
          "</td><td></td><td></td></tr></tfoot></table>\n";
 }
 
+// "block 3", "blocks 0 to 11"
+std::string range_of_blocks(int first, int last) {
+  return first == last ? "block " + std::to_string(first) : "blocks " + std::to_string(first) + " to " + std::to_string(last);
+}
+
+std::string capitalised(std::string text) {
+  text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 std::string decisions(const Graph& graph, const Plan& plan) {
   const Request& r = plan.request;
   std::string out = "<ul class=\"decisions\">\n";
@@ -109,17 +119,14 @@ std::string decisions(const Graph& graph, const Plan& plan) {
   const std::vector<RecomputedBlocks> runs = recomputed_blocks(graph, plan.decisions);
   if (runs.empty()) item("Nothing is recomputed: every activation that backward needs is kept.");
   for (const RecomputedBlocks& run : runs)
-    item((run.first == run.last ? "Block " + std::to_string(run.first) + " does"
-                                : "Blocks " + std::to_string(run.first) + " to " + std::to_string(run.last) + " do") +
-         " not keep " + joined(run.tensors) + "; backward computes them again.");
+    item(capitalised(range_of_blocks(run.first, run.last)) + (run.first == run.last ? " does" : " do") + " not keep " +
+         joined(run.tensors) + "; backward computes them again.");
   for (const TiledBlocks& run : tiled_blocks(graph, plan.decisions))
-    item("The feed-forward part of " + (run.first == run.last ? "block " + std::to_string(run.first)
-                                                              : "blocks " + std::to_string(run.first) + " to " + std::to_string(run.last)) +
-         " runs in tiles of " + plural(run.rows, "token") + ", so that what lies inside of it takes the memory of one tile.");
+    item("The feed-forward part of " + range_of_blocks(run.first, run.last) + " runs in tiles of " + plural(run.rows, "token") +
+         ", so that what lies inside of it takes the memory of one tile.");
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
-    std::string text = offloaded_titles[static_cast<int>(o.what)];
-    text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    if (o.last >= 0) text += " of blocks 0 to " + std::to_string(o.last);
+    std::string text = capitalised(offloaded_titles[static_cast<int>(o.what)]);
+    if (o.last >= 0) text += " of " + range_of_blocks(0, o.last);
     if (o.others) text += o.last >= 0 ? " and of all else" : " of all but blocks";
     item(text + " lie in host memory (" + human_bytes(o.bytes) + ") and are fetched where they are needed.");
   }

@@ -1,8 +1,10 @@
 #include "src/model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "src/elementary.h"
@@ -14,7 +16,7 @@ namespace stw {
 
 namespace {
 
-constexpr uint64_t converted_at_once = 1 << 16;  // elements
+constexpr uint64_t converted_at_once = 4096;  // elements; on the stack
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string s = "[";
@@ -107,8 +109,8 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& source) {
 
 const SafetensorsInfo* Model::find_weight(const std::string& name) const {
   if (const SafetensorsInfo* found = weights_->find(name)) return found;
-  const std::string prefix = architecture_of(config_).optional_prefix;
-  return name.starts_with(prefix) ? weights_->find(name.substr(prefix.size())) : nullptr;
+  const std::string_view prefix = architecture_of(config_).optional_prefix;
+  return name.starts_with(prefix) ? weights_->find(std::string_view(name).substr(prefix.size())) : nullptr;
 }
 
 Status Model::check_weights() const {
@@ -142,7 +144,7 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
   }
   const SafetensorsInfo* info = find_weight(p.name);
   const uint64_t size = dtype_bytes(info->dtype);
-  std::vector<std::byte> raw(static_cast<size_t>(std::min(count, converted_at_once) * size));
+  std::array<std::byte, converted_at_once * sizeof(double)> raw;
   for (uint64_t done = 0; done < count;) {
     const uint64_t n = std::min(count - done, converted_at_once);
     STW_TRY(weights_->read(*info, (first + done) * size, {raw.data(), static_cast<size_t>(n * size)}));

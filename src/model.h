@@ -31,7 +31,7 @@ class Model {
   bool has_weights() const { return weights_.has_value(); }
   uint64_t seed() const { return seed_; }
 
-  // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed.
+  // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed. Takes no memory.
   Status read(const Tensor& parameter, uint64_t first, uint64_t count, float* out) const;
 
  private:

@@ -3,6 +3,7 @@
 #include "src/timed_step.h"
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 
 #include "src/clock.h"
@@ -83,10 +84,18 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
     return ok();
   };
 
-  broken_ = true;   // until the weights are back
-  const Status ran = run();
-  STW_TRY(fill());
+  Filling filling;   // taken now: where memory runs out below, the weights come back all the same
+  broken_ = true;    // until they are back
+  Status ran = ok();
+  std::exception_ptr thrown;
+  try {
+    ran = run();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  STW_TRY(fill(filling));
   broken_ = false;
+  if (thrown) std::rethrow_exception(thrown);
   STW_TRY(ran);
   return rounds;
 }

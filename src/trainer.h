@@ -153,9 +153,21 @@ class Trainer {
   // Why bytes were not given: too few are free, or they were refused all the same.
   static std::string refusal(bool enough_free, bool by_host, uint64_t available);
   static constexpr uint64_t arena_alignment = 256;
-  Status fill();
-  void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count);
-  void fill_tables();
+  // Memory on the way into the arena. Who has it can fill() without any more, whatever the host has left.
+  struct Filling {
+    std::vector<float> values;
+    std::vector<uint16_t> half;   // as the arena stores them, like the two below
+    std::vector<int16_t> remainder;
+    std::vector<int8_t> short_remainder;
+    Filling(uint64_t values_at_once, uint64_t converted_at_once)
+        : values(values_at_once), half(converted_at_once), remainder(converted_at_once), short_remainder(converted_at_once) {}
+    Filling() : Filling(elements, elements) {}
+    static constexpr uint64_t elements = 1 << 16;
+  };
+  Status fill(Filling& filling);
+  // At most as many as `filling` converts.
+  void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count, Filling& filling);
+  void fill_table(int tensor, double (*function)(double), Filling& filling);
   // The scalars of a step; those that steps hand on are `carried_`.
   void begin_state(double learning_rate = 0);
   void push_state() { stream_->upload(execution_.state, &state_, sizeof state_); }

@@ -9,8 +9,6 @@
 namespace stw {
 namespace {
 
-constexpr uint64_t filled_at_once = 1 << 16;   // elements
-
 // The op that updates a parameter; null where it is frozen.
 const Op* update_of(const Graph& graph, int parameter) {
   for (const Op& op : graph.update_ops)
@@ -94,41 +92,43 @@ std::byte* Trainer::address(int tensor) const {
   return arena_ + layout.persistent[static_cast<size_t>(layout.of_tensor[static_cast<size_t>(tensor)])].offset;
 }
 
-Status Trainer::fill() {
+Status Trainer::fill(Filling& filling) {
   // Every page is touched now: what the plan promised is there from the first step on.
   stream_->zero(arena_, plan().bytes.arena);
   if (host_) std::memset(host_, 0, plan().bytes.host);
-  fill_tables();
-  std::vector<float> values(filled_at_once);
+  if (graph().cosine >= 0) {
+    fill_table(graph().cosine, portable_cos, filling);
+    fill_table(graph().sine, portable_sin, filling);
+  }
   for (size_t p = 0; p < model_->parameters().size(); ++p) {
     const Tensor& tensor = model_->graph().at(model_->parameters()[p]);
     const uint64_t count = tensor.shape.elements();
-    for (uint64_t first = 0; first < count; first += filled_at_once) {
-      const uint64_t n = std::min(filled_at_once, count - first);
-      STW_TRY(model_->read(tensor, first, n, values.data()));
-      put_parameter(p, first, values.data(), n);
+    for (uint64_t first = 0; first < count; first += Filling::elements) {
+      const uint64_t n = std::min(Filling::elements, count - first);
+      STW_TRY(model_->read(tensor, first, n, filling.values.data()));
+      put_parameter(p, first, filling.values.data(), n, filling);
     }
   }
   return stream_->wait();
 }
 
-// Source: transformers: the angle is a product in fp32, cosine and sine of it are rounded to fp32.
-void Trainer::fill_tables() {
-  if (graph().cosine < 0) return;
-  std::vector<float> cosine, sine;
-  for (int64_t position = 0; position < graph().sequence; ++position) {
-    for (float frequency : graph().inverse_frequencies) {
-      const float angle = static_cast<float>(position) * frequency;
-      cosine.push_back(static_cast<float>(portable_cos(static_cast<double>(angle))));
-      sine.push_back(static_cast<float>(portable_sin(static_cast<double>(angle))));
+// (sequence, frequencies). Source: transformers: the angle is a product in fp32, cosine and sine of it are rounded to fp32.
+void Trainer::fill_table(int tensor, double (*function)(double), Filling& filling) {
+  const std::vector<float>& frequencies = graph().inverse_frequencies;
+  const uint64_t count = static_cast<uint64_t>(graph().sequence) * frequencies.size();
+  for (uint64_t first = 0; first < count; first += Filling::elements) {
+    const uint64_t n = std::min(Filling::elements, count - first);
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint64_t position = (first + i) / frequencies.size();
+      const float angle = static_cast<float>(position) * frequencies[(first + i) % frequencies.size()];
+      filling.values[i] = static_cast<float>(function(static_cast<double>(angle)));
     }
+    stream_->upload(address(tensor) + first * sizeof(float), filling.values.data(), n * sizeof(float));
   }
-  stream_->upload(address(graph().cosine), cosine.data(), cosine.size() * sizeof(float));
-  stream_->upload(address(graph().sine), sine.data(), sine.size() * sizeof(float));
 }
 
 // A model's parameters and a graph's are numbered alike: both come from the same builder.
-void Trainer::put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {
+void Trainer::put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count, Filling& filling) {
   const int tensor = model_->parameters()[parameter];
   std::byte* at = address(tensor);
   if (graph().at(tensor).format == Format::f32) {
@@ -139,15 +139,13 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
   const int master_tensor = update ? update->outputs[1] : -1;
   std::byte* master = master_tensor >= 0 ? address(master_tensor) : nullptr;
   const bool is_short = master && graph().at(master_tensor).format == Format::u8;
-  std::vector<uint16_t> half(count);
+  auto& [unused, half, remainder, short_remainder] = filling;
   if (graph().at(tensor).format == Format::f16) {
     for (uint64_t i = 0; i < count; ++i) half[i] = to_f16(values[i]);
     stream_->upload(at + first * 2, half.data(), count * 2);
     if (master) stream_->upload(master + first * 4, values, count * 4);
     return;
   }
-  std::vector<int16_t> remainder(count);
-  std::vector<int8_t> short_remainder(count);
   for (uint64_t i = 0; i < count; ++i) {
     const SplitValue split = split_master(is_short ? rounded_to_24_bits(values[i]) : values[i]);
     half[i] = split.half;
@@ -160,8 +158,11 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
 }
 
 void Trainer::write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {
+  const bool as_they_are = graph().at(model_->parameters()[parameter]).format == Format::f32;
+  Filling filling(0, as_they_are ? 0 : std::min(Filling::elements, count));
   as_created_ = false;
-  put_parameter(parameter, first, values, count);
+  for (uint64_t done = 0; done < count; done += Filling::elements)
+    put_parameter(parameter, first + done, values + done, std::min(Filling::elements, count - done), filling);
 }
 
 Status Trainer::read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece) {

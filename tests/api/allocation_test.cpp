@@ -55,20 +55,21 @@ constexpr int64_t allocation_step = 4;   // not each of them
 constexpr int64_t allocation_step = 1;
 #endif
 
-// Calls `entry` with its 1st, 2nd, 3rd, … allocation failing until it succeeds; `check` looks at what each failure
-// left.
+enum Failure { once, for_good };
+
+// Calls `entry` with its 1st, 2nd, 3rd, … allocation failing until it succeeds, from the 500th on with ever fewer of them where all
+// behind it fail too; `check` looks at what each failure left.
 template <class Entry, class Check>
-void fail_every_allocation(const char* name, const Entry& entry, const Check& check) {
+void fail_every_allocation(const char* name, const Entry& entry, const Check& check, Failure failure = once) {
   SCOPED_TRACE(name);
   int64_t n = 0;
-  for (;; n += allocation_step) {
+  for (;; n += allocation_step + (failure == for_good ? n / 500 * 40 : 0)) {
     const int64_t live = live_objects;
     const size_t descriptors = open_descriptors();
     stw_error error = sized<stw_error>();
-    until_failure = n;
+    fail_after(n, failure == for_good);
     const stw_status status = entry(&error);
-    const bool failed = until_failure < 0;
-    until_failure = -1;
+    const bool failed = end_of_failures();
     if (!failed) {
       ASSERT_EQ(status, STW_OK) << error.message;
       break;
@@ -108,7 +109,8 @@ const std::string smallest = R"({"architectures":["GPT2LMHeadModel"],"model_type
 TEST(Allocation, MayFailInEveryEntry) {
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(500), 8, 128);
-  const std::string text = folder / "text.txt", checkpoint = folder / "checkpoint", exported = folder / "model";
+  const std::string text = folder / "text.txt", checkpoint = folder / "checkpoint", exported = folder / "model",
+                    timeline = folder / "timeline.json";
   auto plan_of = plan_options(2, 8);
   plan_of.micro_batch = 1;
   plan_of.recompute = STW_RECOMPUTE_NONE;
@@ -159,9 +161,19 @@ TEST(Allocation, MayFailInEveryEntry) {
   const State created = state_of(w);
   std::string profile(STW_PROFILE_BYTES, 0);
   size_t profile_size = 0;
+  // What it overwrites it puts back: the trainer goes on as if it had not been asked.
+  const auto as_created = [&](bool) {
+    ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
+    stw_error e = sized<stw_error>();
+    double loss = 0;
+    ASSERT_EQ(stw_trainer_evaluate(t, dataset.get(), 1, &loss, &e), STW_OK) << e.message;
+    ASSERT_TRUE(state_of(w) == created);
+  };
   fail_every_allocation("trainer_calibrate", [&](stw_error* e) {
     return stw_trainer_calibrate(t, profile.data(), profile.size(), &profile_size, e);
-  }, [&](bool) { ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE)); });
+  }, as_created, for_good);
+  fail_every_allocation("trainer_timeline", [&](stw_error* e) { return stw_trainer_timeline(t, timeline.c_str(), e); },
+                        as_created, for_good);
   ASSERT_TRUE(state_of(w) == created);
   auto profile_of = sized<stw_profile_info>();
   fail_every_allocation("profile_read", [&](stw_error* e) {
@@ -227,6 +239,31 @@ TEST(Allocation, MayFailInEveryEntry) {
     return stw_trainer_export_tensor(t, 0, STW_TENSOR_PARAMETER, v, e);
   };
   fail_every_allocation_of<DLManagedTensorVersioned>("trainer_export_tensor", view);
+}
+
+TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
+  TemporaryDirectory folder;
+  const std::string exported = folder / "model", timeline = folder / "timeline.json";
+  auto plan_of = plan_options(2, 8);
+  World w(smallest, plan_of);
+  stw_error error = sized<stw_error>();
+  must(stw_trainer_export_model(w.trainer.get(), exported.c_str(), &error), error);
+  auto model_of = sized<stw_model_options>();
+  model_of.source = exported.c_str();
+  w.model = make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &model_of, e); });
+  for (const uint32_t precision : {STW_PRECISION_BF16, STW_PRECISION_FP16}) {
+    plan_of.precision = precision;
+    w.plan = make_plan(w.model.get(), plan_of);
+    w.trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) {
+      return stw_trainer_create(out, w.device.get(), w.model.get(), w.plan.get(), nullptr, e);
+    });
+    const State created = state_of(w);
+    fail_every_allocation("trainer_timeline", [&](stw_error* e) { return stw_trainer_timeline(w.trainer.get(), timeline.c_str(), e); },
+                          [&](bool) {
+                            ASSERT_EQ(stw_trainer_save(w.trainer.get(), (folder / "checkpoint").c_str(), &error), STW_OK) << error.message;
+                            ASSERT_TRUE(state_of(w) == created);
+                          }, for_good);
+  }
 }
 
 }  // namespace

@@ -10,7 +10,23 @@ namespace stw::api_test {
 
 std::atomic<uint64_t> allocations{0};
 std::atomic<int64_t> live_objects{0};
-std::atomic<int64_t> until_failure{-1};
+
+namespace {
+std::atomic<int64_t> until_failure{-1};   // negative: none
+std::atomic<bool> fails_for_good{false}, has_failed{false};
+}  // namespace
+
+void fail_after(int64_t others, bool for_good) {
+  has_failed = false;
+  fails_for_good = for_good;
+  until_failure = others;
+}
+
+bool end_of_failures() {
+  until_failure = -1;
+  fails_for_good = false;
+  return has_failed;
+}
 
 }  // namespace stw::api_test
 
@@ -19,7 +35,11 @@ using namespace stw::api_test;
 namespace {
 
 void* allocate(size_t bytes, size_t alignment) {
-  if (until_failure.load(std::memory_order_relaxed) >= 0 && until_failure.fetch_sub(1) == 0) return nullptr;
+  if (has_failed && fails_for_good) return nullptr;
+  if (until_failure.load(std::memory_order_relaxed) >= 0 && until_failure.fetch_sub(1) == 0) {
+    has_failed = true;
+    return nullptr;
+  }
   void* memory = alignment <= alignof(std::max_align_t)
                      ? std::malloc(bytes ? bytes : 1)
                      : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);

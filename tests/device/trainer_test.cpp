@@ -36,37 +36,15 @@ std::vector<int32_t> generated(Trainer& trainer) {
   return tokens;
 }
 
-struct Case {
-  const char* name;
-  std::string config;
-  Precision precision;
-  int state_bits;
-  Optimizer optimizer = Optimizer::adamw;
-  std::vector<ParameterGroup> groups = {};
-  Master master = Master::exact;
-  Gradients gradients = Gradients::fp32;
-  bool fused_update = false;
-};
-
-std::string case_name(const testing::TestParamInfo<Case>& info) {
-  const Case& c = info.param;
-  return std::string(c.name) + "_" + name_of(c.precision) + "_" + std::to_string(c.state_bits) + "_" + name_of(c.optimizer);
-}
+using Case = NumericsCase;
 
 class DeviceTraining : public testing::TestWithParam<Case> {
  protected:
   Request request(const char* device) const {
-    Request r = request_for(batch_size, sequence, 1);
+    Request r = GetParam().request(batch_size, sequence, 1);
     r.device = device;
     r.reserve_bytes = 0;
     r.micro_batch = GetParam().fused_update ? 0 : 2;
-    r.precision = GetParam().precision;
-    r.state_bits = GetParam().state_bits;
-    r.optimizer = GetParam().optimizer;
-    r.groups = GetParam().groups;
-    r.master = GetParam().master;
-    r.gradients = GetParam().gradients;
-    r.fused_update = GetParam().fused_update;
     r.kernels = Kernels::portable;
     return r;
   }

@@ -35,6 +35,36 @@ inline void ignore_sample(GlobalBatch& batch, int64_t sample) {
   std::fill(begin, begin + static_cast<std::ptrdiff_t>(batch.sequence), kernels::ignored_target);
 }
 
+// A model and the numerics that it is trained in, for tests that try many of them.
+struct NumericsCase {
+  const char* name;
+  std::string config;
+  Precision precision;
+  int state_bits;
+  Optimizer optimizer = Optimizer::adamw;
+  std::vector<ParameterGroup> groups = {};
+  Master master = Master::exact;
+  Gradients gradients = Gradients::fp32;
+  bool fused_update = false;
+
+  Request request(int64_t global_batch, int64_t sequence, int threads) const {
+    Request r = request_for(global_batch, sequence, threads);
+    r.precision = precision;
+    r.state_bits = state_bits;
+    r.optimizer = optimizer;
+    r.groups = groups;
+    r.master = master;
+    r.gradients = gradients;
+    r.fused_update = fused_update;
+    return r;
+  }
+};
+
+inline std::string case_name(const testing::TestParamInfo<NumericsCase>& info) {
+  const NumericsCase& c = info.param;
+  return std::string(c.name) + "_" + name_of(c.precision) + "_" + name_of(c.optimizer) + std::to_string(c.state_bits);
+}
+
 // A dataset of `count` tokens, in a file of that folder.
 inline Dataset open_tokens(const TemporaryDirectory& folder, uint32_t seed, size_t count) {
   std::ofstream file(folder / "tokens.bin", std::ios::binary);

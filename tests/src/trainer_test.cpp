@@ -39,30 +39,12 @@ Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<c
   return outcome;
 }
 
-struct Case {
-  const char* name;
-  std::string config;
-  Precision precision;
-  int state_bits;
-  Optimizer optimizer = Optimizer::adamw;
-  std::vector<ParameterGroup> groups = {};
-  Master master = Master::exact;
-  Gradients gradients = Gradients::fp32;
-};
+using Case = NumericsCase;
 
 class SameBits : public testing::TestWithParam<Case> {
  protected:
   SameBits() : model_(model_of(GetParam().config)) {}
-  Request request(int threads) const {
-    Request r = request_for(batch_size, sequence, threads);
-    r.precision = GetParam().precision;
-    r.state_bits = GetParam().state_bits;
-    r.optimizer = GetParam().optimizer;
-    r.groups = GetParam().groups;
-    r.master = GetParam().master;
-    r.gradients = GetParam().gradients;
-    return r;
-  }
+  Request request(int threads) const { return GetParam().request(batch_size, sequence, threads); }
   // Everything kept, no chunks, one micro-step, one thread.
   std::shared_ptr<const Planned> simplest() const {
     Request r = request(1);
@@ -157,10 +139,6 @@ TEST(DisturbedThreads, ChangeNoBit) {
   const auto planned = plan_for(*model, r);
   const Trained expected = train(model, planned, best_device());
   for (int round = 0; round < disturbed_rounds; ++round) expect_same(train(model, planned, **device), expected, "round " + std::to_string(round));
-}
-
-std::string case_name(const testing::TestParamInfo<Case>& c) {
-  return std::string(c.param.name) + "_" + name_of(c.param.precision) + "_" + name_of(c.param.optimizer) + std::to_string(c.param.state_bits);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SameBits,

@@ -28,6 +28,13 @@ inline std::ostream& operator<<(std::ostream& out, const AttentionShape& s) {
              << name_of(s.dtype);
 }
 
+struct AttentionInputs { Buffer qkv, dout; };
+inline AttentionInputs inputs(const AttentionShape& s, uint64_t seed) {
+  Random random(seed);
+  Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
+  return {qkv, Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width())};
+}
+
 inline StepState step_state() {
   StepState state = {};
   state.seed = 0x1122334455667788u, state.step = 12, state.first_sample = 3;

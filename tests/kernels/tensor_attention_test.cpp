@@ -5,12 +5,6 @@
 namespace stw::kernels::test {
 namespace {
 
-struct Inputs { Buffer qkv, dout; };
-Inputs inputs(const AttentionShape& s, uint64_t seed) {
-  Random random(seed);
-  Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
-  return {qkv, Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width())};
-}
 AttentionShape on_tensor_cores(AttentionShape s) {
   s.products = ProductKernels::tensor;
   return s;
@@ -19,13 +13,13 @@ AttentionShape by_library(AttentionShape s) {
   s.products = ProductKernels::library;
   return s;
 }
-Outcome compute_on_device(const AttentionShape& s, const Inputs& in, int64_t first_sample = 0) {
+Outcome compute_on_device(const AttentionShape& s, const AttentionInputs& in, int64_t first_sample = 0) {
   return compute(*cuda_table(), s, in.qkv, in.dout, 1, first_sample);
 }
 
 void check(const AttentionShape& s, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << s);
-  const Inputs in = inputs(s, seed);
+  const AttentionInputs in = inputs(s, seed);
   const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
   const Outcome got = compute_on_device(s, in);
   const double limit = tolerance(s.dtype);   // of one rounding to 16 bits, and P and dS are rounded as well
@@ -73,7 +67,7 @@ TEST(LibraryAttention, LeavesTheRestToOurKernels) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
   for (AttentionShape s : {AttentionShape{2, 33, 2, 1, 16, true, 0.2f, DType::bf16}, {1, 40, 2, 2, 16, true, 0, DType::bf16, position_ids_of({7, 33})},
                            {2, 33, 2, 1, 20, true, 0, DType::f16}, {1, 9, 1, 1, 136, true, 0, DType::bf16}, {2, 33, 2, 1, 16, true, 0, DType::f32}}) {
-    const Inputs in = inputs(s, 950);
+    const AttentionInputs in = inputs(s, 950);
     EXPECT_TRUE(same(compute_on_device(by_library(s), in), compute_on_device(on_tensor_cores(s), in))) << s;
   }
 }
@@ -121,11 +115,11 @@ TEST(TensorAttention, AgreesWithDoublePrecisionOnDocuments) {
 // What the other documents hold, be it no number, changes no bit of a document; alone it has the same outputs.
 TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
   const AttentionShape s = on_tensor_cores({1, 216, 2, 1, 16, true, 0, DType::bf16, position_ids_of(lengths)});
-  const Inputs in = inputs(s, 12);
+  const AttentionInputs in = inputs(s, 12);
   const Outcome before = compute_on_device(s, in);
   int64_t first = 0;
   for (int64_t length : lengths) {
-    Inputs strange = in;
+    AttentionInputs strange = in;
     for (int64_t i = 0; i < s.rows * s.width(); ++i)
       if (i < first * s.width() || i >= (first + length) * s.width()) strange.qkv.set(i, i % 3 == 0 ? NAN : INFINITY);
     for (int64_t i = 0; i < s.rows * s.out_width(); ++i)
@@ -145,7 +139,7 @@ TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
 // A sample of one token: the output is its value, whose gradient is that of the output, and query and key have none.
 TEST(TensorAttention, SingleTokensPassTheirValues) {
   const AttentionShape s = on_tensor_cores({70, 1, 2, 2, 16, true, 0, DType::bf16});
-  const Inputs in = inputs(s, 8);
+  const AttentionInputs in = inputs(s, 8);
   const Outcome got = compute_on_device(s, in);
   for (int64_t row = 0; row < s.samples; ++row)
     for (int64_t i = 0; i < 32; ++i) {
@@ -159,7 +153,7 @@ TEST(TensorAttention, SingleTokensPassTheirValues) {
 // Scores that exceed the exponential's range; a maximum that grows from block to block.
 TEST(TensorAttention, SurvivesLargeScores) {
   const AttentionShape s = on_tensor_cores({1, 200, 1, 1, 16, true, 0, DType::bf16});
-  Inputs in = inputs(s, 9);
+  AttentionInputs in = inputs(s, 9);
   for (int64_t row = 0; row < s.rows; ++row)
     for (int64_t d = 0; d < 16; ++d) {
       in.qkv.set(row * 48 + d, 8.0f);
@@ -177,7 +171,7 @@ TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
                           {1, 70, 2, 1, 18, true, 0, DType::bf16},
                           {1, 40, 1, 1, 136, false, 0, DType::f16}};
   for (const AttentionShape& s : shapes) {
-    const Inputs in = inputs(s, 11);
+    const AttentionInputs in = inputs(s, 11);
     EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s), in), compute(*tables()[0].table, s, in.qkv, in.dout, 1))) << s;
   }
 }

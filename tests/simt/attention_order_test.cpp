@@ -5,16 +5,9 @@
 namespace stw::kernels::test {
 namespace {
 
-struct Inputs { Buffer qkv, dout; };
-Inputs inputs(const AttentionShape& s, uint64_t seed) {
-  Random random(seed);
-  Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width(), 1.5);
-  return {qkv, Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width())};
-}
-
 // The device's bits, and the CPU's where its chains are asked for.
 void check_in_every_order(const AttentionShape& s, uint64_t seed) {
-  const Inputs in = inputs(s, seed);
+  const AttentionInputs in = inputs(s, seed);
   const Outcome wanted = compute(s.products != ProductKernels::chain ? *cuda_table() : *tables()[0].table, s, in.qkv, in.dout, 1);
   EXPECT_TRUE(same(compute(*cuda_table(), s, in.qkv, in.dout, 1), wanted)) << s;
   for (const simt::Options& order : simt::other_orders) {
@@ -36,7 +29,7 @@ TEST(AttentionOrder, TensorCoresStayTheSame) {
 
 TEST(AttentionOrder, TheCacheStaysTheSame) {
   const AttentionShape s = {1, 70, 2, 1, 24, true, 0, DType::f16};
-  const Inputs in = inputs(s, 503);
+  const AttentionInputs in = inputs(s, 503);
   const Outcome whole = compute(*tables()[0].table, s, in.qkv, in.dout, 1);
   for (const simt::Options& order : simt::other_orders)
     for (int64_t largest : {1, 40}) {

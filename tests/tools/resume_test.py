@@ -150,6 +150,10 @@ class ResumeTest(CommandTest):
         self.assertEqual(kept[1], {**kept[0], "vram": [str(14 << 20)], "micro-batch": ["1"]})
         for unkept in ("out", "resume", "overwrite"):
             self.assertNotIn(unkept, kept[0])
+        said = self.run_command("inspect", self.path("run/settings.json")).stdout
+        self.assertIn("\n  --nesterov\n", said)
+        self.assertIn("\n  --group blocks.0:lr=0.5,decay=0.01\n  --group blocks.2-3:lr=0.25\n", said)
+        self.refused("inspect", self.write("cut.json", '{"format": "stowage-settings", "options": {'), says=["cut.json", "damaged"])
         # What is given replaces what was given, also where both cannot be.
         self.run_command("train", "--resume", self.path("run"), "--out", self.path("longer"), "--steps", 9, "--fast")
         self.run_command("train", "--resume", self.path("longer"), "--steps=10", "--exact")

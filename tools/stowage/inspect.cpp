@@ -15,6 +15,7 @@
 #include "profile.h"
 #include "prompt.h"
 #include "run_folder.h"
+#include "run_settings.h"
 #include "units.h"
 #include "weights_file.h"
 
@@ -134,6 +135,11 @@ void show_weights(const std::string& path) {
                printable(tensor.format));
 }
 
+void show_settings(const std::string& path, const std::string& text) {
+  show("settings", fmt::format("{}, of a run that was given", path));
+  for (const std::string& option : options_in(text, path)) fmt::print("  {}\n", option);
+}
+
 // True: there is a run in the folder.
 bool show_run(const RunFolder& folder) {
   const auto metrics = read_text_if_there(folder.metrics());
@@ -165,6 +171,7 @@ void inspect(const std::string& path, const std::string& model) {
   const std::string text = read_text(path);
   if (json_string(text, "", "format") == "stowage-plan") return show_plan(path, text, model);
   if (json_string(text, "", "format") == "stowage-profile") return print_profile(read_profile_file(path));
+  if (json_string(text, "", "format") == "stowage-settings") return show_settings(path, text);
   if (path.ends_with(".jsonl")) return show_history(text);
   show_model(path, path);
 }
@@ -177,7 +184,7 @@ void add_inspect(CLI::App& application) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App& command = *application.add_subcommand("inspect", "Say what a file or folder is, and what is in it.");
-  command.add_option("path", flags->path, "A model, a run, a checkpoint, a plan, a profile, a metrics.jsonl, or a preset's name.")
+  command.add_option("path", flags->path, "A model, a run, a checkpoint, a plan, a profile, settings.json, metrics.jsonl, or a preset's name.")
       ->required()
       ->type_name("FILE-OR-DIR");
   command.add_option("--model", flags->model, "The model that a plan is for.")->type_name("MODEL");

@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "files.h"
 #include "json_reader.h"
+#include "prompt.h"
 #include "resume.h"
 #include "run_folder.h"
 #include "utf8.h"
@@ -82,12 +83,10 @@ std::vector<const CLI::Option*> taken_back(const CLI::App& train, const std::str
   return options;
 }
 
-// For each option of settings.json, if there is one: option(reader, name), which reads its values.
+// For each option in the text of settings.json: option(reader, name), which reads its values.
 template <class Option>
-void for_settings(const RunFolder& run, const Option& option) {
-  const auto text = read_text_if_there(run.settings());
-  if (!text) return;
-  JsonReader reader(*text, run.settings() + ": damaged");
+void for_options(const std::string& text, const std::string& path, const Option& option) {
+  JsonReader reader(text, path + ": damaged");
   reader.object([&](const std::string& key) {
     if (key == "format") {
       if (reader.text() != format) reader.fail(fmt::format("expected the format {}", format));
@@ -100,6 +99,11 @@ void for_settings(const RunFolder& run, const Option& option) {
     }
   });
   if (!reader.at_end()) reader.fail("expected its end");
+}
+
+template <class Option>
+void for_settings(const RunFolder& run, const Option& option) {
+  if (const auto text = read_text_if_there(run.settings())) for_options(*text, run.settings(), option);
 }
 
 }  // namespace
@@ -120,6 +124,16 @@ std::string settings_json(const CLI::App& train) {
     if (is_text) options += fmt::format("{}\n  {}: [{}]", options.empty() ? "" : ",", json_quoted(name), values);
   }
   return fmt::format("{{\"format\": \"{}\", \"version\": {}, \"options\": {{{}\n}}}}\n", format, version, options);
+}
+
+std::vector<std::string> options_in(const std::string& text, const std::string& path) {
+  std::vector<std::string> options;
+  for_options(text, path, [&](JsonReader& reader, const std::string& name) {
+    const size_t before = options.size();
+    reader.list('[', ']', [&] { options.push_back("--" + name + " " + printable(reader.text())); });
+    if (options.size() == before) options.push_back("--" + printable(name));
+  });
+  return options;
 }
 
 std::optional<std::string> setting_of_run(const std::string& folder, const std::string& wanted) {

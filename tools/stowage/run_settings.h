@@ -19,6 +19,9 @@ std::string settings_json(const CLI::App& train);
 // there is no checkpoint to go on from, or where settings.json is damaged; older runs have none.
 std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector<std::string> words);
 
+// The options in a text that settings_json made, as on a command line. Throws a Failure that names `path` where it is damaged.
+std::vector<std::string> options_in(const std::string& text, const std::string& path);
+
 // The last value that a run was given for an option such as "document-end"; none where it was not, or where nobody knows.
 std::optional<std::string> setting_of_run(const std::string& folder, const std::string& name);
 

@@ -13,6 +13,10 @@ class BadInputTest(CommandTest):
                      expect=expect)
         self.assertFalse(os.path.exists(out))
 
+    def test_no_command(self):
+        for words, says in (([], "expected a command"), (["trian"], "trian: there is no such command"), (["--gpu"], "--gpu: there is no such")):
+            self.refused(*words, says=[says, "plan, train, eval"], expect=USAGE)
+
     def test_data(self):
         nano = ["--model", "nano"]
         self.refuses(*nano, data=self.path("missing.txt"), says=["missing.txt"])

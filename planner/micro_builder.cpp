@@ -145,11 +145,12 @@ void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
   }
 }
 
-// What the part reads and does not make is there as a whole; what it makes, of one tile after the other.
+// What the part reads and does not make is there as a whole; what it makes, of one tile after the other. Its last op does not run
+// again: what that adds to its product may be made later.
 void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
   const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op, end = first + part.gradient_op_count;
   auto is_remade = [&](int t) { return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end(); };
-  for (int i = 0; i < part.op_count; ++i)
+  for (int i = 0; i + 1 < part.op_count; ++i)
     for (int t : graph_.op(part.first_op + i).inputs)
       if (t >= 0 && !is_remade(t)) recompute(t);
   for ([[maybe_unused]] int t : part.inner) assert(!e_.has(t) && "may_tile lets nothing of the part be kept or made before");

@@ -135,6 +135,36 @@ TEST(Program, FullRecomputeKeepsBlockOutputsOnly) {
   }
 }
 
+// What a tiled part only adds to its product is nothing that its backward pass needs: beside the tiles it would take memory for nothing.
+TEST(Program, TilesDoNotWaitForTheResidual) {
+  int seen = 0;
+  for (const Graph& g : small_graphs()) {
+    Decisions d = uniform_decisions(g, 0);
+    for (size_t s = 0; s < g.segments.size(); ++s) {   // each keeps what its part begins with
+      const Segment& segment = g.segments[s];
+      d.tile_rows.push_back(segment.feed_forward.exists() ? g.tile_rows[0] : 0);
+      for (size_t bit = 0; bit < segment.saveable.size() && segment.feed_forward.exists(); ++bit)
+        if (g.op(segment.saveable[bit]).outputs[0] == g.op(segment.feed_forward.first_op).inputs[0]) d.saved[s] |= 1u << bit;
+    }
+    const Programs p = make_programs(g, d, 2, 1, 64);
+    for (const Segment& segment : g.segments) {
+      const FeedForward& part = segment.feed_forward;
+      const int residual = part.exists() ? g.op(part.first_op + part.op_count - 1).residual() : -1;
+      if (residual < 0) continue;
+      const int first = static_cast<int>(g.ops.size()) + part.first_gradient_op;
+      bool is_made = false;
+      for (const Instruction& i : p.micro_next.instructions) {
+        is_made |= i.phase == Phase::recompute && g.op(i.op).outputs[0] == residual;
+        if (i.op < first || i.op >= first + part.gradient_op_count) continue;
+        EXPECT_FALSE(is_made) << g.at(residual).name;
+        seen += i.rows < p.micro_next.samples * g.sequence;
+      }
+      EXPECT_TRUE(is_made);
+    }
+  }
+  EXPECT_GT(seen, 0);
+}
+
 // The first micro-step overwrites gradients, the others and later loss chunks continue them.
 TEST(Program, FirstMicroStepOverwritesGradients) {
   const Graph g = graph_of(small_llama());

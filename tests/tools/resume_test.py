@@ -189,7 +189,8 @@ class ResumeTest(CommandTest):
         self.assertNotEqual(self.weights("with"), self.weights("bare"))
 
         resume = ["train", "--resume", self.path("run")]
-        for word, says in {"--no-optimizer": "bits", "--no-batch": "bits", "--no-fused-update": "bits", "--no-model": "--model is required",
+        for word, says in {"--no-optimizer": "bits", "--no-batch": "bits", "--no-fused-update": "bits", "--no-freeze": "bits",
+                           "--no-group": "bits", "--no-model": "--model is required",
                            "--no-nestrov": "no-nestrov", "--no-resume": "no-resume", "--no-clip=1": "no-clip=1"}.items():
             self.refused(*resume, word, expect=USAGE, says=[says])
         self.refused(*resume, "--no-clip", "--clip", 2, expect=USAGE, says=["--no-clip", "given too"])

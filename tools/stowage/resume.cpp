@@ -47,7 +47,7 @@ void check_documents(const TrainFlags& flags, const RunNumbers& run) {
 
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention",
-                                        "fast", "master", "gradients", "fused-update", "states"};
+                                        "fast", "master", "gradients", "fused-update", "states", "freeze", "group"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 

@@ -2,6 +2,7 @@
 
 usage: mutations.py [WORD]     takes some minutes; prints a line a mistake (that has WORD in its name), and exits with 1 where one
                                is not found
+       mutations.py --places   only whether each has its place in the sources
 
 Every mistake is one that compiles, trains, and shows a falling loss.
 """
@@ -27,8 +28,8 @@ MUTATIONS = [
        "    total += sum;\n  }\n  args.state->loss_sum += counted > 0 ? total / (double)counted : 0;\n  args.state->target_count += counted > 0;\n")],
      SOURCE_TESTS, "Step.LossIsTheMeanOverTheTargetsOfTheGlobalBatch"),
     ("labels counted before the shift", "src/batch.cpp",
-     [("if (labels_.data && goes_on) rows.targets[i] = labels_.at(sample, i + 1);",
-       "if (labels_.data && is_there) rows.targets[i] = labels_.at(sample, goes_on ? i + 1 : i);")],
+     [("labels_.data ? goes_on : is_there;", "is_there;"),
+      ("labels_.data ? i + 1 : i;", "labels_.data && goes_on ? i + 1 : i;")],
      API_TESTS, "*Labels*"),
     ("a division by the number of micro-steps", "src/trainer.cpp",
      [("  as_created_ = false;\n  STW_TRY(stream_->run(execution_, programs.update));",
@@ -97,7 +98,19 @@ def passed(folder, program, tests):
     return result.returncode == 0
 
 
+def check_places():
+    for what, path, changes, *_ in MUTATIONS:
+        for old, _ in changes:
+            count = (ROOT / path).read_text().count(old)
+            if count != 1:
+                sys.exit(f"{what}: {path}: expected once, found {count} times: {old}")
+    print(f"{len(MUTATIONS)} mistakes have their places")
+
+
 def main():
+    check_places()
+    if sys.argv[1:] == ["--places"]:
+        return
     missed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "stowage"
@@ -122,8 +135,6 @@ def main():
             original = (folder / path).read_text()
             text = original
             for old, new in changes:
-                if text.count(old) != 1:
-                    sys.exit(f"{path}: expected once: {old}")
                 text = text.replace(old, new)
             (folder / path).write_text(text)
             built(folder, program)

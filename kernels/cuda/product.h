@@ -8,7 +8,8 @@ namespace stw::kernels::cuda {
 // How a row of tiles reads an operand: along its depth without gaps, or along the output.
 enum class Contiguous : uint8_t { depth, output };
 
-// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias, and the residual's sum with what that is as c stores it. Strides count elements, from one line without gaps to the next.
+// c (m, n) = (start, or +0) + a (m, k) · b (k, n) + bias, and the residual's sum with what that is as c stores it. Strides count
+// elements, from one line without gaps to the next.
 struct Product {
   int64_t m, n, k;
   const void *a, *b;

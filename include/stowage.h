@@ -753,7 +753,7 @@ STW_API stw_status stw_trainer_restore(stw_trainer *trainer, const char *path, s
  * STW_UNSUPPORTED (a version of the future). Thread: any. Since: 0.1 */
 STW_API stw_status stw_checkpoint_verify(const char *path, stw_error *error) STW_NOEXCEPT;
 /* Writes config.json and model.safetensors into a folder that transformers can load. fp32 runs write F32, bf16 runs
- * BF16. Since: 0.1 */
+ * BF16, fp16 runs F16. Since: 0.1 */
 STW_API stw_status stw_trainer_export_model(stw_trainer *trainer, const char *folder, stw_error *error) STW_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -20,23 +20,8 @@ TrainerOptions without_clipping() {
   return options;
 }
 
-struct Case {
-  const char* name;
-  std::string config;
-  Precision precision;
-  int state_bits;
-  Optimizer optimizer = Optimizer::adamw;
-  Master master = Master::exact;
-  std::vector<ParameterGroup> groups = {};
-};
-
-Request request_of(const Case& c, bool fused, int threads = 2) {
-  Request r = request_for(batch_size, sequence, threads);
-  r.precision = c.precision;
-  r.state_bits = c.state_bits;
-  r.optimizer = c.optimizer;
-  r.master = c.master;
-  r.groups = c.groups;
+Request request_of(const NumericsCase& c, bool fused, int threads = 2) {
+  Request r = c.request(batch_size, sequence, threads);
   r.fused_update = fused;
   return r;
 }
@@ -58,7 +43,7 @@ Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<c
   return outcome;
 }
 
-class FusedUpdate : public testing::TestWithParam<Case> {};
+class FusedUpdate : public testing::TestWithParam<NumericsCase> {};
 
 TEST_P(FusedUpdate, GivesTheBitsOfOneBehindTheBackwardPass) {
   const auto model = model_of(GetParam().config);
@@ -100,14 +85,14 @@ TEST_P(FusedUpdate, KeepsNoGradientsOfBlocks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FusedUpdate,
-                         testing::Values(Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32, 32},
-                                         Case{"llama_8bit", small_llama(), Precision::bf16, 8, Optimizer::adamw, Master::short_remainder},
-                                         Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::lion, Master::stochastic},
-                                         Case{"llama_muon", small_llama(), Precision::bf16, 32, Optimizer::muon},
-                                         Case{"gpt2_adafactor", small_gpt2(), Precision::fp32, 32, Optimizer::adafactor},
-                                         Case{"qwen2_frozen", small_qwen2(), Precision::fp32, 32, Optimizer::sgd, Master::exact,
+                         testing::Values(NumericsCase{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32, 32},
+                                         NumericsCase{"llama_8bit", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
+                                         NumericsCase{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::lion, {}, Master::stochastic},
+                                         NumericsCase{"llama_muon", small_llama(), Precision::bf16, 32, Optimizer::muon},
+                                         NumericsCase{"gpt2_adafactor", small_gpt2(), Precision::fp32, 32, Optimizer::adafactor},
+                                         NumericsCase{"qwen2_frozen", small_qwen2(), Precision::fp32, 32, Optimizer::sgd,
                                               {{"embeddings", true, {}, {}, {}}, {"blocks.0", true, {}, {}, {}}, {"norms", {}, 0.5, 0.0, {}}}}),
-                         [](const testing::TestParamInfo<Case>& c) { return std::string(c.param.name); });
+                         [](const testing::TestParamInfo<NumericsCase>& c) { return std::string(c.param.name); });
 
 class FusedStep : public testing::Test {
  protected:

@@ -95,7 +95,9 @@ enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, s
 //   chain    one chain of fused multiply-adds per element, the CPU's bits
 //   tensor   16-bit operands: the tensor cores, whose order of additions is the device's own, by our kernels
 //   library  Launch::products, and for attention Launch::attention
-enum class ProductKernels : uint8_t { chain, tensor, library };
+//   warpgroup  matrix products with sums in fp32 by wgmma, else as tensor; on devices of compute capability 9.0, where
+//              has_warpgroup_kernels()
+enum class ProductKernels : uint8_t { chain, tensor, library, warpgroup };
 
 // One part is a weight (features, inputs), or (inputs, features) where `transposed` is set (GPT-2's Conv1D). Several
 // parts stand side by side: columns [sum of the features before, + features) of the output belong to a part.
@@ -340,5 +342,6 @@ Isa best_isa();
 // The kernels for CUDA devices, null in a build without CUDA. They work on `stream`, ask for workspaces of their own
 // (kernels/cuda/workspace.h), and leave errors to the runtime's cudaGetLastError.
 const Table* cuda_table();
+bool has_warpgroup_kernels();   // whether the build has those for compute capability 9.0
 
 }  // namespace stw::kernels

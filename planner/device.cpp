@@ -37,8 +37,8 @@ constexpr DeviceProfile profiles[] = {
     {"a100-80gb", "NVIDIA A100 80GB", true, 80 * gib, 600 * mib, 19500, 312000, 2039, 32, 700, 850, 3000, 256, a100},
     {"l4", "NVIDIA L4", true, 23 * gib, 600 * mib, 30300, 121000, 300, 32, 700, 850, 3000, 256, l4},
     {"l40s", "NVIDIA L40S", true, 45 * gib, 600 * mib, 91600, 362000, 864, 32, 700, 850, 3000, 256, l40s},
-    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 700 * mib, 67000, 989000, 3350, 64, 650, 850, 3000, 256, hopper, 629},
-    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 700 * mib, 67000, 989000, 4800, 64, 650, 850, 3000, 256, hopper, 629},
+    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 700 * mib, 67000, 989000, 3350, 64, 650, 850, 3000, 256, hopper, 629, true},
+    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 700 * mib, 67000, 989000, 4800, 64, 650, 850, 3000, 256, hopper, 629, true},
     {"b200", "NVIDIA B200", true, 178 * gib, 800 * mib, 75000, 2250000, 8000, 64, 600, 850, 3000, 256, blackwell, 500},
     {"orin", "NVIDIA Jetson AGX Orin 64GB", true, 60 * gib, 600 * mib, 5300, 42500, 204, 102, 600, 800, 5000, 256, orin},
 };

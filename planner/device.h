@@ -40,6 +40,7 @@ struct DeviceProfile {
   uint64_t alignment;            // of tensors, bytes
   const char* source;            // of the figures
   uint32_t mma_permille = 1000;  // share of the bf16 peak that mma.sync can reach: newer tensor cores have other instructions too
+  bool has_wgmma = false;        // of which this is Hopper's
   Calibration calibration{};
 };
 

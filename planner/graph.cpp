@@ -1,5 +1,6 @@
 #include "planner/graph.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -25,14 +26,21 @@ int Graph::blocks() const {
 
 // Gradients of the head come in chunks of the loss, whose length is the planner's choice and may change no bit; those in bf16 are rounded
 // by our kernels.
+static bool is_product(const Op& op) {
+  return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient || op.kind == OpKind::linear_weight_gradient;
+}
+static bool has_rounded_outputs(const Graph& graph, const Op& op) {
+  return std::any_of(op.outputs.begin(), op.outputs.end(), [&](int t) { return t >= 0 && graph.at(t).format != Format::f32; });
+}
+
 bool Graph::is_library_product(const Op& op) const {
-  if (kernels != Kernels::cublaslt) return false;
-  if (op.kind == OpKind::linear_weight_gradient) {
-    for (int t : op.outputs)
-      if (t >= 0 && at(t).format != Format::f32) return false;
-    return !at(op.inputs[0]).chunked && (!exact || sequence >= least_library_sample);
-  }
-  return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient;
+  if (kernels != Kernels::cublaslt || !is_product(op)) return false;
+  if (op.kind != OpKind::linear_weight_gradient) return true;
+  return !has_rounded_outputs(*this, op) && !at(op.inputs[0]).chunked && (!exact || sequence >= least_library_sample);
+}
+
+bool Graph::is_wgmma_product(const Op& op) const {
+  return kernels == Kernels::wgmma && is_product(op) && (op.kind != OpKind::linear_weight_gradient || !has_rounded_outputs(*this, op));
 }
 
 // With dropout or documents inside of a sample it is ours.
@@ -44,7 +52,7 @@ bool Graph::is_library_attention(const Op& op) const {
 
 Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
-  if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
+  if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op)) return Peak::tensor;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }
 

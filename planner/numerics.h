@@ -28,9 +28,9 @@ inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"}
 
 // What adds up matrix products, and so in which order: one chain of multiply-adds as on the CPU; a GPU's tensor cores, of 16-bit
 // values; NVIDIA's library.
-enum class Kernels : uint8_t { portable, tensor, cublaslt };
-inline constexpr int kernels_count = 3;
-inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt"};
+enum class Kernels : uint8_t { portable, tensor, cublaslt, wgmma };
+inline constexpr int kernels_count = 4;
+inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt", "wgmma"};
 
 // Who computes attention over whole samples of 16-bit values: the kernels above; NVIDIA's cuDNN.
 enum class Attention : uint8_t { own, cudnn };

@@ -44,6 +44,7 @@ std::string kernels_text(const Numerics& n) {
   const std::string attention = n.attention == Attention::cudnn ? ", cuDNN's attention" : "";
   switch (n.kernels) {
     case Kernels::tensor: return ", tensor cores" + attention;
+    case Kernels::wgmma: return ", tensor cores (wgmma)" + attention;
     case Kernels::cublaslt: return (n.exact ? ", cuBLASLt" : ", cuBLASLt (fast: micro-batches change bits)") + attention;
     default: return attention;
   }

@@ -192,6 +192,8 @@ Status check(const Request& request) {
   const std::string place = std::string(", the plan is for ") + name_of(request.precision) + " on device '" + request.device + "'";
   if (request.kernels == Kernels::tensor && (!is_for_cuda(request) || request.precision == Precision::fp32))
     return Error{Code::bad_argument, "tensor cores are for 16-bit precisions on a GPU" + place};
+  if (request.kernels == Kernels::wgmma && (!profile_of(request).has_wgmma || request.precision == Precision::fp32))
+    return Error{Code::bad_argument, "products by wgmma are for 16-bit precisions on a GPU of compute capability 9.0 (H100, H200)" + place};
   if (request.kernels == Kernels::cublaslt && !is_for_cuda(request)) return Error{Code::bad_argument, "cuBLASLt is for GPUs" + place};
   if (request.attention == Attention::cudnn) {
     if (!is_for_cuda(request) || request.precision == Precision::fp32)

@@ -95,6 +95,7 @@ void run(const Call& c);
 // The same at every budget. Prompts have fewer rows than cuBLASLt's algorithms were chosen for.
 kernels::ProductKernels products_of(const Call& c) {
   if (c.x.graph->is_library_product(c.op) && c.i.phase != Phase::generate) return kernels::ProductKernels::library;
+  if (c.x.graph->is_wgmma_product(c.op)) return kernels::ProductKernels::warpgroup;
   return c.x.graph->kernels == Kernels::portable ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
 }
 

@@ -120,6 +120,16 @@ __device__ __forceinline__ uint32_t pack_halves(float low, float high) {
   return packed;
 }
 
+// The two numbers of such a word, exactly.
+template <DType dtype>
+__device__ __forceinline__ float2 unpack_halves(uint32_t packed) {
+  static_assert(dtype != DType::f32);
+  if constexpr (dtype == DType::bf16) return {__uint_as_float(packed << 16), __uint_as_float(packed & 0xffff0000u)};
+  float2 x;
+  asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}" : "=f"(x.x), "=f"(x.y) : "r"(packed));
+  return x;
+}
+
 // 1 / x, within 1 ulp, and 2^x, within 2 ulp and 0 where that is below 2^-126, by the special function unit.
 __device__ __forceinline__ float approximate_inverse(float x) {
   float y;

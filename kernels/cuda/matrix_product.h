@@ -3,13 +3,16 @@
 #include "kernels/cuda/chain_product.h"
 #include "kernels/cuda/library_product.h"
 #include "kernels/cuda/tensor_product.h"
+#include "kernels/cuda/warpgroup_product.h"
 
 namespace stw::kernels::cuda {
 
 template <Contiguous a_along, Contiguous b_along, bool rounded = false>
 void own_product(const Launch& l, const Products& all, ProductKernels how) {
-  if (how != ProductKernels::chain && fits_tensor_cores<a_along, b_along>(all)) tensor_product<a_along, b_along, rounded>(l, all);
-  else chain_product<a_along, b_along, rounded>(l, all);
+  if (how == ProductKernels::chain || !fits_tensor_cores<a_along, b_along>(all)) return chain_product<a_along, b_along, rounded>(l, all);
+  if constexpr (!rounded)
+    if (how == ProductKernels::warpgroup) return warpgroup_product<a_along, b_along>(l, all);
+  tensor_product<a_along, b_along, rounded>(l, all);
 }
 
 // Of rows of activations: no bit of a row depends on the others.

@@ -4,5 +4,6 @@
 namespace stw::kernels {
 
 const Table* cuda_table() { return nullptr; }
+bool has_warpgroup_kernels() { return false; }
 
 }  // namespace stw::kernels

@@ -54,8 +54,21 @@ CudaStream::~CudaStream() {
   if (owns_stream_) cudaStreamDestroy(stream_);
 }
 
+static Status has_wgmma(int ordinal) {
+  int major = 0, minor = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+  if (major != 9 || minor != 0)
+    return Error{Code::unsupported, "kernels: products by wgmma need compute capability 9.0, device " + std::to_string(ordinal) + " has " +
+                                        std::to_string(major) + "." + std::to_string(minor)};
+  if (!kernels::has_warpgroup_kernels())
+    return Error{Code::unsupported, "kernels: this build has no products by wgmma (gpu_architectures has no 90)"};
+  return ok();
+}
+
 Status CudaStream::load(const Numerics& numerics) {
   const Current current(ordinal_);
+  if (numerics.kernels == Kernels::wgmma) STW_TRY(has_wgmma(ordinal_));
   if (numerics.kernels == Kernels::cublaslt && !matmul_) {
     STW_ASSIGN(matmul, Matmul::create(cublaslt_));
     matmul_ = std::move(matmul);

@@ -111,16 +111,20 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
 
 // ---- the ways of the device ---------------------------------------------------------------------------------------
 
+bool has_wgmma() { return cuda_device().info().compute_major == 9 && cuda_device().info().compute_minor == 0 && kernels::has_warpgroup_kernels(); }
+
 // The order of additions is the tensor cores' own, the split into micro-batches still leaves no trace.
 TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
-  for (const Gradients gradients : {Gradients::fp32, Gradients::bf16}) {
+  for (const auto& [kernels, gradients] : {std::pair{Kernels::tensor, Gradients::fp32}, {Kernels::tensor, Gradients::bf16}, {Kernels::wgmma, Gradients::fp32}}) {
 #ifdef STW_SANITIZED
     if (gradients == Gradients::fp32) continue;
 #endif
+    if (kernels == Kernels::wgmma && !has_wgmma()) continue;
     Request r = request();
     r.gradients = gradients;
+    if (kernels == Kernels::wgmma) r.device = "h100", r.kernels = kernels;
     const auto whole = trainer_for(model_, plan_for(*model_, r), {}, cuda_device());
-    ASSERT_EQ(whole->plan().numerics.kernels, Kernels::tensor);
+    ASSERT_EQ(whole->plan().numerics.kernels, kernels);
     const std::string bytes = run(*whole, 0, 2);
     for (const int64_t micro_batch : {1, 5}) {
       r.micro_batch = micro_batch;
@@ -225,6 +229,7 @@ TEST_F(CudaDeviceTest, TheLibrarysAttentionKeepsTheContracts) {
 // Chunks of the loss begin inside of samples whose steps on the tensor cores are not all full.
 TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
   std::vector<Kernels> ways{Kernels::tensor};
+  if (has_wgmma()) ways.push_back(Kernels::wgmma);
   if (cuda::cublaslt::load("")) ways.push_back(Kernels::cublaslt);
 #ifdef STW_SANITIZED
   ways = {Kernels::tensor};
@@ -233,6 +238,7 @@ TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
   for (const Kernels kernels : ways)
     for (const int64_t length : {33, 40}) {
       Request r = request();
+      r.device = "h100";
       r.sequence = length;
       r.kernels = kernels;
       const auto planned = plan_for(*model, r);
@@ -256,8 +262,10 @@ TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
 
 // Loaded plans ask for what they were made with; in fast mode the micro-batch belongs to the bits.
 TEST_F(CudaDeviceTest, LoadedPlansOfAllKernelsAreReplanned) {
-  for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false}, {Kernels::tensor, false}, {Kernels::cublaslt, false}, {Kernels::cublaslt, true}}) {
+  for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false}, {Kernels::tensor, false}, {Kernels::wgmma, false}, {Kernels::cublaslt, false}, {Kernels::cublaslt, true}}) {
+    if (kernels == Kernels::wgmma && !has_wgmma()) continue;
     Request r = request();
+    r.device = "h100";
     r.kernels = kernels;
     r.fast = fast;
     r.micro_batch = 0;

@@ -87,8 +87,14 @@ LONG = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--s
 LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
 
 
+def has_wgmma():
+    code, _, _ = call([STOWAGE, "plan", *map(str, NANO[:6]), "--device", "cuda", "--kernels", "wgmma"])
+    return code == 0
+
+
 def bits(folder, nano, long):
-    for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), ("bf16", "cublaslt"),
+    wgmma = [("bf16", "wgmma"), ("fp16", "wgmma")] if has_wgmma() else []
+    for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), *wgmma, ("bf16", "cublaslt"),
                                ("fp16", "cublaslt"), ("fp32", "cublaslt"), ("bf16", "tensor --attention cudnn"), ("fp16", "tensor --attention cudnn"),
                                ("bf16", "tensor --optimizer muon")):
         numerics = ["--precision", precision, "--kernels", *kernels.split()]
@@ -114,7 +120,7 @@ def bits(folder, nano, long):
 
 def odd_samples(folder, model):
     """Samples that are no multiples of the tensor cores' steps, with loss chunks that begin inside of them."""
-    for kernels in ("tensor", "cublaslt"):
+    for kernels in ("tensor", "wgmma", "cublaslt") if has_wgmma() else ("tensor", "cublaslt"):
         numerics = ["--precision", "bf16", "--kernels", kernels]
         shape = [*model[:4], "--seq", 33]
         code, text, _ = folder.train("a", *shape, *model[6:], *numerics, "--device", "cuda", "--vram", "4GiB")
@@ -172,7 +178,7 @@ def test(tiny):
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench/peer_gpu.py")
 MODELS = (("gpt2", 1024, 512), ("smollm-135m", 2048, 256), ("llama-1b", 2048, 64))   # sequence, batch
-KERNELS = ("tensor", "tensor --attention cudnn", "cublaslt", "cublaslt --fast", "cublaslt --fast --attention cudnn", "portable")
+KERNELS = ("tensor", "wgmma", "wgmma --attention cudnn", "cublaslt", "cublaslt --fast", "cublaslt --fast --attention cudnn", "portable")
 
 
 def peer(*words, seconds):
@@ -212,7 +218,7 @@ def bench(models):
     with Folder() as folder:
         for model, sequence, batch in models:
             best, config = None, None
-            for kernels in KERNELS:
+            for kernels in KERNELS if has_wgmma() else [k for k in KERNELS if "wgmma" not in k] + ["tensor --attention cudnn"]:
                 what = f"{model}, T {sequence}, bf16, {kernels}"
                 if time.monotonic() - begin > 420:
                     row(what, True, "left out: no time")

@@ -13,6 +13,7 @@ std::vector<NamedTable> tables() {
 }
 
 bool emulated() { return false; }
+bool has_warpgroups() { return false; }
 
 const ProductLibrary* product_library() { return nullptr; }
 const AttentionLibrary* attention_library() { return nullptr; }

@@ -11,6 +11,14 @@ namespace stw::kernels::test {
 
 std::vector<NamedTable> tables() { return {{"scalar", cpu_table(Isa::scalar)}, {"CUDA", cuda_table()}}; }
 
+bool has_warpgroups() {
+  int device = 0, major = 0, minor = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  return has_warpgroup_kernels() && major == 9 && minor == 0;
+}
+
 // Lives for ever: at the end of the process the runtime may be gone before it.
 static stw::cuda::Matmul* matmul() {
   static stw::cuda::Matmul* const one = [] {

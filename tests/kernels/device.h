@@ -21,6 +21,9 @@ bool emulated();
 // Scratch memory in bytes of a kernel that is the CUDA device's, called with `args`; of others `otherwise`.
 uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
 
+// Whether ProductKernels::warpgroup runs here, where it is something of its own.
+bool has_warpgroups();
+
 // For kernels that ask the vendor's library for products; null where there is none.
 const ProductLibrary* product_library();
 const AttentionLibrary* attention_library();

@@ -40,7 +40,7 @@ Doubles in_double(const Problem& p) {
 }
 
 std::vector<ProductKernels> ways() {
-  std::vector<ProductKernels> list{ProductKernels::tensor};
+  std::vector<ProductKernels> list = tensor_kernels();
   if (product_library()) list.push_back(ProductKernels::library);
   return list;
 }
@@ -69,7 +69,10 @@ TEST(TensorProduct, RandomShapesStayCloseToDoublePrecision) {
   for (int round = 0; round < 36; ++round) {
     Problem problem = random_tensor_problem(random, round);
     if (problem.shape.features.size() == 1) problem.add_residual(random);
-    expect_close(problem);
+    for (const ProductKernels products : tensor_kernels()) {
+      problem.products = products;
+      expect_close(problem);
+    }
   }
 }
 
@@ -104,6 +107,23 @@ TEST(TensorProduct, CutsBetweenSamplesGiveTheSameParameterGradients) {
     }
 }
 
+void expect_cuts_between_steps(Problem& problem, const Table& table, const char* name, Random& random) {
+  const int64_t rows_per_sample = problem.shape.rows_per_sample;
+  const Buffer whole = problem.parameter_gradients(table, 1).weight[0];
+  Buffer pieces = problem.weight_gradient[0];
+  for (int64_t row = 0, end; row < problem.rows; row = end) {
+    end = std::min(problem.rows, row + random.between(product_step, 2 * rows_per_sample + product_step));
+    end -= end % rows_per_sample % product_step;
+    LinearArgs a = problem.args({static_cast<uint16_t*>(problem.x.data()) + row * problem.shape.inputs, bf16},
+                                {static_cast<uint16_t*>(problem.dy.data()) + row * problem.outputs, bf16});
+    a.rows = end - row, a.first_row = row % rows_per_sample;
+    a.accumulate = problem.accumulate || row > 0;
+    a.part[0].weight_gradient = pieces.data();
+    run(table.linear_weight_gradient, a, 1, linear_weight_gradient_workspace(a, 1));
+  }
+  EXPECT_TRUE(same_bits(pieces, whole)) << name << ", " << problem.describe();
+}
+
 // Loss chunks begin and end inside of samples, between steps of the tensor cores.
 TEST(TensorProduct, CutsBetweenStepsGiveTheSameWeightGradients) {
   Random random(7);
@@ -111,20 +131,9 @@ TEST(TensorProduct, CutsBetweenStepsGiveTheSameWeightGradients) {
   for (int64_t rows_per_sample : {5, 32, 33, 40, 70})
     for (int round = 0; round < 6; ++round) {
       Problem problem = tensor_problem(random, {samples, rows_per_sample, 40, {72}}, {bf16, bf16, f32, f32}, round % 2, false, round % 3);
-      for (const NamedTable& t : tables()) {
-        const Buffer whole = problem.parameter_gradients(*t.table, 1).weight[0];
-        Buffer pieces = problem.weight_gradient[0];
-        for (int64_t row = 0, end; row < problem.rows; row = end) {
-          end = std::min(problem.rows, row + random.between(product_step, 2 * rows_per_sample + product_step));
-          end -= end % rows_per_sample % product_step;
-          LinearArgs a = problem.args({static_cast<uint16_t*>(problem.x.data()) + row * problem.shape.inputs, bf16},
-                                      {static_cast<uint16_t*>(problem.dy.data()) + row * problem.outputs, bf16});
-          a.rows = end - row, a.first_row = row % rows_per_sample;
-          a.accumulate = problem.accumulate || row > 0;
-          a.part[0].weight_gradient = pieces.data();
-          run(t.table->linear_weight_gradient, a, 1, linear_weight_gradient_workspace(a, 1));
-        }
-        EXPECT_TRUE(same_bits(pieces, whole)) << t.name << ", " << problem.describe();
+      for (const ProductKernels products : tensor_kernels()) {
+        problem.products = products;
+        for (const NamedTable& t : tables()) expect_cuts_between_steps(problem, *t.table, t.name, random);
       }
     }
 }
@@ -156,7 +165,10 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
   constexpr int64_t rows = 150, inputs = 72;
   for (bool transposed : {false, true}) {
     Problem problem = tensor_problem(random, {1, rows, inputs, {200, 136}}, {f16, f16, bf16, bf16}, transposed, true, false);
-    expect_rows_alone(problem);
+    for (const ProductKernels products : tensor_kernels()) {
+      problem.products = products;
+      expect_rows_alone(problem);
+    }
     if (!product_library()) continue;
     for (const DType sum : {bf16, f32}) {
       problem = tensor_problem(random, {1, rows, inputs, {200, 136}}, {bf16, bf16, sum, sum}, transposed, sum == bf16, false);

@@ -42,6 +42,34 @@ TEST(Price, OfTheLibrarysProducts) {
   EXPECT_NE(refused.error().message.find("cuBLASLt is for GPUs"), std::string::npos) << refused.error().message;
 }
 
+// Hopper's own instructions reach the whole peak of its tensor cores; gradients in bf16 are rounded by the others.
+TEST(Price, OfProductsByWarpgroups) {
+  const auto model = open("smollm-135m");
+  Request r = request(8, 1024);
+  r.device = "h100";
+  r.precision = Precision::bf16;
+  r.state_bits = 32;
+  const auto time = [&](Gradients gradients, std::optional<Kernels> kernels) {
+    r.gradients = gradients, r.kernels = kernels;
+    return static_cast<double>(make(*model, r)->plan.step_picoseconds);
+  };
+  const double gain = time(Gradients::fp32, {}) - time(Gradients::fp32, Kernels::wgmma);
+  EXPECT_GT(gain, 0.1 * time(Gradients::fp32, {}));
+  EXPECT_LT(time(Gradients::bf16, {}) - time(Gradients::bf16, Kernels::wgmma), 0.8 * gain);
+  const auto planned = make(*model, r);
+  const auto read = Planned::load(*model, planned->json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ((*read)->plan.numerics.kernels, Kernels::wgmma);
+  const auto refused = [&](const char* device, Precision precision) {
+    r.device = device, r.precision = precision, r.gradients = Gradients::fp32;
+    const auto made = Planned::make(*model, r);
+    return !made && made.error().message.find("compute capability 9.0") != std::string::npos;
+  };
+  EXPECT_FALSE(refused("h200", Precision::fp16));
+  EXPECT_TRUE(refused("h100", Precision::fp32));
+  for (const char* device : {"cpu", "a100-80gb", "b200", "rtx5090"}) EXPECT_TRUE(refused(device, Precision::bf16)) << device;
+}
+
 // cuDNN's gradient keeps scores: the longer the samples, the more; where they do not fit, our own attention is offered.
 TEST(Price, OfTheLibrarysAttention) {
   const auto model = open("smollm-135m");

@@ -13,7 +13,7 @@ using Word = uint32_t;
 
 template <class Source>   // of lane, operand b, clamp and segment: the lane to read from, or another number where there is none
 void shuffle(Warp& w, const Instruction& i) {
-  const bool has_predicate = i.operands == 6;
+  const bool has_predicate = i.operand.size() == 6;
   const size_t first = has_predicate ? 2 : 1;
   const Word *const a = w.at<Word>(i.operand[first]), *const b = w.at<Word>(i.operand[first + 1]), *const c = w.at<Word>(i.operand[first + 2]);
   const Word* const mask = w.at<Word>(i.operand[first + 3]);

@@ -75,6 +75,7 @@ uint8_t bytes_of(std::string_view type) { return type.ends_with("64") ? 8 : type
 
 Run resolve(std::string_view how, std::string_view to, std::string_view from) {
   if (how.empty()) {
+    if (to == "f32" && from == "f16") return each<float, uint16_t>([](uint16_t a) { return simt::half_value(a, false); });
     if (to == "f64" && from == "f32") return each<double, float>([](float a) { return static_cast<double>(a); });
     if (from == "s8") return to_whole<int8_t>(to);
     if (from == "u8") return to_whole<uint8_t>(to);

@@ -89,8 +89,10 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void* host_function, cudaFuncAttribute attribute, int value) {
-  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > static_cast<int>(ptx::largest_shared_bytes)) return cudaErrorInvalidValue;
-  kernel_of(host_function).largest_dynamic_bytes = value;
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0) return cudaErrorInvalidValue;
+  CUkern_st& kernel = kernel_of(host_function);
+  if (static_cast<uint32_t>(value) > (kernel.module->for_warpgroups ? ptx::largest_for_warpgroups : ptx::largest_shared_bytes)) return cudaErrorInvalidValue;
+  kernel.largest_dynamic_bytes = value;
   return cudaSuccess;
 }
 

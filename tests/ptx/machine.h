@@ -16,11 +16,14 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/simt/warpgroup.h"
+
 namespace ptx {
 
 inline constexpr int lanes = 32;
 inline constexpr uint32_t all_lanes = 0xffffffffu;
-inline constexpr uint32_t largest_shared_bytes = 99 * 1024;   // that every card of compute capability 8.0 and later gives a block
+// That a card gives a block: every one of compute capability 8.0 and later; 9.0, which code with wgmma is for.
+inline constexpr uint32_t largest_shared_bytes = 99 * 1024, largest_for_warpgroups = 227 * 1024;
 
 struct Warp;
 struct Instruction;
@@ -37,8 +40,7 @@ struct Instruction {
   Kind kind = Kind::plain;
   Place guard;                 // a predicate; without one the instruction is for all
   bool unless = false;         // it is for lanes whose predicate is not set
-  std::array<Place, 14> operand;
-  int operands = 0;
+  std::vector<Place> operand;
   int64_t offset = 0;          // of an address
   enum Space : uint8_t { anywhere, global, shared, local } space = anywhere;   // the last two count addresses from their first byte
   int vector = 1;              // numbers that are read or written at once
@@ -64,6 +66,7 @@ struct Function {
   uint32_t shared_bytes = 0;            // without those of the launch
   uint32_t local_bytes = 0;             // of a thread
   uint32_t most_threads = 0;
+  bool for_warpgroups = false;          // its module is for compute capability 9.0 alone
   std::vector<Instruction> code;
 };
 
@@ -73,7 +76,10 @@ inline constexpr uint32_t special_at(int special) { return static_cast<uint32_t>
 
 struct Copy { char* to; const char* from; bool zeros; };   // of 16 bytes
 
-struct Block { char* shared = nullptr; uint32_t shared_bytes = 0; };
+struct Block { char* shared = nullptr; uint32_t shared_bytes = 0; bool has_unshown = false; };   // see Warp, at the last barrier
+
+// What a product by warpgroups reads until it has been waited for.
+struct ProductInFlight { simt::AsyncProduct product; uint64_t digest; };
 
 struct Warp {
   uint32_t active = 0;         // lanes that the current instruction is for
@@ -87,6 +93,10 @@ struct Warp {
   std::array<uint32_t, lanes> pc;
   std::array<State, lanes> state;
   std::array<std::deque<std::vector<Copy>>, lanes> copies;   // the last group is not committed
+  bool has_unshown = false;    // copies that have arrived, and were not shown to products
+  bool products_begun = false;
+  int number = 0;              // in the block
+  std::deque<std::vector<ProductInFlight>> products;         // as of copies
 
   char* local_of(int lane) const { return local + static_cast<size_t>(lane) * local_bytes; }
   template <class T>
@@ -118,6 +128,7 @@ Operation arithmetic(const Words& words);
 Operation conversion(const Words& words);
 Operation memory_access(const Words& words);
 Operation collective(const Words& words);
+Operation warpgroup(const Words& words);
 // mov of a register to or from `parts` of half its size.
 Operation to_parts(size_t bytes);
 Operation of_parts(size_t bytes);
@@ -125,6 +136,7 @@ Operation of_parts(size_t bytes);
 // The functions of a module by name. Addresses of its variables are those of `variables`.
 struct Module {
   std::string text;
+  bool for_warpgroups = false;
   // In global memory, or in shared memory: of a kernel that uses it, or what the launch gives (no bytes).
   struct Variable { std::string name; std::vector<char> memory; bool shared; uint32_t bytes, align; };
   std::vector<std::unique_ptr<Variable>> variables;

@@ -11,8 +11,8 @@ namespace ptx {
 namespace {
 
 // A kernel k(out) whose registers are declared for it; %rd1 is the address of out + 4 · its thread.
-std::string kernel(const std::string& body, const std::string& outside = "") {
-  return ".version 9.0\n.target sm_80\n.address_size 64\n" + outside + R"(
+std::string kernel(const std::string& body, const std::string& outside = "", const char* target = "sm_80") {
+  return std::string(".version 9.0\n.target ") + target + "\n.address_size 64\n" + outside + R"(
 .visible .entry k(
 .param .u64 k_param_0
 )
@@ -191,6 +191,67 @@ st.global.v4.f32 [%rd5+1024], {%f1, %f2, %f3, %f4};
       std::memcpy(&got, &out[static_cast<size_t>(256 + 4 * l + r)], 4);
       EXPECT_EQ(got, wanted) << row << ' ' << column;
     }
+}
+
+// a (64, 16) along k, b (16, 128) along its columns: 64 of them lie together. Element (o, k) of a is o - 8·k, of b 1 where k = 5.
+std::string products(const std::string& between, const std::string& before_end = "") {
+  std::string sums;
+  for (int i = 0; i < 64; ++i) sums += (i ? ",%s" : "%s") + std::to_string(i);
+  std::string text = R"(
+.reg .f32 %s<64>;
+.shared .align 1024 .b8 memory[16384];
+mov.u32 %r2, memory;
+)";
+  // Thread t writes row t mod 64 of a, and line t mod 16 of b.
+  text += "and.b32 %r3, %r1, 63; shl.b32 %r4, %r3, 7; add.s32 %r4, %r4, %r2; and.b32 %r5, %r1, 7; shl.b32 %r5, %r5, 4;\n";
+  for (int k = 0; k < 16; ++k)
+    text += "cvt.rn.f32.s32 %f1, %r3; add.rn.f32 %f1, %f1, 0f" + [&] {
+      char bits[9];
+      const float x = -8.0f * static_cast<float>(k);
+      uint32_t word;
+      std::memcpy(&word, &x, 4);
+      std::snprintf(bits, sizeof bits, "%08X", word);
+      return std::string(bits);
+    }() + "; cvt.rn.bf16x2.f32 %r6, %f1, %f1; cvt.u16.u32 %rs1, %r6; xor.b32 %r7, %r5, " + std::to_string(k / 8 * 16) +
+            "; add.s32 %r7, %r7, %r4; st.shared.u16 [%r7+" + std::to_string(k % 8 * 2) + "], %rs1;\n";
+  text += "and.b32 %r3, %r1, 15; shl.b32 %r4, %r3, 7; add.s32 %r4, %r4, %r2; setp.eq.u32 %p1, %r3, 5; selp.b32 %r6, 0x3f803f80, 0, %p1;\n";
+  for (int half = 0; half < 2; ++half)
+    for (int i = 0; i < 32; ++i) text += "st.shared.u32 [%r4+" + std::to_string(8192 + 2048 * half + 4 * i) + "], %r6;\n";
+  for (int i = 0; i < 64; ++i) text += "mov.f32 %s" + std::to_string(i) + ", 0f3F800000;\n";
+  text += R"(
+shr.u32 %r8, %r2, 4;
+cvt.u64.u32 %rd4, %r8;
+or.b64 %rd5, %rd4, 0x4000004000000000;
+add.s64 %rd6, %rd4, 512;
+or.b64 %rd6, %rd6, 0x4000004000800000;
+fence.proxy.async.shared::cta;
+bar.sync 0;
+setp.eq.u32 %p2, 0, 0;
+)";
+  return text + between + "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" + sums + "}, %rd5, %rd6, %p2, 1, 1, 0, 1;\n" + before_end +
+         "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nadd.rn.f32 %s0, %s0, %s63;\nst.global.f32 [%rd1], %s0;\n";
+}
+TEST(PtxMachine, WarpgroupsMultiplyMatricesOfSharedMemory) {
+  const auto out = run_kernel(kernel(products("wgmma.fence.sync.aligned;\n"), "", "sm_90a"), 128);
+  for (int t = 0; t < 128; ++t) {   // the sum of two elements of column 5 of a: of rows eight apart
+    float got;
+    std::memcpy(&got, &out[static_cast<size_t>(t)], 4);
+    const int row = t / 32 * 16 + t % 32 / 4;
+    EXPECT_EQ(got, 2.0f * (1.0f + static_cast<float>(row) - 40.0f) + 8.0f) << t;
+  }
+}
+
+TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHideOfWarpgroups) {
+  const auto died = [](const std::string& code) { run_kernel(kernel(code, "", "sm_90a"), 128); };
+  EXPECT_DEATH(died(products("")), "not begun with a fence");
+  EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\n", "st.shared.u32 [%r2], %r1;\n")), "changed under a product");
+  EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\nadd.s64 %rd6, %rd6, 1;\n")), "does not begin with its atom");
+  EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\nadd.s64 %rd6, %rd6, 448;\n")), "outside of shared memory");
+  const std::string copy = "shl.b32 %r3, %r1, 4; add.s32 %r3, %r3, %r2;\ncp.async.cg.shared.global [%r3+12288], [%rd2], 16;\n"
+                           "cp.async.commit_group;\ncp.async.wait_group 0;\nbar.sync 0;\nwgmma.fence.sync.aligned;\n";
+  EXPECT_DEATH(died(products(copy)), "not shown to it");
+  EXPECT_DEATH(run_kernel(kernel("", "", "sm_90a"), 32, {}, 228 * 1024), "shared memory");
+  run_kernel(kernel("", "", "sm_90a"), 32, {}, 227 * 1024);
 }
 
 TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHide) {

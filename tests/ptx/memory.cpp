@@ -93,7 +93,7 @@ void add_in_shared_memory(Warp& w, const Instruction& i) {
 // What a copy will write holds NaNs until it has been waited for.
 void begin_copy(Warp& w, const Instruction& i) {
   if (*w.at<uint32_t>(i.operand[2]) != 16) die("a copy of other than 16 bytes: " + i.text);
-  const uint32_t* const bytes = i.operands > 3 ? w.at<uint32_t>(i.operand[3]) : nullptr;   // 0: zeros instead
+  const uint32_t* const bytes = i.operand.size() > 3 ? w.at<uint32_t>(i.operand[3]) : nullptr;   // 0: zeros instead
   uint32_t reads = 0;
   for_lanes(w, [&](int l) {
     const bool zeros = bytes && bytes[l] == 0;
@@ -120,6 +120,7 @@ void wait_for_copies(Warp& w, const Instruction& i) {
     auto& groups = w.copies[static_cast<size_t>(l)];
     const size_t left = w.at<uint32_t>(i.operand[0])[l];
     while (groups.size() > left + 1) {
+      w.has_unshown |= !groups.front().empty();
       for (const Copy& copy : groups.front()) copy.zeros ? std::memset(copy.to, 0, 16) : std::memcpy(copy.to, copy.from, 16);
       groups.pop_front();
     }

@@ -238,8 +238,7 @@ class Reader {
   }
 
   void operand(Instruction& i, std::string_view text, uint8_t bytes) {
-    if (static_cast<size_t>(i.operands) == i.operand.size()) die("too many operands: " + i.text);
-    Place& place = i.operand[static_cast<size_t>(i.operands++)];
+    Place& place = i.operand.emplace_back();
     if (text == "_") return;
     if (const auto found = register_place(text)) place = *found;
     else if (const auto address = symbol(text, bytes)) place = *address;
@@ -270,14 +269,14 @@ class Reader {
     } else {
       const bool in_parts = words[0] == "mov" && list.find('{') != list.npos;
       Operation operation = !in_parts ? arithmetic(words) : list.front() == '{' ? to_parts(bytes_of_type(words[1])) : of_parts(bytes_of_type(words[1]));
-      for (const auto resolve : {conversion, memory_access, collective})
+      for (const auto resolve : {conversion, memory_access, collective, warpgroup})
         if (!operation.run) operation = resolve(words);
       if (!operation.run) die(f_.name + ": an instruction that this machine does not know: " + i.text);
       i.run = operation.run;
       i.kind = operation.kind;
       const bool in_braces = operation.any_register || operation.whole_warp || in_parts;   // what may be
       i.whole_warp = operation.whole_warp;
-      const auto next_bytes = [&] { return static_cast<size_t>(i.operands) < operation.bytes.size() ? operation.bytes[static_cast<size_t>(i.operands)] : uint8_t{0}; };
+      const auto next_bytes = [&] { return i.operand.size() < operation.bytes.size() ? operation.bytes[i.operand.size()] : uint8_t{0}; };
       while (!list.empty()) {
         if (list.front() == '{') {   // several numbers of one access
           const size_t close = list.find('}');
@@ -304,7 +303,7 @@ class Reader {
         }
         if (!list.empty() && list.front() == ',') list = trimmed(list.substr(1));
       }
-      for (size_t k = 0; k < static_cast<size_t>(i.operands) && !operation.any_register; ++k)
+      for (size_t k = 0; k < i.operand.size() && !operation.any_register; ++k)
         if (i.operand[k].bytes != 0 && k < operation.bytes.size() && operation.bytes[k] != 0 && i.operand[k].bytes != operation.bytes[k])
           die(f_.name + ": a register of " + std::to_string(i.operand[k].bytes) + " bytes where " + std::to_string(operation.bytes[k]) + " are expected: " + i.text);
       i.space = says("shared") ? Instruction::shared : says("local") ? Instruction::local : says("global") ? Instruction::global : Instruction::anywhere;
@@ -331,6 +330,7 @@ std::unique_ptr<Module> read_module(std::string text) {
   // Comments out, so that nothing in them ends a statement.
   for (size_t at = text.find("//"); at != text.npos; at = text.find("//", at)) text.erase(at, text.find('\n', at) - at);
   module->text = std::move(text);
+  module->for_warpgroups = module->text.find(".target sm_90a") != module->text.npos;
   const std::string_view all = module->text;
   for (size_t at = 0; at < all.size();) {
     const size_t end = std::min(all.find('\n', at), all.size());
@@ -376,6 +376,7 @@ Function& function_of(Module& module, std::string_view name) {
     if (!entry.function) {
       entry.function = std::make_unique<Function>();
       entry.function->name = entry.name;
+      entry.function->for_warpgroups = module.for_warpgroups;
       Reader(module, *entry.function, std::string_view(module.text).substr(entry.begin, entry.end - entry.begin)).read();
     }
     return *entry.function;

@@ -57,7 +57,7 @@ uint32_t furthest_behind(const Warp& w, uint32_t& pc, uint32_t& limit) {
 
 bool have_met(const Warp& w, const Instruction& i, uint32_t mask) {
   if (i.whole_warp) return mask == all_lanes;
-  const uint32_t* const needed = w.at<uint32_t>(i.operand[static_cast<size_t>(i.operands - 1)]);
+  const uint32_t* const needed = w.at<uint32_t>(i.operand.back());
   for (uint32_t left = mask; left; left &= left - 1)
     if ((needed[__builtin_ctz(left)] & mask) != needed[__builtin_ctz(left)]) return false;
   return true;
@@ -124,6 +124,9 @@ void advance(Warp& w, const Function& f) {
 
 // All threads that are left stand at a barrier, and go on.
 void pass_barrier(std::vector<Warp>& warps, const Function& f) {
+  bool& unshown = warps.front().block->has_unshown;
+  unshown = false;
+  for (const Warp& w : warps) unshown |= w.has_unshown;
   uint32_t set = 0;
   const Instruction* first = nullptr;
   for (const Warp& w : warps)
@@ -131,15 +134,15 @@ void pass_barrier(std::vector<Warp>& warps, const Function& f) {
       if (w.state[l] != Warp::at_barrier) continue;
       const Instruction& i = f.code[w.pc[l]];
       if (!first) first = &i;
-      if ((i.operands == 3) != (first->operands == 3)) die("threads wait at different kinds of barriers: " + i.text);
-      if (i.operands == 3) set += w.at<uint8_t>(i.operand[2])[l];
+      if ((i.operand.size() == 3) != (first->operand.size() == 3)) die("threads wait at different kinds of barriers: " + i.text);
+      if (i.operand.size() == 3) set += w.at<uint8_t>(i.operand[2])[l];
     }
   for (Warp& w : warps)
     for (size_t l = 0; l < lanes; ++l) {
       if (w.state[l] != Warp::at_barrier) continue;
       const Instruction& i = f.code[w.pc[l]];
-      if (i.operands == 3 && i.operand[0].bytes == 1) w.at<uint8_t>(i.operand[0])[l] = set > 0;
-      else if (i.operands == 3) w.at<uint32_t>(i.operand[0])[l] = set;
+      if (i.operand.size() == 3 && i.operand[0].bytes == 1) w.at<uint8_t>(i.operand[0])[l] = set > 0;
+      else if (i.operand.size() == 3) w.at<uint32_t>(i.operand[0])[l] = set;
       w.state[l] = Warp::ready;
       w.pc[l] += 1;
     }
@@ -161,7 +164,7 @@ void run(Function& f, const Grid& grid) {
   Traffic traffic;
   Block block;
   block.shared_bytes = f.shared_bytes + grid.shared_bytes;
-  if (block.shared_bytes > largest_shared_bytes) die(std::to_string(block.shared_bytes) + " bytes of shared memory");
+  if (block.shared_bytes > (f.for_warpgroups ? largest_for_warpgroups : largest_shared_bytes)) die(std::to_string(block.shared_bytes) + " bytes of shared memory");
   const Memory shared = aligned(block.shared_bytes);
   block.shared = shared.get();
   const Memory constants = aligned(f.constants.size());
@@ -198,7 +201,11 @@ void run(Function& f, const Grid& grid) {
         w.state[l] = t < threads ? Warp::ready : Warp::done;
         w.copies[l].clear();
       }
+      w.number = static_cast<int>(n);
+      w.has_unshown = w.products_begun = false;
+      w.products.clear();
     }
+    block.has_unshown = false;
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (Warp& w : warps) {

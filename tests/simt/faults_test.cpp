@@ -134,6 +134,20 @@ TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
   EXPECT_FALSE(Device::open(second));
 }
 
+TEST_F(CudaDeviceTest, ProductsByWarpgroupsAreRefusedOnOtherCards) {
+  const simt::Faults before = simt::faults;
+  Request r = request();
+  r.device = "h100";
+  r.kernels = Kernels::wgmma;
+  const auto planned = plan_for(*model_, r);
+  simt::faults.capability = 100;
+  const auto refused = Trainer::create(cuda_device(), model_, planned, {});
+  simt::faults = before;
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::unsupported);
+  EXPECT_NE(refused.error().message.find("wgmma need compute capability 9.0, device 0 has 10.0"), std::string::npos) << refused.error().message;
+}
+
 // On a thread of its own, which has no context, and on two cards of which none has one.
 void on_two_cards(const std::function<void()>& test) {
   simt::faults.devices = 2;

@@ -35,6 +35,7 @@ namespace {
 constexpr int most_threads = 1024, lanes = 32, most_warps = most_threads / lanes;
 constexpr int most_pieces = 64, most_copies = 64;
 constexpr size_t most_shared = 99 * 1024;   // of a block, on those that have least: compute capability 8.6, 8.9, 12.0
+constexpr size_t most_with_warpgroups = 227 * 1024;   // 9.0
 
 struct Warp {
   uint32_t living = 0, ready = 0, at_barrier = 0, waiting = 0;   // one bit a lane
@@ -58,6 +59,8 @@ struct Block {
   size_t dynamic_bytes = 0;
   Copy copy[most_threads][most_copies];
   int copies[most_threads] = {}, groups[most_threads] = {};
+  bool unshown[most_threads] = {}, any_unshown = false;   // copies that have arrived; at the last barrier
+  bool uses_warpgroups = false;
 };
 Block b;
 Fiber host, *running = nullptr;
@@ -168,6 +171,8 @@ SIMT_UNSEEN void open_barrier() {
     b.warp[w].at_barrier = 0;
   }
   b.at_barrier = 0;
+  b.any_unshown = false;
+  for (int t = 0; t < b.threads; ++t) b.any_unshown |= b.unshown[t];
   b.last_predicates = b.predicates;
   b.predicates = 0;
   ++counters.barriers;
@@ -239,12 +244,14 @@ SIMT_UNSEEN void run_block() {
     warp.living = warp.ready = left >= lanes ? ~0u : (1u << left) - 1;
     warp.at_barrier = warp.waiting = 0;
   }
-  for (int t = 0; t < b.threads; ++t) b.groups[t] = 0;
+  for (int t = 0; t < b.threads; ++t) b.groups[t] = 0, b.unshown[t] = false;
+  b.any_unshown = b.uses_warpgroups = false;
   b.dynamic = b.dynamic_bytes > 0 ? take_shared(b.dynamic_bytes) : nullptr;
   b.current = 0;
   ++counters.blocks;
   running = &host;
   resume(next_thread());
+  if (b.dynamic_bytes > most_shared && !b.uses_warpgroups) die("more dynamic shared memory than every device has");
   if (b.dynamic) give_shared(b.dynamic, b.dynamic_bytes);
   for (int i = 0; i < b.pieces; ++i) give_shared(b.piece[i].memory, b.piece[i].bytes);
 }
@@ -262,7 +269,7 @@ SIMT_UNSEEN void run(dim3 grid, dim3 block, size_t shared_bytes, void (*body_of_
   if (blocks == 0) die("an empty grid");
   if (threads == 0 || threads > most_threads) die("a block has 1 to 1024 threads");
   if (grid.y > 65535 || grid.z > 65535 || grid.x > 0x7fffffff) die("the grid is too large");
-  if (shared_bytes > most_shared) die("too much dynamic shared memory");
+  if (shared_bytes > most_with_warpgroups) die("too much dynamic shared memory");
   ++counters.launches;
   adopt_thread(host);
   place.block_extent = block;
@@ -361,10 +368,19 @@ SIMT_UNSEEN void wait_for_copies(int groups_left) {
   Copy* copies = b.copy[b.current];
   const int count = b.copies[b.current], newest_done = b.groups[b.current] - groups_left - 1;
   for (int i = 0; i < count; ++i) {
-    if (copies[i].group <= newest_done) std::memcpy(copies[i].to, copies[i].from, copies[i].bytes);
+    if (copies[i].group <= newest_done) std::memcpy(copies[i].to, copies[i].from, copies[i].bytes), b.unshown[b.current] = true;
     else copies[kept++] = copies[i];
   }
   b.copies[b.current] = kept;
+}
+
+SIMT_UNSEEN void show_copies() { b.unshown[b.current] = false; }
+SIMT_UNSEEN bool copies_are_shown() { return !b.any_unshown && !b.unshown[b.current]; }
+SIMT_UNSEEN void use_warpgroups() { b.uses_warpgroups = true; }
+SIMT_UNSEEN int current_thread() { return b.current; }
+SIMT_UNSEEN const void* shared_at(uint32_t byte, uint32_t bytes) {
+  if (byte < first_shared_byte || byte - first_shared_byte + bytes > b.dynamic_bytes) die("a matrix outside of shared memory");
+  return b.dynamic + (byte - first_shared_byte);
 }
 
 }  // namespace simt

@@ -2,7 +2,8 @@
 //
 // What it finds that a real device hides: reads of shared memory that nobody wrote (it is full of NaNs), threads that wait
 // for a barrier which others never reach, lanes that disagree about a collective, copies that nobody waited for or that hit
-// what is still read, misaligned vector accesses, empty grids, more shared memory than every device has; under AddressSanitizer accesses outside of shared memory, under ThreadSanitizer races between the
+// what is still read, misaligned vector accesses, empty grids, more shared memory than every device has (but for products by
+// warpgroups, which only some have), and products that read what is not there yet or no more; under AddressSanitizer accesses outside of shared memory, under ThreadSanitizer races between the
 // threads of a block and between blocks. What it cannot show: speed, and the order of real warps beyond `Order`.
 //
 // One kernel at a time in a process; the fake runtime sees to that.
@@ -46,6 +47,16 @@ void* dynamic_shared();
 void copy_later(void* to, const void* from, size_t bytes);
 void commit_copies();
 void wait_for_copies(int groups_left);
+
+// For products of warpgroups (warpgroup.h), which do not see what was copied until the thread that waited for it shows it to them, and
+// others have met it at a barrier.
+void show_copies();
+bool copies_are_shown();   // to the current thread
+void use_warpgroups();     // the block does, and may have the shared memory of the cards that have them
+int current_thread();
+// Dynamic shared memory by its address, which begins at first_shared_byte.
+inline constexpr uint32_t first_shared_byte = 528;
+const void* shared_at(uint32_t byte, uint32_t bytes);
 
 [[noreturn]] void die(const char* what);   // says which thread, and ends the process
 

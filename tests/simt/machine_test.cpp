@@ -15,7 +15,8 @@ void nothing_to_do(void*) {}
 
 TEST(Machine, RefusesWhatADeviceDoesNotStart) {
   EXPECT_DEATH(run(dim3(1, 0), dim3(32), 0, nothing_to_do, nullptr), "an empty grid");
-  EXPECT_DEATH(run(dim3(1), dim3(32), 99 * 1024 + 1, nothing_to_do, nullptr), "too much dynamic shared memory");
+  EXPECT_DEATH(run(dim3(1), dim3(32), 99 * 1024 + 1, nothing_to_do, nullptr), "more dynamic shared memory than every device has");
+  EXPECT_DEATH(run(dim3(1), dim3(32), 227 * 1024 + 1, nothing_to_do, nullptr), "too much dynamic shared memory");
   run(dim3(1), dim3(32), 99 * 1024, nothing_to_do, nullptr);
   const auto with_a_variable = [](void*) {
     static char key;

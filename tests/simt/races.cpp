@@ -74,6 +74,12 @@ void real_kernels() {
     linear.x = {x.data(), dtype}, linear.y = {y.data(), dtype};
     call(table.linear, linear, 0);
     call(table.linear_weight_gradient, linear, 0);
+    if (dtype == DType::bf16) {
+      linear.products = ProductKernels::warpgroup;
+      call(table.linear, linear, 0);
+      call(table.linear_weight_gradient, linear, 0);
+      linear.products = ProductKernels::tensor;
+    }
     StepState state{};
     linear.gradient_dtype = DType::bf16, linear.state = &state, linear.accumulate = true;
     call(table.linear_weight_gradient, linear, 0);

@@ -205,6 +205,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   if (faults.driver == 0) return said(cudaErrorInsufficientDriver);
   return *count > 0 ? cudaSuccess : said(cudaErrorNoDevice);
 }
+static constexpr int multiprocessors = 4;
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
   std::memset(p, 0, sizeof *p);
@@ -212,7 +213,15 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->totalGlobalMem = faults.memory_bytes;
   p->major = faults.capability / 10;
   p->minor = faults.capability % 10;
-  p->multiProcessorCount = 4;
+  p->multiProcessorCount = multiprocessors;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
+  if (attribute == cudaDevAttrComputeCapabilityMajor) *value = faults.capability / 10;
+  else if (attribute == cudaDevAttrComputeCapabilityMinor) *value = faults.capability % 10;
+  else if (attribute == cudaDevAttrMultiProcessorCount) *value = multiprocessors;
+  else return said(cudaErrorNotSupported);
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {

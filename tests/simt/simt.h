@@ -15,6 +15,7 @@
 #include "tests/simt/fragments.h"
 #include "tests/simt/machine.h"
 #include "tests/simt/runtime.h"
+#include "tests/simt/warpgroup.h"
 
 #undef __global__
 #undef __device__
@@ -208,10 +209,28 @@ void multiply_add(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
   simt::Fragments f{a, b, d, dtype == DType::bf16};
   simt::collective(0xffffffffu, simt::multiply_fragments, &f, nullptr);
 }
+inline uint32_t shared_address(const void* p) {
+  return simt::first_shared_byte + static_cast<uint32_t>(static_cast<const char*>(p) - static_cast<const char*>(simt::dynamic_shared()));
+}
+inline void show_to_products() { simt::show_copies(); }
+inline float settled_sum(float x) { return x; }
+inline void begin_products() { simt::begin_products(); }
+inline void commit_products() { simt::commit_products(); }
+template <int groups_left>
+void wait_products() { simt::wait_for_products(groups_left); }
+template <DType dtype, bool a_turned, bool b_turned, int fragments>
+void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
+  simt::multiply_async({a, b, 8 * fragments, a_turned, b_turned, dtype == DType::bf16}, d[0]);
+}
 inline int forgotten(int x) { return x; }
 template <DType dtype>
 uint32_t pack_halves(float low, float high) {
   return simt::half_bits(low, dtype == DType::bf16) | static_cast<uint32_t>(simt::half_bits(high, dtype == DType::bf16)) << 16;
+}
+template <DType dtype>
+float2 unpack_halves(uint32_t packed) {
+  const auto half = [&](int shift) { return simt::half_value(static_cast<uint16_t>(packed >> shift), dtype == DType::bf16); };
+  return {half(0), half(16)};
 }
 inline float approximate_inverse(float x) { return 1.0f / x; }
 inline float fast_exp2(float x) {

@@ -49,7 +49,7 @@ class Forger {
       default: {
         const char* key = one_of({"precision", "optimizer", "master", "gradients", "kernels", "attention"});
         return with_value(plan, {"numerics", key}, one_of({"fp32", "bf16", "fp16", "none", "split", "split8", "stochastic", "adamw", "sgd", "lion",
-                                                           "muon", "adafactor", "portable", "tensor", "own", "cudnn"}));
+                                                           "muon", "adafactor", "portable", "tensor", "wgmma", "own", "cudnn"}));
       }
     }
   }

@@ -174,9 +174,9 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--optimizer", flags.optimizer, "Default: adamw. muon: for the matrices of blocks, adamw for the rest.")
       ->check(CLI::IsMember(known(optimizers)))
       ->type_name("adamw|sgd|lion|muon|adafactor");
-  command.add_option("--kernels", flags.kernels, "Of a GPU. tensor: 16-bit products on its tensor cores, in an order of their own; portable: the CPU's bits; cublaslt: by NVIDIA's library. Default: auto.")
-      ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt"}))
-      ->type_name("auto|portable|tensor|cublaslt");
+  command.add_option("--kernels", flags.kernels, "Of a GPU. tensor: 16-bit products on its tensor cores, in an order of their own; portable: the CPU's bits; cublaslt: by NVIDIA's library; wgmma: as tensor, with an H100's own instructions. Default: auto.")
+      ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt", "wgmma"}))
+      ->type_name("auto|portable|tensor|cublaslt|wgmma");
   command.add_option("--attention", flags.attention, "Of a GPU in 16 bits. cudnn: by NVIDIA's library, which takes scratch memory for scores. Default: own.")
       ->check(CLI::IsMember({"own", "cudnn"}))
       ->type_name("own|cudnn");

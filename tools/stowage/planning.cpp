@@ -30,7 +30,8 @@ uint32_t states_of(const std::string& name) {
 }
 
 uint32_t kernels_of(const std::string& name) {
-  return name == "portable" ? STW_KERNELS_PORTABLE : name == "tensor" ? STW_KERNELS_TENSOR : name == "cublaslt" ? STW_KERNELS_CUBLASLT : STW_KERNELS_AUTO;
+  return name == "portable" ? STW_KERNELS_PORTABLE : name == "tensor" ? STW_KERNELS_TENSOR : name == "cublaslt" ? STW_KERNELS_CUBLASLT
+         : name == "wgmma" ? STW_KERNELS_WGMMA : STW_KERNELS_AUTO;
 }
 
 // The figures hold for what was measured; elsewhere they are still the best there are.

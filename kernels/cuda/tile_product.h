@@ -1,0 +1,254 @@
+// The tiles of a matrix product of 16-bit operands on the tensor cores, apart from the instruction that computes them
+// (tensor_product.h, warpgroup_product.h). Sums are in fp32. Every element goes through k in steps of 16, one
+// after the other: how the 16 products of a step are added to the sum is the device's own affair, the order of the steps is
+// not. Neither the tile nor the number of rows has any part in it, nothing is split along k, and the sum starts from what the
+// output holds; so a row's bits do not depend on other rows, and a product may be cut at any step and go on (contract E3).
+// Where k counts tokens the steps restart in every sample (`restart`), filled up with zeros, so that cuts between samples are
+// cuts between steps; so are those inside of one at multiples of a step, where `first` says what lies before. A step that is
+// wholly past the end is not done: adding +0 turns -0 into +0. `rounded`: slices restart in every sample too, after which the
+// sums are rounded.
+//
+// Slices of some steps travel to shared memory without passing through registers, several of them in flight. Lines of a slice are cut
+// into chunks of 16 bytes whose order depends on the line, so that lines that are read at once lie in different banks:
+// operands that are contiguous along k have lines of so many numbers of k, the others lines of the tile's edge.
+#pragma once
+#include "kernels/cuda/round_gradient.h"
+#include "kernels/cuda/tile_sums.h"
+
+namespace stw::kernels::cuda {
+
+// ---- steps
+struct Step { int first, end; };   // of k
+
+STW_DEVICE int steps_of(int64_t k, int64_t restart, int64_t first) {
+  const int64_t end = first + k, whole_samples = restart > 0 ? end / restart : 0, rest = end - whole_samples * restart;
+  return static_cast<int>(whole_samples * ceil_div(restart, step_depth) + ceil_div(rest, step_depth) - first / step_depth);
+}
+STW_DEVICE Step step_at(int step, int k, int64_t restart, int64_t first) {
+  if (restart <= 0) return {step * step_depth, k};
+  const int steps = static_cast<int>(ceil_div(restart, step_depth)), in_sample = step + static_cast<int>(first / step_depth);
+  const int sample = in_sample / steps * static_cast<int>(restart) - static_cast<int>(first), end = sample + static_cast<int>(restart);
+  return {sample + in_sample % steps * step_depth, end < k ? end : k};
+}
+
+// ---- slices in shared memory
+// How a thread copies its chunks of one operand's slices, of which T::place_of<edge, along>(line, c) says where chunk number c of a line
+// begins: one of a line, of lines that lie so far apart that all have the same place in eight. What stays the same from slice to slice
+// is worked out once: addresses would cost more instructions than the products.
+template <class T, int edge, Contiguous along>
+struct SliceCopy {
+  static constexpr int line_chunks = (along == Contiguous::depth ? T::slice_depth : edge) / chunk;
+  static constexpr int copies = edge * T::slice_depth / chunk / T::threads, lines = T::threads / line_chunks;   // between one copy and the next
+  static_assert(lines % 8 == 0 && step_depth % (along == Contiguous::depth ? 8 : lines) == 0);
+  static constexpr int further = T::template place_of<edge, along>(lines, 0);   // from one copy to the next
+  const uint16_t* from;   // what this thread would copy first were k 0
+  int stride, inside;     // bit i: the line (of depth) of copy i, or this thread's column, is
+  static __device__ int first_line() { return static_cast<int>(threadIdx.x) / line_chunks; }
+  static __device__ int column() { return static_cast<int>(threadIdx.x) % line_chunks * chunk; }
+
+  __device__ void begin(const void* operand, int64_t operand_stride, int output, int64_t outputs) {
+    const int first = output + (along == Contiguous::depth ? first_line() : column());
+    stride = static_cast<int>(operand_stride);
+    from = static_cast<const uint16_t*>(operand) + (along == Contiguous::depth ? first * operand_stride : first);
+    inside = 0;
+    STW_UNROLL
+    for (int i = 0; i < copies; ++i) inside |= (first + (along == Contiguous::depth ? i * lines : 0) < outputs ? 1 : 0) << i;
+  }
+  // step(i): step number i of the slice.
+  template <class StepOf>
+  __device__ void copy(uint16_t* slice, const StepOf& step_of) const {
+    uint16_t* const to = slice + T::template place_of<edge, along>(first_line(), column() / chunk);
+    if constexpr (along == Contiguous::depth) {
+      const Step step = step_of(column() / step_depth);
+      const int k = step.first + column() % step_depth;
+      const bool is_there = k < step.end;
+      const uint16_t* p = from + k;
+      STW_UNROLL
+      for (int i = 0; i < copies; ++i, p += static_cast<int64_t>(lines) * stride)
+        copy_async16_or_zeros(to + i * further, p, is_there && (inside >> i & 1) != 0);
+    } else {
+      STW_UNROLL
+      for (int i = 0; i < copies; ++i) {
+        const Step step = step_of(i * lines / step_depth);
+        const int k = step.first + i * lines % step_depth + first_line();
+        copy_async16_or_zeros(to + i * further, from + static_cast<int64_t>(k) * stride, k < step.end && (inside & 1) != 0);
+      }
+    }
+  }
+};
+
+// What becomes of the sums. This one stores them, with the bias. Others have, beside what they need, functions of their own:
+// is_idle(ending), whether there is nothing to do, and end_sums(ending, product, row, column, sums, n, mirrored) for two
+// neighbouring sums of which n are inside. `triangle`: of one product m = n, tiles above the diagonal are left out; `mirrored`
+// says of the others that what they give stands above the diagonal too.
+struct StoredSums { static constexpr bool stored = true, triangle = false; };
+struct EndedSums { static constexpr bool stored = false, triangle = false; };
+struct TriangleSums { static constexpr bool stored = false, triangle = true; };
+
+// Tiles on and below the diagonal, row after row.
+inline int64_t tiles_of_triangle(int64_t rows) { return rows * (rows + 1) / 2; }
+STW_DEVICE Tile tile_of_triangle(int64_t edge) {
+  const auto index = static_cast<int64_t>(blockIdx.x);
+  int64_t row = 0;
+  while ((row + 1) * (row + 2) / 2 <= index) ++row;
+  return {0, static_cast<int>(row * edge), static_cast<int>((index - row * (row + 1) / 2) * edge)};
+}
+template <class Ending, class T>
+STW_DEVICE Tile tile_of(const Products& all) {
+  if constexpr (Ending::triangle) return tile_of_triangle(T::edge_m);
+  else return tile_of_block(all, T::edge_m, T::edge_n);
+}
+
+// What computes a slice: T::Multiply<dtype, a_along, b_along>, made of the thread's number, called with the sums, the slices of a and b and
+// how many steps are left. Where it is `asynchronous`, whole() goes on while the next slice is asked for, in the place of the last but
+// one; finish<n>() waits for all but the n last ones, show_copies() is called when this thread's copies have arrived, and what
+// sums start from and what becomes of them are settled() numbers.
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
+static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
+  using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
+  static_assert(!(Multiply::asynchronous && rounded));
+  STW_DYNAMIC_SHARED(uint16_t, memory);
+  uint16_t* const slices = T::first_slice(memory);   // of a and b in turn
+  if constexpr (!Ending::stored)
+    if (is_idle(ending)) return;
+  const Tile tile = tile_of<Ending, T>(all);
+  const Product& out = all.product[tile.product];
+  const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
+  float sum[T::fragments_m][T::fragments_n][4], others[T::fragments_m][T::fragments_n][4];   // others: before and after
+  load_sums<T, dtype>(others, all, out, tile, thread);
+  for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(others[i][j][k]); });
+
+  int slices_left = 0;   // to be used
+  if constexpr (rounded) slices_left = static_cast<int>(ceil_div(out.k, all.restart) * (ceil_div(steps_of(all.restart, 0, 0), T::slice_steps)));
+  else
+    for (int i = tile.product; i <= last; ++i) slices_left += ceil_div(steps_of(all.product[i].k, all.restart, all.first), T::slice_steps);
+  int slices_to_copy = slices_left;
+  // The steps of the products (rounded: of the samples) in turn: where copying is, and where using is.
+  struct Cursor { int part, step, steps; };
+  Cursor copying = {rounded ? 0 : tile.product, 0, rounded ? steps_of(all.restart, 0, 0) : steps_of(out.k, all.restart, all.first)}, in_use = copying;
+  SliceCopy<T, T::edge_m, a_along> copy_a;
+  SliceCopy<T, T::edge_n, b_along> copy_b;
+  int depth = 0;   // k of the product that is copied
+  const auto begin_copying = [&](const Product& p) {
+    copy_a.begin(p.a, p.a_stride, tile.row, p.m);
+    copy_b.begin(p.b, p.b_stride, tile.column, p.n);
+    depth = static_cast<int>(p.k);
+  };
+  begin_copying(out);
+  const auto advance = [&](Cursor& c) {
+    c.step += T::slice_steps;
+    if constexpr (rounded) {
+      if (c.step >= c.steps) c = {c.part + 1, 0, c.steps};
+    } else if (c.step >= c.steps && c.part < last) {
+      c = {c.part + 1, 0, steps_of(all.product[c.part + 1].k, all.restart, all.first)};
+    }
+  };
+  const auto step_of = [&](const Cursor& c, int step) -> Step {
+    if constexpr (!rounded) return step_at(step, depth, all.restart, all.first);
+    const int sample = c.part * static_cast<int>(all.restart), end = sample + static_cast<int>(all.restart);
+    return {sample + step * step_depth, end < depth ? end : depth};
+  };
+  const auto copy_next = [&](int stage) {
+    if (slices_to_copy > 0) {
+      const auto step = [&](int i) { return copying.step + i < copying.steps ? step_of(copying, copying.step + i) : Step{0, 0}; };
+      uint16_t* const slice = slices + stage * (T::slice_a + T::slice_b);
+      copy_a.copy(slice, step);
+      copy_b.copy(slice + T::slice_a, step);
+      const int part = copying.part;
+      advance(copying);
+      if (!rounded && copying.part != part) begin_copying(all.product[copying.part]);
+      --slices_to_copy;
+    }
+    commit_copies();   // an empty group too: groups are counted
+  };
+
+  // Four fragments side by side are four blocks of random numbers, one for each thread of a quad. Operands of which tensor cores
+  // take whole chunks have blocks that begin with a fragment (fits_tensor_cores).
+  const auto round_sample = [&](int sample) {
+    static_assert(T::fragments_n % 4 == 0);
+    const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
+    const int t = forgotten(thread);
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i)
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n;
+        STW_UNROLL
+        for (int four = 0; four < T::fragments_n; four += 4) {
+          const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column + 8 * (four + t % quad)));
+          STW_UNROLL
+          for (int j = 0; j < 4; ++j) {
+            sum[i][four + j][2 * half] = rounded_gradient(sum[i][four + j][2 * half], random.w[j] & 0xffffu);
+            sum[i][four + j][2 * half + 1] = rounded_gradient(sum[i][four + j][2 * half + 1], random.w[j] >> 16);
+          }
+        }
+      }
+  };
+
+  constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);   // slices that are asked for
+  const Multiply multiply(thread);
+  STW_UNROLL
+  for (int stage = 0; stage < ahead; ++stage) copy_next(stage);
+  int stage = 0;
+  const auto next_slice = [&](const auto& compute) {   // compute(a, b)
+    wait_copies<ahead - 1>();
+    if constexpr (Multiply::asynchronous) Multiply::show_copies();
+    __syncthreads();   // this slice is there for all, and nobody uses the one before any more, or (asynchronous) the one before that
+    if constexpr (!Multiply::asynchronous) copy_next((stage + ahead) % T::stages);
+    const uint16_t *a = slices + stage * (T::slice_a + T::slice_b), *b = a + T::slice_a;
+    compute(a, b);
+    if constexpr (Multiply::asynchronous) copy_next((stage + ahead) % T::stages);
+    stage = (stage + 1) % T::stages;
+    --slices_left;
+  };
+  while (slices_left > 0) {
+    if constexpr (Multiply::asynchronous) {
+      // Whole slices by themselves: the compiler lets products run on across a loop where nothing else writes the sums.
+      STW_ROLLED
+      for (; in_use.steps - in_use.step >= T::slice_steps; in_use.step += T::slice_steps) {
+        next_slice([&](const uint16_t* a, const uint16_t* b) { multiply.whole(sum, a, b); });
+        Multiply::template finish<1>();
+      }
+      Multiply::template finish<0>();
+      if (in_use.step < in_use.steps)
+        next_slice([&](const uint16_t* a, const uint16_t* b) { multiply(sum, a, b, in_use.steps - in_use.step); });
+      if (in_use.part < last) in_use = {in_use.part + 1, 0, steps_of(all.product[in_use.part + 1].k, all.restart, all.first)};
+    } else {
+      next_slice([&](const uint16_t* a, const uint16_t* b) { multiply(sum, a, b, in_use.steps - in_use.step); });
+      const int part = in_use.part;
+      advance(in_use);
+      if constexpr (rounded)
+        if (in_use.part != part) round_sample(part);
+    }
+  }
+
+  for_sums<T>([&](int i, int j, int k) { others[i][j][k] = Multiply::settled(sum[i][j][k]); });
+  if constexpr (Ending::stored) store_sums<T, dtype>(others, all, out, tile, forgotten(thread));
+  else for_pairs<T>(out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
+    if (n > 0) end_sums(ending, out, row, column, Float2{{others[i][j][2 * half], others[i][j][2 * half + 1]}}, n, tile.row != tile.column);
+  });
+}
+
+// Whether all chunks of 16 bytes are aligned, and inside of their operand, of zeros behind it, or outside. The number of rows never
+// decides.
+inline bool whole_chunks(const void* operand, int64_t stride, int64_t contiguous, bool padded) {
+  return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 && (padded || contiguous % chunk == 0);
+}
+template <Contiguous a_along, Contiguous b_along>
+bool fits_tensor_cores(const Products& all) {
+  if (all.a != all.b || all.a == DType::f32) return false;
+  for (int i = 0; i < all.count; ++i) {
+    const Product& p = all.product[i];
+    if (!whole_chunks(p.a, p.a_stride, a_along == Contiguous::depth ? p.k : p.m, all.padded_a)) return false;
+    if (!whole_chunks(p.b, p.b_stride, b_along == Contiguous::depth ? p.k : p.n, false)) return false;
+  }
+  return true;
+}
+
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
+void launch_tiles(const Launch& l, int64_t tiles, const Products& all, const Ending& ending) {
+  if (tiles > 0)
+    launch(l, tile_product_kernel<T, dtype, a_along, b_along, rounded, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
+}
+
+}  // namespace stw::kernels::cuda

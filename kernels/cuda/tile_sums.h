@@ -1,0 +1,196 @@
+// The sums of a tile of a matrix product, which its warps hold in fragments of 16 × 8: what they start from, and how they are stored.
+// Of a tile that lies inside of the output a thread asks for all that it reads at once, without a branch between two loads, and
+// stores 16 bytes of 16-bit numbers: a quad has 32 neighbouring ones of a row in eights that it turns. Else each pair by itself.
+#pragma once
+#include "kernels/cuda/product.h"
+#include "kernels/cuda/random_words.h"
+
+namespace stw::kernels::cuda {
+
+inline constexpr int step_depth = product_step, chunk = 8;   // chunk: elements of 16 bytes
+
+// A block computes a tile, a warp a part of it in fragments of 16 × 8.
+template <int tile_m, int tile_n, int m_warps, int n_warps, int steps, int slices, int blocks_together>
+struct Tiles {
+  static constexpr int edge_m = tile_m, edge_n = tile_n, warps_m = m_warps, warps_n = n_warps, together = blocks_together;
+  static constexpr int threads = 32 * m_warps * n_warps, warp_m = tile_m / m_warps, warp_n = tile_n / n_warps;
+  static constexpr int fragments_m = warp_m / 16, fragments_n = warp_n / 8;
+  static constexpr int slice_steps = steps, slice_depth = steps * step_depth, stages = slices;
+  static constexpr int slice_a = tile_m * slice_depth, slice_b = tile_n * slice_depth;   // elements
+  static constexpr size_t slices_bytes = size_t{stages} * (slice_a + slice_b) * sizeof(uint16_t);
+};
+
+// ---- two neighbouring elements of the output, n of them inside
+struct Float2 { float f[2]; };
+STW_DEVICE Float2 load2(const void* data, DType t, int64_t at, int64_t n) {
+  if (t == DType::f32 && n >= 2 && reinterpret_cast<uintptr_t>(static_cast<const float*>(data) + at) % 8 == 0) {
+    const float2 v = load_vector<float2>(static_cast<const float*>(data) + at);
+    return {{v.x, v.y}};
+  }
+  return {{n > 0 ? load1(data, t, at) : 0.0f, n > 1 ? load1(data, t, at + 1) : 0.0f}};
+}
+STW_DEVICE void store2(void* data, DType t, int64_t at, Float2 x, int64_t n) {
+  if (t == DType::f32) {
+    auto* p = static_cast<float*>(data) + at;
+    if (n >= 2 && reinterpret_cast<uintptr_t>(p) % 8 == 0) return store_vector(p, float2{x.f[0], x.f[1]});
+  } else {
+    auto* p = static_cast<uint16_t*>(data) + at;
+    const uint32_t low = t == DType::bf16 ? to_bf16(x.f[0]) : to_f16(x.f[0]), high = t == DType::bf16 ? to_bf16(x.f[1]) : to_f16(x.f[1]);
+    if (n >= 2 && reinterpret_cast<uintptr_t>(p) % 4 == 0) return store_vector(p, low | high << 16);
+  }
+  for (int i = 0; i < 2; ++i)
+    if (i < n) store1(data, t, at + i, x.f[i]);
+}
+
+
+// body(i, j, k): number k of fragment (i, j).
+template <class T, class Body>
+STW_DEVICE void for_sums(const Body& body) {
+  STW_UNROLL
+  for (int i = 0; i < T::fragments_m; ++i)
+    STW_UNROLL
+    for (int j = 0; j < T::fragments_n; ++j)
+      STW_UNROLL
+      for (int k = 0; k < 4; ++k) body(i, j, k);
+}
+// Replaces pairs by body(i, j, half, pair).
+template <class T, class Body>
+STW_DEVICE void for_sum_pairs(float (&sum)[T::fragments_m][T::fragments_n][4], const Body& body) {
+  STW_UNROLL
+  for (int i = 0; i < T::fragments_m; ++i)
+    STW_UNROLL
+    for (int j = 0; j < T::fragments_n; ++j)
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const Float2 x = body(i, j, half, Float2{{sum[i][j][2 * half], sum[i][j][2 * half + 1]}});
+        sum[i][j][2 * half] = x.f[0], sum[i][j][2 * half + 1] = x.f[1];
+      }
+}
+// The first row and column of a thread in the tile; its other row in a fragment is eight below, its other column the next.
+template <class T>
+STW_DEVICE int row_of(int thread) { return thread / 32 / T::warps_n * T::warp_m + thread % 32 / 4; }
+template <class T>
+STW_DEVICE int first_column_of_warp(int thread) { return thread / 32 % T::warps_n * T::warp_n; }
+template <class T>
+STW_DEVICE int column_of(int thread) { return first_column_of_warp<T>(thread) + thread % 4 * 2; }
+
+// body(i, j, half, row, column, n) for a thread's pairs: of columns `column` and the next, n of them inside; 0 or fewer: none.
+template <class T, class Body>
+STW_DEVICE void for_pairs(const Product& out, const Tile& tile, int thread, const Body& body) {
+  STW_UNROLL
+  for (int j = 0; j < T::fragments_n; ++j)
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i)
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int64_t row = tile.row + row_of<T>(thread) + 16 * i + 8 * half, column = tile.column + column_of<T>(thread) + 8 * j;
+        if (row < out.m) body(i, j, half, row, column, out.n - column);
+      }
+}
+
+// ---- of tiles inside of the output
+template <class T>
+STW_DEVICE bool is_inside(const Product& out, const Tile& tile) { return tile.row + T::edge_m <= out.m && tile.column + T::edge_n <= out.n; }
+STW_DEVICE bool is_aligned(const void* p, int64_t stride, int elements, size_t element_bytes) {
+  return reinterpret_cast<uintptr_t>(p) % (static_cast<size_t>(elements) * element_bytes) == 0 && stride % elements == 0;
+}
+// body(i, j, half, element): of pairs, with the number of their first element in the output.
+template <class T, class Body>
+STW_DEVICE void for_pairs_inside(const Product& out, const Tile& tile, int thread, const Body& body) {
+  const int64_t at = (tile.row + row_of<T>(thread)) * out.c_stride + tile.column + column_of<T>(thread);
+  STW_UNROLL
+  for (int i = 0; i < T::fragments_m; ++i)
+    STW_UNROLL
+    for (int half = 0; half < 2; ++half)
+      STW_UNROLL
+      for (int j = 0; j < T::fragments_n; ++j) body(i, j, half, at + (16 * i + 8 * half) * out.c_stride + 8 * j);
+}
+STW_DEVICE uint32_t load_pair(const void* data, int64_t at) { return load_vector<uint32_t>(static_cast<const uint16_t*>(data) + at); }
+
+template <class T, DType dtype>
+STW_DEVICE void load_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, int thread) {
+  if (out.start == nullptr) {
+    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = 0; });
+  } else if (is_inside<T>(out, tile) && all.start == DType::f32 && is_aligned(out.start, out.c_stride, 2, sizeof(float))) {
+    for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) {
+      const float2 v = load_vector<float2>(static_cast<const float*>(out.start) + at);
+      sum[i][j][2 * half] = v.x, sum[i][j][2 * half + 1] = v.y;
+    });
+  } else if (is_inside<T>(out, tile) && all.start == dtype && is_aligned(out.start, out.c_stride, 2, sizeof(uint16_t))) {
+    uint32_t words[T::fragments_m][2][T::fragments_n];
+    for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) { words[i][half][j] = load_pair(out.start, at); });
+    for_sum_pairs<T>(sum, [&](int i, int j, int half, Float2) {
+      const float2 x = unpack_halves<dtype>(words[i][half][j]);
+      return Float2{{x.x, x.y}};
+    });
+  } else {
+    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = 0; });
+    for_pairs<T>(out, tile, thread, [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
+      const Float2 from = load2(out.start, all.start, row * out.c_stride + column, n);
+      sum[i][j][2 * half] = from.f[0], sum[i][j][2 * half + 1] = from.f[1];
+    });
+  }
+}
+
+// 16-bit numbers into a tile inside of the output.
+template <class T, DType dtype>
+STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, int thread) {
+  if (out.bias != nullptr) {
+    uint32_t bias[T::fragments_n];
+    STW_UNROLL
+    for (int j = 0; j < T::fragments_n; ++j) bias[j] = load_pair(out.bias, tile.column + column_of<T>(thread) + 8 * j);
+    for_sum_pairs<T>(sum, [&](int, int j, int, Float2 x) {
+      const float2 b = unpack_halves<dtype>(bias[j]);
+      return Float2{{x.f[0] + b.x, x.f[1] + b.y}};
+    });
+  }
+  if (out.residual != nullptr) {
+    uint32_t before[T::fragments_m][2][T::fragments_n];
+    for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) { before[i][half][j] = load_pair(out.residual, at); });
+    for_sum_pairs<T>(sum, [&](int i, int j, int half, Float2 x) {
+      const float2 b = unpack_halves<dtype>(before[i][half][j]), stored = unpack_halves<dtype>(pack_halves<dtype>(x.f[0], x.f[1]));
+      return Float2{{b.x + stored.x, b.y + stored.y}};
+    });
+  }
+  const int64_t at = (tile.row + row_of<T>(thread)) * out.c_stride + tile.column + first_column_of_warp<T>(thread) + 8 * (thread % quad);
+  STW_UNROLL
+  for (int i = 0; i < T::fragments_m; ++i)
+    STW_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      static_assert(T::fragments_n % 4 == 0);
+      STW_UNROLL
+      for (int four = 0; four < T::fragments_n; four += 4) {
+        Philox4 words;
+        STW_UNROLL
+        for (int j = 0; j < 4; ++j) words.w[j] = pack_halves<dtype>(sum[i][four + j][2 * half], sum[i][four + j][2 * half + 1]);
+        words = turned_in_quad(words);
+        store_global16(static_cast<uint16_t*>(out.c) + at + (16 * i + 8 * half) * out.c_stride + 8 * four, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
+      }
+    }
+}
+
+template <class T, DType dtype>
+STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, int thread) {
+  const bool inside = is_inside<T>(out, tile);
+  if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) && reinterpret_cast<uintptr_t>(out.residual) % 4 == 0 &&
+      (out.bias == nullptr || (all.bias == dtype && reinterpret_cast<uintptr_t>(out.bias) % 4 == 0)))
+    return store_halves_inside<T, dtype>(sum, out, tile, thread);
+  if (inside && all.c == DType::f32 && out.bias == nullptr && out.residual == nullptr && is_aligned(out.c, out.c_stride, 2, sizeof(float)))
+    return for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) {
+      store_vector(static_cast<float*>(out.c) + at, float2{sum[i][j][2 * half], sum[i][j][2 * half + 1]});
+    });
+  for_pairs<T>(out, tile, thread, [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
+    Float2 y = {{sum[i][j][2 * half], sum[i][j][2 * half + 1]}};
+    if (out.bias != nullptr) {
+      const Float2 bias = load2(out.bias, all.bias, column, n);
+      y = {{y.f[0] + bias.f[0], y.f[1] + bias.f[1]}};
+    }
+    if (out.residual != nullptr) {
+      const Float2 before = load2(out.residual, all.c, row * out.c_stride + column, n);
+      y = {{before.f[0] + as_stored(all.c, y.f[0]), before.f[1] + as_stored(all.c, y.f[1])}};
+    }
+    store2(out.c, all.c, row * out.c_stride + column, y, n);
+  });
+}
+
+}  // namespace stw::kernels::cuda

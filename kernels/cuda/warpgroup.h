@@ -1,0 +1,73 @@
+// Products by a warpgroup, four warps of a block that compute together, from shared memory: wgmma of compute capability 9.0, and of no
+// other. tests/simt has a twin of everything here, as of device.h.
+#pragma once
+#include "kernels/cuda/device.h"
+
+namespace stw::kernels::cuda {
+
+// A matrix of 16-bit elements in shared memory, as wgmma is told where it lies (PTX ISA, "Matrix Descriptor Format"): in atoms of
+// eight lines of 128 bytes, of which chunk c of line l lies at place c ^ l % 8, at multiples of 1024 bytes. Lines run along k, or
+// along the rows of a, or the columns of b (turned). `stride`: bytes from eight lines to the next; `leading`: turned, from 64 elements
+// to the next; else there is but one atom of k, and it is not read.
+static __host__ __device__ constexpr uint64_t matrix_at(uint32_t address, uint32_t leading, uint32_t stride) {
+  constexpr uint64_t by_128_bytes = 1;
+  return (address & 0x3ffff) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 | static_cast<uint64_t>(stride >> 4) << 32 | by_128_bytes << 62;
+}
+// The same matrix, `bytes` further on.
+static __host__ __device__ constexpr uint64_t matrix_after(uint64_t matrix, uint32_t bytes) { return matrix + (bytes >> 4); }
+
+#if defined(__CUDACC__)
+__device__ __forceinline__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+
+// What this thread has written to shared memory, or copied and waited for, becomes visible to products behind the next barrier.
+__device__ __forceinline__ void show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// x, by an instruction: where products run on across a loop, the compiler wants their first sums to come from one on every path, and
+// nobody to see their bits, or it waits for each product (its notes C7515 and C7517).
+__device__ __forceinline__ float settled_sum(float x) {
+  float y;
+  asm volatile("add.rn.f32 %0, %1, 0f80000000;" : "=f"(y) : "f"(x));   // -0 is added, which changes nothing
+  return y;
+}
+
+// Before the first product of a group: registers are as the thread left them.
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// All groups but the last ones are done: their sums may be used, what they read may be overwritten.
+template <int groups_left>
+__device__ __forceinline__ void wait_products() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory"); }
+
+// d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments): warp w has rows 16·w …, fragments as those of multiply_add. The sums belong to the
+// product until it has been waited for.
+#define STW_TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
+#define STW_FRAGMENT(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define STW_FOUR(i) STW_FRAGMENT(i), STW_FRAGMENT(i + 1), STW_FRAGMENT(i + 2), STW_FRAGMENT(i + 3)
+#define STW_SIXTEEN(i) STW_FOUR(i), STW_FOUR(i + 4), STW_FOUR(i + 8), STW_FOUR(i + 12)
+#define STW_WGMMA_64(shape) \
+  "{.reg .pred add; setp.eq.u32 add, 0, 0; wgmma.mma_async.sync.aligned." shape " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) \
+  STW_TEN(3) STW_TEN(4) STW_TEN(5) "%60,%61,%62,%63}, %64, %65, add, 1, 1, %66, %67;}"
+#define STW_WGMMA_128(shape) \
+  "{.reg .pred add; setp.eq.u32 add, 0, 0; wgmma.mma_async.sync.aligned." shape " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) \
+  STW_TEN(3) STW_TEN(4) STW_TEN(5) STW_TEN(6) STW_TEN(7) STW_TEN(8) STW_TEN(9) STW_TEN(10) STW_TEN(11) \
+  "%120,%121,%122,%123,%124,%125,%126,%127}, %128, %129, add, 1, 1, %130, %131;}"
+template <DType dtype, bool a_turned, bool b_turned, int fragments>
+__device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
+  static_assert(dtype != DType::f32 && (fragments == 16 || fragments == 32));
+  if constexpr (fragments == 32 && dtype == DType::bf16)
+    asm volatile(STW_WGMMA_128("m64n256k16.f32.bf16.bf16") : STW_SIXTEEN(0), STW_SIXTEEN(16) : "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned}));
+  else if constexpr (fragments == 32)
+    asm volatile(STW_WGMMA_128("m64n256k16.f32.f16.f16") : STW_SIXTEEN(0), STW_SIXTEEN(16) : "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned}));
+  else if constexpr (dtype == DType::bf16)
+    asm volatile(STW_WGMMA_64("m64n128k16.f32.bf16.bf16") : STW_SIXTEEN(0) : "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned}));
+  else
+    asm volatile(STW_WGMMA_64("m64n128k16.f32.f16.f16") : STW_SIXTEEN(0) : "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned}));
+}
+#undef STW_WGMMA_128
+#undef STW_WGMMA_64
+#undef STW_SIXTEEN
+#undef STW_FOUR
+#undef STW_FRAGMENT
+#undef STW_TEN
+#endif
+
+}  // namespace stw::kernels::cuda

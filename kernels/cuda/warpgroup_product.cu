@@ -1,0 +1,121 @@
+// Matrix products (tile_product.h) by warpgroups: wgmma reads both factors from shared memory and goes on while the next slice is asked
+// for, which mma.sync does not: on Hopper that one reaches 63 % of the peak at most (Luo et al., arXiv 2402.13499).
+//
+// A warpgroup computes 64 rows of a tile. Of the largest, 128 × 256, a slice of four steps is 48 KiB from the second-level cache and
+// takes the tensor cores 1,024 cycles, 48 bytes a cycle; of 128 × 128 it is 32 KiB in 512 cycles, of 64 × 128 24 KiB in 256, more than that
+// cache gives to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle, and which tiles end first
+// is worked out from both. No bit depends on it.
+#include "kernels/cuda/warpgroup_product.h"
+
+#include "kernels/cuda/tile_product.h"
+#include "kernels/cuda/warpgroup.h"
+
+namespace stw::kernels {
+
+bool has_warpgroup_kernels() { return true; }
+
+namespace cuda {
+
+static constexpr int atom_line = 64, atom_lines = 8;   // elements of 128 bytes; see matrix_at
+static constexpr uint32_t atom_bytes = atom_lines * atom_line * sizeof(uint16_t);
+
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
+struct WarpgroupMultiply {
+  static constexpr bool asynchronous = true, a_turned = a_along == Contiguous::output, b_turned = b_along == Contiguous::output;
+  // Of 64 rows or columns all four steps lie together, whichever way lines run.
+  static constexpr uint32_t sixty_four = atom_line * T::slice_depth * sizeof(uint16_t);
+  static constexpr uint32_t a_step = (a_turned ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
+  static constexpr uint32_t b_step = (b_turned ? step_depth * atom_line : step_depth) * sizeof(uint16_t);
+  uint32_t first_row_bytes;
+  explicit __device__ WarpgroupMultiply(int thread) : first_row_bytes(static_cast<uint32_t>(thread) / 128 * sixty_four) {}
+
+  static __device__ void show_copies() { show_to_products(); }
+  template <int groups_left>
+  static __device__ void finish() { wait_products<groups_left>(); }
+
+  static __device__ float settled(float x) { return settled_sum(x); }
+
+  __device__ void whole(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b) const {
+    begin_products();
+    STW_UNROLL
+    for (uint32_t step = 0; step < T::slice_steps; ++step) multiply_step(sum, a, b, step);
+    commit_products();
+  }
+  __device__ void operator()(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b, int steps) const {
+    STW_ROLLED
+    for (uint32_t step = 0; step < static_cast<uint32_t>(steps); ++step) {
+      begin_products();
+      multiply_step(sum, a, b, step);
+      commit_products();
+      wait_products<0>();
+    }
+  }
+
+ private:
+  __device__ void multiply_step(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b, uint32_t step) const {
+    const uint64_t rows = matrix_at(shared_address(a) + first_row_bytes, sixty_four, atom_bytes), columns = matrix_at(shared_address(b), sixty_four, atom_bytes);
+    multiply_add_async<dtype, a_turned, b_turned>(sum[0], matrix_after(rows, step * a_step), matrix_after(columns, step * b_step));
+  }
+};
+
+template <int m, int n, int slices, int blocks_together>
+struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
+  static constexpr size_t shared_bytes = WarpgroupTiles::slices_bytes + atom_bytes;   // of which what aligns the first slice is not used
+  static_assert(WarpgroupTiles::slice_depth == atom_line);
+  static __device__ uint16_t* first_slice(uint16_t* memory) { return memory + (atom_bytes - shared_address(memory) % atom_bytes) % atom_bytes / sizeof(uint16_t); }
+  template <int, Contiguous along>
+  STW_CLASS_DEVICE int place_of(int line, int c) {
+    constexpr int line_chunks = atom_line / chunk, column_elements = WarpgroupTiles::slice_depth * atom_line;   // of 64 rows or columns
+    if constexpr (along == Contiguous::depth) return line * atom_line + (c ^ line % atom_lines) * chunk;
+    else return c / line_chunks * column_elements + line * atom_line + (c % line_chunks ^ line % atom_lines) * chunk;
+  }
+  template <DType dtype, Contiguous a_along, Contiguous b_along>
+  using Multiply = WarpgroupMultiply<WarpgroupTiles, dtype, a_along, b_along>;
+};
+using Large = WarpgroupTiles<128, 256, 4, 1>;
+using Medium = WarpgroupTiles<128, 128, 3, 2>;
+using Small = WarpgroupTiles<64, 128, 4, 2>;
+
+static int multiprocessors_of_device() {
+  int device = 0, count = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count > 0 ? count : 1;
+}
+
+// Cycles that a step of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache
+// gives a multiprocessor 64 bytes and all together some 40 bytes for each. An estimate.
+template <class T>
+static double cycles_of(const Products& all, int64_t multiprocessors) {
+  constexpr double arithmetic = T::edge_m * T::edge_n * step_depth / 2048.0, bytes = (T::edge_m + T::edge_n) * step_depth * sizeof(uint16_t);
+  const int64_t tiles = tiles_of(all, T::edge_m, T::edge_n);
+  const double one = arithmetic > bytes / 64 ? arithmetic : bytes / 64;
+  const double of_all = static_cast<double>(ceil_div(tiles, multiprocessors)) * one, of_cache = static_cast<double>(tiles) * bytes / (40.0 * static_cast<double>(multiprocessors));
+  return of_all > of_cache ? of_all : of_cache;
+}
+
+template <Contiguous a_along, Contiguous b_along, DType dtype>
+static void product_in_tiles(const Launch& l, const Products& all) {
+  const auto in_tiles = [&](auto t) {
+    using T = decltype(t);
+    launch_tiles<T, dtype, a_along, b_along, false>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
+  };
+  const int multiprocessors = multiprocessors_of_device();
+  const double large = cycles_of<Large>(all, multiprocessors), medium = cycles_of<Medium>(all, multiprocessors), small = cycles_of<Small>(all, multiprocessors);
+  if (large <= medium && large <= small) in_tiles(Large{});
+  else if (medium <= small) in_tiles(Medium{});
+  else in_tiles(Small{});
+}
+
+template <Contiguous a_along, Contiguous b_along>
+void warpgroup_product(const Launch& l, const Products& all) {
+  if (all.a == DType::bf16) product_in_tiles<a_along, b_along, DType::bf16>(l, all);
+  else product_in_tiles<a_along, b_along, DType::f16>(l, all);
+}
+template void warpgroup_product<Contiguous::depth, Contiguous::depth>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::depth, Contiguous::output>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::output, Contiguous::output>(const Launch&, const Products&);
+
+}  // namespace cuda
+
+}  // namespace stw::kernels

@@ -1,0 +1,18 @@
+// A build without kernels for compute capability 9.0.
+#include "kernels/cuda/warpgroup_product.h"
+
+namespace stw::kernels {
+
+bool has_warpgroup_kernels() { return false; }
+
+namespace cuda {
+
+template <Contiguous a_along, Contiguous b_along>
+void warpgroup_product(const Launch&, const Products&) { assert(!"such products are refused where a trainer is created"); }
+template void warpgroup_product<Contiguous::depth, Contiguous::depth>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::depth, Contiguous::output>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::output, Contiguous::output>(const Launch&, const Products&);
+
+}  // namespace cuda
+
+}  // namespace stw::kernels

@@ -1,0 +1,91 @@
+// Products by four warps together, from shared memory (wgmma of compute capability 9.0). A warp computes its rows when it comes to the
+// instruction; what it has read must still be there when it waits.
+#include <cstring>
+
+#include "tests/ptx/machine.h"
+
+namespace ptx {
+namespace {
+
+void read(const Warp& w, const simt::AsyncProduct& p, simt::WarpOperands& to) {
+  simt::read_operands(p, w.number % 4, to, [&](uint32_t byte) {
+    uint16_t bits;
+    if (byte + sizeof bits > w.block->shared_bytes) die("a matrix outside of shared memory");
+    std::memcpy(&bits, w.block->shared + byte, sizeof bits);
+    return bits;
+  });
+}
+
+void show_copies(Warp& w, const Instruction&) { w.has_unshown = false; }
+void begin(Warp& w, const Instruction&) { w.products_begun = true; }
+void commit(Warp& w, const Instruction&) {
+  if (w.products.empty()) w.products.emplace_back();
+  w.products.emplace_back();
+  w.products_begun = false;
+}
+
+void wait(Warp& w, const Instruction& i) {
+  const size_t left = *w.at<uint32_t>(i.operand[0]);
+  simt::WarpOperands operands;
+  while (w.products.size() > left + 1) {
+    for (const ProductInFlight& p : w.products.front()) {
+      read(w, p.product, operands);
+      if (operands.digest != p.digest) die("shared memory changed under a product that reads it");
+    }
+    w.products.pop_front();
+  }
+}
+
+// {sums}, a, b, whether they are added up, signs of a and b, whether a and b are turned
+template <int columns, bool is_bf16>
+void multiply(Warp& w, const Instruction& i) {
+  constexpr size_t sums = columns / 2;
+  if (i.operand.size() != sums + 7) die("operands: " + i.text);
+  const auto of_all = [&](size_t operand) {
+    const Place& place = i.operand[operand];
+    const auto value = [&](int l) {
+      return place.bytes == 8 ? w.at<uint64_t>(place)[l] : place.bytes == 4 ? w.at<uint32_t>(place)[l] : w.at<uint8_t>(place)[l];
+    };
+    for (int l = 1; l < lanes; ++l)
+      if (value(l) != value(0)) die("lanes disagree about a product: " + i.text);
+    return value(0);
+  };
+  if (of_all(sums + 2) == 0 || of_all(sums + 3) != 1 || of_all(sums + 4) != 1) die("a product that is not added: " + i.text);
+  if (!w.products_begun) die("a product in a group that was not begun with a fence");
+  if (w.has_unshown || w.block->has_unshown) die("a product reads what was copied and not shown to it");
+  const simt::AsyncProduct p{of_all(sums), of_all(sums + 1), columns, of_all(sums + 5) != 0, of_all(sums + 6) != 0, is_bf16};
+  for (const char* wrong : {simt::wrong_with_matrix(p.a, p.a_turned), simt::wrong_with_matrix(p.b, p.b_turned)})
+    if (wrong) die(wrong);
+  simt::WarpOperands operands;
+  read(w, p, operands);
+  if (w.products.empty()) w.products.emplace_back();
+  w.products.back().push_back({p, operands.digest});
+  for (int l = 0; l < lanes; ++l) {
+    float of_lane[sums];
+    for (size_t k = 0; k < sums; ++k) of_lane[k] = w.at<float>(i.operand[k])[l];
+    simt::add_async_products(operands, columns, l, of_lane);
+    for (size_t k = 0; k < sums; ++k) w.at<float>(i.operand[k])[l] = of_lane[k];
+  }
+}
+
+}  // namespace
+
+Operation warpgroup(const Words& words) {
+  const auto is = [&](std::initializer_list<std::string_view> wanted) { return is_opcode(words, wanted); };
+  const auto product = [&](Run run, size_t columns) {
+    std::vector<uint8_t> bytes(columns / 2, 4);
+    bytes.insert(bytes.end(), {8, 8, 1, 4, 4, 4, 4});
+    return Operation{run, Kind::together, bytes, true};
+  };
+  if (is({"fence", "proxy", "async", "shared::cta"})) return {show_copies, Kind::together, {}, true};
+  if (is({"wgmma", "fence", "sync", "aligned"})) return {begin, Kind::together, {}, true};
+  if (is({"wgmma", "commit_group", "sync", "aligned"})) return {commit, Kind::together, {}, true};
+  if (is({"wgmma", "wait_group", "sync", "aligned"})) return {wait, Kind::together, {4}, true};
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "bf16", "bf16"})) return product(multiply<256, true>, 256);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "f16", "f16"})) return product(multiply<256, false>, 256);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "bf16", "bf16"})) return product(multiply<128, true>, 128);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "f16", "f16"})) return product(multiply<128, false>, 128);
+  return {};
+}
+
+}  // namespace ptx

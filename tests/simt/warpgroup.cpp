@@ -1,0 +1,149 @@
+#include "tests/simt/warpgroup.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/simt/fragments.h"
+#include "tests/simt/machine.h"
+
+namespace simt {
+
+namespace {
+
+uint32_t start_of(uint64_t d) { return static_cast<uint32_t>(d & 0x3fff) << 4; }
+uint32_t leading_of(uint64_t d) { return static_cast<uint32_t>(d >> 16 & 0x3fff) << 4; }
+uint32_t stride_of(uint64_t d) { return static_cast<uint32_t>(d >> 32 & 0x3fff) << 4; }
+
+// Arrays: see machine.cpp.
+constexpr int most_warps = 32, lanes = 32, most_in_flight = 16, most_sums = 128;
+struct InFlight { AsyncProduct product; uint64_t digest; int group; };
+struct Warp {
+  uint64_t block = 0;   // of the launches; another one's state is nobody's
+  bool begun = false;
+  int groups = 0, count = 0;
+  InFlight product[most_in_flight];
+  float *d[lanes], sums[lanes][most_sums];
+  int sums_of = 0, last_group = -1;   // sums_of: how many a lane has in flight; 0: none
+};
+Warp warps[most_warps];
+
+SIMT_UNSEEN Warp& this_warp() {
+  Warp& w = warps[current_thread() / lanes];
+  if (w.block != counters.blocks) w.block = counters.blocks, w.begun = false, w.groups = w.count = w.sums_of = 0;
+  return w;
+}
+
+SIMT_UNSEEN uint16_t element(uint32_t byte) {
+  uint16_t bits;
+  std::memcpy(&bits, shared_at(byte, 2), 2);
+  return bits;
+}
+SIMT_UNSEEN void read(const AsyncProduct& p, WarpOperands& to) { read_operands(p, current_thread() / lanes % 4, to, element); }
+
+struct Ask { const AsyncProduct* product; float* d; };
+WarpOperands operands;
+
+SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
+  Warp& w = this_warp();
+  const AsyncProduct& p = *static_cast<const Ask*>(in[0])->product;
+  for (int l = 1; l < lanes; ++l) {
+    const AsyncProduct& other = *static_cast<const Ask*>(in[l])->product;
+    if (other.a != p.a || other.b != p.b) die("lanes disagree about the matrices of a product");
+  }
+  if (!w.begun) die("a product in a group that was not begun with a fence");
+  if (!copies_are_shown()) die("a product reads what was copied and not shown to it");
+  if (const char* wrong = wrong_with_matrix(p.a, p.a_turned)) die(wrong);
+  if (const char* wrong = wrong_with_matrix(p.b, p.b_turned)) die(wrong);
+  if (w.count == most_in_flight) die("too many products in flight");
+  use_warpgroups();
+  read(p, operands);
+  w.product[w.count++] = {p, operands.digest, w.groups};
+  const int sums = p.columns / 2;
+  if (w.sums_of != 0 && (w.sums_of != sums || w.d[0] != static_cast<const Ask*>(in[0])->d)) die("products with other sums are in flight");
+  for (int l = 0; l < lanes; ++l) {
+    float* const d = static_cast<const Ask*>(in[l])->d;
+    if (w.sums_of == 0) std::memcpy(w.sums[l], d, sizeof(float) * static_cast<size_t>(sums));
+    w.d[l] = d;
+    add_async_products(operands, p.columns, l, w.sums[l]);
+    std::memset(d, 0xff, sizeof(float) * static_cast<size_t>(sums));
+  }
+  w.sums_of = sums;
+  w.last_group = w.groups;
+}
+
+SIMT_UNSEEN void finish(uint32_t, void* const* in, void* const*) {
+  Warp& w = this_warp();
+  const int newest_done = w.groups - *static_cast<const int*>(in[0]) - 1;
+  int kept = 0;
+  for (int i = 0; i < w.count; ++i) {
+    if (w.product[i].group > newest_done) {
+      w.product[kept++] = w.product[i];
+      continue;
+    }
+    read(w.product[i].product, operands);
+    if (operands.digest != w.product[i].digest) die("shared memory changed under a product that reads it");
+  }
+  w.count = kept;
+  if (w.sums_of == 0 || w.last_group > newest_done) return;
+  for (int l = 0; l < lanes; ++l) std::memcpy(w.d[l], w.sums[l], sizeof(float) * static_cast<size_t>(w.sums_of));
+  w.sums_of = 0;
+}
+
+// For the sanitizers: every lane reads a part of what its warp reads, when a product begins and when it ends.
+void touch(const AsyncProduct& p) {
+  const int lane = current_thread() % lanes, warp = current_thread() / lanes % 4;
+  for (int k = 0; k < 16; ++k) {
+    if (lane < 16) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.a, p.a_turned, 16 * warp + lane, k), 2));
+    for (int o = lane; o < p.columns; o += lanes) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.b, p.b_turned, o, k), 2));
+  }
+}
+
+SIMT_UNSEEN void begin(uint32_t, void* const*, void* const*) { this_warp().begun = true; }
+SIMT_UNSEEN void commit(uint32_t, void* const*, void* const*) {
+  Warp& w = this_warp();
+  ++w.groups;
+  w.begun = false;
+}
+
+}  // namespace
+
+const char* wrong_with_matrix(uint64_t d, bool turned) {
+  if (d >> 62 != 1) return "a matrix without swizzling by 128 bytes";
+  if ((d >> 49 & 7) != 0) return "a matrix with an offset of its base";
+  if (start_of(d) % 1024 >= (turned ? 16u : 128u)) return "a matrix that does not begin with its atom";
+  if (stride_of(d) % 1024 != 0 || (turned && leading_of(d) % 1024 != 0)) return "a matrix whose atoms are not aligned";
+  return nullptr;
+}
+
+// Element (o, k), canonical layouts without swizzling, of 8 elements in 16 bytes: ((8, m), (8, 2k)):((64, SBO), (1, 8)) along k,
+// ((8, 8, m), (8, k)):((1, 8, LBO), (64, SBO)) turned; then bits 7 to 9 of the address are added to bits 4 to 6, without carries.
+uint32_t byte_of_element(uint64_t d, bool turned, int output, int k) {
+  const auto o = static_cast<uint32_t>(output), depth = static_cast<uint32_t>(k);
+  const uint32_t at = start_of(d) + (turned ? o % 64 * 2 + o / 64 * leading_of(d) + depth % 8 * 128 + depth / 8 * stride_of(d)
+                                            : o % 8 * 128 + o / 8 * stride_of(d) + depth * 2);
+  return at ^ (at >> 7 & 7) << 4;
+}
+
+void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums) {
+  for (int column = 0; column < columns; column += 8)
+    for (int r = 0; r < 4; ++r) {
+      float& sum = sums[column / 2 + r];
+      sum = add_products(sum, operands.a[lane / 4 + 8 * (r / 2)], operands.b[column + 2 * (lane % 4) + r % 2]);
+    }
+}
+
+void multiply_async(const AsyncProduct& p, float* d) {
+  touch(p);
+  Ask ask{&p, d};
+  collective(0xffffffffu, multiply, &ask, nullptr);
+}
+void begin_products() { collective(0xffffffffu, begin, nullptr, nullptr); }
+void commit_products() { collective(0xffffffffu, commit, nullptr, nullptr); }
+void wait_for_products(int groups_left) {
+  const Warp& w = this_warp();
+  for (int i = 0; i < w.count; ++i)
+    if (w.product[i].group < w.groups - groups_left) touch(w.product[i].product);
+  collective(0xffffffffu, finish, &groups_left, nullptr);
+}
+
+}  // namespace simt

@@ -1,0 +1,49 @@
+// wgmma of 16-bit operands with fp32 accumulators, as the PTX manual has it ("Asynchronous Warpgroup Level Matrix
+// Instructions"): where operands lie in shared memory, and what a warp of the four computes.
+#pragma once
+#include <cstdint>
+
+#include "tests/simt/fiber.h"
+
+namespace simt {
+
+// Matrices of 16-bit elements in the layout of 128-byte swizzling. `turned`: lines run along the rows of a or the columns of b, not
+// along k. Null: well formed; else what is wrong with the descriptor.
+const char* wrong_with_matrix(uint64_t descriptor, bool turned);
+uint32_t byte_of_element(uint64_t descriptor, bool turned, int output, int k);
+
+struct AsyncProduct {
+  uint64_t a, b;
+  int columns;   // of b
+  bool a_turned, b_turned, is_bf16;
+};
+// What the warp number `warp` of its group reads: its 16 rows of a (16 × 16) and b (columns × 16), by element(byte of shared memory).
+struct WarpOperands { float a[16][16], b[256][16]; uint64_t digest; };
+template <class Element>
+void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element);
+
+float half_value(uint16_t bits, bool is_bf16);
+template <class Element>
+SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element) {
+  to.digest = 14695981039346656037u;
+  const auto value = [&](uint64_t descriptor, bool turned, int output, int k) {
+    const uint16_t bits = element(byte_of_element(descriptor, turned, output, k));
+    to.digest = (to.digest ^ bits) * 1099511628211u;
+    return half_value(bits, p.is_bf16);
+  };
+  for (int o = 0; o < 16; ++o)
+    for (int k = 0; k < 16; ++k) to.a[o][k] = value(p.a, p.a_turned, 16 * warp + o, k);
+  for (int o = 0; o < p.columns; ++o)
+    for (int k = 0; k < 16; ++k) to.b[o][k] = value(p.b, p.b_turned, o, k);
+}
+// The sums of a lane, four for eight columns: rows lane / 4 and eight below, columns 2·(lane mod 4) and the next.
+void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums);
+
+// ---- of the emulated machine
+// By all lanes of four warps; the numbers of d are NaNs until they have been waited for.
+void multiply_async(const AsyncProduct& p, float* d);
+void begin_products();
+void commit_products();
+void wait_for_products(int groups_left);
+
+}  // namespace simt

@@ -6,17 +6,21 @@
 #include "kernels/common/sum_check.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/serial_sum.h"
+#include "kernels/cuda/tensor_chunks.h"
 
 namespace stw::kernels::cuda {
 
 static_assert(staged_floats == 4096);
 
-// An argument of the kernels: those of a list that one launch takes, and of each the number of its first chunk.
+// An argument of the kernels: those of a list that one launch takes.
+struct SquareSumTensor {
+  SquareSumArgs args;
+  int32_t first_chunk;      // of the launch
+};
 struct SquareSumBatch {
   int32_t tensors, chunks;
   bool vectors, has_long;   // has_long: some have several chunks
-  int32_t first_chunk[most_together];
-  SquareSumArgs tensor[most_together];
+  SquareSumTensor tensor[most_together];
 };
 static_assert(sizeof(SquareSumBatch) <= 4096, "the arguments of a kernel");
 
@@ -27,26 +31,24 @@ STW_DEVICE void finish_sum(const SquareSumArgs& args, double total) {
 
 template <DType dtype>
 static __global__ void __launch_bounds__(block_threads) chunk_sums_kernel(STW_CONSTANT SquareSumBatch batch, float* sums) {
-  int tensor = 0;
-  for (int chunk = static_cast<int>(blockIdx.x); chunk < batch.chunks; chunk += static_cast<int>(gridDim.x)) {
-    STW_ROLLED while (tensor + 1 < batch.tensors && chunk >= batch.first_chunk[tensor + 1]) ++tensor;
-    const SquareSumArgs& args = batch.tensor[tensor];
+  for_chunks(batch, [&](int tensor, int chunk) {
+    const SquareSumArgs& args = batch.tensor[tensor].args;
     const void *const gradient = args.gradient[0], *const tied = args.gradient[1];
-    const int64_t count = args.count, begin = (chunk - batch.first_chunk[tensor]) * staged_floats;
+    const int64_t count = args.count, begin = (chunk - batch.tensor[tensor].first_chunk) * staged_floats;
     const float sum = sum_squares(min(staged_floats, count - begin), [&](int64_t i, auto n) {
       const F16 g = load_group(gradient, dtype, begin + i, n);
       return tied != nullptr ? add(g, load_group(tied, dtype, begin + i, n)) : g;
     }, batch.vectors);
-    if (threadIdx.x != 0) continue;
+    if (threadIdx.x != 0) return;
     if (count <= staged_floats) finish_sum(args, static_cast<double>(sum));
     else sums[chunk] = sum;
-  }
+  });
 }
 
 static __global__ void __launch_bounds__(block_threads) add_chunks_kernel(STW_CONSTANT SquareSumBatch batch, const float* sums) {
-  const SquareSumArgs& args = batch.tensor[blockIdx.x];
+  const SquareSumArgs& args = batch.tensor[blockIdx.x].args;
   if (args.count <= staged_floats) return;
-  const double total = serial_sum_of_floats(sums + batch.first_chunk[blockIdx.x], ceil_div(args.count, staged_floats));
+  const double total = serial_sum_of_floats(sums + batch.tensor[blockIdx.x].first_chunk, ceil_div(args.count, staged_floats));
   if (threadIdx.x == 0) finish_sum(args, total);
 }
 
@@ -63,8 +65,7 @@ void square_sum(const Launch& l, const List<SquareSumArgs>& args) {
       for (int i = 0; i < args.count; ++i) {
         const SquareSumArgs& one = args.first[i];
         if (one.dtype != dtype || has_vectors(one) != vectors) continue;
-        batch.first_chunk[batch.tensors] = batch.chunks;
-        batch.tensor[batch.tensors++] = one;
+        batch.tensor[batch.tensors++] = {one, batch.chunks};
         batch.chunks += static_cast<int32_t>(ceil_div(one.count, staged_floats));
         batch.has_long |= one.count > staged_floats;
       }

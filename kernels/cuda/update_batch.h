@@ -3,6 +3,7 @@
 // its scalars are one set. What differs lies in the kernel's arguments, which the device reads as constants (4 KB at most).
 #pragma once
 #include "kernels/cuda/parameter.h"
+#include "kernels/cuda/tensor_chunks.h"
 
 namespace stw::kernels::cuda {
 
@@ -44,9 +45,9 @@ bool are_alike(const UpdateArgs& a, const UpdateArgs& b) {
          batch_vectors<is_8bit>(a) == batch_vectors<is_8bit>(b);
 }
 
-// body(batch) for batches that cover a list.
-template <bool is_8bit, class Body>
-void for_batches(const List<UpdateArgs>& list, const Body& body) {
+// launch(tag, gradient, batch, blocks) for batches that cover a list, each with the instance of the kernel that it takes.
+template <bool is_8bit, class Launcher>
+void launch_batches(const List<UpdateArgs>& list, const Launcher& launcher) {
   assert(list.count <= most_together);
   bool is_done[most_together] = {};
   for (int i = 0; i < list.count; ++i) {
@@ -63,16 +64,8 @@ void for_batches(const List<UpdateArgs>& list, const Body& body) {
       if constexpr (is_8bit) t.state[0] = args.first_code, t.state[1] = args.second_code, t.state[2] = args.first_absmax, t.state[3] = args.second_absmax;
       batch.chunks += static_cast<int32_t>(ceil_div(args.count, update_chunk));
     }
-    body(batch);
-  }
-}
-
-// launch(tag, gradient, batch, blocks) with the instance that a batch takes.
-template <bool is_8bit, class Launcher>
-void launch_batches(const List<UpdateArgs>& list, const Launcher& launcher) {
-  for_batches<is_8bit>(list, [&](const UpdateBatch& batch) {
     for_update(batch.common, [&](auto stored, auto gradient) { launcher(stored, gradient, batch, blocks_for_update(batch.chunks, 1)); });
-  });
+  }
 }
 
 template <Storage storage, DType gradient, bool is_8bit>
@@ -103,13 +96,11 @@ STW_DEVICE UpdateArgs args_of(const UpdateBatch& batch, int tensor) {
 // body(args, begin, end) for this block's chunks, by all of its threads.
 template <Storage storage, DType gradient, bool is_8bit = false, class Body>
 STW_DEVICE void for_chunks_of(const UpdateBatch& batch, const Body& body) {
-  int tensor = 0;
-  STW_ROLLED for (int chunk = static_cast<int>(blockIdx.x); chunk < batch.chunks; chunk += static_cast<int>(gridDim.x)) {
-    STW_ROLLED while (tensor + 1 < batch.tensors && chunk >= batch.tensor[tensor + 1].first_chunk) ++tensor;
+  for_chunks(batch, [&](int tensor, int chunk) {
     const UpdateArgs args = args_of<storage, gradient, is_8bit>(batch, tensor);
     const int64_t begin = (chunk - batch.tensor[tensor].first_chunk) * update_chunk;
     body(args, begin, min(args.count, begin + update_chunk));
-  }
+  });
 }
 
 }  // namespace stw::kernels::cuda

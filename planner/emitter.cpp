@@ -93,15 +93,15 @@ Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
   return {v, false, part ? row_bytes(tensor) * static_cast<uint64_t>(row_begin) : 0};
 }
 
-Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
+Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase, int64_t element) {
   if (tensor < 0) return {};
-  const uint64_t element = element_ < 0 ? 0 : static_cast<uint64_t>(element_) * element_bytes(graph_.at(tensor).format);
-  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, element + part_begin(tensor)};
+  const uint64_t offset = element < 0 ? 0 : static_cast<uint64_t>(element) * element_bytes(graph_.at(tensor).format);
+  if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, offset + part_begin(tensor)};
   if (!graph_.at(tensor).per_sample) {
     if (!has(tensor)) new_value(tensor, rows, phase);
     const int v = value_[static_cast<size_t>(tensor)];
     program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
-    return {v, false, element};
+    return {v, false, offset};
   }
   const bool part = !holds_part(tensor) && rows != all_rows();
   // A part of a tensor that is being filled chunk by chunk continues the same value.
@@ -111,19 +111,19 @@ Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase
   return {v, false, part ? row_bytes(tensor) * static_cast<uint64_t>(row_begin) : 0};
 }
 
-void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) {
-  const Op& op = graph_.op(index);
+void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) {
+  const Op& op = graph_.op(first);
   const OpRow& row = op_row(op.kind);
   const Extent extent{samples_, rows, threads_, elements_};
-  assert(joined_ == 1 || row.joins);
-  for (int t : host_operands(index, phase, accumulate))
+  assert(count == 1 || row.joins);
+  for (int t : host_operands(first, phase, accumulate))
     if (!has(t)) fetch(t, phase);
   Instruction i{};
   i.kind = op.kind;
   i.phase = phase;
   i.accumulate = accumulate;
-  i.op = index;
-  i.ops = joined_;
+  i.op = first;
+  i.ops = count;
   i.first_operand = static_cast<int>(program_.operands.size());
   i.inputs = static_cast<int>(op.inputs.size());
   i.outputs = static_cast<int>(op.outputs.size());
@@ -134,14 +134,13 @@ void Emitter::emit(int index, Phase phase, bool accumulate, int64_t row_begin, i
   i.elements = elements_;
   i.stage = stage_;
   uint64_t bytes = 0;   // of scratch memory
-  for (int n = index; n < index + joined_; ++n) {
-    const Op& one = graph_.op(n);
+  for (int n = 0; n < count; ++n) {
+    const Op& one = graph_.op(first + n);
     for (size_t k = 0; k < one.inputs.size(); ++k) {
       const bool only_shape = static_cast<int>(k) >= row.shapes_from && on_host(one.inputs[k]);
       program_.operands.push_back(only_shape ? Operand{} : use(one.inputs[k], row_begin, rows, phase));
     }
-    for (int t : one.outputs) program_.operands.push_back(define(t, row_begin, rows, phase));
-    if (element_ >= 0) element_ += 1;
+    for (int t : one.outputs) program_.operands.push_back(define(t, row_begin, rows, phase, element < 0 ? -1 : element + n));
     bytes = size_add(bytes, row.workspace(graph_, one, extent));
   }
   if (bytes > 0) {

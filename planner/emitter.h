@@ -19,7 +19,7 @@ class Emitter {
   int assume(int tensor, Phase phase) { return new_value(tensor, all_rows(), phase); }
   int instruction_count() const { return static_cast<int>(program_.instructions.size()); }
   // One kernel call over rows [row_begin, row_begin + rows) of its per-sample operands.
-  void emit(int op, Phase phase, bool accumulate, int64_t row_begin, int64_t rows);
+  void emit(int op, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) { emit_ops(op, 1, -1, phase, accumulate, row_begin, rows); }
   void emit(int op, Phase phase, bool accumulate = false) { emit(op, phase, accumulate, 0, all_rows()); }
 
   // Copies a tensor that lies in host memory into a buffer of its own, and back.
@@ -48,15 +48,9 @@ class Emitter {
   // Forward ops [first, first + count), for one tile after the other; `inner` tensors hold the rows of one and are gone at the end.
   void emit_tiles(int first, int count, const std::vector<int>& inner, const std::vector<Tile>& tiles);
 
-  // Ops of the update that one instruction does. `element`: of its first output the one that the first of them fills, each other
-  // the next one, or -1 for all.
-  void emit_update(int op, int64_t element, int ops = 1) {
-    element_ = element;
-    joined_ = ops;
-    emit(op, Phase::update);
-    element_ = -1;
-    joined_ = 1;
-  }
+  // Ops [op, op + ops) of the update, which one instruction does. `element`: of its first output the one that the first of them
+  // fills, each other the next one, or -1 for all.
+  void emit_update(int op, int64_t element, int ops = 1) { emit_ops(op, ops, element, Phase::update, false, 0, all_rows()); }
 
   bool has(int tensor) const { return value_[static_cast<size_t>(tensor)] >= 0; }
   void drop(int tensor) { value_[static_cast<size_t>(tensor)] = -1; }
@@ -74,7 +68,8 @@ class Emitter {
  private:
   int new_value(int tensor, int64_t rows, Phase phase);
   Operand use(int tensor, int64_t row_begin, int64_t rows, Phase phase);
-  Operand define(int tensor, int64_t row_begin, int64_t rows, Phase phase);
+  Operand define(int tensor, int64_t row_begin, int64_t rows, Phase phase, int64_t element);
+  void emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows);
   uint64_t row_bytes(int tensor) const;
   uint64_t part_begin(int tensor) const;
   bool holds_part(int tensor) const { return graph_.at(tensor).chunked || tiled_[static_cast<size_t>(tensor)]; }
@@ -84,8 +79,6 @@ class Emitter {
   const Arena& arena_;
   int threads_;
   int64_t samples_, rows_;
-  int64_t element_ = -1;
-  int joined_ = 1;
   int64_t first_element_ = 0, elements_ = 0;
   int stage_ = 0;
   std::vector<int> copied_;      // buffers that a copy of this stage reads or fills

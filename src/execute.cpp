@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "src/call.h"
+
 namespace stw {
 
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
@@ -13,82 +15,7 @@ static_assert(kernels::token_tile == tile_unit && kernels::product_step == chunk
 
 namespace {
 
-kernels::DType dtype_of(Format format) {
-  assert(format == Format::f32 || format == Format::bf16 || format == Format::f16);
-  return format == Format::bf16 ? kernels::DType::bf16 : format == Format::f16 ? kernels::DType::f16 : kernels::DType::f32;
-}
-
-// One instruction's operands as the kernels want them.
-class Call {
- public:
-  Call(const Execution& execution, const Program& program, const Instruction& instruction, void* stream)
-      : x(execution), i(instruction), op(x.graph->op(i.op)), attributes(op.attributes), program_(program), stream_(stream) {}
-
-  int input_count() const { return i.inputs; }
-  const Tensor& input_tensor(int k) const { return x.graph->at(op.inputs[static_cast<size_t>(k)]); }
-  const Tensor& output_tensor(int k) const { return x.graph->at(op.outputs[static_cast<size_t>(k)]); }
-  template <class T = void>
-  T* input(int k) const { return k < i.inputs ? static_cast<T*>(address(operand(k))) : nullptr; }
-  template <class T = void>
-  T* output(int k) const { return k < i.outputs ? static_cast<T*>(address(operand(i.inputs + k))) : nullptr; }
-  kernels::ConstMatrix in(int k) const {
-    if (void* p = input(k)) return {p, dtype_of(input_tensor(k).format)};
-    return {nullptr, kernels::DType::f32};
-  }
-  kernels::Matrix in_out(int k) const { return {input(k), dtype_of(input_tensor(k).format)}; }
-  kernels::Matrix out(int k) const {
-    if (void* p = output(k)) return {p, dtype_of(output_tensor(k).format)};
-    return {nullptr, kernels::DType::f32};
-  }
-  int64_t input_features(int k) const { return x.graph->features(op.inputs[static_cast<size_t>(k)]); }
-  int64_t output_features(int k) const { return x.graph->features(op.outputs[static_cast<size_t>(k)]); }
-  int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : x.graph->sequence; }
-  // Positions count from the state's where a prompt is continued.
-  const kernels::StepState* position_state() const { return i.phase == Phase::generate ? x.state : nullptr; }
-
-  // The place in host memory of what a fetch or a store copies, and its bytes.
-  void* on_host(int tensor) const {
-    const Buffer& b = x.layout->host[static_cast<size_t>(x.layout->host_of_tensor[static_cast<size_t>(tensor)])];
-    return x.host + b.offset + (i.first_element > 0 ? x.graph->at(tensor).part_bytes(i.first_element) : 0);
-  }
-  uint64_t transferred(int tensor) const {
-    return operand_bytes(*x.graph, tensor, {i.samples, i.rows, program_.threads, i.elements});
-  }
-
-  template <class Args>
-  void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args) const {
-    const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
-    kernel({&x.parallel, address(i.workspace), bytes, stream_, x.products, x.attention}, args);
-  }
-
-  // The instruction's ops at once: args_of(call) of each.
-  template <class Args, class ArgsOf>
-  void run_together(void (*kernel)(const kernels::Launch&, const kernels::List<Args>&), const ArgsOf& args_of) const {
-    std::array<Args, kernels::most_together> list{};
-    for (int k = 0; k < i.ops; ++k) {
-      const Instruction one = op_alone(i, k);
-      list[static_cast<size_t>(k)] = args_of(Call(x, program_, one, stream_));
-    }
-    run(kernel, kernels::List<Args>{list.data(), i.ops});
-  }
-
-  const Execution& x;
-  const Instruction& i;
-  const Op& op;
-  const Attributes& attributes;
-
- private:
-  const Operand& operand(int k) const { return program_.operands[static_cast<size_t>(i.first_operand + k)]; }
-  void* address(const Operand& o) const {
-    if (o.buffer < 0) return nullptr;
-    const Buffer& b = (o.persistent ? x.layout->persistent : program_.buffers)[static_cast<size_t>(o.buffer)];
-    return x.arena + b.offset + o.offset;
-  }
-  const Program& program_;
-  void* const stream_;
-};
-
-// One specialisation for every kind; a kind without one does not compile.
+// What a kind asks of its kernel: one specialisation for each; a kind without one does not compile.
 template <OpKind kind>
 void run(const Call& c);
 

@@ -197,6 +197,23 @@ class ResumeTest(CommandTest):
         self.refused(*words, "--steps", 2, "--out", self.path("none"), "--no-clip", expect=USAGE, says=["--no-clip"])
         self.assertEqual(files_of(self.path("run")), before)
 
+    def test_weights_are_those_of_the_checkpoint(self):
+        words = ["train", *SMALL, "--data", self.data]
+        self.run_command(*words, "--steps", 1, "--out", self.path("other"))
+        weights = self.path("other/model.safetensors")
+        self.run_command(*words, "--steps", 2, "--weights", weights, "--out", self.path("run"))
+        # What the run began with may be said again, as all of its line.
+        os.symlink(self.path("other"), self.path("link"))
+        for again in ([], ["--weights", weights], ["--weights", self.path("link/model.safetensors")], ["--no-weights"]):
+            self.run_command("train", "--resume", self.path("run"), *again, "--steps", 3, "--out", self.path("on"), "--overwrite")
+        before = files_of(self.path("run"))
+        for given in (self.path("run/model.safetensors"), self.path("other"), self.path("none")):
+            self.refused("train", "--resume", self.path("run"), "--weights", given, "--steps", 3, expect=USAGE,
+                         says=["--weights", self.path("run"), "checkpoint"])
+        self.run_command(*words, "--steps", 2, "--out", self.path("random"))
+        self.refused("train", "--resume", self.path("random"), "--weights", weights, expect=USAGE, says=["--weights", "checkpoint"])
+        self.assertEqual(files_of(self.path("run")), before)
+
     def test_a_run_goes_on_with_its_plan(self):
         plan = self.write("plan.json", self.run_command("plan", *SMALL[:-2], "--freeze", "embeddings", "--json").stdout)
         words = ["train", "--model", "nano", "--data", self.data, "--threads", 2, "--eval-batches", 2, "--lr", "1e-3", "--plan", plan]

@@ -43,6 +43,14 @@ void check_documents(const TrainFlags& flags, const RunNumbers& run) {
       throw Failure(exit_failed, fmt::format("--document-end: the run in {} has {}, found {}; another would change its bits", flags.resume, *end, given));
 }
 
+// Settings of the run have been filled in where nothing was given.
+void check_weights(const TrainFlags& flags) {
+  const std::string& given = flags.model.weights;
+  const std::string of_run = setting_of_run(flags.resume, "weights").value_or("");
+  if (!given.empty() && given != of_run && !is_same(given, of_run))
+    throw Failure(exit_usage, fmt::format("--weights: --resume {} goes on with the weights of its checkpoint; leave one of both out", flags.resume));
+}
+
 }  // namespace
 
 bool is_of_the_bits(std::string_view name) {
@@ -53,6 +61,7 @@ bool is_of_the_bits(std::string_view name) {
 
 void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.resume.empty()) return;
+  check_weights(flags);
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
   // What a file names, it is checked against once it is read.
   if (flags.plan_file.empty()) {

@@ -8,7 +8,7 @@ namespace command {
 bool is_of_the_bits(std::string_view name);
 
 // For a --resume: fills in batch, sequence, seed, precision, optimizer and state formats from the run in that folder. Throws
-// where a flag asks for another batch, sequence, seed or cut into documents than the run has.
+// where a flag asks for another batch, sequence, seed or cut into documents than the run has, or for other weights.
 void keep_numbers_of_run(TrainFlags& flags);
 
 // The same for a plan that comes from a file.

@@ -1,6 +1,7 @@
 """Runs that fail or are told to end: what was trained until then is saved, and what is said about it is true."""
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -165,6 +166,73 @@ class FailedRunTest(CommandTest):
         self.train("run", "--steps", 1, "--overwrite", data=data)
         self.assertEqual(sorted(files_of(self.path("run"))), sorted(before))
         self.assertFalse(os.path.exists(aside))
+
+    def test_a_kill_while_a_run_is_set_aside(self):
+        """At any moment: the run that is replaced goes on, or can be replaced, and lies in one place as a whole."""
+        self.train("older", "--steps", 1, "--seed", 5)
+        self.train("run", "--steps", 2)
+        run, data = self.folder / "run", self.path("text.txt")
+        aside, moving = run / "replaced-run", run / "replaced-run.moving"
+        names = ["checkpoint.stw", "model.safetensors", "config.json", "plan.json", "settings.json", "metrics.jsonl", "loss.svg"]
+        self.assertEqual(sorted(os.listdir(run)), sorted(names))
+        shutil.copytree(self.path("older"), aside)   # of a run that was killed when it had just saved
+        self.write("run/replaced-run/notes.txt", "mine")
+        before = files_of(run)
+        shutil.copytree(run, self.path("whole"))
+        self.run_command("train", "--resume", self.path("whole"), "--steps", 4)
+
+        def stop(moved, cleared=0, others=False, whole=False):
+            """As a process leaves it that is killed behind so many of its steps."""
+            shutil.rmtree(run)
+            for path, content in before.items():
+                self.write(path, content)
+            moving.mkdir()
+            for name in names[:moved]:
+                os.rename(run / name, moving / name)
+            for name in names[:cleared]:
+                os.unlink(aside / name)
+            if others:
+                os.rename(aside / "notes.txt", moving / "notes.txt")
+            if whole:
+                os.rename(moving, aside)
+
+        everything = len(names)
+        states = [(moved,) for moved in range(everything + 1)] + [(everything, 1), (everything, everything), (everything, everything, True)]
+        old = {name: before[str(run / name)] for name in names}
+        for state in states:
+            with self.subTest(state=state):
+                # Nothing may begin there, and nothing is missing.
+                stop(*state)
+                self.refused("train", *SMALL, "--data", data, "--steps", 3, "--out", run, says=["run/checkpoint.stw exists already"])
+                self.assertFalse(moving.exists())
+                self.assertEqual({name: (run / name).read_bytes() for name in names}, old)
+                self.assertEqual((aside / "notes.txt").read_text(), "mine")
+                # What replaces it keeps it, as long as it has not saved.
+                stop(*state)
+                self.refused("train", *SMALL, "--data", data, "--steps", 3, "--out", run, "--overwrite", "--z-loss", "1e38",
+                             "--non-finite", "stop", says=["not finite"])
+                self.assertFalse(moving.exists())
+                self.assertEqual({name: (aside / name).read_bytes() for name in names}, old)
+                self.assertEqual((aside / "notes.txt").read_text(), "mine")
+        for state in ((4,), (everything, everything, True)):
+            stop(*state)
+            self.run_command("train", "--resume", run, "--steps", 4)
+            self.assertEqual(self.weights("run"), self.weights("whole"))
+        stop(everything, everything, True, whole=True)
+        self.refused("train", *SMALL, "--data", data, "--steps", 3, "--out", run, says=["replaced-run", "never saved"])
+
+        stop(3)
+        half = files_of(run)
+        descriptor = os.open(run, os.O_RDONLY)   # the process is still at it
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        self.refused("train", "--resume", run, says=["another run"])
+        self.refused("train", *SMALL, "--data", data, "--steps", 3, "--out", run, "--overwrite", says=["another run"])
+        os.close(descriptor)
+        self.assertEqual(files_of(run), half)
+        self.write("run/config.json", "mine too")
+        half = files_of(run)
+        self.refused("train", "--resume", run, says=["replaced-run.moving/config.json", "run/config.json is", "move one of them away"])
+        self.assertEqual(files_of(run), half)
 
     def test_a_run_without_a_step(self):
         result = self.train("run", "--steps", 3, "--z-loss", "1e38", expect=FAILED)

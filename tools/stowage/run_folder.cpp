@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,6 +41,19 @@ std::optional<pid_t> writer_of(std::string_view file, std::string_view name) {
 bool is_plan(const std::string& file) {
   const auto text = is_folder(file) ? std::nullopt : read_text_if_there(file);
   return text && json_string(*text, "", "format") == "stowage-plan";
+}
+
+void move(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    throw Failure(exit_failed, fmt::format("{}: cannot move to {}: {}", from, to, std::strerror(errno)));
+}
+
+// All that is in a folder.
+void move_entries(const std::string& from, const std::string& to) {
+  std::vector<std::string> names;
+  std::error_code problem;
+  for (const auto& entry : fs::directory_iterator(from, problem)) names.push_back(entry.path().filename().string());
+  for (const std::string& name : names) move(from + "/" + name, to + "/" + name);
 }
 
 }  // namespace
@@ -113,19 +127,34 @@ void RunFolder::remove_stale() const {
 bool RunFolder::has_result() const { return is_there(checkpoint()) || is_there(weights()); }
 
 void RunFolder::set_aside() const {
-  const RunFolder aside = replaced();
+  const RunFolder aside = replaced(), part = moving();
   const bool never_saved = !is_there(checkpoint()) && aside.has_result();   // then what is there already is what is worth keeping
   if (has_result() && !never_saved) {
     const FolderLock lock(aside.path());
-    aside.clear();
-    std::error_code problem;
-    fs::create_directory(aside.path(), problem);   // moving there says what is wrong
-    const std::vector<std::string> from = files(), to = aside.files();
+    if (::mkdir(part.path().c_str(), 0777) != 0)
+      throw Failure(exit_failed, fmt::format("{}: cannot create the folder: {}", part.path(), std::strerror(errno)));
+    const std::vector<std::string> from = files(), to = part.files();
     for (size_t i = 0; i < from.size(); ++i)
-      if (is_there(from[i]) && ::rename(from[i].c_str(), to[i].c_str()) != 0)
-        throw Failure(exit_failed, fmt::format("{}: cannot move to {}: {}", from[i], to[i], std::strerror(errno)));
+      if (is_there(from[i])) move(from[i], to[i]);
+    aside.clear();
+    move_entries(aside.path(), part.path());   // files of others, which stay where they are
+    move(part.path(), aside.path());           // in one step, over the empty one
   }
   clear();
+}
+
+void RunFolder::undo_set_aside() const {
+  const RunFolder part = moving();
+  if (!is_folder(part.path())) return;
+  const FolderLock lock(path_);   // not from a process that is at it
+  const std::vector<std::string> from = part.files(), to = files();
+  for (size_t i = 0; i < from.size(); ++i)   // no run writes there before
+    if (is_there(from[i]) && is_there(to[i]))
+      throw Failure(exit_failed, fmt::format("{} is of the run in {}, as {} is: move one of them away", from[i], path_, to[i]));
+  for (size_t i = 0; i < from.size(); ++i)
+    if (is_there(from[i])) move(from[i], to[i]);
+  move_entries(part.path(), replaced().path());
+  if (::rmdir(part.path().c_str()) != 0) throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", part.path(), std::strerror(errno)));
 }
 
 void RunFolder::forget_replaced() const {

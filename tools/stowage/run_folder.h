@@ -35,13 +35,18 @@ class RunFolder {
   // Where --overwrite keeps what an earlier run left, until the new one has saved.
   RunFolder replaced() const { return RunFolder(path_ + "/replaced-run"); }
   // Moves what an earlier run left there, so that nothing of it can be taken for the new one's. Where that run never saved,
-  // what it was to replace stays there instead.
+  // what it was to replace stays there instead. What is kept there is always a whole run.
   void set_aside() const;
+  // Puts back what a process had moved that was killed in set_aside, as if it had not begun. Comes before anything else is asked of
+  // a folder where a run begins or goes on, and before the caller locks it.
+  void undo_set_aside() const;
   // Removes what was set aside, once there is something in its place.
   void forget_replaced() const;
 
  private:
   bool has_result() const;   // a checkpoint, or weights
+  // What is moved lies here until all of it does. While this folder is there, nothing new is written.
+  RunFolder moving() const { return RunFolder(path_ + "/replaced-run.moving"); }
   void clear() const;
 
   std::string path_;

@@ -151,6 +151,7 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
   const auto folder = resumed(words);
   if (!folder) return words;
   const RunFolder run(*folder);
+  run.undo_set_aside();
   // Before anything else is found missing.
   if (!is_there(run.checkpoint())) {
     const RunFolder replaced = run.replaced();

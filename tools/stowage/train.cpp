@@ -145,6 +145,7 @@ std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder
                                                flag, *path, flags.out));
   }
   out.make_writable();
+  out.undo_set_aside();
   auto lock = std::make_unique<FolderLock>(out.path());
   if (!same && !flags.overwrite) out.refuse_to_replace();
   out.remove_stale();

@@ -1,8 +1,10 @@
 """`stowage pack`: rows come back with offsets that are right, and what cannot be read or reached is said in one line."""
+import io
 import itertools
 import os
 import random
 import unittest
+from csv import QUOTE_ALL, QUOTE_MINIMAL, reader, writer
 
 from support import DOES_NOT_FIT, USAGE, CommandTest
 
@@ -74,6 +76,28 @@ class PackTest(CommandTest):
         self.assertIn(self.pack(again).stdout, ("id,offset,lower,upper,size\na,0,-5,5,10\nb,10,0,9,4\n",
                                                 "id,offset,lower,upper,size\na,4,-5,5,10\nb,0,0,9,4\n"))
 
+    def test_quoted_fields(self):
+        text = ('"id","the ""name""", lower ,"upper","size"\r\n"a,1", "two\r\nlines" ,0,"9",5\r\n'
+                '"a""1",,9,12,7\na 1," blank ",9,12,"7"\n')
+        packed = self.pack(text).stdout
+        self.assertIn(packed, ('id,"the ""name""",lower,upper,size,offset\n"a,1","two\r\nlines",0,9,5,0\n'
+                               f'"a""1",,9,12,7,{first}\na 1," blank ",9,12,7,{7 - first}\n' for first in (0, 7)))
+        self.assertEqual(self.pack(packed).stdout, packed)
+
+    def test_fields_of_any_characters(self):
+        """What Python writes is read, and Python reads what is written."""
+        draw = random.Random(3)
+        names = ["".join(draw.choice('ab ,"\n\r\t\'') for _ in range(draw.randrange(9))) for _ in range(200)]
+        for quoting in (QUOTE_MINIMAL, QUOTE_ALL):
+            around = "|" if quoting == QUOTE_MINIMAL else ""   # blanks at the ends are kept in quotes alone
+            rows = [["id", "name", "lower", "upper", "size"]]
+            rows += [[f"{i}{name}{around}", around + name + around, "0", "1", "1"] for i, name in enumerate(names)]
+            text = io.StringIO(newline="")
+            writer(text, quoting=quoting).writerows(rows)
+            packed = list(reader(io.StringIO(self.pack(text.getvalue()).stdout, newline="")))
+            self.assertEqual([row[:-1] for row in packed], rows)
+            self.assertEqual(sorted(int(row[-1]) for row in packed[1:]), list(range(len(names))))
+
     def test_nothing_to_place(self):
         self.assertEqual(self.pack("id,lower,upper,size").stdout, "id,lower,upper,size,offset\n")
         self.assertEqual(self.pack("id,lower,upper,size\n1,4,4,9\n").stdout, "id,lower,upper,size,offset\n1,4,4,9,0\n")
@@ -104,7 +128,12 @@ class PackTest(CommandTest):
                 (good + "1,0,1,99999999999999999999\n", ["buffers.csv:2: size", "64 bits"]),
                 (good + "1,0,1.5,3\n", ["buffers.csv:2: upper", '"1.5"']),
                 (good + "1,+0,1,3\n", ["buffers.csv:2: lower", '"+0"']),
-                (good + '"1",0,1,"3"\n', ["buffers.csv:2: size"]),
+                (good + '"1",0,1,"3 "\n', ["buffers.csv:2: size", '"3 "']),
+                (good + '1,0,1,3\n"2,0,1,3\n', ["buffers.csv:3: ", "quotes", "no end"]),
+                (good + '"1""\n",0,1,3\n2,0,1,"3', ["buffers.csv:4: ", "no end"]),
+                (good + '"1" 2,0,1,3\n', ["buffers.csv:2: ", "comma", "found 2"]),
+                (good + '"1,2",0,1\n', ["buffers.csv:2: ", "4 fields", "found 3"]),
+                (good + '"a\nb",0,1,3\n"a\nb",0,1,3\n', ["buffers.csv:4: id", "line 2"]),
                 (good + "1,5,4,3\n", ["buffers.csv:2: upper", "5 or more", "found 4"]),
                 (good + "a,0,1,3\nb,0,1,3\na,0,1,3\n", ["buffers.csv:4: id", '"a"', "line 2"]),
                 (good + "1,0,1,18446744073709551615\n", ["2^62"]),

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <utility>
 
+#include "csv.h"
 #include "failure.h"
 
 namespace command {
@@ -13,21 +15,6 @@ namespace {
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Failure(exit_failed, fmt::format("{}: {}", where, what));
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
-  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
-}
-
-std::vector<std::string> fields_of(std::string_view line) {
-  std::vector<std::string> fields;
-  for (size_t comma = 0; comma != std::string_view::npos;) {
-    comma = line.find(',');
-    fields.emplace_back(trimmed(line.substr(0, comma)));
-    if (comma != std::string_view::npos) line.remove_prefix(comma + 1);
-  }
-  return fields;
 }
 
 size_t column(const std::vector<std::string>& header, const std::string& name, const std::string& where) {
@@ -54,14 +41,10 @@ LifetimeTable parse_lifetimes(std::string_view text, const std::string& name) {
   LifetimeTable table;
   size_t id = 0, lower = 0, upper = 0, size = 0;
   std::map<std::string, int> line_of;  // by id
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte-order mark
-  for (int line = 1; !text.empty(); ++line) {
-    const size_t newline = text.find('\n');
-    const std::string_view here = trimmed(text.substr(0, newline));
-    text.remove_prefix(newline == std::string_view::npos ? text.size() : newline + 1);
-    if (here.empty()) continue;
-    const std::string where = fmt::format("{}:{}", name, line);
-    std::vector<std::string> fields = fields_of(here);
+  CsvReader csv(text, name);
+  while (auto record = csv.record()) {
+    std::vector<std::string> fields = std::move(*record);
+    const std::string where = csv.where();
     if (table.header.empty()) {
       id = column(fields, "id", where);
       lower = column(fields, "lower", where);
@@ -78,7 +61,7 @@ LifetimeTable parse_lifetimes(std::string_view text, const std::string& name) {
                                    number<uint64_t>(fields[size], "size", where)};
     if (life.upper < life.lower)
       fail(where, fmt::format("upper: expected {} or more, the buffer's lower, found {}", life.lower, life.upper));
-    const auto [other, is_new] = line_of.emplace(fields[id], line);
+    const auto [other, is_new] = line_of.emplace(fields[id], csv.line());
     if (!is_new) fail(where, fmt::format("id: \"{}\" is that of line {} already", fields[id], other->second));
     table.lifetimes.push_back(life);
     table.rows.push_back(std::move(fields));
@@ -94,7 +77,7 @@ std::string with_offsets(const LifetimeTable& table, const std::vector<uint64_t>
   const auto add = [&](std::vector<std::string> fields, std::string offset) {
     fields.resize(std::max(fields.size(), at + 1));
     fields[at] = std::move(offset);
-    fmt::format_to(std::back_inserter(text), "{}\n", fmt::join(fields, ","));
+    text += csv_line(fields);
   };
   add(table.header, "offset");
   for (size_t i = 0; i < table.rows.size(); ++i) add(table.rows[i], fmt::format("{}", offsets[i]));

@@ -1,5 +1,5 @@
 // The CSV of offset allocation: a header with the columns id, lower, upper and size in any order, among others or not,
-// and a row for each buffer. Fields are not quoted.
+// and a row for each buffer.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@ namespace command {
 
 struct LifetimeTable {
   std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;  // of as many fields, without blanks around them
+  std::vector<std::vector<std::string>> rows;  // of as many fields
   std::vector<stw_buffer_lifetime> lifetimes;  // of the rows
 };
 

@@ -1,0 +1,95 @@
+#include "csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "failure.h"
+
+namespace command {
+namespace {
+
+constexpr std::string_view blanks = " \t\r";
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(blanks), end = text.find_last_not_of(blanks);
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
+}
+
+// Takes the first bytes off a text.
+std::string_view take(std::string_view& text, size_t bytes) {
+  const std::string_view taken = text.substr(0, bytes);
+  text.remove_prefix(taken.size());
+  return taken;
+}
+
+}  // namespace
+
+CsvReader::CsvReader(std::string_view text, const std::string& name) : text_(text), name_(name) {
+  if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);   // a byte-order mark
+}
+
+std::string CsvReader::where() const { return fmt::format("{}:{}", name_, line_); }
+
+std::optional<std::vector<std::string>> CsvReader::record() {
+  while (!text_.empty()) {
+    line_ = next_line_;
+    const std::string_view here = text_.substr(0, text_.find('\n'));
+    if (trimmed(here).empty()) {
+      take(text_, here.size() + 1);
+      next_line_ += 1;
+      continue;
+    }
+    std::vector<std::string> fields;
+    do fields.push_back(field());
+    while (take(text_, 1) == ",");
+    next_line_ += 1;
+    return fields;
+  }
+  return std::nullopt;
+}
+
+// Up to the comma or the end of the line behind it.
+std::string CsvReader::field() {
+  const size_t begin = text_.find_first_not_of(blanks);
+  if (begin != std::string_view::npos && text_[begin] == '"') {
+    take(text_, begin + 1);
+    return quoted_field();
+  }
+  return std::string(trimmed(take(text_, text_.find_first_of(",\n"))));
+}
+
+// Behind its first quote.
+std::string CsvReader::quoted_field() {
+  std::string value;
+  for (bool again = true; again;) {
+    const size_t quote = text_.find('"');
+    if (quote == std::string_view::npos) throw Failure(exit_failed, where() + ": a field in quotes has no end");
+    const std::string_view part = take(text_, quote);
+    take(text_, 1);
+    next_line_ += static_cast<int>(std::count(part.begin(), part.end(), '\n'));
+    again = text_.starts_with('"');
+    value += part;
+    if (again) value += take(text_, 1);
+  }
+  const std::string_view behind = trimmed(take(text_, text_.find_first_of(",\n")));
+  if (!behind.empty()) throw Failure(exit_failed, fmt::format("{}: expected a comma behind \"{}\", found {}", where(), value, behind));
+  return value;
+}
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    if (&field != fields.data()) line += ',';
+    if (field.find_first_of(",\"\r\n") == std::string::npos && trimmed(field).size() == field.size()) {
+      line += field;
+      continue;
+    }
+    line += '"';
+    for (const char c : field) line += c == '"' ? "\"\"" : std::string(1, c);
+    line += '"';
+  }
+  return line + '\n';
+}
+
+}  // namespace command

@@ -1,0 +1,31 @@
+// Comma-separated values as RFC 4180 has them: a field in quotes may hold commas, line breaks, and quotes, each written twice.
+// Fields without quotes lose the blanks around them, and blank lines are no records.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace command {
+
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, const std::string& name);   // borrows the text, of the file of that name
+  // The fields of the next record, or nothing at the end. Throws a Failure that names the line.
+  std::optional<std::vector<std::string>> record();
+  int line() const { return line_; }   // where that record begins, from 1 on
+  std::string where() const;           // "NAME:LINE"
+
+ private:
+  std::string field();
+  std::string quoted_field();
+
+  std::string_view text_;   // what is left
+  const std::string name_;
+  int line_ = 0, next_line_ = 1;
+};
+
+// A record's line, with quotes where reading needs them.
+std::string csv_line(const std::vector<std::string>& fields);
+
+}  // namespace command

@@ -4,7 +4,7 @@ import os
 import pathlib
 import unittest
 
-from support import DOES_NOT_FIT, USAGE, CommandTest
+from support import DOES_NOT_FIT, DONE, USAGE, CommandTest
 
 CLASSES = ["parameters", "gradients", "optimizer", "saved_activations", "transient", "workspace", "inputs", "padding"]
 NANO = ["--model", "nano", "--threads", "2"]
@@ -160,6 +160,27 @@ class PlanTest(CommandTest):
         self.refused("plan", "--compare", files[0], self.write("no.json", "{}"), says=["no.json"])
         cut = pathlib.Path(files[0]).read_text()[:300]
         self.refused("plan", "--compare", files[0], self.write("cut.json", cut), says=["cut.json"])
+
+    def test_compare_believes_no_tiles_that_no_program_has(self):
+        made = self.plan("--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060")
+        plain = self.write("plain.json", json.dumps(made))
+        for tiles in ([{"blocks": [0, 24], "rows": 256}], [{"blocks": [3, 2], "rows": 256}], [{"blocks": [2, 2], "rows": 0}], [{"rows": 256}],
+                      [{"blocks": [4, 4], "rows": 256}, {"blocks": [0, 3], "rows": 256}], [{"blocks": [0, 1], "rows": 256, "row": 1}],
+                      [{"blocks": [0, 2**64 - 1], "rows": 256}], [{"blocks": [0, 2], "rows": 256}, {"blocks": [2, 3], "rows": 1024}]):
+            forged = self.write("forged.json", json.dumps({**made, "tiles": tiles}))
+            for pair in ((plain, forged), (forged, plain)):
+                self.assertEqual(self.refused("plan", "--compare", *pair, says=["forged.json: damaged", "tiles"]).stdout, "")
+
+    def test_compare_plans_of_a_model(self):
+        fits, short = (self.write(name, self.run_command("plan", *NANO, *more, "--json", expect=code).stdout)
+                       for name, more, code in (("fits.json", [], DONE), ("short.json", ["--vram", "1KiB"], DOES_NOT_FIT)))
+        said = self.run_command("plan", "--compare", fits, short).stdout
+        self.assertEqual(self.run_command("plan", "--compare", fits, short, "--model", "nano").stdout, said)
+        # What only the model tells: no tile of its programs has 100 rows.
+        forged = self.write("forged.json", pathlib.Path(fits).read_text().replace('"tiles": []', '"tiles": [{"blocks": [0, 1], "rows": 100}]'))
+        self.run_command("plan", "--compare", fits, forged)
+        self.refused("plan", "--compare", fits, forged, "--model", "nano", says=["forged.json", "edited"])
+        self.refused("plan", "--compare", short, fits, "--model", "gpt2", says=["short.json", "another model"])
 
     def test_a_frontier_of_what_does_not_fit(self):
         for words in (["--json"], []):

@@ -93,5 +93,7 @@ struct PlanAnswer {
 PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options);
 // The same for those who need one that fits.
 Plan require_plan(PlanAnswer answer);
+// The plan in a file of `stowage plan --json`. Throws where it was edited, or no program of that model does what it says.
+Plan load_plan(const Model& model, const std::string& path);
 
 }  // namespace command

@@ -41,7 +41,7 @@ struct PlanCommand {
   std::string html, svg, csv;
 
   void run() const {
-    if (!compared.empty()) return compare_plans(compared[0], compared[1]);
+    if (!compared.empty()) return compare();
     if (most == "model") {
       auto any = sized<stw_model_info>();
       any.positions = any.vocabulary = UINT64_MAX;
@@ -67,6 +67,15 @@ struct PlanCommand {
     if (!answer.shortfall.empty()) throw Failure(exit_does_not_fit, answer.shortfall);
   }
 
+  // Files do not hold the model that they are of.
+  void compare() const {
+    if (!model.source.empty()) {
+      const Model opened = open_model(model);
+      for (const std::string& path : compared) load_plan(opened, path);
+    }
+    compare_plans(compared[0], compared[1]);
+  }
+
   void print_plan(const Plan& answer) const {
     const std::string text = json ? stw_plan_json(answer.get()) : stw_plan_report(answer.get());
     fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
@@ -88,7 +97,7 @@ void add_plan(CLI::App& application) {
   auto* most = command.add_option("--max", self->most, "Instead: the longest sequence, or the largest preset, that fits.")
       ->check(CLI::IsMember({"seq", "model"}))
       ->type_name("seq|model");
-  auto* compared = command.add_option("--compare", self->compared, "Instead: two plans that --json wrote, side by side.")
+  auto* compared = command.add_option("--compare", self->compared, "Instead: two plans that --json wrote, side by side; with --model, where both are its plans and unchanged.")
       ->expected(2)
       ->type_name("FILE FILE");
   command.add_option("--html", self->html, "Write a page that shows what lies where, when and why.")->type_name("FILE");

@@ -46,20 +46,28 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
   const size_t found = plan.find(name), begin = found + name.size();
   if (found == std::string::npos) return std::nullopt;
   JsonReader reader(std::string_view(plan).substr(begin), path + ": damaged", begin);
+  const uint64_t layers = json_whole(plan, "model", "layers").value_or(0);
   std::map<uint64_t, uint64_t> blocks;   // by the rows of their tiles
+  uint64_t next = 0;                     // the first block that no entry before names
   reader.list('[', ']', [&] {
-    uint64_t first = 0, last = 0, rows = 0;
+    uint64_t first = 1, last = 0, rows = 0;
     reader.object([&](const std::string& key) {
       if (key == "rows") {
         rows = reader.whole();
-      } else {
+      } else if (key == "blocks") {
         reader.expect('[');
         first = reader.whole();
         reader.expect(',');
         last = reader.whole();
         reader.expect(']');
+      } else {
+        reader.fail(fmt::format("\"{}\" is no field of tiles", key));
       }
     });
+    if (rows < 1) reader.fail("tiles have a row or more");
+    if (first < next || last < first || last >= layers)
+      reader.fail(fmt::format("it tiles blocks that are not among the model's {}, or that it has named before", layers));
+    next = last + 1;
     blocks[rows] += last - first + 1;
   });
   std::string text;
@@ -154,6 +162,7 @@ void compare_plans(const std::string& first, const std::string& second) {
         !json_number(texts[i], "bytes", "peak"))
       throw Failure(exit_failed, fmt::format("{}: expected a plan that `stowage plan --json` wrote", paths[i]));
   }
+  const std::optional<std::string> tiled[2] = {tiled_blocks(texts[0], first), tiled_blocks(texts[1], second)};
   fmt::print("{:<24}{:>24}{:>24}\n", "", first, second);
   const auto say = [](const char* name, const std::optional<std::string>& a, const std::optional<std::string>& b) {
     fmt::print("{:<24}{:>24}{:>24}  {}\n", name, a.value_or("-"), b.value_or("-"), a == b ? "" : "differs");
@@ -199,7 +208,7 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("accumulation steps", "numerics", "accumulation_steps", whole);
   numbers("loss chunks", "numerics", "loss_chunks", whole);
   lists("runs of recompute", "recompute");
-  say("blocks in tiles", tiled_blocks(texts[0], first), tiled_blocks(texts[1], second));
+  say("blocks in tiles", tiled[0], tiled[1]);
   lists("kinds of offload", "offload");
   numbers("step", "predicted", "step_seconds", seconds);
   numbers("tokens/s", "predicted", "tokens_per_second", whole);

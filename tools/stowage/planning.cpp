@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "files.h"
 #include "flags.h"
 #include "messages.h"
 #include "profile.h"
@@ -178,6 +179,17 @@ Plan require_plan(PlanAnswer answer) {
     throw failure;
   }
   return std::move(answer.plan);
+}
+
+Plan load_plan(const Model& model, const std::string& path) {
+  const std::string json = read_text(path);
+  stw_plan* plan = nullptr;
+  try {
+    call([&](stw_error* error) { return stw_plan_load(&plan, model.get(), json.data(), json.size(), error); });
+  } catch (const Failure& failure) {
+    throw Failure(failure.exit_code, fmt::format("{}: {}", path, failure.what()));
+  }
+  return Plan(plan);
 }
 
 }  // namespace command

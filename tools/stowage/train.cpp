@@ -30,14 +30,7 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
   }
   if (!device.profile.empty())
     throw Failure(exit_usage, fmt::format("--device {}: the plan has its own profile; leave one of both out", flags.plan.device));
-  const std::string json = read_text(flags.plan_file);
-  stw_plan* loaded = nullptr;
-  try {
-    call([&](stw_error* error) { return stw_plan_load(&loaded, model.get(), json.data(), json.size(), error); });
-  } catch (const Failure& failure) {
-    throw Failure(failure.exit_code, fmt::format("{}: {}", flags.plan_file, failure.what()));
-  }
-  Plan plan(loaded);
+  Plan plan = load_plan(model, flags.plan_file);
   const stw_plan_info info = query(plan);
   if (!info.fits)
     throw Failure(exit_does_not_fit,
@@ -46,7 +39,7 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
   check_plan_of_run(flags, info);
   // Scratch memory was planned for a number of threads.
   if (!flags.plan.threads)
-    flags.plan.threads = static_cast<uint32_t>(json_number(json, "request", "threads").value_or(device.threads));
+    flags.plan.threads = static_cast<uint32_t>(json_number(stw_plan_json(plan.get()), "request", "threads").value_or(device.threads));
   return plan;
 }
 

@@ -115,7 +115,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   const Product& out = all.product[tile.product];
   const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
   float sum[T::fragments_m][T::fragments_n][4], others[T::fragments_m][T::fragments_n][4];   // others: before and after
-  load_sums<T, dtype>(others, all, out, tile, thread);
+  load_sums<T, dtype>(others, all, out, tile, reinterpret_cast<float*>(slices), thread);
   for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(others[i][j][k]); });
 
   int slices_left = 0;   // to be used
@@ -223,7 +223,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   }
 
   for_sums<T>([&](int i, int j, int k) { others[i][j][k] = Multiply::settled(sum[i][j][k]); });
-  if constexpr (Ending::stored) store_sums<T, dtype>(others, all, out, tile, forgotten(thread));
+  if constexpr (Ending::stored) store_sums<T, dtype>(others, all, out, tile, reinterpret_cast<float*>(slices), forgotten(thread));
   else for_pairs<T>(out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
     if (n > 0) end_sums(ending, out, row, column, Float2{{others[i][j][2 * half], others[i][j][2 * half + 1]}}, n, tile.row != tile.column);
   });

@@ -1,6 +1,7 @@
 // The sums of a tile of a matrix product, which its warps hold in fragments of 16 × 8: what they start from, and how they are stored.
 // Of a tile that lies inside of the output a thread asks for all that it reads at once, without a branch between two loads, and
-// stores 16 bytes of 16-bit numbers: a quad has 32 neighbouring ones of a row in eights that it turns. Else each pair by itself.
+// stores 16 bytes of 16-bit numbers: a quad has 32 neighbouring ones of a row in eights that it turns. Others go through shared memory,
+// a pair after the other: unrolled for all pairs of a thread, what an edge asks for would be most of a kernel's code.
 #pragma once
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/random_words.h"
@@ -107,8 +108,39 @@ STW_DEVICE void for_pairs_inside(const Product& out, const Tile& tile, int threa
 }
 STW_DEVICE uint32_t load_pair(const void* data, int64_t at) { return load_vector<uint32_t>(static_cast<const uint16_t*>(data) + at); }
 
+// ---- of others
+// As many rows at a time as fit into the memory of the slices: `fragments` of each warp.
+template <class T>
+struct Rows {
+  static constexpr int parts = static_cast<int>((T::edge_m * T::edge_n * sizeof(float) + T::slices_bytes - 1) / T::slices_bytes);
+  static constexpr int fragments = T::fragments_m / parts, of_warp = 16 * fragments, count = T::edge_m / parts;
+  static_assert(fragments * parts == T::fragments_m && parts <= 2);
+};
+// body(i, j, half, place): of this thread's pairs in a part, and their places in shared memory.
+template <class T, class Body>
+STW_DEVICE void for_pairs_of_part(int part, int thread, const Body& body) {
+  const int at = (thread / 32 / T::warps_n * Rows<T>::of_warp + thread % 32 / 4) * T::edge_n + column_of<T>(thread);
+  STW_UNROLL
+  for (int i = 0; i < Rows<T>::fragments; ++i)
+    STW_UNROLL
+    for (int half = 0; half < 2; ++half)
+      STW_UNROLL
+      for (int j = 0; j < T::fragments_n; ++j) body(part * Rows<T>::fragments + i, j, half, at + (16 * i + 8 * half) * T::edge_n + 8 * j);
+}
+// body(place, row, column, n): of all pairs of a part, shared among the block's threads; n of its numbers are inside.
+template <class T, class Body>
+STW_DEVICE void for_places_of_part(int part, int thread, const Product& out, const Tile& tile, const Body& body) {
+  constexpr int pairs = T::edge_n / 2;
+  STW_ROLLED
+  for (int k = thread; k < Rows<T>::count * pairs; k += T::threads) {
+    const int line = k / pairs, in_warp = line % Rows<T>::of_warp;
+    const int64_t row = tile.row + line / Rows<T>::of_warp * T::warp_m + part * Rows<T>::of_warp + in_warp, column = tile.column + k % pairs * 2;
+    body(2 * k, row, column, row < out.m ? out.n - column : 0);
+  }
+}
+
 template <class T, DType dtype>
-STW_DEVICE void load_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, int thread) {
+STW_DEVICE void load_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, float* shared, int thread) {
   if (out.start == nullptr) {
     for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = 0; });
   } else if (is_inside<T>(out, tile) && all.start == DType::f32 && is_aligned(out.start, out.c_stride, 2, sizeof(float))) {
@@ -124,11 +156,19 @@ STW_DEVICE void load_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const
       return Float2{{x.x, x.y}};
     });
   } else {
-    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = 0; });
-    for_pairs<T>(out, tile, thread, [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
-      const Float2 from = load2(out.start, all.start, row * out.c_stride + column, n);
-      sum[i][j][2 * half] = from.f[0], sum[i][j][2 * half + 1] = from.f[1];
-    });
+    STW_UNROLL
+    for (int part = 0; part < Rows<T>::parts; ++part) {
+      for_places_of_part<T>(part, thread, out, tile, [&](int place, int64_t row, int64_t column, int64_t n) {
+        const Float2 from = load2(out.start, all.start, row * out.c_stride + column, n);
+        store_vector(shared + place, float2{from.f[0], from.f[1]});
+      });
+      __syncthreads();
+      for_pairs_of_part<T>(part, thread, [&](int i, int j, int half, int place) {
+        const float2 from = load_vector<float2>(shared + place);
+        sum[i][j][2 * half] = from.x, sum[i][j][2 * half + 1] = from.y;
+      });
+      __syncthreads();
+    }
   }
 }
 
@@ -170,7 +210,7 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
 }
 
 template <class T, DType dtype>
-STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, int thread) {
+STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, float* shared, int thread) {
   const bool inside = is_inside<T>(out, tile);
   if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) && reinterpret_cast<uintptr_t>(out.residual) % 4 == 0 &&
       (out.bias == nullptr || (all.bias == dtype && reinterpret_cast<uintptr_t>(out.bias) % 4 == 0)))
@@ -179,18 +219,28 @@ STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], cons
     return for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) {
       store_vector(static_cast<float*>(out.c) + at, float2{sum[i][j][2 * half], sum[i][j][2 * half + 1]});
     });
-  for_pairs<T>(out, tile, thread, [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
-    Float2 y = {{sum[i][j][2 * half], sum[i][j][2 * half + 1]}};
-    if (out.bias != nullptr) {
-      const Float2 bias = load2(out.bias, all.bias, column, n);
-      y = {{y.f[0] + bias.f[0], y.f[1] + bias.f[1]}};
-    }
-    if (out.residual != nullptr) {
-      const Float2 before = load2(out.residual, all.c, row * out.c_stride + column, n);
-      y = {{before.f[0] + as_stored(all.c, y.f[0]), before.f[1] + as_stored(all.c, y.f[1])}};
-    }
-    store2(out.c, all.c, row * out.c_stride + column, y, n);
-  });
+  STW_UNROLL
+  for (int part = 0; part < Rows<T>::parts; ++part) {
+    __syncthreads();   // nobody reads slices any more, or the part before
+    for_pairs_of_part<T>(part, thread, [&](int i, int j, int half, int place) {
+      store_vector(shared + place, float2{sum[i][j][2 * half], sum[i][j][2 * half + 1]});
+    });
+    __syncthreads();
+    for_places_of_part<T>(part, thread, out, tile, [&](int place, int64_t row, int64_t column, int64_t n) {
+      if (n <= 0) return;
+      const float2 x = load_vector<float2>(shared + place);
+      Float2 y = {{x.x, x.y}};
+      if (out.bias != nullptr) {
+        const Float2 bias = load2(out.bias, all.bias, column, n);
+        y = {{y.f[0] + bias.f[0], y.f[1] + bias.f[1]}};
+      }
+      if (out.residual != nullptr) {
+        const Float2 before = load2(out.residual, all.c, row * out.c_stride + column, n);
+        y = {{before.f[0] + as_stored(all.c, y.f[0]), before.f[1] + as_stored(all.c, y.f[1])}};
+      }
+      store2(out.c, all.c, row * out.c_stride + column, y, n);
+    });
+  }
 }
 
 }  // namespace stw::kernels::cuda

@@ -76,6 +76,20 @@ TEST(TensorProduct, RandomShapesStayCloseToDoublePrecision) {
   }
 }
 
+// Tiles of either size that lie inside of the output, with all that a product may begin and end with.
+TEST(TensorProduct, WholeTilesStayCloseToDoublePrecision) {
+  Random random(12);
+  for (int round = 0; round < 4; ++round) {
+    const DType half = round % 2 ? f16 : bf16, sum = round == 2 ? f32 : half;
+    Problem problem = tensor_problem(random, {1, 133, 136, {264}}, {half, half, sum, sum}, round < 2, true, true);
+    if (round != 1) problem.add_residual(random);
+    for (const ProductKernels products : tensor_kernels()) {
+      problem.products = products;
+      expect_close(problem);
+    }
+  }
+}
+
 // In the types that it takes, and with others, which our kernels compute.
 TEST(LibraryProduct, RandomShapesStayCloseToDoublePrecision) {
   Random random(5);

@@ -113,6 +113,17 @@ TEST(EmulatedProducts, HaveTheNumbersOfSteps) {
     }
 }
 
+// Tiles that lie inside of the output, with a residual and an addend in 16 bits, in fp32, and without any.
+TEST(EmulatedProducts, HaveTheNumbersOfStepsInWholeTiles) {
+  Random random(13);
+  for (const DType half : {bf16, f16})
+    for (bool transposed : {false, true}) {
+      Problem problem = tensor_problem(random, {2, 67, 136, {264}}, {half, half, half, transposed ? half : f32}, transposed, transposed, transposed);
+      if (transposed || half == f16) problem.add_residual(random);
+      EXPECT_EQ(expect_naive_numbers_of_both(problem), 6);
+    }
+}
+
 TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
   Random random(6);
   const auto uses = [&](Shape shape, DType activation, DType weight, bool asked) {

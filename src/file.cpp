@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 
 namespace stw {
@@ -47,27 +46,27 @@ Result<std::string> follow_links(const std::string& path) {
   return file_error(path, "cannot follow", ELOOP);
 }
 
-// While it lives, a pipe without a reader is an error (EPIPE) of the write, not the end of a host that expects no SIGPIPE.
-class PipeSignalBlocked {
+// While it lives, a pipe without a reader (EPIPE) and a file that may not grow further (EFBIG) are errors of the write, not the
+// end of a host that expects neither signal. Both are sent to the thread that writes.
+class WriteSignalsBlocked {
  public:
-  PipeSignalBlocked() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
+  WriteSignalsBlocked() {
     sigset_t pending;
     sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    sigemptyset(&ours_);
+    for (const int signal : {SIGPIPE, SIGXFSZ})
+      if (sigismember(&pending, signal) == 0) sigaddset(&ours_, signal);
+    pthread_sigmask(SIG_BLOCK, &ours_, &before_);
   }
-  ~PipeSignalBlocked() {
+  ~WriteSignalsBlocked() {
     const timespec at_once{};
-    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &at_once);
+    sigtimedwait(&ours_, nullptr, &at_once);   // the first failure is the last write: there is one at most
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  PipeSignalBlocked(const PipeSignalBlocked&) = delete;
+  WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;
 
  private:
-  sigset_t pipe_, before_;
-  bool was_pending_;
+  sigset_t ours_, before_;   // one that was pending already is the host's, and blocked
 };
 
 }  // namespace
@@ -152,8 +151,7 @@ FileWriter::~FileWriter() {
 }
 
 Status FileWriter::write_through(const std::byte* data, uint64_t bytes) {
-  std::optional<PipeSignalBlocked> blocked;
-  if (temporary_.empty()) blocked.emplace();
+  const WriteSignalsBlocked blocked;
   while (bytes > 0) {
     const ssize_t written = ::write(descriptor_.get(), data, std::min(bytes, call_bytes));
     if (written < 0 && errno == EINTR) continue;

@@ -1,6 +1,7 @@
 """Runs that fail or are told to end: what was trained until then is saved, and what is said about it is true."""
 import fcntl
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -50,6 +51,24 @@ class FailedRunTest(CommandTest):
     def test_a_step_that_stops_the_run(self):
         result = self.train("run", "--steps", 9, "--lr", "1e6", "--weight-decay", "1e6", "--clip", 0, "--warmup", 0, "--non-finite", "stop", expect=FAILED)
         self.assertLess(self.check_saved("run", result.stderr), 9)
+
+    def test_files_that_may_not_grow(self):
+        """Whichever file reaches the limit first, its signal does not end the run without a word."""
+        def limited(size):
+            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        self.train("run", "--steps", 3)
+        kept = files_of(self.path("run"))
+        result = subprocess.run([STOWAGE, "train", "--resume", self.path("run"), "--steps", "9"], preexec_fn=limited(1 << 20),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(result.returncode, FAILED)
+        self.assertIn(b"checkpoint.stw", result.stderr)
+        self.assertIn(b"File too large", result.stderr)
+        self.assertEqual(set(files_of(self.path("run"))), set(kept))
+        self.assertEqual((self.folder / "run/checkpoint.stw").read_bytes(), kept[self.path("run/checkpoint.stw")])
+        result = subprocess.run([STOWAGE, "train", *SMALL, "--data", self.text(), "--out", self.path("other"), "--steps", "99"], preexec_fn=limited(4096),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(result.returncode, FAILED)
+        self.assertIn(b"metrics.jsonl: cannot write: File too large", result.stderr)
 
     def test_nothing_is_saved_where_nothing_was_trained(self):
         result = self.train("run", "--steps", 9, "--z-loss", "1e38", "--non-finite", "stop", expect=FAILED)

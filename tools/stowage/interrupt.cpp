@@ -70,6 +70,8 @@ void Interrupt::saved() { has_checkpoint = true; }
 
 void Interrupt::cancels(stw_trainer* trainer) { to_cancel = trainer; }
 
-void outlive_readers() { ::signal(SIGPIPE, SIG_IGN); }
+void outlive_failed_writes() {
+  for (const int sent : {SIGPIPE, SIGXFSZ}) ::signal(sent, SIG_IGN);
+}
 
 }  // namespace command

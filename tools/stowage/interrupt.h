@@ -20,7 +20,7 @@ class Interrupt {
   void cancels(stw_trainer* trainer);
 };
 
-// What is written to a pipe that nobody reads any more is lost, and ends nothing.
-void outlive_readers();
+// What is written to a pipe that nobody reads any more, or to a file that may not grow further, fails, and ends nothing.
+void outlive_failed_writes();
 
 }  // namespace command

@@ -216,7 +216,7 @@ void tell_end(const RunFolder& out, const stw_progress& now) {
 }  // namespace
 
 void train(TrainFlags flags) {
-  outlive_readers();
+  outlive_failed_writes();
   if (flags.out.empty()) flags.out = flags.resume;
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
   if (flags.run.min_rate && flags.run.learning_rate > 0 && *flags.run.min_rate > flags.run.learning_rate)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "kernels/kernels.h"
 #include "src/random.h"
@@ -35,25 +34,33 @@ Status check_length(const std::string& path, const char* part, uint64_t found, i
 
 }  // namespace
 
-// `out` may be null: then the tokens are only checked. count may be the whole file.
-Status Dataset::read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out) {
-  unsigned char chunk[4 * chunk_tokens];
-  const uint64_t width = token_bytes(source.format);
+template <class Token>
+Status Dataset::read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out) {
+  Token chunk[chunk_tokens];
   for (uint64_t done = 0; done < count;) {
     const uint64_t now = std::min(count - done, chunk_tokens);
-    STW_TRY(source.file.read((first + done) * width, chunk, now * width));
-    for (uint64_t index = 0; index < now; ++index) {
-      uint32_t token = 0;
-      std::memcpy(&token, chunk + index * width, width);
-      if (token >= vocabulary)
-        return Error{Code::corrupt, source.file.path() + ": token " + std::to_string(first + done + index) + " is " +
-                                        std::to_string(token) + ", expected less than the vocabulary of " +
-                                        std::to_string(vocabulary)};
-      if (out) *out++ = static_cast<int32_t>(token);
+    STW_TRY(source.file.read((first + done) * sizeof(Token), chunk, now * sizeof(Token)));
+    // The largest tells whether all are right, and is found many at a time.
+    Token largest = 0;
+    for (uint64_t index = 0; index < now; ++index) largest = std::max(largest, chunk[index]);
+    if (largest >= vocabulary) {
+      const uint64_t index = static_cast<uint64_t>(std::find_if(chunk, chunk + now, [&](Token token) { return token >= vocabulary; }) - chunk);
+      return Error{Code::corrupt, source.file.path() + ": token " + std::to_string(first + done + index) + " is " +
+                                      std::to_string(chunk[index]) + ", expected less than the vocabulary of " + std::to_string(vocabulary)};
     }
+    if (out) out = std::copy_n(chunk, now, out);
     done += now;
   }
   return ok();
+}
+
+// `out` may be null: then the tokens are only checked. count may be the whole file.
+Status Dataset::read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out) {
+  switch (source.format) {
+    case TokenFormat::bytes: return read_as<uint8_t>(source, first, count, vocabulary, out);
+    case TokenFormat::uint16: return read_as<uint16_t>(source, first, count, vocabulary, out);
+    default: return read_as<uint32_t>(source, first, count, vocabulary, out);
+  }
 }
 
 Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary) {

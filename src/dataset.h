@@ -70,6 +70,8 @@ class Dataset {
 
   explicit Dataset(int64_t vocabulary) : vocabulary_(vocabulary) {}
   static Result<TokenFile> open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary);
+  template <class Token>
+  static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   const Range& part_of(Part part) const { return part == Part::training ? training_ : evaluation_; }
 

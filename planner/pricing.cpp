@@ -163,8 +163,11 @@ uint64_t Pricing::step(const Decisions& decisions, int64_t global_batch) const {
 }
 
 // Times of a micro-step are sums of maxima of linear functions and a constant: fewer, larger steps are never slower.
-uint64_t Pricing::fastest(int64_t global_batch, int64_t micro_batch) const {
-  return fixed(micro_batch > 0 ? micro_batch : global_batch, 1, global_batch);
+uint64_t Pricing::fastest(int64_t global_batch, int64_t micro_batch, Recompute recompute) const {
+  Decisions largest{micro_batch > 0 ? micro_batch : global_batch, 1, {}, {}, {}};
+  for (const Segment& s : graph_.segments)
+    largest.saved.push_back(recompute == Recompute::full && s.kind == SegmentKind::block ? 0 : ~0u);
+  return step(largest, global_batch);
 }
 
 }  // namespace stw

@@ -27,8 +27,8 @@ class Pricing {
   // The part that no save-set and no tiles change.
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
   uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;   // that without the update
-  // Of all micro-batches with one loss chunk and no recompute: no plan is faster.
-  uint64_t fastest(int64_t global_batch, int64_t micro_batch) const;
+  // Of all micro-batches with one loss chunk and no more recompute than was asked for: no plan is faster.
+  uint64_t fastest(int64_t global_batch, int64_t micro_batch, Recompute recompute = Recompute::choose) const;
   // Sum over its instructions; with `overlap` see overlap.h.
   uint64_t program(const Program& program, bool overlap = false) const;
   uint64_t update() const { return update_; }   // where nothing of it is copied, inside the backward pass or behind it

@@ -45,7 +45,7 @@ void fill_plan(Plan& plan, Space& space, const Candidate& c, uint64_t reserve, u
   plan.step_picoseconds = c.picoseconds;
   plan.recompute_picoseconds = space.pricing().recompute(c.decisions, batch);
   plan.bound_picoseconds = c.bound_picoseconds;
-  plan.unlimited_picoseconds = space.pricing().fastest(batch, plan.request.micro_batch);
+  plan.unlimited_picoseconds = space.pricing().fastest(batch, plan.request.micro_batch, plan.request.recompute);
 }
 
 // What could be given up, cheapest first. Each is tried by itself.
@@ -226,7 +226,8 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.attention == Attention::cudnn && !uses_library_attention(wide.graph()))
     return Error{Code::unsupported_shape, "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, and no dropout; this model's needs our own"};
   if (wide.is_empty()) return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
-  if (wide.pricing().fastest(request.global_batch, request.micro_batch) > longest_step)
+  const uint64_t unlimited = wide.pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+  if (unlimited > longest_step)
     return Error{Code::bad_argument, "a step would take weeks: global batch " + std::to_string(request.global_batch) +
                                          " is too large for this device's cost model"};
   Space* chosen = &wide;
@@ -235,7 +236,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
     plan.states_reason = "32-bit states fit";
     narrow = std::make_unique<Space>(source, numerics_of(request, 8), plan.request, *device);
-    const bool slow = found && found->picoseconds > wide.pricing().fastest(request.global_batch, request.micro_batch);
+    const bool slow = found && found->picoseconds > unlimited;
     if (!found || slow) {
       std::optional<Candidate> other = narrow->fastest(arena_budget);
       const bool worth = found && other && found->picoseconds / 10 * 9 > other->picoseconds;

@@ -119,6 +119,24 @@ TEST(Search, ForcedChoicesAreKept) {
   }
 }
 
+// What no memory can save is not promised: a policy's recompute stays, whatever there is.
+TEST(Search, MoreMemoryBringsWhatThePolicyAllows) {
+  const auto model = open(small_llama());
+  for (Recompute recompute : {Recompute::choose, Recompute::none, Recompute::full}) {
+    Request r = request(7, 33);
+    r.recompute = recompute;
+    r.state_bits = 0;
+    const auto ample = make(*model, r);
+    EXPECT_EQ(ample->plan.step_picoseconds, ample->plan.unlimited_picoseconds);
+    EXPECT_EQ(ample->plan.states_reason, "32-bit states fit");
+    EXPECT_NE(ample->report.find("more memory would not help"), std::string::npos);
+    r.state_bits = 32;
+    r.memory_bytes = 1;
+    r.memory_bytes = make(*model, r)->plan.minimum_bytes;
+    EXPECT_EQ(make(*model, r)->plan.unlimited_picoseconds, ample->plan.unlimited_picoseconds);
+  }
+}
+
 // Twice the shares: faster, but not twice, because the launches stay.
 TEST(Search, FollowsTheCalibratedFigures) {
   const auto model = open(small_gpt2());

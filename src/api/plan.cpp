@@ -242,13 +242,16 @@ stw_status stw_plan_offload_at(const stw_plan* plan, size_t index, stw_offload_i
 stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size_t capacity, size_t* count, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
     if (!plan || !count || (capacity > 0 && !out)) return api::fail(error, Code::bad_argument, "plan, out or count is NULL");
-    *count = 0;
-    if (capacity == 0) return STW_OK;
+    if (capacity == 0) {
+      *count = 0;
+      return STW_OK;
+    }
     const uint32_t size = out->struct_size;
     if (size < sizeof(uint32_t) || size % alignof(stw_frontier_point) != 0) return api::fail(error, Code::bad_struct_size, "out[0].struct_size is too small, or no multiple of 8");
     const Plan& p = plan->planned->plan;
     const std::vector<Stair> stairs = stairs_of(*plan->planned, static_cast<int>(std::clamp<size_t>(capacity, 2, 1000)));
     const double tokens = static_cast<double>(p.request.global_batch) * static_cast<double>(p.request.sequence);
+    *count = 0;
     for (const Stair& s : stairs) {
       if (*count == capacity) break;
       stw_frontier_point point{};
@@ -270,7 +273,6 @@ stw_status stw_plan_frontier(const stw_plan* plan, stw_frontier_point* out, size
 stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_options* options, uint64_t* sequence, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
     if (!model || !sequence) return api::fail(error, Code::bad_argument, "model or sequence is NULL");
-    *sequence = 0;
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));

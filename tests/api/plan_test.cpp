@@ -311,7 +311,11 @@ TEST(Plan, FrontierIsWhatBudgetsGet) {
   EXPECT_EQ(stw_plan_frontier(plan.get(), nullptr, 1, &count, nullptr), STW_BAD_ARGUMENT);
   EXPECT_EQ(stw_plan_frontier(plan.get(), &points[0].point, 1, nullptr, nullptr), STW_BAD_ARGUMENT);
   points[0].point.struct_size = 0;
-  EXPECT_EQ(stw_plan_frontier(plan.get(), &points[0].point, 1, &count, nullptr), STW_BAD_STRUCT_SIZE);
+  size_t untouched = 7;
+  EXPECT_EQ(stw_plan_frontier(plan.get(), &points[0].point, 1, &untouched, nullptr), STW_BAD_STRUCT_SIZE);
+  EXPECT_EQ(untouched, 7u);
+  EXPECT_EQ(stw_plan_frontier(plan.get(), nullptr, 0, &untouched, nullptr), STW_OK);
+  EXPECT_EQ(untouched, 0u);
 }
 
 TEST(Plan, RelaxationsAreRankedAndWork) {
@@ -439,10 +443,11 @@ TEST(Plan, LongestSequenceIsTheLongest) {
   EXPECT_NE(stw_plan_create(&out, model.get(), &o, nullptr), STW_OK);
   stw_plan_destroy(out);
   o.memory_bytes = 1;
-  EXPECT_EQ(stw_plan_longest_sequence(model.get(), &o, &most, nullptr), STW_OVER_BUDGET);
-  EXPECT_EQ(most, 0u);
+  uint64_t untouched = 7;
+  EXPECT_EQ(stw_plan_longest_sequence(model.get(), &o, &untouched, nullptr), STW_OVER_BUDGET);
   o.device = "abacus";
-  EXPECT_EQ(stw_plan_longest_sequence(model.get(), &o, &most, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_plan_longest_sequence(model.get(), &o, &untouched, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(untouched, 7u);
 }
 
 TEST(Plan, ProfilesTellTheirSources) {

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import unittest
 
 from support import DOES_NOT_FIT, DONE, USAGE, CommandTest
@@ -217,6 +218,14 @@ class PlanTest(CommandTest):
         self.refused(expect=USAGE)
         self.assertIn("train", self.run_command("--help").stdout)
         self.assertIn("--micro-batch", self.run_command("plan", "--help").stdout)
+
+    def test_help_names_flags_that_there_are(self):
+        for command in re.findall(r"^  (\w+) ", self.run_command("--help").stdout.split("Subcommands:")[1], re.M):
+            said = self.run_command(command, "--help").stdout
+            flags = {flag for names in re.findall(r"^  ((?:-\w,)?--[\w-]+(?:,--[\w-]+)*)", said, re.M) for flag in names.split(",")}
+            named = set(re.findall(r"--[a-z][\w-]+", re.sub(r"`.*?`", "", said).replace("--no-NAME", "")))
+            self.assertIn("--help", named)
+            self.assertEqual(named - flags, set(), command)
 
     def test_pinned_choices_are_taken(self):
         plan = self.plan(*NANO, "--vram", "1GiB", "--micro-batch", "5", "--states", "8", "--recompute", "full",

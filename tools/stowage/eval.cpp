@@ -66,11 +66,14 @@ void add_eval(CLI::App& application) {
   auto self = std::make_shared<EvalCommand>();
   CLI::App& command = *application.add_subcommand("eval", "Say the loss of a model on the held-out part of a file.");
   command.footer(
-      "For a folder that `stowage train` wrote, --batch, --seq and --precision default to those of the run,\n"
-      "so that the loss is the one of its last evaluation. Memory defaults to the smallest that works.");
+      "For a folder that `stowage train` wrote, --batch and --seq default to those of the run, whose precision\n"
+      "it computes in, so that the loss is the one of its last evaluation.");
   add_model_flags(command, self->model);
   add_data_flags(command, self->data);
   add_request_flags(command, self->plan);
+  command.get_option("--vram")->description("Bounds the peak of the memory. Default: the smallest that works.");
+  command.get_option("--batch")->description("Samples of a batch. Default: that of the run, else 8.");
+  command.get_option("--seq")->description("Tokens of a sample. Default: that of the run, else all positions, at most 1024. nano: 64.");
   add_threads_flag(command, self->plan);
   add_document_flag(command, self->plan);
   command.add_option("--eval-batches", self->batches, "Batches to evaluate. Default: 20.")

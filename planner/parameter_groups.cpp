@@ -1,5 +1,6 @@
 #include "planner/parameter_groups.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -61,10 +62,11 @@ std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
   return {};
 }
 
-Error unknown(const Graph& graph, std::string_view pattern) {
+Error unknown(const Graph& graph, const std::vector<ParameterUse>& uses, std::string_view pattern) {
+  const bool has_biases = std::any_of(uses.begin(), uses.end(), [](const ParameterUse& u) { return u.as_bias; });
   return {Code::bad_argument, "no parameter is named by \"" + std::string(pattern) +
                                   "\"; there are embeddings, blocks, blocks.0-" + std::to_string(graph.blocks() - 1) +
-                                  ", matrices, norms, biases, head, and names of tensors with * and ?"};
+                                  ", matrices, norms, " + (has_biases ? "biases, " : "") + "head, and names of tensors with * and ?"};
 }
 
 Status check_group(const ParameterGroup& g, const Numerics& numerics) {
@@ -115,7 +117,7 @@ Result<std::vector<bool>> matches(const Graph& graph, const std::vector<Paramete
     const auto parameter = static_cast<size_t>(graph.resolve(t));
     if (is_meant ? (*is_meant)(graph.tensors[parameter], uses[parameter]) : fits_glob(pattern, graph.at(t).name)) named[parameter] = any = true;
   }
-  if (!any) return unknown(graph, pattern);
+  if (!any) return unknown(graph, uses, pattern);
   return named;
 }
 

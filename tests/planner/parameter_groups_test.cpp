@@ -57,7 +57,9 @@ TEST(Pattern, WhatNamesNothingIsRefused) {
     ASSERT_FALSE(named) << pattern;
     EXPECT_EQ(named.error().code, Code::bad_argument);
     EXPECT_NE(named.error().message.find("blocks.0-2"), std::string::npos) << named.error().message;
+    EXPECT_EQ(named.error().message.find("biases, "), std::string::npos) << "it has none: " << named.error().message;
   }
+  EXPECT_NE(named_by(graph_of(small_gpt2()), "bias").begin()->find("biases, "), std::string::npos);
 }
 
 Graph grouped(const std::string& config, Numerics n, std::vector<ParameterGroup> groups) {

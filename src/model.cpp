@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -44,8 +46,11 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
   }
 }
 
-// An absent key may stand for a rate that is not 0.
-void set_dropout(ModelConfig& config, double rate) {
+// An absent key may stand for a rate that is not 0. Written as people write it: 0.1, not the double that the float is.
+void set_dropout(ModelConfig& config, float given) {
+  char text[32];
+  double rate = 0;
+  std::from_chars(text, std::to_chars(text, std::end(text), given).ptr, rate);
   if (config.architecture == "gpt2")
     for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) config.json.set(key, rate);
   else

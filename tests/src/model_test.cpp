@@ -141,6 +141,8 @@ TEST(Config, DropoutCanBeOverruled) {
   EXPECT_EQ(describe(without->graph()), describe(open_model(source)->graph()));
   EXPECT_NE(describe(without->graph()), describe(with_dropout->graph()));
   EXPECT_TRUE(without->config().json == open_model(source)->config().json);
+  source.dropout = 0.1f;   // which is written as 0.1
+  EXPECT_TRUE(open_model(source)->config().json == with_dropout->config().json);
 }
 
 TEST(Preset, ParametersAreAsPublished) {

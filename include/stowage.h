@@ -196,7 +196,6 @@ typedef struct stw_model_info {
   char architecture[32];     /* "gpt2", "llama", "qwen2" */
 } stw_model_info;
 
-enum { STW_DTYPE_F32 = 0, STW_DTYPE_BF16 = 1 };
 typedef struct stw_tensor_info {
   uint32_t struct_size;
   uint32_t ndim;

@@ -18,7 +18,9 @@
  *  - Results: `struct_size` is set by the caller, too. A shorter struct than the library knows receives what it holds; the
  *    unknown tail of a longer one becomes zero.
  *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
- *    exception: any thread, any time while the trainer exists.
+ *    exception: any thread, any time while the trainer exists. After fork() the child has no thread of the library's: devices
+ *    and trainers of before are its parent's alone, not even closed by the child, which opens its own; models, plans and
+ *    datasets go on in both.
  *  - stw_*_destroy and stw_*_close take NULL.
  *  - Callbacks return: no exception or jump leaves them. Those of a trainer come in the middle of what it computes:
  *    stw_trainer_step, _run, _evaluate, _generate, _replan, _calibrate, _timeline, _save, _restore, _import_tensor and

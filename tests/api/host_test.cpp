@@ -1,5 +1,7 @@
 // What a host may supply - arena, allocator, threads, log - and that none of it changes a bit.
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -218,6 +220,26 @@ TEST_F(Host, ThreadsGiveTheSameBits) {
       const World w(tiny_gpt2, plan, nullptr, Handle<stw_device>(device));
       EXPECT_EQ(trained(w), expected) << isa << ' ' << threads;
     }
+}
+
+TEST_F(Host, AForkedChildOpensItsOwn) {
+  const World before(tiny_gpt2, plan_of());
+  const State expected = reference();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    bool same = false;
+    try {
+      const World own(tiny_gpt2, plan_of(), nullptr, open_device(1));   // sanitizers start no threads here
+      same = trained(own) == expected;
+    } catch (...) {
+    }
+    _exit(same ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(trained(before), expected);
 }
 
 TEST_F(Host, LogTellsOfSkippedSteps) {

@@ -25,9 +25,11 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Makes a rename durable. File systems that cannot sync a directory answer EINVAL; there is nothing more to do there.
+// Makes a rename durable. File systems that cannot sync a directory answer EINVAL, and who may write into it need not be allowed
+// to open it; there is nothing more to do there.
 Status sync_directory(const std::string& directory) {
   Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.get() < 0 && errno == EACCES) return ok();
   if (descriptor.get() < 0) return file_error(directory, "cannot open the folder", errno);
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) return file_error(directory, "cannot sync the folder", errno);
   return ok();

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -150,6 +151,26 @@ TEST(FileWriter, WritesToPipesAsTheyAre) {
   EXPECT_TRUE(S_ISFIFO(status.st_mode));
   EXPECT_EQ(folder.entries(), 2u);
   EXPECT_EQ(write_text(folder.path(), text).error().native, EISDIR);
+}
+
+// The rename is done by the time the folder would be synced.
+TEST(FileWriter, WritesIntoFoldersThatMayNotBeRead) {
+  TemporaryDirectory folder;
+  const std::string closed = folder / "closed", file = closed + "/a";
+  ASSERT_TRUE(make_directories(closed));
+  ASSERT_EQ(chmod(folder.path().c_str(), 0711), 0);
+  ASSERT_EQ(chmod(closed.c_str(), 0333), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(2);   // nobody: root may read all
+    _exit(write_text(file, "text") ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  ASSERT_EQ(chmod(closed.c_str(), 0755), 0);
+  EXPECT_EQ(file_bytes(file), "text");
 }
 
 TEST(FileWriter, AMissingFolderIsAnError) {

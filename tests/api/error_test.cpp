@@ -155,8 +155,8 @@ TEST(Errors, AreCutBetweenCharacters) {
 // Whatever a path or a file has in it: a host prints the message, or decodes it.
 TEST(Errors, AreOneLineOfUtf8) {
   auto o = sized<stw_model_options>();
-  o.source = "/no\nsuch\t\x1b[31m\x7f\xff\xc3\u00e9";
-  const std::string path = failed_model(o, STW_IO_ERROR).message, cleaned = "/no such  [31m \ufffd\ufffd\u00e9";
+  o.source = "/no\nsuch\t\x1b[31m\x7f\xc2\x80\xc2\x9b\xc2\xa0\xff\xc3\u00e9";
+  const std::string path = failed_model(o, STW_IO_ERROR).message, cleaned = "/no such  [31m   \u00a0\ufffd\ufffd\u00e9";
   EXPECT_EQ(path.substr(0, cleaned.size()), cleaned);
   const std::string config = R"({"model_type": "two\nlines\u0000"})";
   o = sized<stw_model_options>();

@@ -1,9 +1,11 @@
 """Bad input: one clear line that names the file, the right exit code, and nothing created or damaged."""
 import json
 import os
+import subprocess
+import unicodedata
 import unittest
 
-from support import DOES_NOT_FIT, SMALL, USAGE, CommandTest, files_of
+from support import DOES_NOT_FIT, FAILED, SMALL, STOWAGE, USAGE, CommandTest, files_of
 
 
 class BadInputTest(CommandTest):
@@ -16,6 +18,17 @@ class BadInputTest(CommandTest):
     def test_no_command(self):
         for words, says in (([], "expected a command"), (["trian"], "trian: there is no such command"), (["--gpu"], "--gpu: there is no such")):
             self.refused(*words, says=[says, "plan, train, eval"], expect=USAGE)
+
+    def test_words_that_steer_a_terminal(self):
+        """Names of files are anything; what is said of them is one line of text."""
+        name = os.fsencode("no\x1b[31m\n\t\x07\u009b2J \u00e9") + b"\xff"
+        for words in ([b"inspect", name], [b"plan", b"--model", name, b"--batch", b"1"], [b"pack", name], [b"plan", name], [name],
+                      [b"train", b"--model", b"nano", b"--data", name, b"--steps", b"1", b"--out", b"/dev/null/" + name]):
+            result = subprocess.run([STOWAGE, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            self.assertIn(result.returncode, (FAILED, USAGE))
+            said = result.stderr.decode("utf-8")
+            self.assertEqual([c for c in said[:-1] if unicodedata.category(c) == "Cc"], [], words)
+            self.assertIn("\u00e9", said)
 
     def test_data(self):
         nano = ["--model", "nano"]

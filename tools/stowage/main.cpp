@@ -37,7 +37,7 @@ class Help : public CLI::Formatter {
 int report(int exit_code, std::string line) {
   while (!line.empty() && line.back() == '\n') line.pop_back();
   for (char& c : line)
-    if (c == '\n') c = ' ';
+    if (c == '\n' || c == '\t') c = ' ';
   std::fflush(stdout);
   command::complain("stowage: error: {}", line);
   return exit_code;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "prompt.h"
+
 namespace command {
 
 // As it is, on stderr. Where that is closed or full the words are lost, and the exit code says the rest.
@@ -12,11 +14,11 @@ void write_to_stderr(std::string_view text) noexcept;
 // As it is, on standard output. A failure stays with the stream: `main` reports it in the end.
 void write_to_stdout(std::string_view text) noexcept;
 
-// A line on stderr.
+// A line on stderr, which steers no terminal whatever a path has in it.
 template <class... Values>
 void complain(fmt::format_string<Values...> format, Values&&... values) noexcept {
   try {
-    write_to_stderr(fmt::format(format, std::forward<Values>(values)...) + "\n");
+    write_to_stderr(printable(fmt::format(format, std::forward<Values>(values)...)) + "\n");
   } catch (...) {   // no memory for it
   }
 }

@@ -1,6 +1,7 @@
 """`eval`, `generate`, `inspect` and `devices`: what one does with a run."""
 import json
 import math
+import os
 import pathlib
 import struct
 import unittest
@@ -63,6 +64,13 @@ class UseTest(CommandTest):
         damaged[len(damaged) // 2] ^= 1
         self.refused("inspect", self.write("damaged.stw", bytes(damaged)), says=["damaged.stw", "checksum"])
         self.refused("inspect", str(self.folder), says=[str(self.folder)])
+
+    def test_inspect_what_is_none_of_them(self):
+        """However long it is: token files are."""
+        tokens = self.write("tokens.bin", b"\x07")
+        os.truncate(tokens, 1 << 36)
+        for path in (tokens, self.write("text.json", "words"), self.write("empty.json", "")):
+            self.refused("inspect", path, says=[path, "metrics.jsonl, found none of them"])
 
     def test_inspect_weights(self):
         path = pathlib.Path(self.run_folder) / "model.safetensors"

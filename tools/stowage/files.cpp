@@ -73,6 +73,15 @@ std::string read_text(const std::string& path) {
   return std::move(*text);
 }
 
+bool may_be_json(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return true;
+  const File file(std::fopen(path.c_str(), "rb"));
+  int first = file ? std::fgetc(file.get()) : '{';   // what is wrong with it, reading tells
+  while (first != EOF && std::isspace(first)) first = std::fgetc(file.get());
+  return first == '{';
+}
+
 void write_text(const std::string& path, std::string_view text) {
   // A link stays, what it leads to is replaced. Devices, pipes and the like are written to.
   struct stat status;

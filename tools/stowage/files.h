@@ -10,6 +10,8 @@ namespace command {
 std::string read_text(const std::string& path);
 // Nothing where there is no such file.
 std::optional<std::string> read_text_if_there(const std::string& path);
+// False where a regular file begins with what is neither white space nor a brace: that is found without reading all of it.
+bool may_be_json(const std::string& path);
 // A kill at any moment leaves the old or the new file.
 void write_text(const std::string& path, std::string_view text);
 

@@ -168,6 +168,9 @@ void inspect(const std::string& path, const std::string& model) {
   if (path.ends_with(".stw"))
     throw Failure(exit_failed, fmt::format("{}: expected a checkpoint, its head is damaged", path));
   if (path.ends_with(".safetensors")) return show_weights(path);
+  if (!path.ends_with(".jsonl") && !may_be_json(path))   // which tokens are not, however many there are
+    throw Failure(exit_failed, fmt::format("{}: expected a model's config.json, a checkpoint, weights, a plan, a profile, settings.json or "
+                                           "metrics.jsonl, found none of them", path));
   const std::string text = read_text(path);
   if (json_string(text, "", "format") == "stowage-plan") return show_plan(path, text, model);
   if (json_string(text, "", "format") == "stowage-profile") return print_profile(read_profile_file(path));

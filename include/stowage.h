@@ -734,9 +734,10 @@ STW_API stw_status stw_trainer_progress(const stw_trainer *trainer, stw_progress
 STW_API void *stw_trainer_stream(const stw_trainer *trainer) STW_NOEXCEPT;
 
 enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMENT = 2, STW_TENSOR_SECOND_MOMENT = 3 };
-/* A view of a tensor in the arena, without a copy, valid until the trainer is destroyed; gradients hold the last
- * step's sums (of the first use of a tied tensor) until the next call that computes. The caller calls its deleter.
- * Errors: STW_UNSUPPORTED where the state is not stored as one array of fp32 or bf16. Since: 0.1 */
+/* A view of a tensor in the arena, without a copy, valid until the trainer is destroyed or planned again; gradients hold the
+ * last step's sums (of the first use of a tied tensor) until the next call that computes, in fp16 times what stw_gradients.scale
+ * is: the step's loss_scale, divided by the next power of two from global_batch * sequence on. The caller calls its deleter.
+ * Errors: STW_UNSUPPORTED where the state is not stored as one array of fp32, bf16 or fp16. Since: 0.1 */
 STW_API stw_status stw_trainer_export_tensor(stw_trainer *trainer, size_t index, uint32_t kind,
                                              struct DLManagedTensorVersioned **out, stw_error *error) STW_NOEXCEPT;
 /* Overwrites a parameter with fp32 values of the same shape, compact and at a multiple of 4 bytes in host memory; masters follow.

@@ -329,6 +329,22 @@ TEST(Step, TensorsComeAndGo) {
   EXPECT_EQ(stw_trainer_import_tensor(b.trainer.get(), 0, wrong.get(), nullptr), STW_BAD_ARGUMENT);
 }
 
+// Sums over the targets, with the scale that a hook would be told.
+TEST(Step, GradientsOfTheLastStepAreThere) {
+  for (uint32_t precision : {STW_PRECISION_FP32, STW_PRECISION_BF16, STW_PRECISION_FP16}) {
+    auto o = plan_of();
+    o.precision = precision;
+    const World w(tiny_llama, o);   // no tensor has two uses
+    TokenBatch batch(4, 16);
+    const stw_step_result result = step(w.trainer.get(), batch.batch());
+    const double scale = precision == STW_PRECISION_FP16 ? result.loss_scale / (4 * 16) : 1;
+    double squares = 0;
+    for (const std::vector<float>& gradient : values_of(w, STW_TENSOR_GRADIENT))
+      for (float g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
+    EXPECT_NEAR(std::sqrt(squares) / (static_cast<double>(result.targets) * scale), result.grad_norm, 1e-6 * result.grad_norm) << precision;
+  }
+}
+
 TEST(Step, Generates) {
   World w(tiny_gpt2, plan_of());
   const int32_t prompt[] = {1, 2, 3};

@@ -374,6 +374,13 @@ TEST(Step, Generates) {
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
   o.temperature = NAN;
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
+  o.temperature = 0;
+  o.prompt = prompt;
+  static_cast<float*>(view_of(w.trainer.get(), 0)->dl_tensor.data)[0] = NAN;   // of the table that makes the logits
+  stw_trainer_cancel(w.trainer.get());
+  EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_CANCELLED);
+  EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_NON_FINITE);
+  EXPECT_EQ(count, 13u);   // of the last time that it could
 }
 
 // The largest rate and decay, times the largest factor of a group: parameters far from where they were, but numbers.

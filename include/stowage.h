@@ -258,7 +258,7 @@ typedef struct stw_parameter_group {
   uint32_t set_mask;         /* STW_SET_GROUP_*: what the group says; the rest stays as it is */
   const char *pattern;
   uint32_t frozen;           /* 1: frozen; 0: trained, although a group before it says otherwise */
-  uint32_t state_bits;       /* 32 or 8, although the others have 8 or 32 */
+  uint32_t state_bits;       /* 32 or 8, although the others have 8 or 32; embeddings and tensors of less than 4096 elements keep 32 */
   double learning_rate;      /* a factor of the run's */
   double weight_decay;       /* instead of the trainer's, and of none for norms and biases */
 } stw_parameter_group;
@@ -277,7 +277,7 @@ typedef struct stw_plan_options {
   uint32_t precision;        /* default: fp32 on the CPU, bf16 elsewhere */
   uint32_t optimizer;
   uint32_t state_bits;       /* STW_STATES_AUTO: 32 unless that does not fit or costs more than 10 % of the speed; AdamW and
-                                Lion have 8 */
+                                Lion have 8, for tensors of 4096 elements and more that are no embeddings */
   uint32_t micro_batch;      /* 0: chosen */
   uint32_t recompute;        /* STW_RECOMPUTE_* */
   uint32_t mode;             /* STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where

@@ -704,10 +704,10 @@ STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate
 /* Changes the budget of a trainer that stands between two steps: plans again for `memory_bytes`, with the same numerics,
  * batch, micro-batch and recompute policy (in fast mode the micro-batch that was chosen), and goes on with the same bits. `*plan`
  * (may be NULL) receives the new plan, which the caller destroys. The arena never takes more than the larger of both, unless it
- * comes from the host's allocator, which
- * is asked for the new one before the old one is released; a host's arena must be large enough for the new plan. Views of
- * stw_trainer_export_tensor end. Errors: STW_OVER_BUDGET with error.bytes_needed; STW_OUT_OF_MEMORY; STW_BAD_STATE
- * from inside a callback of the trainer; it is then unchanged, and `*plan` is NULL. Since: 0.1 */
+ * comes from the host's allocator, which is asked for the new one before the old one is released; a host's arena must be large
+ * enough for the new plan. Views of stw_trainer_export_tensor end. Errors: STW_OVER_BUDGET with error.bytes_needed;
+ * STW_OUT_OF_MEMORY; STW_BAD_STATE from inside a callback of the trainer, and where the new plan would offload gradients that a
+ * hook needs; it is then unchanged, and `*plan` is NULL. Since: 0.1 */
 STW_API stw_status stw_trainer_replan(stw_trainer *trainer, uint64_t memory_bytes, stw_plan **plan,
                                       stw_error *error) STW_NOEXCEPT;
 enum { STW_PROFILE_BYTES = 16384 };   /* room for any profile, with its zero byte */

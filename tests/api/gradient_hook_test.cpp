@@ -207,5 +207,29 @@ TEST(GradientHook, IsNoPlaceToCompute) {
   EXPECT_EQ(stw_trainer_evaluate(w.trainer.get(), dataset.get(), 1, &loss, nullptr), STW_OK);
 }
 
+// A hook reads gradients in the arena: a budget that would move them to host memory is refused, and nothing has changed.
+TEST(GradientHook, ReplanningKeepsItsGradientsInPlace) {
+  auto plan_of = plan_options();
+  plan_of.host_bytes = uint64_t{1} << 30;
+  plan_of.memory_bytes = uint64_t{1} << 28;
+  auto o = sized<stw_trainer_options>();
+  o.gradient_hook = [](void*, const stw_gradients*) { return 0; };
+  World w(tiny_gpt2, plan_of, &o), other(tiny_gpt2, plan_of);
+  const uint64_t least = info_of(w.plan.get()).minimum_bytes;
+  TokenBatch batch(4, 16);
+  step(w.trainer.get(), batch.batch());
+  stw_error error = sized<stw_error>();
+  stw_plan* plan = w.plan.get();
+  EXPECT_EQ(stw_trainer_replan(w.trainer.get(), least, &plan, &error), STW_BAD_STATE);
+  EXPECT_NE(std::string(error.message).find("gradient hook"), std::string::npos) << error.message;
+  EXPECT_EQ(plan, nullptr);
+  step(w.trainer.get(), batch.batch());
+  for (int s = 0; s < 2; ++s) {
+    must(stw_trainer_replan(other.trainer.get(), least, nullptr, &error), error);   // without a hook it goes on
+    step(other.trainer.get(), batch.batch());
+  }
+  EXPECT_EQ(values_of(w), values_of(other));
+}
+
 }  // namespace
 }  // namespace stw::api_test

@@ -165,6 +165,7 @@ class Trainer {
     static constexpr uint64_t elements = 1 << 16;
   };
   Status fill(Filling& filling);
+  Status read_weights(const Tensor& tensor, uint64_t first, uint64_t count, float* out) const;
   // At most as many as `filling` converts.
   void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count, Filling& filling);
   void fill_table(int tensor, double (*function)(double), Filling& filling);

@@ -9,6 +9,8 @@
 namespace stw {
 namespace {
 
+constexpr uint64_t drawn_at_once = 4096;   // random weights of a task
+
 // The op that updates a parameter; null where it is frozen.
 const Op* update_of(const Graph& graph, int parameter) {
   for (const Op& op : graph.update_ops)
@@ -105,11 +107,29 @@ Status Trainer::fill(Filling& filling) {
     const uint64_t count = tensor.shape.elements();
     for (uint64_t first = 0; first < count; first += Filling::elements) {
       const uint64_t n = std::min(Filling::elements, count - first);
-      STW_TRY(model_->read(tensor, first, n, filling.values.data()));
+      STW_TRY(read_weights(tensor, first, n, filling.values.data()));
       put_parameter(p, first, filling.values.data(), n, filling);
     }
   }
   return stream_->wait();
+}
+
+// Random ones are drawn by all threads: each is a function of its place alone.
+Status Trainer::read_weights(const Tensor& tensor, uint64_t first, uint64_t count, float* out) const {
+  const kernels::Parallel& threads = execution_.parallel;
+  if (model_->has_weights() || !threads.run) return model_->read(tensor, first, count, out);
+  struct Draw {
+    const Model& model;
+    const Tensor& tensor;
+    uint64_t first, count;
+    float* out;
+  } draw{*model_, tensor, first, count, out};
+  threads.run(threads.self, static_cast<int64_t>((count + drawn_at_once - 1) / drawn_at_once), [](void* context, int64_t index, int) {
+    const Draw& d = *static_cast<const Draw*>(context);
+    const uint64_t at = static_cast<uint64_t>(index) * drawn_at_once;
+    static_cast<void>(d.model.read(d.tensor, d.first + at, std::min(drawn_at_once, d.count - at), d.out + at));   // only files can fail
+  }, &draw);
+  return ok();
 }
 
 // (sequence, frequencies). Source: transformers: the angle is a product in fp32, cosine and sine of it are rounded to fp32.

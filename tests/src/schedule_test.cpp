@@ -19,6 +19,16 @@ TEST(Schedule, WarmsUpFromItsFirstShare) {
   }
 }
 
+// To the last bit: it is what was asked for, and what is written down.
+TEST(Schedule, FallsFromTheFullRate) {
+  for (ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::warmup_stable_decay})
+    for (double rate : {3e-4, 1e-3, 6e-4, 1e-2}) {
+      const Schedule s{kind, rate, rate / 10, 4, 100, 20};
+      EXPECT_EQ(s.at(4), rate);
+      EXPECT_EQ(s.at(kind == ScheduleKind::warmup_stable_decay ? 80 : 4), rate);
+    }
+}
+
 TEST(Schedule, FallsAsItsNameSays) {
   const Schedule cosine{ScheduleKind::cosine, 1e-3, 1e-4, 10, 110, 0}, linear{ScheduleKind::linear, 1e-3, 1e-4, 10, 110, 0};
   EXPECT_NEAR(cosine.at(60), 5.5e-4, 1e-12);

@@ -4,7 +4,7 @@
 // A warpgroup computes 64 rows of a tile. Of the largest, 128 × 256, a slice of four steps is 48 KiB from the second-level cache and
 // takes the tensor cores 1,024 cycles, 48 bytes a cycle; of 128 × 128 it is 32 KiB in 512 cycles, of 64 × 128 24 KiB in 256, more than that
 // cache gives to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle, and which tiles end first
-// is worked out from both. No bit depends on it.
+// is worked out from both. No bit depends on it, if 64 × 128 and 64 × 256 add up a step alike: tools/gpu-check asks the device.
 #include "kernels/cuda/warpgroup_product.h"
 
 #include "kernels/cuda/tile_product.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "tests/simt/fragments.h"
 #include "tests/simt/machine.h"
 
 namespace simt {
@@ -40,6 +39,14 @@ SIMT_UNSEEN uint16_t element(uint32_t byte) {
 }
 SIMT_UNSEEN void read(const AsyncProduct& p, WarpOperands& to) { read_operands(p, current_thread() / lanes % 4, to, element); }
 
+// Between lanes' stacks, unseen: memcpy is the sanitizer's own.
+SIMT_UNSEEN void copy_sums(float* to, const float* from, int count) {
+  for (int i = 0; i < count; ++i) const_cast<volatile float*>(to)[i] = from[i];
+}
+SIMT_UNSEEN void make_unknown(float* sums, int count) {
+  for (int i = 0; i < count; ++i) const_cast<volatile float*>(sums)[i] = NAN;
+}
+
 struct Ask { const AsyncProduct* product; float* d; };
 WarpOperands operands;
 
@@ -62,10 +69,10 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   if (w.sums_of != 0 && (w.sums_of != sums || w.d[0] != static_cast<const Ask*>(in[0])->d)) die("products with other sums are in flight");
   for (int l = 0; l < lanes; ++l) {
     float* const d = static_cast<const Ask*>(in[l])->d;
-    if (w.sums_of == 0) std::memcpy(w.sums[l], d, sizeof(float) * static_cast<size_t>(sums));
+    if (w.sums_of == 0) copy_sums(w.sums[l], d, sums);
     w.d[l] = d;
     add_async_products(operands, p.columns, l, w.sums[l]);
-    std::memset(d, 0xff, sizeof(float) * static_cast<size_t>(sums));
+    make_unknown(d, sums);
   }
   w.sums_of = sums;
   w.last_group = w.groups;
@@ -85,7 +92,7 @@ SIMT_UNSEEN void finish(uint32_t, void* const* in, void* const*) {
   }
   w.count = kept;
   if (w.sums_of == 0 || w.last_group > newest_done) return;
-  for (int l = 0; l < lanes; ++l) std::memcpy(w.d[l], w.sums[l], sizeof(float) * static_cast<size_t>(w.sums_of));
+  for (int l = 0; l < lanes; ++l) copy_sums(w.d[l], w.sums[l], w.sums_of);
   w.sums_of = 0;
 }
 
@@ -96,6 +103,14 @@ void touch(const AsyncProduct& p) {
     if (lane < 16) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.a, p.a_turned, 16 * warp + lane, k), 2));
     for (int o = lane; o < p.columns; o += lanes) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.b, p.b_turned, o, k), 2));
   }
+}
+
+SIMT_UNSEEN int products_done(int groups_left, AsyncProduct* done) {
+  const Warp& w = this_warp();
+  int count = 0;
+  for (int i = 0; i < w.count; ++i)
+    if (w.product[i].group < w.groups - groups_left) done[count++] = w.product[i].product;
+  return count;
 }
 
 SIMT_UNSEEN void begin(uint32_t, void* const*, void* const*) { this_warp().begun = true; }
@@ -124,7 +139,7 @@ uint32_t byte_of_element(uint64_t d, bool turned, int output, int k) {
   return at ^ (at >> 7 & 7) << 4;
 }
 
-void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums) {
+SIMT_UNSEEN void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums) {
   for (int column = 0; column < columns; column += 8)
     for (int r = 0; r < 4; ++r) {
       float& sum = sums[column / 2 + r];
@@ -140,9 +155,9 @@ void multiply_async(const AsyncProduct& p, float* d) {
 void begin_products() { collective(0xffffffffu, begin, nullptr, nullptr); }
 void commit_products() { collective(0xffffffffu, commit, nullptr, nullptr); }
 void wait_for_products(int groups_left) {
-  const Warp& w = this_warp();
-  for (int i = 0; i < w.count; ++i)
-    if (w.product[i].group < w.groups - groups_left) touch(w.product[i].product);
+  AsyncProduct done[most_in_flight];
+  const int count = products_done(groups_left, done);
+  for (int i = 0; i < count; ++i) touch(done[i]);
   collective(0xffffffffu, finish, &groups_left, nullptr);
 }
 

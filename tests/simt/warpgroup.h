@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tests/simt/fiber.h"
+#include "tests/simt/fragments.h"
 
 namespace simt {
 
@@ -20,21 +21,15 @@ struct AsyncProduct {
 // What the warp number `warp` of its group reads: its 16 rows of a (16 × 16) and b (columns × 16), by element(byte of shared memory).
 struct WarpOperands { float a[16][16], b[256][16]; uint64_t digest; };
 template <class Element>
-void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element);
-
-float half_value(uint16_t bits, bool is_bf16);
-template <class Element>
 SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element) {
   to.digest = 14695981039346656037u;
-  const auto value = [&](uint64_t descriptor, bool turned, int output, int k) {
-    const uint16_t bits = element(byte_of_element(descriptor, turned, output, k));
-    to.digest = (to.digest ^ bits) * 1099511628211u;
-    return half_value(bits, p.is_bf16);
-  };
-  for (int o = 0; o < 16; ++o)
-    for (int k = 0; k < 16; ++k) to.a[o][k] = value(p.a, p.a_turned, 16 * warp + o, k);
-  for (int o = 0; o < p.columns; ++o)
-    for (int k = 0; k < 16; ++k) to.b[o][k] = value(p.b, p.b_turned, o, k);
+  for (int row = 0; row < 16 + p.columns; ++row)
+    for (int k = 0; k < 16; ++k) {
+      const bool of_a = row < 16;
+      const uint16_t bits = element(of_a ? byte_of_element(p.a, p.a_turned, 16 * warp + row, k) : byte_of_element(p.b, p.b_turned, row - 16, k));
+      to.digest = (to.digest ^ bits) * 1099511628211u;
+      (of_a ? to.a[row] : to.b[row - 16])[k] = half_value(bits, p.is_bf16);
+    }
 }
 // The sums of a lane, four for eight columns: rows lane / 4 and eight below, columns 2·(lane mod 4) and the next.
 void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums);

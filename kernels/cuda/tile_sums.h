@@ -109,23 +109,24 @@ STW_DEVICE void for_pairs_inside(const Product& out, const Tile& tile, int threa
 STW_DEVICE uint32_t load_pair(const void* data, int64_t at) { return load_vector<uint32_t>(static_cast<const uint16_t*>(data) + at); }
 
 // ---- of others
-// As many rows at a time as fit into the memory of the slices: `fragments` of each warp.
+// As many rows at a time as fit into the memory of the slices: `fragments` of each warp. A row's first element lies 8 banks behind that
+// of the row before, so that four rows of a quad's pairs are in different ones.
 template <class T>
 struct Rows {
-  static constexpr int parts = static_cast<int>((T::edge_m * T::edge_n * sizeof(float) + T::slices_bytes - 1) / T::slices_bytes);
+  static constexpr int stride = T::edge_n + 8, parts = static_cast<int>((T::edge_m * stride * sizeof(float) + T::slices_bytes - 1) / T::slices_bytes);
   static constexpr int fragments = T::fragments_m / parts, of_warp = 16 * fragments, count = T::edge_m / parts;
   static_assert(fragments * parts == T::fragments_m && parts <= 2);
 };
 // body(i, j, half, place): of this thread's pairs in a part, and their places in shared memory.
 template <class T, class Body>
 STW_DEVICE void for_pairs_of_part(int part, int thread, const Body& body) {
-  const int at = (thread / 32 / T::warps_n * Rows<T>::of_warp + thread % 32 / 4) * T::edge_n + column_of<T>(thread);
+  const int at = (thread / 32 / T::warps_n * Rows<T>::of_warp + thread % 32 / 4) * Rows<T>::stride + column_of<T>(thread);
   STW_UNROLL
   for (int i = 0; i < Rows<T>::fragments; ++i)
     STW_UNROLL
     for (int half = 0; half < 2; ++half)
       STW_UNROLL
-      for (int j = 0; j < T::fragments_n; ++j) body(part * Rows<T>::fragments + i, j, half, at + (16 * i + 8 * half) * T::edge_n + 8 * j);
+      for (int j = 0; j < T::fragments_n; ++j) body(part * Rows<T>::fragments + i, j, half, at + (16 * i + 8 * half) * Rows<T>::stride + 8 * j);
 }
 // body(place, row, column, n): of all pairs of a part, shared among the block's threads; n of its numbers are inside.
 template <class T, class Body>
@@ -135,7 +136,7 @@ STW_DEVICE void for_places_of_part(int part, int thread, const Product& out, con
   for (int k = thread; k < Rows<T>::count * pairs; k += T::threads) {
     const int line = k / pairs, in_warp = line % Rows<T>::of_warp;
     const int64_t row = tile.row + line / Rows<T>::of_warp * T::warp_m + part * Rows<T>::of_warp + in_warp, column = tile.column + k % pairs * 2;
-    body(2 * k, row, column, row < out.m ? out.n - column : 0);
+    body(line * Rows<T>::stride + k % pairs * 2, row, column, row < out.m ? out.n - column : 0);
   }
 }
 

@@ -52,9 +52,9 @@ class Traffic : public CudaDeviceTest {
     }
     EXPECT_LE(ratio(all.sectors, all.least_sectors), 1.2);
     for (const auto& [name, t] : kernels) {
-      // Tiles lie in shared memory so that no two lanes want one bank.
-      const bool is_tiled = name.find("tensor_") != name.npos;
-      EXPECT_TRUE(!is_tiled || t.turns == t.least_turns) << short_name(name);
+      // Tiles lie in shared memory so that no two lanes want one bank; of products over an edge not all lanes take part.
+      EXPECT_TRUE(name.find("tensor_") == name.npos || t.turns == t.least_turns) << short_name(name);
+      EXPECT_TRUE(name.find("tile_product") == name.npos || ratio(t.turns, t.least_turns) < 1.01) << short_name(name);
       if (t.instructions * 100 < all.instructions) continue;
       EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.5) << short_name(name);
       EXPECT_LE(ratio(t.turns, t.least_turns), name.find("8_kernel") != name.npos ? 2.4 : 1.6) << short_name(name);   // 8 bits: a table at random

@@ -10,12 +10,17 @@ namespace {
 
 using namespace testing_tools;
 
+Request hopper_request(int64_t batch, int64_t sequence) {
+  Request r = request(batch, sequence);
+  r.device = "h100";
+  r.precision = Precision::bf16;
+  return r;
+}
+
 // The library's instructions are faster on Hopper; weight gradients sample after sample cost what their sums move.
 TEST(Price, OfTheLibrarysProducts) {
   const auto model = open("gpt2");
-  Request r = request(512, least_library_sample);   // the shortest, with the fewest multiply-adds a sum
-  r.device = "h100";
-  r.precision = Precision::bf16;
+  Request r = hopper_request(512, least_library_sample);   // the shortest, with the fewest multiply-adds a sum
   const auto tensor = make(*model, r);
   r.kernels = Kernels::cublaslt;
   const auto exact = make(*model, r);
@@ -45,9 +50,7 @@ TEST(Price, OfTheLibrarysProducts) {
 // Hopper's own instructions reach the whole peak of its tensor cores; gradients in bf16 are rounded by the others.
 TEST(Price, OfProductsByWarpgroups) {
   const auto model = open("smollm-135m");
-  Request r = request(8, 1024);
-  r.device = "h100";
-  r.precision = Precision::bf16;
+  Request r = hopper_request(8, 1024);
   r.state_bits = 32;
   const auto time = [&](Gradients gradients, std::optional<Kernels> kernels) {
     r.gradients = gradients, r.kernels = kernels;
@@ -73,9 +76,7 @@ TEST(Price, OfProductsByWarpgroups) {
 // cuDNN's gradient keeps scores: the longer the samples, the more; where they do not fit, our own attention is offered.
 TEST(Price, OfTheLibrarysAttention) {
   const auto model = open("smollm-135m");
-  Request r = request(8, 2048);
-  r.device = "h100";
-  r.precision = Precision::bf16;
+  Request r = hopper_request(8, 2048);
   r.state_bits = 32;
   const auto own = make(*model, r);
   r.attention = Attention::cudnn;

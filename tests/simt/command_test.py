@@ -71,16 +71,26 @@ class EmulatedCommand(CommandTest):
             numerics = json.load(file)["numerics"]
         self.assertEqual((numerics["kernels"], numerics["exact"]), ("cublaslt", False))
 
-    def test_the_checks_for_real_devices_run(self):
-        """tests/gpu/check.py, which otherwise runs where there is a GPU."""
-        check = os.path.join(os.path.dirname(__file__), "..", "gpu", "check.py")
+    def on_a_real_device(self, script, *words):
+        """What a script of tests/gpu, which otherwise runs where there is a GPU, prints of a tiny model; the last word is its file's name."""
+        script = os.path.join(os.path.dirname(__file__), "..", "gpu", script)
         build = os.path.dirname(os.path.dirname(os.path.dirname(os.environ["STOWAGE"])))
         tiny = CONFIG.replace('"n_layer": 2', '"n_layer": 1').replace('"attn_pdrop": 0.1', '"attn_pdrop": 0.0')
         tiny = self.write("tiny.json", tiny.replace('"n_positions": 32', '"n_positions": 33'))
-        done = subprocess.run([sys.executable, check, "test", build, tiny], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, script, build, *(tiny if word == "TINY" else word for word in words)], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_the_checks_for_real_devices_run(self):
+        table = self.on_a_real_device("check.py", "TINY")
         for kernels in ("cublaslt", "tensor --attention cudnn"):
-            self.assertRegex(done.stdout, rf"(?m)^ok +E3 samples of 512 tokens, bf16, {kernels} kernels")
+            self.assertRegex(table, rf"(?m)^ok +E3 samples of 512 tokens, bf16, {kernels} kernels")
+
+    def test_the_benchmark_for_real_devices_runs(self):
+        table = self.on_a_real_device("bench.py", "--tiny", "TINY", "gpt2", "ops", "attention", "optimizers", "budgets")
+        for what in ("gpt2, T 1024, bf16, tensor", "gpt2, 64 x 1024, tensor: gelu_gradient", "attention, T 64, tensor --attention cudnn",
+                     "update of gpt2, bf16, adamw, 8-bit states", "least memory of gpt2, T 1024"):
+            self.assertRegex(table, rf"(?m)^ok +{what} .*[1-9]")
 
     def test_calibrates(self):
         self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "1GiB", "--out", self.path("profile.json"))

@@ -1,12 +1,16 @@
 """Owns the PyTorch side of the comparison on a GPU: what a PyTorch user would run for the model of a config.json.
 
 usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--eager] [--device cpu]    a line of JSON: tokens/s of the fastest micro-batch
+       peer_gpu.py least CONFIG SEQ [--device cpu]                               a line of JSON: the least memory it trains in
        peer_gpu.py peaks [--device cpu]           a line of JSON: TFLOP/s of a bf16 product and of fused attention, GB/s of a copy
 
 fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples of SEQ tokens a step in
-micro-batches as large as fit and their half, the faster of both. `--device cpu` is there to try the script where there is no GPU.
+micro-batches as large as fit and their half, the faster of both. `least`: one sample a micro-batch, two a step, every block
+recomputed (torch.utils.checkpoint), AdamW with 8-bit states, and the smallest limit of PyTorch's allocator at which two steps
+end; the card's context is not in it. `--device cpu` is there to try the script where there is no GPU.
 """
 import argparse
+import gc
 import json
 import math
 import statistics
@@ -15,6 +19,7 @@ import time
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 def sync(device):
@@ -78,8 +83,9 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, config, seq):
+    def __init__(self, config, seq, recompute=False):
         super().__init__()
+        self.recompute = recompute
         gpt2 = config["model_type"] == "gpt2"
         width, layers = (config["n_embd"], config["n_layer"]) if gpt2 else (config["hidden_size"], config["num_hidden_layers"])
         heads = config["n_head"] if gpt2 else config["num_attention_heads"]
@@ -104,9 +110,69 @@ class Model(nn.Module):
         if self.positions is not None:
             x = x + self.positions.weight[: tokens.shape[1]]
         for block in self.blocks:
-            x = block(x)
+            x = checkpoint(block, x, use_reentrant=False) if self.recompute else block(x)
         logits = self.head(self.norm(x))
         return F.cross_entropy(logits.view(-1, logits.shape[-1]).float(), targets.view(-1))
+
+
+class AdamW8(torch.optim.Optimizer):
+    """AdamW whose states are 8 bits an element and a scale for 256 of them, as those of bitsandbytes are, in as many bytes, and
+    fp32 below 4,096 elements: for where that is not installed. Its codes are linear, of √v for the second; it is slow, and
+    works on a million elements at a time, so that it needs no memory beside its states."""
+    PART, BLOCK, LEAST = 1 << 20, 256, 4096
+
+    def __init__(self, parameters, lr, betas, weight_decay):
+        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @staticmethod
+    def pack(x, codes, scales, levels):
+        padded = F.pad(x, (0, -x.numel() % AdamW8.BLOCK)).view(-1, AdamW8.BLOCK)
+        scales.copy_(padded.abs().amax(1))
+        codes.copy_((padded / scales.clamp_min(1e-30)[:, None] * levels).round().flatten()[: x.numel()])
+
+    @staticmethod
+    def unpack(codes, scales, levels):
+        return codes.float() / levels * scales.repeat_interleave(AdamW8.BLOCK)[: codes.numel()]
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    n, device = p.numel(), p.device
+                    state["step"], state["small"] = 0, n < self.LEAST
+                    if state["small"]:
+                        state["m"], state["v"] = torch.zeros(n, device=device), torch.zeros(n, device=device)
+                    else:
+                        blocks = -(-n // self.BLOCK)
+                        state["m"], state["v"] = torch.zeros(n, dtype=torch.int8, device=device), torch.zeros(n, dtype=torch.uint8, device=device)
+                        state["m_scale"], state["v_scale"] = torch.zeros(blocks, device=device), torch.zeros(blocks, device=device)
+                state["step"] += 1
+                for begin in range(0, p.numel(), self.PART):
+                    self.update(group, state, p.view(-1)[begin:begin + self.PART], p.grad.view(-1)[begin:begin + self.PART], begin)
+
+    def update(self, group, state, w, g, begin):
+        first, second = group["betas"]
+        m, v = (state[name][begin:begin + w.numel()] for name in "mv")
+        if state["small"]:
+            m.lerp_(g, 1 - first)
+            v.lerp_(g * g, 1 - second)
+            new_m, root = m, v.sqrt()
+        else:
+            blocks = slice(begin // self.BLOCK, -(-(begin + w.numel()) // self.BLOCK))
+            m_scale, v_scale = state["m_scale"][blocks], state["v_scale"][blocks]
+            new_m = self.unpack(m, m_scale, 127).lerp(g, 1 - first)
+            root = self.unpack(v, v_scale, 255).square().lerp(g * g, 1 - second).sqrt()
+            self.pack(new_m, m, m_scale, 127)
+            self.pack(root, v, v_scale, 255)
+        w.mul_(1 - group["lr"] * group["weight_decay"])
+        w.addcdiv_(new_m / (1 - first ** state["step"]), root / math.sqrt(1 - second ** state["step"]) + 1e-8, value=-group["lr"])
+
+
+def groups_of(parameters):
+    return [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
+            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
 
 
 def steps_of(options, config, micro_batch):
@@ -116,9 +182,7 @@ def steps_of(options, config, micro_batch):
     torch.set_float32_matmul_precision("high")
     model = Model(config, options.seq).to(device).train()
     parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
-                                   {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}],
-                                  lr=3e-4, betas=(0.9, 0.95), fused=True)
+    optimizer = torch.optim.AdamW(groups_of(parameters), lr=3e-4, betas=(0.9, 0.95), fused=True)
     forward = model if options.eager else torch.compile(model)
     count = math.ceil(options.batch / micro_batch)
     tokens = torch.randint(0, config["vocab_size"], (micro_batch, options.seq + 1), device=device)
@@ -169,6 +233,63 @@ def train(options):
     print(json.dumps(best))
 
 
+def small_optimizer(parameters):
+    """Its name beside it."""
+    settings = {"lr": 3e-4, "betas": (0.9, 0.95), "weight_decay": 0.1}
+    try:
+        from bitsandbytes.optim import AdamW8bit
+        return AdamW8bit(groups_of(parameters), **settings), "bitsandbytes"
+    except ImportError:
+        return AdamW8(groups_of(parameters), **settings), "own 8-bit AdamW, bitsandbytes is not here"
+
+
+def train_small(config, seq, device):
+    """Two steps in as little memory as PyTorch's usual means get to; what the optimizer is called."""
+    torch.manual_seed(1)
+    with torch.device(device):
+        model = Model(config, seq, recompute=True).train()
+    parameters = list(model.parameters())
+    optimizer, name = small_optimizer(parameters)
+    for _ in range(2):
+        for _ in range(2):
+            tokens = torch.randint(0, config["vocab_size"], (1, seq + 1), device=device)
+            with torch.autocast(device, torch.bfloat16):
+                loss = model(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()) / 2
+            loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if not math.isfinite(loss.item()):
+            raise ArithmeticError("the loss is not finite")
+    return name
+
+
+def least(options):
+    with open(options.config, encoding="utf-8") as file:
+        config = json.load(file)
+    if options.device == "cpu":
+        return print(json.dumps({"least_bytes": 0, "optimizer": train_small(config, options.seq, "cpu")}))
+    total = torch.cuda.get_device_properties(0).total_memory
+
+    def fits(limit):
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total))
+        try:
+            return train_small(config, options.seq, "cuda")
+        except torch.OutOfMemoryError:
+            return None
+
+    name = fits(total)
+    if name is None:
+        raise SystemExit("peer_gpu.py: it does not fit the card")
+    low, high = 0, torch.cuda.max_memory_reserved()   # `low` does not do, `high` does
+    while high - low > max(high // 100, 1 << 21):
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    print(json.dumps({"least_bytes": high, "optimizer": name}))
+
+
 def peaks(options):
     device, small = options.device, options.device == "cpu"
     n = 512 if small else 8192
@@ -199,10 +320,13 @@ def main():
     training.add_argument("batch", type=int)
     training.add_argument("--steps", type=int, default=5)
     training.add_argument("--eager", action="store_true")
-    for command in (training, commands.add_parser("peaks")):
+    smallest = commands.add_parser("least")
+    smallest.add_argument("config")
+    smallest.add_argument("seq", type=int)
+    for command in (training, smallest, commands.add_parser("peaks")):
         command.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     options = parser.parse_args()
-    train(options) if options.command == "train" else peaks(options)
+    {"train": train, "least": least, "peaks": peaks}[options.command](options)
 
 
 if __name__ == "__main__":

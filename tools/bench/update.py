@@ -8,7 +8,7 @@ memcpy on as many threads, before and after each row, which read and write as ma
 """
 import ctypes
 import json
-import pathlib
+import os
 import statistics
 import subprocess
 import sys
@@ -48,24 +48,30 @@ def run(*words):
     return subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def time_of_update(stowage, profile, *words):
+    """Parameters, the least bytes that their update moves, and the seconds it takes. Words are of `stowage plan` and `calibrate`;
+    `profile`: a file that is written."""
+    plan = json.loads(run(stowage, "plan", *words, "--json"))
+    size = plan["bytes"]
+    run(stowage, "calibrate", *words, "--out", profile)
+    with open(profile, encoding="utf-8") as file:
+        ops = json.load(file)["ops"]
+    seconds = sum(ops[name]["nanoseconds"] for name in UPDATES if name in ops) * 1e-9
+    return plan["model"]["parameters"], 2 * size["parameters"] + size["gradients"] + 2 * size["optimizer"], seconds
+
+
 def main():
     stowage, model = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "gpt2"
     copy = Copy()
     print(f"{'optimizer':<10}{'states':>8}{'precision':>11}{'bytes each':>12}{'ms per 1e9':>12}{'GB/s':>8}{'copy':>8}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        profile = pathlib.Path(folder) / "here.json"
         for precision in ("fp32", "bf16"):
             for optimizer, bits in CASES:
-                words = ["--model", model, "--batch", 1, "--seq", 16, "--threads", THREADS, "--vram", "8GiB", "--optimizer",
-                         optimizer, "--states", bits, "--precision", precision]
-                plan = json.loads(run(stowage, "plan", *words, "--json"))
-                size, count = plan["bytes"], plan["model"]["parameters"]
-                moved = 2 * size["parameters"] + size["gradients"] + 2 * size["optimizer"]
                 before = copy.bytes_per_second()
-                run(stowage, "calibrate", *words, "--out", profile)
+                count, moved, seconds = time_of_update(stowage, os.path.join(folder, "here.json"), "--model", model, "--batch", 1, "--seq", 16,
+                                                       "--threads", THREADS, "--vram", "8GiB", "--optimizer", optimizer, "--states", bits,
+                                                       "--precision", precision)
                 speed = statistics.mean((before, copy.bytes_per_second()))
-                ops = json.loads(profile.read_text())["ops"]
-                seconds = sum(ops[name]["nanoseconds"] for name in UPDATES if name in ops) * 1e-9
                 print(f"{optimizer:<10}{bits:>8}{precision:>11}{moved / count:>12.1f}{1e3 * seconds / count * 1e9:>12.0f}"
                       f"{moved / seconds * 1e-9:>8.1f}{speed * 1e-9:>8.1f}{moved / seconds / speed:>8.2f}", flush=True)
 

@@ -1,0 +1,272 @@
+"""What tools/gpu-check runs on a machine with a GPU to see how fast it is and how little memory it needs, beside PyTorch where that is installed:
+
+    bench.py BUILD [WHAT...]             WHAT: names of MODELS, `ops`, `attention`, `optimizers`, `budgets`, `marks`; all of them
+    bench.py BUILD --tiny CONFIG [...]   with a tiny model, on an emulated device: whether this script works
+
+One line of a table for each figure. After nine minutes it begins nothing more, and says what it left out: name it alone.
+"""
+import collections
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+from runs import Runs, Table, call
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+BENCH = os.path.join(ROOT, "tools/bench")
+sys.path.insert(0, BENCH)
+from update import CASES as OPTIMIZERS, time_of_update   # noqa: E402
+
+MODELS = {"gpt2": (1024, 512), "smollm-135m": (2048, 256), "llama-1b": (2048, 64)}   # sequence, batch
+# Tokens/s to pass on an H100 or H200 with samples of 1,024 tokens; batch, and what a card of 80 GB needs for it.
+MARKS = {"gpt2": (500_000, 512, ()), "qwen2.5-0.5b": (150_000, 128, ()), "qwen2.5-1.5b": (59_000, 64, ()), "qwen2.5-3b": (31_000, 64, ("--states", 8)),
+         "qwen2.5-7b": (14_000, 32, ("--states", 8, "--gradients", "bf16"))}
+KERNELS = ("tensor", "wgmma", "wgmma --attention cudnn", "cublaslt", "cublaslt --fast", "cublaslt --fast --attention cudnn", "portable")
+ATTENTION = ("tensor", "wgmma", "tensor --attention cudnn")
+SECONDS, SECONDS_TO_BEGIN = 570, 540
+SPEED_MARK, BANDWIDTH_MARK, UPDATE_MARK, BUDGET_MARK = 1.15, 0.85, 1.3, 0.6
+BEYOND_THE_CACHE = 100_000_000   # bytes that an op moves, so that it is measured: twice the second-level cache of an H200
+
+
+def flops_of_token(config, sequence):
+    """6 for every weight of a product, and causal attention forward and backward."""
+    gpt2 = config["model_type"] == "gpt2"
+    width, layers = (config["n_embd"], config["n_layer"]) if gpt2 else (config["hidden_size"], config["num_hidden_layers"])
+    inner = (config.get("n_inner") or 4 * width) if gpt2 else config["intermediate_size"]
+    shared = 1 if gpt2 else config.get("num_key_value_heads", config["num_attention_heads"]) / config["num_attention_heads"]
+    block = width * width * (2 + 2 * shared) + width * inner * (2 if gpt2 else 3)
+    return 6 * (layers * block + width * config["vocab_size"]) + 6 * layers * sequence * width
+
+
+def preset(name):
+    """Its config.json, from the one place that has it."""
+    with open(os.path.join(ROOT, "src/models/presets.cpp"), encoding="utf-8") as file:
+        return json.loads(re.search(r'\{"' + re.escape(name) + r'", R"\((.*?)\)"', file.read(), re.S)[1])
+
+
+def marked(good):
+    return "" if good else "   BELOW ITS MARK"
+
+
+class Bench:
+    def __init__(self, folder, tiny):
+        self.folder, self.tiny, self.begin = folder, tiny, time.monotonic()
+        self.table = Table()
+        model = tiny or "gpt2"
+        self.wgmma = folder.has_wgmma("--model", model, "--batch", 1, "--seq", 32 if tiny else 1024)
+        self.peaks, why = self.peer("peaks", seconds=120)
+        self.table.row("the card, by PyTorch", True, json.dumps(self.peaks) if self.peaks else "no PyTorch here: " + (why.strip().splitlines() or ["-"])[-1])
+
+    def left(self):
+        return SECONDS - (time.monotonic() - self.begin)
+
+    def may_begin(self, what):
+        if self.left() > SECONDS - SECONDS_TO_BEGIN:
+            return True
+        self.table.row(what, True, "left out: no time")
+        return False
+
+    def kinds(self, all_of_them):
+        return [k for k in all_of_them if self.wgmma or not k.startswith("wgmma")]
+
+    def peer(self, *words, seconds):
+        """What PyTorch reaches, as a dictionary, or why it does not."""
+        device = ("--device", "cpu") if self.tiny else ()
+        code, text, _ = call([sys.executable, os.path.join(BENCH, "peer_gpu.py"), *words, *device], seconds)
+        lines = [line for line in text.splitlines() if line.startswith("{")]
+        return (json.loads(lines[-1]), "") if code == 0 and lines else (None, text[-400:])
+
+    def shape(self, name, sequence, batch):
+        """The file of its configuration, and these; a tiny model stands for any."""
+        if self.tiny:
+            return self.tiny, 32, 2
+        path = self.folder.at(name + ".json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(preset(name), file)
+        return path, sequence, batch
+
+    def run(self, model, sequence, batch, kernels, *words, steps):
+        """The tokens/s of each step, or None and why there are none."""
+        return self.folder.speeds("run", steps, "--model", model, "--seq", sequence, "--batch", batch, "--device", "cuda", "--kernels", *kernels.split(),
+                                  "--tokenizer", "byte", *words, seconds=self.left())
+
+    def speed(self, what, shape, kernels, *words, mark=None):
+        """A row of the table; the tokens/s without the first step."""
+        speeds, why = self.run(*shape, kernels, *words, steps=3 if self.tiny else 6)
+        if speeds is None:
+            self.table.row(what, False, why)
+            return None
+        speed, share = statistics.median(speeds[1:]), ""
+        if self.peaks:
+            with open(shape[0], encoding="utf-8") as file:
+                flops = flops_of_token(json.load(file), shape[1])
+            share = f", {speed * flops / self.peaks['product_tflops'] * 1e-10:.1f} % of the card's bf16 products"
+        self.table.row(what, True, f"{speed:,.0f} tokens/s{share}" + (f", mark {mark:,}{marked(speed >= mark)}" if mark else ""))
+        return speed
+
+    def model(self, name):
+        """Side by side with PyTorch."""
+        shape, speeds = self.shape(name, *MODELS[name]), {}
+        for kernels in self.kinds(KERNELS) + ([] if self.wgmma else ["tensor --attention cudnn"]):
+            what = f"{name}, T {MODELS[name][0]}, bf16, {kernels}"
+            if self.may_begin(what):
+                speeds[kernels] = self.speed(what, shape, kernels)
+        speeds = {kernels: speed for kernels, speed in speeds.items() if speed}
+        if not speeds or not self.peaks or not self.may_begin(f"{name}, PyTorch"):
+            return
+        theirs, why = self.peer("train", *shape, *(("--eager",) if self.tiny else ()), seconds=self.left())
+        if not theirs:
+            self.table.row(f"{name}, PyTorch", False, why)
+            return
+        text = f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']})"
+        for kernels in dict.fromkeys((next(iter(speeds)), max(speeds, key=speeds.get))):   # the default, and the fastest
+            ratio = speeds[kernels] / theirs["tokens_per_second"]
+            text += f"; stowage {kernels} {ratio:.3f}{marked(ratio >= SPEED_MARK)}"
+        self.table.row(f"{name}, PyTorch", True, text)
+
+    def marks(self):
+        for name, (mark, batch, words) in MARKS.items():
+            for kernels in self.kinds(("tensor", "wgmma", "cublaslt --fast --attention cudnn")):
+                what = f"{name}, T 1024, bf16, {kernels} {' '.join(map(str, words))}".strip()
+                if self.may_begin(what):
+                    self.speed(what, self.shape(name, 1024, batch), kernels, *words, mark=mark)
+
+    def events(self, model, sequence, batch, kernels):
+        """Of a step of one micro-batch, the ops as `--profile` measured them: name, flops, bytes, microseconds."""
+        trace = self.folder.at("trace.json")
+        speeds, why = self.run(model, sequence, batch, kernels, "--micro-batch", batch, "--profile", trace, steps=1)
+        if speeds is None:
+            return None, why
+        with open(trace, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        return [(e["name"], e["args"]["flops"], e["args"]["bytes"], e["args"]["measured_us"]) for e in events if e.get("tid") == 1 and e["ph"] == "X"], ""
+
+    def ops(self):
+        """Bandwidth of what memory bounds, and products, inside of a step; bytes are those of the plan."""
+        for name, sequence, batch in (("gpt2", 1024, 64), ("llama-1b", 2048, 16))[:1 if self.tiny else 2]:
+            for kernels in self.kinds(("tensor", "wgmma", "cublaslt")):
+                what = f"{name}, {batch} x {sequence}, {kernels}"
+                if not self.may_begin(what):
+                    continue
+                events, why = self.events(*self.shape(name, sequence, batch), kernels)
+                if events is None:
+                    self.table.row(what, False, why)
+                    continue
+                sums = collections.defaultdict(lambda: [0, 0, 0.0, 0])
+                for op, flops, size, microseconds in events:
+                    if size < BEYOND_THE_CACHE and not self.tiny:
+                        continue
+                    for total, x in enumerate((flops, size, microseconds, 1)):
+                        sums[op][total] += x
+                for op, (flops, size, microseconds, count) in sums.items():
+                    product = (op.startswith("linear") and op != "linear_bias_gradient") or op.startswith("attention") or op == "muon"
+                    if kernels != "tensor" and not product:
+                        continue   # the same kernels
+                    text = f"{count} of {microseconds / count:,.0f} us: "
+                    if product:
+                        text += f"{flops / microseconds * 1e-6:,.3g} TFLOP/s"
+                        if self.peaks and op.startswith("linear"):
+                            text += f", {flops / microseconds * 1e-4 / self.peaks['product_tflops']:.0f} % of PyTorch's 8192 cubed"
+                    else:
+                        text += f"{size / microseconds * 1e-3:,.4g} GB/s"
+                        if self.peaks:
+                            share = size / microseconds * 1e-3 / self.peaks["copy_gbytes_per_second"]
+                            text += f", {100 * share:.0f} % of a copy{marked(share >= BANDWIDTH_MARK)}"
+                    self.table.row(f"{what}: {op}", True, text)
+
+    def attention(self):
+        """16 heads of 64, causal, 16,384 tokens: forward, backward."""
+        tokens, heads = (128, 1) if self.tiny else (16384, 16)
+        for sequence in (64,) if self.tiny else (1024, 4096, 16384):
+            config = {"model_type": "gpt2", "vocab_size": 256, "n_positions": sequence, "n_embd": 64 * heads, "n_layer": 1, "n_head": heads,
+                      "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+            path = self.folder.at(f"attention-{sequence}.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(config, file)
+            theirs = (self.peaks or {}).get(f"attention_{sequence}_tflops")
+            for kernels in self.kinds(ATTENTION):
+                what = f"attention, T {sequence}, {kernels}"
+                if not self.may_begin(what):
+                    continue
+                samples = tokens // sequence
+                events, why = self.events(path, sequence, samples, kernels)
+                if events is None:
+                    self.table.row(what, False, why)
+                    continue
+                flops = 2 * samples * heads * sequence * sequence * 64   # causal: half of 4·T²·D, as PyTorch's are counted
+                text = []
+                for op, times, peer in (("attention", 1, 0), ("attention_gradient", 2.5, 1)):
+                    speed = times * flops / sum(us for name, _, _, us in events if name == op) * 1e-6
+                    text.append(f"{speed:,.4g} TFLOP/s" + (f" ({speed / theirs[peer]:.2f} of PyTorch's {theirs[peer]:,.0f})" if theirs else ""))
+                self.table.row(what, True, "forward {}, backward {}".format(*text))
+
+    def optimizers(self):
+        """The update of gpt2 by each: against copies, and 8-bit states against those of 32 bits."""
+        whole = {}
+        for optimizer, bits in OPTIMIZERS[:2] if self.tiny else OPTIMIZERS:
+            what = f"update of gpt2, bf16, {optimizer}, {bits}-bit states"
+            if not self.may_begin(what):
+                continue
+            try:
+                count, moved, seconds = time_of_update(self.folder.stowage, self.folder.at("here.json"), "--model", self.tiny or "gpt2", "--batch", 1,
+                                                       "--seq", 16, "--device", "cuda", "--optimizer", optimizer, "--states", bits)
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                self.table.row(what, False, str(error))
+                continue
+            whole[optimizer, bits] = seconds
+            text = f"{1e12 * seconds / count:,.0f} ms per 1e9 parameters, {moved / seconds * 1e-9:,.0f} GB/s"
+            if self.peaks:
+                ratio = seconds * self.peaks["copy_gbytes_per_second"] * 1e9 / moved
+                text += f", {ratio:.2f} times a copy's time{marked(ratio <= UPDATE_MARK or bits == 8 or optimizer in ('adafactor', 'muon'))}"
+            if bits == 8 and (optimizer, 32) in whole:
+                ratio = seconds / whole[optimizer, 32]
+                text += f", {ratio:.2f} times that of 32-bit states{marked(ratio <= 1)}"
+            self.table.row(what, True, text)
+
+    def budgets(self):
+        """The least memory in which a model trains, of both sides with recomputation, 8-bit states and an fp32 master."""
+        for name in list(MODELS)[:1] if self.tiny else MODELS:
+            what = f"least memory of {name}, T {MODELS[name][0]}"
+            if not self.may_begin(what):
+                continue
+            model, sequence, batch = self.shape(name, MODELS[name][0], 2)
+            shape = ["--model", model, "--seq", sequence, "--batch", batch, "--states", 8]
+            least = self.folder.least_budget(*shape)
+            speeds, why = self.folder.speeds("run", 2, *shape, "--device", "cuda", "--vram", least, "--tokenizer", "byte", seconds=self.left())
+            if speeds is None:
+                self.table.row(what, False, why)
+                continue
+            arena = self.folder.plan("run")["bytes"]["arena"]
+            text = f"{arena / 2**20:,.1f} MiB in the arena"
+            theirs, why = self.peer("least", model, sequence, seconds=self.left()) if self.peaks else (None, "")
+            if theirs and theirs["least_bytes"]:
+                ratio = arena / theirs["least_bytes"]
+                text += f", PyTorch {theirs['least_bytes'] / 2**20:,.0f} MiB in its allocator ({theirs['optimizer']}), ratio {ratio:.2f}{marked(ratio <= BUDGET_MARK)}"
+            self.table.row(what, not why, text + why)
+
+
+def main():
+    build, words = sys.argv[1], sys.argv[2:]
+    tiny = None
+    if words[:1] == ["--tiny"]:
+        tiny, words = words[1], words[2:]
+    parts = ("ops", "attention", "optimizers", "budgets", "marks")
+    for word in words:
+        if word not in MODELS and word not in parts:
+            sys.exit(f"bench.py: {word}: expected one of {', '.join((*MODELS, *parts))}")
+    with Runs(build) as folder:
+        bench = Bench(folder, tiny)
+        for name in words or (*MODELS, *parts):
+            if name in MODELS:
+                bench.model(name)
+            else:
+                getattr(bench, name)()
+    sys.exit(bench.table.end())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""What check.py and bench.py have in common: runs of the command, and a table with a line for each result."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+
+class Table:
+    def __init__(self):
+        self.failures = 0
+
+    def row(self, name, passed, text):
+        self.failures += not passed
+        print(f"{'ok  ' if passed else 'FAIL'}  {name:<44} {text}", flush=True)
+
+    def end(self):
+        print(f"{self.failures} checks failed")
+        return 1 if self.failures else 0
+
+
+def call(words, seconds=500):
+    """The exit status, what was printed, and how long it took."""
+    begin = time.monotonic()
+    try:
+        done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=max(seconds, 1), check=False)
+        return done.returncode, done.stdout, time.monotonic() - begin
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout or ""
+        return -1, (said.decode(errors="replace") if isinstance(said, bytes) else said) + "\nran past its time", seconds
+
+
+def speeds_in(path):
+    """Of the whole lines of a run's metrics."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file if line.endswith("\n")]
+    except OSError:
+        return []
+    return [line["tokens_per_second"] for line in lines if "tokens_per_second" in line]
+
+
+class Runs:
+    """A folder of runs, which goes away with them."""
+
+    def __init__(self, build):
+        self.stowage = os.path.join(build, "tools/stowage/stowage")
+
+    def __enter__(self):
+        self.path = tempfile.mkdtemp(prefix="stowage-gpu-")
+        with open(self.at("text.txt"), "w", encoding="ascii") as file:
+            for i in range(60000):
+                file.write(f"{i * i % 977} ships lie in the hold.\n")
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def at(self, name):
+        return os.path.join(self.path, name)
+
+    def train(self, out, *words, evaluation_batches=2, seconds=500):
+        shutil.rmtree(self.at(out), ignore_errors=True)   # what fails leaves no weights of the run before
+        return call([self.stowage, "train", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
+
+    def speeds(self, out, steps, *words, seconds=500):
+        """The tokens/s of so many steps of a run that goes no further, so that it saves nothing; or None and why there are none."""
+        folder, said = self.at(out), self.at("said.txt")
+        shutil.rmtree(folder, ignore_errors=True)
+        with open(said, "w", encoding="utf-8") as file:
+            run = subprocess.Popen([str(word) for word in (self.stowage, "train", "--data", self.at("text.txt"), "--out", folder, "--eval-batches", 0,
+                                                           "--steps", 1000 * steps, "--schedule", "constant", "--save-every", 1000 * steps, *words)],
+                                   stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+        end, found = time.monotonic() + seconds, []
+        while len(found) < steps and run.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+            found = speeds_in(folder + "/metrics.jsonl")
+        ended = run.poll()
+        run.kill()
+        run.wait()
+        if len(found) >= steps:
+            return found[:steps], ""
+        with open(said, encoding="utf-8", errors="replace") as file:
+            return None, file.read()[-400:] + ("ran past its time" if ended is None else "")
+
+    def weights(self, out):
+        try:
+            with open(self.at(out) + "/model.safetensors", "rb") as file:
+                return file.read()
+        except OSError:
+            return f"{out} was not trained"
+
+    def plan(self, out):
+        try:
+            with open(self.at(out) + "/plan.json", encoding="utf-8") as file:
+                return json.load(file)
+        except OSError:
+            return {"loss_chunks": 0, "offload": []}
+
+    def least_budget(self, *words):
+        """The smallest that works, in bytes, as the command says that a smaller one does not."""
+        _, text, _ = call([self.stowage, "plan", *words, "--device", "cuda", "--vram", "1KiB"])
+        found = re.search(r"\(([\d,]+) bytes\)", text)
+        return int(found[1].replace(",", "")) if found else 0
+
+    def has_wgmma(self, *words):
+        code, _, _ = call([self.stowage, "plan", *words, "--device", "cuda", "--kernels", "wgmma"])
+        return code == 0

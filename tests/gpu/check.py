@@ -1,13 +1,16 @@
-"""What tools/gpu-check runs on a machine with a GPU to see that it trains what it should: check.py BUILD [CONFIG].
+"""What tools/gpu-check runs on a machine with a GPU to see that it trains what it should:
 
-One line of a table for each check. CONFIG: of a tiny model, with which an emulated device shows that this script works.
+    check.py BUILD [PART...]             PART: `kernels`, `training`, `sanitizers`, `bits`, `samples`, `budgets`, `offload`, `memory`; all of them
+    check.py BUILD --tiny CONFIG [...]   with a tiny model, on an emulated device: whether this script works
+
+One line of a table for each check.
 """
 import os
 import re
 import shutil
 import sys
 
-from runs import Runs, Table, call
+from runs import Runs, Table, call, card_bytes_in_use
 
 BUILD = sys.argv[1]
 table = Table()
@@ -25,6 +28,7 @@ def program(name, words, seconds=500):
 
 NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
 LONG = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--states", 32, "--tokenizer", "byte"]
+GPT2 = ["--model", "gpt2", "--batch", 64, "--seq", 1024, "--steps", 2, "--states", 32, "--tokenizer", "byte"]
 LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
 
 
@@ -69,6 +73,18 @@ def odd_samples(folder, model):
                 f"{chunks} loss chunks" if code == 0 else text[-600:])
 
 
+def two_budgets(folder, model, small, large):
+    """What a card of 8 GiB trains, and one of 80 GiB."""
+    for kernels in ("tensor", "wgmma") if folder.has_wgmma(*NANO[:6]) else ("tensor",):
+        plans = []
+        for out, budget in (("a", small), ("b", large)):
+            code, text, _ = folder.train(out, *model, "--kernels", kernels, "--device", "cuda", "--vram", budget)
+            if code != 0:
+                break
+            plans.append("micro-batch {micro_batch}, {accumulation_steps} steps".format(**folder.plan(out)))
+        row(f"E2, E3 {small} and {large}, {kernels} kernels", code == 0 and folder.weights("a") == folder.weights("b"), "; ".join(plans) if code == 0 else text[-600:])
+
+
 def offload(folder, model):
     for precision, kernels in (("bf16", "tensor"), ("fp32", "portable")):
         numerics = ["--precision", precision, "--kernels", kernels]
@@ -82,35 +98,52 @@ def offload(folder, model):
 
 
 def memory(folder, models):
+    """The whole process, context and kernels and graphs included, against the plan's peak. Others must leave the card alone."""
     for model, words in models:
-        code, text, _ = folder.train("m", "--model", model, *words, "--steps", 3, "--device", "cuda", "--tokenizer", "byte")
-        found = re.search(r"memory +planned (.*), measured (.*) \((.*) %\)", text)
-        row(f"memory of {model}", code == 0 and found is not None, found.group(0) if found else text[-600:])
+        name = f"memory of {os.path.basename(model)}"
+        before, most = card_bytes_in_use(), 0
+
+        def watch():
+            nonlocal most
+            most = max(most, card_bytes_in_use() or 0)
+        speeds, why = folder.speeds("m", 20, "--model", model, *words, "--device", "cuda", "--tokenizer", "byte", watch=None if before is None else watch)
+        if speeds is None or before is None:
+            row(name, speeds is not None, why or "nvidia-smi does not tell")
+            continue
+        planned = folder.plan("m")["bytes"]
+        used, apart = most - before, most - before - planned["peak"]
+        row(name, abs(apart) <= max(planned["peak"] // 100, 32 << 20),
+            f"arena {planned['arena'] >> 20} and reserve {planned['reserve'] >> 20} MiB planned, {used >> 20} MiB in use: {(used - planned['arena']) >> 20} outside of the arena")
 
 
-def test(tiny):
-    if tiny:   # of another model, on the emulated device: whether this script works
-        shape = ["--model", tiny, "--batch", 3, "--seq", 32, "--steps", 2, "--states", 32]
-        with Runs(BUILD) as folder:
-            bits(folder, shape, shape)
-            odd_samples(folder, shape)
-            offload(folder, shape)
-            memory(folder, [(tiny, shape[2:6])])
-        return
+def sanitizers(kernels):
+    some = "Norm.*:Add.*:CrossEntropy.Agrees*:EmbeddingGradient.*:Attention.AgreesOnRandom*"
+    for tool in ("memcheck", "racecheck"):
+        code, text, took = call(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", kernels, "--gtest_filter=" + some], 120)
+        row("compute-sanitizer " + tool, code == 0, f"{took:.0f} s" + ("" if code == 0 else "\n" + text[-1500:]))
+
+
+def main():
+    words, tiny = sys.argv[2:], None
+    if words[:1] == ["--tiny"]:
+        tiny, words = words[1], words[2:]
     kernels = os.path.join(BUILD, "tests/gpu/gpu_kernel_tests")
-    program("kernels", [kernels, "--gtest_filter=-Math.*:*Order*"])
-    program("training", [os.path.join(BUILD, "tests/gpu/gpu_trainer_tests")])
-    if shutil.which("compute-sanitizer"):
-        some = "Norm.*:Add.*:CrossEntropy.Agrees*:EmbeddingGradient.*:Attention.AgreesOnRandom*"
-        for tool in ("memcheck", "racecheck"):
-            code, text, took = call(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", kernels, "--gtest_filter=" + some], 120)
-            row("compute-sanitizer " + tool, code == 0, f"{took:.0f} s" + ("" if code == 0 else "\n" + text[-1500:]))
+    shape = ["--model", tiny, "--batch", 3, "--seq", 32, "--steps", 2, "--states", 32] if tiny else NANO
+    budgets = (shape, "702MiB", "1GiB") if tiny else (GPT2, "8GiB", "80GiB")
     with Runs(BUILD) as folder:
-        bits(folder, NANO, LONG)
-        odd_samples(folder, NANO)
-        offload(folder, NANO)
-        memory(folder, LARGE)
+        parts = {"bits": lambda: bits(folder, shape, shape if tiny else LONG), "samples": lambda: odd_samples(folder, shape),
+                 "budgets": lambda: two_budgets(folder, *budgets), "offload": lambda: offload(folder, shape),
+                 "memory": lambda: memory(folder, [(tiny, shape[2:6])] if tiny else LARGE)}
+        if not tiny:
+            parts = {"kernels": lambda: program("kernels", [kernels, "--gtest_filter=-Math.*:*Order*"]),
+                     "training": lambda: program("training", [os.path.join(BUILD, "tests/gpu/gpu_trainer_tests")]),
+                     "sanitizers": lambda: shutil.which("compute-sanitizer") and sanitizers(kernels), **parts}
+        for word in words:
+            if word not in parts:
+                sys.exit(f"check.py: {word}: expected one of {', '.join(parts)}")
+        for name in words or parts:
+            parts[name]()
+    sys.exit(table.end())
 
 
-test(sys.argv[2] if len(sys.argv) > 2 else None)
-sys.exit(table.end())
+main()

@@ -43,6 +43,16 @@ def speeds_in(path):
     return [line["tokens_per_second"] for line in lines if "tokens_per_second" in line]
 
 
+def card_bytes_in_use():
+    """Of all processes; None where nvidia-smi does not tell."""
+    try:
+        code, text, _ = call(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], 20)
+    except OSError:
+        return None
+    line = text.strip().splitlines()[0] if code == 0 and text.strip() else ""
+    return int(line) << 20 if line.isdigit() else None
+
+
 class Runs:
     """A folder of runs, which goes away with them."""
 
@@ -66,8 +76,9 @@ class Runs:
         shutil.rmtree(self.at(out), ignore_errors=True)   # what fails leaves no weights of the run before
         return call([self.stowage, "train", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
 
-    def speeds(self, out, steps, *words, seconds=500):
-        """The tokens/s of so many steps of a run that goes no further, so that it saves nothing; or None and why there are none."""
+    def speeds(self, out, steps, *words, seconds=500, watch=None):
+        """The tokens/s of so many steps of a run that goes no further, so that it saves nothing; or None and why there are none.
+        `watch` is called again and again while it runs."""
         folder, said = self.at(out), self.at("said.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(said, "w", encoding="utf-8") as file:
@@ -77,6 +88,8 @@ class Runs:
         end, found = time.monotonic() + seconds, []
         while len(found) < steps and run.poll() is None and time.monotonic() < end:
             time.sleep(0.1)
+            if watch:
+                watch()
             found = speeds_in(folder + "/metrics.jsonl")
         ended = run.poll()
         run.kill()

@@ -82,7 +82,7 @@ class EmulatedCommand(CommandTest):
         return done.stdout
 
     def test_the_checks_for_real_devices_run(self):
-        table = self.on_a_real_device("check.py", "TINY")
+        table = self.on_a_real_device("check.py", "--tiny", "TINY")
         for kernels in ("cublaslt", "tensor --attention cudnn"):
             self.assertRegex(table, rf"(?m)^ok +E3 samples of 512 tokens, bf16, {kernels} kernels")
 

@@ -75,6 +75,12 @@ MUTATIONS = [
      [("{%8,%9}, {%0,%1,%2,%3};\"\n                 : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n  else",
        "{%9,%8}, {%0,%1,%2,%3};\"\n                 : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n  else")],
      COMPILED_TESTS, "TensorProduct.*"),
+    ("copies that a warpgroup's products were not shown", "kernels/cuda/tile_product.h",
+     [("    if constexpr (Multiply::asynchronous) Multiply::show_copies();\n", "")],
+     EMULATED_TESTS, "TensorProduct.WholeTilesStayCloseToDoublePrecision"),
+    ("copies into what a warpgroup's products still read", "kernels/cuda/tile_product.h",
+     [("Multiply::template finish<1>();", "Multiply::template finish<2>();")],
+     EMULATED_TESTS, "TensorProduct.WholeTilesStayCloseToDoublePrecision"),
 ]
 
 

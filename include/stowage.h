@@ -157,6 +157,19 @@ STW_API stw_status stw_device_open(stw_device **out, const stw_device_options *o
 STW_API void stw_device_close(stw_device *device) STW_NOEXCEPT;
 STW_API stw_status stw_device_query(const stw_device *device, stw_device_info *out) STW_NOEXCEPT;
 
+typedef struct stw_memory_holder {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t process;          /* its number, as the system knows it; a container may see another one */
+  uint64_t bytes;
+  char name[64];             /* of the program, "" where that is unknown; cut where it is longer */
+} stw_memory_holder;
+
+/* The index-th of the processes that hold memory of a CUDA device, the largest first; STW_BAD_ARGUMENT past the last one.
+ * Guarantees: every call asks the driver anew. Not all are told: of a CPU, inside some containers, and where the driver's
+ * management library (libnvidia-ml.so.1) is missing, none are. Thread: any. Since: 0.1 */
+STW_API stw_status stw_device_holder_at(const stw_device *device, size_t index, stw_memory_holder *out) STW_NOEXCEPT;
+
 typedef struct stw_log_message {
   uint32_t struct_size;
   int32_t level;             /* STW_LOG_* */

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "kernels/kernels.h"
 #include "planner/result.h"
@@ -43,6 +44,9 @@ struct DeviceOptions {
   void* run_user = nullptr;
 };
 
+// A process, and what it holds of a device's memory.
+struct MemoryHolder { uint64_t process, bytes; std::string name; };   // name: of the program, or nothing
+
 struct LogMessage {
   uint64_t number = 0;   // from 1; 0: none
   int32_t level = 0;
@@ -56,6 +60,8 @@ class Device {
   virtual DeviceInfo info() const = 0;
   // In bytes; 0 where that is unknown. A CUDA device that nobody uses yet gets a context to be asked.
   virtual uint64_t memory_free() const = 0;
+  // Of a card's memory, the largest first, as far as the driver tells.
+  virtual std::vector<MemoryHolder> memory_holders() const { return {}; }
   int ordinal() const { return options_.ordinal; }
   bool is_cuda() const { return options_.backend == Backend::cuda; }
   // At most this many threads of the device, where it has any.

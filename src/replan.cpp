@@ -113,7 +113,8 @@ Status Trainer::grow(uint64_t bytes) {
   const bool grown = is_there && device_.resize(memory, arena_bytes_, bytes, arena_alignment);
   moved(memory);
   if (!grown)
-    return out_of_memory("the arena needs " + std::to_string(more) + " bytes more" + refusal(is_there, device_.has_allocator(), available), more, available);
+    return out_of_memory("the arena needs " + std::to_string(more) + " bytes more" + refusal(is_there, device_.has_allocator(), more, available) +
+                             (is_there ? "" : holders_of_memory()), more, available);
   arena_bytes_ = bytes;
   return ok();
 }

@@ -151,7 +151,8 @@ class Trainer {
   void moved(void* memory);
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
   // Why bytes were not given: too few are free, or they were refused all the same.
-  static std::string refusal(bool enough_free, bool by_host, uint64_t available);
+  static std::string refusal(bool enough_free, bool by_host, uint64_t wanted, uint64_t available);
+  std::string holders_of_memory() const;
   static constexpr uint64_t arena_alignment = 256;
   // Memory on the way into the arena. Who has it can fill() without any more, whatever the host has left.
   struct Filling {

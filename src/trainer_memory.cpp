@@ -27,10 +27,21 @@ Error Trainer::out_of_memory(const std::string& what, uint64_t needed, uint64_t 
   return e;
 }
 
-std::string Trainer::refusal(bool enough_free, bool by_host, uint64_t available) {
+std::string Trainer::refusal(bool enough_free, bool by_host, uint64_t wanted, uint64_t available) {
   if (by_host) return ", which the host's allocator refused";
   const std::string free = std::to_string(available) + " are free";
-  return enough_free ? ", which the system refused, although " + free + ": a limit of the process?" : ", " + free;
+  return enough_free ? ", which the system refused, although " + free + ": a limit of the process?" : ", " + free + ", " + std::to_string(wanted - available) + " too few";
+}
+
+// As many as a message has room for.
+std::string Trainer::holders_of_memory() const {
+  constexpr size_t most_named = 3;
+  std::string text;
+  const std::vector<MemoryHolder> holders = device_.memory_holders();
+  for (size_t i = 0; i < holders.size() && i < most_named; ++i)
+    text += (i == 0 ? "; process " : ", process ") + std::to_string(holders[i].process) + (holders[i].name.empty() ? "" : " (" + holders[i].name.substr(0, 40) + ")") +
+            " holds " + std::to_string(holders[i].bytes);
+  return text;
 }
 
 // The system would promise more memory than it has and end the process later.
@@ -39,7 +50,8 @@ Result<std::byte*> Trainer::take_arena(uint64_t bytes, uint64_t wanted) const {
   const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
   void* memory = is_there ? device_.allocate(bytes, arena_alignment) : nullptr;
   if (!memory)
-    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes" + refusal(is_there, device_.has_allocator(), available), wanted, available);
+    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes" + refusal(is_there, device_.has_allocator(), wanted, available) +
+                             (is_there ? "" : holders_of_memory()), wanted, available);
   if (reinterpret_cast<uintptr_t>(memory) % arena_alignment == 0) return static_cast<std::byte*>(memory);
   device_.release(memory, bytes);
   return Error{Code::bad_argument, "trainer: the host's allocator gave memory that does not lie at a multiple of 256"};
@@ -51,7 +63,7 @@ Result<std::byte*> Trainer::take_host(uint64_t bytes, uint64_t wanted) const {
   const bool is_there = by_host || available == 0 || wanted <= available;
   void* memory = is_there ? device_.allocate_host(bytes, arena_alignment) : nullptr;
   if (!memory) {
-    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory" + refusal(is_there, by_host, available), wanted, available);
+    Error e = out_of_memory("what is offloaded needs " + std::to_string(bytes) + " bytes of host memory" + refusal(is_there, by_host, wanted, available), wanted, available);
     if (device_.is_cuda()) e.code = Code::host_out_of_memory;
     return e;
   }

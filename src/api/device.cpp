@@ -91,6 +91,19 @@ stw_status stw_device_query(const stw_device* device, stw_device_info* out) noex
   });
 }
 
+stw_status stw_device_holder_at(const stw_device* device, size_t index, stw_memory_holder* out) noexcept {
+  return api::guard(nullptr, [&]() -> stw_status {
+    if (!device || !out) return STW_BAD_ARGUMENT;
+    const std::vector<MemoryHolder> holders = device->device->memory_holders();
+    if (index >= holders.size()) return STW_BAD_ARGUMENT;
+    stw_memory_holder h{};
+    h.process = holders[index].process;
+    h.bytes = holders[index].bytes;
+    api::copy_text(h.name, holders[index].name);
+    return api::write_info(h, out);
+  });
+}
+
 stw_status stw_device_next_log(const stw_device* device, uint64_t after, stw_log_message* out) noexcept {
   return api::guard(nullptr, [&]() -> stw_status {
     if (!device || !out) return STW_BAD_ARGUMENT;

@@ -7,6 +7,7 @@
 
 #include "src/cuda/current.h"
 #include "src/cuda/error.h"
+#include "src/cuda/nvml.h"
 #include "src/cuda/stream.h"
 #include "src/device.h"
 #include "src/machine.h"
@@ -57,6 +58,17 @@ class CudaDevice : public Device {
     if (cudaMemGetInfo(&available, &total) == cudaSuccess) return available;
     static_cast<void>(cudaGetLastError());
     return 0;
+  }
+
+  std::vector<MemoryHolder> memory_holders() const override {
+    char bus_id[32] = {};
+    if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, options_.ordinal) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      return {};
+    }
+    std::vector<MemoryHolder> holders = cuda::memory_holders(bus_id);
+    std::stable_sort(holders.begin(), holders.end(), [](const MemoryHolder& a, const MemoryHolder& b) { return a.bytes > b.bytes; });
+    return holders;
   }
 
   Result<std::unique_ptr<Stream>> make_stream(int) const override { return CudaStream::create(options_); }

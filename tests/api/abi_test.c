@@ -30,6 +30,10 @@ AT(stw_device_info, memory_free, 16); AT(stw_device_info, compute_major, 24); AT
 AT(stw_device_info, threads, 32); AT(stw_device_info, isa, 36); AT(stw_device_info, name, 40);
 AT(stw_device_info, profile, 104);
 
+SIZE(stw_memory_holder, 88);
+AT(stw_memory_holder, struct_size, 0); AT(stw_memory_holder, reserved, 4); AT(stw_memory_holder, process, 8);
+AT(stw_memory_holder, bytes, 16); AT(stw_memory_holder, name, 24);
+
 SIZE(stw_log_message, 272);
 AT(stw_log_message, struct_size, 0); AT(stw_log_message, level, 4); AT(stw_log_message, number, 8);
 AT(stw_log_message, component, 16); AT(stw_log_message, text, 48);

@@ -179,6 +179,8 @@ TEST(Options, Results) {
   EXPECT_EQ(stw_device_query(w.device.get(), &device), STW_OK);
   EXPECT_EQ(device.threads, 2u);
   EXPECT_EQ(stw_device_at(1, &device, nullptr), STW_BAD_ARGUMENT);
+  auto holder = sized<stw_memory_holder>();
+  EXPECT_EQ(stw_device_holder_at(w.device.get(), 0, &holder), STW_BAD_ARGUMENT) << "of a CPU's memory nobody is told";
 }
 
 // The zero of every field, but for those that are required, is a default.
@@ -259,6 +261,7 @@ TEST(Options, NullEverywhere) {
   const stw_status refused[] = {
       stw_device_at(0, nullptr, nullptr), stw_device_open(nullptr, nullptr, nullptr),
       stw_device_query(nullptr, nullptr), stw_device_query(w.device.get(), nullptr),
+      stw_device_holder_at(nullptr, 0, nullptr), stw_device_holder_at(w.device.get(), 0, nullptr),
       stw_model_create(nullptr, nullptr, nullptr), stw_model_create(&model, nullptr, nullptr),
       stw_model_create(&model, &model_of, nullptr), stw_model_create(nullptr, &model_of, nullptr),
       stw_model_query(nullptr, nullptr), stw_model_query(w.model.get(), nullptr),

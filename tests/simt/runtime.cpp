@@ -216,6 +216,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->multiProcessorCount = multiprocessors;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
+  if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
+  std::snprintf(id, static_cast<size_t>(length), "0000:%02x:00.0", 5 + device);
+  return cudaSuccess;
+}
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
   if (attribute == cudaDevAttrComputeCapabilityMajor) *value = faults.capability / 10;

@@ -6,17 +6,21 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 struct CUctx_st;
 struct CUstream_st;
 
 namespace simt {
 
+struct Holder { uint64_t process, bytes; const char* name; };
+
 struct Faults {
   int devices = 1;
   int driver = 13000;             // cudaDriverGetVersion; 0: there is none
   int capability = 90;
   uint64_t memory_bytes = uint64_t{8} << 30;
+  std::vector<Holder> holders = {{17, 40 << 20, "Xorg"}, {4242, uint64_t{3} << 30, "python3"}};   // of device 0's memory, as the driver's library says
   int fail_launch = 0;            // the n-th launch from now on fails (1: the next)
   int fail_allocation = 0;
   bool has_cublaslt = true;

@@ -76,6 +76,8 @@ struct DeviceChoice {
 // `name` may also be the file of a calibrated profile, which stands for its device.
 DeviceChoice choose_device(const std::string& name);
 Device open_device(const DeviceChoice& choice, uint32_t threads);
+// Fails where `what` takes more than is free on the device: by how much, and who holds the rest, as far as that is known.
+void require_free(const DeviceChoice& choice, const std::string& what, uint64_t bytes);
 // Fills in what is free on a CUDA device, which only one that is open knows.
 void ask_memory_free(int32_t ordinal, stw_device_info& info);
 

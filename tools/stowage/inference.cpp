@@ -47,11 +47,7 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) 
     answer = create_plan(opened.model, model_flags.source, options);
   }
   opened.plan = require_plan(std::move(answer));
-  const uint64_t peak = query(opened.plan).peak;
-  if (choice.free_bytes && peak > choice.free_bytes)
-    throw Failure(exit_does_not_fit,
-                  fmt::format("{} takes {}, but only {} are free on the device {}", model_flags.source,
-                              exact_bytes(peak), human_bytes(choice.free_bytes), choice.name));
+  require_free(choice, model_flags.source, query(opened.plan).peak);
   if (!query(opened.model).has_weights)
     complain("stowage: warning: {} has no weights: they are drawn from the seed {}", model_flags.source, model_flags.seed);
   opened.device = open_device(choice, options.threads);

@@ -104,6 +104,18 @@ Device open_device(const DeviceChoice& choice, uint32_t threads) {
   return Device(device);
 }
 
+void require_free(const DeviceChoice& choice, const std::string& what, uint64_t bytes) {
+  if (!choice.free_bytes || bytes <= choice.free_bytes) return;
+  std::string text = fmt::format("{} takes {}, but only {} are free on the device {}, {} too few", what, exact_bytes(bytes),
+                                 human_bytes(choice.free_bytes), choice.name, human_bytes(bytes - choice.free_bytes));
+  const Device device = open_device(choice, 0);
+  constexpr size_t most_named = 5;
+  auto holder = sized<stw_memory_holder>();
+  for (size_t i = 0; i < most_named && stw_device_holder_at(device.get(), i, &holder) == STW_OK; ++i)
+    text += fmt::format("{} process {} ({}) holds {}", i == 0 ? ";" : ",", holder.process, *holder.name ? holder.name : "?", human_bytes(holder.bytes));
+  throw Failure(exit_does_not_fit, text);
+}
+
 void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions) {
   if (sequence > positions)
     throw Failure(exit_usage, fmt::format("--seq {}: the model has {} positions", grouped(*sequence), grouped(positions)));

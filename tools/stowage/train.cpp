@@ -233,9 +233,7 @@ void train(TrainFlags flags) {
   const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed,
                                  flags.run.evaluation_batches > 0, flags.plan.document_end);
   const Device device = open_device(choice, flags.plan.threads);
-  if (choice.free_bytes && info.peak > choice.free_bytes)
-    throw Failure(exit_does_not_fit, fmt::format("the plan takes {}, but only {} are free on the device {}",
-                                                 exact_bytes(info.peak), human_bytes(choice.free_bytes), choice.name));
+  require_free(choice, "the plan", info.peak);
   const auto lock = take_folder(flags, out);
   tell_beginning(flags, model, data, info, stw_plan_json(plan.get()));
 

@@ -1,0 +1,13 @@
+// Who holds a card's memory: NVIDIA's management library, which comes with the driver, tells.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "src/device.h"
+
+namespace stw::cuda {
+
+// Processes by what they hold, of the card at this PCI bus id (cudaDeviceGetPCIBusId); none where nobody tells. Any thread.
+std::vector<MemoryHolder> memory_holders(const std::string& bus_id);
+
+}  // namespace stw::cuda

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -166,34 +167,38 @@ class OpenTrainer {
  public:
   OpenTrainer(std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options = {},
               const Device& device = best_device())
-      : planned_(planned) {
-    const size_t bytes = (planned->plan.bytes.arena + 255) / 256 * 256;
-#if defined(STW_GPU)   // that the device and the test can both reach
-    void* memory = nullptr;
-    EXPECT_EQ(cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal), cudaSuccess);
-    arena_.reset(memory);
-#else
-    arena_.reset(std::aligned_alloc(256, bytes));
-#endif
+      : planned_(planned), arena_(take((planned->plan.bytes.arena + 255) / 256 * 256, device)) {
     options.arena = arena_.get();
-    options.arena_bytes = bytes;
+    options.arena_bytes = planned->plan.bytes.arena;
     trainer_ = trainer_for(std::move(model), std::move(planned), options, device);
   }
   Trainer* operator->() { return trainer_.get(); }
   Trainer& operator*() { return *trainer_; }
-  State state() const { return state_of(*planned_, arena_.get()); }
-  std::string bytes() const { return {static_cast<const char*>(arena_.get()), planned_->plan.bytes.arena}; }
+  State state() const { return state_of(*planned_, bytes().data()); }
+  std::string bytes() const {   // while no step is under way
+    std::string held(planned_->plan.bytes.arena, '\0');
+#if defined(STW_GPU)
+    EXPECT_EQ(cudaMemcpy(held.data(), arena_.get(), held.size(), cudaMemcpyDefault), cudaSuccess);
+#else
+    std::memcpy(held.data(), arena_.get(), held.size());
+#endif
+    return held;
+  }
 
  private:
-  struct Free {
-#if defined(STW_GPU)
-    void operator()(void* p) const { cudaFree(p); }
-#else
-    void operator()(void* p) const { std::free(p); }
+  using Memory = std::unique_ptr<void, void (*)(void*)>;
+  static Memory take(size_t bytes, [[maybe_unused]] const Device& device) {
+#if defined(STW_GPU)   // a real one, whose memory the host cannot reach
+    if (device.is_cuda()) {
+      void* memory = nullptr;
+      EXPECT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);
+      return {memory, [](void* p) { cudaFree(p); }};
+    }
 #endif
-  };
+    return {std::aligned_alloc(256, bytes), std::free};
+  }
   std::shared_ptr<const Planned> planned_;
-  std::unique_ptr<void, Free> arena_;
+  Memory arena_;
   std::unique_ptr<Trainer> trainer_;
 };
 

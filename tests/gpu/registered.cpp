@@ -1,0 +1,120 @@
+// Tests of kernels on a real device keep the bodies that they have for the CPU: all memory of the process, the stack of the
+// thread that runs the tests included, is memory that both the host and the device can reach. It is the host's, locked and made
+// known to the device (cudaHostRegister): no page of it ever moves, as those of managed memory do, whose owner may be in the
+// middle of a system call, or a sandbox that knows nothing of them.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+
+#include "tests/kernels/device.h"
+
+namespace {
+
+constexpr size_t most_pool_bytes = size_t{2} << 30, least_pool_bytes = size_t{512} << 20, stack_bytes = size_t{64} << 20, alignment = 256;
+
+struct Free { Free* next; };
+char *pool = nullptr, *pool_end = nullptr, *pool_begin = nullptr;
+Free* free_lists[64];
+std::mutex pool_mutex;
+
+int size_class_of(size_t bytes) { return std::bit_width((bytes < alignment ? alignment : bytes) - 1); }
+
+// Sizes are powers of two; what is given back waits for the next one of its size. Before there is a pool: the host's alone. Where the
+// pool has no more there is no memory: a kernel that got the host's would take the device from all tests behind it.
+void* take(size_t bytes) {
+  const size_t size = size_t{1} << size_class_of(bytes);
+  std::lock_guard lock(pool_mutex);
+  if (!pool_begin) return std::aligned_alloc(alignment, size);
+  if (Free* f = free_lists[size_class_of(bytes)]) {
+    free_lists[size_class_of(bytes)] = f->next;
+    return f;
+  }
+  if (static_cast<size_t>(pool_end - pool) < size) return nullptr;
+  char* memory = pool;
+  pool += size;
+  return memory;
+}
+
+// Memory for both, or null.
+char* registered(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess) return static_cast<char*>(memory);
+  static_cast<void>(cudaGetLastError());
+  munmap(memory, bytes);
+  return nullptr;
+}
+
+}  // namespace
+
+// A word before the memory says how many bytes it has.
+void* operator new(size_t bytes) {
+  constexpr size_t head = alignment;   // keeps the alignment
+  void* memory = take(bytes + head);
+  if (!memory) throw std::bad_alloc();
+  *static_cast<size_t*>(memory) = bytes + head;
+  return static_cast<char*>(memory) + head;
+}
+void operator delete(void* p) noexcept {
+  if (!p) return;
+  char* memory = static_cast<char*>(p) - alignment;
+  std::lock_guard lock(pool_mutex);
+  if (memory < pool_begin || memory >= pool_end) return std::free(memory);
+  const int size_class = size_class_of(*reinterpret_cast<size_t*>(memory));
+  auto* f = reinterpret_cast<Free*>(memory);
+  f->next = free_lists[size_class];
+  free_lists[size_class] = f;
+}
+void operator delete(void* p, size_t) noexcept { operator delete(p); }
+void* operator new(size_t bytes, std::align_val_t wanted) {
+  if (static_cast<size_t>(wanted) > alignment) throw std::bad_alloc();
+  return operator new(bytes);
+}
+void operator delete(void* p, std::align_val_t) noexcept { operator delete(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { operator delete(p); }
+
+// The machine of tests/kernels/cuda_device.cpp.
+bool stw::kernels::test::emulated() { return false; }
+
+int main(int count, char** words) {
+  testing::InitGoogleTest(&count, words);
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::puts("no CUDA device: these tests need one");
+    return 77;   // skipped
+  }
+  int same_pointers = 0;
+  cudaDeviceGetAttribute(&same_pointers, cudaDevAttrCanUseHostPointerForRegisteredMem, 0);
+  if (!same_pointers) {
+    std::puts("this device has other addresses than the host for the host's memory: these tests need the same");
+    return 77;
+  }
+  char *memory = nullptr, *const stack = registered(stack_bytes);
+  size_t pool_bytes = most_pool_bytes;
+  for (; stack && pool_bytes >= least_pool_bytes; pool_bytes /= 2)
+    if ((memory = registered(pool_bytes))) break;
+  if (!memory) {
+    std::puts("the host's memory cannot be locked for the device");
+    return 1;
+  }
+  {
+    std::lock_guard lock(pool_mutex);
+    pool = pool_begin = memory;
+    pool_end = memory + pool_bytes;
+  }
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, stack, stack_bytes);
+  pthread_t thread;
+  static int result = 1;
+  if (pthread_create(&thread, &attributes, [](void*) -> void* { result = RUN_ALL_TESTS(); return nullptr; }, nullptr) != 0) return 1;
+  pthread_join(thread, nullptr);
+  return result;
+}

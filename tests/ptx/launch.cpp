@@ -15,7 +15,7 @@
 struct CUkern_st {   // cudaKernel_t
   std::shared_ptr<ptx::Module> module;
   std::string name;
-  int largest_dynamic_bytes = 48 * 1024;
+  int largest_dynamic_bytes = -1;   // as it was asked for; -1: nobody did
 };
 
 namespace {
@@ -55,7 +55,7 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*, int*) {
   std::lock_guard lock(registry().mutex);
-  registry().kernels[host_function] = {registry().modules.at(handle), name, 48 * 1024};
+  registry().kernels[host_function] = {registry().modules.at(handle), name, -1};
 }
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}   // no host code asks for one
 
@@ -77,8 +77,10 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   return cudaSuccess;
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes, cudaStream_t stream) {
-  if (shared_bytes > static_cast<size_t>(kernel->largest_dynamic_bytes)) ptx::die(kernel->name + ": more shared memory than was asked for");
   ptx::Function& function = ptx::function_of(*kernel->module, kernel->name);
+  // What it has of its own counts too, where nobody asked for more.
+  const size_t largest = kernel->largest_dynamic_bytes >= 0 ? static_cast<size_t>(kernel->largest_dynamic_bytes) : ptx::without_asking - function.shared_bytes;
+  if (shared_bytes > largest) ptx::die(kernel->name + ": more shared memory than was asked for");
   std::vector<char> given(function.parameter_memory.size());
   for (size_t k = 0; k < function.parameters.size(); ++k)
     std::memcpy(given.data() + function.parameters[k].at, arguments[k], function.parameters[k].bytes);
@@ -91,7 +93,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
 cudaError_t cudaFuncSetAttribute(const void* host_function, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0) return cudaErrorInvalidValue;
   CUkern_st& kernel = kernel_of(host_function);
-  if (static_cast<uint32_t>(value) > (kernel.module->for_warpgroups ? ptx::largest_for_warpgroups : ptx::largest_shared_bytes)) return cudaErrorInvalidValue;
+  const uint32_t own = ptx::function_of(*kernel.module, kernel.name).shared_bytes;
+  if (static_cast<uint32_t>(value) + own > (kernel.module->for_warpgroups ? ptx::largest_for_warpgroups : ptx::largest_shared_bytes)) return cudaErrorInvalidValue;
   kernel.largest_dynamic_bytes = value;
   return cudaSuccess;
 }

@@ -24,6 +24,7 @@ inline constexpr int lanes = 32;
 inline constexpr uint32_t all_lanes = 0xffffffffu;
 // That a card gives a block: every one of compute capability 8.0 and later; 9.0, which code with wgmma is for.
 inline constexpr uint32_t largest_shared_bytes = 99 * 1024, largest_for_warpgroups = 227 * 1024;
+inline constexpr uint32_t without_asking = 48 * 1024;   // of all shared memory of a block
 
 struct Warp;
 struct Instruction;

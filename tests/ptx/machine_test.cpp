@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstring>
 
 #include "tests/simt/fragments.h"
@@ -269,6 +270,10 @@ TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHide) {
   for (const auto& c : cases) EXPECT_DEATH(run_kernel(kernel(shared + c.code), 32), c.says) << c.code;
   EXPECT_DEATH(run_kernel(kernel(""), 129), "compiled for 128");
   EXPECT_DEATH(run_kernel(kernel(""), 32, {}, 100 * 1024), "shared memory");
+  static uint32_t variable;
+  char code[64];
+  std::snprintf(code, sizeof code, "mov.u64 %%rd4, %llu;\n", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(&variable)));
+  EXPECT_DEATH(run_kernel(kernel(code + std::string("ld.global.u32 %r2, [%rd4];\n")), 32), "which no device reaches");
 }
 
 }  // namespace

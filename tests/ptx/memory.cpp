@@ -6,8 +6,14 @@
 
 #include "tests/ptx/machine.h"
 
+// Of the linker: where this program lies in memory, its code and its variables.
+extern "C" const char __executable_start[], _end[];
+
 namespace ptx {
 namespace {
+
+// A test may give kernels memory that was allocated, or a stack: tests/gpu lets a device reach these, and nothing else.
+bool is_of_program(uint64_t at) { return at - reinterpret_cast<uint64_t>(__executable_start) < static_cast<uint64_t>(_end - __executable_start); }
 
 char* address(const Warp& w, const Instruction& i, const Place& place, int lane, uint32_t bytes, Instruction::Space space) {
   uint64_t at = static_cast<uint64_t>(i.offset);
@@ -15,7 +21,10 @@ char* address(const Warp& w, const Instruction& i, const Place& place, int lane,
   else at += w.at<uint32_t>(place)[lane];
   if (at % bytes != 0) die("a misaligned access of " + std::to_string(bytes) + " bytes at " + std::to_string(at) + ": " + i.text);
   if (space == Instruction::global && at - reinterpret_cast<uint64_t>(w.block->shared) < w.block->shared_bytes) die("shared memory, named as global: " + i.text);
-  if (space == Instruction::anywhere || space == Instruction::global) return reinterpret_cast<char*>(at);
+  if (space == Instruction::anywhere || space == Instruction::global) {
+    if (is_of_program(at)) die("memory of the program itself, which no device reaches: " + i.text);
+    return reinterpret_cast<char*>(at);
+  }
   const uint32_t most = space == Instruction::shared ? w.block->shared_bytes : w.local_bytes;
   if (at + bytes > most) die("byte " + std::to_string(at) + " of " + std::to_string(most) + " of " + (space == Instruction::shared ? "shared" : "local") + " memory: " + i.text);
   return space == Instruction::shared ? w.block->shared + at : w.local_of(lane) + at;

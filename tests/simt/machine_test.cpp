@@ -24,6 +24,8 @@ TEST(Machine, RefusesWhatADeviceDoesNotStart) {
   };
   EXPECT_DEATH(run(dim3(1), dim3(32), 99 * 1024, with_a_variable, nullptr), "too much shared memory");
   run(dim3(1), dim3(32), 99 * 1024 - 16, with_a_variable, nullptr);
+  EXPECT_DEATH(run(dim3(1), dim3(32), 48 * 1024, with_a_variable, nullptr), "that does not ask for it");
+  run(dim3(1), dim3(32), 48 * 1024 - 16, with_a_variable, nullptr);
 }
 
 // Who reads too late finds no more of the old than who reads too early finds of the new.

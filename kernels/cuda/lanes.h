@@ -64,7 +64,9 @@ inline constexpr float beside_whole = 12582912.0f;
 STW_DEVICE F16 round_even(F16 x) { STW_LANES((x.f[i] + beside_whole) - beside_whole); }
 STW_DEVICE F16 scale_by_power_below(F16 x, F16 n) { STW_LANES(x.f[i] * float_of((bits_of(n.f[i] + beside_whole) << 23) + (126u << 23))); }
 // 1 / x of numbers that are not below 1. Below 2^126 it is what a compiler makes of the division; one question for four numbers
-// whether they are, in whole numbers: of these the patterns have the same order, those of NaNs beyond all others.
+// whether they are, in whole numbers: of these the patterns have the same order, those of NaNs beyond all others. From every answer
+// within 1 ulp the correction leads to the nearest float, but where all 23 bits of the mantissa are set (Markstein, "IA-64 and
+// Elementary Functions", 2000): there that float ends in a bit that is set (tests/simt/inverse_test.cpp tries all).
 STW_DEVICE F16 inverse(F16 x) {
   uint32_t most = bits_of(x.f[0]);
   for (int i = 1; i < 4; ++i) most = most > bits_of(x.f[i]) ? most : bits_of(x.f[i]);
@@ -73,6 +75,7 @@ STW_DEVICE F16 inverse(F16 x) {
   for (int i = 0; i < 4; ++i) {
     y.f[i] = approximate_inverse(x.f[i]);
     y.f[i] = fma1(y.f[i], fma1(-x.f[i], y.f[i], 1.0f), y.f[i]);
+    if ((~bits_of(x.f[i]) & 0x7fffffu) == 0) y.f[i] = float_of(bits_of(y.f[i]) | 1u);
   }
   return y;
 }

@@ -1,9 +1,9 @@
 // What a lane computes on its own.
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "tests/ptx/machine.h"
+#include "tests/simt/special.h"
 
 namespace ptx {
 namespace {
@@ -150,11 +150,10 @@ Operation floating(std::string_view name, std::string_view how) {
   return {};
 }
 
-// By the special function unit, which is less exact; subnormal numbers are 0 to it.
-float flushed(float x) { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
+// By the special function unit.
 Operation special(std::string_view name) {
-  if (name == "ex2") return unary<float, float>([](float a) { return flushed(std::exp2(flushed(a))); });
-  if (name == "rcp") return unary<float, float>([](float a) { return flushed(1.0f / flushed(a)); });
+  if (name == "ex2") return unary<float, float>([](float a) { return simt::approximate_exp2(a); });
+  if (name == "rcp") return unary<float, float>([](float a) { return simt::approximate_inverse(a); });
   return {};
 }
 

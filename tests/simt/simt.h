@@ -15,6 +15,7 @@
 #include "tests/simt/fragments.h"
 #include "tests/simt/machine.h"
 #include "tests/simt/runtime.h"
+#include "tests/simt/special.h"
 #include "tests/simt/warpgroup.h"
 
 #undef __global__
@@ -232,10 +233,7 @@ float2 unpack_halves(uint32_t packed) {
   const auto half = [&](int shift) { return simt::half_value(static_cast<uint16_t>(packed >> shift), dtype == DType::bf16); };
   return {half(0), half(16)};
 }
-inline float approximate_inverse(float x) { return 1.0f / x; }
-inline float fast_exp2(float x) {
-  const float y = std::exp2(x);
-  return y < 0x1p-126f ? 0.0f : y;
-}
+inline float approximate_inverse(float x) { return simt::approximate_inverse(x); }
+inline float fast_exp2(float x) { return simt::approximate_exp2(x); }
 
 }  // namespace stw::kernels::cuda

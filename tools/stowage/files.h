@@ -1,5 +1,6 @@
 // Small text files: read whole, replaced atomically. Every failure names the file.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -17,7 +17,7 @@
 
 namespace {
 
-constexpr size_t most_pool_bytes = size_t{2} << 30, least_pool_bytes = size_t{512} << 20, stack_bytes = size_t{64} << 20, alignment = 256;
+constexpr size_t most_pool_bytes = size_t{1} << 30, least_pool_bytes = size_t{256} << 20, stack_bytes = size_t{64} << 20, alignment = 256;
 
 struct Free { Free* next; };
 char *pool = nullptr, *pool_end = nullptr, *pool_begin = nullptr;

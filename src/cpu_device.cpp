@@ -62,10 +62,8 @@ class CpuDevice : public Device {
   uint64_t memory_free() const override { return system_memory().available; }
 
   Result<std::unique_ptr<Stream>> make_stream(int threads) const override {
-    threads = std::min(threads, options_.threads);
-    auto pool = options_.run ? ThreadPool::create(threads, options_.run, options_.run_user) : ThreadPool::create(threads);
-    if (!pool) return std::move(pool.error());
-    return std::unique_ptr<Stream>(std::make_unique<CpuStream>(table_, std::move(*pool)));
+    STW_ASSIGN(pool, make_pool(std::min(threads, options_.threads)));
+    return std::unique_ptr<Stream>(std::make_unique<CpuStream>(table_, std::move(pool)));
   }
 
   // Own memory comes in pages of the system, which can change their number without a copy.

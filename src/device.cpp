@@ -36,6 +36,10 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   return chosen.backend == Backend::cuda ? open_cuda(chosen) : open_cpu(chosen);
 }
 
+Result<std::unique_ptr<ThreadPool>> Device::make_pool(int threads) const {
+  return options_.run ? ThreadPool::create(threads, options_.run, options_.run_user) : ThreadPool::create(threads);
+}
+
 void Device::log(int32_t level, const char* component, const char* message) const {
   if (level > options_.log_level) return;
   {

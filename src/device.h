@@ -63,6 +63,7 @@ class Device {
   // Of a card's memory, the largest first, as far as the driver tells.
   virtual std::vector<MemoryHolder> memory_holders() const { return {}; }
   int ordinal() const { return options_.ordinal; }
+  int threads() const { return options_.threads; }   // as they were asked for
   bool is_cuda() const { return options_.backend == Backend::cuda; }
   // At most this many threads of the device, where it has any.
   virtual Result<std::unique_ptr<Stream>> make_stream(int threads) const = 0;
@@ -79,6 +80,9 @@ class Device {
   virtual void* allocate_host(size_t bytes, size_t alignment) const = 0;
   virtual void release_host(void* memory, size_t bytes) const = 0;
   virtual uint64_t host_memory_free() const = 0;
+
+  // The host's executor, or threads of its own; of a GPU for what the host's side computes.
+  Result<std::unique_ptr<ThreadPool>> make_pool(int threads) const;
 
   void log(int32_t level, const char* component, const char* message) const;
   // The oldest message kept with a larger number. Any thread.

@@ -84,7 +84,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
     return ok();
   };
 
-  Filling filling;   // taken now: where memory runs out below, the weights come back all the same
+  Filling filling = filling_of_all();   // taken now: where memory runs out below, the weights come back all the same
   broken_ = true;    // until they are back
   Status ran = ok();
   std::exception_ptr thrown;

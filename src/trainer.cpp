@@ -47,7 +47,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   t->use(t->planned_);
   if (t->plan().numerics.precision == Precision::fp16) t->progress_.loss_scale = t->carried_.loss_scale = t->options_.loss_scale;
   STW_TRY(t->prepare());
-  Filling filling;
+  Filling filling = t->filling_of_all();
   STW_TRY(t->fill(filling));
   return t;
 }

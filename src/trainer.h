@@ -164,9 +164,11 @@ class Trainer {
         : values(values_at_once), half(converted_at_once), remainder(converted_at_once), short_remainder(converted_at_once) {}
     Filling() : Filling(elements, elements) {}
     static constexpr uint64_t elements = 1 << 16;
+    std::unique_ptr<ThreadPool> pool;   // random weights for a GPU, whose kernels have no threads of the host; null: there are none
   };
+  Filling filling_of_all() const;
   Status fill(Filling& filling);
-  Status read_weights(const Tensor& tensor, uint64_t first, uint64_t count, float* out) const;
+  Status read_weights(const Tensor& tensor, uint64_t first, uint64_t count, Filling& filling) const;
   // At most as many as `filling` converts.
   void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count, Filling& filling);
   void fill_table(int tensor, double (*function)(double), Filling& filling);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/elementary.h"
+#include "src/machine.h"
 #include "src/numbers.h"
 #include "src/trainer.h"
 
@@ -106,6 +107,13 @@ std::byte* Trainer::address(int tensor) const {
   return arena_ + layout.persistent[static_cast<size_t>(layout.of_tensor[static_cast<size_t>(tensor)])].offset;
 }
 
+Trainer::Filling Trainer::filling_of_all() const {
+  Filling filling;
+  if (!device_.is_cuda() || model_->has_weights()) return filling;
+  if (auto pool = device_.make_pool(device_.threads() > 0 ? device_.threads() : processor_count())) filling.pool = std::move(*pool);
+  return filling;
+}
+
 Status Trainer::fill(Filling& filling) {
   // Every page is touched now: what the plan promised is there from the first step on.
   stream_->zero(arena_, plan().bytes.arena);
@@ -119,7 +127,7 @@ Status Trainer::fill(Filling& filling) {
     const uint64_t count = tensor.shape.elements();
     for (uint64_t first = 0; first < count; first += Filling::elements) {
       const uint64_t n = std::min(Filling::elements, count - first);
-      STW_TRY(read_weights(tensor, first, n, filling.values.data()));
+      STW_TRY(read_weights(tensor, first, n, filling));
       put_parameter(p, first, filling.values.data(), n, filling);
     }
   }
@@ -127,8 +135,9 @@ Status Trainer::fill(Filling& filling) {
 }
 
 // Random ones are drawn by all threads: each is a function of its place alone.
-Status Trainer::read_weights(const Tensor& tensor, uint64_t first, uint64_t count, float* out) const {
-  const kernels::Parallel& threads = execution_.parallel;
+Status Trainer::read_weights(const Tensor& tensor, uint64_t first, uint64_t count, Filling& filling) const {
+  const kernels::Parallel threads = filling.pool ? filling.pool->parallel() : execution_.parallel;
+  float* const out = filling.values.data();
   if (model_->has_weights() || !threads.run) return model_->read(tensor, first, count, out);
   struct Draw {
     const Model& model;
@@ -171,7 +180,9 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
   const int master_tensor = update ? update->outputs[1] : -1;
   std::byte* master = master_tensor >= 0 ? address(master_tensor) : nullptr;
   const bool is_short = master && graph().at(master_tensor).format == Format::u8;
-  auto& [unused, half, remainder, short_remainder] = filling;
+  auto& half = filling.half;
+  auto& remainder = filling.remainder;
+  auto& short_remainder = filling.short_remainder;
   if (graph().at(tensor).format == Format::f16) {
     for (uint64_t i = 0; i < count; ++i) half[i] = to_f16(values[i]);
     stream_->upload(at + first * 2, half.data(), count * 2);

@@ -31,8 +31,12 @@ namespace stw::kernels::cuda {
 template <class... P, class... A>
 void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
   constexpr size_t without_asking = 48 * 1024;
-  if (shared_bytes > without_asking)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+  if (shared_bytes > without_asking) {   // never less than before: a graph, or another thread, may be about to launch that
+    const int wanted = static_cast<int>(shared_bytes);
+    cudaFuncAttributes now{};
+    if (cudaFuncGetAttributes(&now, kernel) == cudaSuccess && now.maxDynamicSharedSizeBytes < wanted)
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, wanted);
+  }
   kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(l.stream)>>>(static_cast<P>(arguments)...);
 }
 template <class T>

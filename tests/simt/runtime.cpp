@@ -22,7 +22,7 @@
 namespace {
 using Call = std::function<void()>;
 struct Node { Call call; std::vector<size_t> after; };   // `after`: nodes that were recorded before
-struct Capture { std::vector<Node> nodes; CUstream_st* origin; std::thread::id thread; };
+struct Capture { std::vector<Node> nodes; CUstream_st* origin; std::thread::id thread; bool is_over = false; };
 }  // namespace
 
 struct CUctx_st { int ordinal; };
@@ -36,6 +36,7 @@ struct CUevent_st {
   CUstream_st* stream = nullptr;
   uint64_t recorded = 0, reached = 0;
   double seconds = 0;
+  bool takes_time = true;
   std::shared_ptr<Capture> capture;
   std::vector<size_t> latest;
 };
@@ -306,6 +307,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const bool to_device = inside(on_device, to, bytes), from_device = inside(on_device, from, bytes);
   if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device) return said(cudaErrorInvalidValue);
   if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device) return said(cudaErrorInvalidValue);
+  if (bytes == 0 && of(stream)->capture) return said(cudaErrorInvalidValue);   // no node of a graph
   return add(stream, [=] { std::memmove(to, from, bytes); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
@@ -316,6 +318,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   std::lock_guard lock(one);
+  if (bytes == 0 && of(stream)->capture) return said(cudaErrorInvalidValue);   // no node of a graph
   return add(stream, [=] { std::memset(to, value, bytes); });
 }
 
@@ -347,10 +350,11 @@ cudaError_t cudaDeviceSynchronize() {
   return said(broken);
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
   std::lock_guard lock(one);
   need_context();
   *e = new CUevent_st;
+  (*e)->takes_time = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* e) { return cudaEventCreateWithFlags(e, 0); }
@@ -373,10 +377,14 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned flags) {
   std::lock_guard lock(one);
   if (!of(s)->capture || flags != cudaEventRecordExternal) return cudaEventRecord(e, s);
-  return add(s, [e] { e->seconds = now(); });
+  return add(s, [e] {
+    e->capture.reset();
+    e->seconds = now();
+  });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   std::lock_guard lock(one);
+  if (e->capture && e->capture->is_over) return said(cudaErrorCapturedEvent);
   if (e->capture) {
     of(s)->capture = e->capture;   // this stream takes part from now on
     for (size_t n : e->latest) of(s)->latest.push_back(n);
@@ -387,11 +395,19 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   std::lock_guard lock(one);
+  if (e->capture) return said(cudaErrorCapturedEvent);
   reach(e, e->recorded);
   return said(broken);
 }
-cudaError_t cudaEventQuery(cudaEvent_t e) { return e->reached == e->recorded ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaEventQuery(cudaEvent_t e) {
+  if (e->capture) return said(cudaErrorCapturedEvent);
+  return e->reached == e->recorded ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  for (const CUevent_st* e : {from, to}) {
+    if (e->capture) return said(cudaErrorCapturedEvent);
+    if (!e->takes_time || e->seconds == 0) return said(cudaErrorInvalidResourceHandle);   // made without, or never recorded
+  }
   *milliseconds = static_cast<float>((to->seconds - from->seconds) * 1e3);
   return cudaSuccess;
 }
@@ -407,6 +423,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
   if (!s->capture || s->capture->origin != s) return said(cudaErrorStreamCaptureUnmatched);
   const std::shared_ptr<Capture> capture = s->capture;
   const bool joined = is_joined(*capture);
+  capture->is_over = true;
   for (CUstream_st* other : streams) {
     if (other->capture != capture) continue;
     other->capture.reset();

@@ -152,7 +152,10 @@ Error cudnn_error(const cudnn::Functions& f, const std::string& what, cudnn::Sta
 }  // namespace
 
 CudnnAttention::CudnnAttention(const cudnn::Functions& functions) : f_(functions) {
-  library_ = {this, [](void* self, const AttentionArgs& args, bool gradient) { return static_cast<CudnnAttention*>(self)->engine_for(args, gradient).has_value(); },
+  library_ = {this, [](void* self, const AttentionArgs& args, bool gradient) {
+    auto& attention = *static_cast<CudnnAttention*>(self);
+    return attention.must_wait(args, {}, gradient) || attention.engine_for(args, gradient).has_value();
+  },
               [](void* self, const AttentionArgs& args, void* scratch, void* stream) {
     static_cast<CudnnAttention*>(self)->attend(args, scratch, static_cast<cudaStream_t>(stream));
   },
@@ -176,6 +179,20 @@ Result<std::unique_ptr<CudnnAttention>> CudnnAttention::create(const std::string
 stw::Status CudnnAttention::take_error() {
   if (failed_ == cudnn::success) return ok();
   return cudnn_error(f_, failed_what_, std::exchange(failed_, cudnn::success));
+}
+
+bool CudnnAttention::must_wait(const AttentionArgs& args, const std::optional<AttentionPart>& part, bool gradient) {
+  if (!defers_ || (part ? plans_.contains(key_of(args, *part, gradient)) : engines_.contains(key_of(args, {}, gradient)))) return false;
+  waiting_.push_back({args, part, gradient});
+  return true;
+}
+
+bool CudnnAttention::choose_waiting() {
+  const bool any = !waiting_.empty();
+  for (const Waiting& w : waiting_)
+    if (engine_for(w.args, w.gradient) && w.part) plan_for(w.args, *w.part, w.gradient);
+  waiting_.clear();
+  return any;
 }
 
 const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionArgs& args, bool gradient) {
@@ -208,6 +225,7 @@ const cudnn::Plan* CudnnAttention::plan_for(const AttentionArgs& args, const Att
 
 void CudnnAttention::execute(const AttentionArgs& args, const AttentionPart& part, bool gradient, std::vector<cudnn::Plan::Binding> bindings, void* workspace,
                              cudaStream_t stream) {
+  if (must_wait(args, part, gradient)) return;
   const float factor = args.scale, minus_infinity = -std::numeric_limits<float>::infinity(), no_factor = 1;
   bindings.push_back({scale, &factor});
   if (args.causal) bindings.push_back({hidden, &minus_infinity});

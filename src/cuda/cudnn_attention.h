@@ -28,9 +28,13 @@ class CudnnAttention {
   const kernels::AttentionLibrary* library() const { return &library_; }
   // What went wrong since the last call.
   stw::Status take_error();
+  // As Matmul's: engines are chosen and plans are made while no stream is recorded.
+  void defer(bool is_recording) { defers_ = is_recording; }
+  bool choose_waiting();
 
  private:
   explicit CudnnAttention(const cudnn::Functions& functions);
+  bool must_wait(const kernels::AttentionArgs& args, const std::optional<kernels::AttentionPart>& part, bool gradient);
   // Nothing where no engine is left.
   const std::optional<cudnn::Engine>& engine_for(const kernels::AttentionArgs& args, bool gradient);
   // Null where the engine does not do that part.
@@ -46,6 +50,9 @@ class CudnnAttention {
   std::string failed_what_;
   std::map<uint64_t, std::optional<cudnn::Engine>> engines_;         // by the XXH3 of what they depend on
   std::map<uint64_t, std::unique_ptr<cudnn::Plan>> plans_;           // and the part
+  bool defers_ = false;
+  struct Waiting { kernels::AttentionArgs args; std::optional<kernels::AttentionPart> part; bool gradient; };   // no part: for its engine
+  std::vector<Waiting> waiting_;
   kernels::AttentionLibrary library_;
 };
 

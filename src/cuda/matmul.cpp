@@ -28,6 +28,11 @@ Key key_of(const LibraryProduct& p) {
           (p.a_turned ? 1u : 0u) | (p.b_turned ? 2u : 0u) | (p.start ? 4u : 0u) | (p.bias ? 8u : 0u)};
 }
 
+uint64_t hash_of(const LibraryProduct& p) {
+  const Key key = key_of(p);
+  return hash64(&key, sizeof key);
+}
+
 Error error_of(const cublaslt::Functions& lt, const std::string& what, cublaslt::Status status) {
   Error e{Code::device_error, "cuBLASLt: " + what + ": " + lt.GetStatusName(status)};
   e.native = status;
@@ -76,9 +81,13 @@ struct Matmul::Descriptors {
 };
 
 Matmul::Matmul(const cublaslt::Functions& functions) : lt_(functions) {
-  library_ = {this, [](void* self, const LibraryProduct& product) { return static_cast<Matmul*>(self)->algorithm_for(product) != nullptr; },
+  library_ = {this, [](void* self, const LibraryProduct& product) {
+    auto& matmul = *static_cast<Matmul*>(self);
+    return matmul.must_wait(product) || matmul.algorithm_for(product) != nullptr;
+  },
               [](void* self, const LibraryProduct& product, void* stream) {
     auto& matmul = *static_cast<Matmul*>(self);
+    if (matmul.must_wait(product)) return;
     const cublaslt::Status status = matmul.multiply(product, static_cast<cudaStream_t>(stream));
     if (matmul.failed_ != success || status == success) return;
     matmul.failed_ = status;
@@ -138,12 +147,24 @@ std::optional<cublaslt::Algorithm> Matmul::choose(const LibraryProduct& product)
   return std::nullopt;
 }
 
+bool Matmul::must_wait(const LibraryProduct& p) {
+  if (!defers_ || algorithms_.contains(hash_of(p))) return false;
+  waiting_.push_back(p);
+  return true;
+}
+
+bool Matmul::choose_waiting() {
+  const bool any = !waiting_.empty();
+  for (const LibraryProduct& p : waiting_) algorithm_for(p);
+  waiting_.clear();
+  return any;
+}
+
 const cublaslt::Algorithm* Matmul::algorithm_for(const LibraryProduct& p) {
-  const Key key = key_of(p);
-  const auto [entry, is_new] = algorithms_.try_emplace(hash64(&key, sizeof key));
+  const auto [entry, is_new] = algorithms_.try_emplace(hash_of(p));
   if (is_new) {
     LibraryProduct usual = p;
-    usual.m = key.m;
+    usual.m = key_of(p).m;
     entry->second = choose(usual);
   }
   return entry->second ? &*entry->second : nullptr;

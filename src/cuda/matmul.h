@@ -4,12 +4,16 @@
 // and kept, so that the rows of a micro-batch change no bit (contract E3). Algorithms that split the sum of an element over blocks
 // are left out: they need scratch memory, which they do not get, and their sums would depend on the number of rows. Where cuBLASLt has
 // no such algorithm for a kind of product, our own kernels compute all of that kind.
+//
+// It chooses while no stream is recorded: cuBLASLt 13.3 has no answer then. So products that are asked for in a recording and are of a
+// new kind wait for their choice, and whoever records begins again.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/product_library.h"
 #include "src/cuda/cublaslt.h"
@@ -27,10 +31,15 @@ class Matmul {
   const kernels::ProductLibrary* library() const { return &library_; }
   // What went wrong since the last call.
   stw::Status take_error();
+  // While a stream is recorded choices wait: of new kinds it takes every product and multiplies none.
+  void defer(bool is_recording) { defers_ = is_recording; }
+  // Makes the choices that wait. True: there were some, and a recording since then is of no use.
+  bool choose_waiting();
 
  private:
   explicit Matmul(const cublaslt::Functions& functions);
   struct Descriptors;
+  bool must_wait(const kernels::LibraryProduct& product);
   // Null where there is none.
   const cublaslt::Algorithm* algorithm_for(const kernels::LibraryProduct& product);
   std::optional<cublaslt::Algorithm> choose(const kernels::LibraryProduct& product) const;
@@ -43,6 +52,8 @@ class Matmul {
   cublaslt::Status failed_ = cublaslt::success;
   std::string failed_product_;
   std::map<uint64_t, std::optional<cublaslt::Algorithm>> algorithms_;   // by the XXH3 of what they depend on
+  bool defers_ = false;
+  std::vector<kernels::LibraryProduct> waiting_;
   kernels::ProductLibrary library_;
 };
 

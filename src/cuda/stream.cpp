@@ -180,23 +180,37 @@ Status CudaStream::record_timed(const Execution& execution, const Program& progr
   return record_timer(count);
 }
 
-Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program, bool timed) {
-  const Range range(("record " + program.name).c_str());
+void CudaStream::defer_choices(bool is_recording) {
+  if (matmul_) matmul_->defer(is_recording);
+  if (attention_) attention_->defer(is_recording);
+}
+
+bool CudaStream::choose_waiting() {
+  const bool products = matmul_ && matmul_->choose_waiting(), attention = attention_ && attention_->choose_waiting();
+  return products || attention;
+}
+
+Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& execution, const Program& program, bool timed) {
   STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));   // kernels may be loaded meanwhile
+  defer_choices(true);
   const Status recorded = timed ? record_timed(execution, program) : record(execution, program);
-  cudaGraph_t graph = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(recorder_, &graph);
+  defer_choices(false);
+  cudaGraph_t ended_graph = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(recorder_, &ended_graph);
   if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());   // told below, or the consequence of what is
-  struct Destroy {
-    cudaGraph_t graph;
-    ~Destroy() {
-      if (graph) cudaGraphDestroy(graph);
-    }
-  } const destroy{graph};
+  RecordedGraph graph(ended_graph);
   STW_TRY(recorded);
   STW_CUDA_TRY("the recording of program " + program.name, ended);
+  return graph;
+}
+
+Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program, bool timed) {
+  const Range range(("record " + program.name).c_str());
+  Result<RecordedGraph> graph = capture_once(execution, program, timed);
+  while (choose_waiting() && graph) graph = capture_once(execution, program, timed);   // what waited was not recorded
+  if (!graph) return graph.error();
   cudaGraphExec_t executable = nullptr;
-  STW_CUDA_TRY("the graph of program " + program.name, cudaGraphInstantiate(&executable, graph, 0));
+  STW_CUDA_TRY("the graph of program " + program.name, cudaGraphInstantiate(&executable, graph->get(), 0));
   return executable;
 }
 

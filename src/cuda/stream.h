@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "src/cuda/cudnn_attention.h"
@@ -37,6 +38,12 @@ class CudaStream : public Stream {
   explicit CudaStream(const DeviceOptions& options) : ordinal_(options.ordinal), cublaslt_(options.cublaslt), cudnn_(options.cudnn) {}
   Result<cudaGraphExec_t> graph_of(const Execution& execution, const Program& program);
   Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program, bool timed = false);
+  struct DestroyGraph { void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); } };
+  using RecordedGraph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
+  Result<RecordedGraph> capture_once(const Execution& execution, const Program& program, bool timed);
+  // Choices of the vendor's libraries: see Matmul.
+  void defer_choices(bool is_recording);
+  bool choose_waiting();
   // What went wrong in an instruction that was just executed.
   Status check(const Program& program, const Instruction& instruction);
   // What is recorded on `next` from now on waits for what was recorded on `first`.

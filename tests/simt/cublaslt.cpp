@@ -16,7 +16,7 @@ namespace stw::cuda::cublaslt {
 
 namespace {
 
-constexpr Status invalid_value = 7, execution_failed = 13;
+constexpr Status invalid_value = 7, execution_failed = 13, internal_error = 14;
 
 struct Product {
   int32_t turn_a = not_turned, turn_b = not_turned;
@@ -94,6 +94,7 @@ Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Ha
   const auto &la = *static_cast<Layout*>(a), &lb = *static_cast<Layout*>(b), &lc = *static_cast<Layout*>(c), &ld = *static_cast<Layout*>(d);
   const auto& wish = *static_cast<Preference*>(preference);
   *count = 0;
+  if (simt::is_recording()) return internal_error;   // as cuBLASLt 13.3
   if (!fit(p, la, lb, lc, ld)) return invalid_value;
   if (simt::faults.declines_products) return not_supported;
   if (wanted < 1) return success;

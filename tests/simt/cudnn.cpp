@@ -230,6 +230,7 @@ Status finalize(Descriptor d) {
   if (o.is_final) return bad_param;
   if (o.type == DescriptorType::tensor && (o.all(Attribute::tensor_dimensions).size() != 4 || o.all(Attribute::tensor_strides).size() != 4)) return bad_param;
   if (o.type == DescriptorType::execution_plan) {
+    if (simt::is_recording()) return execution_failed;   // what is compiled and loaded then the real one does not say
     const Object& config = *o.object(Attribute::plan_config);
     const Object& engine = *config.object(Attribute::config_engine);
     const int64_t index = engine.one(Attribute::engine_index, -1);

@@ -118,8 +118,7 @@ cudaError_t add(cudaStream_t s, Call call) {
     stream->latest = {stream->capture->nodes.size() - 1};
     return cudaSuccess;
   }
-  for (const CUstream_st* other : streams)
-    if (other->capture && other->capture->thread == std::this_thread::get_id()) return said(cudaErrorStreamCaptureIsolation);
+  if (is_recording()) return said(cudaErrorStreamCaptureIsolation);
   stream->waiting.push_back(std::move(call));
   return cudaSuccess;
 }
@@ -173,6 +172,10 @@ void enqueue(cudaStream_t stream, std::function<void()> call) {
 void finish() {
   std::lock_guard lock(one);
   for (CUstream_st* s : streams) drain(s);
+}
+bool is_recording() {
+  std::lock_guard lock(one);
+  return std::any_of(streams.begin(), streams.end(), [](const CUstream_st* s) { return s->capture && s->capture->thread == std::this_thread::get_id(); });
 }
 
 uint64_t device_bytes_in_use() { return device_bytes; }

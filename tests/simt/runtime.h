@@ -38,6 +38,8 @@ extern int64_t cudnn_descriptors;   // that were not given back
 extern uint64_t single_launches;    // of kernels, outside of graphs
 // Runs the call when the stream comes to it, or records it in a graph: what every launch of a kernel is made of.
 void enqueue(CUstream_st* stream, std::function<void()> call);
+// Whether this thread records a graph.
+bool is_recording();
 // Runs everything that was begun, on all streams.
 void finish();
 // Device memory that was not given back.

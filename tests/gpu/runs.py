@@ -3,7 +3,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -21,16 +23,33 @@ class Table:
         return 1 if self.failures else 0
 
 
+def started(words, output):
+    """In a process group of its own: compute-sanitizer and PyTorch's compiler have processes of their own, which would keep the card."""
+    return subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, process_group=0)
+
+
+def stop(run):
+    try:
+        os.killpg(run.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    run.wait()
+
+
 def call(words, seconds=500):
     """The exit status, what was printed, and how long it took."""
     begin = time.monotonic()
-    try:
-        done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", timeout=max(seconds, 1), check=False)
-        return done.returncode, done.stdout, time.monotonic() - begin
-    except subprocess.TimeoutExpired as late:
-        said = late.stdout or ""
-        return -1, (said.decode(errors="replace") if isinstance(said, bytes) else said) + "\nran past its time", seconds
+    with tempfile.TemporaryFile() as file:
+        run = started(words, file)
+        try:
+            code = run.wait(max(seconds, 1))
+        except subprocess.TimeoutExpired:
+            code = -1
+        finally:
+            stop(run)
+        file.seek(0)
+        text = file.read().decode(errors="replace")
+    return code, text + ("\nran past its time" if code == -1 else ""), time.monotonic() - begin
 
 
 def speeds_in(path):
@@ -60,6 +79,7 @@ class Runs:
         self.stowage = os.path.join(build, "tools/stowage/stowage")
 
     def __enter__(self):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))   # what was started ends too, and the folder goes
         self.path = tempfile.mkdtemp(prefix="stowage-gpu-")
         with open(self.at("text.txt"), "w", encoding="ascii") as file:
             for i in range(60000):
@@ -82,18 +102,18 @@ class Runs:
         folder, said = self.at(out), self.at("said.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(said, "w", encoding="utf-8") as file:
-            run = subprocess.Popen([str(word) for word in (self.stowage, "train", "--data", self.at("text.txt"), "--out", folder, "--eval-batches", 0,
-                                                           "--steps", 1000 * steps, "--schedule", "constant", "--save-every", 1000 * steps, *words)],
-                                   stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+            run = started((self.stowage, "train", "--data", self.at("text.txt"), "--out", folder, "--eval-batches", 0, "--steps", 1000 * steps,
+                           "--schedule", "constant", "--save-every", 1000 * steps, *words), file)
         end, found = time.monotonic() + seconds, []
-        while len(found) < steps and run.poll() is None and time.monotonic() < end:
-            time.sleep(0.1)
-            if watch:
-                watch()
-            found = speeds_in(folder + "/metrics.jsonl")
-        ended = run.poll()
-        run.kill()
-        run.wait()
+        try:
+            while len(found) < steps and run.poll() is None and time.monotonic() < end:
+                time.sleep(0.1)
+                if watch:
+                    watch()
+                found = speeds_in(folder + "/metrics.jsonl")
+            ended = run.poll()
+        finally:
+            stop(run)
         if len(found) >= steps:
             return found[:steps], ""
         with open(said, encoding="utf-8", errors="replace") as file:

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tests/src/small_models.h"
+#include "tests/src/small_trainer.h"
 
 namespace stw::testing_tools {
 
@@ -44,6 +45,12 @@ class CudaDeviceTest : public testing::Test {
       EXPECT_TRUE(result) << (result ? "" : result.error().message);
     }
     return saved(trainer);
+  }
+  // The same as tensors: a checkpoint also says which kernels it is of.
+  State state_after(const std::shared_ptr<const Planned>& planned, uint64_t steps) {
+    OpenTrainer trainer(model_, planned, {}, cuda_device());
+    run(*trainer, 0, steps);
+    return trainer.state();
   }
   std::string saved(Trainer& trainer) {
     EXPECT_TRUE(trainer.save(folder_ / "now.stw"));

@@ -132,8 +132,9 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
       EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
     }
     r.micro_batch = 2;
+    const State on_tensor_cores = state_after(plan_for(*model_, r), 2);
     r.kernels = Kernels::portable;
-    EXPECT_FALSE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << "the tensor cores were not used";
+    EXPECT_NE(differences(state_after(plan_for(*model_, r), 2), on_tensor_cores), "") << "the tensor cores were not used";
   }
 }
 
@@ -184,8 +185,9 @@ TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
   }
   r.micro_batch = 2;
   r.recompute = Recompute::choose;
+  const State by_library = state_after(plan_for(*model_, r), 2);
   r.kernels = {};
-  EXPECT_FALSE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << "the library was not used";
+  EXPECT_NE(differences(state_after(plan_for(*model_, r), 2), by_library), "") << "the library was not used";
 
   r.fast = true;
   const auto roomy = plan_for(*model_, r);
@@ -205,11 +207,11 @@ TEST_F(CudaDeviceTest, TheLibraryKeepsTheContracts) {
 TEST_F(CudaDeviceTest, TheLibrarysAttentionKeepsTheContracts) {
   if (const auto library = cuda::cudnn::load(""); !library) GTEST_SKIP() << library.error().message;
   Request r = request();
-  const std::string own = run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2);
+  const State own = state_after(plan_for(*model_, r), 2);
   r.attention = Attention::cudnn;
   const auto planned = plan_for(*model_, r);
   const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 2);
-  EXPECT_FALSE(bytes == own) << "the library was not used";
+  EXPECT_NE(differences(state_after(planned, 2), own), "") << "the library was not used";
   for (const int64_t micro_batch : {1, 5}) {
     r.micro_batch = micro_batch;
     r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;

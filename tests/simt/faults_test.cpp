@@ -65,6 +65,18 @@ TEST_F(CudaDeviceTest, AKernelThatCannotStartIsNamed) {
   simt::faults.fail_launch = 0;
 }
 
+// Both refuse to choose while a stream is recorded, and would leave everything to our own kernels.
+TEST_F(CudaDeviceTest, TheLibrariesChooseWhileNothingIsRecorded) {
+  Request r = request();
+  r.kernels = Kernels::cublaslt;
+  r.attention = Attention::cudnn;
+  const auto planned = plan_for(*model_, r);
+  const uint64_t products = simt::library_products, attentions = simt::library_attentions;
+  const auto trainer = trainer_for(model_, planned, {}, cuda_device());
+  EXPECT_GT(simt::library_products, products);
+  EXPECT_GT(simt::library_attentions, attentions);
+}
+
 TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   Request r = request();
   r.kernels = Kernels::cublaslt;

@@ -8,19 +8,29 @@ namespace stw {
 
 namespace {
 
+// Null where there is none, or an empty one.
+Result<const Json*> find_rope(const Json& json, const char* key) {
+  const Json* found = json.find(key);
+  if (!found || found->is_null()) return nullptr;
+  STW_ASSIGN(rope, get_object(json, key));
+  return rope->members().empty() ? nullptr : rope;
+}
+
 // Newer files hold everything in "rope_parameters", older ones theta beside "rope_scaling", and some theta beside the former.
+// Source: transformers, modeling_rope_utils.py: where both are there, the older one alone counts.
 Status parse_rope(const Json& json, ModelConfig& c) {
-  const Json* parameters = json.find("rope_parameters");
-  const bool is_new = parameters && parameters->is_object();
-  const Json* scaling = is_new ? parameters : json.find("rope_scaling");
+  STW_ASSIGN(older, find_rope(json, "rope_scaling"));
+  STW_ASSIGN(newer, find_rope(json, "rope_parameters"));
+  const Json* scaling = older ? older : newer;
+  const Json& first = scaling ? *scaling : json;
   STW_ASSIGN(theta_beside, get_double(json, "rope_theta", 10000.0));
-  STW_ASSIGN(theta, get_double(is_new ? *parameters : json, "rope_theta", theta_beside));
+  STW_ASSIGN(theta, get_double(first, "rope_theta", theta_beside));
   if (!(theta > 0)) return Error{Code::unsupported_field, "rope_theta must be positive"};
   STW_ASSIGN(partial_beside, get_double(json, "partial_rotary_factor", 1.0));
-  STW_ASSIGN(partial, get_double(is_new ? *parameters : json, "partial_rotary_factor", partial_beside));
+  STW_ASSIGN(partial, get_double(first, "partial_rotary_factor", partial_beside));
   if (partial != 1) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.theta = theta;
-  if (!scaling || !scaling->is_object()) return ok();
+  if (!scaling) return ok();
   STW_ASSIGN(legacy, get_string(*scaling, "type", "default"));
   STW_ASSIGN(type, get_string(*scaling, "rope_type", legacy));
   if (type == "default") return ok();
@@ -32,7 +42,8 @@ Status parse_rope(const Json& json, ModelConfig& c) {
   if (type == "linear") return ok();
   STW_ASSIGN(low, get_double(*scaling, "low_freq_factor"));
   STW_ASSIGN(high, get_double(*scaling, "high_freq_factor"));
-  STW_ASSIGN(original, get_int(*scaling, "original_max_position_embeddings"));
+  STW_ASSIGN(original_within, get_int(*scaling, "original_max_position_embeddings", c.positions));
+  STW_ASSIGN(original, get_int(json, "original_max_position_embeddings", original_within));
   if (!(low > 0) || !(high > low) || original < 1) return Error{Code::unsupported_field, "rope scaling factors make no sense"};
   c.low_frequency_factor = low;
   c.high_frequency_factor = high;

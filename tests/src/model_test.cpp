@@ -73,6 +73,8 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "linear")), Code::corrupt, "factor"},
       {with(llama_fields, "rope_scaling", Json::object().set("rope_type", "linear").set("factor", 0.5)), Code::unsupported_field, "factor"},
       {with(llama_fields, "rope_scaling", Json::object().set("type", "llama3").set("factor", 8)), Code::corrupt, "low_freq_factor"},
+      {with(llama_fields, "rope_scaling", "linear"), Code::corrupt, "\"rope_scaling\": expected an object"},
+      {with(llama_fields, "rope_parameters", Json(Json::Array{})), Code::corrupt, "\"rope_parameters\": expected an object"},
       {with(llama_fields, "partial_rotary_factor", 0.5), Code::unsupported_field, "partial_rotary_factor"},
       {with(llama_fields, "rope_parameters", Json::object().set("partial_rotary_factor", 0.5)), Code::unsupported_field, "partial_rotary_factor"},
       {with(llama_fields, "rms_norm_eps", "small"), Code::corrupt, "rms_norm_eps"},
@@ -105,6 +107,37 @@ TEST(Config, ThetaLiesInRopeParametersOrBeside) {
   EXPECT_EQ(theta_of(beside.set("rope_parameters", none)), 500000);
   EXPECT_EQ(theta_of(beside.set("rope_parameters", own)), 7);
   EXPECT_EQ(theta_of(with(llama_fields, "rope_parameters", none)), 10000);
+}
+
+// As transformers reads them, which writes the newer key and takes the older one where somebody added it.
+TEST(Config, RopeScalingGoesBeforeRopeParameters) {
+  const auto config_of = [](const Json& json) {
+    ModelSource source;
+    source.config_json = to_string(json, 0);
+    return open_model(source)->config();
+  };
+  const Json newer = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
+  Json both = with(llama_fields, "rope_parameters", newer);
+  EXPECT_EQ(config_of(both.set("rope_scaling", Json::object())).theta, 7);
+  EXPECT_EQ(config_of(both).scaling, RopeScaling::none);
+  both.set("rope_scaling", Json::object().set("type", "linear").set("factor", 4.0));
+  EXPECT_EQ(config_of(both).scaling, RopeScaling::linear);
+  EXPECT_EQ(config_of(both).scaling_factor, 4);
+  EXPECT_EQ(config_of(both).theta, 10000);
+  EXPECT_EQ(config_of(both.set("rope_theta", 9.0)).theta, 9);
+}
+
+TEST(Config, OriginalPositionsLieBesideRopeParametersToo) {
+  const auto original_of = [](const Json& json) {
+    ModelSource source;
+    source.config_json = to_string(json, 0);
+    return open_model(source)->config().original_positions;
+  };
+  Json rope = Json::object().set("rope_type", "llama3").set("factor", 8.0).set("low_freq_factor", 1.0).set("high_freq_factor", 4.0);
+  EXPECT_EQ(original_of(with(llama_fields, "rope_parameters", rope)), 40);   // max_position_embeddings
+  Json json = with(llama_fields, "rope_parameters", rope.set("original_max_position_embeddings", 32));
+  EXPECT_EQ(original_of(json), 32);
+  EXPECT_EQ(original_of(json.set("original_max_position_embeddings", 16)), 16);
 }
 
 TEST(Config, WhatIsNoConfig) {

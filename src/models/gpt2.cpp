@@ -9,12 +9,22 @@ namespace stw {
 
 namespace {
 
+// transformers reads these sizes under a second name, too.
+Result<int64_t> get_size(const Json& json, const char* name, const char* also, int64_t absent) {
+  STW_ASSIGN(other, get_int(json, also, absent));
+  STW_ASSIGN(size, get_int(json, name, other));
+  const Json* given = json.find(also);
+  if (given && !given->is_null() && size != other)
+    return Error{Code::unsupported_field, std::string(name) + " is " + std::to_string(size) + " and " + also + " " + std::to_string(other)};
+  return size;
+}
+
 Status parse_gpt2(const Json& json, ModelConfig& c) {
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size", 50257));
-  STW_ASSIGN(positions, get_int(json, "n_positions", 1024));
-  STW_ASSIGN(width, get_int(json, "n_embd", 768));
-  STW_ASSIGN(layers, get_int(json, "n_layer", 12));
-  STW_ASSIGN(heads, get_int(json, "n_head", 12));
+  STW_ASSIGN(positions, get_size(json, "n_positions", "max_position_embeddings", 1024));
+  STW_ASSIGN(width, get_size(json, "n_embd", "hidden_size", 768));
+  STW_ASSIGN(layers, get_size(json, "n_layer", "num_hidden_layers", 12));
+  STW_ASSIGN(heads, get_size(json, "n_head", "num_attention_heads", 12));
   // Absurd widths are refused below; until then their multiples must not overflow.
   STW_ASSIGN(inner, get_int(json, "n_inner", 4 * std::clamp<int64_t>(width, 0, int64_t{1} << 40)));
   STW_ASSIGN(epsilon, get_double(json, "layer_norm_epsilon", 1e-5));

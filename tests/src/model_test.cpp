@@ -38,6 +38,7 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(gpt2_fields, "n_embd", -40), Code::unsupported_field, "n_embd"},
       {with(gpt2_fields, "n_embd", INT64_MAX), Code::unsupported_field, "n_embd"},
       {with(gpt2_fields, "n_embd", int64_t{1} << 33), Code::unsupported_field, "width"},
+      {with(gpt2_fields, "num_attention_heads", 2), Code::unsupported_field, "n_head is 4 and num_attention_heads 2"},
       {with(gpt2_fields, "n_head", 0), Code::unsupported_field, "n_head"},
       {with(gpt2_fields, "n_head", 40), Code::unsupported_field, "head width"},
       {with(gpt2_fields, "n_layer", 0), Code::unsupported_field, "layers"},
@@ -138,6 +139,17 @@ TEST(Config, OriginalPositionsLieBesideRopeParametersToo) {
   Json json = with(llama_fields, "rope_parameters", rope.set("original_max_position_embeddings", 32));
   EXPECT_EQ(original_of(json), 32);
   EXPECT_EQ(original_of(json.set("original_max_position_embeddings", 16)), 16);
+}
+
+TEST(Config, Gpt2SizesHaveSecondNames) {
+  ModelSource source;
+  source.config_json = R"({"model_type": "gpt2", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 44, "num_hidden_layers": 3,
+                           "num_attention_heads": 2, "n_head": 2})";
+  const ModelConfig c = open_model(source)->config();
+  EXPECT_EQ(c.positions, 40);
+  EXPECT_EQ(c.width, 44);
+  EXPECT_EQ(c.layers, 3);
+  EXPECT_EQ(c.heads, 2);
 }
 
 TEST(Config, WhatIsNoConfig) {

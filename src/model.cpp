@@ -112,6 +112,14 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& source) {
   return std::shared_ptr<const Model>(std::move(model));
 }
 
+// The tied tensor's own values, where files hold both; null where the parameter has none.
+const SafetensorsInfo* Model::find_tied(const Tensor& parameter) const {
+  for (const Tensor& tensor : graph_.tensors)
+    if (tensor.tied_to >= 0 && graph_.at(tensor.tied_to).name == parameter.name)
+      if (const SafetensorsInfo* found = find_weight(tensor.name)) return found;
+  return nullptr;
+}
+
 const SafetensorsInfo* Model::find_weight(const std::string& name) const {
   if (const SafetensorsInfo* found = weights_->find(name)) return found;
   const std::string_view prefix = architecture_of(config_).optional_prefix;
@@ -121,19 +129,24 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
 Status Model::check_weights() const {
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
-    const SafetensorsInfo* found = find_weight(p.name);
-    if (!found) {
+    const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
+    if (!own && !tied) {
       const std::string where = weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
-    if (found->shape != dims(p.shape))
-      return Error{Code::corrupt, weights_->path_of(*found) + ": tensor " + found->name + ": expected shape " +
-                                      shape_text(dims(p.shape)) + ", found " + shape_text(found->shape)};
-    if (found->dtype != TensorDType::f32 && found->dtype != TensorDType::bf16 && found->dtype != TensorDType::f16 &&
-        found->dtype != TensorDType::f64)
-      return Error{Code::corrupt, weights_->path_of(*found) + ": tensor " + found->name +
-                                      ": expected dtype F32, BF16, F16 or F64, found " + std::string(dtype_name(found->dtype))};
+    for (const SafetensorsInfo* found : {own, tied})
+      if (found) STW_TRY(check_weight(p, *found));
   }
+  return ok();
+}
+
+Status Model::check_weight(const Tensor& parameter, const SafetensorsInfo& found) const {
+  const std::string tensor = weights_->path_of(found) + ": tensor " + found.name;
+  if (found.shape != dims(parameter.shape))
+    return Error{Code::corrupt, tensor + ": expected shape " + shape_text(dims(parameter.shape)) + ", found " + shape_text(found.shape)};
+  if (found.dtype != TensorDType::f32 && found.dtype != TensorDType::bf16 && found.dtype != TensorDType::f16 &&
+      found.dtype != TensorDType::f64)
+    return Error{Code::corrupt, tensor + ": expected dtype F32, BF16, F16 or F64, found " + std::string(dtype_name(found.dtype))};
   return ok();
 }
 
@@ -147,17 +160,33 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
     }
     return ok();
   }
-  const SafetensorsInfo* info = find_weight(p.name);
-  const uint64_t size = dtype_bytes(info->dtype);
+  const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
+  STW_TRY(read_weight(own ? *own : *tied, first, count, out));
+  if (!own || !tied) return ok();
+  // Files that hold both may hold two tensors, of which one would be lost.
+  std::array<float, converted_at_once> other;
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t n = std::min(count - done, converted_at_once);
+    STW_TRY(read_weight(*tied, first + done, n, other.data()));
+    if (std::memcmp(other.data(), out + done, n * sizeof(float)) != 0)
+      return Error{Code::corrupt, weights_->path_of(*tied) + ": tensor " + tied->name + ": expected the values of " + own->name +
+                                      ", found others: the config's tie_word_embeddings should be false"};
+    done += n;
+  }
+  return ok();
+}
+
+Status Model::read_weight(const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) const {
+  const uint64_t size = dtype_bytes(info.dtype);
   std::array<std::byte, converted_at_once * sizeof(double)> raw;
   for (uint64_t done = 0; done < count;) {
     const uint64_t n = std::min(count - done, converted_at_once);
-    STW_TRY(weights_->read(*info, (first + done) * size, {raw.data(), static_cast<size_t>(n * size)}));
+    STW_TRY(weights_->read(info, (first + done) * size, {raw.data(), static_cast<size_t>(n * size)}));
     for (uint64_t i = 0; i < n; ++i) {
       const std::byte* at = raw.data() + i * size;
       uint16_t half;
       double wide;
-      switch (info->dtype) {
+      switch (info.dtype) {
         case TensorDType::f32: std::memcpy(out + done + i, at, 4); break;
         case TensorDType::bf16: std::memcpy(&half, at, 2); out[done + i] = from_bf16(half); break;
         case TensorDType::f16: std::memcpy(&half, at, 2); out[done + i] = from_f16(half); break;

@@ -36,6 +36,9 @@ class Model {
 
  private:
   Status check_weights() const;
+  Status check_weight(const Tensor& parameter, const SafetensorsInfo& found) const;
+  const SafetensorsInfo* find_tied(const Tensor& parameter) const;
+  Status read_weight(const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) const;
   const SafetensorsInfo* find_weight(const std::string& name) const;
 
   ModelConfig config_;

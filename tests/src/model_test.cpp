@@ -382,6 +382,33 @@ TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
   expect_values(open_with(path_));
 }
 
+// A file may hold a tied tensor under both names, or under either; but where both have values of their own, one would be lost.
+TEST_F(WeightFile, TiedTensorsAreEqual) {
+  weights_.entries.push_back({"lm_head.weight", TensorDType::f32, weights_.entries[0].shape});
+  weights_.data.push_back(weights_.data[0]);
+  write(path_, weights_);
+  expect_values(open_with(path_));
+  weights_.data.back()[weights_.data.back().size() - 1] ^= 1;
+  write(path_, weights_);
+  auto model = open_with(path_);
+  ASSERT_TRUE(model) << model.error().message;
+  const Tensor& table = (*model)->graph().at((*model)->parameters()[0]);
+  std::vector<float> values(table.shape.elements());
+  const auto status = (*model)->read(table, 0, values.size(), values.data());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, path_ + ": tensor lm_head.weight: expected the values of transformer.wte.weight, found others: "
+                                            "the config's tie_word_embeddings should be false");
+  weights_.entries.back().shape = {61, 20};
+  weights_.data.back().resize(61 * 20 * 4);
+  expect_refused("tensor lm_head.weight: expected shape [61, 40], found [61, 20]");
+}
+
+TEST_F(WeightFile, TheHeadsNameOfATiedTable) {
+  weights_.entries[0].name = "lm_head.weight";
+  write(path_, weights_);
+  expect_values(open_with(path_));
+}
+
 TEST_F(WeightFile, Shards) {
   Weights shard[2];
   Json map = Json::object();

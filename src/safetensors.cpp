@@ -118,7 +118,13 @@ Result<std::string> weights_in(const std::string& folder) {
   if (names.size() > 1)
     return Error{Code::bad_argument, folder + ": expected model.safetensors, model.safetensors.index.json or one other .safetensors file, found " +
                                          std::to_string(names.size()) + ", " + names[0] + " the first"};
-  return names.empty() ? std::string() : folder + "/" + names[0];
+  if (!names.empty()) return folder + "/" + names[0];
+  // Random weights would take their place.
+  for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack"})
+    if (file_exists(folder + "/" + other))
+      return Error{Code::unsupported, folder + "/" + other + ": weights of this format are not read; save them as safetensors, or give the "
+                                                             "config.json alone to begin with random ones"};
+  return std::string();
 }
 
 Result<SafetensorsReader> SafetensorsReader::open(const std::string& path) {

@@ -36,7 +36,8 @@ struct SafetensorsInfo {
 using SafetensorsMetadata = std::vector<std::pair<std::string, std::string>>;
 
 // What of a folder are its weights: model.safetensors, else model.safetensors.index.json, else the only .safetensors file;
-// empty where there is none of these. Errors: io_error; bad_argument where nobody knows which of several it is.
+// empty where there is none of these. Errors: io_error; bad_argument where nobody knows which of several it is;
+// unsupported where there are only weights of another format.
 Result<std::string> weights_in(const std::string& folder);
 
 // Const methods may run on several threads at once.

@@ -455,6 +455,25 @@ TEST_F(WeightFile, TheOnlyOneOfItsFolderHasAnyName) {
   expect_values(Model::open(source));
 }
 
+TEST_F(WeightFile, OfAnotherFormatIsNotReplacedByRandomWeights) {
+  put_file(folder_ / "config.json", small_gpt2());
+  put_file(folder_ / "pytorch_model.bin", "PK");
+  ModelSource source;
+  source.source = folder_.path();
+  for (const auto& model : {Model::open(source), open_with(folder_.path())}) {
+    ASSERT_FALSE(model);
+    EXPECT_EQ(model.error().code, Code::unsupported);
+    EXPECT_TRUE(model.error().message.starts_with(folder_ / "pytorch_model.bin")) << model.error().message;
+  }
+  source.source = folder_ / "config.json";
+  const auto random = Model::open(source);
+  ASSERT_TRUE(random) << random.error().message;
+  EXPECT_FALSE((*random)->has_weights());
+  write(path_, weights_);
+  source.source = folder_.path();
+  expect_values(Model::open(source));
+}
+
 TEST_F(WeightFile, MissingTensor) {
   weights_.entries.erase(weights_.entries.begin() + 3);
   weights_.data.erase(weights_.data.begin() + 3);

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -271,6 +272,18 @@ class ResumeTest(CommandTest):
         self.write("run/metrics.jsonl", '{"step":1,"loss":nan}\n{"step":2,"loss":inf}\n')   # no JSON, so no losses
         self.run_command(*words, "--resume", self.path("run"))
         self.assertNotRegex((self.folder / "run/loss.svg").read_text(), "[\">, -](nan|inf)\\b")
+
+    def test_ticks_of_short_and_flat_curves_are_numbers_of_their_own(self):
+        words = ["train", *SMALL[:-2], "--eval-batches", 0, "--data", self.data, "--steps", 2, "--out", self.path("run")]
+        self.run_command(*words)
+        for losses in ((5.5, 5.25), (2.500001, 2.500002), (0.0, 1e-7), (1234567.0, 1234567.5), (9.2e15, 9.2e15), (0.0, 0.0)):
+            self.write("run/metrics.jsonl", "".join(json.dumps({"step": step, "loss": loss}) + "\n" for step, loss in zip((1, 2), losses)))
+            self.run_command(*words, "--resume", self.path("run"))
+            picture = (self.folder / "run/loss.svg").read_text()
+            ticks = re.findall('text-anchor="(end|middle)">([-+0-9.,e]+)</text>', picture)
+            self.assertEqual([value for anchor, value in ticks if anchor == "middle"], ["0", "1", "2"])
+            self.assertGreater(len(ticks), 5, picture)
+            self.assertEqual(len(set(ticks)), len(ticks), ticks)
 
     def test_what_cannot_be_resumed(self):
         self.refused(*self.words, "--resume", self.path("none"), says=["none/checkpoint.stw"])

@@ -56,13 +56,13 @@ struct Axis {
 };
 
 // About six ticks at 1, 2 or 5 times a power of ten; the ends lie on ticks. An axis is so long that the next tick is another
-// number, also where losses are beyond what a double counts by ones.
-Axis round_axis(double low, double high) {
+// number, also where losses are beyond what a double counts by ones. Ticks lie no closer than `closest`.
+Axis round_axis(double low, double high, double closest) {
   const double least = 1e-9 * std::max(std::abs(low), std::abs(high));
   if (!(high - low > least)) high = low + std::max(1.0, least);
   const double raw = (high - low) / 6, power = std::pow(10, std::floor(std::log10(raw)));
   const double factor = raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10;
-  const double step = factor * power;
+  const double step = std::max(factor * power, closest);
   return {std::floor(low / step) * step, std::ceil(high / step) * step, step};
 }
 
@@ -79,11 +79,14 @@ class Picture {
   double y(double loss) const { return losses_.place(loss, height - bottom, top); }
 
   void axes() {
+    // Digits that tell one tick from the next.
+    const double largest = std::max(std::abs(losses_.low), std::abs(losses_.high));
+    const int digits = std::clamp(static_cast<int>(std::floor(std::log10(largest)) - std::floor(std::log10(losses_.step))) + 1, 4, 17);
     for (double value = losses_.low; value <= losses_.high + losses_.step / 2; value += losses_.step) {
       add(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" stroke="#e4e4e4"/>)", left, width - right, y(value),
           y(value));
-      add(R"(<text x="{}" y="{:.1f}" text-anchor="end">{:.4g}</text>)", left - 8, y(value) + 4,
-          std::round(value / losses_.step) * losses_.step);
+      add(R"(<text x="{}" y="{:.1f}" text-anchor="end">{:.{}g}</text>)", left - 8, y(value) + 4,
+          std::round(value / losses_.step) * losses_.step, digits);
     }
     for (double value = steps_.low; value <= steps_.high + steps_.step / 2; value += steps_.step)
       add(R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x(value), height - bottom + 20,
@@ -133,9 +136,9 @@ std::string loss_curve_svg(const MetricHistory& history, const std::string& titl
       last = std::max(last, point.step);
     }
   if (!(high >= low)) low = 0, high = 1;
-  Axis steps = round_axis(0, last);
+  Axis steps = round_axis(0, last, 1);
   steps.high = std::max(last, 1.0);
-  Picture picture(steps, round_axis(low, high));
+  Picture picture(steps, round_axis(low, high, 0));
   picture.add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="13">)",
               width, height);
   picture.add(R"(<rect width="{}" height="{}" fill="#fff"/>)", width, height);

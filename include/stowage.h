@@ -12,9 +12,9 @@
  *    left alone. The message is one line without control characters. On failure outputs are NULL or untouched, nothing
  *    leaks, and the objects stand where they stood.
  *  - Options: `struct_size` is sizeof the struct, set by the caller; a zero-filled rest means defaults. Fields whose
- *    zero is a useful value are read only where their bit in `set_mask` is set. A struct that is longer than the
- *    library knows is accepted where its unknown tail is zero. All pointers in options are borrowed during the call,
- *    unless the field says otherwise. NULL options mean all defaults where an entry allows it.
+ *    zero is a useful value are read only where their bit in `set_mask` is set; what is `reserved` is 0. A struct that is
+ *    longer than the library knows is accepted where its unknown tail is zero. All pointers in options are borrowed during
+ *    the call, unless the field says otherwise. NULL options mean all defaults where an entry allows it.
  *  - Results: `struct_size` is set by the caller, too. A shorter struct than the library knows receives what it holds; the
  *    unknown tail of a longer one becomes zero.
  *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
@@ -315,6 +315,7 @@ typedef struct stw_plan_options {
                                 gradient that is not finite ends the run (STW_NON_FINITE) with parameters half updated: restore
                                 a checkpoint */
   uint32_t attention;        /* STW_ATTENTION_*: part of what a checkpoint must agree with */
+  uint32_t reserved;
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -429,6 +430,7 @@ typedef struct stw_profile_info {
   uint32_t precision;                    /* a calibrated one: STW_PRECISION_* of what was measured; else 0 */
   uint64_t step_nanoseconds;             /* a calibrated one: measured, a step of the plan that was timed; else 0 */
   uint32_t kernels;                      /* a calibrated one: STW_KERNELS_* of what was measured; else 0 */
+  uint32_t reserved;
 } stw_profile_info;
 
 /* The index-th device that can be planned for; STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */

@@ -77,6 +77,11 @@ inline Status check_mask(uint32_t mask, uint32_t known, const char* name) {
   return Error{Code::bad_argument, std::string(name) + ".set_mask has bits that this library does not know"};
 }
 
+// A later library may give it a meaning.
+inline Status check_reserved(uint32_t reserved, const char* name) {
+  return reserved == 0 ? ok() : Status(Error{Code::bad_argument, std::string(name) + ".reserved must be 0"});
+}
+
 // Writes as much of a result as the caller's struct holds; what it has beyond becomes 0.
 template <class T>
 stw_status write_info(const T& info, T* out) {

@@ -17,6 +17,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     const std::string path = o.path;
     const bool ids = o.tokenizer == STW_TOKENIZER_IDS || (o.tokenizer == STW_TOKENIZER_AUTO && path.ends_with(".bin"));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DOCUMENT_END, "dataset options"));
+    STW_API_TRY(api::check_reserved(o.reserved, "dataset options"));
     DatasetOptions d;
     if (o.set_mask & STW_SET_DOCUMENT_END) d.document_end = static_cast<int64_t>(std::min<uint64_t>(o.document_end, INT32_MAX));
     d.path = path;

@@ -11,6 +11,7 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
     stw_model_options o;
     STW_API_TRY(api::read_options(options, o, "model options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DROPOUT, "model options"));
+    STW_API_TRY(api::check_reserved(o.reserved, "model options"));
     if ((o.source != nullptr) == (o.config_json != nullptr))
       return api::fail(error, Code::bad_argument, "model: give either source or config_json");
     ModelSource source;

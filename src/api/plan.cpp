@@ -130,6 +130,7 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
+    STW_API_TRY(api::check_reserved(o.reserved, "plan options"));
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     auto planned = Planned::make(*model->model, *request);
@@ -276,6 +277,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
+    STW_API_TRY(api::check_reserved(o.reserved, "plan options"));
     o.sequence = 1;
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);

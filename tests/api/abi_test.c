@@ -67,6 +67,7 @@ AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_p
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
 AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132); AT(stw_plan_options, gradients, 136);
 AT(stw_plan_options, fused_update, 140); AT(stw_plan_options, attention, 144);
+AT(stw_plan_options, reserved, 148);
 
 SIZE(stw_plan_info, 272);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
@@ -100,7 +101,7 @@ AT(stw_profile_info, stream_permille, 52); AT(stw_profile_info, launch_nanosecon
 AT(stw_profile_info, name, 64); AT(stw_profile_info, title, 72); AT(stw_profile_info, source, 80);
 AT(stw_profile_info, host_gbytes_per_second, 88); AT(stw_profile_info, threads, 96);
 AT(stw_profile_info, precision, 100); AT(stw_profile_info, step_nanoseconds, 104);
-AT(stw_profile_info, kernels, 112);
+AT(stw_profile_info, kernels, 112); AT(stw_profile_info, reserved, 116);
 
 SIZE(stw_offload_info, 32);
 AT(stw_offload_info, struct_size, 0); AT(stw_offload_info, outside_blocks, 4); AT(stw_offload_info, blocks, 8);

@@ -25,7 +25,7 @@ class Table:
 
 def started(words, output):
     """In a process group of its own: compute-sanitizer and PyTorch's compiler have processes of their own, which would keep the card."""
-    return subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, process_group=0)
+    return subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
 
 def stop(run):

@@ -210,7 +210,12 @@ def steps_of(options, config, micro_batch):
 def train(options):
     with open(options.config, encoding="utf-8") as file:
         config = json.load(file)
-    best, tried, micro_batch = None, 0, options.batch if options.device == "cpu" else min(options.batch, 128)
+    best, tried, micro_batch = None, 0, options.batch
+    if options.device == "cuda":   # no larger than what logits leave room for, in fp32 and in bf16, with their gradients: a try takes a compilation
+        total, logits = torch.cuda.get_device_properties(0).total_memory, 12 * options.seq * config["vocab_size"]
+        while micro_batch > 1 and micro_batch * logits > total // 2:
+            micro_batch //= 2
+        micro_batch = min(micro_batch, 128)
     while micro_batch >= 1 and tried < 2:
         try:
             seconds, tokens = steps_of(options, config, micro_batch)
@@ -225,6 +230,7 @@ def train(options):
             pass
         if options.device == "cuda":
             torch._dynamo.reset()
+            gc.collect()
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         micro_batch //= 2
@@ -302,11 +308,10 @@ def peaks(options):
     for seq in (256,) if small else (1024, 4096, 16384):
         heads, depth, samples = 16, 64, max(1, 16384 // seq)
         q, k, v = (torch.randn(samples, heads, seq, depth, device=device, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        gradient = torch.randn_like(out)
+        gradient = torch.randn_like(q)
         flops = 2 * samples * heads * seq * seq * depth   # causal: half of 4·T²·D
         forward = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device)
-        both = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True).backward(gradient), device)
+        both = seconds_of(lambda: torch.autograd.grad(F.scaled_dot_product_attention(q, k, v, is_causal=True), (q, k, v), gradient), device)
         found[f"attention_{seq}_tflops"] = [round(flops / forward * 1e-12, 3), round(2.5 * flops / max(both - forward, 1e-9) * 1e-12, 3)]
     print(json.dumps(found))
 

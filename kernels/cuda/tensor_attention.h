@@ -3,8 +3,8 @@
 // behind head_dim are 0; its rows are 16 bytes longer, so that the eight rows of a fragment's matrix lie in different banks.
 #pragma once
 #include "kernels/common/math.h"
-#include "kernels/common/philox.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/random_words.h"
 
 namespace stw::kernels::cuda {
 
@@ -112,17 +112,21 @@ STW_DEVICE void as_left(uint32_t (&a)[4], const float (&d0)[4], const float (&d1
 STW_DEVICE int accumulator_row(int e) { return lane_of_warp() / 4 + e / 2 * 8; }
 STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2; }
 
-// 16 rows of accumulators times a factor of the row's half, rounded, to those of rows [row, row + 16) in [begin, end).
+// 16 rows of accumulators times a factor of the row's half, rounded, to those of rows [row, row + 16) in [begin, end). Of four accumulators
+// a quad has 32 neighbouring columns in eights that it turns: a thread stores 16 bytes, a quad whole sectors.
 template <DType dtype, int depth>
 STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (&factor)[2], void* data, int64_t at, int64_t stride, int row,
                                    int begin, int end, int head_dim) {
   auto* to = static_cast<uint16_t*>(data) + at;
-  STW_UNROLL for (int n = 0; n < depth / 8; ++n)
+  STW_UNROLL for (int four = 0; four < depth / 8; four += 4)
     STW_UNROLL for (int half = 0; half < 2; ++half) {
-      const int r = row + accumulator_row(2 * half);
-      const int column = 8 * n + accumulator_column(0);
+      Philox4 words;
+      STW_UNROLL for (int n = 0; n < 4; ++n)
+        words.w[n] = pack_halves<dtype>(d[four + n][2 * half] * factor[half], d[four + n][2 * half + 1] * factor[half]);
+      words = turned_in_quad(words);
+      const int r = row + accumulator_row(2 * half), column = 8 * (four + lane_of_warp() % 4);
       if (r >= begin && r < end && column < head_dim)
-        store_vector(to + r * stride + column, pack_halves<dtype>(d[n][2 * half] * factor[half], d[n][2 * half + 1] * factor[half]));
+        store_global16(to + r * stride + column, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
     }
 }
 

@@ -171,8 +171,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
 }
 
 void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots) {
-  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data)) % 16 == 0);
-  assert(reinterpret_cast<uintptr_t>(args.dqkv.data) % 4 == 0);
+  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data) | reinterpret_cast<uintptr_t>(args.dqkv.data)) % 16 == 0);
   const int64_t tiles = args.samples * ceil_div(args.rows_per_sample, tensor_rows);
   for_tensor_instance(args.qkv.dtype, args.head_dim, [&](auto t) {
     launch(l, tensor_gradient_kernel<t.dtype, t.depth, false>, static_cast<unsigned>(tiles * args.query_heads), tensor_threads,

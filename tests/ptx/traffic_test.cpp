@@ -55,6 +55,9 @@ class Traffic : public CudaDeviceTest {
       // Tiles lie in shared memory so that no two lanes want one bank; of products over an edge not all lanes take part.
       EXPECT_TRUE(name.find("tensor_") == name.npos || t.turns == t.least_turns) << short_name(name);
       EXPECT_TRUE(name.find("tile_product") == name.npos || ratio(t.turns, t.least_turns) < 1.01) << short_name(name);
+      // Attention reads rows of heads, and stores them, in whole sectors.
+      EXPECT_TRUE(name.find("tensor_attention") == name.npos || t.sectors == t.least_sectors) << short_name(name);
+      EXPECT_TRUE(name.find("tensor_gradient") == name.npos || t.sectors == t.least_sectors) << short_name(name);
       if (t.instructions * 100 < all.instructions) continue;
       EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.5) << short_name(name);
       EXPECT_LE(ratio(t.turns, t.least_turns), name.find("8_kernel") != name.npos ? 2.4 : 1.6) << short_name(name);   // 8 bits: a table at random

@@ -50,6 +50,10 @@ bool Graph::is_library_attention(const Op& op) const {
          op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128;
 }
 
+bool Graph::is_wgmma_attention(const Op& op) const {
+  return kernels == Kernels::wgmma && compute != Format::f32 && op.kind == OpKind::attention && (op.attributes.head_dim == 64 || op.attributes.head_dim == 128);
+}
+
 Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
   if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op)) return Peak::tensor;

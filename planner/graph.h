@@ -97,6 +97,7 @@ struct Graph {
   uint64_t trainable_count() const;
   bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs
   bool is_wgmma_product(const Op& op) const;     // whether warpgroups do, where operands are aligned
+  bool is_wgmma_attention(const Op& op) const;
   bool is_library_attention(const Op& op) const; // whether cuDNN does
   Peak peak_of(const Op& op) const;
   // Features of a per-sample activation (sequence, features).

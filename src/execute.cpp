@@ -166,6 +166,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
   a.stream = c.attributes.stream;
   a.state = c.x.state;
   a.products = c.x.graph->is_library_attention(c.op) ? kernels::ProductKernels::library
+               : c.x.graph->is_wgmma_attention(c.op)  ? kernels::ProductKernels::warpgroup
                : c.x.graph->kernels == Kernels::portable ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
   a.qkv = c.in(0);
   return a;

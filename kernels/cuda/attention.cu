@@ -4,6 +4,7 @@
 #include "kernels/cuda/attention_forward.h"
 #include "kernels/cuda/library_attention.h"
 #include "kernels/cuda/tensor_attention.h"
+#include "kernels/cuda/warpgroup_attention.h"
 
 namespace stw::kernels::cuda {
 
@@ -39,6 +40,7 @@ void attention(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
   assert(args.position_ids == nullptr || args.causal);
   if (library_takes(l, args, false)) return library_attention(l, args);
+  if (warpgroups_take(args)) return warpgroup_attention(l, args);
   if (tensor_cores_take(args)) return tensor_attention(l, args);
   const int64_t blocks = args.samples * args.query_heads * ceil_div(args.rows_per_sample, tile_rows);
   launch(l, attention_kernel, static_cast<unsigned>(blocks), tile_threads, forward_shared_bytes(args.head_dim), args);

@@ -37,36 +37,65 @@ __device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_g
 template <int groups_left>
 __device__ __forceinline__ void wait_products() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory"); }
 
-// d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments): warp w has rows 16·w …, fragments as those of multiply_add. The sums belong to the
-// product until it has been waited for.
-#define STW_TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
-#define STW_FRAGMENT(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
-#define STW_FOUR(i) STW_FRAGMENT(i), STW_FRAGMENT(i + 1), STW_FRAGMENT(i + 2), STW_FRAGMENT(i + 3)
-#define STW_SIXTEEN(i) STW_FOUR(i), STW_FOUR(i + 4), STW_FOUR(i + 8), STW_FOUR(i + 12)
-#define STW_WGMMA_64(shape) \
-  "{.reg .pred add; setp.eq.u32 add, 0, 0; wgmma.mma_async.sync.aligned." shape " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) \
-  STW_TEN(3) STW_TEN(4) STW_TEN(5) "%60,%61,%62,%63}, %64, %65, add, 1, 1, %66, %67;}"
-#define STW_WGMMA_128(shape) \
-  "{.reg .pred add; setp.eq.u32 add, 0, 0; wgmma.mma_async.sync.aligned." shape " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) \
-  STW_TEN(3) STW_TEN(4) STW_TEN(5) STW_TEN(6) STW_TEN(7) STW_TEN(8) STW_TEN(9) STW_TEN(10) STW_TEN(11) \
-  "%120,%121,%122,%123,%124,%125,%126,%127}, %128, %129, add, 1, 1, %130, %131;}"
-template <DType dtype, bool a_turned, bool b_turned, int fragments>
-__device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
-  static_assert(dtype != DType::f32 && (fragments == 16 || fragments == 32));
-  if constexpr (fragments == 32 && dtype == DType::bf16)
-    asm volatile(STW_WGMMA_128("m64n256k16.f32.bf16.bf16") : STW_SIXTEEN(0), STW_SIXTEEN(16) : "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned}));
-  else if constexpr (fragments == 32)
-    asm volatile(STW_WGMMA_128("m64n256k16.f32.f16.f16") : STW_SIXTEEN(0), STW_SIXTEEN(16) : "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned}));
-  else if constexpr (dtype == DType::bf16)
-    asm volatile(STW_WGMMA_64("m64n128k16.f32.bf16.bf16") : STW_SIXTEEN(0) : "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned}));
-  else
-    asm volatile(STW_WGMMA_64("m64n128k16.f32.f16.f16") : STW_SIXTEEN(0) : "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned}));
+// Numbers of products that have been waited for may be used behind it, not before: the compiler does not see that a wait changes them.
+template <int count, int numbers>
+__device__ __forceinline__ void products_are_done(float (&sums)[count][numbers]) {
+  STW_UNROLL
+  for (int i = 0; i < count; ++i)
+    STW_UNROLL
+    for (int k = 0; k < numbers; ++k) asm volatile("" : "+f"(sums[i][k])::"memory");
 }
-#undef STW_WGMMA_128
-#undef STW_WGMMA_64
+
+// d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments), or = where the product is not `added`: warp w has rows 16·w …, fragments as those
+// of multiply_add. The sums belong to the product until it has been waited for, as does an `a` that lies in registers.
+#define STW_TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
+#define STW_SUMS_32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) "%30,%31}, "
+#define STW_SUMS_64 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) STW_TEN(3) STW_TEN(4) STW_TEN(5) "%60,%61,%62,%63}, "
+#define STW_SUMS_128                                                                                                                    \
+  "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) STW_TEN(3) STW_TEN(4) STW_TEN(5) STW_TEN(6) STW_TEN(7) STW_TEN(8) STW_TEN(9) \
+  STW_TEN(10) STW_TEN(11) "%120,%121,%122,%123,%124,%125,%126,%127}, "
+#define STW_FRAGMENT(c, i) c(d[i][0]), c(d[i][1]), c(d[i][2]), c(d[i][3])
+#define STW_FOUR(c, i) STW_FRAGMENT(c, i), STW_FRAGMENT(c, i + 1), STW_FRAGMENT(c, i + 2), STW_FRAGMENT(c, i + 3)
+#define STW_EIGHT(c, i) STW_FOUR(c, i), STW_FOUR(c, i + 4)
+#define STW_SIXTEEN(c, i) STW_EIGHT(c, i), STW_EIGHT(c, i + 8)
+#define STW_THIRTY_TWO(c, i) STW_SIXTEEN(c, i), STW_SIXTEEN(c, i + 16)
+#define STW_WGMMA(added, shape, operands) "{.reg .pred add; setp.eq.u32 add, " added ", 0; wgmma.mma_async.sync.aligned." shape " " operands ";}"
+// `shape` but for the type of a and b, `matrices`: numbers of the operands behind the sums.
+#define STW_MULTIPLY(shape, added, sums, matrices, sum_operands, ...)                                                     \
+  do {                                                                                                                       \
+    if constexpr (dtype == DType::bf16) asm volatile(STW_WGMMA(added, shape ".f32.bf16.bf16", sums matrices) : sum_operands : __VA_ARGS__); \
+    else asm volatile(STW_WGMMA(added, shape ".f32.f16.f16", sums matrices) : sum_operands : __VA_ARGS__);                  \
+  } while (0)
+#define STW_SHARED_MATRICES "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned})
+template <DType dtype, bool a_turned, bool b_turned, bool added = true, int fragments>
+__device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
+  static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16 || (fragments == 32 && added)));
+  if constexpr (fragments == 32) STW_MULTIPLY("m64n256k16", "0", STW_SUMS_128, "%128, %129, add, 1, 1, %130, %131", STW_THIRTY_TWO("+f", 0), STW_SHARED_MATRICES);
+  else if constexpr (fragments == 16 && added) STW_MULTIPLY("m64n128k16", "0", STW_SUMS_64, "%64, %65, add, 1, 1, %66, %67", STW_SIXTEEN("+f", 0), STW_SHARED_MATRICES);
+  else if constexpr (fragments == 16) STW_MULTIPLY("m64n128k16", "1", STW_SUMS_64, "%64, %65, add, 1, 1, %66, %67", STW_SIXTEEN("=f", 0), STW_SHARED_MATRICES);
+  else if constexpr (added) STW_MULTIPLY("m64n64k16", "0", STW_SUMS_32, "%32, %33, add, 1, 1, %34, %35", STW_EIGHT("+f", 0), STW_SHARED_MATRICES);
+  else STW_MULTIPLY("m64n64k16", "1", STW_SUMS_32, "%32, %33, add, 1, 1, %34, %35", STW_EIGHT("=f", 0), STW_SHARED_MATRICES);
+}
+// The same where a warp has its rows of a in registers, as those of multiply_add.
+#define STW_OWN_ROWS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int{b_turned})
+template <DType dtype, bool b_turned, int fragments>
+__device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b) {
+  static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16));
+  if constexpr (fragments == 16) STW_MULTIPLY("m64n128k16", "0", STW_SUMS_64, "{%64,%65,%66,%67}, %68, add, 1, 1, %69", STW_SIXTEEN("+f", 0), STW_OWN_ROWS);
+  else STW_MULTIPLY("m64n64k16", "0", STW_SUMS_32, "{%32,%33,%34,%35}, %36, add, 1, 1, %37", STW_EIGHT("+f", 0), STW_OWN_ROWS);
+}
+#undef STW_OWN_ROWS
+#undef STW_SHARED_MATRICES
+#undef STW_MULTIPLY
+#undef STW_WGMMA
+#undef STW_THIRTY_TWO
 #undef STW_SIXTEEN
+#undef STW_EIGHT
 #undef STW_FOUR
 #undef STW_FRAGMENT
+#undef STW_SUMS_128
+#undef STW_SUMS_64
+#undef STW_SUMS_32
 #undef STW_TEN
 #endif
 

@@ -138,6 +138,28 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   }
 }
 
+// Attention by warpgroups, of heads of 64 and 128, with dropout and without.
+TEST_F(CudaDeviceTest, WarpgroupsAttendAlikeAtEverySplit) {
+#ifdef STW_SANITIZED
+  GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
+#endif
+  if (!has_wgmma()) GTEST_SKIP() << "no wgmma";
+  for (const char* config : {R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, "intermediate_size": 88,
+                                 "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})",
+                             R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 128, "n_layer": 1, "n_head": 1})"}) {
+    const auto model = model_of(config);
+    Request r = request();
+    r.device = "h100", r.kernels = Kernels::wgmma;
+    std::string whole;
+    for (const auto& [micro_batch, recompute] : {std::pair{2, Recompute::choose}, {1, Recompute::full}, {5, Recompute::none}}) {
+      r.micro_batch = micro_batch, r.recompute = recompute;
+      const std::string bytes = run(*trainer_for(model, plan_for(*model, r), {}, cuda_device()), 0, 2);
+      if (whole.empty()) whole = bytes;
+      EXPECT_TRUE(bytes == whole) << config << ", micro-batch " << micro_batch;
+    }
+  }
+}
+
 // Muon's iterations on them are other ones than the CPU's; they too leave no trace of a split, and train as well: eight steps take the
 // loss from 4.13 to 2.87, at most 0.003 beside the CPU's.
 TEST_F(CudaDeviceTest, MuonOnTensorCoresTrainsAsTheCpuDoes) {

@@ -23,6 +23,11 @@ uint64_t workspace_for(void (*kernel)(), const void* args, uint64_t otherwise);
 
 // Whether ProductKernels::warpgroup runs here, where it is something of its own.
 bool has_warpgroups();
+// Our own kernels for tensor cores.
+inline std::vector<ProductKernels> tensor_kernels() {
+  if (has_warpgroups()) return {ProductKernels::tensor, ProductKernels::warpgroup};
+  return {ProductKernels::tensor};
+}
 
 // For kernels that ask the vendor's library for products; null where there is none.
 const ProductLibrary* product_library();

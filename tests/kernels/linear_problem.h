@@ -215,12 +215,6 @@ inline bool same(const Problem::Gradients& a, const Problem::Gradients& b) {
 
 constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
 
-// Our own kernels for tensor cores.
-inline std::vector<ProductKernels> tensor_kernels() {
-  if (has_warpgroups()) return {ProductKernels::tensor, ProductKernels::warpgroup};
-  return {ProductKernels::tensor};
-}
-
 inline Problem tensor_problem(Random& random, Shape shape, Types types, bool transposed, bool bias, bool accumulate) {
   Problem problem(random, std::move(shape), types, transposed, bias, accumulate);
   problem.products = ProductKernels::tensor;

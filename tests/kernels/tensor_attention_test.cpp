@@ -5,8 +5,8 @@
 namespace stw::kernels::test {
 namespace {
 
-AttentionShape on_tensor_cores(AttentionShape s) {
-  s.products = ProductKernels::tensor;
+AttentionShape on_tensor_cores(AttentionShape s, ProductKernels products = ProductKernels::tensor) {
+  s.products = products;
   return s;
 }
 AttentionShape by_library(AttentionShape s) {
@@ -46,6 +46,17 @@ void check(const AttentionShape& s, uint64_t seed) {
   }
 }
 
+// By all of our kernels that have something of their own for the shape.
+std::vector<AttentionShape> in_all_ways(const AttentionShape& s) {
+  std::vector<AttentionShape> ways;
+  for (const ProductKernels products : tensor_kernels())
+    if (products != ProductKernels::warpgroup || s.head_dim == 64 || s.head_dim == 128) ways.push_back(on_tensor_cores(s, products));
+  return ways;
+}
+void check_in_all_ways(const AttentionShape& s, uint64_t seed) {
+  for (const AttentionShape& way : in_all_ways(s)) check(way, seed);
+}
+
 // In one part; in parts of samples, the last of which is smaller; in parts of the heads of a sample.
 TEST(LibraryAttention, AgreesWithDoublePrecision) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
@@ -79,8 +90,16 @@ TEST(TensorAttention, AgreesWithDoublePrecision) {
       const AttentionShape shapes[] = {{1, 200, 2, 2, 64, causal, 0, dtype},   {2, 64, 2, 1, 128, causal, 0, dtype}, {2, 65, 4, 2, 80, causal, 0, dtype},
                               {1, 129, 3, 1, 32, causal, 0.2f, dtype}, {1, 33, 1, 1, 96, causal, 0, dtype},  {2, 20, 2, 2, 8, causal, 0, dtype}};
       for (int kind = 0; kind < 6; ++kind, ++seed)   // each once with either type
-        if ((kind % 2 == 0) == (causal == (dtype == DType::bf16))) check(on_tensor_cores(shapes[kind]), seed);
+        if ((kind % 2 == 0) == (causal == (dtype == DType::bf16))) check_in_all_ways(shapes[kind], seed);
     }
+}
+
+// Blocks of queries and of keys that begin and end at all places of the others', with and without dropout.
+TEST(TensorAttention, AgreesAcrossBlocks) {
+  check_in_all_ways({1, 300, 2, 1, 64, false, 0, DType::f16}, 720);
+  check_in_all_ways({1, 257, 1, 1, 128, true, 0, DType::bf16}, 721);
+  check_in_all_ways({1, 193, 2, 1, 64, true, 0.2f, DType::bf16}, 722);
+  check_in_all_ways({1, 130, 1, 1, 128, false, 0.2f, DType::f16}, 723);
 }
 
 // Which probabilities are dropped is the CPU's choice, found block by block where rows are multiples of four, else one by one.
@@ -88,17 +107,20 @@ TEST(TensorAttention, DropsWhatTheReferenceDrops) {
   uint64_t seed = 760;
   for (bool causal : {true, false})
     for (int64_t rows : {132, 72, 70, 33})
-      check(on_tensor_cores({2, rows, 4, 2, 16, causal, 0.3f, rows % 8 == 0 ? DType::f16 : DType::bf16}), seed++);
+      for (int head_dim : {16, 64}) {
+        const bool small = head_dim == 16;
+        check_in_all_ways({small ? 2 : 1, rows, small ? 4 : 2, small ? 2 : 1, head_dim, causal, 0.3f, rows % 8 == 0 ? DType::f16 : DType::bf16}, seed++);
+      }
 }
 
 TEST(TensorAttention, AgreesOnRandomShapes) {
   Random random(79);
   for (int round = 0; round < 5; ++round) {
     const int kv_heads = static_cast<int>(random.between(1, 2));
-    check(on_tensor_cores({random.between(1, 2), random.between(2, 200), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
-                           8 * static_cast<int>(random.between(1, 16)), random.between(0, 1) == 1, random.between(0, 2) == 0 ? 0.2f : 0.0f,
-                           random.between(0, 1) == 1 ? DType::bf16 : DType::f16}),
-          3000 + static_cast<uint64_t>(round));
+    check_in_all_ways({random.between(1, 2), random.between(2, 200), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
+                       8 * static_cast<int>(random.between(1, 16)), random.between(0, 1) == 1, random.between(0, 2) == 0 ? 0.2f : 0.0f,
+                       random.between(0, 1) == 1 ? DType::bf16 : DType::f16},
+                      3000 + static_cast<uint64_t>(round));
   }
 }
 
@@ -108,13 +130,15 @@ TEST(TensorAttention, AgreesWithDoublePrecisionOnDocuments) {
   std::vector<int64_t> two = lengths;
   two.insert(two.end(), lengths.rbegin(), lengths.rend());
   check(on_tensor_cores({2, 216, 2, 1, 24, true, 0, DType::bf16, position_ids_of(two)}), 800);
-  check(on_tensor_cores({1, 216, 2, 2, 64, true, 0.2f, DType::f16, position_ids_of(lengths)}), 801);
+  check_in_all_ways({1, 216, 2, 2, 64, true, 0.2f, DType::f16, position_ids_of(lengths)}, 801);
+  check_in_all_ways({1, 216, 1, 1, 128, true, 0, DType::bf16, position_ids_of(lengths)}, 803);
+  check_in_all_ways({1, 200, 1, 1, 64, true, 0, DType::bf16, position_ids_of({2, 198})}, 804);   // a block of keys ends behind the first row of a warp
   check(on_tensor_cores({1, 150, 4, 2, 16, true, 0, DType::f16, position_ids_of({150})}), 802);
 }
 
 // What the other documents hold, be it no number, changes no bit of a document; alone it has the same outputs.
-TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
-  const AttentionShape s = on_tensor_cores({1, 216, 2, 1, 16, true, 0, DType::bf16, position_ids_of(lengths)});
+void expect_documents_apart(const AttentionShape& s) {
+  SCOPED_TRACE(testing::Message() << s);
   const AttentionInputs in = inputs(s, 12);
   const Outcome before = compute_on_device(s, in);
   int64_t first = 0;
@@ -135,35 +159,45 @@ TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
     first += length;
   }
 }
+TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
+  for (int head_dim : {16, 64})
+    for (const AttentionShape& s : in_all_ways({1, 216, head_dim == 16 ? 2 : 1, 1, head_dim, true, 0, DType::bf16, position_ids_of(lengths)})) expect_documents_apart(s);
+}
 
 // A sample of one token: the output is its value, whose gradient is that of the output, and query and key have none.
 TEST(TensorAttention, SingleTokensPassTheirValues) {
-  const AttentionShape s = on_tensor_cores({70, 1, 2, 2, 16, true, 0, DType::bf16});
-  const AttentionInputs in = inputs(s, 8);
-  const Outcome got = compute_on_device(s, in);
-  for (int64_t row = 0; row < s.samples; ++row)
-    for (int64_t i = 0; i < 32; ++i) {
-      ASSERT_EQ(got.out.get(row * 32 + i), in.qkv.get(row * 96 + 64 + i));
-      ASSERT_EQ(got.dqkv.get(row * 96 + 64 + i), in.dout.get(row * 32 + i));
-      ASSERT_NEAR(got.dqkv.get(row * 96 + i), 0, 1e-4);
-      ASSERT_NEAR(got.dqkv.get(row * 96 + 32 + i), 0, 1e-4);
+  for (int head_dim : {16, 64})
+    for (const AttentionShape& s : in_all_ways({70, 1, 2, 2, head_dim, true, 0, DType::bf16})) {
+      const AttentionInputs in = inputs(s, 8);
+      const Outcome got = compute_on_device(s, in);
+      for (int64_t row = 0; row < s.samples; ++row)
+        for (int64_t i = 0; i < s.out_width(); ++i) {
+          const auto of_row = [&](int part) { return row * s.width() + part * s.out_width() + i; };
+          ASSERT_EQ(got.out.get(row * s.out_width() + i), in.qkv.get(of_row(2)));
+          ASSERT_EQ(got.dqkv.get(of_row(2)), in.dout.get(row * s.out_width() + i));
+          ASSERT_NEAR(got.dqkv.get(of_row(0)), 0, 1e-4);
+          ASSERT_NEAR(got.dqkv.get(of_row(1)), 0, 1e-4);
+        }
     }
 }
 
 // Scores that exceed the exponential's range; a maximum that grows from block to block.
 TEST(TensorAttention, SurvivesLargeScores) {
-  const AttentionShape s = on_tensor_cores({1, 200, 1, 1, 16, true, 0, DType::bf16});
-  AttentionInputs in = inputs(s, 9);
-  for (int64_t row = 0; row < s.rows; ++row)
-    for (int64_t d = 0; d < 16; ++d) {
-      in.qkv.set(row * 48 + d, 8.0f);
-      in.qkv.set(row * 48 + 16 + d, static_cast<float>(row % 3 == 0 ? row : -row));
+  for (int head_dim : {16, 64})
+    for (const AttentionShape& s : in_all_ways({1, 200, 1, 1, head_dim, true, 0, DType::bf16})) {
+      SCOPED_TRACE(testing::Message() << s);
+      AttentionInputs in = inputs(s, 9);
+      for (int64_t row = 0; row < s.rows; ++row)
+        for (int64_t d = 0; d < head_dim; ++d) {
+          in.qkv.set(row * s.width() + d, 8.0f);
+          in.qkv.set(row * s.width() + head_dim + d, static_cast<float>(row % 3 == 0 ? row : -row));
+        }
+      const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
+      const Outcome got = compute_on_device(s, in);
+      EXPECT_LE(relative_error(got.out.floats(), wanted.out), tolerance(s.dtype));
+      EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
+      for (int64_t i = 0; i < got.dqkv.count(); ++i) ASSERT_TRUE(std::isfinite(got.dqkv.get(i)));
     }
-  const Reference wanted = reference(s, doubles(in.qkv), doubles(in.dout));
-  const Outcome got = compute_on_device(s, in);
-  EXPECT_LE(relative_error(got.out.floats(), wanted.out), tolerance(s.dtype));
-  EXPECT_LE(relative_error(got.lse, wanted.lse), 1e-5);
-  for (int64_t i = 0; i < got.dqkv.count(); ++i) ASSERT_TRUE(std::isfinite(got.dqkv.get(i)));
 }
 
 TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
@@ -172,7 +206,14 @@ TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
                           {1, 40, 1, 1, 136, false, 0, DType::f16}};
   for (const AttentionShape& s : shapes) {
     const AttentionInputs in = inputs(s, 11);
-    EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s), in), compute(*tables()[0].table, s, in.qkv, in.dout, 1))) << s;
+    const Outcome wanted = compute(*tables()[0].table, s, in.qkv, in.dout, 1);
+    for (const ProductKernels products : tensor_kernels()) EXPECT_TRUE(same(compute_on_device(on_tensor_cores(s, products), in), wanted)) << s;
+  }
+  if (!has_warpgroups()) return;
+  for (int head_dim : {8, 32, 64, 96, 128}) {   // of which warpgroups take two, with bits of their own
+    const AttentionShape s = {1, 70, 2, 1, head_dim, true, 0, DType::bf16};
+    const AttentionInputs in = inputs(s, 13);
+    EXPECT_EQ(same(compute_on_device(on_tensor_cores(s, ProductKernels::warpgroup), in), compute_on_device(on_tensor_cores(s), in)), head_dim != 64 && head_dim != 128) << s;
   }
 }
 

@@ -194,8 +194,10 @@ st.global.v4.f32 [%rd5+1024], {%f1, %f2, %f3, %f4};
     }
 }
 
-// a (64, 16) along k, b (16, 128) along its columns: 64 of them lie together. Element (o, k) of a is o - 8·k, of b 1 where k = 5.
-std::string products(const std::string& between, const std::string& before_end = "") {
+// a (64, 16) along k, b (16, 128) along its columns: 64 of them lie together. Element (o, k) of a is o - 8·k, of b 1 where k = 5. Sums
+// are 1 before; a lies in shared memory and in registers.
+constexpr char shared_a[] = "%rd5, %rd6, %p2, 1, 1, 0, 1", own_a[] = "{%r20, %r21, %r22, %r23}, %rd6, %p2, 1, 1, 1";
+std::string products(const std::string& between, const std::string& before_end = "", const char* operands = shared_a) {
   std::string sums;
   for (int i = 0; i < 64; ++i) sums += (i ? ",%s" : "%s") + std::to_string(i);
   std::string text = R"(
@@ -219,6 +221,12 @@ mov.u32 %r2, memory;
   for (int half = 0; half < 2; ++half)
     for (int i = 0; i < 32; ++i) text += "st.shared.u32 [%r4+" + std::to_string(8192 + 2048 * half + 4 * i) + "], %r6;\n";
   for (int i = 0; i < 64; ++i) text += "mov.f32 %s" + std::to_string(i) + ", 0f3F800000;\n";
+  // Of a row and eight below it, two columns and eight to the right of them.
+  text += "shr.u32 %r9, %r1, 5; shl.b32 %r9, %r9, 4; and.b32 %r10, %r1, 31; shr.u32 %r11, %r10, 2; add.s32 %r9, %r9, %r11;\n"
+          "and.b32 %r10, %r10, 3; shl.b32 %r10, %r10, 4; sub.s32 %r9, %r9, %r10;\n";
+  for (int r = 0; r < 4; ++r)
+    text += "add.s32 %r10, %r9, " + std::to_string(8 * (r % 2)) + "; sub.s32 %r10, %r10, " + std::to_string(64 * (r / 2)) +
+            "; cvt.rn.f32.s32 %f1, %r10; add.rn.f32 %f2, %f1, 0fC1000000; cvt.rn.bf16x2.f32 %r" + std::to_string(20 + r) + ", %f2, %f1;\n";
   text += R"(
 shr.u32 %r8, %r2, 4;
 cvt.u64.u32 %rd4, %r8;
@@ -229,17 +237,21 @@ fence.proxy.async.shared::cta;
 bar.sync 0;
 setp.eq.u32 %p2, 0, 0;
 )";
-  return text + between + "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" + sums + "}, %rd5, %rd6, %p2, 1, 1, 0, 1;\n" + before_end +
+  return text + between + "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" + sums + "}, " + operands + ";\n" + before_end +
          "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nadd.rn.f32 %s0, %s0, %s63;\nst.global.f32 [%rd1], %s0;\n";
 }
-TEST(PtxMachine, WarpgroupsMultiplyMatricesOfSharedMemory) {
-  const auto out = run_kernel(kernel(products("wgmma.fence.sync.aligned;\n"), "", "sm_90a"), 128);
-  for (int t = 0; t < 128; ++t) {   // the sum of two elements of column 5 of a: of rows eight apart
-    float got;
-    std::memcpy(&got, &out[static_cast<size_t>(t)], 4);
-    const int row = t / 32 * 16 + t % 32 / 4;
-    EXPECT_EQ(got, 2.0f * (1.0f + static_cast<float>(row) - 40.0f) + 8.0f) << t;
-  }
+TEST(PtxMachine, WarpgroupsMultiplyMatrices) {
+  for (const char* operands : {shared_a, own_a})
+    for (const bool added : {true, false}) {
+      const std::string between = std::string(added ? "" : "setp.ne.u32 %p2, 0, 0;\n") + "wgmma.fence.sync.aligned;\n";
+      const auto out = run_kernel(kernel(products(between, "", operands), "", "sm_90a"), 128);
+      for (int t = 0; t < 128; ++t) {   // the sum of two elements of column 5 of a: of rows eight apart
+        float got;
+        std::memcpy(&got, &out[static_cast<size_t>(t)], 4);
+        const int row = t / 32 * 16 + t % 32 / 4;
+        EXPECT_EQ(got, 2.0f * ((added ? 1.0f : 0.0f) + static_cast<float>(row) - 40.0f) + 8.0f) << t;
+      }
+    }
 }
 
 TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHideOfWarpgroups) {
@@ -248,6 +260,8 @@ TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHideOfWarpgroups) {
   EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\n", "st.shared.u32 [%r2], %r1;\n")), "changed under a product");
   EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\nadd.s64 %rd6, %rd6, 1;\n")), "does not begin with its atom");
   EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\nadd.s64 %rd6, %rd6, 448;\n")), "outside of shared memory");
+  EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\n", "", "%rd5, %rd6, %p2, -1, 1, 0, 1")), "another sign");
+  EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\n", "", "{%r20, %r21, %r22, %r23}, %r8, %p2, 1, 1, 1")), "operands");
   const std::string copy = "shl.b32 %r3, %r1, 4; add.s32 %r3, %r3, %r2;\ncp.async.cg.shared.global [%r3+12288], [%rd2], 16;\n"
                            "cp.async.commit_group;\ncp.async.wait_group 0;\nbar.sync 0;\nwgmma.fence.sync.aligned;\n";
   EXPECT_DEATH(died(products(copy)), "not shown to it");

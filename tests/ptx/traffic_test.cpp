@@ -56,8 +56,8 @@ class Traffic : public CudaDeviceTest {
       EXPECT_TRUE(name.find("tensor_") == name.npos || t.turns == t.least_turns) << short_name(name);
       EXPECT_TRUE(name.find("tile_product") == name.npos || ratio(t.turns, t.least_turns) < 1.01) << short_name(name);
       // Attention reads rows of heads, and stores them, in whole sectors.
-      EXPECT_TRUE(name.find("tensor_attention") == name.npos || t.sectors == t.least_sectors) << short_name(name);
-      EXPECT_TRUE(name.find("tensor_gradient") == name.npos || t.sectors == t.least_sectors) << short_name(name);
+      for (const char* attention : {"tensor_attention", "tensor_gradient", "warpgroup_attention"})
+        EXPECT_TRUE(name.find(attention) == name.npos || t.sectors == t.least_sectors) << short_name(name);
       if (t.instructions * 100 < all.instructions) continue;
       EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.5) << short_name(name);
       EXPECT_LE(ratio(t.turns, t.least_turns), name.find("8_kernel") != name.npos ? 2.4 : 1.6) << short_name(name);   // 8 bits: a table at random
@@ -65,7 +65,7 @@ class Traffic : public CudaDeviceTest {
   }
 };
 
-struct Step { const char* name; const char* model; Precision precision; int state_bits; Optimizer optimizer = Optimizer::adamw; };
+struct Step { const char* name; const char* model; Precision precision; int state_bits; Optimizer optimizer = Optimizer::adamw; std::optional<Kernels> kernels = {}; };
 constexpr int64_t vocabulary = 1000;
 constexpr char gpt2[] = R"({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 256, "n_layer": 1, "n_head": 4,
                             "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})";
@@ -80,12 +80,16 @@ TEST_P(TrafficOfAStep, IsWhatItHasToBe) {
   r.precision = step.precision;
   r.state_bits = step.state_bits;
   r.optimizer = step.optimizer;
+  r.kernels = step.kernels;
   count(step.model, vocabulary, r);
+  const auto kernels = ptx::traffic();
+  EXPECT_EQ(std::any_of(kernels.begin(), kernels.end(), [](const auto& k) { return k.first.find("warpgroup_attention") != k.first.npos; }), step.kernels == Kernels::wgmma);
 }
 INSTANTIATE_TEST_SUITE_P(Models, TrafficOfAStep,
                          testing::Values(Step{"gpt2", gpt2, Precision::bf16, 32}, Step{"llama_8_bits", llama, Precision::bf16, 8},
                                          Step{"gpt2_fp32_dropout", gpt2_dropout, Precision::fp32, 32}, Step{"llama_fp16_lion", llama, Precision::fp16, 8, Optimizer::lion},
                                          Step{"llama_muon", llama, Precision::bf16, 32, Optimizer::muon}, Step{"gpt2_adafactor", gpt2_dropout, Precision::bf16, 32, Optimizer::adafactor},
+                                         Step{"gpt2_wgmma", gpt2, Precision::bf16, 32, Optimizer::adamw, Kernels::wgmma},
                                          Step{"gpt2_sgd", gpt2_dropout, Precision::bf16, 32, Optimizer::sgd}),
                          [](const testing::TestParamInfo<Step>& info) { return std::string(info.param.name); });
 

@@ -36,11 +36,14 @@ void wait(Warp& w, const Instruction& i) {
   }
 }
 
-// {sums}, a, b, whether they are added up, signs of a and b, whether a and b are turned
+// {sums}, a, b, whether they are added up, signs of a and b, whether a and b are turned; or {sums}, {four words of a}, ..., whether b is
 template <int columns, bool is_bf16>
 void multiply(Warp& w, const Instruction& i) {
   constexpr size_t sums = columns / 2;
-  if (i.operand.size() != sums + 7) die("operands: " + i.text);
+  const bool has_own_rows = i.operand.size() == sums + 9;
+  const size_t behind_a = sums + (has_own_rows ? 4 : 1);
+  if ((!has_own_rows && i.operand.size() != sums + 7) || i.operand[behind_a].bytes != 8 || i.operand[sums].bytes != (has_own_rows ? 4 : 8))
+    die("operands: " + i.text);
   const auto of_all = [&](size_t operand) {
     const Place& place = i.operand[operand];
     const auto value = [&](int l) {
@@ -50,19 +53,27 @@ void multiply(Warp& w, const Instruction& i) {
       if (value(l) != value(0)) die("lanes disagree about a product: " + i.text);
     return value(0);
   };
-  if (of_all(sums + 2) == 0 || of_all(sums + 3) != 1 || of_all(sums + 4) != 1) die("a product that is not added: " + i.text);
+  if (of_all(behind_a + 2) != 1 || of_all(behind_a + 3) != 1) die("a product with another sign: " + i.text);
   if (!w.products_begun) die("a product in a group that was not begun with a fence");
   if (w.has_unshown || w.block->has_unshown) die("a product reads what was copied and not shown to it");
-  const simt::AsyncProduct p{of_all(sums), of_all(sums + 1), columns, of_all(sums + 5) != 0, of_all(sums + 6) != 0, is_bf16};
-  for (const char* wrong : {simt::wrong_with_matrix(p.a, p.a_turned), simt::wrong_with_matrix(p.b, p.b_turned)})
+  const bool added = of_all(behind_a + 1) != 0, last_turned = of_all(i.operand.size() - 1) != 0;
+  simt::AsyncProduct p{0, of_all(behind_a), columns, false, last_turned, is_bf16, added, has_own_rows};
+  if (!has_own_rows) p.a = of_all(sums), p.a_turned = of_all(i.operand.size() - 2) != 0;
+  for (const char* wrong : {has_own_rows ? nullptr : simt::wrong_with_matrix(p.a, p.a_turned), simt::wrong_with_matrix(p.b, p.b_turned)})
     if (wrong) die(wrong);
   simt::WarpOperands operands;
   read(w, p, operands);
+  const uint64_t digest = operands.digest;   // of shared memory: numbers in registers have names of their own here
+  for (int l = 0; has_own_rows && l < lanes; ++l) {
+    uint32_t words[4];
+    for (size_t r = 0; r < 4; ++r) words[r] = w.at<uint32_t>(i.operand[sums + r])[l];
+    simt::read_own_rows(words, l, is_bf16, operands);
+  }
   if (w.products.empty()) w.products.emplace_back();
-  w.products.back().push_back({p, operands.digest});
+  w.products.back().push_back({p, digest});
   for (int l = 0; l < lanes; ++l) {
     float of_lane[sums];
-    for (size_t k = 0; k < sums; ++k) of_lane[k] = w.at<float>(i.operand[k])[l];
+    for (size_t k = 0; k < sums; ++k) of_lane[k] = added ? w.at<float>(i.operand[k])[l] : 0;
     simt::add_async_products(operands, columns, l, of_lane);
     for (size_t k = 0; k < sums; ++k) w.at<float>(i.operand[k])[l] = of_lane[k];
   }
@@ -72,10 +83,8 @@ void multiply(Warp& w, const Instruction& i) {
 
 Operation warpgroup(const Words& words) {
   const auto is = [&](std::initializer_list<std::string_view> wanted) { return is_opcode(words, wanted); };
-  const auto product = [&](Run run, size_t columns) {
-    std::vector<uint8_t> bytes(columns / 2, 4);
-    bytes.insert(bytes.end(), {8, 8, 1, 4, 4, 4, 4});
-    return Operation{run, Kind::together, bytes, true};
+  const auto product = [&](Run run, size_t columns) {   // operands of both forms: which one it is, their number says
+    return Operation{run, Kind::together, std::vector<uint8_t>(columns / 2, 4), true};
   };
   if (is({"fence", "proxy", "async", "shared::cta"})) return {show_copies, Kind::together, {}, true};
   if (is({"wgmma", "fence", "sync", "aligned"})) return {begin, Kind::together, {}, true};
@@ -85,6 +94,8 @@ Operation warpgroup(const Words& words) {
   if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "f16", "f16"})) return product(multiply<256, false>, 256);
   if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "bf16", "bf16"})) return product(multiply<128, true>, 128);
   if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "f16", "f16"})) return product(multiply<128, false>, 128);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n64k16", "f32", "bf16", "bf16"})) return product(multiply<64, true>, 64);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n64k16", "f32", "f16", "f16"})) return product(multiply<64, false>, 64);
   return {};
 }
 

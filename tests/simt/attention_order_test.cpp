@@ -25,6 +25,8 @@ TEST(AttentionOrder, ChainsStayTheSame) {
 TEST(AttentionOrder, TensorCoresStayTheSame) {
   check_in_every_order({1, 100, 2, 1, 64, true, 0.1f, DType::bf16, {}, ProductKernels::tensor}, 10);
   check_in_every_order({2, 70, 2, 2, 40, false, 0, DType::f16, {}, ProductKernels::tensor}, 10);
+  check_in_every_order({1, 150, 1, 1, 64, true, 0.1f, DType::bf16, {}, ProductKernels::warpgroup}, 10);
+  check_in_every_order({1, 150, 1, 1, 128, false, 0, DType::f16, {}, ProductKernels::warpgroup}, 10);
 }
 
 TEST(AttentionOrder, TheCacheStaysTheSame) {

@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "tests/kernels/harness.h"
+#include "tests/simt/fragments.h"
 #include "tests/simt/runtime.h"
+#include "tests/simt/warpgroup.h"
 
 namespace simt {
 namespace {
@@ -47,6 +49,39 @@ TEST(Machine, CopiesChangeTheirTargetFromTheirBeginningToTheWait) {
   EXPECT_TRUE(std::isnan(seen.begun));
   EXPECT_TRUE(std::isnan(seen.under_way));
   EXPECT_EQ(seen.done, 1);
+}
+
+// A warpgroup multiplies what it has in registers by a matrix of shared memory, and breaks a rule.
+enum class Broken { none, fence, commit, wait, registers, memory };
+void multiply_and_break(void* context) {
+  const Broken broken = *static_cast<const Broken*>(context);
+  constexpr uint32_t at = 1024, columns = 64;
+  char* const matrix = static_cast<char*>(dynamic_shared()) + (at - first_shared_byte);
+  uint16_t* const own_line = reinterpret_cast<uint16_t*>(matrix + place.thread.x % columns * 128);
+  const auto fill_line = [&](float x) {
+    for (int k = 0; k < 64; ++k) own_line[k] = half_bits(x, true);
+  };
+  fill_line(1);
+  barrier(0);
+  uint32_t own_rows[4];
+  for (uint32_t& word : own_rows) word = half_bits(1, true) * 0x10001u;
+  float sums[columns / 2] = {};
+  if (broken != Broken::fence) begin_products();
+  multiply_async({0, at >> 4 | uint64_t{64} << 32 | uint64_t{1} << 62, columns, false, false, true, true, true}, sums, own_rows);
+  if (broken != Broken::commit) commit_products();
+  if (broken == Broken::registers) own_rows[2] = 0;
+  if (broken == Broken::memory && place.thread.x == 127) fill_line(0);
+  wait_for_products(broken == Broken::wait);
+  if (sums[0] != 16) die("sums that were not waited for");
+}
+TEST(Machine, SaysWhatADeviceHidesOfProducts) {
+  const auto multiply = [](Broken broken) { run(dim3(1), dim3(128), 9 * 1024, multiply_and_break, &broken); };
+  multiply(Broken::none);
+  EXPECT_DEATH(multiply(Broken::fence), "not begun with a fence");
+  EXPECT_DEATH(multiply(Broken::commit), "not waited for");
+  EXPECT_DEATH(multiply(Broken::wait), "not waited for");
+  EXPECT_DEATH(multiply(Broken::registers), "changed under a product");
+  EXPECT_DEATH(multiply(Broken::memory), "changed under a product");
 }
 
 }  // namespace

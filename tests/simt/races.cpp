@@ -93,6 +93,14 @@ void real_kernels() {
     std::vector<float> dqkv(x.size()), dout(static_cast<size_t>(rows * width), 0.1f);
     attention.dout = {dout.data(), dtype}, attention.dqkv = {dqkv.data(), dtype};
     call(table.attention_gradient, attention, cuda::attention_gradient_workspace(attention));
+    if (dtype == DType::bf16) {   // several blocks of keys
+      const int64_t keys = 300;
+      std::vector<uint16_t> qkv(static_cast<size_t>(keys * 3 * 64), 0x3f00), out(static_cast<size_t>(keys * 64));
+      std::vector<float> sums(static_cast<size_t>(keys));
+      attention.samples = 1, attention.rows_per_sample = keys, attention.query_heads = attention.kv_heads = 1, attention.head_dim = 64;
+      attention.qkv = {qkv.data(), dtype}, attention.out = {out.data(), dtype}, attention.lse = sums.data(), attention.products = ProductKernels::warpgroup;
+      call(table.attention, attention, 0);
+    }
   }
   std::vector<int32_t> tokens(static_cast<size_t>(rows));
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 7 % 31);

@@ -219,9 +219,15 @@ inline void begin_products() { simt::begin_products(); }
 inline void commit_products() { simt::commit_products(); }
 template <int groups_left>
 void wait_products() { simt::wait_for_products(groups_left); }
-template <DType dtype, bool a_turned, bool b_turned, int fragments>
+template <int count, int numbers>
+void products_are_done(float (&)[count][numbers]) {}
+template <DType dtype, bool a_turned, bool b_turned, bool added = true, int fragments>
 void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
-  simt::multiply_async({a, b, 8 * fragments, a_turned, b_turned, dtype == DType::bf16}, d[0]);
+  simt::multiply_async({a, b, 8 * fragments, a_turned, b_turned, dtype == DType::bf16, added}, d[0]);
+}
+template <DType dtype, bool b_turned, int fragments>
+void multiply_add_async(float (&d)[fragments][4], const uint32_t (&a)[4], uint64_t b) {
+  simt::multiply_async({0, b, 8 * fragments, false, b_turned, dtype == DType::bf16, true, true}, d[0], a);
 }
 inline int forgotten(int x) { return x; }
 template <DType dtype>
@@ -233,6 +239,7 @@ float2 unpack_halves(uint32_t packed) {
   const auto half = [&](int shift) { return simt::half_value(static_cast<uint16_t>(packed >> shift), dtype == DType::bf16); };
   return {half(0), half(16)};
 }
+inline float larger(float x, float y) { return std::fmax(x, y); }
 inline float approximate_inverse(float x) { return simt::approximate_inverse(x); }
 inline float fast_exp2(float x) { return simt::approximate_exp2(x); }
 

@@ -15,20 +15,22 @@ uint32_t stride_of(uint64_t d) { return static_cast<uint32_t>(d >> 32 & 0x3fff) 
 
 // Arrays: see machine.cpp.
 constexpr int most_warps = 32, lanes = 32, most_in_flight = 16, most_sums = 128;
-struct InFlight { AsyncProduct product; uint64_t digest; int group; };
+struct InFlight { AsyncProduct product; const uint32_t* own_rows[lanes]; uint64_t digest; int group; };
+// Sums that products in flight add up: where each lane has them, and what they will be.
+struct Sums { float *d[lanes], value[lanes][most_sums]; int count, last_group; };   // count: of a lane
 struct Warp {
   uint64_t block = 0;   // of the launches; another one's state is nobody's
   bool begun = false;
   int groups = 0, count = 0;
   InFlight product[most_in_flight];
-  float *d[lanes], sums[lanes][most_sums];
-  int sums_of = 0, last_group = -1;   // sums_of: how many a lane has in flight; 0: none
+  Sums sums[most_in_flight];
+  int sums_count = 0;
 };
 Warp warps[most_warps];
 
 SIMT_UNSEEN Warp& this_warp() {
   Warp& w = warps[current_thread() / lanes];
-  if (w.block != counters.blocks) w.block = counters.blocks, w.begun = false, w.groups = w.count = w.sums_of = 0;
+  if (w.block != counters.blocks) w.block = counters.blocks, w.begun = false, w.groups = w.count = w.sums_count = 0;
   return w;
 }
 
@@ -37,17 +39,23 @@ SIMT_UNSEEN uint16_t element(uint32_t byte) {
   std::memcpy(&bits, shared_at(byte, 2), 2);
   return bits;
 }
-SIMT_UNSEEN void read(const AsyncProduct& p, WarpOperands& to) { read_operands(p, current_thread() / lanes % 4, to, element); }
+SIMT_UNSEEN void read(const InFlight& f, WarpOperands& to) {
+  read_operands(f.product, current_thread() / lanes % 4, to, element);
+  for (int l = 0; f.product.has_own_rows && l < lanes; ++l) read_own_rows(f.own_rows[l], l, f.product.is_bf16, to);
+}
 
 // Between lanes' stacks, unseen: memcpy is the sanitizer's own.
 SIMT_UNSEEN void copy_sums(float* to, const float* from, int count) {
   for (int i = 0; i < count; ++i) const_cast<volatile float*>(to)[i] = from[i];
 }
+SIMT_UNSEEN void clear_sums(float* sums, int count) {
+  for (int i = 0; i < count; ++i) sums[i] = 0;
+}
 SIMT_UNSEEN void make_unknown(float* sums, int count) {
   for (int i = 0; i < count; ++i) const_cast<volatile float*>(sums)[i] = NAN;
 }
 
-struct Ask { const AsyncProduct* product; float* d; };
+struct Ask { const AsyncProduct* product; float* d; const uint32_t* own_rows; };
 WarpOperands operands;
 
 SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
@@ -55,27 +63,37 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   const AsyncProduct& p = *static_cast<const Ask*>(in[0])->product;
   for (int l = 1; l < lanes; ++l) {
     const AsyncProduct& other = *static_cast<const Ask*>(in[l])->product;
-    if (other.a != p.a || other.b != p.b) die("lanes disagree about the matrices of a product");
+    if (other.a != p.a || other.b != p.b || other.has_own_rows != p.has_own_rows) die("lanes disagree about the matrices of a product");
   }
   if (!w.begun) die("a product in a group that was not begun with a fence");
   if (!copies_are_shown()) die("a product reads what was copied and not shown to it");
-  if (const char* wrong = wrong_with_matrix(p.a, p.a_turned)) die(wrong);
+  if (const char* wrong = p.has_own_rows ? nullptr : wrong_with_matrix(p.a, p.a_turned)) die(wrong);
   if (const char* wrong = wrong_with_matrix(p.b, p.b_turned)) die(wrong);
   if (w.count == most_in_flight) die("too many products in flight");
   use_warpgroups();
-  read(p, operands);
-  w.product[w.count++] = {p, operands.digest, w.groups};
-  const int sums = p.columns / 2;
-  if (w.sums_of != 0 && (w.sums_of != sums || w.d[0] != static_cast<const Ask*>(in[0])->d)) die("products with other sums are in flight");
+  InFlight& flight = w.product[w.count++];
+  flight.product = p;
+  flight.group = w.groups;
+  for (int l = 0; l < lanes; ++l) flight.own_rows[l] = static_cast<const Ask*>(in[l])->own_rows;
+  read(flight, operands);
+  flight.digest = operands.digest;
+  float* const first = static_cast<const Ask*>(in[0])->d;
+  const int count = p.columns / 2;
+  int n = 0;
+  while (n < w.sums_count && w.sums[n].d[0] != first) ++n;
+  Sums& sums = w.sums[n];
+  if (n < w.sums_count && sums.count != count) die("products with other sums are in flight");
   for (int l = 0; l < lanes; ++l) {
     float* const d = static_cast<const Ask*>(in[l])->d;
-    if (w.sums_of == 0) copy_sums(w.sums[l], d, sums);
-    w.d[l] = d;
-    add_async_products(operands, p.columns, l, w.sums[l]);
-    make_unknown(d, sums);
+    if (n == w.sums_count) copy_sums(sums.value[l], d, count);
+    if (!p.added) clear_sums(sums.value[l], count);
+    sums.d[l] = d;
+    add_async_products(operands, p.columns, l, sums.value[l]);
+    make_unknown(d, count);
   }
-  w.sums_of = sums;
-  w.last_group = w.groups;
+  sums.count = count;
+  sums.last_group = w.groups;
+  if (n == w.sums_count) ++w.sums_count;
 }
 
 SIMT_UNSEEN void finish(uint32_t, void* const* in, void* const*) {
@@ -87,20 +105,28 @@ SIMT_UNSEEN void finish(uint32_t, void* const* in, void* const*) {
       w.product[kept++] = w.product[i];
       continue;
     }
-    read(w.product[i].product, operands);
-    if (operands.digest != w.product[i].digest) die("shared memory changed under a product that reads it");
+    read(w.product[i], operands);
+    if (operands.digest != w.product[i].digest) die("shared memory or registers changed under a product that reads them");
   }
   w.count = kept;
-  if (w.sums_of == 0 || w.last_group > newest_done) return;
-  for (int l = 0; l < lanes; ++l) copy_sums(w.d[l], w.sums[l], w.sums_of);
-  w.sums_of = 0;
+  kept = 0;
+  for (int i = 0; i < w.sums_count; ++i) {
+    Sums& sums = w.sums[i];
+    if (sums.last_group > newest_done) {
+      if (kept != i) w.sums[kept] = sums;
+      ++kept;
+      continue;
+    }
+    for (int l = 0; l < lanes; ++l) copy_sums(sums.d[l], sums.value[l], sums.count);
+  }
+  w.sums_count = kept;
 }
 
 // For the sanitizers: every lane reads a part of what its warp reads, when a product begins and when it ends.
 void touch(const AsyncProduct& p) {
   const int lane = current_thread() % lanes, warp = current_thread() / lanes % 4;
   for (int k = 0; k < 16; ++k) {
-    if (lane < 16) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.a, p.a_turned, 16 * warp + lane, k), 2));
+    if (lane < 16 && !p.has_own_rows) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.a, p.a_turned, 16 * warp + lane, k), 2));
     for (int o = lane; o < p.columns; o += lanes) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.b, p.b_turned, o, k), 2));
   }
 }
@@ -139,6 +165,13 @@ uint32_t byte_of_element(uint64_t d, bool turned, int output, int k) {
   return at ^ (at >> 7 & 7) << 4;
 }
 
+SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, WarpOperands& to) {
+  for (int r = 0; r < 4; ++r) {
+    add_to_digest(to, words[r]);
+    for (int e = 0; e < 2; ++e) to.a[lane / 4 + 8 * (r % 2)][2 * (lane % 4) + e + 8 * (r / 2)] = half_value(static_cast<uint16_t>(words[r] >> (16 * e)), is_bf16);
+  }
+}
+
 SIMT_UNSEEN void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums) {
   for (int column = 0; column < columns; column += 8)
     for (int r = 0; r < 4; ++r) {
@@ -147,9 +180,9 @@ SIMT_UNSEEN void add_async_products(const WarpOperands& operands, int columns, i
     }
 }
 
-void multiply_async(const AsyncProduct& p, float* d) {
+void multiply_async(const AsyncProduct& p, float* d, const uint32_t* own_rows) {
   touch(p);
-  Ask ask{&p, d};
+  Ask ask{&p, d, own_rows};
   collective(0xffffffffu, multiply, &ask, nullptr);
 }
 void begin_products() { collective(0xffffffffu, begin, nullptr, nullptr); }

@@ -17,26 +17,32 @@ struct AsyncProduct {
   uint64_t a, b;
   int columns;   // of b
   bool a_turned, b_turned, is_bf16;
+  bool added = true;           // to what the sums were
+  bool has_own_rows = false;   // a lies in registers, as the left operand of mma.m16n8k16
 };
-// What the warp number `warp` of its group reads: its 16 rows of a (16 × 16) and b (columns × 16), by element(byte of shared memory).
+// What the warp number `warp` of its group reads of shared memory: its 16 rows of a (16 × 16), unless they lie in registers, and b
+// (columns × 16), by element(byte of shared memory).
 struct WarpOperands { float a[16][16], b[256][16]; uint64_t digest; };
+SIMT_UNSEEN inline void add_to_digest(WarpOperands& to, uint32_t bits) { to.digest = (to.digest ^ bits) * 1099511628211u; }
 template <class Element>
 SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element) {
   to.digest = 14695981039346656037u;
-  for (int row = 0; row < 16 + p.columns; ++row)
+  for (int row = p.has_own_rows ? 16 : 0; row < 16 + p.columns; ++row)
     for (int k = 0; k < 16; ++k) {
       const bool of_a = row < 16;
       const uint16_t bits = element(of_a ? byte_of_element(p.a, p.a_turned, 16 * warp + row, k) : byte_of_element(p.b, p.b_turned, row - 16, k));
-      to.digest = (to.digest ^ bits) * 1099511628211u;
+      add_to_digest(to, bits);
       (of_a ? to.a[row] : to.b[row - 16])[k] = half_value(bits, p.is_bf16);
     }
 }
+// The four words that a lane has of a.
+SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, WarpOperands& to);
 // The sums of a lane, four for eight columns: rows lane / 4 and eight below, columns 2·(lane mod 4) and the next.
 void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums);
 
 // ---- of the emulated machine
 // By all lanes of four warps; the numbers of d are NaNs until they have been waited for.
-void multiply_async(const AsyncProduct& p, float* d);
+void multiply_async(const AsyncProduct& p, float* d, const uint32_t* own_rows = nullptr);
 void begin_products();
 void commit_products();
 void wait_for_products(int groups_left);

@@ -1,4 +1,5 @@
 // A build without kernels for compute capability 9.0.
+#include "kernels/cuda/warpgroup_attention.h"
 #include "kernels/cuda/warpgroup_product.h"
 
 namespace stw::kernels {
@@ -12,6 +13,8 @@ void warpgroup_product(const Launch&, const Products&) { assert(!"such products 
 template void warpgroup_product<Contiguous::depth, Contiguous::depth>(const Launch&, const Products&);
 template void warpgroup_product<Contiguous::depth, Contiguous::output>(const Launch&, const Products&);
 template void warpgroup_product<Contiguous::output, Contiguous::output>(const Launch&, const Products&);
+
+void warpgroup_attention(const Launch&, const AttentionArgs&) { assert(!"such attention is refused where a trainer is created"); }
 
 }  // namespace cuda
 

@@ -15,22 +15,23 @@ uint32_t stride_of(uint64_t d) { return static_cast<uint32_t>(d >> 32 & 0x3fff) 
 
 // Arrays: see machine.cpp.
 constexpr int most_warps = 32, lanes = 32, most_in_flight = 16, most_sums = 128;
-struct InFlight { AsyncProduct product; const uint32_t* own_rows[lanes]; uint64_t digest; int group; };
+struct InFlight { AsyncProduct product; const uint32_t* own_rows[lanes]; uint64_t digest; int group; bool running; };
 // Sums that products in flight add up: where each lane has them, and what they will be.
-struct Sums { float *d[lanes], value[lanes][most_sums]; int count, last_group; };   // count: of a lane
+struct Sums { float *d[lanes], value[lanes][most_sums]; int count, last_group; };   // count: of a lane; 0: nobody's
 struct Warp {
   uint64_t block = 0;   // of the launches; another one's state is nobody's
   bool begun = false;
-  int groups = 0, count = 0;
+  int groups = 0;
   InFlight product[most_in_flight];
   Sums sums[most_in_flight];
-  int sums_count = 0;
 };
 Warp warps[most_warps];
 
 SIMT_UNSEEN Warp& this_warp() {
   Warp& w = warps[current_thread() / lanes];
-  if (w.block != counters.blocks) w.block = counters.blocks, w.begun = false, w.groups = w.count = w.sums_count = 0;
+  if (w.block == counters.blocks) return w;
+  w.block = counters.blocks, w.begun = false, w.groups = 0;
+  for (int i = 0; i < most_in_flight; ++i) w.product[i].running = false, w.sums[i].count = 0;
   return w;
 }
 
@@ -49,7 +50,7 @@ SIMT_UNSEEN void copy_sums(float* to, const float* from, int count) {
   for (int i = 0; i < count; ++i) const_cast<volatile float*>(to)[i] = from[i];
 }
 SIMT_UNSEEN void clear_sums(float* sums, int count) {
-  for (int i = 0; i < count; ++i) sums[i] = 0;
+  for (int i = 0; i < count; ++i) const_cast<volatile float*>(sums)[i] = 0;
 }
 SIMT_UNSEEN void make_unknown(float* sums, int count) {
   for (int i = 0; i < count; ++i) const_cast<volatile float*>(sums)[i] = NAN;
@@ -69,23 +70,30 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   if (!copies_are_shown()) die("a product reads what was copied and not shown to it");
   if (const char* wrong = p.has_own_rows ? nullptr : wrong_with_matrix(p.a, p.a_turned)) die(wrong);
   if (const char* wrong = wrong_with_matrix(p.b, p.b_turned)) die(wrong);
-  if (w.count == most_in_flight) die("too many products in flight");
   use_warpgroups();
-  InFlight& flight = w.product[w.count++];
+  int place = 0;
+  while (place < most_in_flight && w.product[place].running) ++place;
+  if (place == most_in_flight) die("too many products in flight");
+  InFlight& flight = w.product[place];
   flight.product = p;
+  flight.running = true;
   flight.group = w.groups;
   for (int l = 0; l < lanes; ++l) flight.own_rows[l] = static_cast<const Ask*>(in[l])->own_rows;
   read(flight, operands);
   flight.digest = operands.digest;
   float* const first = static_cast<const Ask*>(in[0])->d;
   const int count = p.columns / 2;
-  int n = 0;
-  while (n < w.sums_count && w.sums[n].d[0] != first) ++n;
-  Sums& sums = w.sums[n];
-  if (n < w.sums_count && sums.count != count) die("products with other sums are in flight");
+  const auto is_of = [&](int i) { return w.sums[i].count > 0 && w.sums[i].d[0] == first; };
+  int found = 0;
+  while (found < most_in_flight && !is_of(found)) ++found;
+  const bool are_new = found == most_in_flight;
+  if (are_new)
+    for (found = 0; w.sums[found].count > 0;) ++found;   // as many places as there are products
+  Sums& sums = w.sums[found];
+  if (!are_new && sums.count != count) die("products with other sums are in flight");
   for (int l = 0; l < lanes; ++l) {
     float* const d = static_cast<const Ask*>(in[l])->d;
-    if (n == w.sums_count) copy_sums(sums.value[l], d, count);
+    if (are_new) copy_sums(sums.value[l], d, count);
     if (!p.added) clear_sums(sums.value[l], count);
     sums.d[l] = d;
     add_async_products(operands, p.columns, l, sums.value[l]);
@@ -93,33 +101,22 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
   }
   sums.count = count;
   sums.last_group = w.groups;
-  if (n == w.sums_count) ++w.sums_count;
 }
 
 SIMT_UNSEEN void finish(uint32_t, void* const* in, void* const*) {
   Warp& w = this_warp();
   const int newest_done = w.groups - *static_cast<const int*>(in[0]) - 1;
-  int kept = 0;
-  for (int i = 0; i < w.count; ++i) {
-    if (w.product[i].group > newest_done) {
-      w.product[kept++] = w.product[i];
-      continue;
-    }
-    read(w.product[i], operands);
-    if (operands.digest != w.product[i].digest) die("shared memory or registers changed under a product that reads them");
+  for (InFlight& flight : w.product) {
+    if (!flight.running || flight.group > newest_done) continue;
+    read(flight, operands);
+    if (operands.digest != flight.digest) die("shared memory or registers changed under a product that reads them");
+    flight.running = false;
   }
-  w.count = kept;
-  kept = 0;
-  for (int i = 0; i < w.sums_count; ++i) {
-    Sums& sums = w.sums[i];
-    if (sums.last_group > newest_done) {
-      if (kept != i) w.sums[kept] = sums;
-      ++kept;
-      continue;
-    }
+  for (Sums& sums : w.sums) {
+    if (sums.count == 0 || sums.last_group > newest_done) continue;
     for (int l = 0; l < lanes; ++l) copy_sums(sums.d[l], sums.value[l], sums.count);
+    sums.count = 0;
   }
-  w.sums_count = kept;
 }
 
 // For the sanitizers: every lane reads a part of what its warp reads, when a product begins and when it ends.
@@ -134,8 +131,8 @@ void touch(const AsyncProduct& p) {
 SIMT_UNSEEN int products_done(int groups_left, AsyncProduct* done) {
   const Warp& w = this_warp();
   int count = 0;
-  for (int i = 0; i < w.count; ++i)
-    if (w.product[i].group < w.groups - groups_left) done[count++] = w.product[i].product;
+  for (const InFlight& flight : w.product)
+    if (flight.running && flight.group < w.groups - groups_left) done[count++] = flight.product;
   return count;
 }
 

@@ -73,13 +73,10 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
         STW_UNROLL for (int e = 0; e < 4; ++e) {
           s[n][e] *= factor;
-          found[e / 2] = s[n][e] > found[e / 2] ? s[n][e] : found[e / 2];
+          found[e / 2] = larger(found[e / 2], s[n][e]);
         }
       STW_UNROLL for (int half = 0; half < 2; ++half) {
-        STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) {
-          const float other = __shfl_xor_sync(all_lanes, found[half], lanes);
-          found[half] = other > found[half] ? other : found[half];
-        }
+        STW_UNROLL for (int lanes = 1; lanes <= 2; lanes *= 2) found[half] = larger(found[half], __shfl_xor_sync(all_lanes, found[half], lanes));
         const float rescale = fast_exp2(largest[half] - found[half]);
         largest[half] = found[half];
         sum[half] *= rescale;

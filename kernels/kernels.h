@@ -95,7 +95,7 @@ enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, s
 //   chain    one chain of fused multiply-adds per element, the CPU's bits
 //   tensor   16-bit operands: the tensor cores, whose order of additions is the device's own, by our kernels
 //   library  Launch::products, and for attention Launch::attention
-//   warpgroup  matrix products with sums in fp32, and attention's forward pass of a head_dim of 64 or 128, by wgmma, else as tensor;
+//   warpgroup  matrix products with sums in fp32, and attention of a head_dim of 64 or 128, by wgmma, else as tensor;
 //              on devices of compute capability 9.0, where has_warpgroup_kernels()
 enum class ProductKernels : uint8_t { chain, tensor, library, warpgroup };
 

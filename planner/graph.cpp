@@ -51,7 +51,8 @@ bool Graph::is_library_attention(const Op& op) const {
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
-  return kernels == Kernels::wgmma && compute != Format::f32 && op.kind == OpKind::attention && (op.attributes.head_dim == 64 || op.attributes.head_dim == 128);
+  if (kernels != Kernels::wgmma || compute == Format::f32 || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
+  return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient && (op.attributes.head_dim == 64 || op.attributes.dropout == 0));
 }
 
 Peak Graph::peak_of(const Op& op) const {

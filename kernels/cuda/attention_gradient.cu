@@ -13,6 +13,7 @@
 #include "kernels/cuda/attention_tile.h"
 #include "kernels/cuda/library_attention.h"
 #include "kernels/cuda/tensor_attention.h"
+#include "kernels/cuda/warpgroup_attention.h"
 
 namespace stw::kernels::cuda {
 
@@ -190,6 +191,7 @@ void attention_gradient(const Launch& l, const AttentionArgs& args) {
   auto* dots = static_cast<float*>(l.workspace);
   const int64_t rows = args.samples * args.rows_per_sample, tiles = args.samples * ceil_div(args.rows_per_sample, tile_rows);
   launch(l, attention_dot_kernel, blocks_for_rows(rows * args.query_heads), block_threads, 0, args, dots);
+  if (warpgroups_take_gradient(args)) return warpgroup_attention_gradient(l, args, dots);
   if (tensor_cores_take_gradient(args)) return tensor_attention_gradient(l, args, dots);
   launch(l, attention_query_gradient_kernel, static_cast<unsigned>(tiles * args.query_heads), tile_threads,
          query_gradient_shared_bytes(args.head_dim), args, dots);

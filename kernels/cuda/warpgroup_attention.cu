@@ -7,57 +7,18 @@
 // here, too.
 #include "kernels/cuda/warpgroup_attention.h"
 
-#include "kernels/cuda/tensor_attention.h"
-#include "kernels/cuda/warpgroup.h"
+#include "kernels/cuda/warpgroup_attention_tiles.h"
 
 namespace stw::kernels::cuda {
-
-// In shared memory a tile of rows lies in parts of 64 columns, whose rows are lines of 128 bytes (matrix_at).
-inline constexpr int line_columns = 64, line_chunks = 8, atom_rows = 8, part_steps = line_columns / product_step;
-inline constexpr uint32_t line_bytes = line_columns * sizeof(uint16_t), eight_rows = atom_rows * line_bytes;
 
 // With dropout a thread has 32 probabilities of a block of keys, one for each bit of a word (kept_of_queries).
 template <int head_dim, bool with_dropout>
 struct AttentionTiles {
   static constexpr bool dropped = with_dropout;
-  static constexpr int depth = head_dim, keys = dropped ? 64 : 128, warpgroups = 2, threads = 128 * warpgroups, rows = 64 * warpgroups;
+  static constexpr int depth = head_dim, keys = dropped ? 64 : 128, threads = 2 * warpgroup_threads, rows = 2 * warpgroup_rows;
   static constexpr int queries_size = rows * depth, keys_size = keys * depth;   // elements
-  static constexpr size_t shared_bytes = (queries_size + 4 * keys_size) * sizeof(uint16_t) + eight_rows;   // of which what aligns the first tile is not used
+  static constexpr size_t shared_bytes = (queries_size + 4 * keys_size) * sizeof(uint16_t) + aligning_bytes;
 };
-
-// Rows [first, first + rows) of a head, whose row 0 is at `head`, to a tile, asynchronously; those from `end` on are 0.
-template <class T, int rows>
-STW_DEVICE void copy_rows(const uint16_t* head, int stride, int first, int end, uint16_t* tile) {
-  constexpr int chunks = T::depth / 8, further = T::threads / chunks;   // rows from one copy of a thread to the next
-  static_assert(further % atom_rows == 0 && rows % further == 0);
-  const int thread = static_cast<int>(threadIdx.x), c = thread % chunks;
-  int row = thread / chunks;
-  const uint16_t* p = head + static_cast<int64_t>(first + row) * stride + c * 8;
-  uint16_t* to = tile + c / line_chunks * (rows * line_columns) + row * line_columns + (c % line_chunks ^ row % atom_rows) * 8;
-  STW_UNROLL
-  for (int i = 0; i < rows / further; ++i, row += further, p += further * stride)
-    copy_async16_or_zeros(to + i * further * line_columns, p, first + row < end);
-}
-
-// Scores of 64 queries, from byte address `queries` on, by T::keys keys.
-template <class T, DType dtype>
-STW_DEVICE void multiply_scores(float (&s)[T::keys / 8][4], uint32_t queries, uint32_t keys) {
-  STW_UNROLL
-  for (uint32_t step = 0; step < T::depth / product_step; ++step) {
-    const uint32_t in_line = step % part_steps * product_step * sizeof(uint16_t), part = step / part_steps;
-    const uint64_t a = matrix_after(matrix_at(queries, 0, eight_rows), part * T::rows * line_bytes + in_line);
-    const uint64_t b = matrix_after(matrix_at(keys, 0, eight_rows), part * T::keys * line_bytes + in_line);
-    if (step == 0) multiply_add_async<dtype, false, false, false>(s, a, b);
-    else multiply_add_async<dtype, false, false>(s, a, b);
-  }
-}
-// out += probabilities · values.
-template <class T, DType dtype>
-STW_DEVICE void multiply_values(float (&out)[T::depth / 8][4], const uint32_t (&p)[T::keys / product_step][4], uint32_t values) {
-  STW_UNROLL
-  for (uint32_t step = 0; step < T::keys / product_step; ++step)
-    multiply_add_async<dtype, true>(out, p[step], matrix_after(matrix_at(values, T::keys * line_bytes, eight_rows), step * product_step * line_bytes));
-}
 
 // Of rows lane / 4 and lane / 4 + 8 of a warp: the largest score so far, as a power of 2, and the sum of this lane's columns.
 struct RunningSoftmax { float largest[2], sum[2]; };
@@ -93,7 +54,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
   STW_DYNAMIC_SHARED(uint16_t, memory);
   constexpr int fragments = T::keys / 8;
   constexpr uint32_t tile_bytes_of_keys = T::keys_size * sizeof(uint16_t);
-  uint16_t* const queries = memory + (eight_rows - shared_address(memory) % eight_rows) % eight_rows / sizeof(uint16_t);
+  uint16_t* const queries = aligned_tile(memory);
   uint16_t* const keys = queries + T::queries_size;       // of two blocks of keys: number i is at i mod 2
   uint16_t* const values = keys + 2 * T::keys_size;
   // Numbers of heads and rows in 32 bits, for the registers' sake: a grid has no more blocks.
@@ -109,19 +70,19 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
   const int thread = static_cast<int>(threadIdx.x), warp_row = first + thread / 32 * 16;
   const float factor = args.scale * log2_of_e;   // scores are powers of 2
   // All queries at once, whichever document they belong to: a row of a product is its own.
-  copy_rows<T, T::rows>(static_cast<const uint16_t*>(args.qkv.data) + top + head * T::depth, width, first, count, queries);
+  copy_rows<T::threads, T::depth, T::rows>(static_cast<const uint16_t*>(args.qkv.data) + top + head * T::depth, width, first, count, queries);
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
     segment = segment_at(position_ids, next, tile_end, count);
     const int begin = segment.document_begin, last = args.causal ? segment.end : segment.document_end;
     const int blocks = (last - begin + T::keys - 1) / T::keys;
     const auto copy_keys = [&](int block) {
-      if (block < blocks) copy_rows<T, T::keys>(all_keys, width, begin + block * T::keys, last, keys + block % 2 * T::keys_size);
+      if (block < blocks) copy_rows<T::threads, T::depth, T::keys>(all_keys, width, begin + block * T::keys, last, keys + block % 2 * T::keys_size);
     };
     const auto copy_values = [&](int block) {
-      copy_rows<T, T::keys>(all_keys + args.kv_heads * T::depth, width, begin + block * T::keys, last, values + block % 2 * T::keys_size);
+      copy_rows<T::threads, T::depth, T::keys>(all_keys + args.kv_heads * T::depth, width, begin + block * T::keys, last, values + block % 2 * T::keys_size);
     };
-    const uint32_t own_queries = shared_address(queries) + static_cast<uint32_t>(thread / 128) * 64 * line_bytes;
+    const uint32_t own_queries = shared_address(queries) + static_cast<uint32_t>(thread / warpgroup_threads) * warpgroup_rows * line_bytes;
     const auto keys_of = [&](int block) { return shared_address(keys) + static_cast<uint32_t>(block % 2) * tile_bytes_of_keys; };
     const auto values_of = [&](int block) { return shared_address(values) + static_cast<uint32_t>(block % 2) * tile_bytes_of_keys; };
 
@@ -152,40 +113,30 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
           for (int e = 0; e < 4; ++e) s[n][e] *= (kept >> (4 * n + e) & 1u) != 0 ? dropout.kept_scale : 0.0f;
       }
     };
-    const auto round_probabilities = [&] {
-      STW_UNROLL
-      for (int k = 0; k < T::keys / product_step; ++k) as_left<dtype>(p[k], s[2 * k], s[2 * k + 1]);
-    };
-    // All copies but those of the last groups are there for all, and nobody uses what came before them.
-    const auto meet = [] {
-      show_to_products();
-      __syncthreads();
-    };
-
     copy_keys(0);
     commit_copies();
     copy_keys(1);
     copy_values(0);
     commit_copies();
     wait_copies<1>();
-    meet();
+    meet_for_products();
     begin_products();
-    multiply_scores<T, dtype>(s, own_queries, keys_of(0));
+    multiply_rows_async<dtype, T::depth, T::rows, T::keys>(s, own_queries, keys_of(0));
     commit_products();
     wait_products<0>();
     products_are_done(s);
     float rescale[2];   // of the first block: there is nothing before it
     attend(0, rescale);
-    round_probabilities();
+    as_own_rows<dtype>(p, s);
     STW_ROLLED
     for (int block = 1; block < blocks; ++block) {
       wait_copies<0>();   // these keys, and the values of the block before
-      meet();
+      meet_for_products();
       begin_products();
-      multiply_scores<T, dtype>(s, own_queries, keys_of(block));
+      multiply_rows_async<dtype, T::depth, T::rows, T::keys>(s, own_queries, keys_of(block));
       commit_products();
       begin_products();
-      multiply_values<T, dtype>(out, p, values_of(block - 1));
+      multiply_columns_async<dtype, T::depth, T::keys>(out, p, values_of(block - 1));
       commit_products();
       copy_keys(block + 1);
       copy_values(block);
@@ -199,12 +150,12 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
       for (int n = 0; n < T::depth / 8; ++n)
         STW_UNROLL
         for (int e = 0; e < 4; ++e) out[n][e] *= rescale[e / 2];
-      round_probabilities();
+      as_own_rows<dtype>(p, s);
     }
     wait_copies<0>();
-    meet();
+    meet_for_products();
     begin_products();
-    multiply_values<T, dtype>(out, p, values_of(blocks - 1));
+    multiply_columns_async<dtype, T::depth, T::keys>(out, p, values_of(blocks - 1));
     commit_products();
     wait_products<0>();
     products_are_done(out);

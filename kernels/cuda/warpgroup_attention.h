@@ -9,6 +9,10 @@ inline bool warpgroups_take(const AttentionArgs& args) {
   return args.products == ProductKernels::warpgroup && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype &&
          (args.head_dim == 64 || args.head_dim == 128);
 }
+inline bool warpgroups_take_gradient(const AttentionArgs& args) {
+  return warpgroups_take(args) && (args.head_dim == 64 || args.dropout == 0) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;
+}
 void warpgroup_attention(const Launch& l, const AttentionArgs& args);
+void warpgroup_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots);   // dots as in attention_gradient.cu
 
 }  // namespace stw::kernels::cuda

@@ -56,7 +56,7 @@ class Traffic : public CudaDeviceTest {
       EXPECT_TRUE(name.find("tensor_") == name.npos || t.turns == t.least_turns) << short_name(name);
       EXPECT_TRUE(name.find("tile_product") == name.npos || ratio(t.turns, t.least_turns) < 1.01) << short_name(name);
       // Attention reads rows of heads, and stores them, in whole sectors.
-      for (const char* attention : {"tensor_attention", "tensor_gradient", "warpgroup_attention"})
+      for (const char* attention : {"tensor_attention", "tensor_gradient", "warpgroup_attention", "warpgroup_gradient"})
         EXPECT_TRUE(name.find(attention) == name.npos || t.sectors == t.least_sectors) << short_name(name);
       if (t.instructions * 100 < all.instructions) continue;
       EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.5) << short_name(name);
@@ -83,7 +83,8 @@ TEST_P(TrafficOfAStep, IsWhatItHasToBe) {
   r.kernels = step.kernels;
   count(step.model, vocabulary, r);
   const auto kernels = ptx::traffic();
-  EXPECT_EQ(std::any_of(kernels.begin(), kernels.end(), [](const auto& k) { return k.first.find("warpgroup_attention") != k.first.npos; }), step.kernels == Kernels::wgmma);
+  for (const char* name : {"warpgroup_attention", "warpgroup_gradient"})
+    EXPECT_EQ(std::any_of(kernels.begin(), kernels.end(), [&](const auto& k) { return k.first.find(name) != k.first.npos; }), step.kernels == Kernels::wgmma);
 }
 INSTANTIATE_TEST_SUITE_P(Models, TrafficOfAStep,
                          testing::Values(Step{"gpt2", gpt2, Precision::bf16, 32}, Step{"llama_8_bits", llama, Precision::bf16, 8},

@@ -100,6 +100,9 @@ void real_kernels() {
       attention.samples = 1, attention.rows_per_sample = keys, attention.query_heads = attention.kv_heads = 1, attention.head_dim = 64;
       attention.qkv = {qkv.data(), dtype}, attention.out = {out.data(), dtype}, attention.lse = sums.data(), attention.products = ProductKernels::warpgroup;
       call(table.attention, attention, 0);
+      std::vector<uint16_t> gradient(qkv.size()), gradient_of_out(out.size(), 0x3f00);
+      attention.dout = {gradient_of_out.data(), dtype}, attention.dqkv = {gradient.data(), dtype};
+      call(table.attention_gradient, attention, cuda::attention_gradient_workspace(attention));
     }
   }
   std::vector<int32_t> tokens(static_cast<size_t>(rows));

@@ -57,7 +57,7 @@ bool Graph::is_wgmma_attention(const Op& op) const {
 
 Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
-  if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op)) return Peak::tensor;
+  if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op) || is_wgmma_attention(op)) return Peak::tensor;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }
 

@@ -2,8 +2,10 @@
 #include "planner/pricing.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tests/planner/plans.h"
+#include "tests/small_configs.h"
 
 namespace stw {
 namespace {
@@ -71,6 +73,28 @@ TEST(Price, OfProductsByWarpgroups) {
   EXPECT_FALSE(refused("h200", Precision::fp16));
   EXPECT_TRUE(refused("h100", Precision::fp32));
   for (const char* device : {"cpu", "a100-80gb", "b200", "rtx5090"}) EXPECT_TRUE(refused(device, Precision::bf16)) << device;
+}
+
+// And attention, where heads have 64 or 128 numbers: smollm's have 64. With dropout the gradient of 128 is mma.sync's.
+TEST(Price, OfAttentionByWarpgroups) {
+  const auto peaks = [](const Model& model, Kernels kernels) {
+    Request r = hopper_request(8, 40);
+    r.state_bits = 32;
+    r.kernels = kernels;
+    const auto planned = make(model, r);
+    std::set<std::pair<OpKind, Peak>> found;
+    for (const auto* ops : {&planned->graph.ops, &planned->graph.gradient_ops})
+      for (const Op& op : *ops)
+        if (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) found.emplace(op.kind, planned->graph.peak_of(op));
+    return found;
+  };
+  const auto model = open("smollm-135m"), small = open(small_llama());
+  const auto dropped = open(R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 256, "n_layer": 2, "n_head": 2})");
+  using Found = std::set<std::pair<OpKind, Peak>>;
+  EXPECT_EQ(peaks(*model, Kernels::wgmma), (Found{{OpKind::attention, Peak::tensor}, {OpKind::attention_gradient, Peak::tensor}}));
+  EXPECT_EQ(peaks(*dropped, Kernels::wgmma), (Found{{OpKind::attention, Peak::tensor}, {OpKind::attention_gradient, Peak::mma}}));
+  for (const auto& [of, kernels] : {std::pair{model, Kernels::tensor}, {small, Kernels::wgmma}})
+    EXPECT_EQ(peaks(*of, kernels), (Found{{OpKind::attention, Peak::mma}, {OpKind::attention_gradient, Peak::mma}}));
 }
 
 // cuDNN's gradient keeps scores: the longer the samples, the more; where they do not fit, our own attention is offered.

@@ -108,19 +108,18 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
       const Stage coming = next_stage(stage);
       if (coming.head < heads_end) copy_stage(coming);
       const int at = stage.at;
-      // The others that a row meets: a query the keys up to its own, a key the queries from its own on.
+      // The others that a row meets: a query the keys up to its own, a key the queries from its own on. What comes of rows that are
+      // not of this document is not stored.
       int begins[2], ends[2];
       STW_UNROLL
       for (int half = 0; half < 2; ++half) {
         const int own_row = warp_row + accumulator_row(2 * half);
         begins[half] = args.causal && of_keys ? own_row - at : 0;
         ends[half] = (args.causal && !of_keys && own_row < others_end ? own_row + 1 : others_end) - at;
-        if (own_row < segment.begin || own_row >= segment.end) ends[half] = 0;
       }
       // Most stages lie off the diagonal and inside of what there is: all rows of a warp meet all of their others, and nothing is asked.
       const int warp_last = warp_row + 15, last_other = at + T::others - 1;
-      const bool all_met = warp_row >= segment.begin && warp_last < segment.end && last_other < others_end &&
-                           (!args.causal || (of_keys ? at >= warp_last : last_other <= warp_row));
+      const bool all_met = last_other < others_end && (!args.causal || (of_keys ? at >= warp_last : last_other <= warp_row));
       wait_products<1>();   // the scores
       products_are_done(s);
       STW_UNROLL

@@ -164,6 +164,32 @@ TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
     for (const AttentionShape& s : in_all_ways({1, 216, head_dim == 16 ? 2 : 1, 1, head_dim, true, 0, DType::bf16, position_ids_of(lengths)})) expect_documents_apart(s);
 }
 
+// What comes behind a row changes no bit of its output or of its query's gradient, and queries in front of a key none of its gradients;
+// wherever the blocks of either end.
+TEST(TensorAttention, RowsDoNotSeeWhatTheMaskHides) {
+  for (const std::vector<int64_t>& documents : {std::vector<int64_t>{2, 141}, {14, 129}})
+    for (const AttentionShape& s : in_all_ways({1, 143, 1, 1, 64, true, 0, DType::bf16, position_ids_of(documents)})) {
+      const AttentionInputs in = inputs(s, 14);
+      const Outcome before = compute_on_device(s, in);
+      const int64_t width = s.out_width();
+      const auto part_of = [&](const Outcome& o, int part, int64_t first, int64_t end) {   // of dQ, dK, dV
+        std::vector<float> numbers;
+        for (int64_t row = first; row < end; ++row)
+          for (int64_t i = 0; i < width; ++i) numbers.push_back(o.dqkv.get(row * s.width() + part * width + i));
+        return numbers;
+      };
+      for (int64_t row : {15, 65, 81, 129}) {
+        AttentionInputs later = in, earlier = in;
+        for (int64_t i = row * s.width(); i < s.rows * s.width(); ++i) later.qkv.set(i, 3);
+        for (int64_t i = 0; i < row * width; ++i) earlier.qkv.set(i / width * s.width() + i % width, 3), earlier.dout.set(i, -3);
+        const Outcome after_later = compute_on_device(s, later), after_earlier = compute_on_device(s, earlier);
+        EXPECT_TRUE(same_bits(slice(before.out, 0, row * width), slice(after_later.out, 0, row * width))) << s << ", row " << row;
+        EXPECT_TRUE(same_bits(part_of(before, 0, 0, row), part_of(after_later, 0, 0, row))) << s << ", row " << row;
+        for (int part : {1, 2}) EXPECT_TRUE(same_bits(part_of(before, part, row, s.rows), part_of(after_earlier, part, row, s.rows))) << s << ", row " << row;
+      }
+    }
+}
+
 // A sample of one token: the output is its value, whose gradient is that of the output, and query and key have none.
 TEST(TensorAttention, SingleTokensPassTheirValues) {
   for (int head_dim : {16, 64})

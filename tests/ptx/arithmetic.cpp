@@ -1,4 +1,5 @@
 // What a lane computes on its own.
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -59,6 +60,17 @@ Operation insert_bits() {
             });
           },
           Kind::plain, {4, 4, 4, 4, 4}};
+}
+
+// `length` bits of a from bit `at` on; with a sign, the last of them fills what is above.
+template <class T>
+uint32_t extracted(uint32_t a, uint32_t at, uint32_t length) {
+  at &= 255, length &= 255;
+  if (length == 0) return 0;
+  const uint32_t last = std::min(at + length - 1, 31u), sign = std::is_signed_v<T> ? a >> last & 1 : 0;
+  uint32_t x = 0;
+  for (uint32_t k = 0; k < 32; ++k) x |= (k < length && at + k < 32 ? a >> (at + k) & 1 : sign) << k;
+  return x;
 }
 
 uint32_t permuted(uint32_t a, uint32_t b, uint32_t selector) {
@@ -130,7 +142,7 @@ Operation integer(std::string_view name, std::string_view how) {
 
 template <class T>
 Operation floating(std::string_view name, std::string_view how) {
-  if (how == "rn") {
+  if (how == "rn" || how.empty()) {   // to nearest unless it says something else
     if (name == "add") return binary<T, T, T>([](T a, T b) { return a + b; });
     if (name == "sub") return binary<T, T, T>([](T a, T b) { return a - b; });
     if (name == "mul") return binary<T, T, T>([](T a, T b) { return a * b; });
@@ -139,6 +151,7 @@ Operation floating(std::string_view name, std::string_view how) {
     if (name == "sqrt") return unary<T, T>([](T a) { return std::sqrt(a); });
     if (name == "rcp") return unary<T, T>([](T a) { return T(1) / a; });
   }
+  if (name == "div" && how == "full") return binary<T, T, T>([](T a, T b) { return a / b; });   // within 2 ulp on a device
   if (name == "neg") return unary<T, T>([](T a) { return -a; });
   if (name == "abs") return unary<T, T>([](T a) { return std::fabs(a); });
   // A number where the other operand is none; -0 is below +0.
@@ -198,6 +211,8 @@ Operation arithmetic(const Words& words) {
   if (words.size() == 4 && how == "approx" && words[2] == "ftz" && type == "f32") return special(name);
   if (words.size() > 3) return {};
   if (name == "bfi" && type == "b32") return insert_bits();
+  if (name == "bfe" && type == "u32") return ternary<uint32_t, uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t at, uint32_t length) { return extracted<uint32_t>(a, at, length); });
+  if (name == "bfe" && type == "s32") return ternary<uint32_t, uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t at, uint32_t length) { return extracted<int32_t>(a, at, length); });
   if (name == "prmt" && type == "b32") return ternary<uint32_t, uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, c); });
   if (name == "popc" && type == "b32") return unary<uint32_t, uint32_t>([](uint32_t a) { return __builtin_popcount(a); });
   if (type == "pred") return predicate(name);

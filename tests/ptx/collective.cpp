@@ -1,5 +1,5 @@
 // What the lanes of a warp do together, and barriers of a block. The fragments of matrices are placed as the tables of the PTX
-// manual say (mma.m16n8k16, ldmatrix); a step's sum is that of tests/simt/fragments.h.
+// manual say (mma.m16n8k16, ldmatrix, stmatrix); a step's sum is that of tests/simt/fragments.h.
 #include <algorithm>
 #include <cstring>
 
@@ -56,29 +56,40 @@ void ballot(Warp& w, const Instruction& i) {
 
 void meet(Warp&, const Instruction&) {}
 
-// Lane l gets of each of the four matrices the elements (l / 4, 2·(l mod 4)) and the next one, turned those of the transposed
+// Lane l has of each of the four matrices the elements (l / 4, 2·(l mod 4)) and the next one, turned those of the transposed
 // matrix. Row r of matrix m lies where lane 8·m + r says.
+template <bool turned, class Element>   // element(which register, lane, its upper half or its lower one, the number in shared memory)
+void for_matrices(Warp& w, const Instruction& i, const Place& address, const Element& element) {
+  uint64_t rows[lanes];
+  for (int l = 0; l < lanes; ++l) {
+    rows[l] = w.at<Word>(address)[l] + static_cast<uint64_t>(i.offset);
+    if (rows[l] % 16 != 0 || rows[l] + 16 > w.block->shared_bytes) die("a row of a matrix at byte " + std::to_string(rows[l]) + " of shared memory: " + i.text);
+  }
+  if (w.traffic) count_shared(*w.traffic, rows, all_lanes, 16);
+  for (int l = 0; l < lanes; ++l)
+    for (int m = 0; m < 4; ++m)
+      for (int upper = 0; upper < 2; ++upper) {
+        const int row = turned ? 2 * (l % 4) + upper : l / 4, column = turned ? l / 4 : 2 * (l % 4) + upper;
+        element(static_cast<size_t>(m), l, upper, w.block->shared + rows[8 * m + row] + 2 * column);
+      }
+}
 template <bool turned>
 void load_matrices(Warp& w, const Instruction& i) {
-  uint16_t matrix[4][8][8];
-  if (w.traffic) {
-    uint64_t rows[lanes];
-    for (int l = 0; l < lanes; ++l) rows[l] = w.at<Word>(i.operand[4])[l] + static_cast<uint64_t>(i.offset);
-    count_shared(*w.traffic, rows, all_lanes, 16);
-  }
-  for (int m = 0; m < 4; ++m)
-    for (int row = 0; row < 8; ++row) {
-      const uint64_t at = w.at<Word>(i.operand[4])[8 * m + row] + static_cast<uint64_t>(i.offset);
-      if (at % 16 != 0 || at + 16 > w.block->shared_bytes) die("a row of a matrix at byte " + std::to_string(at) + " of shared memory: " + i.text);
-      std::memcpy(matrix[m][row], w.block->shared + at, 16);
-    }
-  for (int l = 0; l < lanes; ++l)
-    for (int m = 0; m < 4; ++m) {
-      const int row = l / 4, column = 2 * (l % 4);
-      const uint16_t low = turned ? matrix[m][column][row] : matrix[m][row][column];
-      const uint16_t high = turned ? matrix[m][column + 1][row] : matrix[m][row][column + 1];
-      w.at<Word>(i.operand[static_cast<size_t>(m)])[l] = static_cast<Word>(high) << 16 | low;
-    }
+  Word words[4][lanes] = {};   // the addresses may lie in one of the registers
+  for_matrices<turned>(w, i, i.operand[4], [&](size_t m, int l, int upper, const char* at) {
+    uint16_t half;
+    std::memcpy(&half, at, sizeof half);
+    words[m][l] |= static_cast<Word>(half) << 16 * upper;
+  });
+  for (size_t m = 0; m < 4; ++m) std::copy(words[m], words[m] + lanes, w.at<Word>(i.operand[m]));
+}
+template <bool turned>
+void store_matrices(Warp& w, const Instruction& i) {
+  for_matrices<turned>(w, i, i.operand[0], [&](size_t m, int l, int upper, char* at) {
+    const auto half = static_cast<uint16_t>(w.at<Word>(i.operand[m + 1])[l] >> 16 * upper);
+    std::memcpy(at, &half, sizeof half);
+    note_written(w, at, sizeof half);
+  });
 }
 
 template <bool is_bf16>
@@ -115,6 +126,8 @@ Operation collective(const Words& words) {
   if (is({"bar", "warp", "sync"})) return {meet, Kind::together, fours};
   if (is({"ldmatrix", "sync", "aligned", "m8n8", "x4", "shared", "b16"})) return {load_matrices<false>, Kind::together, fours, true};
   if (is({"ldmatrix", "sync", "aligned", "m8n8", "x4", "trans", "shared", "b16"})) return {load_matrices<true>, Kind::together, fours, true};
+  if (is({"stmatrix", "sync", "aligned", "m8n8", "x4", "shared", "b16"})) return {store_matrices<false>, Kind::together, fours, true};
+  if (is({"stmatrix", "sync", "aligned", "m8n8", "x4", "trans", "shared", "b16"})) return {store_matrices<true>, Kind::together, fours, true};
   if (is({"mma", "sync", "aligned", "m16n8k16", "row", "col", "f32", "bf16", "bf16", "f32"})) return {multiply_matrices<true>, Kind::together, fours, true};
   if (is({"mma", "sync", "aligned", "m16n8k16", "row", "col", "f32", "f16", "f16", "f32"})) return {multiply_matrices<false>, Kind::together, fours, true};
   if (is({"bar", "sync"})) return {meet, Kind::barrier, fours};

@@ -77,7 +77,11 @@ inline constexpr uint32_t special_at(int special) { return static_cast<uint32_t>
 
 struct Copy { char* to; const char* from; bool zeros; };   // of 16 bytes
 
-struct Block { char* shared = nullptr; uint32_t shared_bytes = 0; bool has_unshown = false; };   // see Warp, at the last barrier
+// Of 16 bytes of shared memory: who wrote them last, by a store or by a copy that has arrived, and when: in the block's time, and after
+// how many of its barriers. Kept for products by warpgroups, to whom it must be shown (fence.proxy.async), by the writer before a
+// barrier or by whoever asks for the product behind one.
+struct Written { const Warp* writer = nullptr; uint32_t time = 0, barriers = 0; };
+struct Block { char* shared = nullptr; uint32_t shared_bytes = 0, time = 0, barriers = 0; std::vector<Written> written; };   // none: not kept
 
 // What a product by warpgroups reads until it has been waited for.
 struct ProductInFlight { simt::AsyncProduct product; uint64_t digest; };
@@ -94,7 +98,7 @@ struct Warp {
   std::array<uint32_t, lanes> pc;
   std::array<State, lanes> state;
   std::array<std::deque<std::vector<Copy>>, lanes> copies;   // the last group is not committed
-  bool has_unshown = false;    // copies that have arrived, and were not shown to products
+  uint32_t shown_at = 0, shown_before_barrier = 0, barriers_when_shown = 0;   // the last time it showed what was written
   bool products_begun = false;
   int number = 0;              // in the block
   std::deque<std::vector<ProductInFlight>> products;         // as of copies
@@ -103,6 +107,13 @@ struct Warp {
   template <class T>
   T* at(const Place& p) const { return reinterpret_cast<T*>((p.constant ? constants : registers) + p.at); }
 };
+
+inline void note_written(Warp& w, const char* at, size_t bytes) {
+  Block& b = *w.block;
+  if (b.written.empty()) return;
+  const auto first = static_cast<size_t>(at - b.shared) / 16, last = (static_cast<size_t>(at - b.shared) + bytes - 1) / 16;
+  for (size_t line = first; line <= last; ++line) b.written[line] = {&w, ++b.time, b.barriers};
+}
 
 // One body for every lane that takes part.
 template <class Body>

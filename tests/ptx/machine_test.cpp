@@ -240,6 +240,35 @@ setp.eq.u32 %p2, 0, 0;
   return text + between + "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" + sums + "}, " + operands + ";\n" + before_end +
          "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nadd.rn.f32 %s0, %s0, %s63;\nst.global.f32 [%rd1], %s0;\n";
 }
+TEST(PtxMachine, MatricesAreStoredAsTheyAreLoaded) {
+  // Four matrices of a warp through shared memory: a lane's numbers come back, turned twice too; turned once they are another lane's.
+  const auto kernel_of = [](const char* stored, const char* loaded) {
+    return kernel(std::string(".shared .align 16 .b8 there[512];\nshl.b32 %r2, %r1, 4;\nmov.u32 %r3, there;\nadd.s32 %r2, %r2, %r3;\n"
+                              "shl.b32 %r4, %r1, 17; add.s32 %r4, %r4, 65536; shl.b32 %r5, %r1, 1; or.b32 %r4, %r4, %r5;\n"   // 2 l, and 2 l + 1
+                              "stmatrix.sync.aligned.m8n8.x4.") + stored + "shared.b16 [%r2], {%r4, %r4, %r4, %r4};\nbar.warp.sync -1;\n"
+                  "ldmatrix.sync.aligned.m8n8.x4." + loaded + "shared.b16 {%r5, %r6, %r7, %r8}, [%r2];\nst.global.u32 [%rd1], %r8;\n");
+  };
+  for (const char* turned : {"", "trans."}) {
+    const auto same = run_kernel(kernel_of(turned, turned), 32), other = run_kernel(kernel_of(turned, *turned ? "" : "trans."), 32);
+    for (uint32_t l = 0; l < 32; ++l) {
+      EXPECT_EQ(same[l], (2 * l + 1) << 16 | 2 * l);
+      const uint32_t row = 2 * (l % 4), column = l / 4;   // elements are numbered by rows of eight
+      EXPECT_EQ(other[l], ((row + 1) * 8 + column) << 16 | (row * 8 + column)) << l;
+    }
+  }
+}
+
+TEST(PtxMachine, ExtractsBits) {
+  const auto extracted = [](const char* type, const char* operands) {
+    return run_kernel(kernel(std::string(".loc 1 20 15\nmov.u32 %r2, 0xf0f0a005;\nbfe.") + type + " %r3, %r2, " + operands + ";\nst.global.u32 [%rd1], %r3;\n"), 1)[0];
+  };
+  EXPECT_EQ(extracted("u32", "12, 8"), 0x0au);
+  EXPECT_EQ(extracted("s32", "12, 4"), 0xfffffffau);
+  EXPECT_EQ(extracted("u32", "28, 8"), 0x0fu);          // past the end: zeros,
+  EXPECT_EQ(extracted("s32", "28, 8"), 0xffffffffu);    // or the sign
+  EXPECT_EQ(extracted("s32", "3, 0"), 0u);
+}
+
 TEST(PtxMachine, WarpgroupsMultiplyMatrices) {
   for (const char* operands : {shared_a, own_a})
     for (const bool added : {true, false}) {
@@ -262,9 +291,18 @@ TEST(PtxMachineDeathTest, SaysWhatADeviceWouldHideOfWarpgroups) {
   EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\nadd.s64 %rd6, %rd6, 448;\n")), "outside of shared memory");
   EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\n", "", "%rd5, %rd6, %p2, -1, 1, 0, 1")), "another sign");
   EXPECT_DEATH(died(products("wgmma.fence.sync.aligned;\n", "", "{%r20, %r21, %r22, %r23}, %r8, %p2, 1, 1, 1")), "operands");
-  const std::string copy = "shl.b32 %r3, %r1, 4; add.s32 %r3, %r3, %r2;\ncp.async.cg.shared.global [%r3+12288], [%rd2], 16;\n"
+  const std::string copy = "shl.b32 %r3, %r1, 4; add.s32 %r3, %r3, %r2;\ncp.async.cg.shared.global [%r3+8192], [%rd2], 16;\n"
                            "cp.async.commit_group;\ncp.async.wait_group 0;\nbar.sync 0;\nwgmma.fence.sync.aligned;\n";
   EXPECT_DEATH(died(products(copy)), "not shown to it");
+  const std::string store = "shl.b32 %r3, %r1, 4; add.s32 %r3, %r3, %r2;\nst.shared.u32 [%r3+8192], %r1;\n", begin = "wgmma.fence.sync.aligned;\n",
+                    show = "fence.proxy.async.shared::cta;\n", meet = "bar.sync 0;\n";
+  EXPECT_DEATH(died(products(store + meet + begin)), "not shown to it");
+  EXPECT_DEATH(died(products(show + store + meet + begin)), "not shown to it");
+  EXPECT_DEATH(died(products(store + show + begin)), "not shown to it");   // by warps whose fences nobody has waited for
+  died(products(store + show + meet + begin));
+  died(products(store + meet + show + begin));   // by who asks
+  died(products("st.shared.u32 [%r2+12288], %r1;\n" + begin));   // what no product reads
+  EXPECT_DEATH(run_kernel(kernel(products(begin)), 128), "9.0 alone");
   EXPECT_DEATH(run_kernel(kernel("", "", "sm_90a"), 32, {}, 228 * 1024), "shared memory");
   run_kernel(kernel("", "", "sm_90a"), 32, {}, 227 * 1024);
 }

@@ -71,7 +71,10 @@ void store(Warp& w, const Instruction& i) {
       const Place& from = i.operand[static_cast<size_t>(v + 1)];
       std::memcpy(&value[v], w.at<char>(from) + static_cast<size_t>(l) * from.bytes, sizeof(M));
     }
-    std::memcpy(address(w, i, i.operand[0], l, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space), value, sizeof(M) * static_cast<size_t>(i.vector));
+    const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector);
+    char* const to = address(w, i, i.operand[0], l, bytes, i.space);
+    std::memcpy(to, value, bytes);
+    if (i.space == Instruction::shared) note_written(w, to, bytes);
   });
 }
 
@@ -129,8 +132,10 @@ void wait_for_copies(Warp& w, const Instruction& i) {
     auto& groups = w.copies[static_cast<size_t>(l)];
     const size_t left = w.at<uint32_t>(i.operand[0])[l];
     while (groups.size() > left + 1) {
-      w.has_unshown |= !groups.front().empty();
-      for (const Copy& copy : groups.front()) copy.zeros ? std::memset(copy.to, 0, 16) : std::memcpy(copy.to, copy.from, 16);
+      for (const Copy& copy : groups.front()) {
+        copy.zeros ? std::memset(copy.to, 0, 16) : std::memcpy(copy.to, copy.from, 16);
+        note_written(w, copy.to, 16);
+      }
       groups.pop_front();
     }
   });

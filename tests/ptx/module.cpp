@@ -66,9 +66,10 @@ Declared declared(std::string_view s) {
   }
   uint32_t each = 0;
   for (std::string_view word : split(s, ' ')) {
-    if (word.starts_with(".align") || word.empty()) continue;
+    static constexpr std::string_view untyped[] = {".align", ".shared", ".local", ".global", ".const", ".extern", ".param", ".ptr", ".visible"};
+    if (word.empty() || std::find(std::begin(untyped), std::end(untyped), word) != std::end(untyped)) continue;
     if (const auto n = number<uint32_t>(word)) d.align = *n;
-    else if (word.starts_with('.')) each = word == ".shared" || word == ".local" || word == ".global" || word == ".const" || word == ".extern" || word == ".param" || word == ".visible" ? each : bytes_of_type(word.substr(1));
+    else if (word.starts_with('.')) each = bytes_of_type(word.substr(1));
     else d.name = word;
   }
   d.align = std::max(d.align, each);
@@ -98,7 +99,7 @@ class Reader {
     rest_.remove_prefix(close + 2);
     const size_t body = rest_.find('{');
     for (std::string_view line : split(rest_.substr(0, body), '\n'))
-      if (line.starts_with(".maxntid")) {
+      if (line.starts_with(".maxntid") || line.starts_with(".reqntid")) {
         f_.most_threads = 1;
         for (std::string_view n : split(line.substr(8), ',')) f_.most_threads *= count_of(n);
       }
@@ -150,11 +151,11 @@ class Reader {
       rest_.remove_prefix(end + 1);
       return true;
     }
-    const size_t stop = rest_.find(';');
+    const size_t stop = rest_.find(rest_.starts_with(".loc") ? '\n' : ';');
     if (stop == rest_.npos) die(f_.name + ": a statement without an end");
     const std::string_view text = trimmed(rest_.substr(0, stop));
     rest_.remove_prefix(stop + 1);
-    if (text.empty() || text.starts_with(".pragma") || text.starts_with(".loc ")) return true;
+    if (text.empty() || text.starts_with(".pragma") || text.starts_with(".loc")) return true;
     if (text.starts_with(".reg")) registers(trimmed(text.substr(4)));
     else if (text.starts_with(".shared")) shared(text);
     else if (text.starts_with(".local")) local(text);

@@ -124,9 +124,8 @@ void advance(Warp& w, const Function& f) {
 
 // All threads that are left stand at a barrier, and go on.
 void pass_barrier(std::vector<Warp>& warps, const Function& f) {
-  bool& unshown = warps.front().block->has_unshown;
-  unshown = false;
-  for (const Warp& w : warps) unshown |= w.has_unshown;
+  warps.front().block->barriers += 1;
+  for (Warp& w : warps) w.shown_before_barrier = w.shown_at;
   uint32_t set = 0;
   const Instruction* first = nullptr;
   for (const Warp& w : warps)
@@ -202,10 +201,12 @@ void run(Function& f, const Grid& grid) {
         w.copies[l].clear();
       }
       w.number = static_cast<int>(n);
-      w.has_unshown = w.products_begun = false;
+      w.shown_at = w.shown_before_barrier = w.barriers_when_shown = 0;
+      w.products_begun = false;
       w.products.clear();
     }
-    block.has_unshown = false;
+    block.time = block.barriers = 0;
+    block.written.assign(f.for_warpgroups ? (block.shared_bytes + 15) / 16 : 0, {});
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (Warp& w : warps) {

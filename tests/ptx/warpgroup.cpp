@@ -7,16 +7,25 @@
 namespace ptx {
 namespace {
 
-void read(const Warp& w, const simt::AsyncProduct& p, simt::WarpOperands& to) {
+bool is_shown(const Warp& w, const Written& by) {
+  if (by.writer == nullptr || by.writer == &w) return w.shown_at >= by.time;
+  return by.writer->shown_before_barrier > by.time || w.barriers_when_shown > by.barriers;
+}
+
+void read(const Warp& w, const simt::AsyncProduct& p, simt::WarpOperands& to, bool begins) {
   simt::read_operands(p, w.number % 4, to, [&](uint32_t byte) {
     uint16_t bits;
     if (byte + sizeof bits > w.block->shared_bytes) die("a matrix outside of shared memory");
+    if (begins && !is_shown(w, w.block->written[byte / 16])) die("a product reads what was written and not shown to it");
     std::memcpy(&bits, w.block->shared + byte, sizeof bits);
     return bits;
   });
 }
 
-void show_copies(Warp& w, const Instruction&) { w.has_unshown = false; }
+void show(Warp& w, const Instruction&) {
+  w.shown_at = ++w.block->time;
+  w.barriers_when_shown = w.block->barriers;
+}
 void begin(Warp& w, const Instruction&) { w.products_begun = true; }
 void commit(Warp& w, const Instruction&) {
   if (w.products.empty()) w.products.emplace_back();
@@ -29,7 +38,7 @@ void wait(Warp& w, const Instruction& i) {
   simt::WarpOperands operands;
   while (w.products.size() > left + 1) {
     for (const ProductInFlight& p : w.products.front()) {
-      read(w, p.product, operands);
+      read(w, p.product, operands, false);
       if (operands.digest != p.digest) die("shared memory changed under a product that reads it");
     }
     w.products.pop_front();
@@ -54,15 +63,15 @@ void multiply(Warp& w, const Instruction& i) {
     return value(0);
   };
   if (of_all(behind_a + 2) != 1 || of_all(behind_a + 3) != 1) die("a product with another sign: " + i.text);
+  if (w.block->written.empty()) die("a product in code that is not for compute capability 9.0 alone");
   if (!w.products_begun) die("a product in a group that was not begun with a fence");
-  if (w.has_unshown || w.block->has_unshown) die("a product reads what was copied and not shown to it");
   const bool added = of_all(behind_a + 1) != 0, last_turned = of_all(i.operand.size() - 1) != 0;
   simt::AsyncProduct p{0, of_all(behind_a), columns, false, last_turned, is_bf16, added, has_own_rows};
   if (!has_own_rows) p.a = of_all(sums), p.a_turned = of_all(i.operand.size() - 2) != 0;
   for (const char* wrong : {has_own_rows ? nullptr : simt::wrong_with_matrix(p.a, p.a_turned), simt::wrong_with_matrix(p.b, p.b_turned)})
     if (wrong) die(wrong);
   simt::WarpOperands operands;
-  read(w, p, operands);
+  read(w, p, operands, true);
   const uint64_t digest = operands.digest;   // of shared memory: numbers in registers have names of their own here
   for (int l = 0; has_own_rows && l < lanes; ++l) {
     uint32_t words[4];
@@ -86,7 +95,7 @@ Operation warpgroup(const Words& words) {
   const auto product = [&](Run run, size_t columns) {   // operands of both forms: which one it is, their number says
     return Operation{run, Kind::together, std::vector<uint8_t>(columns / 2, 4), true};
   };
-  if (is({"fence", "proxy", "async", "shared::cta"})) return {show_copies, Kind::together, {}, true};
+  if (is({"fence", "proxy", "async", "shared::cta"})) return {show, Kind::together, {}, true};
   if (is({"wgmma", "fence", "sync", "aligned"})) return {begin, Kind::together, {}, true};
   if (is({"wgmma", "commit_group", "sync", "aligned"})) return {commit, Kind::together, {}, true};
   if (is({"wgmma", "wait_group", "sync", "aligned"})) return {wait, Kind::together, {4}, true};

@@ -53,16 +53,17 @@ inline int64_t tiles_of(const Products& p, int64_t edge_m, int64_t edge_n) {
 }
 // Blocks that run together take bands of eight rows of tiles, column after column: their operands are few enough lines of a
 // and of b to stay in the second-level cache.
-STW_DEVICE Tile tile_of_block(const Products& p, int64_t edge_m, int64_t edge_n) {
-  constexpr int64_t band_rows = 8;
-  int64_t index = blockIdx.x;
-  int product = 0;
-  if (!p.chained)
-    for (; index >= tiles_of(p.product[product], edge_m, edge_n); ++product) index -= tiles_of(p.product[product], edge_m, edge_n);
-  const int64_t rows = tiles_in(p.product[product].m, edge_m), columns = tiles_in(p.product[product].n, edge_n);
-  const int64_t first = index / (band_rows * columns) * band_rows, in_band = index % (band_rows * columns);
-  const int64_t height = min(band_rows, rows - first);
-  return {product, static_cast<int>((first + in_band % height) * edge_m), static_cast<int>(in_band / height * edge_n)};
+STW_DEVICE Tile tile_of_block(const Products& p, int edge_m, int edge_n) {
+  constexpr int band_rows = 8;
+  const auto tiles_along = [](int64_t extent, int edge) { return (static_cast<int>(extent) + edge - 1) / edge; };
+  int index = static_cast<int>(blockIdx.x), product = 0, rows = 0, columns = 0;
+  for (;; ++product, index -= rows * columns) {
+    rows = tiles_along(p.product[product].m, edge_m), columns = tiles_along(p.product[product].n, edge_n);
+    if (p.chained || index < rows * columns) break;
+  }
+  const int of_band = band_rows * columns, band = index / of_band, in_band = index - band * of_band;
+  const int height = min(band_rows, rows - band * band_rows), column = in_band / height;
+  return {product, (band * band_rows + in_band - column * height) * edge_m, column * edge_n};
 }
 
 // ---- four neighbouring elements, by one thread

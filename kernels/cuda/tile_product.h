@@ -18,60 +18,71 @@
 namespace stw::kernels::cuda {
 
 // ---- steps
-struct Step { int first, end; };   // of k
+struct Step { int first, end; };   // of k; none of them is in it where end <= first
 
-STW_DEVICE int steps_of(int64_t k, int64_t restart, int64_t first) {
-  const int64_t end = first + k, whole_samples = restart > 0 ? end / restart : 0, rest = end - whole_samples * restart;
-  return static_cast<int>(whole_samples * ceil_div(restart, step_depth) + ceil_div(rest, step_depth) - first / step_depth);
+STW_DEVICE int steps_in(int extent) { return (extent + step_depth - 1) / step_depth; }
+STW_DEVICE int steps_of(int k, int restart, int first) {
+  if (restart <= 0) return steps_in(k);
+  const int end = first + k, whole_samples = end / restart;
+  return whole_samples * steps_in(restart) + steps_in(end - whole_samples * restart) - first / step_depth;
 }
-STW_DEVICE Step step_at(int step, int k, int64_t restart, int64_t first) {
-  if (restart <= 0) return {step * step_depth, k};
-  const int steps = static_cast<int>(ceil_div(restart, step_depth)), in_sample = step + static_cast<int>(first / step_depth);
-  const int sample = in_sample / steps * static_cast<int>(restart) - static_cast<int>(first), end = sample + static_cast<int>(restart);
-  return {sample + in_sample % steps * step_depth, end < k ? end : k};
-}
+// k counts tokens in gradients of weights, both of whose operands lie along the output. Of others nothing has to be worked out.
+template <Contiguous a_along, Contiguous b_along>
+inline constexpr bool may_restart = a_along == Contiguous::output && b_along == Contiguous::output;
+// The steps of a product in turn, of which those behind its end have nothing in them.
+struct StepCursor {
+  int at, sample_end, end, restart;   // restart: 0 where steps do not restart, or where they are to stay inside of a sample
+  __device__ Step next() {
+    const Step step = {at, sample_end < end ? sample_end : end};
+    at += step_depth;
+    if (restart > 0 && at >= sample_end) at = sample_end, sample_end += restart;
+    return step;
+  }
+};
 
 // ---- slices in shared memory
 // How a thread copies its chunks of one operand's slices, of which T::place_of<edge, along>(line, c) says where chunk number c of a line
-// begins: one of a line, of lines that lie so far apart that all have the same place in eight. What stays the same from slice to slice
-// is worked out once: addresses would cost more instructions than the products.
+// begins: one of a line, of lines that lie so far apart that all have the same place in eight. Beyond the output's edge it copies the
+// last line, or chunk, that there is: what comes of it is nowhere stored, and nothing has to be asked.
 template <class T, int edge, Contiguous along>
 struct SliceCopy {
   static constexpr int line_chunks = (along == Contiguous::depth ? T::slice_depth : edge) / chunk;
   static constexpr int copies = edge * T::slice_depth / chunk / T::threads, lines = T::threads / line_chunks;   // between one copy and the next
   static_assert(lines % 8 == 0 && step_depth % (along == Contiguous::depth ? 8 : lines) == 0);
   static constexpr int further = T::template place_of<edge, along>(lines, 0);   // from one copy to the next
-  const uint16_t* from;   // what this thread would copy first were k 0
-  int stride, inside;     // bit i: the line (of depth) of copy i, or this thread's column, is
+  const char* from;   // what this thread would copy first were k 0
+  int line_bytes;     // from one line to the next
+  int last_line;      // of depth: the last one that there is, counted from this thread's first
   static __device__ int first_line() { return static_cast<int>(threadIdx.x) / line_chunks; }
   static __device__ int column() { return static_cast<int>(threadIdx.x) % line_chunks * chunk; }
 
-  __device__ void begin(const void* operand, int64_t operand_stride, int output, int64_t outputs) {
-    const int first = output + (along == Contiguous::depth ? first_line() : column());
-    stride = static_cast<int>(operand_stride);
-    from = static_cast<const uint16_t*>(operand) + (along == Contiguous::depth ? first * operand_stride : first);
-    inside = 0;
-    STW_UNROLL
-    for (int i = 0; i < copies; ++i) inside |= (first + (along == Contiguous::depth ? i * lines : 0) < outputs ? 1 : 0) << i;
+  __device__ void begin(const void* operand, int64_t stride, int output, int64_t outputs) {
+    const int last = static_cast<int>(outputs) - 1;
+    line_bytes = static_cast<int>(stride * static_cast<int64_t>(sizeof(uint16_t)));
+    int64_t first = 0;
+    if constexpr (along == Contiguous::depth) {
+      const int line = min(output + first_line(), last);
+      first = line * stride + column();
+      last_line = last - line;
+    } else {
+      first = first_line() * stride + min(output + column(), last / chunk * chunk);
+    }
+    from = static_cast<const char*>(operand) + first * static_cast<int64_t>(sizeof(uint16_t));
   }
-  // step(i): step number i of the slice.
-  template <class StepOf>
-  __device__ void copy(uint16_t* slice, const StepOf& step_of) const {
+  __device__ void copy(uint16_t* slice, const Step (&steps)[T::slice_steps]) const {
     uint16_t* const to = slice + T::template place_of<edge, along>(first_line(), column() / chunk);
     if constexpr (along == Contiguous::depth) {
-      const Step step = step_of(column() / step_depth);
-      const int k = step.first + column() % step_depth;
-      const bool is_there = k < step.end;
-      const uint16_t* p = from + k;
+      const int k = steps[0].first;   // from which on steps follow each other: they do not restart here
+      const bool is_there = k + column() < steps[0].end;
+      const char* const line = from + k * static_cast<int64_t>(sizeof(uint16_t));
       STW_UNROLL
-      for (int i = 0; i < copies; ++i, p += static_cast<int64_t>(lines) * stride)
-        copy_async16_or_zeros(to + i * further, p, is_there && (inside >> i & 1) != 0);
+      for (int i = 0; i < copies; ++i) copy_async16_or_zeros(to + i * further, line + static_cast<int64_t>(forgotten(min(i * lines, last_line))) * line_bytes, is_there);
     } else {
       STW_UNROLL
       for (int i = 0; i < copies; ++i) {
-        const Step step = step_of(i * lines / step_depth);
-        const int k = step.first + i * lines % step_depth + first_line();
-        copy_async16_or_zeros(to + i * further, from + static_cast<int64_t>(k) * stride, k < step.end && (inside & 1) != 0);
+        const Step& step = steps[i * lines / step_depth];
+        const int k = step.first + i * lines % step_depth;
+        copy_async16_or_zeros(to + i * further, from + static_cast<int64_t>(k) * line_bytes, k + first_line() < step.end);
       }
     }
   }
@@ -101,12 +112,12 @@ STW_DEVICE Tile tile_of(const Products& all) {
 
 // What computes a slice: T::Multiply<dtype, a_along, b_along>, made of the thread's number, called with the sums, the slices of a and b and
 // how many steps are left. Where it is `asynchronous`, whole() goes on while the next slice is asked for, in the place of the last but
-// one; finish<n>() waits for all but the n last ones, show_copies() is called when this thread's copies have arrived, and what
-// sums start from and what becomes of them are settled() numbers.
+// one; finish<n>() waits for all but the n last ones, show_copies() is called when this thread's copies have arrived, and sums start
+// from settled() numbers, and are settled(), with what is added to them, before anything else becomes of them.
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
 static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
-  static_assert(!(Multiply::asynchronous && rounded));
+  static_assert(!(Multiply::asynchronous && rounded) && (!rounded || may_restart<a_along, b_along>));
   STW_DYNAMIC_SHARED(uint16_t, memory);
   uint16_t* const slices = T::first_slice(memory);   // of a and b in turn
   if constexpr (!Ending::stored)
@@ -114,49 +125,53 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   const Tile tile = tile_of<Ending, T>(all);
   const Product& out = all.product[tile.product];
   const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
-  float sum[T::fragments_m][T::fragments_n][4], others[T::fragments_m][T::fragments_n][4];   // others: before and after
-  load_sums<T, dtype>(others, all, out, tile, reinterpret_cast<float*>(slices), thread);
-  for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(others[i][j][k]); });
+  float sum[T::fragments_m][T::fragments_n][4];
+  {
+    float start[T::fragments_m][T::fragments_n][4];
+    load_sums<T, dtype>(start, all, out, tile, reinterpret_cast<float*>(slices), thread);
+    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f); });
+  }
 
+  const int restart = may_restart<a_along, b_along> ? static_cast<int>(all.restart) : 0, before = static_cast<int>(all.first);
+  const auto steps_of_product = [&](int i) { return steps_of(static_cast<int>(all.product[i].k), restart, before); };
   int slices_left = 0;   // to be used
-  if constexpr (rounded) slices_left = static_cast<int>(ceil_div(out.k, all.restart) * (ceil_div(steps_of(all.restart, 0, 0), T::slice_steps)));
+  if constexpr (rounded) slices_left = static_cast<int>(ceil_div(out.k, all.restart)) * static_cast<int>(ceil_div(steps_in(restart), T::slice_steps));
   else
-    for (int i = tile.product; i <= last; ++i) slices_left += ceil_div(steps_of(all.product[i].k, all.restart, all.first), T::slice_steps);
+    for (int i = tile.product; i <= last; ++i) slices_left += static_cast<int>(ceil_div(steps_of_product(i), T::slice_steps));
   int slices_to_copy = slices_left;
-  // The steps of the products (rounded: of the samples) in turn: where copying is, and where using is.
-  struct Cursor { int part, step, steps; };
-  Cursor copying = {rounded ? 0 : tile.product, 0, rounded ? steps_of(all.restart, 0, 0) : steps_of(out.k, all.restart, all.first)}, in_use = copying;
+  // Steps of the products (rounded: of the samples) in turn, those to be used and those to be asked for.
+  struct Part { int number, step, steps; };
+  Part in_use = {rounded ? 0 : tile.product, 0, rounded ? steps_in(restart) : steps_of_product(tile.product)};
+  const auto advance = [&](Part& p) {   // true: into the next part
+    p.step += T::slice_steps;
+    if (p.step < p.steps || (!rounded && p.number == last)) return false;
+    p = {p.number + 1, 0, rounded ? p.steps : steps_of_product(p.number + 1)};
+    return true;
+  };
+  Part copying = in_use;
   SliceCopy<T, T::edge_m, a_along> copy_a;
   SliceCopy<T, T::edge_n, b_along> copy_b;
-  int depth = 0;   // k of the product that is copied
-  const auto begin_copying = [&](const Product& p) {
+  StepCursor cursor;
+  const auto begin_part = [&] {
+    if constexpr (rounded) {
+      cursor = {copying.number * restart, (copying.number + 1) * restart, static_cast<int>(out.k), 0};
+      if (copying.number > 0) return;
+    }
+    const Product& p = all.product[rounded ? tile.product : copying.number];
+    if constexpr (!rounded) cursor = {0, restart > 0 ? restart - before : static_cast<int>(p.k), static_cast<int>(p.k), restart};
     copy_a.begin(p.a, p.a_stride, tile.row, p.m);
     copy_b.begin(p.b, p.b_stride, tile.column, p.n);
-    depth = static_cast<int>(p.k);
   };
-  begin_copying(out);
-  const auto advance = [&](Cursor& c) {
-    c.step += T::slice_steps;
-    if constexpr (rounded) {
-      if (c.step >= c.steps) c = {c.part + 1, 0, c.steps};
-    } else if (c.step >= c.steps && c.part < last) {
-      c = {c.part + 1, 0, steps_of(all.product[c.part + 1].k, all.restart, all.first)};
-    }
-  };
-  const auto step_of = [&](const Cursor& c, int step) -> Step {
-    if constexpr (!rounded) return step_at(step, depth, all.restart, all.first);
-    const int sample = c.part * static_cast<int>(all.restart), end = sample + static_cast<int>(all.restart);
-    return {sample + step * step_depth, end < depth ? end : depth};
-  };
+  begin_part();
   const auto copy_next = [&](int stage) {
     if (slices_to_copy > 0) {
-      const auto step = [&](int i) { return copying.step + i < copying.steps ? step_of(copying, copying.step + i) : Step{0, 0}; };
+      Step steps[T::slice_steps];
+      STW_UNROLL
+      for (int i = 0; i < T::slice_steps; ++i) steps[i] = cursor.next();
       uint16_t* const slice = slices + stage * (T::slice_a + T::slice_b);
-      copy_a.copy(slice, step);
-      copy_b.copy(slice + T::slice_a, step);
-      const int part = copying.part;
-      advance(copying);
-      if (!rounded && copying.part != part) begin_copying(all.product[copying.part]);
+      copy_a.copy(slice, steps);
+      copy_b.copy(slice + T::slice_a, steps);
+      if (advance(copying)) begin_part();
       --slices_to_copy;
     }
     commit_copies();   // an empty group too: groups are counted
@@ -212,21 +227,22 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
       Multiply::template finish<0>();
       if (in_use.step < in_use.steps)
         next_slice([&](const uint16_t* a, const uint16_t* b) { multiply(sum, a, b, in_use.steps - in_use.step); });
-      if (in_use.part < last) in_use = {in_use.part + 1, 0, steps_of(all.product[in_use.part + 1].k, all.restart, all.first)};
+      if (in_use.number < last) in_use = {in_use.number + 1, 0, steps_of_product(in_use.number + 1)};
     } else {
       next_slice([&](const uint16_t* a, const uint16_t* b) { multiply(sum, a, b, in_use.steps - in_use.step); });
-      const int part = in_use.part;
-      advance(in_use);
-      if constexpr (rounded)
-        if (in_use.part != part) round_sample(part);
+      const int part = in_use.number;
+      if (advance(in_use) && rounded) round_sample(part);
     }
   }
 
-  for_sums<T>([&](int i, int j, int k) { others[i][j][k] = Multiply::settled(sum[i][j][k]); });
-  if constexpr (Ending::stored) store_sums<T, dtype>(others, all, out, tile, reinterpret_cast<float*>(slices), forgotten(thread));
-  else for_pairs<T>(out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
-    if (n > 0) end_sums(ending, out, row, column, Float2{{others[i][j][2 * half], others[i][j][2 * half + 1]}}, n, tile.row != tile.column);
-  });
+  if constexpr (Ending::stored) {
+    store_sums<T, dtype, Multiply>(sum, all, out, tile, slices, forgotten(thread));
+  } else {
+    static_assert(!Multiply::asynchronous);
+    for_pairs<T>(out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
+      if (n > 0) end_sums(ending, out, row, column, Float2{{sum[i][j][2 * half], sum[i][j][2 * half + 1]}}, n, tile.row != tile.column);
+    });
+  }
 }
 
 // Whether all chunks of 16 bytes are aligned, and inside of their operand, of zeros behind it, or outside. The number of rows never
@@ -247,6 +263,7 @@ bool fits_tensor_cores(const Products& all) {
 
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
 void launch_tiles(const Launch& l, int64_t tiles, const Products& all, const Ending& ending) {
+  assert(all.restart == 0 || (may_restart<a_along, b_along>));
   if (tiles > 0)
     launch(l, tile_product_kernel<T, dtype, a_along, b_along, rounded, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
 }

@@ -173,13 +173,30 @@ STW_DEVICE void load_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const
   }
 }
 
+// Of a thread's columns; -0, which changes no sum, where there is none.
+template <class T>
+STW_DEVICE void load_bias(uint32_t (&bias)[T::fragments_n], const Product& out, const Tile& tile, int thread) {
+  if (out.bias != nullptr) {
+    STW_UNROLL
+    for (int j = 0; j < T::fragments_n; ++j) bias[j] = load_pair(out.bias, tile.column + column_of<T>(thread) + 8 * j);
+  } else {
+    STW_UNROLL
+    for (int j = 0; j < T::fragments_n; ++j) bias[j] = 0x80008000u;
+  }
+}
+// Of pairs: a residual and a product as it is stored.
+template <DType dtype>
+STW_DEVICE float2 added_as_stored(uint32_t residual, uint32_t stored) {
+  const float2 a = unpack_halves<dtype>(residual), b = unpack_halves<dtype>(stored);
+  return {a.x + b.x, a.y + b.y};
+}
+
 // 16-bit numbers into a tile inside of the output.
 template <class T, DType dtype>
 STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, int thread) {
   if (out.bias != nullptr) {
     uint32_t bias[T::fragments_n];
-    STW_UNROLL
-    for (int j = 0; j < T::fragments_n; ++j) bias[j] = load_pair(out.bias, tile.column + column_of<T>(thread) + 8 * j);
+    load_bias<T>(bias, out, tile, thread);
     for_sum_pairs<T>(sum, [&](int, int j, int, Float2 x) {
       const float2 b = unpack_halves<dtype>(bias[j]);
       return Float2{{x.f[0] + b.x, x.f[1] + b.y}};
@@ -189,8 +206,8 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
     uint32_t before[T::fragments_m][2][T::fragments_n];
     for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) { before[i][half][j] = load_pair(out.residual, at); });
     for_sum_pairs<T>(sum, [&](int i, int j, int half, Float2 x) {
-      const float2 b = unpack_halves<dtype>(before[i][half][j]), stored = unpack_halves<dtype>(pack_halves<dtype>(x.f[0], x.f[1]));
-      return Float2{{b.x + stored.x, b.y + stored.y}};
+      const float2 y = added_as_stored<dtype>(before[i][half][j], pack_halves<dtype>(x.f[0], x.f[1]));
+      return Float2{{y.x, y.y}};
     });
   }
   const int64_t at = (tile.row + row_of<T>(thread)) * out.c_stride + tile.column + first_column_of_warp<T>(thread) + 8 * (thread % quad);
@@ -210,16 +227,18 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
     }
 }
 
-template <class T, DType dtype>
-STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, float* shared, int thread) {
+template <class T, DType dtype, class Multiply>
+STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, uint16_t* slices, int thread) {
   const bool inside = is_inside<T>(out, tile);
-  if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) && reinterpret_cast<uintptr_t>(out.residual) % 4 == 0 &&
+  if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) && reinterpret_cast<uintptr_t>(out.residual) % 16 == 0 &&
       (out.bias == nullptr || (all.bias == dtype && reinterpret_cast<uintptr_t>(out.bias) % 4 == 0)))
-    return store_halves_inside<T, dtype>(sum, out, tile, thread);
+    return Multiply::store_inside(sum, out, tile, slices, thread);
+  if constexpr (Multiply::asynchronous) for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(sum[i][j][k], -0.0f); });
   if (inside && all.c == DType::f32 && out.bias == nullptr && out.residual == nullptr && is_aligned(out.c, out.c_stride, 2, sizeof(float)))
     return for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) {
       store_vector(static_cast<float*>(out.c) + at, float2{sum[i][j][2 * half], sum[i][j][2 * half + 1]});
     });
+  float* const shared = reinterpret_cast<float*>(slices);
   STW_UNROLL
   for (int part = 0; part < Rows<T>::parts; ++part) {
     __syncthreads();   // nobody reads slices any more, or the part before

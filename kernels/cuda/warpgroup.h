@@ -22,12 +22,17 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) { return stati
 // What this thread has written to shared memory, or copied and waited for, becomes visible to products behind the next barrier.
 __device__ __forceinline__ void show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// x, by an instruction: where products run on across a loop, the compiler wants their first sums to come from one on every path, and
-// nobody to see their bits, or it waits for each product (its notes C7515 and C7517).
-__device__ __forceinline__ float settled_sum(float x) {
-  float y;
-  asm volatile("add.rn.f32 %0, %1, 0f80000000;" : "=f"(y) : "f"(x));   // -0 is added, which changes nothing
-  return y;
+// x + y, by an instruction: where products run on across a loop, the compiler wants their first sums to come from one on every path, and
+// nobody to see their bits, or it waits for each product (its notes C7515 and C7517). A y of -0 changes nothing.
+__device__ __forceinline__ float settled_sum(float x, float y) {
+  float sum;
+  asm volatile("add.rn.f32 %0, %1, %2;" : "=f"(sum) : "f"(x), "f"(y));
+  return sum;
+}
+
+// stmatrix: four matrices of 8 × 8 elements of 16 bits, whose places and lanes are those of load_matrix4.
+__device__ __forceinline__ void store_matrix4(void* row, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared_address(row)), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
 }
 
 // Before the first product of a group: registers are as the thread left them.

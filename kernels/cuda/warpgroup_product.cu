@@ -8,7 +8,7 @@
 #include "kernels/cuda/warpgroup_product.h"
 
 #include "kernels/cuda/tile_product.h"
-#include "kernels/cuda/warpgroup.h"
+#include "kernels/cuda/warpgroup_sums.h"
 
 namespace stw::kernels {
 
@@ -33,7 +33,10 @@ struct WarpgroupMultiply {
   template <int groups_left>
   static __device__ void finish() { wait_products<groups_left>(); }
 
-  static __device__ float settled(float x) { return settled_sum(x); }
+  static __device__ float settled(float x, float y) { return settled_sum(x, y); }
+  static __device__ void store_inside(const float (&sum)[1][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* slices, int thread) {
+    store_rows_inside<T, dtype, WarpgroupMultiply>(sum, out, tile, slices, thread);
+  }
 
   __device__ void whole(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b) const {
     begin_products();

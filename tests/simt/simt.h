@@ -120,6 +120,11 @@ SIMT_UNSEEN inline void load_matrices(uint32_t, void* const* in, void* const* ou
       std::memcpy(static_cast<uint32_t*>(out[l]) + m, row + 4 * (l % 4), 4);
     }
 }
+// stmatrix, before it stores: what a lane writes to the row whose address it holds.
+SIMT_UNSEEN inline void lines_of_matrices(uint32_t, void* const* in, void* const* out) {
+  for (int l = 0; l < 32; ++l)
+    for (int c = 0; c < 4; ++c) static_cast<uint32_t*>(out[l])[c] = static_cast<const uint32_t*>(in[4 * (l % 8) + c])[l / 8];
+}
 SIMT_UNSEEN inline void load_matrices_turned(uint32_t, void* const* in, void* const* out) {
   for (int l = 0; l < 32; ++l)
     for (int m = 0; m < 4; ++m)
@@ -214,7 +219,12 @@ inline uint32_t shared_address(const void* p) {
   return simt::first_shared_byte + static_cast<uint32_t>(static_cast<const char*>(p) - static_cast<const char*>(simt::dynamic_shared()));
 }
 inline void show_to_products() { simt::show_copies(); }
-inline float settled_sum(float x) { return x; }
+inline float settled_sum(float x, float y) { return x + y; }
+inline void store_matrix4(void* row, const uint32_t (&r)[4]) {
+  uint32_t line[4];
+  simt::collective(0xffffffffu, simt::lines_of_matrices, const_cast<uint32_t*>(r), line);
+  simt::aligned_store<uint4>(row, {line[0], line[1], line[2], line[3]});
+}
 inline void begin_products() { simt::begin_products(); }
 inline void commit_products() { simt::commit_products(); }
 template <int groups_left>

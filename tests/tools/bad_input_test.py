@@ -55,21 +55,30 @@ class BadInputTest(CommandTest):
                 "--eval-batches": [-1, huge], "--eval-every": [-1, "1e3"], "--save-every": [-1, huge], "--warmup": [-1, huge],
                 "--seed": [0, -1, 18446744073709551617], "--steps": [0, huge], "--batch": [-3, huge], "--lr-batch": [0, huge],
                 "--micro-batch": [0, 2**32], "--threads": [0, 1025], "--seq": [0, 257, huge], "--document-end": [-1, 256, 2**32],
-                "--lr": [0, -1, "1e39", "nan", "inf", "1e-60", "1x"], "--min-lr": [-1, "1e39"], "--clip": [-1, "nan", "inf"],
-                "--dropout": [-1, 1, "nan"], "--beta1": [1, "nan"], "--weight-decay": [-1, "nan"], "--loss-scale": [0, "nan"],
+                "--lr": [0, -1, "1e39", "nan", "inf", "1e-60", "1x", "1e7"], "--min-lr": [-1, "1e39", 1000001], "--clip": [-1, "nan", "inf"],
+                "--dropout": [-1, 1, "nan"], "--beta1": [1, "nan"], "--weight-decay": [-1, "nan", 1000001], "--loss-scale": [0, "nan"],
                 "--label-smoothing": [1, "nan"], "--z-loss": [-1, "1e39"], "--skip-outliers": [0, "nan"]}.items():
             for text in texts:
                 result = self.refused("train", "--model", "nano", "--data", self.text(), *(["--steps", 2] if flag != "--steps" else []),
                                       "--out", self.path("out"), f"{flag}={text}", expect=USAGE, says=[flag])
                 self.assertLess(len(result.stderr), 160)
         self.assertFalse(os.path.exists(self.path("out")))
-        self.refuses("--model", "nano", "--lr", "3e38", "--lr-batch", 1, expect=USAGE, says=["--lr-batch", "fp32"])
-        self.refuses("--model", "nano", "--lr", "1e35", "--group", "norms:lr=10000", expect=USAGE, says=["--group", "fp32"])
+        self.refuses("--model", "nano", "--lr", "1e6", "--lr-batch", 1, expect=USAGE, says=["--lr-batch 1", "to 2000000 for batches of 4", "1000000"])
+        self.refuses("--model", "nano", "--group", "norms:lr=1e7", expect=USAGE, says=["norms", "1e6"])
         for flag, text in (("--clip", "nan"), ("--document-end", 999), ("--seq", 257)):
             self.refused("plan", "--model", "nano", flag, text, expect=USAGE, says=[flag, str(text)])
         for flag, text in (("--temperature", "inf"), ("--temperature", "nan"), ("--top-k", -1), ("--tokens", -1), ("--seq", 257)):
             self.refused("generate", "--model", "nano", f"{flag}={text}", expect=USAGE, says=[flag, str(text)])
         self.refused("eval", "--model", "nano", "--data", self.text(), "--seq", 257, expect=USAGE, says=["--seq 257", "256"])
+
+    def test_the_least_rate_is_at_most_the_largest(self):
+        """Also where that is the optimizer's own, which the command knows as the library does."""
+        for optimizer, rate in (("adamw", 3e-4), ("muon", 3e-4), ("lion", 1e-4), ("sgd", 1e-2), ("adafactor", 1e-2)):
+            flags = ["--model", "nano", "--optimizer", optimizer, "--precision", "fp32"]
+            self.refuses(*flags, "--min-lr", rate * 1.001, expect=USAGE, says=["--min-lr", optimizer, f"{rate:g}"])
+            self.train(optimizer, *flags[2:], "--min-lr", rate, "--steps", 1, "--schedule", "constant")
+            self.assertEqual(self.metrics(optimizer)[0]["lr"], rate)
+        self.refuses("--model", "nano", "--lr", 0.001, "--min-lr", 0.01, expect=USAGE, says=["--min-lr", "--lr"])
 
     def test_budget(self):
         self.refused("train", "--model", "nano", "--vram", "1MiB", "--steps", 1, "--data", self.text(), "--out",

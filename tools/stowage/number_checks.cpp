@@ -20,13 +20,14 @@ std::optional<double> read_number(const std::string& text) {
   return value;
 }
 
-CLI::Validator fp32_number(const char* what, bool zero) {
+CLI::Validator fp32_number(const std::string& what, bool zero, double most) {
   return CLI::Validator(
-      [what, zero](std::string& text) -> std::string {
+      [what, zero, most](std::string& text) -> std::string {
         const auto value = read_number(text);
         if (!value || *value < 0 || (*value == 0 && !zero)) return expected(what, text);
+        if (most < any_fp32 && *value > most) return expected(fmt::format("{}, at most {}", what, most), text);
         const float kept = static_cast<float>(*value);
-        return std::isfinite(kept) && (kept > 0 || *value == 0) ? "" : expected(std::string(what) + " that fp32 can hold", text);
+        return std::isfinite(kept) && (kept > 0 || *value == 0) ? "" : expected(what + " that fp32 can hold", text);
       },
       "", "");
 }
@@ -57,8 +58,8 @@ CLI::Validator number_in(double low, double high) {
       "", "");
 }
 
-CLI::Validator not_negative() { return fp32_number("a number from 0 on", true); }
+CLI::Validator not_negative(double most) { return fp32_number("a number from 0 on", true, most); }
 
-CLI::Validator above_zero() { return fp32_number("a number above 0", false); }
+CLI::Validator above_zero(double most) { return fp32_number("a number above 0", false, most); }
 
 }  // namespace command

@@ -15,8 +15,12 @@ CLI::Validator positive();   // a whole number from 1
 
 // From `low` to `high`, both included.
 CLI::Validator number_in(double low, double high);
-// Zero or more, and above zero: finite and not zero also in fp32, which the kernels compute in.
-CLI::Validator not_negative();
-CLI::Validator above_zero();
+// Zero or more, and above zero: finite and not zero also in fp32, which the kernels compute in; at most `most`.
+inline constexpr double any_fp32 = 0x1.fffffep127;
+CLI::Validator not_negative(double most = any_fp32);
+CLI::Validator above_zero(double most = any_fp32);
+
+// Of learning rates and weight decays, as the library has it.
+inline constexpr double largest_rate = 1e6;
 
 }  // namespace command

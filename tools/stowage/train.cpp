@@ -16,6 +16,7 @@
 #include "loss_curve.h"
 #include "memory_in_use.h"
 #include "messages.h"
+#include "number_checks.h"
 #include "resume.h"
 #include "units.h"
 
@@ -86,6 +87,24 @@ void check_schedule(const TrainFlags& flags) {
     throw Failure(exit_usage, fmt::format("--warmup {} and --decay-steps {}: together longer than --steps {}", warmup, decay, run.steps));
 }
 
+// The library's, where --lr is not given.
+double default_rate(const std::string& optimizer) {
+  if (optimizer == "lion") return 1e-4;
+  return optimizer == "sgd" || optimizer == "adafactor" ? 1e-2 : 3e-4;
+}
+
+void check_rates(const RunSettings& run, const std::string& optimizer, uint64_t batch) {
+  const bool is_default = run.learning_rate == 0;
+  const double rate = is_default ? default_rate(optimizer) : run.learning_rate;
+  if (run.min_rate && *run.min_rate > rate)
+    throw Failure(exit_usage, fmt::format("--min-lr {}: expected at most {} {}", *run.min_rate,
+                                          is_default ? fmt::format("{}'s default learning rate,", optimizer) : "--lr", rate));
+  const double scale = run.base_batch ? std::sqrt(static_cast<double>(batch) / static_cast<double>(run.base_batch)) : 1;
+  if (rate * scale > largest_rate)
+    throw Failure(exit_usage, fmt::format("--lr-batch {}: scales the learning rate {} to {:.10g} for batches of {}; expected at most {}",
+                                          run.base_batch, rate, rate * scale, grouped(batch), largest_rate));
+}
+
 // That the optimizer and the precision of the plan, wherever they come from, know what was set for them. Nothing was
 // created or replaced so far.
 void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const std::string& json) {
@@ -101,13 +120,7 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   if (flags.non_finite == "stop" && is_fp16)
     throw Failure(exit_usage, "--non-finite stop: fp16 finds its loss scale by steps that are not finite; skip them, or train in bf16");
   if (flags.loss_scale && !is_fp16) throw Failure(exit_usage, "--loss-scale: is for --precision fp16");
-  const double scale = flags.run.base_batch ? std::sqrt(static_cast<double>(plan.global_batch) / static_cast<double>(flags.run.base_batch)) : 1;
-  double factor = 1;
-  for (const stw_parameter_group& group : flags.plan.groups)
-    if (group.set_mask & STW_SET_GROUP_RATE) factor = std::max(factor, group.learning_rate);
-  if (!std::isfinite(static_cast<float>(flags.run.learning_rate * scale * factor)))
-    throw Failure(exit_usage, fmt::format("--lr {}: times {:.3g} for --lr-batch or --group it is more than fp32 can hold",
-                                          flags.run.learning_rate, scale * factor));
+  check_rates(flags.run, optimizer, plan.global_batch);
   int exponent = 0;
   if (flags.loss_scale && (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
     throw Failure(exit_usage, fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));

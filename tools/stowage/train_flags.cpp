@@ -61,10 +61,10 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
 void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
   const CLI::Validator below_one = number_in(0, 0.999999);
   command.add_option("--lr", flags.run.learning_rate, "Largest learning rate. Default: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2.")
-      ->check(above_zero())
+      ->check(above_zero(largest_rate))
       ->type_name("RATE");
   command.add_option("--min-lr", flags.run.min_rate, "What the learning rate falls to, behind the last step. Default: a tenth of the largest.")
-      ->check(not_negative())
+      ->check(not_negative(largest_rate))
       ->type_name("RATE");
   command
       .add_option("--warmup", flags.run.warmup, "Steps of linear warm-up. Default: a tenth of the steps, at most 100.")
@@ -86,7 +86,7 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
   momentum->check(below_one)->type_name("B");
   command.add_flag("--nesterov", flags.nesterov, "sgd: look ahead.");
   command.add_option("--weight-decay", flags.weight_decay, "None on 1-D tensors. Default: 0.1; sgd, adafactor: 0.")
-      ->check(not_negative())
+      ->check(not_negative(largest_rate))
       ->type_name("RATE");
 }
 

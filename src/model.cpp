@@ -142,11 +142,11 @@ Status Model::check_weights() const {
 
 Status Model::check_weight(const Tensor& parameter, const SafetensorsInfo& found) const {
   const std::string tensor = weights_->path_of(found) + ": tensor " + found.name;
-  if (found.shape != dims(parameter.shape))
-    return Error{Code::corrupt, tensor + ": expected shape " + shape_text(dims(parameter.shape)) + ", found " + shape_text(found.shape)};
   if (found.dtype != TensorDType::f32 && found.dtype != TensorDType::bf16 && found.dtype != TensorDType::f16 &&
       found.dtype != TensorDType::f64)
-    return Error{Code::corrupt, tensor + ": expected dtype F32, BF16, F16 or F64, found " + std::string(dtype_name(found.dtype))};
+    return Error{Code::corrupt, tensor + ": expected dtype F32, BF16, F16 or F64, found " + found.format};
+  if (found.shape != dims(parameter.shape))
+    return Error{Code::corrupt, tensor + ": expected shape " + shape_text(dims(parameter.shape)) + ", found " + shape_text(found.shape)};
   return ok();
 }
 
@@ -177,7 +177,8 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
 }
 
 Status Model::read_weight(const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) const {
-  const uint64_t size = dtype_bytes(info.dtype);
+  const TensorDType dtype = *info.dtype;   // of weights that were checked
+  const uint64_t size = dtype_bytes(dtype);
   std::array<std::byte, converted_at_once * sizeof(double)> raw;
   for (uint64_t done = 0; done < count;) {
     const uint64_t n = std::min(count - done, converted_at_once);
@@ -186,7 +187,7 @@ Status Model::read_weight(const SafetensorsInfo& info, uint64_t first, uint64_t 
       const std::byte* at = raw.data() + i * size;
       uint16_t half;
       double wide;
-      switch (info.dtype) {
+      switch (dtype) {
         case TensorDType::f32: std::memcpy(out + done + i, at, 4); break;
         case TensorDType::bf16: std::memcpy(&half, at, 2); out[done + i] = from_bf16(half); break;
         case TensorDType::f16: std::memcpy(&half, at, 2); out[done + i] = from_f16(half); break;

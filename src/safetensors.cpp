@@ -27,9 +27,8 @@ std::optional<TensorDType> find_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-// Nothing where a dimension is negative or the product does not fit.
-std::optional<uint64_t> tensor_bytes(TensorDType dtype, const std::vector<int64_t>& shape) {
-  uint64_t bytes = dtype_bytes(dtype);
+// Bytes of that many each; nothing where a dimension is negative or the product does not fit.
+std::optional<uint64_t> tensor_bytes(uint64_t bytes, const std::vector<int64_t>& shape) {
   for (const int64_t dimension : shape)
     if (dimension < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dimension), &bytes)) return std::nullopt;
   return bytes;
@@ -44,9 +43,7 @@ Result<SafetensorsInfo> parse_tensor(const std::string& path, const std::string&
   auto dtype_text = get_string(value, "dtype");
   if (!dtype_text) return in_tensor(path, name, dtype_text.error().message);
   const auto dtype = find_dtype(*dtype_text);
-  if (!dtype)
-    return Error{Code::unsupported, path + ": tensor \"" + name + "\": unknown dtype \"" + *dtype_text + "\""};
-  SafetensorsInfo info{name, *dtype, {}, 0, 0, 0};
+  SafetensorsInfo info{name, *dtype_text, dtype, {}, 0, 0, 0};
 
   auto shape = get_array(value, "shape");
   if (!shape) return in_tensor(path, name, shape.error().message);
@@ -57,7 +54,7 @@ Result<SafetensorsInfo> parse_tensor(const std::string& path, const std::string&
                        "\"shape\": expected integers that are not negative, found " + to_string(**shape, 0));
     info.shape.push_back(*held);
   }
-  const auto bytes = tensor_bytes(*dtype, info.shape);
+  const auto bytes = tensor_bytes(dtype ? dtype_bytes(*dtype) : 1, info.shape);
   if (!bytes) return in_tensor(path, name, "the size of shape " + to_string(**shape, 0) + " does not fit 64 bits");
 
   auto offsets = get_array(value, "data_offsets");
@@ -69,9 +66,10 @@ Result<SafetensorsInfo> parse_tensor(const std::string& path, const std::string&
     return in_tensor(path, name, "\"data_offsets\": expected [begin, end], found " + to_string(**offsets, 0));
   info.offset = static_cast<uint64_t>(*begin);
   info.bytes = static_cast<uint64_t>(*end - *begin);
-  if (info.bytes != *bytes)
+  // Of an unknown dtype it is not known how many bytes they take, but none is for none.
+  if (dtype ? info.bytes != *bytes : (info.bytes == 0) != (*bytes == 0))
     return in_tensor(path, name,
-                     "expected " + std::to_string(*bytes) + " bytes for dtype " + *dtype_text + " and shape " +
+                     "expected " + (dtype || *bytes == 0 ? std::to_string(*bytes) : "more") + " bytes for dtype " + *dtype_text + " and shape " +
                          to_string(**shape, 0) + ", found " + std::to_string(info.bytes));
   return info;
 }
@@ -249,7 +247,7 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
   for (const SafetensorsEntry& entry : entries) {
     if (entry.name == metadata_key || !names.insert(entry.name).second)
       return refuse("the tensor name \"" + entry.name + "\" is reserved or appears twice");
-    const auto bytes = tensor_bytes(entry.dtype, entry.shape);
+    const auto bytes = tensor_bytes(dtype_bytes(entry.dtype), entry.shape);
     const uint64_t begin = position;
     if (!bytes || __builtin_add_overflow(position, *bytes, &position) || position > INT64_MAX)
       return refuse("tensor \"" + entry.name + "\": its shape is negative or too large");

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,8 @@ uint64_t dtype_bytes(TensorDType dtype);  // of one element
 
 struct SafetensorsInfo {
   std::string name;
-  TensorDType dtype;
+  std::string format;                // its dtype as the file spells it
+  std::optional<TensorDType> dtype;  // nothing: not one of ours (F8_E4M3, ...); its bytes can be read all the same
   std::vector<int64_t> shape;  // row-major; empty for a scalar
   size_t file;                 // index into the files of the reader
   uint64_t offset;             // from the start of that file, in bytes
@@ -44,7 +46,7 @@ Result<std::string> weights_in(const std::string& folder);
 class SafetensorsReader {
  public:
   // `path`: a .safetensors file, a .index.json of shards, or a folder (weights_in). Of shards only the tensors that the index
-  // lists are taken. Errors: io_error, corrupt (naming file, tensor, expectation and finding), unsupported (a dtype not listed above).
+  // lists are taken. Errors: io_error, corrupt (naming file, tensor, expectation and finding).
   static Result<SafetensorsReader> open(const std::string& path);
 
   // In the order of the header; of shards, file after file.

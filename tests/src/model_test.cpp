@@ -382,6 +382,23 @@ TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
   expect_values(open_with(path_));
 }
 
+// One byte a number is like U8, which the writer knows.
+TEST_F(WeightFile, TypesThatAreNotKnownMatterOnlyToWhoNeedsThem) {
+  weights_.entries.push_back({"transformer.h.0.attn.scales", TensorDType::u8, {4}});
+  weights_.data.push_back("abcd");
+  const auto rewrite = [&](const std::string& from, const std::string& to) {
+    write(path_, weights_);
+    std::string whole = file_bytes(path_);
+    const size_t at = whole.find(from);
+    ASSERT_NE(at, whole.npos);
+    put_file(path_, whole.replace(at, from.size(), to));
+  };
+  rewrite("\"U8\"", "\"F8\"");
+  expect_values(open_with(path_));
+  rewrite("\"F32\"", "\"FP8\"");   // of the first one
+  expect_file_refused(": tensor transformer.wte.weight: expected dtype F32, BF16, F16 or F64, found FP8");
+}
+
 // A file may hold a tied tensor under both names, or under either; but where both have values of their own, one would be lost.
 TEST_F(WeightFile, TiedTensorsAreEqual) {
   weights_.entries.push_back({"lm_head.weight", TensorDType::f32, weights_.entries[0].shape});

@@ -99,7 +99,6 @@ TEST(Safetensors, HeadersThatTheFormatForbids) {
             "expected 66 bytes, found 67 (data without a tensor)");
   EXPECT_EQ(message("{" + entry("a", "F32", "[2]", 0, 4) + "}", "0123"),
             "tensor \"a\": expected 8 bytes for dtype F32 and shape [2], found 4");
-  EXPECT_EQ(message("{" + entry("a", "F8_E4M3", "[2]", 0, 2) + "}", "01"), "tensor \"a\": unknown dtype \"F8_E4M3\"");
   EXPECT_EQ(message("{" + entry("a", "U8", "[2]", 0, 2) + "," + entry("b", "U8", "[2]", 1, 3) + "}", "012"),
             "tensor \"b\": expected its data at offset 2, found 1 (tensors overlap)");
   EXPECT_EQ(message("{" + entry("a", "U8", "[1]", 0, 1) + "," + entry("b", "U8", "[1]", 2, 3) + "}", "012"),
@@ -125,6 +124,37 @@ TEST(Safetensors, HeadersThatTheFormatForbids) {
   EXPECT_NE(SafetensorsReader::open(path).error().message.find("at most 100000000 bytes"), std::string::npos);
   put_file(path, with_header("{}      ", ""));
   EXPECT_TRUE(SafetensorsReader::open(path));
+}
+
+// How many bytes such tensors take is not known; where they lie is checked as that of all others.
+TEST(Safetensors, UnknownTypesAreReadAsBytes) {
+  TemporaryDirectory folder;
+  const std::string path = folder / "a.safetensors", known = entry("k", "U8", "[2]", 0, 2) + ",";
+  put_file(path, with_header("{" + known + entry("a", "F8_E4M3", "[2,3]", 2, 8) + "," + entry("n", "F4", "[0,7]", 8, 8) + "}", "kk012345"));
+  auto reader = SafetensorsReader::open(path);
+  ASSERT_TRUE(reader) << reader.error().message;
+  ASSERT_EQ(reader->tensors().size(), 3u);
+  const SafetensorsInfo& unknown = *reader->find("a");
+  EXPECT_EQ(unknown.format, "F8_E4M3");
+  EXPECT_FALSE(unknown.dtype);
+  EXPECT_EQ(unknown.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(contents(*reader, "a"), "012345");
+  EXPECT_EQ(contents(*reader, "k"), "kk");
+  EXPECT_EQ(reader->find("k")->format, "U8");
+  const struct { const char* shape; int begin, end; const char* part; } cases[] = {
+      {"[2]", 1, 4, "tensor \"a\": expected its data at offset 2, found 1 (tensors overlap)"},
+      {"[2]", 3, 4, "(a hole in the data)"},
+      {"[2]", 2, 9, "(the file is truncated)"},
+      {"[2]", 2, 2, "tensor \"a\": expected more bytes for dtype F8_E4M3 and shape [2], found 0"},
+      {"[0,7]", 2, 4, "tensor \"a\": expected 0 bytes for dtype F8_E4M3 and shape [0,7], found 2"},
+      {"[4294967296,4294967296]", 2, 4, "does not fit 64 bits"},
+      {"[-1]", 2, 4, "\"shape\""}};
+  for (const auto& [shape, begin, end, part] : cases) {
+    put_file(path, with_header("{" + known + entry("a", "F8_E4M3", shape, begin, end) + "}", "kk01"));
+    auto refused = SafetensorsReader::open(path);
+    ASSERT_FALSE(refused) << shape;
+    EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
+  }
 }
 
 TEST(Safetensors, Shards) {

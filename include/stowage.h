@@ -405,8 +405,8 @@ typedef struct stw_frontier_point {
 } stw_frontier_point;
 
 /* The plans that other budgets would get, from the smallest budget that works to the one beyond which nothing is gained,
- * by growing peak: `*count` of them, at most `capacity`, into an array of structs of out[0].struct_size bytes each.
- * Numerics are the plan's. Thread: any. Since: 0.1 */
+ * by growing peak, each faster than all before it: `*count` of them, at most `capacity`, into an array of structs of
+ * out[0].struct_size bytes each. Numerics are the plan's. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_frontier(const stw_plan *plan, stw_frontier_point *out, size_t capacity, size_t *count,
                                      stw_error *error) STW_NOEXCEPT;
 /* The longest sequence that fits with otherwise these options, at most the model's positions; options.sequence is not

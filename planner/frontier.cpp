@@ -50,7 +50,8 @@ std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int bud
     const std::optional<Candidate> c = space.fastest(std::clamp(arena, least, most));
     if (!c) continue;
     const uint64_t peak = size_add(space.arena(c->decisions), reserve_of(plan.request, *device));
-    if (!stairs.empty() && peak <= stairs.back().peak_bytes) continue;
+    // Of equal times the search prefers what copies less, and may take more memory for it.
+    if (!stairs.empty() && (peak <= stairs.back().peak_bytes || c->picoseconds >= stairs.back().step_picoseconds)) continue;
     stairs.push_back({peak, c->picoseconds, c->decisions, false});
   }
   mark_knees(stairs);

@@ -15,7 +15,7 @@ struct Stair {
 };
 
 // From the smallest budget that works to the one beyond which nothing is gained, the answers to `budgets` budgets (two
-// at least), each plan once, by growing peak. Numerics as in the plan, not the state format that another
+// at least), by growing peak, each faster than all before it. Numerics as in the plan, not the state format that another
 // budget might choose.
 std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int budgets);
 

@@ -118,6 +118,18 @@ class PlanTest(CommandTest):
             self.assertEqual(plan["predicted"]["step_seconds"], point["step_seconds"])
         self.assertIn("knee", self.run_command("plan", *NANO, "--frontier").stdout)
 
+    def test_a_frontier_with_host_memory(self):
+        """Copies that cost no time are left out where there is memory for it: such a plan is no point of its own."""
+        self.write("wide/config.json", json.dumps({"model_type": "llama", "vocab_size": 256, "max_position_embeddings": 512, "hidden_size": 4096,
+                                                   "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 32}))
+        words = ["--model", self.path("wide"), "--device", "rtx4090", "--batch", 8, "--seq", 512, "--vram", "24GiB", "--host-memory", "100MiB"]
+        points = json.loads(self.run_command("plan", *words, "--frontier", "--json").stdout)["frontier"]
+        self.assertGreater(len(points), 5)
+        for before, after in zip(points, points[1:]):
+            self.assertLess(before["peak_bytes"], after["peak_bytes"])
+            self.assertGreater(before["step_seconds"], after["step_seconds"])
+        self.assertEqual(points[-1]["step_seconds"], self.plan(*words)["search"]["unlimited_seconds"])
+
     def test_what_just_fits(self):
         words = ["plan", "--model", "smollm-135m", "--batch", 8, "--device", "rtx4060", "--recompute", "none", "--vram", "2500MiB"]
         most = json.loads(self.run_command(*words, "--max", "seq", "--json").stdout)["longest_sequence"]

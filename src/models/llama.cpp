@@ -52,16 +52,17 @@ Status parse_rope(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-// `absent_kv_heads`: how many key-value heads there are where the config does not say; 0: as many as heads.
-Status parse_common(const Json& json, ModelConfig& c, int64_t absent_kv_heads) {
+// `absent_kv_heads`: how many key-value heads there are where the config does not say and heads can share them; else, and where it is
+// none or the config says null, as many as heads.
+Status parse_common(const Json& json, ModelConfig& c, std::optional<int64_t> absent_kv_heads) {
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size"));
   STW_ASSIGN(positions, get_int(json, "max_position_embeddings"));
   STW_ASSIGN(width, get_int(json, "hidden_size"));
   STW_ASSIGN(layers, get_int(json, "num_hidden_layers"));
   STW_ASSIGN(heads, get_int(json, "num_attention_heads"));
   STW_ASSIGN(intermediate, get_int(json, "intermediate_size"));
-  const bool is_default = absent_kv_heads > 0 && !json.find("num_key_value_heads");   // null is as many as heads for all
-  STW_ASSIGN(kv_heads, get_int(json, "num_key_value_heads", is_default ? absent_kv_heads : heads));
+  const bool is_default = absent_kv_heads && heads % *absent_kv_heads == 0 && !json.find("num_key_value_heads");
+  STW_ASSIGN(kv_heads, get_int(json, "num_key_value_heads", is_default ? *absent_kv_heads : heads));
   STW_ASSIGN(epsilon, get_double(json, "rms_norm_eps", 1e-6));
   STW_ASSIGN(activation, get_string(json, "hidden_act", "silu"));
   STW_ASSIGN(dropout, get_double(json, "attention_dropout", 0.0));
@@ -69,8 +70,7 @@ Status parse_common(const Json& json, ModelConfig& c, int64_t absent_kv_heads) {
   STW_ASSIGN(tied, get_bool(json, "tie_word_embeddings", false));
   if (activation != "silu") return Error{Code::unsupported_field, "hidden_act \"" + activation + "\" is not supported"};
   if (heads < 1 || heads > 65536 || kv_heads < 1 || kv_heads > heads)
-    return Error{Code::unsupported_field, std::to_string(heads) + " heads and " + std::to_string(kv_heads) + " key-value heads" +
-                                              (is_default ? ", as many as without num_key_value_heads, make no sense" : " make no sense")};
+    return Error{Code::unsupported_field, std::to_string(heads) + " heads and " + std::to_string(kv_heads) + " key-value heads make no sense"};
   STW_ASSIGN(head_dim, get_int(json, "head_dim", width / heads));
   if (head_dim < 1 || head_dim > 65536) return Error{Code::unsupported_field, "head_dim is " + std::to_string(head_dim)};
   c.vocabulary = vocabulary;
@@ -90,7 +90,7 @@ Status parse_common(const Json& json, ModelConfig& c, int64_t absent_kv_heads) {
 }
 
 Status parse_llama(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_common(json, c, 0));
+  STW_TRY(parse_common(json, c, std::nullopt));
   STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
   STW_ASSIGN(mlp_bias, get_bool(json, "mlp_bias", false));
   c.qkv_bias = c.output_bias = attention_bias;

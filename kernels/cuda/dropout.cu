@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(block_threads) dropout_kernel(DropoutAr
 template <class Stored>
 static __global__ void __launch_bounds__(block_threads) convert_kernel(DropoutArgs args, bool vectors) {
   for_groups_of_grid_ahead(args.samples * args.per_sample, vectors,
-    [&](int64_t at, auto n) { return load_group(args.x.data, Stored::of(args.x.dtype), at, n); },
+    [&](int64_t at, auto n) { return load_copied(args.x.data, Stored::of(args.x.dtype), at, n); },
     [&](const F16& x, int64_t at, auto n) { store_copied(args.y.data, Stored::of(args.y.dtype), at, x, n); });
 }
 

@@ -13,7 +13,7 @@ static __global__ void __launch_bounds__(block_threads) embedding_kernel(Embeddi
   struct Terms { F16 token, position; };
   for_groups_of_rows_ahead(groups,
     [&](int64_t row, int64_t i, auto n) {
-      Terms t = {load_group(args.table, weight_dtype, args.tokens[row] * args.features + i, n), zero()};
+      Terms t = {load_copied(args.table, weight_dtype, args.tokens[row] * args.features + i, n), zero()};
       if (!has_positions) return t;
       const int64_t position = args.position_ids != nullptr ? args.position_ids[row] : start + row - quotient(static_cast<int>(row), rows_per_sample) * rows_per_sample.number;
       t.position = load_group(args.positions, weight_dtype, position * args.features + i, n);

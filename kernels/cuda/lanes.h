@@ -131,17 +131,22 @@ STW_DEVICE void store_halves(uint16_t* p, Halves x) {   // p is global memory
   if (reinterpret_cast<uintptr_t>(p) % 8 == 0) return store_global8(p, as_vector(x));
   for (int i = 0; i < 4; ++i) p[i] = x.h[i];
 }
-// As numbers of a storage type in 16 bits, and back.
-STW_DEVICE F16 widened(Halves v, DType t) {
-  if (t == DType::bf16) { STW_LANES(from_bf16(v.h[i])); }
-  STW_LANES(from_f16(v.h[i]));
+// As numbers of a storage type in 16 bits, and back, by the device's instructions: of a NaN they may make the one that arithmetic here
+// makes, too.
+STW_DEVICE F16 widened(uint2 v, DType t) {
+  const float2 low = t == DType::bf16 ? unpack_halves<DType::bf16>(v.x) : unpack_halves<DType::f16>(v.x);
+  const float2 high = t == DType::bf16 ? unpack_halves<DType::bf16>(v.y) : unpack_halves<DType::f16>(v.y);
+  return {{low.x, low.y, high.x, high.y}};
 }
-// By the device's instruction, one for two numbers: of every NaN it makes the one that arithmetic here makes, too.
 STW_DEVICE uint2 rounded(F16 x, DType t) {
   if (t == DType::bf16) return {pack_halves<DType::bf16>(x.f[0], x.f[1]), pack_halves<DType::bf16>(x.f[2], x.f[3])};
   return {pack_halves<DType::f16>(x.f[0], x.f[1]), pack_halves<DType::f16>(x.f[2], x.f[3])};
 }
-// The same of numbers that no arithmetic has touched: a NaN keeps its sign and the digits that fit.
+// The same of numbers that no arithmetic touches: a NaN keeps its sign and the digits that fit.
+STW_DEVICE F16 widened_as_copied(Halves v, DType t) {
+  if (t == DType::bf16) { STW_LANES(from_bf16(v.h[i])); }
+  STW_LANES(from_f16(v.h[i]));
+}
 STW_DEVICE Halves rounded_as_copied(F16 x, DType t) {
   if (t == DType::bf16) return {{to_bf16(x.f[0]), to_bf16(x.f[1]), to_bf16(x.f[2]), to_bf16(x.f[3])}};
   return {{to_f16(x.f[0]), to_f16(x.f[1]), to_f16(x.f[2]), to_f16(x.f[3])}};
@@ -193,7 +198,7 @@ STW_DEVICE void store1(void* p, DType t, int64_t at, float x) {
 }
 STW_DEVICE F16 load16(const void* p, DType t, int64_t at) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at);
-  return widened(load_halves(static_cast<const uint16_t*>(p) + at), t);
+  return widened_as_copied(load_halves(static_cast<const uint16_t*>(p) + at), t);
 }
 STW_DEVICE void store16(void* p, DType t, int64_t at, F16 x) {   // p is global memory
   if (t == DType::f32) {
@@ -218,13 +223,18 @@ STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, int64_t n) {
 }
 STW_DEVICE F16 load_group(const void* p, DType t, int64_t at, Whole n) {
   if (t == DType::f32) return load(static_cast<const float*>(p) + at, n);
-  return widened(load_halves(static_cast<const uint16_t*>(p) + at, n), t);
+  return widened(load_vector<uint2>(static_cast<const uint16_t*>(p) + at + first_lane()), t);
 }
 STW_DEVICE void store_group(void* p, DType t, int64_t at, F16 x, Whole) {   // p is global memory
   if (t == DType::f32) return store_global(static_cast<float*>(p) + at, x);
   store_global8(static_cast<uint16_t*>(p) + at + first_lane(), rounded(x, t));
 }
-// What was loaded and is stored as it is.
+// What is stored as it was loaded.
+STW_DEVICE F16 load_copied(const void* p, DType t, int64_t at, Whole n) {
+  if (t == DType::f32) return load_group(p, t, at, n);
+  return widened_as_copied(load_halves(static_cast<const uint16_t*>(p) + at, n), t);
+}
+STW_DEVICE F16 load_copied(const void* p, DType t, int64_t at, int64_t n) { return load_group(p, t, at, n); }
 STW_DEVICE void store_copied(void* p, DType t, int64_t at, F16 x, Whole n) {
   if (t == DType::f32) store_group(p, t, at, x, n);
   else store_global8(static_cast<uint16_t*>(p) + at + first_lane(), as_vector(rounded_as_copied(x, t)));

@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(block_threads) rope_kernel(RopeArgs arg
     const int part = static_cast<int>(task - row * shape.row.number);
     if (part >= turned) {
       const int i = (part - turned) * 16, left = copied - i;
-      const auto copy_group = [&](auto n) { store_copied(args.y.data, y_dtype, top + rotated + i, load_group(args.x.data, x_dtype, top + rotated + i, n), n); };
+      const auto copy_group = [&](auto n) { store_copied(args.y.data, y_dtype, top + rotated + i, load_copied(args.x.data, x_dtype, top + rotated + i, n), n); };
       if (vectors && left >= 16) copy_group(Whole{});
       else copy_group(min(static_cast<int64_t>(16), left));
       return;

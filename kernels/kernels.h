@@ -160,9 +160,20 @@ struct NormArgs {
 // ---- element-wise -----------------------------------------------------------------------------------------------
 struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b
 enum class Activation : uint8_t { gelu_tanh = 0, gelu_erf = 1 };
-struct GeluArgs { int64_t count; Activation activation; ConstMatrix x, dy; Matrix y; };  // y may be x (or dy in the gradient)
+struct GeluArgs {
+  int64_t count;
+  Activation activation;
+  ConstMatrix x, dy;
+  Matrix y;                      // may be x (or dy in the gradient)
+  bool fast = false;             // CUDA, x in 16 bits, gelu_tanh: 2^x and 1 / x by the special function unit; false: the CPU's bits
+};
 // Columns [0, features) of x are the gate, [features, 2·features) the up projection: y = silu(gate)·up.
-struct SwigluArgs { int64_t rows, features; ConstMatrix x, dy; Matrix y; };    // gradient: y is dx (rows, 2·features), may be x
+struct SwigluArgs {
+  int64_t rows, features;
+  ConstMatrix x, dy;
+  Matrix y;                      // gradient: dx (rows, 2·features), may be x
+  bool fast = false;             // as GELU's
+};
 // Inverted dropout: an element is kept with probability 1 - p and then scaled by 1 / (1 - p). Philox4x32-10, key = seed,
 // counter = (element / 4, sample in the global batch, stream, step), where element counts inside the sample and word
 // element % 4 decides: kept where word >= p·2^32. The gradient is the same function applied to dy.

@@ -215,6 +215,7 @@ kernels::GeluArgs gelu_args(const Call& c) {
   a.activation = c.attributes.gelu == GeluForm::erf ? kernels::Activation::gelu_erf : kernels::Activation::gelu_tanh;
   a.x = c.in(0);
   a.y = c.out(0);
+  a.fast = c.x.graph->kernels != Kernels::portable;
   return a;
 }
 
@@ -230,12 +231,12 @@ void run<OpKind::gelu_gradient>(const Call& c) {
 
 template <>
 void run<OpKind::swiglu>(const Call& c) {
-  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0)});
+  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), c.x.graph->kernels != Kernels::portable});
 }
 
 template <>
 void run<OpKind::swiglu_gradient>(const Call& c) {
-  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0)});
+  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), c.x.graph->kernels != Kernels::portable});
 }
 
 template <>

@@ -134,8 +134,9 @@ __device__ __forceinline__ float2 unpack_halves(uint32_t packed) {
   return x;
 }
 
-// The larger one of two, of a number and NaN the number: one instruction, which a comparison and a choice are not, for NaN's sake.
+// The larger one of two and the smaller one, of a number and NaN the number: one instruction, which a comparison and a choice are not, for NaN's sake.
 __device__ __forceinline__ float larger(float x, float y) { return fmaxf(x, y); }
+__device__ __forceinline__ float smaller(float x, float y) { return fminf(x, y); }
 
 // 1 / x, within 1 ulp, and 2^x, within 2 ulp and 0 where that is below 2^-126, by the special function unit.
 __device__ __forceinline__ float approximate_inverse(float x) {

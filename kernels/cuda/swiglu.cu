@@ -1,12 +1,13 @@
-// SwiGLU and its gradient (swiglu_form.h). Gate and up lie side by side in a row. Bound by memory. Two groups of each operand are
-// under way a thread (ahead.h).
+// SwiGLU and its gradient (swiglu_form.h, fast_activation.h). Gate and up lie side by side in a row. Bound by memory: 6 bytes an element
+// of y in 16 bits, 10 the gradient. Two groups of each operand are under way a thread (ahead.h).
 #include "kernels/common/swiglu_form.h"
 #include "kernels/cuda/ahead.h"
+#include "kernels/cuda/fast_activation.h"
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
 
-template <class Stored>
+template <class Stored, bool fast>
 static __global__ void __launch_bounds__(block_threads) swiglu_kernel(SwigluArgs args, RowGroups groups) {
   struct Operands { F16 gate, up; };
   for_groups_of_rows_ahead(groups,
@@ -16,11 +17,11 @@ static __global__ void __launch_bounds__(block_threads) swiglu_kernel(SwigluArgs
       return Operands{load_group(args.x.data, dtype, gate_at, n), load_group(args.x.data, dtype, gate_at + args.features, n)};
     },
     [&](const Operands& o, int64_t row, int64_t i, auto n) {
-      store_group(args.y.data, Stored::of(args.y.dtype), row * args.features + i, swiglu_form(o.gate, o.up), n);
+      store_group(args.y.data, Stored::of(args.y.dtype), row * args.features + i, fast ? fast_swiglu(o.gate, o.up) : swiglu_form(o.gate, o.up), n);
     });
 }
 
-template <class Stored>
+template <class Stored, bool fast>
 static __global__ void __launch_bounds__(block_threads) swiglu_gradient_kernel(SwigluArgs args, RowGroups groups) {
   struct Operands { F16 gate, up, dy; };
   for_groups_of_rows_ahead(groups,
@@ -33,7 +34,7 @@ static __global__ void __launch_bounds__(block_threads) swiglu_gradient_kernel(S
     [&](const Operands& o, int64_t row, int64_t i, auto n) {
       const DType dtype = Stored::of(args.y.dtype);
       const int64_t gate_at = row * 2 * args.features + i;
-      const SwigluGradient dx = swiglu_gradient_form(o.gate, o.up, o.dy);
+      const SwigluGradient dx = fast ? fast_swiglu_gradient(o.gate, o.up, o.dy) : swiglu_gradient_form(o.gate, o.up, o.dy);
       store_group(args.y.data, dtype, gate_at, dx.gate, n);
       store_group(args.y.data, dtype, gate_at + args.features, dx.up, n);
     });
@@ -42,7 +43,8 @@ static __global__ void __launch_bounds__(block_threads) swiglu_gradient_kernel(S
 void swiglu(const Launch& l, const SwigluArgs& args) {
   const RowGroups groups = row_groups(args.rows, args.features, vectors_at(args.x.data, args.x.dtype) && vectors_at(args.y.data, args.y.dtype));
   for_dtypes({args.x.dtype, args.y.dtype}, [&](auto stored) {
-    launch(l, swiglu_kernel<decltype(stored)>, blocks_for_ahead(groups), block_threads, 0, args, groups);
+    using Stored = decltype(stored);
+    launch(l, is_fast(args) ? swiglu_kernel<Stored, takes_halves<Stored>> : swiglu_kernel<Stored, false>, blocks_for_ahead(groups), block_threads, 0, args, groups);
   });
 }
 
@@ -50,7 +52,8 @@ void swiglu_gradient(const Launch& l, const SwigluArgs& args) {
   const bool vectors = vectors_at(args.x.data, args.x.dtype) && vectors_at(args.dy.data, args.dy.dtype) && vectors_at(args.y.data, args.y.dtype);
   const RowGroups groups = row_groups(args.rows, args.features, vectors);
   for_dtypes({args.x.dtype, args.dy.dtype, args.y.dtype}, [&](auto stored) {
-    launch(l, swiglu_gradient_kernel<decltype(stored)>, blocks_for_ahead(groups), block_threads, 0, args, groups);
+    using Stored = decltype(stored);
+    launch(l, is_fast(args) ? swiglu_gradient_kernel<Stored, takes_halves<Stored>> : swiglu_gradient_kernel<Stored, false>, blocks_for_ahead(groups), block_threads, 0, args, groups);
   });
 }
 

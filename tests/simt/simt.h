@@ -250,6 +250,7 @@ float2 unpack_halves(uint32_t packed) {
   return {half(0), half(16)};
 }
 inline float larger(float x, float y) { return std::fmax(x, y); }
+inline float smaller(float x, float y) { return std::fmin(x, y); }
 inline float approximate_inverse(float x) { return simt::approximate_inverse(x); }
 inline float fast_exp2(float x) { return simt::approximate_exp2(x); }
 

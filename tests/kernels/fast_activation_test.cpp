@@ -1,0 +1,193 @@
+// GELU and SwiGLU of every number in 16 bits, by the portable formulas and by a device's own (GeluArgs::fast, SwigluArgs::fast): the
+// CPU's bits in the one case, and in both far nearer to double precision than 16 bits can tell.
+#include <algorithm>
+#include <functional>
+
+#include "tests/kernels/everywhere.h"
+
+namespace stw::kernels::test {
+namespace {
+
+constexpr int64_t patterns = 65536;
+constexpr DType halves[] = {DType::bf16, DType::f16};
+
+// `rows` times all patterns, by twos beside each other where `others` are given: then the patterns, and one of the others, in a row.
+Buffer all_numbers(DType dtype, std::span<const float> others = {}) {
+  Buffer x(dtype, others.empty() ? patterns : static_cast<int64_t>(others.size()) * 2 * patterns);
+  for (size_t row = 0; row < std::max<size_t>(1, others.size()); ++row)
+    for (int64_t i = 0; i < patterns; ++i) {
+      const auto bits = static_cast<uint16_t>(i);
+      const int64_t at = static_cast<int64_t>(row) * 2 * patterns + i;
+      std::memcpy(static_cast<char*>(x.data()) + 2 * at, &bits, 2);
+      if (!others.empty()) x.set(at + patterns, others[row]);
+    }
+  return x;
+}
+
+// σ(x), 1 - σ(x), each with all its digits.
+struct Sigmoid { double s, rest; };
+Sigmoid sigmoid_of(double x) {
+  const double e = std::exp(-std::fabs(x)), large = 1 / (1 + e), small = e / (1 + e);
+  return x < 0 ? Sigmoid{small, large} : Sigmoid{large, small};
+}
+constexpr double linear = 1.595769121605730711759, cubic = 0.044715 * linear;   // √(8/π)
+constexpr double gelu_slope_zero = -0.75179, silu_slope_zero = -1.27846, no_zero = NAN;
+double gelu_of(double x) { return x * sigmoid_of(x * (linear + cubic * x * x)).s; }
+double gelu_slope(double x) {
+  const Sigmoid of = sigmoid_of(x * (linear + cubic * x * x));
+  return of.s + of.s * of.rest * x * (linear + 3 * cubic * x * x);
+}
+double silu_of(double x) { return x * sigmoid_of(x).s; }
+double silu_slope(double x) { return sigmoid_of(x).s * (1 + x * sigmoid_of(x).rest); }
+
+// The largest error of what is computed of finite numbers, as a part of the exact result; beside a zero of the function, where the
+// result is what two numbers of nearly one size leave, as a part of 2^-8.
+double worst_error(const Buffer& x, const Buffer& y, double zero, const std::function<double(int64_t)>& exact) {
+  double worst = 0;
+  for (int64_t i = 0; i < y.count(); ++i) {
+    if (!std::isfinite(x.get(i))) continue;
+    const double wanted = exact(i), found = y.get(i), least = std::fabs(x.get(i) - zero) < 0x1p-5 ? 0x1p-8 : 0x1p-100;
+    worst = std::isfinite(found) ? std::fmax(worst, std::fabs(found - wanted) / std::fmax(std::fabs(wanted), least)) : INFINITY;
+  }
+  return worst;
+}
+// Results in 16 bits are those in fp32, rounded.
+bool is_rounding_of(const Buffer& rounded, const Buffer& exact) {
+  const Buffer wanted(rounded.dtype(), exact.floats());
+  bool same = rounded.count() == wanted.count();
+  for (int64_t i = 0; same && i < wanted.count(); ++i)
+    same = wanted.get(i) == rounded.get(i) || (std::isnan(wanted.get(i)) && std::isnan(rounded.get(i)));
+  return same;
+}
+
+struct Gelu { Buffer y, dx; };
+Gelu gelu(const Table& table, const Buffer& x, float dy, bool fast, DType result, Activation activation = Activation::gelu_tanh, int threads = 1) {
+  Gelu out{Buffer(result, x.count()), Buffer(result, x.count())};
+  const Buffer d(x.dtype(), std::vector<float>(static_cast<size_t>(x.count()), dy));
+  run(table.gelu, GeluArgs{x.count(), activation, x.const_matrix(), {}, out.y.matrix(), fast}, threads, 0);
+  run(table.gelu_gradient, GeluArgs{x.count(), activation, x.const_matrix(), d.const_matrix(), out.dx.matrix(), fast}, threads, 0);
+  return out;
+}
+
+const std::vector<float> ups = {1, -0.625f, 0.0078125f};
+constexpr float swiglu_dy = -0.75f;
+struct Swiglu { Buffer y, dx; };
+Swiglu swiglu(const Table& table, const Buffer& x, bool fast, DType result, int threads = 1) {
+  const int64_t rows = x.count() / (2 * patterns);
+  Swiglu out{Buffer(result, rows * patterns), Buffer(result, x.count())};
+  const Buffer dy(x.dtype(), std::vector<float>(static_cast<size_t>(rows * patterns), swiglu_dy));
+  run(table.swiglu, SwigluArgs{rows, patterns, x.const_matrix(), {}, out.y.matrix(), fast}, threads, 0);
+  run(table.swiglu_gradient, SwigluArgs{rows, patterns, x.const_matrix(), dy.const_matrix(), out.dx.matrix(), fast}, threads, 0);
+  return out;
+}
+
+// Numbers alone: of which NaN a NaN is made processors have opinions of their own.
+Buffer numbers_alone(Buffer x) {
+  for (int64_t i = 0; i < x.count(); ++i)
+    if (!std::isfinite(x.get(i))) x.set(i, 0);
+  return x;
+}
+
+// The device's own forms are there for x in 16 bits alone, and their bits differ, though of GELU rounded to bf16 not even one does.
+void check(const NamedTable& entry, const std::vector<Buffer>& fast, const std::vector<Buffer>& portable, bool has_own) {
+  const bool own = has_own && std::string(entry.name) == "CUDA";
+  for (size_t i = 0; i < fast.size(); ++i)
+    if (!own || fast[i].dtype() == DType::f32) { EXPECT_NE(same_bits(fast[i], portable[i]), own) << entry.name << ", " << i; }
+}
+
+TEST(FastActivation, GeluIsWhatOneAskedFor) {
+  for (const DType dtype : all_dtypes)
+    for (const DType result : {dtype, DType::f32})
+      for (const Activation activation : {Activation::gelu_tanh, Activation::gelu_erf}) {
+        SCOPED_TRACE(testing::Message() << name_of(dtype) << " to " << name_of(result));
+        const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16)).floats()) : numbers_alone(all_numbers(dtype));
+        const auto compute = [&](const Table& table, int threads, bool fast) {
+          const Gelu out = gelu(table, x, 0.375f, fast, result, activation, threads);
+          return std::vector<Buffer>{out.y, out.dx};
+        };
+        const std::vector<Buffer> portable = everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
+        for (const NamedTable& entry : tables())
+          check(entry, compute(*entry.table, 1, true), portable, dtype != DType::f32 && activation == Activation::gelu_tanh);
+      }
+}
+
+TEST(FastActivation, SwigluIsWhatOneAskedFor) {
+  for (const DType dtype : all_dtypes)
+    for (const DType result : {dtype, DType::f32}) {
+      SCOPED_TRACE(testing::Message() << name_of(dtype) << " to " << name_of(result));
+      const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16, ups)).floats()) : numbers_alone(all_numbers(dtype, ups));
+      const auto compute = [&](const Table& table, int threads, bool fast) {
+        const Swiglu out = swiglu(table, x, fast, result, threads);
+        return std::vector<Buffer>{out.y, out.dx};
+      };
+      const std::vector<Buffer> portable = everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
+      for (const NamedTable& entry : tables()) check(entry, compute(*entry.table, 1, true), portable, dtype != DType::f32);
+    }
+}
+
+// A number in 16 bits is within 2^-9 (bf16) or 2^-12 (f16) of what it stands for. As emulated, GELU and its gradient are off by at most
+// 2^-16.9 (portable 2^-17.1) of a result, in results above 2^-25 by 2^-18.8 and 2^-17.2 (2^-19.2 and 2^-18.5), beside the gradient's
+// zero by 2^-24.9 (2^-24.7); SwiGLU and its gradient by 2^-18.0 (2^-19.0).
+TEST(FastActivation, GeluIsFarMoreExactThanSixteenBits) {
+  constexpr double bound = 0x1p-16;
+  const Table& table = *tables().back().table;
+  for (const DType dtype : halves)
+    for (const bool fast : {false, true}) {
+      SCOPED_TRACE(testing::Message() << name_of(dtype) << (fast ? ", fast" : ""));
+      const Buffer x = all_numbers(dtype);
+      const Gelu g = gelu(table, x, -0.375f, fast, DType::f32), rounded = gelu(table, x, -0.375f, fast, dtype);
+      EXPECT_LE(worst_error(x, g.y, no_zero, [&](int64_t i) { return gelu_of(x.get(i)); }), bound);
+      EXPECT_LE(worst_error(x, g.dx, gelu_slope_zero, [&](int64_t i) { return -0.375 * gelu_slope(x.get(i)); }), bound);
+      EXPECT_TRUE(is_rounding_of(rounded.y, g.y));
+      EXPECT_TRUE(is_rounding_of(rounded.dx, g.dx));
+    }
+}
+
+TEST(FastActivation, SwigluIsFarMoreExactThanSixteenBits) {
+  constexpr double bound = 0x1p-16;
+  const Table& table = *tables().back().table;
+  for (const DType dtype : halves)
+    for (const bool fast : {false, true}) {
+      SCOPED_TRACE(testing::Message() << name_of(dtype) << (fast ? ", fast" : ""));
+      const Buffer x = all_numbers(dtype, ups);
+      const Swiglu s = swiglu(table, x, fast, DType::f32), rounded = swiglu(table, x, fast, dtype);
+      const Buffer gate = columns_of(x, 0, patterns, 2 * patterns), up = columns_of(x, patterns, 2 * patterns, 2 * patterns);
+      const Buffer of_gate = columns_of(s.dx, 0, patterns, 2 * patterns), of_up = columns_of(s.dx, patterns, 2 * patterns, 2 * patterns);
+      const double dy = static_cast<double>(swiglu_dy);
+      EXPECT_LE(worst_error(gate, s.y, no_zero, [&](int64_t i) { return silu_of(gate.get(i)) * up.get(i); }), bound);
+      EXPECT_LE(worst_error(gate, of_gate, silu_slope_zero, [&](int64_t i) { return dy * up.get(i) * silu_slope(gate.get(i)); }), bound);
+      EXPECT_LE(worst_error(gate, of_up, no_zero, [&](int64_t i) { return dy * silu_of(gate.get(i)); }), bound);
+      EXPECT_TRUE(is_rounding_of(rounded.y, s.y));
+      EXPECT_TRUE(is_rounding_of(rounded.dx, s.dx));
+    }
+}
+
+// What is no number in, is none out: a gradient's value at infinity is a number, but a NaN stays one.
+TEST(FastActivation, HidesNothing) {
+  const Table& table = *tables().back().table;
+  for (const DType dtype : halves) {
+    const Buffer x = all_numbers(dtype), gates = all_numbers(dtype, ups);
+    const Gelu g = gelu(table, x, 1, true, dtype);
+    const Swiglu s = swiglu(table, gates, true, dtype);
+    int64_t none = 0;
+    for (int64_t i = 0; i < patterns; ++i) {
+      if (std::isfinite(x.get(i))) continue;
+      ++none;
+      EXPECT_FALSE(std::isfinite(g.y.get(i)) || std::isfinite(s.y.get(i)) || std::isfinite(s.dx.get(patterns + i))) << i;
+      EXPECT_TRUE(!std::isnan(x.get(i)) || (std::isnan(g.dx.get(i)) && std::isnan(s.dx.get(i)))) << i;
+    }
+    EXPECT_EQ(none, dtype == DType::bf16 ? 256 : 2048);
+    // Of the other operands.
+    Buffer others(dtype, 2 * patterns);
+    for (int64_t i = 0; i < patterns; ++i) others.set(i, 0.5f), others.set(patterns + i, x.get(i));
+    const Swiglu of_up = swiglu(table, others, true, dtype);
+    Buffer dx(dtype, patterns);
+    const Buffer half(dtype, std::vector<float>(patterns, 0.5f));
+    run(table.gelu_gradient, GeluArgs{patterns, Activation::gelu_tanh, half.const_matrix(), x.const_matrix(), dx.matrix(), true}, 1, 0);
+    for (int64_t i = 0; i < patterns; ++i)
+      EXPECT_TRUE(std::isfinite(x.get(i)) || !(std::isfinite(of_up.y.get(i)) || std::isfinite(of_up.dx.get(i)) || std::isfinite(dx.get(i)))) << i;
+  }
+}
+
+}  // namespace
+}  // namespace stw::kernels::test

@@ -10,6 +10,7 @@
 // depends on who comes first. A kernel in front of them computes D.
 //
 // Workspace: D (samples, query_heads, rows_per_sample), as lse; or the library's (attention_library.h).
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/attention_tile.h"
 #include "kernels/cuda/library_attention.h"
 #include "kernels/cuda/tensor_attention.h"
@@ -17,16 +18,24 @@
 
 namespace stw::kernels::cuda {
 
-static __global__ void __launch_bounds__(block_threads) attention_dot_kernel(AttentionArgs args, float* dots) {
-  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim;
-  for_tasks_of_grid(args.samples * rows * args.query_heads, [&](int64_t task) {
-    const int64_t row = task / args.query_heads, head = task % args.query_heads;
+// Floor: both operands read once, 4 bytes an element of 16 bits.
+template <class Stored>
+static __global__ void __launch_bounds__(block_threads) attention_dot_kernel(AttentionArgs args, Divisor heads, Divisor rows, bool vectors, float* dots) {
+  const int64_t head_dim = args.head_dim;
+  for_tasks_of_grid(args.samples * rows.number * heads.number, [&](int64_t task) {
+    struct Operands { F16 dout, out; };
+    const auto operands = [&](int64_t at, auto n) {
+      return Operands{load_group(args.dout.data, Stored::of(args.dout.dtype), at, n), load_group(args.out.data, Stored::of(args.out.dtype), at, n)};
+    };
+    const int64_t begin = task * head_dim;
     F16 sum = zero();
-    for_groups(task * head_dim, (task + 1) * head_dim, [&](int64_t at, int64_t n) {
-      sum = fma(load_group(args.dout.data, args.dout.dtype, at, n), load_group(args.out.data, args.out.dtype, at, n), sum);
-    });
+    const auto add_product = [&](const Operands& o) { sum = fma(o.dout, o.out, sum); };
+    if (vectors) in_order<4>(static_cast<int>(head_dim / 16), [&](int group) { return operands(begin + 16 * group, Whole{}); }, add_product);
+    else for_groups(begin, begin + head_dim, [&](int64_t at, int64_t n) { add_product(operands(at, n)); });
     const float dot = fold(sum);
-    if (first_lane() == 0) dots[(row / rows * args.query_heads + head) * rows + row % rows] = dot;
+    if (first_lane() != 0) return;
+    const int64_t row = quotient(task, heads), head = task - row * heads.number, sample = quotient(row, rows);
+    dots[(sample * heads.number + head) * rows.number + (row - sample * rows.number)] = dot;
   });
 }
 
@@ -190,7 +199,11 @@ void attention_gradient(const Launch& l, const AttentionArgs& args) {
   if (library_takes(l, args, true)) return library_attention_gradient(l, args);
   auto* dots = static_cast<float*>(l.workspace);
   const int64_t rows = args.samples * args.rows_per_sample, tiles = args.samples * ceil_div(args.rows_per_sample, tile_rows);
-  launch(l, attention_dot_kernel, blocks_for_rows(rows * args.query_heads), block_threads, 0, args, dots);
+  const bool vectors = args.head_dim % 16 == 0 && vectors_at(args.dout.data, args.dout.dtype) && vectors_at(args.out.data, args.out.dtype);
+  for_dtypes({args.dout.dtype, args.out.dtype}, [&](auto stored) {
+    launch(l, attention_dot_kernel<decltype(stored)>, blocks_for_rows(rows * args.query_heads), block_threads, 0, args, divisor_of(args.query_heads),
+           divisor_of(args.rows_per_sample), vectors, dots);
+  });
   if (warpgroups_take_gradient(args)) return warpgroup_attention_gradient(l, args, dots);
   if (tensor_cores_take_gradient(args)) return tensor_attention_gradient(l, args, dots);
   launch(l, attention_query_gradient_kernel, static_cast<unsigned>(tiles * args.query_heads), tile_threads,

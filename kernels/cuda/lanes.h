@@ -170,6 +170,11 @@ STW_DEVICE float fold(F16 x) {
     }
   return (x.f[0] + x.f[2]) + (x.f[1] + x.f[3]);
 }
+// The same of sixteen neighbouring threads with a lane each.
+STW_DEVICE float fold_threads(float x) {
+  for (int threads = 8; threads > 0; threads /= 2) x = x + __shfl_xor_sync(0xffffu << (threadIdx.x & 16u), x, threads);
+  return x;
+}
 STW_DEVICE float fold_maximum(F16 x) {
   for (int threads = 2; threads > 0; threads /= 2)
     for (int i = 0; i < 4; ++i) {

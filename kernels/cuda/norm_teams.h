@@ -67,12 +67,6 @@ STW_DEVICE void for_pieces(int64_t features, int piece, bool is_first, const Fet
   }
 }
 
-// 16 → 8 → 4 → 2 → 1 as in lanes.h, with a lane a thread; for sixteen neighbouring ones.
-STW_DEVICE float fold_threads(float x) {
-  for (int threads = 8; threads > 0; threads /= 2) x = x + __shfl_xor_sync(0xffffu << (threadIdx.x & 16u), x, threads);
-  return x;
-}
-
 // The statistics of the rows of a block, by its threads that sum: `live` where the team has a row, `staged` is where fetch
 // puts it, with +0 in the lanes past its end.
 template <class Fetch>

@@ -54,8 +54,8 @@ STW_DEVICE double serial_sum_of_floats(const float* values, int64_t count) {
 }
 
 // Of `count` numbers, groups(i, n) for every sixteen of them, the squares' sum: 16 lanes, each a chain of multiply-adds over
-// the groups in order, and a fold, as one thread of a CPU does it. By all threads of a block, whose quads take the groups in
-// turn; those of the first quad have the result. `groups` may write memory; with `vectors` n is Whole for whole groups, and several
+// the groups in order, and a fold, as one thread of a CPU does it. By all threads of a block, whose quads take the groups in turn, and
+// whose first sixteen threads have a chain each (a quad with four each would issue twice as much) and the result. `groups` may write memory; with `vectors` n is Whole for whole groups, and several
 // are asked for before one is used. sum_squares is for one sum, sum_squares2 for two of the same pass.
 inline constexpr int64_t staged_floats = 4096;
 struct Squares2 { float a, b; };
@@ -63,17 +63,17 @@ template <class Groups>
 STW_DEVICE float sum_squares(int64_t count, const Groups& groups, bool vectors = false) {
   STW_SHARED(float4, staged, staged_floats / 4);
   float* const floats = &staged[0].x;
-  F16 sum = zero();
+  float sum = 0.0f;
   for (int64_t begin = 0; begin < count; begin += staged_floats) {
     const int64_t end = min(count, begin + staged_floats);
     for_groups_ahead<4>(static_cast<int>(threadIdx.x / quad), static_cast<int>(blockDim.x / quad), static_cast<int>(end - begin), vectors,
                         [&](int i, auto n) { return groups(begin + i, n); }, [&](const F16& x, int i, auto) { store_shared(floats + i, x); });
     __syncthreads();
-    if (threadIdx.x < quad)
-      in_order<8>(static_cast<int>(ceil_div(end - begin, 16)), [&](int group) { return load(floats + 16 * group, Whole{}); }, [&](const F16& x) { sum = fma(x, x, sum); });
+    if (threadIdx.x < 16)
+      in_order<8>(static_cast<int>(ceil_div(end - begin, 16)), [&](int group) { return floats[16 * group + static_cast<int>(threadIdx.x)]; }, [&](float x) { sum = fma1(x, x, sum); });
     __syncthreads();
   }
-  return fold(sum);
+  return threadIdx.x < 16 ? fold_threads(sum) : 0.0f;
 }
 struct F16Pair { F16 a, b; };
 template <class Groups>
@@ -81,7 +81,7 @@ STW_DEVICE Squares2 sum_squares2(int64_t count, const Groups& groups) {
   constexpr int64_t most = staged_floats / 2;
   STW_SHARED(float4, staged, staged_floats / 4);
   float* const floats = &staged[0].x;
-  F16 sum = zero();   // of the first quad: a, of the second: b
+  float sum = 0.0f;   // of the first sixteen threads: a, of the next ones: b
   for (int64_t begin = 0; begin < count; begin += most) {
     const int64_t end = min(count, begin + most);
     for (int64_t i = begin + threadIdx.x / quad * 16; i < end; i += blockDim.x / quad * 16) {
@@ -90,14 +90,14 @@ STW_DEVICE Squares2 sum_squares2(int64_t count, const Groups& groups) {
       store(floats + most + (i - begin), x.b);
     }
     __syncthreads();
-    for (int64_t i = begin; threadIdx.x < 2 * quad && i < end; i += 16) {
-      const F16 x = load(floats + threadIdx.x / quad * most + (i - begin));
-      sum = fma(x, x, sum);
-    }
+    if (threadIdx.x < 32)
+      in_order<8>(static_cast<int>(ceil_div(end - begin, 16)), [&](int group) { return floats[threadIdx.x / 16 * most + 16 * group + threadIdx.x % 16]; },
+                  [&](float x) { sum = fma1(x, x, sum); });
     __syncthreads();
   }
-  const float mine = fold(sum);
-  return {mine, __shfl_sync(all_lanes, mine, quad)};
+  if (threadIdx.x >= 32) return {0.0f, 0.0f};
+  const float mine = fold_threads(sum);
+  return {mine, __shfl_sync(all_lanes, mine, 16)};
 }
 
 }  // namespace stw::kernels::cuda

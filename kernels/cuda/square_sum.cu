@@ -1,8 +1,8 @@
 // *sum = Σ g², the part of each tensor in the norm of all gradients, in the order that kernels.h defines: chunks of 4096
 // elements in fp32 by 16 lanes, a block a chunk, then the chunks' sums one after the other in double, by a block a tensor, which need
 // not keep to that order where no sum is rounded (serial_sum.h). Floor: the gradients read once. A block asks for all of its chunk at
-// once, 16 KB, and adds for some 1,300 cycles while seven others of its SM read. All tensors whose gradients are stored alike are two
-// launches, or one where each is one chunk. A NaN or an infinity in a gradient reaches its sum.
+// once, 16 KB, and sixteen of its threads add for some 1,300 cycles while seven others of its SM read. All tensors whose gradients are
+// stored alike are two launches, or one where each is one chunk. A NaN or an infinity in a gradient reaches its sum.
 #include "kernels/common/sum_check.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/serial_sum.h"

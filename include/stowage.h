@@ -732,7 +732,9 @@ enum { STW_PROFILE_BYTES = 16384 };   /* room for any profile, with its zero byt
 /* Measures the device: times every instruction of the plan's step, on made-up tokens, a median of several runs after one
  * that warms up, and of a micro-step of one sample besides. Writes a profile to plan with (stw_plan_options.profile) as
  * JSON text that ends with a zero byte; `*size` (may be NULL) receives its bytes without that. The host keeps other work
- * off the device meanwhile. Guarantees: no gradient hook is called, and afterwards, also after a failure, every byte of
+ * off the device meanwhile. Of a CUDA device whose context the library made, and where the driver tells, the reserve is
+ * measured too: what has come into use of the card since then, by anybody, beside this trainer's arena.
+ * Guarantees: no gradient hook is called, and afterwards, also after a failure, every byte of
  * the trainer is as stw_trainer_create left it; weights are read again for that, and where they no longer can be, the
  * trainer does nothing but answer STW_BAD_STATE until it is restored. Errors: STW_BAD_STATE for a trainer that has
  * stepped, was restored or had a tensor imported; STW_BAD_ARGUMENT for a capacity below STW_PROFILE_BYTES; STW_NON_FINITE

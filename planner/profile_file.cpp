@@ -7,7 +7,9 @@ namespace stw {
 namespace {
 
 constexpr uint64_t largest_threads = 1024;
+constexpr uint64_t largest_reserve = uint64_t{1} << 40;
 constexpr const char* measured_there = "measured on the device by its calibration; peaks, memory and reserve are the embedded profile's";
+constexpr const char* measured_with_reserve = "measured on the device by its calibration, the reserve too; peaks and memory are the embedded profile's";
 
 Error no_profile(const std::string& what) { return {Code::corrupt, what}; }
 
@@ -67,6 +69,11 @@ Result<DeviceProfile> read(const Json& body) {
     if (!which) return no_profile("unknown kernels " + quoted(kernels));
     c.kernels = *which;
   }
+  if (body.find("reserve_bytes")) {   // where it was measured
+    STW_ASSIGN(reserve, figure(body, "reserve_bytes", largest_reserve));
+    p.reserve_bytes = reserve;
+    p.source = measured_with_reserve;
+  }
   STW_ASSIGN(launch, figure(body, "launch_nanoseconds", longest_launch_nanoseconds));
   p.launch_nanoseconds = launch;
   STW_ASSIGN(product, figure(body, "product_permille", largest_permille));
@@ -91,10 +98,11 @@ Json profile_json(const DeviceProfile& p) {
                                                        .set("permille", op.permille)
                                                        .set("launch_nanoseconds", op.launch_nanoseconds)
                                                        .set("nanoseconds", op.nanoseconds));
-  return Json::object()
+  Json profile = Json::object()
       .set("format", "stowage-profile").set("version", 1)
-      .set("device", p.name).set("threads", c.threads).set("precision", name_of(c.precision)).set("kernels", kernels_names[static_cast<size_t>(c.kernels)])
-      .set("launch_nanoseconds", p.launch_nanoseconds)
+      .set("device", p.name).set("threads", c.threads).set("precision", name_of(c.precision)).set("kernels", kernels_names[static_cast<size_t>(c.kernels)]);
+  if (p.reserve_bytes != find_device(p.name)->reserve_bytes) profile.set("reserve_bytes", p.reserve_bytes);
+  return profile.set("launch_nanoseconds", p.launch_nanoseconds)
       .set("product_permille", p.product_permille).set("stream_permille", p.stream_permille)
       .set("step_nanoseconds", c.step_nanoseconds).set("ops", std::move(ops));
 }

@@ -4,10 +4,13 @@
 
 #include "planner/calibration.h"
 #include "planner/layout.h"
+#include "planner/sizes.h"
 #include "src/timed_step.h"
 #include "src/trainer.h"
 
 namespace stw {
+
+static constexpr uint64_t mib = uint64_t{1} << 20;
 
 Result<DeviceProfile> Trainer::calibrate() {
   const Programs& programs = planned_->programs;
@@ -38,7 +41,9 @@ Result<DeviceProfile> Trainer::calibrate() {
     for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= whole / sum;
     step_seconds += static_cast<double>(t.count) * whole;
   }
-  return calibrated(profile_of(plan().request), plan().numerics, std::max(1, plan().request.threads), ops, step_seconds);
+  DeviceProfile profile = calibrated(profile_of(plan().request), plan().numerics, std::max(1, plan().request.threads), ops, step_seconds);
+  if (const uint64_t outside = device_.memory_outside(arena_bytes_)) profile.reserve_bytes = round_up(outside, mib);
+  return profile;
 }
 
 }  // namespace stw

@@ -60,6 +60,9 @@ class Device {
   virtual DeviceInfo info() const = 0;
   // In bytes; 0 where that is unknown. A CUDA device that nobody uses yet gets a context to be asked.
   virtual uint64_t memory_free() const = 0;
+  // Of a card's memory what has come into use beside an arena of so many bytes since the library made this process's context of
+  // it: that, kernels, graphs (and whatever others took meanwhile). 0: unknown, also where the host made the context.
+  virtual uint64_t memory_outside(uint64_t) const { return 0; }
   // Of a card's memory, the largest first, as far as the driver tells.
   virtual std::vector<MemoryHolder> memory_holders() const { return {}; }
   int ordinal() const { return options_.ordinal; }

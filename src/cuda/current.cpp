@@ -36,6 +36,13 @@ const Driver& driver() {
 
 }  // namespace
 
+std::optional<bool> has_context(int ordinal) {
+  int is_active = 0;
+  unsigned flags = 0;
+  if (!driver().is_there || driver().state_of(ordinal, &flags, &is_active) != CUDA_SUCCESS) return {};
+  return is_active != 0;
+}
+
 Current::Current(int ordinal) {
   if (cudaGetDevice(&device_) != cudaSuccess) device_ = -1;
   CUcontext context = nullptr;
@@ -51,10 +58,8 @@ Current::~Current() {
   driver().set_context(static_cast<CUcontext>(context_));
   if (context_ || device_ < 0) return;
   // A thread without a context gets one of the device that it chose last. Where the host's works already, that costs nothing.
-  int now = 0, is_active = 0;
-  unsigned flags = 0;
-  if (cudaGetDevice(&now) == cudaSuccess && now != device_ && driver().state_of(device_, &flags, &is_active) == CUDA_SUCCESS && is_active)
-    cudaSetDevice(device_);
+  int now = 0;
+  if (cudaGetDevice(&now) == cudaSuccess && now != device_ && has_context(device_) == true) cudaSetDevice(device_);
 }
 
 }  // namespace stw::cuda

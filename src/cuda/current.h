@@ -1,7 +1,11 @@
 // Which device a thread of the host works with while it is in the library.
 #pragma once
+#include <optional>
 
 namespace stw::cuda {
+
+// Whether a device's own (primary) context is there already, whoever made it; nothing where the driver does not tell.
+std::optional<bool> has_context(int ordinal);
 
 // Makes a device the current one of this thread for as long as it lives. What the host had comes back: its context, be it a
 // device's own or one that it made, or none, so that no device begins to work that nobody asked for.

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 
 #include "src/cuda/current.h"
 #include "src/cuda/error.h"
@@ -38,6 +42,41 @@ std::string absence(int& count) {
   return std::string("the NVIDIA driver says: ") + cudaGetErrorString(status);
 }
 
+// Empty where the runtime does not tell: then nobody finds that card.
+std::string bus_id_of(int ordinal) {
+  char id[32] = {};
+  if (cudaDeviceGetPCIBusId(id, sizeof id, ordinal) == cudaSuccess) return id;
+  static_cast<void>(cudaGetLastError());
+  return {};
+}
+
+// What was in use of each card before this process had its context, of those whose contexts the library made. A context stays until
+// the process ends, whichever Device it was made for.
+class BeforeContexts {
+ public:
+  // To be called before anything that makes a context.
+  void note(int ordinal) {
+    if (has_context(ordinal) != false) return;
+    const std::optional<uint64_t> used = memory_used(bus_id_of(ordinal));
+    const std::lock_guard lock(mutex_);
+    if (used) used_[ordinal] = *used;
+    else used_.erase(ordinal);
+  }
+  std::optional<uint64_t> of(int ordinal) {
+    const std::lock_guard lock(mutex_);
+    const auto found = used_.find(ordinal);
+    return found == used_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, uint64_t> used_;
+};
+BeforeContexts& before_contexts() {
+  static BeforeContexts* const one = new BeforeContexts;   // for ever: a host may close devices while the process ends
+  return *one;
+}
+
 class CudaDevice : public Device {
  public:
   CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties) : Device(options), properties_(properties) {}
@@ -53,7 +92,7 @@ class CudaDevice : public Device {
     return info;
   }
   uint64_t memory_free() const override {
-    const Current current(options_.ordinal);
+    const Current current = here();
     size_t available = 0, total = 0;
     if (cudaMemGetInfo(&available, &total) == cudaSuccess) return available;
     static_cast<void>(cudaGetLastError());
@@ -61,21 +100,24 @@ class CudaDevice : public Device {
   }
 
   std::vector<MemoryHolder> memory_holders() const override {
-    char bus_id[32] = {};
-    if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, options_.ordinal) != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      return {};
-    }
-    std::vector<MemoryHolder> holders = cuda::memory_holders(bus_id);
+    std::vector<MemoryHolder> holders = cuda::memory_holders(bus_id_of(options_.ordinal));
     std::stable_sort(holders.begin(), holders.end(), [](const MemoryHolder& a, const MemoryHolder& b) { return a.bytes > b.bytes; });
     return holders;
   }
 
-  Result<std::unique_ptr<Stream>> make_stream(int) const override { return CudaStream::create(options_); }
+  uint64_t memory_outside(uint64_t arena_bytes) const override {
+    const std::optional<uint64_t> before = before_contexts().of(options_.ordinal), now = before ? memory_used(bus_id_of(options_.ordinal)) : std::nullopt;
+    return now && *now > *before + arena_bytes ? *now - *before - arena_bytes : 0;
+  }
+
+  Result<std::unique_ptr<Stream>> make_stream(int) const override {
+    before_contexts().note(options_.ordinal);
+    return CudaStream::create(options_);
+  }
 
   void* allocate(size_t bytes, size_t alignment) const override {
     if (options_.allocate) return options_.allocate(options_.memory_user, bytes, alignment, options_.stream);
-    const Current current(options_.ordinal);
+    const Current current = here();
     void* memory = nullptr;
     if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
     static_cast<void>(cudaGetLastError());
@@ -84,12 +126,12 @@ class CudaDevice : public Device {
   void release(void* memory, size_t bytes) const override {
     if (!memory) return;
     if (options_.release) return options_.release(options_.memory_user, memory, bytes, options_.stream);
-    const Current current(options_.ordinal);
+    const Current current = here();
     cudaFree(memory);
   }
 
   bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t alignment) const override {
-    const Current current(options_.ordinal);
+    const Current current = here();
     const size_t kept = std::min(old_bytes, bytes);
     if (options_.allocate) {
       void* other = allocate(bytes, alignment);
@@ -125,19 +167,24 @@ class CudaDevice : public Device {
   }
 
   void* allocate_host(size_t bytes, size_t) const override {
-    const Current current(options_.ordinal);
+    const Current current = here();
     void* memory = nullptr;
     if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess) return memory;
     static_cast<void>(cudaGetLastError());
     return nullptr;
   }
   void release_host(void* memory, size_t) const override {
-    const Current current(options_.ordinal);
+    const Current current = here();
     cudaFreeHost(memory);
   }
   uint64_t host_memory_free() const override { return system_memory().available; }
 
  private:
+  Current here() const {
+    before_contexts().note(options_.ordinal);
+    return Current(options_.ordinal);
+  }
+
   const cudaDeviceProp properties_;
 };
 

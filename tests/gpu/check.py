@@ -98,22 +98,31 @@ def offload(folder, model):
 
 
 def memory(folder, models):
-    """The whole process, context and kernels and graphs included, against the plan's peak. Others must leave the card alone."""
+    """The whole process, context and kernels and graphs included, against the plan's peak, with the reserve that the card's profile assumes
+    and with the one that a calibration measured. Others must leave the card alone."""
     for model, words in models:
-        name = f"memory of {os.path.basename(model)}"
-        before, most = card_bytes_in_use(), 0
+        code, text, _ = call([folder.stowage, "calibrate", "--model", model, *words, "--device", "cuda", "--out", folder.at("card.json")])
+        told = re.search("outside the arena .*", text)
+        row(f"calibration of {os.path.basename(model)}", code == 0, (told[0] if told else "the reserve is as assumed") if code == 0 else text[-600:])
+        for device in ["cuda"] + ([folder.at("card.json")] if code == 0 else []):
+            memory_of(folder, model, words, device)
 
-        def watch():
-            nonlocal most
-            most = max(most, card_bytes_in_use() or 0)
-        speeds, why = folder.speeds("m", 20, "--model", model, *words, "--device", "cuda", "--tokenizer", "byte", watch=None if before is None else watch)
-        if speeds is None or before is None:
-            row(name, speeds is not None, why or "nvidia-smi does not tell")
-            continue
-        planned = folder.plan("m")["bytes"]
-        used, apart = most - before, most - before - planned["peak"]
-        row(name, abs(apart) <= max(planned["peak"] // 100, 32 << 20),
-            f"arena {planned['arena'] >> 20} and reserve {planned['reserve'] >> 20} MiB planned, {used >> 20} MiB in use: {(used - planned['arena']) >> 20} outside of the arena")
+
+def memory_of(folder, model, words, device):
+    name = f"memory of {os.path.basename(model)}" + (", calibrated" if device != "cuda" else "")
+    before, most = card_bytes_in_use(), 0
+
+    def watch():
+        nonlocal most
+        most = max(most, card_bytes_in_use() or 0)
+    speeds, why = folder.speeds("m", 20, "--model", model, *words, "--device", device, "--tokenizer", "byte", watch=None if before is None else watch)
+    if speeds is None or before is None:
+        row(name, speeds is not None, why or "nvidia-smi does not tell")
+        return
+    planned = folder.plan("m")["bytes"]
+    used, apart = most - before, most - before - planned["peak"]
+    row(name, abs(apart) <= max(planned["peak"] // 100, 32 << 20),
+        f"arena {planned['arena'] >> 20} and reserve {planned['reserve'] >> 20} MiB planned, {used >> 20} MiB in use: {(used - planned['arena']) >> 20} outside of the arena")
 
 
 def sanitizers(kernels):

@@ -10,6 +10,7 @@ namespace stw::testing_tools {
 inline DeviceProfile random_profile(const char* device, uint32_t seed) {
   std::mt19937 random(seed);
   DeviceProfile p = *find_device(device);
+  if (p.cuda && random() % 2) p.reserve_bytes = 1 + random();
   p.launch_nanoseconds = 1 + random() % 20000;
   p.product_permille = 1 + random() % 1500;
   p.stream_permille = 1 + random() % 3000;

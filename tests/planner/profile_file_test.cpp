@@ -43,6 +43,7 @@ TEST(ProfileFile, SurvivesItsText) {
       expect_equal(p, *read);
       EXPECT_EQ(profile_to_json(*read), text);
       EXPECT_STRNE(read->source, device.source);
+      EXPECT_EQ(std::string(read->source).find("the reserve too") != std::string::npos, p.reserve_bytes != device.reserve_bytes);
     }
 }
 
@@ -54,7 +55,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-const std::string good = R"({"format": "stowage-profile", "version": 1, "device": "cpu", "threads": 2, "precision": "fp32",
+const std::string good = R"({"format": "stowage-profile", "version": 1, "device": "h100", "threads": 2, "precision": "fp32", "reserve_bytes": 1234567,
  "launch_nanoseconds": 5000, "product_permille": 700, "stream_permille": 800, "step_nanoseconds": 123456,
  "ops": {"linear": {"permille": 650, "launch_nanoseconds": 4000, "nanoseconds": 1000},
   "add": {"permille": 1900, "launch_nanoseconds": 1, "nanoseconds": 10}}})";
@@ -71,7 +72,7 @@ std::string refusal(const std::string& text) {
 TEST(ProfileFile, BadFiguresAreRefusedByName) {
   ASSERT_TRUE(profile_from_json(good));
   const std::pair<const char*, const char*> figures[] = {
-      {"\"threads\": 2", "threads"}, {"\"launch_nanoseconds\": 5000", "launch_nanoseconds"},
+      {"\"threads\": 2", "threads"}, {"\"reserve_bytes\": 1234567", "reserve_bytes"}, {"\"launch_nanoseconds\": 5000", "launch_nanoseconds"},
       {"\"product_permille\": 700", "product_permille"}, {"\"stream_permille\": 800", "stream_permille"},
       {"\"step_nanoseconds\": 123456", "step_nanoseconds"}, {"\"permille\": 650", "permille"}, {"\"launch_nanoseconds\": 4000", "launch_nanoseconds"}, {"\"nanoseconds\": 1000", "nanoseconds"}};
   for (const auto& [text, name] : figures) {
@@ -82,7 +83,9 @@ TEST(ProfileFile, BadFiguresAreRefusedByName) {
       // What is no JSON has a line and a column instead.
       EXPECT_TRUE(message.find(name) != std::string::npos || message.find("line") != std::string::npos) << message;
     }
-    refusal(with(good, text, "\"other\": 1"));
+    const std::string without = with(good, text, "\"other\": 1");
+    if (key != "\"reserve_bytes\": ") refusal(without);
+    else EXPECT_EQ(profile_from_json(without)->reserve_bytes, find_device("h100")->reserve_bytes);   // not measured there
   }
   EXPECT_NE(refusal(with(good, "\"permille\": 650", "\"permille\": 100001")).find("\"linear\""), std::string::npos);
   EXPECT_TRUE(profile_from_json(with(good, "\"permille\": 650", "\"permille\": 100000")));
@@ -91,7 +94,7 @@ TEST(ProfileFile, BadFiguresAreRefusedByName) {
 TEST(ProfileFile, WhatIsNoProfileIsRefused) {
   EXPECT_NE(refusal(with(good, "stowage-profile", "stowage-plan")).find("stowage-profile"), std::string::npos);
   EXPECT_NE(refusal(with(good, "\"version\": 1", "\"version\": 2")).find("version 1, found 2"), std::string::npos);
-  EXPECT_NE(refusal(with(good, "\"cpu\"", "\"abacus\"")).find("abacus"), std::string::npos);
+  EXPECT_NE(refusal(with(good, "\"h100\"", "\"abacus\"")).find("abacus"), std::string::npos);
   EXPECT_NE(refusal(with(good, "\"add\"", "\"attention_is_all\"")).find("attention_is_all"), std::string::npos);
   EXPECT_NE(refusal(with(good, "\"fp32\"", "\"fp8\"")).find("fp8"), std::string::npos);
   EXPECT_NE(refusal(with(good, "{\"permille\": 650, \"launch_nanoseconds\": 4000, \"nanoseconds\": 1000}", "[[[[{}]]]]")).find("linear"), std::string::npos);

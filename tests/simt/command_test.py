@@ -93,9 +93,11 @@ class EmulatedCommand(CommandTest):
             self.assertRegex(table, rf"(?m)^ok +{what} .*[1-9]")
 
     def test_calibrates(self):
-        self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "1GiB", "--out", self.path("profile.json"))
+        told = self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "1GiB", "--out", self.path("profile.json"))
+        self.assertIn("outside the arena 124 MiB, 700 MiB were assumed", told.stdout)
         plan = self.plan("--model", self.model, *SHAPE[:4], "--vram", "1GiB", "--device", self.path("profile.json"))
         self.assertEqual(plan["device"]["name"], "h100")
+        self.assertEqual(plan["bytes"]["reserve"], 124 << 20)   # the emulated card's context
 
     def test_who_holds_the_memory_is_told(self):
         done = self.run_command("train", "--model", self.model, *SHAPE, "--steps", 1, "--vram", "10GiB", "--reserve", "9GiB", "--data", self.text(4000),

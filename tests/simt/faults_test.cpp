@@ -252,6 +252,31 @@ TEST_F(CudaDeviceTest, OpsAreTimedInGraphs) {
   EXPECT_EQ(simt::single_launches, before);
 }
 
+// Whatever lies in the arena and whatever others hold, it is the context's bytes in whole MiB. A context of before is not ours, nor is
+// it told apart where nobody says what is in use: then the profile's figure stays.
+TEST_F(CudaDeviceTest, CalibrationMeasuresWhatLiesOutsideOfTheArena) {
+  const uint64_t assumed = find_device("rtx4090")->reserve_bytes;
+  Request small = request();
+  small.global_batch = 1, small.sequence = 8, small.micro_batch = 1;
+  const auto measured = [&](bool by_host) {
+    uint64_t reserve = 0;
+    on_two_cards([&] {
+      if (by_host) cudaSetDevice(0);
+      const auto other = card(0), device = card(0);
+      EXPECT_GT(other->memory_free(), 0u);
+      const auto profile = trainer_for(model_, plan_for(*model_, small), {}, *device)->calibrate();
+      ASSERT_TRUE(profile) << profile.error().message;
+      reserve = profile->reserve_bytes;
+    });
+    return reserve;
+  };
+  simt::faults.tells_memory = false;
+  EXPECT_EQ(measured(false), assumed);
+  simt::faults.tells_memory = true;
+  EXPECT_EQ(measured(true), assumed);
+  EXPECT_EQ(measured(false), uint64_t{124} << 20);
+}
+
 TEST_F(CudaDeviceTest, ReplanningGivesMemoryBack) {
   Request r = request();
   const auto roomy = plan_for(*model_, r);

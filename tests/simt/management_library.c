@@ -30,3 +30,8 @@ int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length) {
   if (pid == 8) return 6;
   return snprintf(name, length, pid == 7 ? "/usr/lib/xorg/Xorg" : "python3") < 0;
 }
+int nvmlDeviceGetMemoryInfo(void *card, unsigned long long memory[3]) {
+  if (card != &users || users != 1) return 7;
+  memory[0] = 24ull << 30, memory[1] = 17ull << 30, memory[2] = 7ull << 30;   /* total, free, used */
+  return 0;
+}

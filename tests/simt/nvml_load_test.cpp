@@ -17,5 +17,10 @@ TEST(Nvml, TellsEveryProcessOnce) {
   EXPECT_TRUE(memory_holders("0000:65:00.0").empty());
 }
 
+TEST(Nvml, TellsWhatIsInUse) {
+  EXPECT_EQ(memory_used("0000:19:00.0"), uint64_t{7} << 30);
+  EXPECT_FALSE(memory_used("0000:65:00.0"));
+}
+
 }  // namespace
 }  // namespace stw::cuda

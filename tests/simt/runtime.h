@@ -21,6 +21,8 @@ struct Faults {
   int capability = 90;
   uint64_t memory_bytes = uint64_t{8} << 30;
   std::vector<Holder> holders = {{17, 40 << 20, "Xorg"}, {4242, uint64_t{3} << 30, "python3"}};   // of device 0's memory, as the driver's library says
+  bool tells_memory = true;       // that library, what is in use
+  uint64_t context_bytes = (uint64_t{123} << 20) + 1;   // of a context, outside of what is allocated
   int fail_launch = 0;            // the n-th launch from now on fails (1: the next)
   int fail_allocation = 0;
   bool has_cublaslt = true;

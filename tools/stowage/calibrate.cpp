@@ -52,6 +52,8 @@ struct CalibrateCommand {
     fmt::print("  measured          {}\n", milliseconds(static_cast<double>(read_profile(text).step_nanoseconds) * 1e-9));
     const bool same = choices(before) == choices(now);
     fmt::print("  predicted now     {}{}\n", milliseconds(now.step_seconds), same ? "" : " with " + choices(now));
+    if (now.reserve != before.reserve)
+      fmt::print("  outside the arena {}, {} were assumed\n", human_bytes(now.reserve), human_bytes(before.reserve));
     fmt::print("\nwrote {}: plan and train with --device {}\n", out, out);
   }
 

@@ -9,21 +9,22 @@ import os
 import re
 import shutil
 import sys
+import time
 
+from isolated import run_isolated
 from runs import Runs, Table, call, card_bytes_in_use
 
 BUILD = sys.argv[1]
 table = Table()
 row = table.row
 
-def program(name, words, seconds=500):
-    """A GoogleTest program: its counts, and the names of what failed."""
-    code, text, took = call(words, seconds)
-    passed = len(re.findall(r"^\[ +OK \] ", text, re.M))
-    failed = sorted(set(re.findall(r"^\[ +FAILED +\] (\S+?),? .*\(\d+ ms\)$", text, re.M)))
-    row(name, code == 0, f"{passed} passed, {len(failed)} failed in {took:.0f} s" + "".join("\n        " + f for f in failed))
-    if code != 0:
-        print("\n".join("        " + line for line in text.splitlines()[-25:]))
+
+def program(name, path, chosen="*"):
+    """A GoogleTest program: its counts, the names of what failed, and what the first of these said."""
+    begin = time.monotonic()
+    outcome = run_isolated(path, chosen)
+    row(name, outcome.is_good(), f"{outcome}" if outcome.failed else f"{outcome} in {time.monotonic() - begin:.0f} s")
+    print("".join("        " + line + "\n" for line in outcome.last_words.splitlines()[-25:]), end="", flush=True)
 
 
 NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
@@ -144,8 +145,8 @@ def main():
                  "budgets": lambda: two_budgets(folder, *budgets), "offload": lambda: offload(folder, shape),
                  "memory": lambda: memory(folder, [(tiny, shape[2:6])] if tiny else LARGE)}
         if not tiny:
-            parts = {"kernels": lambda: program("kernels", [kernels, "--gtest_filter=-Math.*:*Order*"]),
-                     "training": lambda: program("training", [os.path.join(BUILD, "tests/gpu/gpu_trainer_tests")]),
+            parts = {"kernels": lambda: program("kernels", kernels, "-Math.*:*Order*"),
+                     "training": lambda: program("training", os.path.join(BUILD, "tests/gpu/gpu_trainer_tests")),
                      "sanitizers": lambda: shutil.which("compute-sanitizer") and sanitizers(kernels), **parts}
         for word in words:
             if word not in parts:

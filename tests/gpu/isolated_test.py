@@ -1,0 +1,74 @@
+"""isolated.py with programs that behave as GoogleTest's do, and badly: what breaks a device, what never ends, what fails at its end."""
+import os
+import stat
+import sys
+import tempfile
+import unittest
+
+from isolated import run_isolated, tests_of
+
+# A device is broken for a process from the test on that breaks it.
+PROGRAM = """#!{python}
+import fnmatch, sys, time
+SUITES = {suites!r}
+chosen = next(word.split("=", 1)[1] for word in sys.argv if word.startswith("--gtest_filter=")).split(":")
+wanted = lambda name: any(fnmatch.fnmatchcase(name, one) for one in chosen)
+listing = "--gtest_list_tests" in sys.argv
+print("Running main() from gtest_main.cc")
+broken = False
+for suite, tests in SUITES.items():
+    if listing and any(wanted(suite + name) for name in tests): print(suite + ("  # TypeParam = int" if "/" in suite else ""))
+    for name, what in tests.items():
+        if not wanted(suite + name): continue
+        if listing: print("  " + name + ("  # GetParam() = 3" if "/" in name else "")); continue
+        print("[ RUN      ]", suite + name, flush=True)
+        if what == "hang": time.sleep(60)
+        if what == "crash": sys.exit(134)
+        broken |= what in ("break", "fail")
+        print("[  FAILED  ]" if broken else "[       OK ]", suite + name, "(1 ms)")
+sys.exit(3 if "end" in SUITES else 1 if broken else 0)
+"""
+
+
+class Isolated(unittest.TestCase):
+    def run_on(self, suites, **limits):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "tests")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(PROGRAM.format(python=sys.executable, suites=suites))
+            os.chmod(path, stat.S_IRWXU)
+            self.listed = tests_of(path)
+            return run_isolated(path, **limits)
+
+    def test_all_is_well(self):
+        outcome = self.run_on({"A.": {"x": "", "y": ""}, "All/B.": {"z/0": "", "z/1": ""}})
+        self.assertEqual(self.listed, {"A.": ["x", "y"], "All/B.": ["z/0", "z/1"]})
+        self.assertTrue(outcome.is_good())
+        self.assertEqual(str(outcome), "4 passed, 0 failed")
+
+    def test_what_breaks_the_device_breaks_nothing_else(self):
+        outcome = self.run_on({"A.": {"x": "", "bad": "break", "y": "", "z": ""}, "B.": {"x": ""}, "C.": {"x": "", "bad": "crash", "y": ""}})
+        self.assertFalse(outcome.is_good())
+        self.assertEqual((outcome.passed, outcome.failed), (6, ["A.bad", "C.bad"]))
+        self.assertIn("A.bad", outcome.last_words)
+
+    def test_what_never_ends_is_stopped(self):
+        outcome = self.run_on({"A.": {"x": "", "bad": "hang", "y": ""}, "B.": {"x": ""}}, suite_seconds=2, test_seconds=2)
+        self.assertEqual((outcome.passed, outcome.failed), (3, ["A.bad"]))
+        self.assertIn("ran past its time", outcome.last_words)
+
+    def test_what_fails_at_its_end_fails(self):
+        outcome = self.run_on({"A.": {"x": ""}, "end": {}})
+        self.assertEqual((outcome.passed, outcome.failed), (1, ["A.*"]))
+
+    def test_what_there_was_no_time_for_is_named(self):
+        outcome = self.run_on({"A.": {"x": ""}, "B.": {"x": ""}}, all_seconds=-1)
+        self.assertFalse(outcome.is_good())
+        self.assertEqual(outcome.left_out, ["A.*", "B.*"])
+
+    def test_no_test_is_no_success(self):
+        self.assertFalse(self.run_on({}).is_good())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

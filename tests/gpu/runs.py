@@ -92,7 +92,7 @@ class Runs:
     def at(self, name):
         return os.path.join(self.path, name)
 
-    def train(self, out, *words, evaluation_batches=2, seconds=500):
+    def train(self, out, *words, evaluation_batches=2, seconds=150):
         shutil.rmtree(self.at(out), ignore_errors=True)   # what fails leaves no weights of the run before
         return call([self.stowage, "train", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
 

@@ -229,6 +229,14 @@ Result<std::string> read_text(const std::string& path, uint64_t limit) {
   return text;
 }
 
+std::string kernel_text(const std::string& path) {
+  std::string text(16384, 0);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t n = file.get() < 0 ? 0 : ::read(file.get(), text.data(), text.size());
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
+}
+
 Status write_text(const std::string& path, std::string_view text) {
   STW_ASSIGN(writer, FileWriter::create(path));
   STW_TRY(writer.write(text.data(), text.size()));

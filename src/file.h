@@ -88,6 +88,8 @@ Result<std::vector<std::string>> files_in(const std::string& folder, std::string
 Status make_directories(const std::string& path);
 // Whole files, for small text. Errors: io_error; corrupt where the file is larger than `limit`.
 Result<std::string> read_text(const std::string& path, uint64_t limit);
+// The start, at most 16 KiB, of a file of the kernel's, which says that it has no bytes; empty where there is none.
+std::string kernel_text(const std::string& path);
 Status write_text(const std::string& path, std::string_view text);
 
 }  // namespace stw

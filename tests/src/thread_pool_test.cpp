@@ -70,14 +70,6 @@ TEST(ThreadPool, EveryIndexRunsOnce) {
   for (const int threads : {1, 2, 3, 8}) check_runs(*make_pool(threads), 200);
 }
 
-TEST(ThreadPool, AContainerHasTheProcessorsOfItsQuota) {
-  EXPECT_EQ(processors_within("200000 100000\n", 64), 2);
-  EXPECT_EQ(processors_within("150000 100000\n", 64), 2);
-  EXPECT_EQ(processors_within("20000 100000\n", 64), 1);
-  EXPECT_EQ(processors_within("800000 100000\n", 4), 4);
-  for (const char* none : {"", "max 100000\n", "max", "100000", "1 0", "words"}) EXPECT_EQ(processors_within(none, 3), 3) << none;
-}
-
 TEST(ThreadPool, AProcessHasTheProcessorsOfItsAffinity) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);

@@ -130,19 +130,23 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(buffer_bytes);
   std::string caller = path;
   struct stat status;
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) {
     Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));   // a folder: EISDIR; a pipe: waits for its reader
     if (descriptor.get() < 0) return file_error(path, "cannot open", errno);
     return FileWriter(std::move(caller), {}, {}, std::move(descriptor), std::move(buffer));
   }
   STW_ASSIGN(target, follow_links(path));
   const std::string prefix = target + ".tmp." + std::to_string(::getpid()) + ".";
+  const mode_t mode = exists ? status.st_mode & 0777 : 0666;
   // A name is taken where another writer of this process, or a killed one of the same number, left it.
   for (int attempt = 0; attempt < 10000; ++attempt) {
     std::string temporary = prefix + std::to_string(attempt);
-    Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (descriptor.get() >= 0)
+    Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666));
+    if (descriptor.get() >= 0) {
+      if (exists) ::fchmod(descriptor.get(), mode);   // whatever the process's umask; some file systems have no modes
       return FileWriter(std::move(caller), std::move(target), std::move(temporary), std::move(descriptor), std::move(buffer));
+    }
     if (errno != EEXIST) return file_error(temporary, "cannot create", errno);
   }
   return file_error(prefix + "0", "cannot create", EEXIST);

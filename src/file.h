@@ -54,8 +54,9 @@ class File {
 
 // Writes PATH.tmp.<process>.<n> beside PATH; `finish` makes it durable and renames it to PATH. A kill at any moment
 // leaves the old or the new file, complete; at worst the temporary file stays behind. Without `finish`, also after an
-// error, the destructor removes the temporary file and PATH is untouched. A symbolic link stays, and all this is said of the
-// file that it leads to. What is no regular file, a pipe or a device, is written to as it is.
+// error, the destructor removes the temporary file and PATH is untouched. Who may read and write the old file may the
+// new one. A symbolic link stays, and all this is said of the file that it leads to. What is no regular file, a pipe or a device,
+// is written to as it is.
 class FileWriter {
  public:
   static Result<FileWriter> create(const std::string& path);

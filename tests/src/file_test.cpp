@@ -93,6 +93,24 @@ TEST(FileWriter, AFullDiskLeavesTheOldFile) {
 }
 
 // A link stays a link, and what it leads to is replaced where it lies, or made there.
+TEST(FileWriter, TheNewFileHasTheModeOfTheOld) {
+  const TemporaryDirectory folder;
+  const std::string path = folder / "a";
+  const auto mode_after_writing = [&] {
+    EXPECT_TRUE(write_text(path, "new"));
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_mode & 07777;
+  };
+  const mode_t before = ::umask(022);
+  EXPECT_EQ(mode_after_writing(), 0644u);
+  for (const mode_t mode : {0600u, 0660u, 0444u}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    EXPECT_EQ(mode_after_writing(), mode);
+  }
+  ::umask(before);
+}
+
 TEST(FileWriter, WritesThroughLinks) {
   TemporaryDirectory folder, other;
   put_file(other / "file", "old");

@@ -21,12 +21,15 @@ def main():
                            PKG_CONFIG_ALLOW_SYSTEM_CFLAGS='1', PKG_CONFIG_ALLOW_SYSTEM_LIBS='1')
         flags = subprocess.run([pkg_config, '--cflags', '--libs', 'stowage'], check=True, capture_output=True,
                                text=True, env=environment).stdout.split()
-        assert any(flag.startswith('-I' + root) for flag in flags), flags
+        include = next(flag[2:] for flag in flags if flag.startswith('-I' + root))
         program = os.path.join(root, 'train')
         subprocess.run([*shlex.split(cc), '-std=c99', '-Wall', '-Wextra', '-pedantic', '-Werror', source, '-o', program,
                         *flags], check=True)
         libraries = [flag[2:] for flag in flags if flag.startswith('-L')]
-        assert libraries and os.path.exists(os.path.join(libraries[0], 'libstowage.so.0')), libraries
+        assert libraries and {'libstowage.so.0', 'libstowage.a'} & set(os.listdir(libraries[0])), libraries
+        command = os.path.join(os.path.dirname(include), 'bin', 'stowage')
+        if os.path.exists(command) and not include.endswith('/usr/include'):   # -Dtools=false; a distribution's
+            subprocess.run([command, '--version'], check=True, stdout=subprocess.DEVNULL, env={})
         example_test.check(program, dict(os.environ, LD_LIBRARY_PATH=':'.join(libraries)))
 
 

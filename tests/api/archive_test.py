@@ -1,0 +1,26 @@
+"""The archive defines the symbols of symbols.txt and no others, so that nothing of a program can meet what is in it by name; and
+a C compiler links the C example with it: archive_test.py NM ARCHIVE SYMBOLS SOURCE HEADER CC RUNTIME... CUDA"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import example_test
+
+
+def main():
+    nm, archive, symbols, source, header, cc, *runtime, cuda = sys.argv[1:]
+    lines = subprocess.run([nm, '-g', '--defined-only', archive], check=True, capture_output=True, text=True).stdout.splitlines()
+    found = sorted(line.split()[-1] for line in lines if len(line.split()) == 3)
+    with open(symbols) as file:
+        expected = sorted(file.read().split())
+    assert found == expected, set(found) ^ set(expected)
+    if cuda:
+        runtime += [os.path.join(cuda, 'lib64', 'libcudart_static.a'), '-ldl', '-lrt']
+    with tempfile.TemporaryDirectory() as root:
+        program = os.path.join(root, 'train')
+        subprocess.run([cc, '-std=c99', '-I' + os.path.dirname(header), source, '-o', program, archive, *runtime, '-pthread'], check=True)
+        example_test.check(program)
+
+
+main()

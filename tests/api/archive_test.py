@@ -16,7 +16,7 @@ def main():
         expected = sorted(file.read().split())
     assert found == expected, set(found) ^ set(expected)
     if cuda:
-        runtime += [os.path.join(cuda, 'lib64', 'libcudart_static.a'), '-ldl', '-lrt']
+        runtime += [f'-L{cuda}/lib64', f'-L{cuda}/targets/x86_64-linux/lib', '-lcudart_static', '-ldl', '-lrt']
     with tempfile.TemporaryDirectory() as root:
         program = os.path.join(root, 'train')
         subprocess.run([cc, '-std=c99', '-I' + os.path.dirname(header), source, '-o', program, archive, *runtime, '-pthread'], check=True)

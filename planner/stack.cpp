@@ -74,6 +74,7 @@ StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t kno
     sum_up(one.back());
     StackAnswer answer = solve(one, limit, most_labels, to_beat);
     best.bound_picoseconds = std::min(best.bound_picoseconds, answer.bound_picoseconds);
+    best.labels += answer.labels;
     if (!answer.choice) continue;
     answer.choice->parts.back()[0].variant = static_cast<int>(v);
     best.choice = std::move(answer.choice);
@@ -81,7 +82,7 @@ StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t kno
   return best;
 }
 
-StackChoice smallest(const std::vector<Stretch>& runs) {
+int64_t least_peak(const std::vector<Stretch>& runs) {
   // Between one byte less than a choice with nothing saved needs, and that.
   int64_t low = INT64_MIN / 4, high = INT64_MAX / 4;
   while (low < high) {
@@ -89,8 +90,13 @@ StackChoice smallest(const std::vector<Stretch>& runs) {
     if (leanest(runs, middle)) high = middle;
     else low = middle + 1;
   }
-  StackAnswer fast = choose(runs, high);
-  return fast.choice ? *fast.choice : measured(runs, *leanest(runs, high));
+  return high;
+}
+
+StackChoice smallest(const std::vector<Stretch>& runs) {
+  const int64_t peak = least_peak(runs);
+  StackAnswer fast = choose(runs, peak);
+  return fast.choice ? *fast.choice : measured(runs, *leanest(runs, peak));
 }
 
 }  // namespace stw

@@ -29,12 +29,13 @@ struct StackChoice {
 struct StackAnswer {
   std::optional<StackChoice> choice;
   uint64_t bound_picoseconds = UINT64_MAX;   // no choice that fits takes less; that of the choice where it is proven
+  size_t labels = 0;                         // that were made for it: what it cost
 };
 
 // A fastest choice whose peak is at most `limit`. Stretches are normalised. Of choices that take at least `known` nothing is
 // said. `most_labels`: beyond that many the answer may not be the best; bound_picoseconds then tells by how much.
 StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known = UINT64_MAX,
-                   size_t most_labels = 400000);
+                   size_t most_labels = 1000000);
 
 // Whether any choice is within the limit.
 bool fits(const std::vector<Stretch>& runs, int64_t limit);
@@ -42,7 +43,10 @@ bool fits(const std::vector<Stretch>& runs, int64_t limit);
 // No choice within the limit is faster: the linear relaxation.
 uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit);
 
-// The choice with the smallest peak, of equal ones a fast one.
+// The smallest peak of any choice; it takes no search.
+int64_t least_peak(const std::vector<Stretch>& runs);
+
+// The choice with that peak, of equal ones a fast one.
 StackChoice smallest(const std::vector<Stretch>& runs);
 
 }  // namespace stw

@@ -115,7 +115,8 @@ class Solver {
       pass();
       if (!narrowed_) break;
     }
-    StackAnswer answer{incumbent_, cut_off_ ? std::min(incumbent_->picoseconds, relaxed()) : std::min(incumbent_->picoseconds, known_)};
+    StackAnswer answer{incumbent_, cut_off_ ? std::min(incumbent_->picoseconds, relaxed()) : std::min(incumbent_->picoseconds, known_),
+                       made_};
     if (incumbent_->picoseconds >= known_) answer.choice.reset();
     return answer;
   }
@@ -247,63 +248,82 @@ class Solver {
   // Places all of a run's segments, one variant after the other.
   std::vector<int> through(std::vector<int> front) {
     const Stretch& run = stretches_[current_];
-    for (size_t v = 0; v < run.variants.size(); ++v) {
-      std::vector<Label> next;
-      for (int l : front) {
-        Label to = at(l);
-        to = {current_, placed(to), to.kept, to.picoseconds, l, -1, 0};
-        if (has_room(to, v + 1) && wait(to, v + 1) == 0) next.push_back(to);
-        to.variant = static_cast<int>(v);
-        add_copies(to, run.variants[v], next);
-      }
-      front = kept_of(std::move(next), v + 1);
-    }
+    for (size_t v = 0; v < run.variants.size(); ++v) front = kept_of(extended(std::move(front), v), v + 1);
     std::erase_if(front, [&](int l) { return placed(at(l)) < run.count; });
     return front;
   }
 
-  // One, two, ... more segments on one variant, as long as they fit and may be worth it.
-  void add_copies(Label to, const Variant& variant, std::vector<Label>& next) {
-    // Of those that fit beside each other the last one decides: each is on top of all before it.
-    const int64_t room = limit_ - variant.peak - to.kept;
-    int64_t most = room < 0 ? 0 : stretches_[current_].count - to.placed;
-    if (room >= 0 && variant.kept > 0) most = std::min(most, room / variant.kept + 1);
-    for (int64_t more = 1; more <= most;) {
-      to.placed += more;
-      to.count += more;
-      to.kept += variant.kept * more;
-      to.picoseconds = size_add(to.picoseconds, size_mul(variant.picoseconds, static_cast<uint64_t>(more)));
-      most -= more;
-      if (!has_room(to, static_cast<size_t>(to.variant))) return;
-      more = wait(to, static_cast<size_t>(to.variant) + 1);
-      if (more == hopeless) return;
-      if (more > 0) continue;
-      more = 1;
-      if (!has_room(to, static_cast<size_t>(to.variant) + 1)) continue;
-      if (next.size() >= most_labels_) {
-        cut_off_ = true;
-        return;
-      }
-      next.push_back(to);
-    }
-  }
+  // A label of the front with so many more segments on one variant.
+  struct Chain {
+    int64_t kept;
+    uint64_t picoseconds;
+    int parent;              // the label of the front
+    int64_t count;           // of those segments
+    int64_t hopeful_from;    // with fewer segments placed it cannot beat the best known choice (`wait`)
+  };
 
-  // Of labels with equally many segments placed only those that keep less or take less, and of these the beam's.
-  std::vector<int> kept_of(std::vector<Label> next, size_t variant) {
-    std::sort(next.begin(), next.end(), [&](const Label& x, const Label& y) {
-      if (x.placed != y.placed) return x.placed < y.placed;
+  // The labels that none, one, two, ... segments on variant `v` lead to, as long as they fit and may be worth it; by segments
+  // placed, then by what they keep. Of equally many placed only those that keep less or take less: what is dropped here stays
+  // behind what it was dropped for, whatever is placed on top.
+  std::vector<Label> extended(std::vector<int> front, size_t v) {
+    const Variant& variant = stretches_[current_].variants[v];
+    const std::vector<int64_t>& room = room_[current_][v];
+    const int64_t segments = stretches_[current_].count;
+    std::sort(front.begin(), front.end(), [&](int a, int b) {
+      const Label &x = at(a), &y = at(b);
+      if (placed(x) != placed(y)) return placed(x) < placed(y);
+      return x.kept != y.kept ? x.kept < y.kept : a < b;
+    });
+    const auto before = [](const Chain& x, const Chain& y) {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
-    });
-    std::vector<Label> best;
-    for (const Label& l : next)
-      if (best.empty() || best.back().placed != l.placed || l.picoseconds < best.back().picoseconds) best.push_back(l);
+    };
+    std::vector<Label> next;
+    std::vector<Chain> longer, here;   // with one segment more than those that are here now
+    size_t f = 0;
+    for (int64_t n = front.empty() ? segments + 1 : placed(at(front[0])); n <= segments; ++n) {
+      here.clear();
+      for (size_t c = 0;;) {
+        const bool from_front = f < front.size() && placed(at(front[f])) == n;
+        if (!from_front && c == longer.size()) break;
+        Chain chain{};
+        if (from_front) chain = {at(front[f]).kept, at(front[f]).picoseconds, front[f], 0, n};
+        if (from_front && (c == longer.size() || before(chain, longer[c]))) ++f;
+        else chain = longer[c++];
+        if (here.empty() || chain.picoseconds < here.back().picoseconds) here.push_back(chain);
+      }
+      longer.clear();
+      for (Chain& chain : here) {
+        const Label label{current_, n, chain.kept, chain.picoseconds, chain.parent, static_cast<int>(v), chain.count};
+        if (n >= chain.hopeful_from) {
+          const int64_t more = wait(label, v + 1);
+          if (more == hopeless) continue;
+          chain.hopeful_from = n + more;
+          if (more == 0 && has_room(label, v + 1)) {
+            if (next.size() >= most_labels_) {
+              cut_off_ = true;
+              return next;
+            }
+            next.push_back(label);
+            ++made_;
+          }
+        }
+        // One more, on top of all before it.
+        if (n == segments || chain.kept > limit_ - variant.peak || chain.kept + variant.kept > room[static_cast<size_t>(n) + 1]) continue;
+        longer.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds), chain.parent, chain.count + 1, chain.hopeful_from});
+      }
+    }
+    return next;
+  }
+
+  // The labels of the beam.
+  std::vector<int> kept_of(std::vector<Label> best, size_t variant) {
     if (best.size() > beam_) {
       narrowed_ = true;
       std::vector<std::pair<Wide, size_t>> bounds;
       for (size_t i = 0; i < best.size(); ++i) bounds.push_back({bound(best[i], variant), i});
       std::nth_element(bounds.begin(), bounds.begin() + static_cast<std::ptrdiff_t>(beam_), bounds.end());
-      next.clear();
+      std::vector<Label> next;
       for (size_t i = 0; i < beam_; ++i) next.push_back(best[bounds[i].second]);
       best = std::move(next);
     }
@@ -377,7 +397,7 @@ class Solver {
   std::vector<std::vector<std::vector<int64_t>>> room_;
   std::vector<Label> labels_;
   std::optional<StackChoice> incumbent_;
-  size_t current_ = 0, beam_ = SIZE_MAX;
+  size_t current_ = 0, beam_ = SIZE_MAX, made_ = 0;
   bool narrowed_ = false, cut_off_ = false;   // labels were dropped: by the beam, at the limit
 };
 

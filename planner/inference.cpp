@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "planner/emitter.h"
-#include "planner/layout.h"
 
 namespace stw {
 
@@ -70,7 +69,6 @@ std::pair<Program, Program> build_generate(const Graph& graph, const Arena& aren
     if (stop == end) e.result(graph.generate_ops.back().outputs[0]);
     Program p = e.finish(arena.gradients_begin);
     p.name = name;
-    lay_out(p, arena.alignment);
     return p;
   };
   return {build(std::min(prefill_rows, graph.sequence), last_attention + 1, "prefill"), build(1, end, "decode")};

@@ -13,7 +13,7 @@ inline constexpr int64_t prefill_rows = 64;   // less where the sequence is shor
 // Adds evaluate_ops, generate_ops and the caches to a graph that has its gradients and update.
 void add_inference(Graph& graph);
 
-// Laid out already: the caches lie at the same offsets in both.
+// Prefill and decode, before layout, which puts the caches at the same offsets in both.
 std::pair<Program, Program> build_generate(const Graph& graph, const Arena& arena, int threads);
 
 }  // namespace stw

@@ -10,12 +10,12 @@ constexpr uint64_t search_nodes = 1500;  // a few microseconds each
 
 }  // namespace
 
-Placement place(const std::vector<Interval>& intervals) {
-  Packing packing = pack(intervals, {.capacity = 0, .node_limit = search_nodes});
+Placement place(const std::vector<Interval>& intervals, uint64_t enough) {
+  Packing packing = pack(intervals, {.capacity = 0, .node_limit = search_nodes, .enough = enough});
   return {std::move(packing.offsets), packing.height, packing.bound};
 }
 
-void lay_out(Program& program, uint64_t alignment) {
+void lay_out(Program& program, uint64_t alignment, uint64_t enough) {
   // Caches come first, in the same order in every program that shares them, and lie below everything else.
   uint64_t base = program.base;
   std::vector<bool> is_cache(program.buffers.size());
@@ -34,7 +34,7 @@ void lay_out(Program& program, uint64_t alignment) {
     intervals.push_back({b.first, b.last + 1, round_up(b.bytes, alignment)});
     index.push_back(i);
   }
-  const Placement placement = place(intervals);
+  const Placement placement = place(intervals, enough > base ? enough - base : 0);
   for (size_t i = 0; i < index.size(); ++i) program.buffers[index[i]].offset = size_add(base, placement.offsets[i]);
   program.end = size_add(base, placement.height);
 }

@@ -15,10 +15,11 @@ struct Placement {
 };
 
 // The best packing that a few milliseconds find: a number of decisions, not a clock, so it is deterministic. Sizes are
-// multiples of the alignment already.
-Placement place(const std::vector<Interval>& intervals);
+// multiples of the alignment already. Where one of at most `enough` bytes is found at once it may not be the best; whether there is one
+// of so many bytes does not depend on `enough`.
+Placement place(const std::vector<Interval>& intervals, uint64_t enough = 0);
 
-// Sets the offsets of a program's buffers and its end.
-void lay_out(Program& program, uint64_t alignment);
+// Sets the offsets of a program's buffers and its end; as `place`, with `enough` counted from the start of the arena.
+void lay_out(Program& program, uint64_t alignment, uint64_t enough = 0);
 
 }  // namespace stw

@@ -16,7 +16,8 @@ uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64
 }
 
 Level::Level(const SearchContext& context, const Offload& offload)
-    : c_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(c_.graph, c_.device.alignment, offload))) {
+    : c_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(c_.graph, c_.device.alignment, offload))),
+      sizes_(c_.graph, arena_, c_.request.global_batch, c_.request.threads) {
   const Program update = build_update(c_.graph, *arena_, c_.request.threads);
   // That of a fused update is in part inside the micro-step.
   update_ = c_.graph.fuses_updates() ? c_.pricing.update() : c_.pricing.program(update, offload.overlap);
@@ -147,48 +148,43 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
   std::optional<uint64_t> bound;   // of the first stair: whatever fits needs this long
   while (auto stair = fastest_alive(limit, known)) {
     if (!bound) bound = stair->bound_picoseconds;
-    if (arena(stair->decisions) <= arena_bytes) {
+    if (sizes_.within(stair->decisions, arena_bytes)) {
       stair->bound_picoseconds = *bound;
       return stair;
     }
     limit = stair->live_bytes - 1;
   }
   Candidate last = *smallest();
-  if (last.picoseconds >= known || arena(last.decisions) > arena_bytes) return std::nullopt;
+  if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
 }
 
+uint64_t Level::least_alive(int64_t m) {
+  const Choices& c = choices(m);
+  return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + least_peak(c.runs)));
+}
+
 uint64_t Level::least_alive() {
-  if (micro_batches_.empty()) return UINT64_MAX;
-  return candidate(micro_batches_[0], stw::smallest(choices(micro_batches_[0]).runs)).live_bytes;   // more samples need more
+  return micro_batches_.empty() ? UINT64_MAX : least_alive(micro_batches_[0]);   // more samples need more
 }
 
 const std::optional<Candidate>& Level::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
   for (int64_t m : micro_batches_) {
+    if (smallest_ && least_alive(m) >= arena(smallest_->decisions)) break;   // more samples need more
     Candidate c = candidate(m, stw::smallest(choices(m).runs));
-    if (smallest_ && c.live_bytes >= arena(smallest_->decisions)) break;   // more samples need more
-    if (!smallest_ || arena(c.decisions) < arena(smallest_->decisions)) smallest_ = std::move(c);
+    if (!smallest_ || sizes_.within(c.decisions, arena(smallest_->decisions) - 1)) smallest_ = std::move(c);
   }
   // Where its layout has a gap, a stair with more bytes alive may have the smaller arena.
   uint64_t limit = arena(smallest_->decisions) - 1;
   while (auto stair = fastest_alive(limit)) {
     limit = stair->live_bytes - 1;
-    if (arena(stair->decisions) >= arena(smallest_->decisions)) continue;
+    if (!sizes_.within(stair->decisions, arena(smallest_->decisions) - 1)) continue;
     smallest_ = std::move(*stair);
   }
   return smallest_;
-}
-
-uint64_t Level::arena(const Decisions& decisions) {
-  std::vector<int64_t> key{decisions.micro_batch, decisions.loss_chunks};
-  key.insert(key.end(), decisions.saved.begin(), decisions.saved.end());
-  key.insert(key.end(), decisions.tile_rows.begin(), decisions.tile_rows.end());
-  const auto [entry, is_new] = arenas_.try_emplace(std::move(key), 0);
-  if (is_new) entry->second = programs(decisions).arena_bytes;
-  return entry->second;
 }
 
 Programs Level::programs(const Decisions& decisions) const {

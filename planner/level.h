@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner/arena_sizes.h"
 #include "planner/plan.h"
 #include "planner/pricing.h"
 #include "planner/segment_choices.h"
@@ -47,7 +48,7 @@ class Level {
   // No plan has fewer bytes alive; UINT64_MAX where there is none.
   uint64_t least_alive();
   // Bytes of a plan's arena, laid out.
-  uint64_t arena(const Decisions& decisions);
+  uint64_t arena(const Decisions& decisions) { return sizes_.of(decisions); }
   Programs programs(const Decisions& decisions) const;
 
   // No plan of this micro-batch within the bytes is faster. At least what its ops take without recompute.
@@ -66,6 +67,7 @@ class Level {
   };
   const Choices& choices(int64_t micro_batch);
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
+  uint64_t least_alive(int64_t micro_batch);
   Candidate candidate(int64_t micro_batch, const StackChoice& choice);
 
   SearchContext c_;
@@ -76,7 +78,7 @@ class Level {
   std::vector<std::pair<size_t, int64_t>> runs_;   // kinds of segments but the head, and how many follow each other
   std::vector<int64_t> micro_batches_;         // of the context's, those that fit into the host memory
   std::map<int64_t, Choices> choices_;
-  std::map<std::vector<int64_t>, uint64_t> arenas_;
+  ArenaSizes sizes_;
   bool knows_smallest_ = false;
   std::optional<Candidate> smallest_;
 };

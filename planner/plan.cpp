@@ -43,6 +43,8 @@ Programs make_programs(const Graph& graph, const Decisions& decisions, int64_t g
   p.evaluate = build_evaluate(graph, p.arena, decisions, threads);
   lay_out(p.evaluate, alignment);
   std::tie(p.prefill, p.decode) = build_generate(graph, p.arena, threads);
+  lay_out(p.prefill, alignment);
+  lay_out(p.decode, alignment);
   p.arena_bytes = p.arena.gradients_end;
   p.bound_bytes = p.arena.gradients_end;
   for (const Program* program : p.all()) {

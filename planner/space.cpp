@@ -107,14 +107,17 @@ uint64_t Space::copying(OpKind kind, uint64_t bytes) const {
   return bytes == 0 ? 0 : op_picoseconds(device_, kind, Peak::fp32, request_.threads, {0, bytes});
 }
 
+uint64_t Space::least_update(const Rung& rung) {
+  // Gradients are read by the update and not written; all else goes both ways.
+  const uint64_t fetches = copying(OpKind::fetch, rung.update_bytes), ops = level(0).update_picoseconds();
+  const uint64_t stores = copying(OpKind::store, rung.update_bytes - rung.gradient_bytes);
+  return device_.cuda ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
+}
+
 uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes) {
   if (lower.host_bytes > request_.host_bytes) return UINT64_MAX;
   Level& plain = level(0);
-  const bool overlap = device_.cuda;
-  // Gradients are read by the update and not written; all else goes both ways.
-  const uint64_t fetches = copying(OpKind::fetch, lower.update_bytes), ops = plain.update_picoseconds();
-  const uint64_t stores = copying(OpKind::store, lower.update_bytes - lower.gradient_bytes);
-  const uint64_t update = overlap ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
+  const uint64_t ops = plain.update_picoseconds(), update = least_update(lower);
   const uint64_t saved = rungs_[0].resident_bytes - upper.resident_bytes;
   uint64_t least = UINT64_MAX;
   for (size_t i = micro_batches_.size(); i-- > 0;) {
@@ -130,15 +133,23 @@ uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes
 std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
   if (rungs_.size() == 1) return level(0).fastest(arena_bytes);
-  std::vector<std::pair<uint64_t, size_t>> order;
+  uint64_t micro_steps = UINT64_MAX;
+  for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, level(0).ops(m) - level(0).update_picoseconds());
+  std::set<Hope> hopes;   // of the time
   for (size_t r = 0; r < rungs_.size(); ++r)
-    if (rungs_[r].host_bytes <= request_.host_bytes && rungs_[r].resident_bytes <= arena_bytes) order.push_back({level(r).bound(arena_bytes), r});
-  std::sort(order.begin(), order.end());
+    if (rungs_[r].host_bytes <= request_.host_bytes && rungs_[r].resident_bytes <= arena_bytes)
+      hopes.insert({size_add(micro_steps, least_update(rungs_[r])), r, false});
   std::optional<Candidate> best;
   size_t best_rung = 0;
-  for (const auto& [least, r] : order) {
+  while (!hopes.empty()) {
+    const auto [least, r, is_exact] = *hopes.begin();
+    hopes.erase(hopes.begin());
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && r > best_rung) continue;
+    if (!is_exact) {
+      hopes.insert({std::max(least, level(r).bound(arena_bytes)), r, true});
+      continue;
+    }
     // Of equal ones that of the first level.
     std::optional<Candidate> found = level(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_rung) : UINT64_MAX);
     if (!found) continue;
@@ -157,13 +168,18 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
 
 const Candidate& Space::smallest() {
   if (smallest_) return *smallest_;
-  std::vector<std::pair<uint64_t, size_t>> order;
+  std::set<Hope> hopes;   // of the bytes that are alive: at least those that are resident
   for (size_t r = 0; r < rungs_.size(); ++r)
-    if (rungs_[r].host_bytes <= request_.host_bytes) order.push_back({level(r).least_alive(), r});
-  std::sort(order.begin(), order.end());
+    if (rungs_[r].host_bytes <= request_.host_bytes) hopes.insert({rungs_[r].resident_bytes, r, false});
   uint64_t least = UINT64_MAX;
-  for (const auto& [alive, r] : order) {
+  while (!hopes.empty()) {
+    const auto [alive, r, is_exact] = *hopes.begin();
+    hopes.erase(hopes.begin());
     if (alive >= least) break;
+    if (!is_exact) {
+      hopes.insert({level(r).least_alive(), r, true});
+      continue;
+    }
     const std::optional<Candidate>& found = level(r).smallest();
     if (!found) continue;
     const uint64_t bytes = level(r).arena(found->decisions);

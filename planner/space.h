@@ -7,7 +7,9 @@
 // out: a plan with so many states in host memory or more, but not as many as in the next step, copies at least the former
 // and saves at most the latter and everything else that can be offloaded.
 #pragma once
+#include <algorithm>
 #include <array>
+#include <compare>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -29,6 +31,8 @@ class Space {
   // Bytes of a plan's arena, laid out.
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;
+  // Levels that had to be looked into: each takes programs and save-sets of its own.
+  int64_t levels() const { return std::count_if(rungs_.begin(), rungs_.end(), [](const Rung& r) { return r.level != nullptr; }); }
 
   const Graph& graph() const { return graph_; }
   const Pricing& pricing() const { return pricing_; }
@@ -47,6 +51,15 @@ class Space {
   void make_rungs();
   void measure(Rung& rung) const;
   Level& level(size_t rung);
+  // What a rung may reach at best, of its time or its bytes. Those that are least are made exact first, so that no level is made
+  // that cannot count; of equal ones the first rung's comes first.
+  struct Hope {
+    uint64_t least;
+    size_t rung;
+    bool is_exact;
+    auto operator<=>(const Hope&) const = default;
+  };
+  uint64_t least_update(const Rung& rung);     // picoseconds of the update: no less
   // No plan that copies what `lower` copies and has the memory of `upper` is faster.
   uint64_t bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes);
   uint64_t copying(OpKind kind, uint64_t bytes) const;   // picoseconds

@@ -92,11 +92,12 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
   const uint64_t goal = std::max(packing.bound, std::min(options.capacity, size_limit));
   GreedyPacking greedy;
   greedy.height = 0;
-  if (!sections.blocks.empty()) greedy = pack_greedily(sections, goal);
+  const uint64_t enough_of_greedy = options.capacity == 0 ? std::max(goal, options.enough) : goal;
+  if (!sections.blocks.empty()) greedy = pack_greedily(sections, enough_of_greedy);
   packing.height = greedy.height;
 
   const bool reachable = options.capacity == 0 || packing.bound <= options.capacity;
-  if (packing.height > goal && packing.height < size_limit && reachable && options.node_limit > 0) {
+  if (packing.height > enough_of_greedy && packing.height < size_limit && reachable && options.node_limit > 0) {
     std::vector<Part> parts;
     for (Sections& component : components_of(sections))
       parts.push_back(part_of(std::move(component), greedy.offsets));

@@ -15,6 +15,7 @@ struct Interval { int64_t lower, upper; uint64_t size; };
 struct PackOptions {
   uint64_t capacity = 0;    // bytes to fit into; 0: as low as possible
   uint64_t node_limit = 0;  // decisions the search may make; 0: greedy orders only
+  uint64_t enough = 0;      // without a capacity: greedy orders that get down to this end it. Above it, all is as without
 };
 
 enum class PackStatus {

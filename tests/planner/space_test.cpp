@@ -239,6 +239,23 @@ TEST(Level, EqualsAllChoicesOfRandomModels) {
   EXPECT_LT(higher, stairs / 4);
 }
 
+// Most of what may be offloaded makes no smaller arena and no faster plan, which its bytes and its copies alone tell.
+TEST(Space, LooksOnlyIntoLevelsThatMayCount) {
+  std::string deep(wide_gpt2);
+  deep.replace(deep.find("\"n_layer\": 3"), 12, "\"n_layer\": 16");
+  const auto source = [&](const Numerics& n) { return build_model(config_of(deep), 32, n); };
+  Request request = request_of(3, 0);
+  request.host_bytes = size_limit;
+  Space space(source, {}, request, *find_device("h100"));
+  space.smallest();
+  const int64_t levels = space.levels();
+  EXPECT_LE(levels, 8);
+  const auto found = space.fastest(uint64_t{1} << 40);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->decisions.offload.any());
+  EXPECT_LE(space.levels(), levels + 2);
+}
+
 TEST(Space, TheSmallestBudgetWorks) {
   for (const std::string& config : {std::string(wide_gpt2), small_llama()})
     for (const char* device : {"cpu", "h100"})

@@ -1,5 +1,5 @@
 // How adafactor cuts a parameter into lines and blocks: part of the definition of its sums. The workspace holds a float
-// a line, then a row of floats a block; in the first block's the columns' factors stay.
+// a line, then a row of floats a block.
 #pragma once
 #include "kernels/kernels.h"
 

@@ -5,8 +5,7 @@
 //   p = p · (1 - lr·weight_decay)
 //   R_i = (1 - share)·R_i + share·mean_j(g_ij²),  C_j likewise over i         share = t^-0.8
 //   v_ij = R_i·C_j / max(mean(R), eps1);  a vector: v = (1 - share)·v + share·g²
-//   u = g / √max(v, eps1²); of a matrix g · min(1/√(R_i / max(mean(R), eps1)) · 1/√C_j, 1/eps1): roots and divisions by lines and
-//   columns, where they were by elements and took as long as memory
+//   u = g / √max(v, eps1²)
 //   p = p - alpha / max(1, rms(u)) · u
 // Sums within a line (adafactor_layout.h) are in fp32 by 16 lanes, those over lines in double; sums along a column are taken in
 // blocks of 64 rows, which are added one after the other.
@@ -41,10 +40,10 @@ STW_INLINE double adafactor_alpha(const UpdateArgs& args, double size) {   // si
 }
 STW_INLINE float adafactor_step(double alpha, double update) { return (float)(-alpha / (update > 1 ? update : 1)); }
 
-// u of a matrix, by the factors of its row and its columns; and of a vector, by v.
-STW_INLINE float row_factor(float state, float mean) { return 1.0f / sqrt1(state / mean); }
-STW_INLINE F16 column_factors(F16 states) { return div(splat(1.0f), sqrt(states)); }
-STW_INLINE F16 matrix_update(F16 row, F16 columns, F16 g) { return mul(g, minimum(mul(row, columns), splat(0x1p23f))); }
-STW_INLINE F16 vector_update(F16 second, F16 g) { return div(g, sqrt(maximum(second, splat(0x1p-46f)))); }
+// u; `row` is R_i / mean(R) for a matrix, whose `second` is the column's, else 1.
+STW_INLINE F16 adafactor_update(F16 row, F16 second, F16 g) {
+  const F16 v = mul(row, second);
+  return div(g, sqrt(maximum(v, splat(0x1p-46f))));
+}
 
 }  // namespace stw::kernels::STW_ISA

@@ -36,17 +36,15 @@ void square_block(const Moments& m, int64_t block, float* sums, float* blocks) {
   }
 }
 
-// States of columns [begin, end), and their factors in place of the first block's sums.
-void mix_columns(const Moments& m, int64_t begin, int64_t end, float* blocks) {
+// States of columns [begin, end).
+void mix_columns(const Moments& m, int64_t begin, int64_t end, const float* blocks) {
   const F16 rows = splat((float)m.layout.lines);
   for_groups(begin, end, [&](int64_t at, int64_t n) {
     F16 sum = zero();
     for (int64_t block = 0; block < m.layout.blocks; ++block)
       sum = add(sum, load_group(blocks, DType::f32, block * m.layout.width + at, n));
     const F16 old = load_group(m.args.second, DType::f32, at, n);
-    const F16 state = mixed_squares(m.scalars, old, div(sum, rows));
-    store_group(m.args.second, DType::f32, at, state, n);
-    store_group(blocks, DType::f32, at, column_factors(state), n);
+    store_group(m.args.second, DType::f32, at, mixed_squares(m.scalars, old, div(sum, rows)), n);
   });
 }
 
@@ -70,16 +68,15 @@ double rms(const float* sums, int64_t lines, int64_t count) {
 
 // body(at, n, u) for the groups of a line.
 template <class Body>
-STW_INLINE void for_updates(const Moments& m, int64_t line, float mean, const float* factors, const Body& body) {
+STW_INLINE void for_updates(const Moments& m, int64_t line, float mean, const Body& body) {
   const UpdateArgs& args = m.args;
+  const bool matrix = args.columns > 0;
   const int64_t begin = line * m.layout.width, end = min(args.count, begin + m.layout.width);
-  const auto gradient = [&](int64_t at, int64_t n) { return scaled_gradient(args, m.scalars.coefficient, at, n); };
-  if (args.columns > 0) {
-    const F16 row = splat(row_factor(args.first[line], mean));
-    for_groups(begin, end, [&](int64_t at, int64_t n) { body(at, n, matrix_update(row, load_group(factors, DType::f32, at - begin, n), gradient(at, n))); });
-  } else {
-    for_groups(begin, end, [&](int64_t at, int64_t n) { body(at, n, vector_update(load_group(args.second, DType::f32, at, n), gradient(at, n))); });
-  }
+  const F16 row = splat(matrix ? args.first[line] / mean : 1.0f);
+  for_groups(begin, end, [&](int64_t at, int64_t n) {
+    const F16 second = load_group(args.second, DType::f32, matrix ? at - begin : at, n);
+    body(at, n, adafactor_update(row, second, scaled_gradient(args, m.scalars.coefficient, at, n)));
+  });
 }
 
 }  // namespace
@@ -114,7 +111,7 @@ void adafactor(const Launch& launch, const UpdateArgs& args) {
   for_rows(launch, layout.lines, layout.width, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
       F16 squares = zero();
-      for_updates(m, line, mean, blocks, [&](int64_t, int64_t, F16 u) { squares = fma(u, u, squares); });
+      for_updates(m, line, mean, [&](int64_t, int64_t, F16 u) { squares = fma(u, u, squares); });
       sums[line] = fold(squares);
     }
   });
@@ -123,7 +120,7 @@ void adafactor(const Launch& launch, const UpdateArgs& args) {
   const F16 kept = splat(kept_share(args)), step = splat(adafactor_step(alpha, update));
   for_rows(launch, layout.lines, layout.width, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line)
-      for_updates(m, line, mean, blocks, [&](int64_t at, int64_t n, F16 u) {
+      for_updates(m, line, mean, [&](int64_t at, int64_t n, F16 u) {
         store_parameter(args, at, fma(step, u, mul(load_parameter(args, at, n), kept)), n);
       });
   });

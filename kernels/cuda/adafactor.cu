@@ -5,8 +5,7 @@
 // one block for what follows from all lines, alpha and mean(R); the lines' sums of u²; one block for the step; the update.
 // Bound by memory: the gradient read three times, of a matrix four times.
 //
-// Workspace: the scalars, a float a line, sums and at last the line's factor, a row of floats a block of rows, of which the first
-// becomes the columns' factors.
+// Workspace: the scalars, a float a line, a row of floats a block of rows.
 #include "kernels/common/adafactor_step.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/parameter.h"
@@ -64,7 +63,7 @@ static __global__ void __launch_bounds__(block_threads) square_columns_kernel(Up
     store_group(blocks, DType::f32, block * layout.width + j, sum, n);
   });
 }
-static __global__ void __launch_bounds__(block_threads) mix_columns_kernel(UpdateArgs args, AdafactorLayout layout, float* blocks) {
+static __global__ void __launch_bounds__(block_threads) mix_columns_kernel(UpdateArgs args, AdafactorLayout layout, const float* blocks) {
   if (args.state->skip != 0) return;
   const AdafactorScalars scalars = adafactor_scalars(args);
   const F16 rows = splat(static_cast<float>(layout.lines));
@@ -72,9 +71,7 @@ static __global__ void __launch_bounds__(block_threads) mix_columns_kernel(Updat
     F16 sum = zero();
     for (int64_t block = 0; block < layout.blocks; ++block) sum = add(sum, load_group(blocks, DType::f32, block * layout.width + at, n));
     const F16 old = load_group(args.second, DType::f32, at, n);
-    const F16 state = mixed_squares(scalars, old, div(sum, rows));
-    store_group(args.second, DType::f32, at, state, n);
-    store_group(blocks, DType::f32, at, column_factors(state), n);
+    store_group(args.second, DType::f32, at, mixed_squares(scalars, old, div(sum, rows)), n);
   });
 }
 
@@ -105,48 +102,47 @@ static __global__ void __launch_bounds__(block_threads) adafactor_alpha_kernel(U
   found->alpha = adafactor_alpha(args, root_mean(sizes, args.count));
 }
 
-// u of a group of a line, whose factor is `row`.
-STW_DEVICE F16 update_of(const UpdateArgs& args, F16 coefficient, float row, const float* factors, int64_t begin, int64_t i, int64_t n) {
-  const F16 g = scaled_gradient(args, coefficient, begin + i, n);
-  if (args.columns > 0) return matrix_update(splat(row), load_group(factors, DType::f32, i, n), g);
-  return vector_update(load_group(args.second, DType::f32, begin + i, n), g);
+// u of a group of a line.
+STW_DEVICE F16 update_of(const UpdateArgs& args, F16 coefficient, float mean, int64_t line, int64_t begin, int64_t i, int64_t n) {
+  const bool matrix = args.columns > 0;
+  const F16 row = splat(matrix ? args.first[line] / mean : 1.0f);
+  const F16 second = load_group(args.second, DType::f32, matrix ? i : begin + i, n);
+  return adafactor_update(row, second, scaled_gradient(args, coefficient, begin + i, n));
 }
-STW_DEVICE float factor_of(const UpdateArgs& args, int64_t line, float mean) { return args.columns > 0 ? row_factor(args.first[line], mean) : 1.0f; }
 
 template <DType gradient>
-static __global__ void __launch_bounds__(block_threads) square_updates_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found, const float* factors, float* sums) {
+static __global__ void __launch_bounds__(block_threads) square_updates_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found, float* sums) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const F16 coefficient = coefficient_of(args);
   const float mean = found->mean;
   for (int64_t line = blockIdx.x; line < layout.lines; line += gridDim.x) {
     const int64_t begin = line * layout.width;
-    const float row = factor_of(args, line, mean);
     const float sum = sum_squares(min(layout.width, args.count - begin),
-                                  [&](int64_t i, int64_t n) { return update_of(args, coefficient, row, factors, begin, i, n); });
+                                  [&](int64_t i, int64_t n) { return update_of(args, coefficient, mean, line, begin, i, n); });
     if (threadIdx.x == 0) sums[line] = sum;
   }
 }
 
-static __global__ void __launch_bounds__(block_threads) adafactor_step_kernel(UpdateArgs args, AdafactorLayout layout, float* sums, AdafactorFound* found) {
+static __global__ void __launch_bounds__(block_threads) adafactor_step_kernel(UpdateArgs args, AdafactorLayout layout, const float* sums, AdafactorFound* found) {
   if (args.state->skip != 0) return;
-  const double squares = serial_sum(0.0, sums, layout.lines);   // they have been read: the lines' factors take their place
-  for (int64_t line = threadIdx.x; line < layout.lines; line += blockDim.x) sums[line] = factor_of(args, line, found->mean);
+  const double squares = serial_sum(0.0, sums, layout.lines);
   if (threadIdx.x == 0) found->step = adafactor_step(found->alpha, root_mean(squares, args.count));
 }
 
 template <Storage storage, DType gradient>
-static __global__ void __launch_bounds__(block_threads) adafactor_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found, const float* rows, const float* factors) {
+static __global__ void __launch_bounds__(block_threads) adafactor_kernel(UpdateArgs args, AdafactorLayout layout, const AdafactorFound* found) {
   args.gradient_dtype = gradient;
   if (args.state->skip != 0) return;
   const F16 coefficient = coefficient_of(args), kept = splat(kept_share(args)), step = splat(found->step);
+  const float mean = found->mean;
   const int64_t groups = ceil_div(layout.width, 16);
   for_tasks_of_grid(layout.lines * groups, [&](int64_t task) {
     const int64_t line = task / groups, begin = line * layout.width, i = task % groups * 16, at = begin + i;
     const int64_t n = min(static_cast<int64_t>(16), min(begin + layout.width, args.count) - at);
     if (n <= 0) return;   // the last line of a vector may be shorter
     const F16 p = mul(load_parameter<storage>(args, at, n), kept);
-    store_parameter<storage>(args, at, fma(step, update_of(args, coefficient, rows[line], factors, begin, i, n), p), n);
+    store_parameter<storage>(args, at, fma(step, update_of(args, coefficient, mean, line, begin, i, n), p), n);
   });
 }
 
@@ -166,9 +162,9 @@ void adafactor(const Launch& l, const UpdateArgs& args) {
       launch(l, square_lines_kernel<stored.storage, gradient.dtype>, lines, threads, 0, args, layout, sums);
     }
     launch(l, adafactor_alpha_kernel, 1, block_threads, 0, args, layout, sums, found);
-    launch(l, square_updates_kernel<gradient.dtype>, lines, threads, 0, args, layout, found, blocks, sums);
+    launch(l, square_updates_kernel<gradient.dtype>, lines, threads, 0, args, layout, found, sums);
     launch(l, adafactor_step_kernel, 1, block_threads, 0, args, layout, sums, found);
-    launch(l, adafactor_kernel<stored.storage, gradient.dtype>, blocks_for_elements(layout.lines * round_up(layout.width, 16)), block_threads, 0, args, layout, found, sums, blocks);
+    launch(l, adafactor_kernel<stored.storage, gradient.dtype>, blocks_for_elements(layout.lines * round_up(layout.width, 16)), block_threads, 0, args, layout, found);
   });
 }
 

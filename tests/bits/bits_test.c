@@ -40,7 +40,7 @@ static const struct {
   {"llama fp16, Lion, 8-bit states", llama, 0x3011d25cb98ea952u, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_LION,
    0, 0, 0, 0},
   {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0},
-  {"qwen2 fp32, Adafactor, documents", qwen2, 0x30016178dee09b16u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR,
+  {"qwen2 fp32, Adafactor, documents", qwen2, 0x5e2ac56f04023e32u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR,
    64, 0, 0, 0},
   {"llama bf16, 7 bytes a parameter", llama, 0xd3c35749b635a7eau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
    0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0},

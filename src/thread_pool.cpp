@@ -71,7 +71,8 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, host_run run
 
 ThreadPool::ThreadPool(int threads, host_run host, void* user)
     : threads_(threads), host_(host), user_(user), spins_(!host && threads <= processor_count()),
-      holders_(std::make_unique<std::atomic<std::thread::id>[]>(static_cast<size_t>(threads))) {}
+      holders_(std::make_unique<std::atomic<std::thread::id>[]>(static_cast<size_t>(threads))),
+      shares_(std::make_unique<Share[]>(static_cast<size_t>(threads))) {}
 
 void ThreadPool::start_workers() {
   const SignalsBlocked blocked;
@@ -120,6 +121,7 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   task_ = task;
   context_ = context;
   tasks_ = tasks;
+  share_out(tasks);
   unfinished_.store(tasks, std::memory_order_relaxed);
   untaken_.store(tasks, std::memory_order_release);
   const int helpers = static_cast<int>(std::min<int64_t>(tasks, threads_)) - 1;
@@ -198,14 +200,35 @@ bool ThreadPool::spin_until(const Done& done) const {
   return false;
 }
 
-// Whoever lowers `untaken_` holds a task of the current job: the job cannot end, and its fields cannot change, before
+void ThreadPool::share_out(int64_t tasks) {
+  const int64_t each = tasks / threads_, longer = tasks % threads_;   // the first ones have one more
+  int64_t begin = 0;
+  for (int64_t thread = 0; thread < threads_; ++thread) {
+    Share& share = shares_[static_cast<size_t>(thread)];
+    share.next.store(begin, std::memory_order_relaxed);
+    begin += each + (thread < longer ? 1 : 0);
+    share.end = begin;
+  }
+}
+
+// For whoever has lowered `untaken_`: there is one for it, in its own share or in another's.
+int64_t ThreadPool::next_task(int thread) {
+  for (int victim = thread;; victim = victim + 1 == threads_ ? 0 : victim + 1) {
+    Share& share = shares_[static_cast<size_t>(victim)];
+    if (share.next.load(std::memory_order_relaxed) >= share.end) continue;
+    const int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
+    if (index < share.end) return index;
+  }
+}
+
+// Whoever lowers `untaken_` holds a task of the current job: the job cannot end, and its fields and shares cannot change, before
 // that task is counted in `unfinished_`. A worker that comes late lowers nothing and so reads nothing.
 void ThreadPool::take_tasks(int thread) {
   int64_t taken = 0;
   int64_t left = untaken_.load(std::memory_order_relaxed);
   while (left > 0) {
     if (!untaken_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
-    task_(context_, tasks_ - left, thread);
+    task_(context_, next_task(thread), thread);
     ++taken;
     left = untaken_.load(std::memory_order_relaxed);
   }

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -166,6 +167,30 @@ TEST(ThreadPool, WorkersReallyTakePart) {
   };
   pool->run(2, meet, &meeting);
   EXPECT_EQ(meeting.arrived, 2);
+}
+
+// While all are at work each has a task of its own share, whichever came first; of a share that nobody comes for others take what is left.
+TEST(ThreadPool, ThreadsTakeTheirSharesFirst) {
+  struct Meeting {
+    int64_t wanted;
+    std::atomic<int64_t> here = 0;
+    std::vector<int> threads;
+    static void task(void* context, int64_t index, int thread) {
+      auto* self = static_cast<Meeting*>(context);
+      self->threads[static_cast<size_t>(index)] = thread;
+      ++self->here;
+      while (self->here < self->wanted) std::this_thread::yield();
+    }
+  };
+  const auto pool = make_pool(5);
+  for (int round = 0; round < 50; ++round) {
+    Meeting all{5, 0, std::vector<int>(5, -1)};
+    pool->run(5, Meeting::task, &all);
+    EXPECT_EQ(all.threads, (std::vector<int>{0, 1, 2, 3, 4}));
+    Meeting nobody{0, 0, std::vector<int>(7, -1)};   // shares of 2, 2, 1, 1, 1
+    pool->run(7, Meeting::task, &nobody);
+    EXPECT_EQ(std::count(nobody.threads.begin(), nobody.threads.end(), -1), 0);
+  }
 }
 
 TEST(ThreadPool, CreationAndDestruction) {

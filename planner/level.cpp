@@ -67,7 +67,7 @@ Candidate Level::candidate(int64_t m, const StackChoice& choice) {
   std::vector<int64_t>& tiles = result.decisions.tile_rows;
   if (std::all_of(tiles.begin(), tiles.end(), [](int64_t rows) { return rows == 0; })) tiles.clear();
   result.picoseconds = result.bound_picoseconds = choice.picoseconds;
-  result.live_bytes = std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + choice.peak));
+  result.live_bytes = alive(c, choice.peak);
   return result;
 }
 
@@ -162,7 +162,7 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
 
 uint64_t Level::least_alive(int64_t m) {
   const Choices& c = choices(m);
-  return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + least_peak(c.runs)));
+  return alive(c, least_peak(c.runs));
 }
 
 uint64_t Level::least_alive() {

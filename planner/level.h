@@ -5,6 +5,7 @@
 // undercuts) none of them is beaten in both. The answer to a budget is the fastest stair whose laid-out arena fits. So a
 // tighter budget never raises the peak and a looser one never slows the plan.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>
@@ -65,6 +66,8 @@ class Level {
     std::vector<Stretch> runs;     // the last one is the head
     int64_t fixed_bytes = 0;       // below them all: persistent tensors, tokens and targets
   };
+  // Bytes that are alive in a plan whose segments have this peak.
+  uint64_t alive(const Choices& c, int64_t peak) const { return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak)); }
   const Choices& choices(int64_t micro_batch);
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t least_alive(int64_t micro_batch);

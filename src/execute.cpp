@@ -19,11 +19,13 @@ namespace {
 template <OpKind kind>
 void run(const Call& c);
 
+bool is_portable(const Call& c) { return c.x.graph->kernels == Kernels::portable; }
+
 // The same at every budget. Prompts have fewer rows than cuBLASLt's algorithms were chosen for.
 kernels::ProductKernels products_of(const Call& c) {
   if (c.x.graph->is_library_product(c.op) && c.i.phase != Phase::generate) return kernels::ProductKernels::library;
   if (c.x.graph->is_wgmma_product(c.op)) return kernels::ProductKernels::warpgroup;
-  return c.x.graph->kernels == Kernels::portable ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
+  return is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
 }
 
 // The parts of a linear op whose weights are inputs first, first + stride, …
@@ -167,7 +169,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
   a.state = c.x.state;
   a.products = c.x.graph->is_library_attention(c.op) ? kernels::ProductKernels::library
                : c.x.graph->is_wgmma_attention(c.op)  ? kernels::ProductKernels::warpgroup
-               : c.x.graph->kernels == Kernels::portable ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
+               : is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
   a.qkv = c.in(0);
   return a;
 }
@@ -215,7 +217,7 @@ kernels::GeluArgs gelu_args(const Call& c) {
   a.activation = c.attributes.gelu == GeluForm::erf ? kernels::Activation::gelu_erf : kernels::Activation::gelu_tanh;
   a.x = c.in(0);
   a.y = c.out(0);
-  a.fast = c.x.graph->kernels != Kernels::portable;
+  a.fast = !is_portable(c);
   return a;
 }
 
@@ -231,12 +233,12 @@ void run<OpKind::gelu_gradient>(const Call& c) {
 
 template <>
 void run<OpKind::swiglu>(const Call& c) {
-  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), c.x.graph->kernels != Kernels::portable});
+  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c)});
 }
 
 template <>
 void run<OpKind::swiglu_gradient>(const Call& c) {
-  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), c.x.graph->kernels != Kernels::portable});
+  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), !is_portable(c)});
 }
 
 template <>
@@ -311,7 +313,7 @@ void run<OpKind::cross_entropy>(const Call& c) {
   a.logits = c.in_out(0);
   a.stride = c.input_tensor(0).stride();
   a.gradient = c.i.outputs > 1;
-  a.fast = c.x.graph->kernels != Kernels::portable;
+  a.fast = !is_portable(c);
   a.token_loss = c.output<float>(0);
   a.state = c.x.state;
   // The planner gave dlogits the place of the logits.

@@ -169,11 +169,11 @@ SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, Wa
   }
 }
 
-SIMT_UNSEEN void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums) {
+SIMT_UNSEEN void add_async_products(const WarpOperands& factors, int columns, int lane, float* sums) {
   for (int column = 0; column < columns; column += 8)
     for (int r = 0; r < 4; ++r) {
       float& sum = sums[column / 2 + r];
-      sum = add_products(sum, operands.a[lane / 4 + 8 * (r / 2)], operands.b[column + 2 * (lane % 4) + r % 2]);
+      sum = add_products(sum, factors.a[lane / 4 + 8 * (r / 2)], factors.b[column + 2 * (lane % 4) + r % 2]);
     }
 }
 

@@ -231,7 +231,7 @@ class ResumeTest(CommandTest):
         before = files_of(self.path("run"))
         for text, says in {"{": "expected", '{"format": "other"}': "stowage-settings", '{"version": 2}': "version 1",
                            '{"options": {"out": ["x"]}}': "out", '{"options": {"lr": [1]}}': "expected \"", '{"options": {}} x': "end",
-                           '{"options": {"lr": ["\\u00e9"]}}': "escape", '{"options": {"lr": ["x"]}}': "--lr"}.items():
+                           '{"options": {"lr": ["\\udc00"]}}': "surrogates", '{"options": {"lr": ["\\q"]}}': "hexadecimal", '{"options": {"lr": ["x"]}}': "--lr"}.items():
             self.write("run/settings.json", text)
             self.refused("train", "--resume", self.path("run"), "--model", "nano", "--data", self.data, "--steps", STEPS,
                          says=[says], expect=USAGE if says == "--lr" else FAILED)

@@ -1,55 +1,53 @@
 #include "data.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/App.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include "units.h"
 
 namespace command {
 namespace {
 
-constexpr uint64_t byte_vocabulary = 256;
+// The tokens of a text, in a file without a name that is gone with the process.
+class HeldTokens {
+ public:
+  HeldTokens(std::span<const int32_t> tokens, uint64_t vocabulary) : file_(std::tmpfile()) {
+    const std::string bytes = token_file(tokens, vocabulary);
+    if (!file_ || std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size() || std::fflush(file_) != 0)
+      throw Failure(exit_failed, fmt::format("cannot write {} bytes of tokens into a temporary file: {}", grouped(bytes.size()), std::strerror(errno)));
+  }
+  ~HeldTokens() {
+    if (file_) std::fclose(file_);
+  }
+  HeldTokens(const HeldTokens&) = delete;
+  std::string path() const { return fmt::format("/dev/fd/{}", ::fileno(file_)); }
+
+ private:
+  std::FILE* file_;
+};
 
 }  // namespace
 
-void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {
-  command
-      .add_option("--tokenizer", tokenizer, "byte: a token is a byte of text; ids: numbers. auto: byte for 256 tokens.")
-      ->check(CLI::IsMember({"auto", "byte", "ids"}))
-      ->type_name("auto|byte|ids");
-}
-
 void add_data_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("--data", flags.path, "A text, or a .bin file of little-endian uint16 (uint32) token ids.")
+  command.add_option("--data", flags.path, "A text in UTF-8, or a .bin file of little-endian uint16 (uint32) token ids.")
       ->required()
       ->type_name("FILE");
   add_tokenizer_flag(command, flags.tokenizer);
 }
 
-bool tokens_are_bytes(const std::string& tokenizer, const std::string& path, uint64_t vocabulary) {
-  if (tokenizer == "byte" || tokenizer == "ids") {
-    if (tokenizer == "byte" && vocabulary < byte_vocabulary)
-      throw Failure(exit_failed, fmt::format("--tokenizer byte needs a vocabulary of at least {}, the model's has {}",
-                                             byte_vocabulary, grouped(vocabulary)));
-    return tokenizer == "byte";
-  }
-  if (path.empty()) return vocabulary == byte_vocabulary;
-  if (path.ends_with(".bin")) return false;
-  if (vocabulary != byte_vocabulary)
-    throw Failure(exit_failed,
-                  fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found "
-                              "another name; --tokenizer byte takes its bytes for tokens",
-                              path, grouped(vocabulary)));
-  return true;
-}
-
-Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence, uint64_t seed, bool evaluates,
-                  std::optional<uint32_t> document_end) {
+Dataset open_data(const DataFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, uint64_t seed,
+                  bool evaluates, std::optional<uint32_t> document_end) {
+  std::optional<HeldTokens> held;
+  if (tokenization.kind() == Tokenization::Kind::text) held.emplace(tokenization.read(flags.path), vocabulary);
+  const std::string path = held ? held->path() : flags.path;
   auto options = sized<stw_dataset_options>();
-  options.path = flags.path.c_str();
-  options.tokenizer =
-      tokens_are_bytes(flags.tokenizer, flags.path, vocabulary) ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
+  options.path = path.c_str();
+  options.tokenizer = tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   options.vocabulary = vocabulary;
   options.sequence = sequence;
   options.seed = seed;
@@ -62,11 +60,13 @@ Dataset open_data(const DataFlags& flags, uint64_t vocabulary, uint64_t sequence
   try {
     call(open);
   } catch (const Failure& failure) {
+    std::string message = failure.what();
+    if (const size_t at = message.find(path); at != std::string::npos) message.replace(at, path.size(), flags.path);
     // Where windows of one token fit, it is their length that is wrong.
     options.sequence = 1;
-    if (open(nullptr) != STW_OK) throw;
+    if (open(nullptr) != STW_OK) throw Failure(failure.exit_code, message);
     stw_dataset_close(data);
-    throw Failure(failure.exit_code, fmt::format("{}; use a shorter --seq", failure.what()));
+    throw Failure(failure.exit_code, message + "; use a shorter --seq");
   }
   Dataset dataset(data);
   const uint64_t held_out = query(dataset).evaluation_tokens;

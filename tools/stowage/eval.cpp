@@ -29,7 +29,9 @@ struct EvalCommand {
     if (!plan.batch) plan.batch = 8;
     const Inference opened = open();
     const stw_plan_info info = query(opened.plan);
-    const Dataset tokens = open_data(data, query(opened.model).vocabulary, info.sequence, model.seed, true, plan.document_end);
+    const uint64_t vocabulary = query(opened.model).vocabulary;
+    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, model.source, vocabulary);
+    const Dataset tokens = open_data(data, tokenization, vocabulary, info.sequence, model.seed, true, plan.document_end);
     double loss = 0;
     call([&](stw_error* error) {
       return stw_trainer_evaluate(opened.trainer.get(), tokens.get(), batches, &loss, error);

@@ -209,6 +209,12 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   add_threads_flag(command, flags);
 }
 
+bool is_preset(const std::string& name) {
+  for (size_t i = 0; const char* preset = stw_model_preset_at(i); ++i)
+    if (name == preset) return true;
+  return false;
+}
+
 std::string presets_text() {
   std::string text = "Presets:";
   size_t column = text.size();

@@ -59,6 +59,7 @@ uint32_t precision_of(const std::string& name);
 const char* precision_name(uint32_t precision);
 uint32_t optimizer_of(const std::string& name);
 
+bool is_preset(const std::string& model);
 // The names of the presets, for the end of a help text.
 std::string presets_text();
 

@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "commands.h"
-#include "data.h"
 #include "inference.h"
 #include "number_checks.h"
 #include "prompt.h"
+#include "tokenization.h"
 #include "units.h"
 
 namespace command {
@@ -31,17 +31,17 @@ struct GenerateCommand {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
     const stw_model_info about = query(open_model(model));
-    const bool bytes = tokens_are_bytes(tokenizer, "", about.vocabulary);
-    std::vector<int32_t> tokens = parse_prompt(prompt, bytes, about.vocabulary);
+    const auto tokenization = Tokenization::of_model(tokenizer, model.source, about.vocabulary);
+    std::vector<int32_t> tokens = tokenization.parse_prompt(prompt);
     check_sequence(plan.sequence, about.positions);
     // No longer than the sequences it was trained on: later positions may never have been trained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
     const Inference opened = open_inference(model, plan);
-    print(tokens, bytes);
+    print(tokenization, tokens, true);
     for (uint64_t done = 0; done < count;) {
       const uint64_t added = extend(opened.trainer.get(), tokens, count - done, done);
-      print(std::span(tokens).last(added), bytes);
+      print(tokenization, std::span(tokens).last(added), false);
       done += added;
     }
     fmt::print("\n");
@@ -67,11 +67,9 @@ struct GenerateCommand {
     return received;
   }
 
-  static void print(std::span<const int32_t> tokens, bool bytes) {
-    std::string text;
-    for (const int32_t token : tokens)
-      text += bytes ? std::string(1, static_cast<char>(token)) : fmt::format("{} ", token);
-    if (bytes && ::isatty(STDOUT_FILENO)) text = printable(text);
+  static void print(const Tokenization& tokenization, std::span<const int32_t> tokens, bool is_first) {
+    std::string text = tokenization.text_of(tokens, is_first);
+    if (tokenization.kind() != Tokenization::Kind::ids && ::isatty(STDOUT_FILENO)) text = printable(text);
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   }
@@ -82,7 +80,9 @@ struct GenerateCommand {
 void add_generate(CLI::App& application) {
   auto self = std::make_shared<GenerateCommand>();
   CLI::App& command = *application.add_subcommand("generate", "Continue a prompt with a trained model.");
-  command.footer("Models of 256 tokens take and give text, byte by byte; others take and give token ids.");
+  command.footer(
+      "Models of 256 tokens take and give text, byte by byte, and so do runs that were trained on text by a tokenizer.json;\n"
+      "others take and give token ids, or text with the --tokenizer that is given.");
   add_model_flags(command, self->model);
   command
       .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")

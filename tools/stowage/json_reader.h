@@ -14,12 +14,17 @@ class JsonReader {
 
   [[noreturn]] void fail(const std::string& what) const;
   bool take(char c);
+  bool is_next(char c);
   void expect(char c);
   // With its escapes as they are written.
   std::string_view string();
-  // What a string that json_quoted wrote stands for.
+  // What the string stands for, in UTF-8.
   std::string text();
   uint64_t whole();
+  // A number of any form, as it is written.
+  std::string_view number();
+  // Whether `true`, `false` or `null` comes next, which is then behind it.
+  bool take_word(std::string_view word);
   bool at_end();
 
   template <class Item>

@@ -78,6 +78,7 @@ int main(int count, char** words) {
   command::add_inspect(application);
   command::add_devices(application);
   command::add_calibrate(application);
+  command::add_tokenize(application);
   command::add_pack(application);
   CLI::App& train = *application.get_subcommand("train");
   train.formatter(std::make_shared<Help>(" (required unless --resume)"));   // which brings what the run was given

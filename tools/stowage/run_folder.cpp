@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "files.h"
 #include "folder_lock.h"
+#include "tokenization.h"
 
 namespace command {
 namespace {
@@ -48,6 +49,11 @@ void move(const std::string& from, const std::string& to) {
     throw Failure(exit_failed, fmt::format("{}: cannot move to {}: {}", from, to, std::strerror(errno)));
 }
 
+void move_those_there(const std::vector<std::string>& from, const std::vector<std::string>& to) {
+  for (size_t i = 0; i < from.size(); ++i)
+    if (is_there(from[i])) move(from[i], to[i]);
+}
+
 // All that is in a folder.
 void move_entries(const std::string& from, const std::string& to) {
   std::vector<std::string> names;
@@ -79,6 +85,12 @@ bool RunFolder::holds(const std::string& path) const {
 
 std::vector<std::string> RunFolder::files() const {
   return {checkpoint(), weights(), config(), plan(), settings(), metrics(), loss_curve()};
+}
+
+std::vector<std::string> RunFolder::tokenizer_files() const {
+  std::vector<std::string> files;
+  for (const char* name : tokenizer_file_names()) files.push_back(path_ + "/" + name);
+  return files;
 }
 
 bool RunFolder::writes(const std::string& path) const {
@@ -133,10 +145,11 @@ void RunFolder::set_aside() const {
     const FolderLock lock(aside.path());
     if (::mkdir(part.path().c_str(), 0777) != 0)
       throw Failure(exit_failed, fmt::format("{}: cannot create the folder: {}", part.path(), std::strerror(errno)));
-    const std::vector<std::string> from = files(), to = part.files();
-    for (size_t i = 0; i < from.size(); ++i)
-      if (is_there(from[i])) move(from[i], to[i]);
+    move_those_there(files(), part.files());
+    move_those_there(tokenizer_files(), part.tokenizer_files());
     aside.clear();
+    for (size_t i = 0; i < tokenizer_file_names().size(); ++i)
+      if (is_there(part.tokenizer_files()[i])) ::unlink(aside.tokenizer_files()[i].c_str());
     move_entries(aside.path(), part.path());   // files of others, which stay where they are
     move(part.path(), aside.path());           // in one step, over the empty one
   }
@@ -151,8 +164,8 @@ void RunFolder::undo_set_aside() const {
   for (size_t i = 0; i < from.size(); ++i)   // no run writes there before
     if (is_there(from[i]) && is_there(to[i]))
       throw Failure(exit_failed, fmt::format("{} is of the run in {}, as {} is: move one of them away", from[i], path_, to[i]));
-  for (size_t i = 0; i < from.size(); ++i)
-    if (is_there(from[i])) move(from[i], to[i]);
+  move_those_there(from, to);
+  move_those_there(part.tokenizer_files(), tokenizer_files());
   move_entries(part.path(), replaced().path());
   if (::rmdir(part.path().c_str()) != 0) throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", part.path(), std::strerror(errno)));
 }
@@ -163,6 +176,10 @@ void RunFolder::forget_replaced() const {
   try {
     const FolderLock lock(aside.path());
     aside.clear();
+    for (const char* name : tokenizer_file_names()) {   // a tokenizer that is not here again is kept there
+      const std::string old = aside.path() + "/" + name;
+      if (is_there(old) && read_text_if_there(path_ + "/" + name) == read_text_if_there(old)) ::unlink(old.c_str());
+    }
     ::rmdir(aside.path().c_str());   // unless there are files of others
   } catch (const Failure&) {   // somebody goes on with it, or may keep it: no reason for a run to fail
   }

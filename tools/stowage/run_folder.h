@@ -19,6 +19,8 @@ class RunFolder {
   std::string config() const { return path_ + "/config.json"; }
   // All of these.
   std::vector<std::string> files() const;
+  // Those of a tokenizer, which a run copies beside them and which may be somebody else's.
+  std::vector<std::string> tokenizer_files() const;
 
   // Whether a file or folder is this folder or lies in it, through links too; a folder also where one of its files is
   // a file here.

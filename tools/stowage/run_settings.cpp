@@ -10,10 +10,12 @@
 
 #include "failure.h"
 #include "files.h"
+#include "flags.h"
 #include "json_reader.h"
 #include "prompt.h"
 #include "resume.h"
 #include "run_folder.h"
+#include "tokenization.h"
 #include "utf8.h"
 
 namespace command {
@@ -22,7 +24,7 @@ namespace {
 constexpr std::string_view format = "stowage-settings";
 constexpr uint64_t version = 1;
 
-constexpr std::string_view files[] = {"model", "weights", "data", "device"};
+constexpr std::string_view files[] = {"model", "weights", "data", "device", "tokenizer"};
 // A plan that the run was given lies in its folder, wherever it came from.
 constexpr std::string_view plan = "plan";
 
@@ -33,15 +35,9 @@ bool is_kept(const std::string& name) {
 
 std::string name_of(const CLI::Option& option) { return option.get_lnames().empty() ? "" : option.get_lnames().front(); }
 
-bool is_preset(const std::string& name) {
-  for (size_t i = 0; const char* preset = stw_model_preset_at(i); ++i)
-    if (name == preset) return true;
-  return false;
-}
-
 std::string value_kept(const std::string& name, const std::string& value) {
   const bool is_file = std::find(std::begin(files), std::end(files), name) != std::end(files);
-  if (!is_file || (name == "model" && is_preset(value)) || !is_there(value)) return value;
+  if (!is_file || (name == "model" && is_preset(value)) || (name == "tokenizer" && !is_tokenizer_path(value)) || !is_there(value)) return value;
   return std::filesystem::absolute(value).lexically_normal().string();
 }
 

@@ -218,11 +218,12 @@ void require_a_step(const stw_progress& before, const stw_progress& now) {
                                            now.loss_scale == 1 ? "" : fmt::format("; the loss scale has come to {:g}", now.loss_scale)));
 }
 
-void tell_end(const RunFolder& out, const stw_progress& now) {
+void tell_end(const RunFolder& out, const stw_progress& now, const std::vector<std::string>& copied) {
   if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
   tell("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
   std::vector<std::string> names;
   for (const std::string& file : out.files()) names.push_back(file.substr(out.path().size() + 1));
+  names.insert(names.end(), copied.begin(), copied.end());
   tell("wrote       {}: {}\n", out.path(), fmt::join(names, ", "));
 }
 
@@ -243,7 +244,9 @@ void train(TrainFlags flags) {
   const Plan plan = make_plan(flags, model, choice);
   const stw_plan_info info = query(plan);
   check_settings(flags, info, stw_plan_json(plan.get()));
-  const Dataset data = open_data(flags.data, query(model).vocabulary, info.sequence, flags.model.seed,
+  const uint64_t vocabulary = query(model).vocabulary;
+  const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, flags.model.source, vocabulary);
+  const Dataset data = open_data(flags.data, tokenization, vocabulary, info.sequence, flags.model.seed,
                                  flags.run.evaluation_batches > 0, flags.plan.document_end);
   const Device device = open_device(choice, flags.plan.threads);
   require_free(choice, "the plan", info.peak);
@@ -261,6 +264,7 @@ void train(TrainFlags flags) {
     make_room(out);
   write_text(out.plan(), stw_plan_json(plan.get()));
   write_text(out.settings(), flags.settings);
+  const std::vector<std::string> copied = copy_tokenizer_files(tokenization, flags.model.source, out.path());
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
@@ -272,7 +276,7 @@ void train(TrainFlags flags) {
              loss_curve_svg(read_metrics(read_text(out.metrics())), flags.model.source + " on " + flags.data.path));
   tell_memory(info.arena, before, after);
   if (complete)
-    tell_end(out, query(trainer));
+    tell_end(out, query(trainer), copied);
   else
     tell_interrupted(flags, query(trainer));
   if (complete) require_a_step(begin, query(trainer));

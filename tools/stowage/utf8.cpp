@@ -23,6 +23,24 @@ size_t utf8_length(std::string_view text) {
   return length;
 }
 
+void append_utf8(std::string& text, uint32_t code) {
+  const auto add = [&](uint32_t byte) { text += static_cast<char>(byte); };
+  const auto add_last = [&](uint32_t shift) { add(0x80 | (code >> shift & 0x3F)); };
+  if (code < 0x80) return add(code);
+  if (code < 0x800) {
+    add(0xC0 | code >> 6);
+  } else {
+    if (code < 0x10000) {
+      add(0xE0 | code >> 12);
+    } else {
+      add(0xF0 | code >> 18);
+      add_last(12);
+    }
+    add_last(6);
+  }
+  add_last(0);
+}
+
 std::string with_replacements(std::string_view text, size_t (*length_of)(std::string_view)) {
   std::string out;
   while (!text.empty()) {

@@ -1,6 +1,7 @@
 // UTF-8 as RFC 3629 defines it, for names that are only bytes: paths, and what a model generates. planner/utf8.h tells the same
 // lengths; the command includes nothing of the library but its public header, which is no place for them.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,8 @@ constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
 // Bytes of the sequence that `text`, which is not empty, begins with; 0 where there is none.
 size_t utf8_length(std::string_view text);
+// `code` is at most U+10FFFF and no surrogate.
+void append_utf8(std::string& text, uint32_t code);
 // With the replacement character for every byte at which `length_of` finds no sequence.
 std::string with_replacements(std::string_view text, size_t (*length_of)(std::string_view));
 inline std::string valid_utf8(std::string_view text) { return with_replacements(text, utf8_length); }

@@ -1,0 +1,182 @@
+"""A model's tokenizer.json: `tokenize`, and text for `train`, `eval` and `generate`."""
+import json
+import pathlib
+import struct
+import unittest
+
+from support import FAILED, USAGE, CommandTest
+
+GOLDENS = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "tokenizers.json").read_text())
+END = 999   # a token that no tokenizer gives
+
+
+class TokenizerTest(CommandTest):
+    def model(self, name, tokenizer=None, vocabulary=1000, positions=256):
+        self.write(f"{name}/config.json", json.dumps({
+            "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": vocabulary, "n_positions": positions, "n_embd": 16, "n_layer": 1, "n_head": 2}))
+        if tokenizer:
+            self.write(f"{name}/tokenizer.json", json.dumps(tokenizer))
+        return self.path(name)
+
+    def tokens(self, path, width="H"):
+        content = pathlib.Path(path).read_bytes()
+        return list(struct.unpack(f"<{len(content) // struct.calcsize(width)}{width}", content))
+
+    def train_model(self, out, model, data, *more, **how):
+        return self.run_command("train", "--model", model, "--data", data, "--batch", 2, "--seq", 16, "--vram", "64MiB", "--threads", 2, "--steps", 3,
+                                "--eval-batches", 1, "--out", self.path(out), *more, **how)
+
+    def test_tokens_are_those_of_the_library_that_made_the_file(self):
+        for name, golden in GOLDENS.items():
+            with self.subTest(name):
+                model = self.model("model", golden["tokenizer"])
+                files = [self.write(f"text{i}", text) for i, (text, _, _) in enumerate(golden["cases"])]
+                said = self.run_command("tokenize", "--model", model, "--data", *files, "--document-end", END, "--out", self.path("o.bin"), "--overwrite").stdout
+                got, expected = self.tokens(self.path("o.bin")), [[*ids, END] for _, ids, _ in golden["cases"]]
+                for (text, _, _), ids in zip(golden["cases"], expected):
+                    self.assertEqual(got[:len(ids)], ids, repr(text))
+                    del got[:len(ids)]
+                self.assertEqual(got, [])
+                self.assertIn(f"{sum(map(len, expected)):,} tokens of {sum(len(t.encode()) for t, _, _ in golden['cases']):,} bytes", said)
+
+    def test_text_of_tokens_is_what_the_library_gives(self):
+        for name, golden in GOLDENS.items():
+            model = self.model("model", golden["tokenizer"])
+            for text, ids, back in golden["cases"][1::3]:
+                if ids and "\0" not in text:
+                    with self.subTest(name, text=text):
+                        words = ["generate", "--model", model, "--tokens", 1, "--temperature", 0, "--threads", 1, "--prompt"]
+                        said = self.run_command(*words, text, "--tokenizer", model).stdout
+                        self.assertEqual(said[:len(back)], back)
+
+    def test_a_text_trains_as_its_tokens_do(self):
+        model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
+        text = self.text()
+        said = self.train_model("of-text", model, text).stdout
+        self.run_command("tokenize", "--model", model, "--data", text, "--out", self.path("t.bin"))
+        tokens = len(self.tokens(self.path("t.bin")))
+        self.assertIn(f"{tokens - tokens // 10:,} tokens to train on, {tokens // 10:,} held out", said)
+        self.train_model("of-tokens", model, self.path("t.bin"))
+        self.train_model("given", self.model("bare"), text, "--tokenizer", self.path("model/tokenizer.json"))
+        self.assertEqual(self.weights("of-text"), self.weights("of-tokens"))
+        self.assertEqual(self.weights("of-text"), self.weights("given"))
+        self.run_command("train", "--resume", self.path("of-text"), "--steps", 5)
+        self.run_command("train", "--resume", self.path("of-tokens"), "--steps", 5)
+        self.assertEqual(self.weights("of-text"), self.weights("of-tokens"))
+        words = ["--eval-batches", 2, "--json"]
+        losses = [json.loads(self.run_command("eval", "--model", self.path(run), "--data", data, *words).stdout)["eval_loss"]
+                  for run, data in (("of-text", text), ("of-tokens", self.path("t.bin")), ("given", text))]
+        self.assertEqual(losses[0], losses[1])
+
+    def test_runs_on_text_take_and_give_text_and_others_ids(self):
+        model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
+        self.run_command("tokenize", "--model", model, "--data", self.text(), "--out", self.path("t.bin"))
+        self.train_model("of-text", model, self.text())
+        self.train_model("of-tokens", model, self.path("t.bin"))
+        words = ["generate", "--tokens", 3, "--threads", 1, "--model"]
+        said = self.run_command(*words, self.path("of-text"), "--prompt", "the hold").stdout
+        self.assertTrue(said.startswith("the hold"), said)
+        for folder in (model, self.path("of-tokens")):
+            ids = self.run_command(*words, folder, "--prompt", "10 11 12").stdout.split()
+            self.assertEqual(ids[:3], ["10", "11", "12"])
+            self.assertEqual(len(ids), 6)
+            self.refused(*words, folder, "--prompt", "the hold", expect=USAGE, says=["token ids"])
+        self.assertEqual(self.run_command(*words, self.path("of-tokens"), "--tokenizer", model, "--prompt", "the hold").stdout[:8], "the hold")
+        self.assertEqual(len(self.run_command(*words, self.path("of-text"), "--tokenizer", "ids", "--prompt", "1 2").stdout.split()), 5)
+        self.refused(*words, self.path("of-text"), "--prompt", "", expect=USAGE, says=["--prompt", "at least one token"])
+
+    def test_a_run_has_its_tokenizer_and_no_other(self):
+        model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
+        self.write("model/tokenizer_config.json", "{}")
+        self.write("model/vocab.json", "{\"the\": 1}")
+        self.write("model/README.md", "no")
+        said = self.train_model("run", model, self.text()).stdout
+        self.assertIn("loss.svg, tokenizer.json, tokenizer_config.json, vocab.json", said)
+        for name in ("tokenizer.json", "tokenizer_config.json", "vocab.json"):
+            self.assertEqual(self.read("run", name), self.read("model", name))
+        self.assertFalse((self.folder / "run/README.md").exists())
+        # Replaced by a run of the same model, then by one of bytes: nothing of it is left to be taken for that one's.
+        self.train_model("run", model, self.text(), "--overwrite")
+        self.assertEqual(self.read("run", "vocab.json"), self.read("model", "vocab.json"))
+        self.assertFalse((self.folder / "run/replaced-run").exists())
+        self.train("run", "--steps", 2, "--overwrite")
+        self.assertFalse((self.folder / "run/tokenizer.json").exists())
+        self.assertEqual(self.read("run/replaced-run", "tokenizer.json"), self.read("model", "tokenizer.json"))
+        said = self.run_command("generate", "--model", self.path("run"), "--prompt", "the hold", "--tokens", 2).stdout
+        self.assertTrue(said.startswith("the hold"))
+
+    def test_what_lies_there_already_stays(self):
+        self.write("run/tokenizer.json", "mine")
+        self.train_model("run", self.model("model", GOLDENS["gpt2"]["tokenizer"]), self.text())
+        self.assertEqual(self.read("run", "tokenizer.json"), "mine")
+
+    def test_large_vocabularies_take_four_bytes(self):
+        model = self.model("model", GOLDENS["qwen2"]["tokenizer"], vocabulary=65537)
+        text, ids, _ = GOLDENS["qwen2"]["cases"][1]
+        self.run_command("tokenize", "--model", model, "--data", self.write("t", text), "--out", self.path("t.bin"))
+        self.assertEqual(self.tokens(self.path("t.bin"), "I"), ids)
+
+    def test_long_words_take_no_longer_than_short_ones(self):
+        """A merge of all pairs by looking at each again would take hours."""
+        model = self.model("model", GOLDENS["llama2"]["tokenizer"])
+        words = "the ship sails where the hold lies before the word " * 20000   # one word to this tokenizer
+        self.run_command("tokenize", "--model", model, "--data", self.write("t", words), "--out", self.path("t.bin"))
+        tokens = self.tokens(self.path("t.bin"))
+        self.assertLess(len(tokens), len(words))
+        self.assertEqual(tokens[1:10], tokens[1 + (len(tokens) - 2) // 20000:10 + (len(tokens) - 2) // 20000])
+
+    def refuses(self, tokenizer, *says, data="text"):
+        self.model("model")
+        path = self.write("t.json", tokenizer if isinstance(tokenizer, (str, bytes)) else json.dumps(tokenizer))
+        self.refused("tokenize", "--model", self.path("model"), "--tokenizer", path, "--data", self.write("data", data), "--out", self.path("o.bin"),
+                     says=["t.json" if data == "text" else "data", *says])
+        self.assertFalse((self.folder / "o.bin").exists())
+
+    def test_damaged_and_unknown_files_are_refused(self):
+        good = {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}
+        model = good["model"]
+        self.refuses("", "damaged", "byte 0")
+        self.refuses(json.dumps(good)[:-1], "damaged")
+        self.refuses("[" * 100000, "nested too deeply")
+        self.refuses("[]", "expected an object")
+        self.refuses(b"{\"model\": \"\xff\"}", "expected UTF-8, found none at byte 11")
+        self.refuses({"model": {}}, "model.vocab", "expected an object")
+        self.refuses({"model": {"type": "Unigram"}}, "model", '"Unigram" is not known', "--tokenizer ids")
+        self.refuses({"model": {**model, "dropout": 0.1}}, "model.dropout")
+        self.refuses({"model": {**model, "end_of_word_suffix": "</w>"}}, "model.end_of_word_suffix")
+        self.refuses({"model": {**model, "vocab": {"a": -1}}}, "model.vocab", "whole number")
+        self.refuses({"model": {**model, "vocab": {"a": 2**31}}}, "model.vocab", "whole number")
+        for merges in (["a"], ["a b c"], [["a"]], [["a", 1]], [7]):
+            self.refuses({"model": {**model, "merges": merges}}, "model.merges")
+        self.refuses({"model": {**model, "merges": ["b a"]}}, "model.merges", "pair 0")
+        self.refuses({"model": {**model, "unk_token": "?"}}, "model.unk_token", '"?" is not in the vocabulary')
+        for part, kind in (("normalizer", "Lowercase"), ("pre_tokenizer", "Whitespace"), ("post_processor", "BertProcessing"), ("decoder", "WordPiece")):
+            self.refuses({**good, part: {"type": kind}}, part, f'"{kind}" is not known')
+        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}}, "the pattern (a")
+        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated"}}, "expected a pattern")
+        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Odd"}}, "behavior", "Odd")
+        self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Digits"}]}}, "pretokenizers[1]", "the last")
+        self.refuses({**good, "added_tokens": [{"id": 3}]}, "added_tokens[0].content", "a string")
+        self.refuses(good, "expected UTF-8, found none at byte 2", data=b"ab\xff")
+        self.refuses({"model": {**model, "vocab": {"a": 0, "b": 1, "ab": 1000}}}, "gives token 1000", "vocabulary of 1,000", data="aab")
+
+    def test_what_is_asked_for_must_be_there(self):
+        text = self.text()
+        model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
+        out = ["--out", self.path("o.bin")]
+        self.refused("tokenize", "--model", self.model("bare"), "--data", text, *out, says=["bare", "no tokenizer.json"])
+        self.refused("tokenize", "--model", model, "--data", self.path("none"), *out, says=["none"])
+        self.refused("tokenize", "--model", model, "--data", text, "--out", self.path("o.txt"), expect=USAGE, says=[".bin"])
+        self.refused("tokenize", "--model", model, "--data", text, *out, "--document-end", 1000, expect=USAGE, says=["1000", "1,000"])
+        self.refused("tokenize", "--model", model, "--data", self.write("empty", ""), *out, says=["expected some text"])
+        self.run_command("tokenize", "--model", model, "--data", text, *out)
+        self.refused("tokenize", "--model", model, "--data", text, *out, says=["exists already", "--overwrite"])
+        self.refused("tokenize", "--model", model, "--data", self.path("o.bin"), *out, "--overwrite", says=["would be replaced"])
+        self.refused("train", "--model", self.path("bare"), "--data", text, "--batch", 2, "--steps", 1, "--out", self.path("r"),
+                     says=["expected a .bin file", "tokenizer.json", "--tokenizer byte"])
+        self.refused("train", "--model", model, "--data", self.write("short", "the ship"), "--batch", 2, "--steps", 1, "--seq", 64, "--out", self.path("r"),
+                     says=["short", "65 tokens", "found 2", "shorter --seq"])
+
+
+if __name__ == "__main__":
+    unittest.main()

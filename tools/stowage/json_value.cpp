@@ -1,0 +1,113 @@
+#include "json_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "failure.h"
+#include "json_reader.h"
+
+namespace command {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+constexpr int deepest = 64;
+
+JsonValue read_value(JsonReader& reader, int depth) {
+  if (depth > deepest) reader.fail("nested too deeply");
+  JsonValue value;
+  if (reader.take('{')) {
+    value.kind = Kind::object;
+    if (reader.take('}')) return value;
+    do {
+      std::string key = reader.text();
+      reader.expect(':');
+      value.members.push_back({std::move(key), read_value(reader, depth + 1)});
+    } while (reader.take(','));
+    reader.expect('}');
+  } else if (reader.take('[')) {
+    value.kind = Kind::array;
+    if (reader.take(']')) return value;
+    do value.elements.push_back(read_value(reader, depth + 1));
+    while (reader.take(','));
+    reader.expect(']');
+  } else if (reader.is_next('"')) {
+    value.kind = Kind::string;
+    value.text = reader.text();
+  } else if (reader.take_word("true")) {
+    value.kind = Kind::boolean;
+    value.boolean = true;
+  } else if (reader.take_word("false")) {
+    value.kind = Kind::boolean;
+  } else if (!reader.take_word("null")) {
+    value.kind = Kind::number;
+    value.text = reader.number();
+  }
+  return value;
+}
+
+}  // namespace
+
+JsonValue read_json(std::string_view text, const std::string& path) {
+  JsonReader reader(text, path + ": damaged");
+  JsonValue value = read_value(reader, 0);
+  if (!reader.at_end()) reader.fail("expected its end");
+  return value;
+}
+
+void JsonView::fail(std::string_view expected) const { throw Failure(exit_failed, fmt::format("{}: expected {}", place_, expected)); }
+
+void JsonView::require(Kind kind, std::string_view expected) const {
+  if (value_->kind != kind) fail(expected);
+}
+
+JsonView JsonView::at(std::string_view key) const {
+  static const JsonValue null;
+  std::string place = fmt::format("{}{}{}", place_, place_.ends_with(": ") ? "" : ".", key);
+  if (is_null()) return JsonView(null, std::move(place));
+  const auto& all = members();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const JsonMember& member) { return member.key == key; });
+  return JsonView(found == all.end() ? null : found->value, std::move(place));
+}
+
+const std::vector<JsonMember>& JsonView::members() const {
+  require(Kind::object, "an object");
+  return value_->members;
+}
+
+const std::vector<JsonValue>& JsonView::raw_elements() const {
+  require(Kind::array, "an array");
+  return value_->elements;
+}
+
+std::vector<JsonView> JsonView::elements() const {
+  std::vector<JsonView> views;
+  for (const JsonValue& element : raw_elements()) views.emplace_back(element, fmt::format("{}[{}]", place_, views.size()));
+  return views;
+}
+
+const std::string& JsonView::text() const {
+  require(Kind::string, "a string");
+  return value_->text;
+}
+
+uint64_t JsonView::whole(uint64_t largest) const {
+  const std::string_view digits = value_->text;
+  uint64_t whole = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
+  if (value_->kind != Kind::number || read.ec != std::errc() || read.ptr != digits.data() + digits.size() || whole > largest)
+    fail(fmt::format("a whole number up to {}", largest));
+  return whole;
+}
+
+bool JsonView::flag_or(bool otherwise) const {
+  if (is_null()) return otherwise;
+  require(Kind::boolean, "true or false");
+  return value_->boolean;
+}
+
+std::string JsonView::text_or(std::string_view otherwise) const { return is_null() ? std::string(otherwise) : text(); }
+
+}  // namespace command

@@ -1,0 +1,147 @@
+#include "tokenization.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+
+#include "failure.h"
+#include "files.h"
+#include "flags.h"
+#include "prompt.h"
+#include "run_settings.h"
+#include "tokenizer/tokenizer.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+constexpr uint64_t byte_vocabulary = 256;
+constexpr const char* file_name = "tokenizer.json";
+constexpr const char* file_names[] = {file_name, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+                                      "merges.txt", "tokenizer.model", "chat_template.jinja", "generation_config.json"};
+
+// Of what --model or --tokenizer names; empty for a preset.
+std::string folder_of(const std::string& source) {
+  if (is_preset(source)) return {};
+  if (is_folder(source)) return source;
+  const size_t slash = source.rfind('/');
+  return slash == std::string::npos ? "." : source.substr(0, std::max<size_t>(slash, 1));
+}
+
+// Empty where there is none.
+std::string file_beside(const std::string& model) {
+  const std::string folder = folder_of(model), file = folder + "/" + file_name;
+  return !folder.empty() && is_there(file) ? file : std::string();
+}
+
+// That of --tokenizer, a folder or a file.
+std::string file_given(const std::string& flag) { return is_folder(flag) ? flag + "/" + file_name : flag; }
+
+}  // namespace
+
+bool is_tokenizer_path(const std::string& flag) { return flag != "auto" && flag != "byte" && flag != "ids"; }
+
+Tokenization::Tokenization(Kind kind, uint64_t vocabulary, const std::string& file) : kind_(kind), vocabulary_(vocabulary) {
+  if (kind == Kind::bytes && vocabulary < byte_vocabulary)
+    throw Failure(exit_failed, fmt::format("--tokenizer byte needs a vocabulary of at least {}, the model's has {}", byte_vocabulary, grouped(vocabulary)));
+  if (kind != Kind::text) return;
+  folder_ = folder_of(file);
+  tokenizer_ = std::make_unique<const Tokenizer>(file);
+}
+Tokenization::~Tokenization() = default;
+Tokenization::Tokenization(Tokenization&&) noexcept = default;
+
+Tokenization Tokenization::of_file(const std::string& flag, const std::string& data, const std::string& model, uint64_t vocabulary) {
+  if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
+  if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
+  if (data.ends_with(".bin")) return {Kind::ids, vocabulary};
+  if (const std::string file = file_beside(model); !file.empty()) return {Kind::text, vocabulary, file};
+  if (vocabulary != byte_vocabulary)
+    throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found another name, and no {} beside "
+                                           "the model's config.json; --tokenizer byte takes its bytes for tokens", data, grouped(vocabulary), file_name));
+  return {Kind::bytes, vocabulary};
+}
+
+Tokenization Tokenization::of_text(const std::string& path, const std::string& model, uint64_t vocabulary) {
+  const std::string file = path.empty() ? file_beside(model) : file_given(path);
+  if (file.empty()) throw Failure(exit_failed, fmt::format("{}: there is no {} beside this model's config.json; give one with --tokenizer", model, file_name));
+  return {Kind::text, vocabulary, file};
+}
+
+Tokenization Tokenization::of_model(const std::string& flag, const std::string& model, uint64_t vocabulary) {
+  if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
+  if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
+  if (const std::string file = file_beside(model); !file.empty()) {
+    const std::string data = setting_of_run(model, "data").value_or(".bin"), of_run = setting_of_run(model, "tokenizer").value_or("auto");
+    if (is_tokenizer_path(of_run) || (of_run == "auto" && !data.ends_with(".bin"))) return {Kind::text, vocabulary, file};
+  }
+  return {vocabulary == byte_vocabulary ? Kind::bytes : Kind::ids, vocabulary};
+}
+
+void Tokenization::check(std::span<const int32_t> tokens, const std::string& name) const {
+  const auto beyond = std::find_if(tokens.begin(), tokens.end(), [&](int32_t token) { return static_cast<uint64_t>(token) >= vocabulary_; });
+  if (beyond != tokens.end())
+    throw Failure(exit_failed, fmt::format("{}: its tokenizer gives token {}, which is outside of the model's vocabulary of {}", name, *beyond,
+                                           grouped(vocabulary_)));
+}
+
+std::vector<int32_t> Tokenization::read(const std::string& path) const {
+  std::vector<int32_t> tokens = tokenizer_->encode(read_text(path), path);
+  check(tokens, path);
+  return tokens;
+}
+
+std::vector<int32_t> Tokenization::parse_prompt(const std::string& prompt) const {
+  if (kind_ != Kind::text) return command::parse_prompt(prompt, kind_ == Kind::bytes, vocabulary_);
+  std::vector<int32_t> tokens = tokenizer_->encode(prompt, "--prompt");
+  check(tokens, "--prompt");
+  if (tokens.empty()) throw Failure(exit_usage, "--prompt: expected at least one token, found none");
+  return tokens;
+}
+
+std::string Tokenization::text_of(std::span<const int32_t> tokens, bool is_first) const {
+  if (kind_ == Kind::text) return tokenizer_->decode(tokens, is_first);
+  std::string text;
+  for (const int32_t token : tokens) text += kind_ == Kind::bytes ? std::string(1, static_cast<char>(token)) : fmt::format("{} ", token);
+  return text;
+}
+
+void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {
+  command
+      .add_option("--tokenizer", tokenizer,
+                  "byte: a token is a byte of text; ids: numbers; or a tokenizer.json or its folder. auto: the model's, else byte for 256 tokens.")
+      ->check(CLI::Validator([](std::string& value) -> std::string {
+        return !is_tokenizer_path(value) || is_there(value) ? "" : fmt::format("expected auto, byte, ids, or a file or folder that is there, found \"{}\"", value);
+      }, "", ""))
+      ->type_name("auto|byte|ids|PATH");
+}
+
+std::string token_file(std::span<const int32_t> tokens, uint64_t vocabulary) {
+  constexpr uint64_t of_two_bytes = 65536;
+  const int bytes = vocabulary > of_two_bytes ? 4 : 2;
+  std::string out;
+  out.reserve(tokens.size() * static_cast<size_t>(bytes));
+  for (const int32_t token : tokens)
+    for (int byte = 0; byte < bytes; ++byte) out += static_cast<char>(static_cast<uint32_t>(token) >> 8 * byte & 0xFF);
+  return out;
+}
+
+std::span<const char* const> tokenizer_file_names() { return file_names; }
+
+std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, const std::string& model, const std::string& run) {
+  std::vector<std::string> names;
+  for (const char* name : file_names) {
+    const std::string to = run + "/" + name;
+    if (is_there(to)) continue;
+    for (const std::string& folder : {tokenization.folder(), folder_of(model)})
+      if (const auto text = folder.empty() ? std::nullopt : read_text_if_there(folder + "/" + name)) {
+        write_text(to, *text);
+        names.emplace_back(name);
+        break;
+      }
+  }
+  return names;
+}
+
+}  // namespace command

@@ -1,0 +1,67 @@
+// How the text of a file, a prompt or an answer is tokens: bytes, a tokenizer.json's, or numbers that somebody else made of it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {   // its headers cost more to compile than all else here
+class App;
+}
+
+namespace command {
+
+class Tokenizer;
+
+class Tokenization {
+ public:
+  enum class Kind { bytes, ids, text };
+
+  // `flag`: --tokenizer. auto means ids for `data` with a name that ends in .bin, else the tokenizer.json beside the model's config.json,
+  // else bytes for models of 256 tokens. Throws where it cannot mean anything sensible, and what Tokenizer's constructor throws.
+  static Tokenization of_file(const std::string& flag, const std::string& data, const std::string& model, uint64_t vocabulary);
+  // By the tokenizer.json that is given, or where `path` is empty by the one beside the model's config.json. Throws where there is none.
+  static Tokenization of_text(const std::string& path, const std::string& model, uint64_t vocabulary);
+  // For `generate`, which has no file to go by: auto means the tokenizer.json of a run that was trained on text by it, else bytes
+  // for models of 256 tokens, else ids.
+  static Tokenization of_model(const std::string& flag, const std::string& model, uint64_t vocabulary);
+  ~Tokenization();
+  Tokenization(Tokenization&&) noexcept;
+
+  Kind kind() const { return kind_; }
+  // The folder of the tokenizer.json.
+  const std::string& folder() const { return folder_; }
+
+  // For kind text: the tokens of a file's content, each below `vocabulary`. Throws a Failure that names `path`.
+  std::vector<int32_t> read(const std::string& path) const;
+  // The tokens of a prompt. Throws where there are none, or one is not below the vocabulary.
+  std::vector<int32_t> parse_prompt(const std::string& prompt) const;
+  // What people read. `is_first`: of a text.
+  std::string text_of(std::span<const int32_t> tokens, bool is_first) const;
+
+ private:
+  Tokenization(Kind kind, uint64_t vocabulary, const std::string& file = {});
+  void check(std::span<const int32_t> tokens, const std::string& name) const;
+
+  Kind kind_;
+  uint64_t vocabulary_;
+  std::string folder_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
+};
+
+void add_tokenizer_flag(CLI::App& command, std::string& tokenizer);
+// Rather than auto, byte or ids.
+bool is_tokenizer_path(const std::string& flag);
+
+// As a file of token ids has them: little-endian uint16, uint32 where the vocabulary exceeds 65,536.
+std::string token_file(std::span<const int32_t> tokens, uint64_t vocabulary);
+
+// Copies what the model's folder, and that of the tokenizer, have of files that transformers reads a tokenizer from into the folder of a run,
+// but for what is there already. Returns their names.
+std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, const std::string& model, const std::string& run);
+// The names of such files.
+std::span<const char* const> tokenizer_file_names();
+
+}  // namespace command

@@ -1,0 +1,108 @@
+#include "cuts.h"
+
+#include "unicode.h"
+
+namespace command {
+namespace {
+
+using Behavior = CutStep::Behavior;
+using Kind = CutStep::Kind;
+using Prefix = CutStep::Prefix;
+
+// Puts matches, and what lies between them, together to pieces. They come in order and leave nothing out.
+class Pieces {
+ public:
+  Pieces(Behavior behavior, const std::function<void(Match)>& take) : behavior_(behavior), take_(take) {}
+
+  void add(Match range, bool is_match) {
+    if (range.begin == range.end) return;
+    if (behavior_ == Behavior::removed) {
+      if (!is_match) take_(range);
+      return;
+    }
+    if (holds_ && joins(is_match)) held_.end = range.end;
+    else {
+      finish();
+      held_ = range;
+      holds_ = true;
+    }
+    was_match_ = is_match;
+  }
+  void finish() {
+    if (holds_) take_(held_);
+    holds_ = false;
+  }
+
+ private:
+  // Whether what comes belongs to what is held.
+  bool joins(bool is_match) const {
+    switch (behavior_) {
+      case Behavior::contiguous: return is_match == was_match_;
+      case Behavior::merged_with_previous: return is_match && !was_match_;
+      case Behavior::merged_with_next: return !is_match && was_match_;
+      default: return false;
+    }
+  }
+
+  const Behavior behavior_;
+  const std::function<void(Match)>& take_;
+  Match held_{};
+  bool holds_ = false, was_match_ = false;
+};
+
+std::optional<Match> find_digit(std::string_view text, size_t from) {
+  for (size_t at = from; at < text.size();) {
+    const Character c = first_character(text.substr(at));
+    if (is_numeric(c.code)) return Match{at, at + c.bytes};
+    at += c.bytes;
+  }
+  return std::nullopt;
+}
+
+template <class Find>
+void for_pieces(std::string_view text, Behavior behavior, bool inverted, const Find& find, const std::function<void(Match)>& take) {
+  Pieces pieces(behavior, take);
+  size_t at = 0;
+  while (const auto match = find(at)) {
+    pieces.add({at, match->begin}, inverted);
+    pieces.add(*match, !inverted);
+    at = match->end;
+  }
+  pieces.add({at, text.size()}, inverted);
+  pieces.finish();
+}
+
+std::string with_marks(std::string_view text, const std::string& mark) {
+  std::string out;
+  for (const char c : text) c == ' ' ? out += mark : out += c;
+  return out;
+}
+
+}  // namespace
+
+Cuts::Cuts(const std::vector<CutStep>& steps, const std::string& path) {
+  for (const CutStep& step : steps) {
+    steps_.push_back({step, std::nullopt});
+    if (step.kind != Kind::digits && !(step.kind == Kind::bytes && step.searched.text.empty())) steps_.back().pattern.emplace(step.searched, path);
+  }
+}
+
+void Cuts::cut(size_t number, std::string_view text, bool is_first, const std::function<void(std::string_view)>& take) const {
+  if (text.empty()) return;
+  if (number == steps_.size()) return take(text);
+  const CutStep& step = steps_[number].step;
+  const std::optional<Pattern>& pattern = steps_[number].pattern;
+  std::string changed;   // holds what `text` then is
+  if (step.kind == Kind::words) text = changed = with_marks(text, step.searched.text);
+  const std::string_view prefix = step.kind == Kind::words ? std::string_view(step.searched.text) : " ";
+  if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && is_first)) && !text.starts_with(prefix))
+    text = changed = std::string(prefix).append(text);
+
+  const std::function<void(Match)> go_on = [&](Match piece) { cut(number + 1, text.substr(piece.begin, piece.end - piece.begin), is_first && piece.begin == 0, take); };
+  if (step.kind == Kind::digits) return for_pieces(text, step.behavior, false, [&](size_t from) { return find_digit(text, from); }, go_on);
+  const bool whole = !pattern || (step.kind == Kind::words && step.behavior == Behavior::contiguous);
+  if (whole) return go_on({0, text.size()});
+  for_pieces(text, step.behavior, step.inverted, [&](size_t from) { return pattern->find(text, from); }, go_on);
+}
+
+}  // namespace command

@@ -1,0 +1,94 @@
+#include "pattern.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <fmt/format.h>
+#include <pcre2.h>
+
+#include "../failure.h"
+#include "../utf8.h"
+
+namespace command {
+namespace {
+
+std::string message_of(int code) {
+  PCRE2_UCHAR text[128] = {};
+  pcre2_get_error_message(code, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
+}
+
+// White space is what Unicode calls so; PCRE2's \\s has U+180E too, which left that property in Unicode 6.3.
+std::string with_unicode_spaces(std::string_view pattern) {
+  constexpr std::string_view spaces = R"(\t-\r\x{85}\p{Z})";
+  std::string out;
+  bool in_class = false;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    const char c = pattern[at], escaped = c == '\\' && at + 1 < pattern.size() ? pattern[at + 1] : '\0';
+    if (escaped != '\0') ++at;
+    if (c == '[') in_class = true;
+    if (c == ']') in_class = false;
+    if (escaped == 's') out += in_class ? std::string(spaces) : fmt::format("[{}]", spaces);
+    else if (escaped == 'S' && !in_class) out += fmt::format("[^{}]", spaces);
+    else out += pattern.substr(escaped == '\0' ? at : at - 1, escaped == '\0' ? 1 : 2);
+  }
+  return out;
+}
+
+constexpr size_t first_stack = 64 << 10, largest_stack = 8 << 20;   // bytes, of what the compiled code goes back through
+
+}  // namespace
+
+struct Pattern::Compiled {
+  ~Compiled() {
+    pcre2_match_data_free(match);
+    pcre2_match_context_free(context);
+    pcre2_jit_stack_free(stack);
+    pcre2_code_free(code);
+  }
+  pcre2_code* code = nullptr;
+  pcre2_match_data* match = nullptr;
+  pcre2_match_context* context = nullptr;
+  pcre2_jit_stack* stack = nullptr;
+};
+
+Pattern::Pattern(const SearchedText& searched, const std::string& path) : path_(path) {
+  if (searched.text.empty()) throw Failure(exit_failed, fmt::format("{}: expected a pattern, found none", path));
+  if (!searched.is_pattern) {
+    literal_ = searched.text;
+    return;
+  }
+  compiled_ = std::make_unique<Compiled>();
+  int problem = 0;
+  PCRE2_SIZE at = 0;
+  Compiled& c = *compiled_;
+  const std::string pattern = with_unicode_spaces(searched.text);
+  c.code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP, &problem, &at, nullptr);
+  if (!c.code) throw Failure(exit_failed, fmt::format("{}: the pattern {}: {} at byte {}", path, pattern, message_of(problem), at));
+  c.match = pcre2_match_data_create_from_pattern(c.code, nullptr);
+  c.context = pcre2_match_context_create(nullptr);
+  if (!c.match || !c.context) throw std::bad_alloc();
+  if (pcre2_jit_compile(c.code, PCRE2_JIT_COMPLETE) != 0) return;   // not on this processor: interpreted
+  c.stack = pcre2_jit_stack_create(first_stack, largest_stack, nullptr);
+  if (c.stack) pcre2_jit_stack_assign(c.context, nullptr, c.stack);
+}
+
+Pattern::~Pattern() = default;
+Pattern::Pattern(Pattern&&) noexcept = default;
+
+std::optional<Match> Pattern::find(std::string_view text, size_t from) const {
+  if (!compiled_) {
+    const size_t begin = text.find(literal_, from);
+    return begin == std::string_view::npos ? std::nullopt : std::optional(Match{begin, begin + literal_.size()});
+  }
+  while (from < text.size()) {
+    const int found = pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, PCRE2_NO_UTF_CHECK, compiled_->match,
+                                  compiled_->context);
+    if (found == PCRE2_ERROR_NOMATCH) break;
+    if (found < 0) throw Failure(exit_failed, fmt::format("{}: its pattern cannot be matched: {}", path_, message_of(found)));
+    const PCRE2_SIZE* const range = pcre2_get_ovector_pointer(compiled_->match);
+    if (range[1] > range[0]) return Match{range[0], range[1]};
+    from = range[1] + std::max<size_t>(1, range[1] < text.size() ? utf8_length(text.substr(range[1])) : 1);
+  }
+  return std::nullopt;
+}
+
+}  // namespace command

@@ -1,0 +1,120 @@
+#include "tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <unordered_map>
+
+#include "../failure.h"
+#include "../files.h"
+#include "../units.h"
+#include "../utf8.h"
+#include "added_tokens.h"
+#include "byte_pairs.h"
+#include "cuts.h"
+#include "normalization.h"
+
+namespace command {
+namespace {
+
+void replace_all(std::string& text, const std::string& searched, const std::string& content) {
+  for (size_t at = 0; !searched.empty() && (at = text.find(searched, at)) != std::string::npos; at += content.size())
+    text.replace(at, searched.size(), content);
+}
+
+// "<0x0A>" as its byte.
+std::optional<char> byte_in(std::string_view token) {
+  unsigned byte = 0;
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  const auto read = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
+  if (read.ec != std::errc() || read.ptr != token.data() + 5) return std::nullopt;
+  return static_cast<char>(byte);
+}
+
+void require_utf8(std::string_view text, const std::string& name) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8_length(text.substr(at));
+    if (length == 0) throw Failure(exit_failed, fmt::format("{}: expected UTF-8, found none at byte {}", name, grouped(at)));
+    at += length;
+  }
+}
+
+TokenizerDescription read_description(const std::string& path) {
+  const std::string text = read_text(path);
+  require_utf8(text, path);
+  return read_tokenizer_description(text, path);
+}
+
+}  // namespace
+
+struct Tokenizer::Parts {
+  explicit Parts(const TokenizerDescription& d, const std::string& path)
+      : of_bytes(d.of_bytes()), before(d.before), after(d.after), text_steps(d.text_steps), normal(d.normal, path), cuts(d.cuts, path), pairs(d, path) {
+    for (const auto& [token, id] : d.vocabulary) texts.emplace(id, of_bytes ? bytes_of(token).value_or(token) : token);
+    for (const AddedToken& token : d.added) {
+      const std::string content = token.normalized ? normal(token.content) : token.content;
+      if (token.special) texts.erase(token.id);
+      else texts[token.id] = content;
+      (token.normalized ? in_normal : in_raw).add(token, content);
+    }
+  }
+
+  std::string text_of(std::string text, bool is_first) const {
+    for (const TextStep& step : text_steps) {
+      if (step.kind == TextStep::Kind::replace) replace_all(text, step.searched, step.content);
+      else if (step.kind == TextStep::Kind::words) replace_all(text, step.searched, is_first && step.drops_first ? "" : step.content);
+      else if (step.kind == TextStep::Kind::bytes) {
+        if (const auto byte = byte_in(text)) text = *byte;
+      } else if (is_first) {
+        for (uint64_t i = 0; i < step.start && text.starts_with(step.searched); ++i) text.erase(0, step.searched.size());
+      }
+    }
+    return text;
+  }
+
+  bool of_bytes;
+  std::vector<int32_t> before, after;
+  std::vector<TextStep> text_steps;
+  std::unordered_map<int32_t, std::string> texts;   // of tokens that are some, as the vocabulary has them or as bytes
+  AddedTokens in_raw, in_normal;
+  Normalization normal;
+  Cuts cuts;
+  BytePairs pairs;
+};
+
+Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>(read_description(path), path)) {}
+Tokenizer::~Tokenizer() = default;
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string& name) const {
+  require_utf8(text, name);
+  Parts& parts = *parts_;
+  std::vector<int32_t> tokens = parts.before;
+  const auto add = [&](const AddedToken& token) { tokens.push_back(token.id); };
+  const auto cut = [&](std::string_view piece, bool is_first) {
+    parts.cuts(piece, is_first, [&](std::string_view word) { parts.pairs.encode(word, tokens); });
+  };
+  parts.in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
+    if (token) return add(*token);
+    std::string held;   // what it becomes, if it does
+    if (!parts.normal.does_nothing()) raw = held = parts.normal(raw);
+    parts.in_normal.split(raw, [&](const AddedToken* inner, std::string_view piece, size_t at) {
+      if (inner) add(*inner);
+      else cut(piece, begin == 0 && at == 0);
+    });
+  });
+  tokens.insert(tokens.end(), parts.after.begin(), parts.after.end());
+  return tokens;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> tokens, bool is_first) const {
+  std::string text;
+  for (const int32_t token : tokens) {
+    const auto found = parts_->texts.find(token);
+    if (found == parts_->texts.end()) continue;
+    text += parts_->text_of(found->second, is_first);
+    is_first = false;
+  }
+  return text;
+}
+
+}  // namespace command

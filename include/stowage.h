@@ -687,6 +687,8 @@ typedef struct stw_generate_options {
   uint64_t out_capacity;     /* and at most this many */
   double temperature;        /* 0: the most probable token */
   uint64_t seed;             /* 0: 1337 */
+  const int32_t *stop;       /* tokens of which any ends the answer, such as the model's end of text; it is the last in `out` */
+  uint64_t stop_count;
 } stw_generate_options;
 
 /* Allocates the plan's arena, and host memory (info.host) where the plan offloads, fills them with weights, and is ready. No
@@ -715,7 +717,7 @@ STW_API stw_status stw_trainer_run(stw_trainer *trainer, stw_dataset *dataset, c
 STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *dataset, uint64_t batches, double *loss,
                                         stw_error *error) STW_NOEXCEPT;
 /* Continues a prompt, in the same arena; prompt and new tokens together fit the plan's sequence. `*count` receives the
- * number of new tokens. Errors: STW_BAD_ARGUMENT, STW_UNSUPPORTED_SHAPE (too long); STW_CANCELLED, and STW_NON_FINITE where the
+ * number of new tokens, which is less than asked for where one of `stop` came. Errors: STW_BAD_ARGUMENT, STW_UNSUPPORTED_SHAPE (too long); STW_CANCELLED, and STW_NON_FINITE where the
  * model's logits are not finite, after which `out` may hold tokens. Since: 0.1 */
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;

@@ -97,6 +97,7 @@ Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
     if (!std::all_of(*logits, *logits + graph().vocabulary, [](float x) { return std::isfinite(x); }))
       return Error{Code::non_finite, "generate: the model's logits are not finite"};
     o.out[i] = sample(*logits, graph().vocabulary, o, state_.position, order);
+    if (std::find(o.stop.begin(), o.stop.end(), o.out[i]) != o.stop.end()) return i + 1;
     if (i + 1 < o.out_capacity) logits = feed(&o.out[i], 1);
   }
   if (!logits) return std::move(logits.error());

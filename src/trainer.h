@@ -78,6 +78,7 @@ struct GenerateOptions {
   double temperature = 0;              // 0: the most probable token
   uint32_t top_k = 0;                  // 0: all
   uint64_t seed = 1337;
+  std::span<const int32_t> stop = {};  // tokens that end the answer
 };
 
 enum class TensorView : uint8_t { parameter, gradient, first_moment, second_moment };

@@ -1,4 +1,7 @@
 // Steps over a host's own batches: DLPack tensors of every legal form, and what is refused.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "tests/api/harness.h"
@@ -363,6 +366,25 @@ TEST(Step, Generates) {
   o.out = again;
   ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
   EXPECT_EQ(std::memcmp(out, again, sizeof out), 0);
+  // The first of the tokens that end it is the last one.
+  const int32_t stop[] = {999, out[5], out[9]};
+  o.stop = stop;
+  o.stop_count = 3;
+  const auto first = std::find(out, out + 13, out[5]) - out;
+  const auto other = std::find(out, out + 13, out[9]) - out;
+  std::fill(again, again + 13, -1);
+  ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
+  EXPECT_EQ(count, static_cast<uint64_t>(std::min(first, other)) + 1);
+  EXPECT_EQ(std::memcmp(out, again, count * sizeof *out), 0);
+  EXPECT_EQ(again[count], -1);
+  o.stop = nullptr;
+  EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_BAD_ARGUMENT);
+  // A host that was built before there were any: what lies behind its struct is not read.
+  o.struct_size = offsetof(stw_generate_options, stop);
+  ASSERT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_OK);
+  EXPECT_EQ(count, 13u);
+  o.struct_size = sizeof o;
+  o.stop_count = 0;
   o.out_capacity = 14;
   EXPECT_EQ(stw_trainer_generate(w.trainer.get(), &o, &count, nullptr), STW_UNSUPPORTED_SHAPE);
   o.out_capacity = UINT64_MAX;

@@ -85,6 +85,26 @@ class TokenizerTest(CommandTest):
         self.assertEqual(len(self.run_command(*words, self.path("of-text"), "--tokenizer", "ids", "--prompt", "1 2").stdout.split()), 5)
         self.refused(*words, self.path("of-text"), "--prompt", "", expect=USAGE, says=["--prompt", "at least one token"])
 
+    def test_text_ends_where_the_model_says(self):
+        model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
+        words = ["generate", "--model", model, "--tokens", 40, "--threads", 1]
+        of_ids = [*words, "--prompt", "10 11 12", "--tokenizer", "ids"]
+        ids = [int(i) for i in self.run_command(*of_ids).stdout.split()][3:]
+        letters = {token: id for token, id in GOLDENS["gpt2"]["tokenizer"]["model"]["vocab"].items()}
+        prompt = "".join(next(token for token, id in letters.items() if id == i) for i in (10, 11, 12))
+        of_text = [*words, "--prompt", prompt, "--tokenizer", model]
+        whole = self.run_command(*of_text).stdout
+        config = json.loads((self.folder / "model/config.json").read_text())
+        for name, ends in (("config.json", ids[20]), ("generation_config.json", [ids[10], 7000])):
+            self.write(f"model/{name}", json.dumps({**config, "eos_token_id": ends}))
+            short = self.run_command(*of_text).stdout
+            self.assertLess(len(short), len(whole))
+            self.assertTrue(whole.startswith(short[:-1]))
+            self.assertEqual(self.run_command(*of_text, "--ignore-end").stdout, whole)
+            self.assertEqual(len(self.run_command(*of_ids).stdout.split()), 43)   # ids are what they were
+        self.write("model/generation_config.json", '{"eos_token_id": "x"}')
+        self.refused(*of_text, says=["generation_config.json", "eos_token_id", "whole number"])
+
     def test_a_run_has_its_tokenizer_and_no_other(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
         self.write("model/tokenizer_config.json", "{}")

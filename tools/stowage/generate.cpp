@@ -26,6 +26,8 @@ struct GenerateCommand {
   uint64_t count = 200, seed = 1337;
   uint32_t top_k = 0;
   double temperature = 0.8;
+  bool goes_on = false;
+  std::vector<int32_t> stop;   // tokens
 
   void run() {
     take_defaults_of_run(model, plan);
@@ -37,11 +39,14 @@ struct GenerateCommand {
     // No longer than the sequences it was trained on: later positions may never have been trained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
+    if (tokenization.kind() == Tokenization::Kind::text && !goes_on) stop = end_tokens(model.source);
     const Inference opened = open_inference(model, plan);
     print(tokenization, tokens, true);
     for (uint64_t done = 0; done < count;) {
       const uint64_t added = extend(opened.trainer.get(), tokens, count - done, done);
-      print(tokenization, std::span(tokens).last(added), false);
+      const bool ended = std::find(stop.begin(), stop.end(), tokens.back()) != stop.end();
+      print(tokenization, std::span(tokens).last(added).first(added - ended), false);
+      if (ended) break;
       done += added;
     }
     fmt::print("\n");
@@ -60,6 +65,8 @@ struct GenerateCommand {
     options.temperature = temperature;
     options.top_k = top_k;
     options.seed = seed + done;  // windows must not repeat each other's draws
+    options.stop = stop.data();
+    options.stop_count = stop.size();
     uint64_t received = 0;
     call([&](stw_error* error) { return stw_trainer_generate(trainer, &options, &received, error); });
     if (received == 0) throw Failure(exit_failed, "the model gave no token");
@@ -96,6 +103,7 @@ void add_generate(CLI::App& application) {
   command.add_option("--top-k", self->top_k, "Draws from the k most probable tokens; 0: from all. Default: 0.")
       ->check(whole_number(0, any_uint32))
       ->type_name("K");
+  command.add_flag("--ignore-end", self->goes_on, "Text: go on behind a token that ends one (eos_token_id of generation_config.json or config.json).");
   add_seed(command, self->seed, "Of the draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command

@@ -34,6 +34,7 @@ class JsonView {
   const std::string& place() const { return place_; }
   bool is_null() const { return value_->kind == JsonValue::Kind::null; }
   bool is_text() const { return value_->kind == JsonValue::Kind::string; }
+  bool is_array() const { return value_->kind == JsonValue::Kind::array; }
   // Null where there is no such member, or this is null itself.
   JsonView at(std::string_view key) const;
   // Throw where this is of another kind.

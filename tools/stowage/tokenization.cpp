@@ -8,6 +8,7 @@
 #include "failure.h"
 #include "files.h"
 #include "flags.h"
+#include "json_value.h"
 #include "prompt.h"
 #include "run_settings.h"
 #include "tokenizer/tokenizer.h"
@@ -105,6 +106,21 @@ std::string Tokenization::text_of(std::span<const int32_t> tokens, bool is_first
   std::string text;
   for (const int32_t token : tokens) text += kind_ == Kind::bytes ? std::string(1, static_cast<char>(token)) : fmt::format("{} ", token);
   return text;
+}
+
+std::vector<int32_t> end_tokens(const std::string& model) {
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const std::string path = folder_of(model) + "/" + name;
+    const auto text = read_text_if_there(path);
+    if (!text) continue;
+    const JsonValue config = read_json(*text, path);
+    const JsonView ends = JsonView(config, path + ": ").at("eos_token_id");   // one or several
+    std::vector<int32_t> tokens;
+    for (const JsonView& end : ends.is_array() ? ends.elements() : std::vector<JsonView>{ends})
+      if (!end.is_null()) tokens.push_back(static_cast<int32_t>(end.whole(0x7fffffff)));
+    if (!tokens.empty()) return tokens;
+  }
+  return {};
 }
 
 void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {

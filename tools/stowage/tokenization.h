@@ -51,6 +51,9 @@ class Tokenization {
   std::unique_ptr<const Tokenizer> tokenizer_;
 };
 
+// The tokens that end a text, as the model's generation_config.json says, or its config.json.
+std::vector<int32_t> end_tokens(const std::string& model);
+
 void add_tokenizer_flag(CLI::App& command, std::string& tokenizer);
 // Rather than auto, byte or ids.
 bool is_tokenizer_path(const std::string& flag);

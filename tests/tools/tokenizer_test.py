@@ -1,5 +1,6 @@
 """A model's tokenizer.json: `tokenize`, and text for `train`, `eval` and `generate`."""
 import json
+import os
 import pathlib
 import struct
 import unittest
@@ -57,7 +58,10 @@ class TokenizerTest(CommandTest):
         tokens = len(self.tokens(self.path("t.bin")))
         self.assertIn(f"{tokens - tokens // 10:,} tokens to train on, {tokens // 10:,} held out", said)
         self.train_model("of-tokens", model, self.path("t.bin"))
-        self.train_model("given", self.model("bare"), text, "--tokenizer", self.path("model/tokenizer.json"))
+        os.rename(self.path("model/tokenizer.json"), self.path("other.json"))
+        self.train_model("given", self.model("bare"), text, "--tokenizer", self.path("other.json"))
+        self.assertEqual(self.read("given", "tokenizer.json"), self.read("of-text", "tokenizer.json"))
+        os.rename(self.path("other.json"), self.path("model/tokenizer.json"))
         self.assertEqual(self.weights("of-text"), self.weights("of-tokens"))
         self.assertEqual(self.weights("of-text"), self.weights("given"))
         self.run_command("train", "--resume", self.path("of-text"), "--steps", 5)
@@ -67,6 +71,7 @@ class TokenizerTest(CommandTest):
         losses = [json.loads(self.run_command("eval", "--model", self.path(run), "--data", data, *words).stdout)["eval_loss"]
                   for run, data in (("of-text", text), ("of-tokens", self.path("t.bin")), ("given", text))]
         self.assertEqual(losses[0], losses[1])
+        self.refused("eval", "--model", self.path("of-text"), "--data", self.path("t.bin"), "--tokenizer", model, expect=USAGE, says=["is for texts", "t.bin"])
 
     def test_runs_on_text_take_and_give_text_and_others_ids(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])

@@ -47,16 +47,19 @@ Tokenization::Tokenization(Kind kind, uint64_t vocabulary, const std::string& fi
   if (kind == Kind::bytes && vocabulary < byte_vocabulary)
     throw Failure(exit_failed, fmt::format("--tokenizer byte needs a vocabulary of at least {}, the model's has {}", byte_vocabulary, grouped(vocabulary)));
   if (kind != Kind::text) return;
-  folder_ = folder_of(file);
+  file_ = file;
   tokenizer_ = std::make_unique<const Tokenizer>(file);
 }
 Tokenization::~Tokenization() = default;
 Tokenization::Tokenization(Tokenization&&) noexcept = default;
 
 Tokenization Tokenization::of_file(const std::string& flag, const std::string& data, const std::string& model, uint64_t vocabulary) {
+  const bool has_ids = data.ends_with(".bin");
+  if (is_tokenizer_path(flag) && has_ids)
+    throw Failure(exit_usage, fmt::format("--tokenizer {}: is for texts, but {} holds token ids, as its name says", flag, data));
   if (is_tokenizer_path(flag)) return {Kind::text, vocabulary, file_given(flag)};
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
-  if (data.ends_with(".bin")) return {Kind::ids, vocabulary};
+  if (has_ids) return {Kind::ids, vocabulary};
   if (const std::string file = file_beside(model); !file.empty()) return {Kind::text, vocabulary, file};
   if (vocabulary != byte_vocabulary)
     throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found another name, and no {} beside "
@@ -147,13 +150,18 @@ std::span<const char* const> tokenizer_file_names() { return file_names; }
 
 std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, const std::string& model, const std::string& run) {
   std::vector<std::string> names;
-  for (const char* name : file_names) {
+  const std::string own = tokenization.file().empty() ? std::string() : folder_of(tokenization.file());
+  for (const std::string name : file_names) {
     const std::string to = run + "/" + name;
     if (is_there(to)) continue;
-    for (const std::string& folder : {tokenization.folder(), folder_of(model)})
-      if (const auto text = folder.empty() ? std::nullopt : read_text_if_there(folder + "/" + name)) {
+    std::vector<std::string> sources;   // of which the first that is there is taken
+    if (name == file_name && !own.empty()) sources.push_back(tokenization.file());   // whatever that is called
+    for (const std::string& folder : {own, folder_of(model)})
+      if (!folder.empty()) sources.push_back(folder + "/" + name);
+    for (const std::string& source : sources)
+      if (const auto text = read_text_if_there(source)) {
         write_text(to, *text);
-        names.emplace_back(name);
+        names.push_back(name);
         break;
       }
   }

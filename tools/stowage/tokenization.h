@@ -19,7 +19,7 @@ class Tokenization {
  public:
   enum class Kind { bytes, ids, text };
 
-  // `flag`: --tokenizer. auto means ids for `data` with a name that ends in .bin, else the tokenizer.json beside the model's config.json,
+  // `flag`: --tokenizer; a path is for texts. auto means ids for `data` with a name that ends in .bin, else the tokenizer.json beside the model's config.json,
   // else bytes for models of 256 tokens. Throws where it cannot mean anything sensible, and what Tokenizer's constructor throws.
   static Tokenization of_file(const std::string& flag, const std::string& data, const std::string& model, uint64_t vocabulary);
   // By the tokenizer.json that is given, or where `path` is empty by the one beside the model's config.json. Throws where there is none.
@@ -31,8 +31,8 @@ class Tokenization {
   Tokenization(Tokenization&&) noexcept;
 
   Kind kind() const { return kind_; }
-  // The folder of the tokenizer.json.
-  const std::string& folder() const { return folder_; }
+  // The tokenizer.json; empty for the other kinds.
+  const std::string& file() const { return file_; }
 
   // For kind text: the tokens of a file's content, each below `vocabulary`. Throws a Failure that names `path`.
   std::vector<int32_t> read(const std::string& path) const;
@@ -47,7 +47,7 @@ class Tokenization {
 
   Kind kind_;
   uint64_t vocabulary_;
-  std::string folder_;
+  std::string file_;
   std::unique_ptr<const Tokenizer> tokenizer_;
 };
 

@@ -1,5 +1,6 @@
-// Llama (Touvron et al. 2023) and Qwen2: rotary positions, RMSNorm before each half of a block, grouped-query attention,
-// SwiGLU. Qwen2 differs by biases of queries, keys and values.
+// Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023) and Qwen2: rotary positions, RMSNorm before each half of a block,
+// grouped-query attention, SwiGLU. Qwen2 differs by biases of queries, keys and values, Mistral by a window that attention reaches.
+#include <algorithm>
 #include <cmath>
 
 #include "src/models/model.h"
@@ -98,6 +99,18 @@ Status parse_llama(const Json& json, ModelConfig& c) {
   return ok();
 }
 
+// A token sees `sliding_window` tokens, itself among them: in samples no longer than that, all. So they may not be longer.
+Status parse_mistral(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_common(json, c, 8));   // Source, as of the window: transformers, configuration_mistral.py
+  constexpr int64_t usual = 4096;
+  const Json* window = json.find("sliding_window");
+  if (window && window->is_null()) return ok();
+  STW_ASSIGN(length, get_int(json, "sliding_window", usual));
+  if (length < 1) return Error{Code::unsupported_field, "sliding_window is " + std::to_string(length)};
+  c.positions = std::min(c.positions, length);
+  return ok();
+}
+
 Status parse_qwen2(const Json& json, ModelConfig& c) {
   STW_TRY(parse_common(json, c, 32));   // Source: transformers, configuration_qwen2.py
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
@@ -157,6 +170,7 @@ Graph build_llama(const ModelConfig& c, int64_t sequence, Format compute, GraphI
 }  // namespace
 
 const Architecture llama_architecture = {"llama", parse_llama, build_llama, "model."};
+const Architecture mistral_architecture = {"mistral", parse_mistral, build_llama, "model."};
 const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_llama, "model."};
 
 }  // namespace stw

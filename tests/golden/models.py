@@ -9,8 +9,9 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig, Qwen2Config
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config
 from transformers.models.llama import modeling_llama
+from transformers.models.mistral import modeling_mistral
 from transformers.models.qwen2 import modeling_qwen2
 from transformers.utils import logging
 
@@ -43,6 +44,9 @@ def configurations():
         "qwen2": Qwen2Config(**shared, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True,
                              use_sliding_window=False,
                              rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        # The window is as long as the rows, so that it hides nothing; heads that do not fill the width, as in Mistral Nemo.
+        "mistral": MistralConfig(**shared, head_dim=12, rms_norm_eps=1e-5, max_position_embeddings=128, tie_word_embeddings=False,
+                                 sliding_window=LENGTH, rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
     }
 
 
@@ -94,7 +98,7 @@ def relative(actual, reference):
 
 def evaluate_double(model, tokens, targets):
     # SDPA: the eager path of Llama and Qwen2 computes its softmax in fp32 whatever the type of its input.
-    norms = (modeling_llama.LlamaRMSNorm, modeling_qwen2.Qwen2RMSNorm)
+    norms = (modeling_llama.LlamaRMSNorm, modeling_mistral.MistralRMSNorm, modeling_qwen2.Qwen2RMSNorm)
     published = [norm.forward for norm in norms]
     for norm in norms:
         norm.forward = rms_norm

@@ -29,7 +29,7 @@ Json with(const char* fields, const char* key, Json value) {
 
 TEST(Config, BadOnesAreRefusedByName) {
   const struct { Json json; Code code; const char* part; } cases[] = {
-      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gpt2, llama, qwen2, found \"bert\""},
+      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gpt2, llama, mistral, qwen2, found \"bert\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},
@@ -95,7 +95,7 @@ TEST(Config, BadOnesAreRefusedByName) {
   }
 }
 
-// As transformers has it (configuration_llama.py, configuration_qwen2.py): one takes null for an absent key, the other 32, which
+// As transformers has it (configuration_llama.py and so on): Llama takes null for an absent key, Qwen2 32, Mistral 8, which
 // 6 or 48 heads cannot share.
 TEST(Config, KeyValueHeadsThatAreNotSaid) {
   const auto open = [](const char* type, int heads, bool is_null) {
@@ -107,12 +107,33 @@ TEST(Config, KeyValueHeadsThatAreNotSaid) {
   };
   const struct { const char* type; int heads; bool is_null; int expected; } cases[] = {
       {"llama", 64, false, 64}, {"llama", 64, true, 64}, {"llama", 6, false, 6}, {"qwen2", 64, false, 32}, {"qwen2", 64, true, 64},
-      {"qwen2", 32, false, 32}, {"qwen2", 6, true, 6}, {"qwen2", 6, false, 6}, {"qwen2", 48, false, 48}};
+      {"qwen2", 32, false, 32}, {"qwen2", 6, true, 6}, {"qwen2", 6, false, 6}, {"qwen2", 48, false, 48},
+      {"mistral", 64, false, 8}, {"mistral", 64, true, 64}, {"mistral", 6, false, 6}};
   for (const auto& [type, heads, is_null, expected] : cases) {
     const auto model = open(type, heads, is_null);
     ASSERT_TRUE(model) << model.error().message;
     EXPECT_EQ((*model)->config().kv_heads, expected) << type << ' ' << heads << ' ' << is_null;
   }
+}
+
+// Within the window attention is that of all tokens before; behind it, it is not computed.
+TEST(Config, SamplesAreNoLongerThanTheWindowOfMistral) {
+  const auto open = [](const char* window) {
+    ModelSource source;
+    source.config_json = std::string(R"({"model_type": "mistral", "vocab_size": 61, "max_position_embeddings": 32768, "hidden_size": 48,
+        "intermediate_size": 88, "num_hidden_layers": 1, "num_attention_heads": 6)") + window + "}";
+    return Model::open(source);
+  };
+  const auto positions_of = [&](const char* window) {
+    const auto model = open(window);
+    return model ? (*model)->config().positions : -1;
+  };
+  EXPECT_EQ(positions_of(""), 4096);   // transformers' default
+  EXPECT_EQ(positions_of(R"(, "sliding_window": null)"), 32768);
+  EXPECT_EQ(positions_of(R"(, "sliding_window": 1000)"), 1000);
+  EXPECT_EQ(positions_of(R"(, "sliding_window": 40000)"), 32768);
+  EXPECT_EQ(open(R"(, "sliding_window": 0)").error().code, Code::unsupported_field);
+  EXPECT_EQ(open(R"(, "sliding_window": "all")").error().code, Code::corrupt);
 }
 
 TEST(Config, ThetaLiesInRopeParametersOrBeside) {

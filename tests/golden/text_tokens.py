@@ -1,17 +1,14 @@
 """Makes tokenizers.json: small tokenizers of every kind that the command reads, and what Hugging Face's library makes of texts by them.
 
-    python tests/golden/tokenizers.py         (tokenizers 0.23)
+    python tests/golden/text_tokens.py         (tokenizers 0.23)
 
 {name: {"tokenizer": a tokenizer.json, "cases": [[text, ids, what decode gives of them without special tokens], ...]}}
 """
 import json
 import pathlib
-import sys
 
-# This file is named as the library is, and its folder is the first place that Python looks in.
-sys.path = [path for path in sys.path if pathlib.Path(path or ".").resolve() != pathlib.Path(__file__).resolve().parent]
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, processors, trainers  # noqa: E402
-from tokenizers.pre_tokenizers import ByteLevel, Digits, Metaspace, Sequence, Split  # noqa: E402
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, processors, trainers
+from tokenizers.pre_tokenizers import ByteLevel, Digits, Metaspace, Sequence, Split
 
 # As in the files of Llama 3, Qwen 2 and GPT-4o.
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")

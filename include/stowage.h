@@ -717,8 +717,9 @@ STW_API stw_status stw_trainer_run(stw_trainer *trainer, stw_dataset *dataset, c
 STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *dataset, uint64_t batches, double *loss,
                                         stw_error *error) STW_NOEXCEPT;
 /* Continues a prompt, in the same arena; prompt and new tokens together fit the plan's sequence. `*count` receives the
- * number of new tokens, which is less than asked for where one of `stop` came. Errors: STW_BAD_ARGUMENT, STW_UNSUPPORTED_SHAPE (too long); STW_CANCELLED, and STW_NON_FINITE where the
- * model's logits are not finite, after which `out` may hold tokens. Since: 0.1 */
+ * number of new tokens, which is less than asked for where one of `stop` came. Errors: STW_BAD_ARGUMENT,
+ * STW_UNSUPPORTED_SHAPE (too long); STW_CANCELLED, and STW_NON_FINITE where the model's logits are not finite, after which
+ * `out` may hold tokens. Since: 0.1 */
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;
 /* Changes the budget of a trainer that stands between two steps: plans again for `memory_bytes`, with the same numerics,

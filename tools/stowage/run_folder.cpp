@@ -148,8 +148,9 @@ void RunFolder::set_aside() const {
     move_those_there(files(), part.files());
     move_those_there(tokenizer_files(), part.tokenizer_files());
     aside.clear();
-    for (size_t i = 0; i < tokenizer_file_names().size(); ++i)
-      if (is_there(part.tokenizer_files()[i])) ::unlink(aside.tokenizer_files()[i].c_str());
+    const std::vector<std::string> moved = part.tokenizer_files(), older = aside.tokenizer_files();
+    for (size_t i = 0; i < moved.size(); ++i)
+      if (is_there(moved[i])) ::unlink(older[i].c_str());
     move_entries(aside.path(), part.path());   // files of others, which stay where they are
     move(part.path(), aside.path());           // in one step, over the empty one
   }
@@ -176,10 +177,9 @@ void RunFolder::forget_replaced() const {
   try {
     const FolderLock lock(aside.path());
     aside.clear();
-    for (const char* name : tokenizer_file_names()) {   // a tokenizer that is not here again is kept there
-      const std::string old = aside.path() + "/" + name;
-      if (is_there(old) && read_text_if_there(path_ + "/" + name) == read_text_if_there(old)) ::unlink(old.c_str());
-    }
+    const std::vector<std::string> here = tokenizer_files(), there = aside.tokenizer_files();
+    for (size_t i = 0; i < here.size(); ++i)   // a tokenizer that is not here again is kept there
+      if (is_there(there[i]) && read_text_if_there(here[i]) == read_text_if_there(there[i])) ::unlink(there[i].c_str());
     ::rmdir(aside.path().c_str());   // unless there are files of others
   } catch (const Failure&) {   // somebody goes on with it, or may keep it: no reason for a run to fail
   }

@@ -112,8 +112,10 @@ std::string Tokenization::text_of(std::span<const int32_t> tokens, bool is_first
 }
 
 std::vector<int32_t> end_tokens(const std::string& model) {
+  const std::string folder = folder_of(model);
+  if (folder.empty()) return {};
   for (const char* name : {"generation_config.json", "config.json"}) {
-    const std::string path = folder_of(model) + "/" + name;
+    const std::string path = folder + "/" + name;
     const auto text = read_text_if_there(path);
     if (!text) continue;
     const JsonValue config = read_json(*text, path);
@@ -136,9 +138,10 @@ void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {
       ->type_name("auto|byte|ids|PATH");
 }
 
+int token_bytes(uint64_t vocabulary) { return vocabulary > 65536 ? 4 : 2; }
+
 std::string token_file(std::span<const int32_t> tokens, uint64_t vocabulary) {
-  constexpr uint64_t of_two_bytes = 65536;
-  const int bytes = vocabulary > of_two_bytes ? 4 : 2;
+  const int bytes = token_bytes(vocabulary);
   std::string out;
   out.reserve(tokens.size() * static_cast<size_t>(bytes));
   for (const int32_t token : tokens)

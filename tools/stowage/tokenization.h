@@ -58,7 +58,9 @@ void add_tokenizer_flag(CLI::App& command, std::string& tokenizer);
 // Rather than auto, byte or ids.
 bool is_tokenizer_path(const std::string& flag);
 
-// As a file of token ids has them: little-endian uint16, uint32 where the vocabulary exceeds 65,536.
+// Of a token in a file of token ids: 2, 4 where the vocabulary exceeds 65,536.
+int token_bytes(uint64_t vocabulary);
+// As such a file has them, little-endian.
 std::string token_file(std::span<const int32_t> tokens, uint64_t vocabulary);
 
 // Copies what the model's folder, and that of the tokenizer, have of files that transformers reads a tokenizer from into the folder of a run,

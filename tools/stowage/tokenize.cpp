@@ -42,8 +42,8 @@ struct TokenizeCommand {
     }
     if (tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected some text, found none", data.front()));
     write_text(out, token_file(tokens, vocabulary));
-    tell("wrote       {}: {} tokens of {} bytes of text ({:.2f} bytes a token), {}\n", out, grouped(tokens.size()), grouped(bytes),
-         static_cast<double>(bytes) / static_cast<double>(tokens.size()), vocabulary > 65536 ? "uint32" : "uint16");
+    tell("wrote       {}: {} tokens of {} bytes of text ({:.2f} bytes a token), uint{}\n", out, grouped(tokens.size()), grouped(bytes),
+         static_cast<double>(bytes) / static_cast<double>(tokens.size()), 8 * token_bytes(vocabulary));
   }
 };
 

@@ -49,8 +49,8 @@ TokenizerDescription read_description(const std::string& path) {
 
 struct Tokenizer::Parts {
   explicit Parts(const TokenizerDescription& d, const std::string& path)
-      : of_bytes(d.of_bytes()), before(d.before), after(d.after), text_steps(d.text_steps), normal(d.normal, path), cuts(d.cuts, path), pairs(d, path) {
-    for (const auto& [token, id] : d.vocabulary) texts.emplace(id, of_bytes ? bytes_of(token).value_or(token) : token);
+      : before(d.before), after(d.after), text_steps(d.text_steps), normal(d.normal, path), cuts(d.cuts, path), pairs(d, path) {
+    for (const auto& [token, id] : d.vocabulary) texts.emplace(id, d.of_bytes() ? bytes_of(token).value_or(token) : token);
     for (const AddedToken& token : d.added) {
       const std::string content = token.normalized ? normal(token.content) : token.content;
       if (token.special) texts.erase(token.id);
@@ -72,7 +72,6 @@ struct Tokenizer::Parts {
     return text;
   }
 
-  bool of_bytes;
   std::vector<int32_t> before, after;
   std::vector<TextStep> text_steps;
   std::unordered_map<int32_t, std::string> texts;   // of tokens that are some, as the vocabulary has them or as bytes

@@ -209,7 +209,7 @@ typedef struct stw_model_info {
   uint64_t positions;        /* longest sequence */
   uint32_t has_weights;      /* 1: read from files; 0: drawn from the seed */
   uint32_t width;
-  char architecture[32];     /* "gpt2", "llama", "mistral", "qwen2" */
+  char architecture[32];     /* "gpt2", "llama", "mistral", "qwen2", "qwen3" */
 } stw_model_info;
 
 typedef struct stw_tensor_info {

@@ -157,6 +157,21 @@ struct NormArgs {
 // The statistics are computed again in the backward pass from x, by the same code: two numbers a row are not worth a
 // tensor that must be kept.
 
+// RMSNorm of every head of queries and keys, each kind with a weight of its own; values are copied. x, y, dx: (rows,
+// (query_heads + 2·kv_heads)·head_dim), queries, keys and values side by side. The gradient has dy in y.
+struct QkNormArgs {
+  int64_t rows, rows_per_sample;
+  int query_heads, kv_heads, head_dim;
+  float epsilon;
+  bool accumulate;
+  DType weight_dtype;
+  const void* weight[2];     // of queries, of keys: (head_dim)
+  Matrix x;
+  Matrix y;                  // output, may be x; for qk_norm_gradient the input dy
+  Matrix dx;                 // qk_norm_gradient: output, may be dy, or null data where only weights are trained
+  float* weight_gradient[2]; // qk_norm_gradient: fp32 (head_dim) or null
+};
+
 // ---- element-wise -----------------------------------------------------------------------------------------------
 struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b
 enum class Activation : uint8_t { gelu_tanh = 0, gelu_erf = 1 };
@@ -320,7 +335,8 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
 // ---- the table --------------------------------------------------------------------------------------------------
 #define STW_KERNELS(X) \
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
-  X(linear_bias_gradient, LinearArgs) X(norm, NormArgs) X(norm_gradient, NormArgs) X(add, AddArgs) \
+  X(linear_bias_gradient, LinearArgs) X(norm, NormArgs) X(norm_gradient, NormArgs) X(qk_norm, QkNormArgs) \
+  X(qk_norm_gradient, QkNormArgs) X(add, AddArgs) \
   X(gelu, GeluArgs) X(gelu_gradient, GeluArgs) X(swiglu, SwigluArgs) X(swiglu_gradient, SwigluArgs) \
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
@@ -339,7 +355,7 @@ struct Table {
 // set. The others need none.
 #define STW_KERNEL_WORKSPACES(X) \
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
-  X(linear_bias_gradient, LinearArgs) X(norm_gradient, NormArgs) X(attention, AttentionArgs) \
+  X(linear_bias_gradient, LinearArgs) X(norm_gradient, NormArgs) X(qk_norm_gradient, QkNormArgs) X(attention, AttentionArgs) \
   X(attention_gradient, AttentionArgs) X(attention_cached, AttentionCachedArgs) X(embedding_gradient, EmbeddingArgs) \
   X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(square_sum, List<SquareSumArgs>) \
   X(muon, UpdateArgs) X(adafactor, UpdateArgs)

@@ -220,6 +220,18 @@ int GraphBuilder::linear(int x, const std::vector<LinearWeights>& parts, bool tr
   return y;
 }
 
+int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name) {
+  Attributes a;
+  a.epsilon = epsilon;
+  a.rms = true;
+  a.query_heads = query_heads;
+  a.kv_heads = kv_heads;
+  a.head_dim = static_cast<int>(graph_.at(query_weight).shape[0]);
+  int y = rows(name, graph_.features(x));
+  op(OpKind::qk_norm, a, {x, query_weight, key_weight}, {y});
+  return y;
+}
+
 int GraphBuilder::rope(int x, int query_heads, int kv_heads, int head_dim, const char* name) {
   Attributes a;
   a.query_heads = query_heads;

@@ -128,6 +128,8 @@ class GraphBuilder {
   int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name) {
     return linear(x, parts, transposed, name, graph_.compute);
   }
+  // x: queries, keys and values side by side; the weights are one head long.
+  int qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name);
   int rope(int x, int query_heads, int kv_heads, int head_dim, const char* name);
   int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name);
   int gelu(int x, GeluForm form, const char* name);

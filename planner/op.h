@@ -10,6 +10,7 @@ namespace stw {
 enum class OpKind : uint8_t {
   embedding,              // tokens, table, positions?, document positions? -> y
   norm,                   // x, weight, bias?                     -> y
+  qk_norm,                // x, weight of queries, of keys        -> y: x and y are queries, keys, values side by side
   linear,                 // x, (weight, bias?)…, residual?       -> y: the parts side by side; a residual beside one part only
   rope,                   // x, cosine, sine, document positions? -> y
   attention,              // qkv, document positions?             -> out, lse
@@ -23,6 +24,7 @@ enum class OpKind : uint8_t {
   embedding_gradient,     // tokens or document positions, dy     -> dtable
   position_gradient,      // dy                                   -> dpositions
   norm_gradient,          // x, weight, dy, addend?               -> dx?, dweight?, dbias?
+  qk_norm_gradient,       // x, weight of queries, of keys, dy    -> dx?, dweight of queries?, of keys?
   linear_input_gradient,  // dy, addend?, weight…                 -> dx
   linear_weight_gradient, // dy, x, weight… (for their shapes)    -> dweight?…
   linear_bias_gradient,   // dy, weight… (for their shapes)       -> dbias?…

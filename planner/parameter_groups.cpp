@@ -91,7 +91,7 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         ParameterUse& u = uses[static_cast<size_t>(graph.resolve(op.inputs[k]))];
         u.ops += 1;
         u.by_embedding |= op.kind == OpKind::embedding;
-        u.by_norm |= op.kind == OpKind::norm;
+        u.by_norm |= op.kind == OpKind::norm || op.kind == OpKind::qk_norm;
         u.by_product |= op.kind == OpKind::linear;
         u.by_head |= s.kind == SegmentKind::head;
         u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;   // x, (weight, bias)…

@@ -137,6 +137,37 @@ void run<OpKind::norm_gradient>(const Call& c) {
   c.run(c.x.table->norm_gradient, a);
 }
 
+kernels::QkNormArgs qk_norm_args(const Call& c) {
+  kernels::QkNormArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.x.graph->sequence;
+  a.query_heads = c.attributes.query_heads;
+  a.kv_heads = c.attributes.kv_heads;
+  a.head_dim = c.attributes.head_dim;
+  a.epsilon = c.attributes.epsilon;
+  a.accumulate = c.i.accumulate;
+  a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  for (int k = 0; k < 2; ++k) a.weight[k] = c.input(1 + k);
+  a.x = c.in_out(0);
+  return a;
+}
+
+template <>
+void run<OpKind::qk_norm>(const Call& c) {
+  kernels::QkNormArgs a = qk_norm_args(c);
+  a.y = c.out(0);
+  c.run(c.x.table->qk_norm, a);
+}
+
+template <>
+void run<OpKind::qk_norm_gradient>(const Call& c) {
+  kernels::QkNormArgs a = qk_norm_args(c);
+  a.y = c.in_out(3);
+  a.dx = c.out(0);
+  for (int k = 0; k < 2; ++k) a.weight_gradient[k] = c.output<float>(1 + k);
+  c.run(c.x.table->qk_norm_gradient, a);
+}
+
 template <>
 void run<OpKind::rope>(const Call& c) {
   kernels::RopeArgs a{};

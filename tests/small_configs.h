@@ -33,4 +33,11 @@ inline std::string small_qwen2() {
              "tie_word_embeddings": true})";
 }
 
+// Heads that do not fill the width, and norms of queries and keys.
+inline std::string small_qwen3() {
+  return R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "head_dim": 18,
+             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "tie_word_embeddings": false})";
+}
+
 }  // namespace stw::testing_tools

@@ -13,8 +13,8 @@ STW_INLINE F16 centred(F16 x, F16 mean, int64_t n) {
   return first_lanes(sub(x, mean), n);
 }
 
-STW_INLINE float rstd_of(float squares, const NormArgs& args) {
-  return 1.0f / sqrt1(squares / (float)args.features + args.epsilon);
+STW_INLINE float rstd_of(float squares, int64_t features, float epsilon) {
+  return 1.0f / sqrt1(squares / (float)features + epsilon);
 }
 
 STW_INLINE RowStatistics row_statistics(const NormArgs& args, int64_t row) {
@@ -30,7 +30,7 @@ STW_INLINE RowStatistics row_statistics(const NormArgs& args, int64_t row) {
     F16 x = centred(load_group(args.x.data, args.x.dtype, at, n), splat(mean), n);
     squares = fma(x, x, squares);
   });
-  return {mean, rstd_of(fold(squares), args)};
+  return {mean, rstd_of(fold(squares), args.features, args.epsilon)};
 }
 
 }  // namespace stw::kernels::STW_ISA

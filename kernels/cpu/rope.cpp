@@ -26,10 +26,7 @@ void rope(const Launch& launch, const RopeArgs& args) {
           store_group(args.y.data, args.y.dtype, head + half + i, fma(a, s, mul(b, c)), n);
         });
       }
-      if (in_place) continue;
-      for_groups(row * width + rotated, (row + 1) * width, [&](int64_t at, int64_t n) {
-        store_group(args.y.data, args.y.dtype, at, load_group(args.x.data, args.x.dtype, at, n), n);
-      });
+      if (!in_place) copy_elements(args.x, args.y, row * width + rotated, (row + 1) * width);
     }
   });
 }

@@ -63,5 +63,10 @@ STW_INLINE void for_groups(int64_t begin, int64_t end, const Body& body) {
   for (; at + 16 <= end; at += 16) body(at, (int64_t)16);
   if (at < end) body(at, end - at);
 }
+// Elements [begin, end) of x to the same places of y.
+template <class From>
+STW_INLINE void copy_elements(const From& x, const Matrix& y, int64_t begin, int64_t end) {
+  for_groups(begin, end, [&](int64_t at, int64_t n) { store_group(y.data, y.dtype, at, load_group(x.data, x.dtype, at, n), n); });
+}
 
 }  // namespace stw::kernels::STW_ISA

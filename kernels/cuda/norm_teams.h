@@ -93,7 +93,7 @@ STW_DEVICE RowStatistics team_statistics(const NormArgs& args, const NormTeams& 
     in_order<ahead>(count / 16, at, add_square);
     if (team.thread < count % 16) add_square(at(count / 16));
   });
-  return {mean, sums ? rstd_of(fold_threads(squares), args) : 0.0f};
+  return {mean, sums ? rstd_of(fold_threads(squares), args.features, args.epsilon) : 0.0f};
 }
 
 }  // namespace stw::kernels::cuda

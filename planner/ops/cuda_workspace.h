@@ -19,6 +19,10 @@ inline uint64_t tile_sums(int64_t rows, int64_t rows_per_sample, int64_t feature
 inline uint64_t norm_gradient(int64_t rows, int64_t rows_per_sample, int64_t features) {
   return size_add(round_up(size_mul(static_cast<uint64_t>(rows), 8), 16), size_mul(2, tile_sums(rows, rows_per_sample, features)));
 }
+// Those of every head of queries and keys by themselves.
+inline uint64_t qk_norm_gradient(int64_t rows, int64_t rows_per_sample, int query_heads, int kv_heads, int head_dim) {
+  return tile_sums(rows, rows_per_sample, (int64_t{query_heads} + kv_heads) * head_dim);
+}
 // Of every row and head the product of its output and that one's gradient.
 inline uint64_t attention_gradient(int64_t rows, int heads) {
   return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(heads)), sizeof(float));

@@ -1,4 +1,4 @@
-// Rows of LayerNorm and RMSNorm. The backward pass computes the two statistics of a row again from x.
+// Rows of LayerNorm and RMSNorm, of whole rows and of heads. The backward pass computes the statistics again from x.
 #include "planner/differentiate.h"
 #include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
@@ -24,11 +24,30 @@ void norm_backward(Differentiation& d, const Op& op) {
   if (dx >= 0) d.set_gradient(x, dx);
 }
 
+uint64_t heads_workspace(const Graph&, const Op& op, const Extent& e) {
+  return workspace::qk_norm_gradient(e.rows, op.attributes.query_heads, op.attributes.kv_heads);
+}
+uint64_t heads_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  const Attributes& a = op.attributes;
+  return cuda_workspace::qk_norm_gradient(e.rows, g.sequence, a.query_heads, a.kv_heads, a.head_dim);
+}
+
+void qk_norm_backward(Differentiation& d, const Op& op) {
+  const int x = op.inputs[0];
+  const int dx = d.wanted(x) ? d.new_gradient(x, "qk_norm_gradient") : -1;
+  std::vector<int> inputs = op.inputs;
+  inputs.push_back(d.gradient_of(op.outputs[0]));
+  d.emit(OpKind::qk_norm_gradient, op.attributes, std::move(inputs), {dx, d.parameter_gradient(op.inputs[1]), d.parameter_gradient(op.inputs[2])});
+  if (dx >= 0) d.add_gradient(x, dx);
+}
+
 }  // namespace
 
-const OpRow norm_rows[2] = {
+const OpRow norm_rows[4] = {
     {OpKind::norm, "norm", norm_cost, no_workspace, no_workspace, norm_backward, {}},
     {OpKind::norm_gradient, "norm_gradient", norm_cost, statistics_workspace, statistics_cuda_workspace, nullptr, {{{0, 3}}}},
+    {OpKind::qk_norm, "qk_norm", norm_cost, no_workspace, no_workspace, qk_norm_backward, {{{0, 0}}}},
+    {OpKind::qk_norm_gradient, "qk_norm_gradient", norm_cost, heads_workspace, heads_cuda_workspace, nullptr, {{{0, 3}}}},
 };
 
 }  // namespace stw

@@ -30,6 +30,9 @@ inline uint64_t linear_weight_gradient(int64_t rows, int64_t height, int64_t wid
 }
 inline uint64_t linear_bias_gradient(int64_t, int64_t, int) { return 0; }
 inline uint64_t norm_gradient(int64_t rows) { return static_cast<uint64_t>(rows) * 8; }
+inline uint64_t qk_norm_gradient(int64_t rows, int query_heads, int kv_heads) {
+  return static_cast<uint64_t>(rows) * (static_cast<uint64_t>(query_heads) + static_cast<uint64_t>(kv_heads)) * 8;
+}
 inline uint64_t embedding_gradient(int64_t rows, int64_t) { return static_cast<uint64_t>(rows) * 16; }
 inline uint64_t square_sum(uint64_t elements) { return ceil_div(elements, 4096) * sizeof(float); }
 // Of the update of a matrix: one as large as it, two squares of its shorter side, sums; a strip and panels a thread.

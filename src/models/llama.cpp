@@ -1,5 +1,6 @@
-// Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023) and Qwen2: rotary positions, RMSNorm before each half of a block,
-// grouped-query attention, SwiGLU. Qwen2 differs by biases of queries, keys and values, Mistral by a window that attention reaches.
+// Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023), Qwen2 and Qwen3: rotary positions, RMSNorm before each half of a block,
+// grouped-query attention, SwiGLU. Qwen2 differs by biases of queries, keys and values, Qwen3 by norms of queries and keys, head by
+// head, Mistral by a window that attention reaches.
 #include <algorithm>
 #include <cmath>
 
@@ -54,8 +55,8 @@ Status parse_rope(const Json& json, ModelConfig& c) {
 }
 
 // `absent_kv_heads`: how many key-value heads there are where the config does not say and heads can share them; else, and where it is
-// none or the config says null, as many as heads.
-Status parse_common(const Json& json, ModelConfig& c, std::optional<int64_t> absent_kv_heads) {
+// none or the config says null, as many as heads. `absent_head_dim`: likewise; else what makes heads fill the width.
+Status parse_common(const Json& json, ModelConfig& c, std::optional<int64_t> absent_kv_heads, std::optional<int64_t> absent_head_dim = std::nullopt) {
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size"));
   STW_ASSIGN(positions, get_int(json, "max_position_embeddings"));
   STW_ASSIGN(width, get_int(json, "hidden_size"));
@@ -72,7 +73,7 @@ Status parse_common(const Json& json, ModelConfig& c, std::optional<int64_t> abs
   if (activation != "silu") return Error{Code::unsupported_field, "hidden_act \"" + activation + "\" is not supported"};
   if (heads < 1 || heads > 65536 || kv_heads < 1 || kv_heads > heads)
     return Error{Code::unsupported_field, std::to_string(heads) + " heads and " + std::to_string(kv_heads) + " key-value heads make no sense"};
-  STW_ASSIGN(head_dim, get_int(json, "head_dim", width / heads));
+  STW_ASSIGN(head_dim, get_int(json, "head_dim", absent_head_dim.value_or(width / heads)));
   if (head_dim < 1 || head_dim > 65536) return Error{Code::unsupported_field, "head_dim is " + std::to_string(head_dim)};
   c.vocabulary = vocabulary;
   c.positions = positions;
@@ -111,12 +112,24 @@ Status parse_mistral(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-Status parse_qwen2(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_common(json, c, 32));   // Source: transformers, configuration_qwen2.py
+Status refuse_sliding_window(const Json& json) {
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
   if (sliding) return Error{Code::unsupported_field, "use_sliding_window is not supported"};
-  c.qkv_bias = true;
   return ok();
+}
+
+Status parse_qwen2(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_common(json, c, 32));   // Source: transformers, configuration_qwen2.py
+  c.qkv_bias = true;
+  return refuse_sliding_window(json);
+}
+
+Status parse_qwen3(const Json& json, ModelConfig& c) {
+  STW_TRY(parse_common(json, c, 32, 128));   // Source: transformers, configuration_qwen3.py
+  STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
+  c.qkv_bias = c.output_bias = attention_bias;
+  c.qk_norm = true;
+  return refuse_sliding_window(json);
 }
 
 Graph build_llama(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
@@ -144,7 +157,12 @@ Graph build_llama(const ModelConfig& c, int64_t sequence, Format compute, GraphI
     const LinearWeights q = matrix(attn + "q_proj", c.width, queries, c.qkv_bias);
     const LinearWeights k = matrix(attn + "k_proj", c.width, keys, c.qkv_bias);
     const LinearWeights v = matrix(attn + "v_proj", c.width, keys, c.qkv_bias);
-    const int qkv = b.rope(b.linear(n, {q, k, v}, false, "qkv"), c.heads, c.kv_heads, c.head_dim, "qkv_rope");
+    int qkv = b.linear(n, {q, k, v}, false, "qkv");
+    if (c.qk_norm) {
+      const int of_queries = b.parameter(attn + "q_norm.weight", {c.head_dim}, Initializer::ones), of_keys = b.parameter(attn + "k_norm.weight", {c.head_dim}, Initializer::ones);
+      qkv = b.qk_norm(qkv, of_queries, of_keys, c.heads, c.kv_heads, c.epsilon, "qk_norm");
+    }
+    qkv = b.rope(qkv, c.heads, c.kv_heads, c.head_dim, "qkv_rope");
     const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention");
     int out = b.linear(attended, {matrix(attn + "o_proj", queries, c.width, c.output_bias)}, false, "attn_out");
     const int middle = b.add(x, out, "attn_residual");
@@ -172,5 +190,6 @@ Graph build_llama(const ModelConfig& c, int64_t sequence, Format compute, GraphI
 const Architecture llama_architecture = {"llama", parse_llama, build_llama, "model."};
 const Architecture mistral_architecture = {"mistral", parse_mistral, build_llama, "model."};
 const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_llama, "model."};
+const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_llama, "model."};
 
 }  // namespace stw

@@ -18,7 +18,7 @@ constexpr int64_t largest_depth = 1024;   // beyond all published models; keeps 
 }
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {gpt2_architecture, llama_architecture, mistral_architecture, qwen2_architecture};
+  static const Architecture list[] = {gpt2_architecture, llama_architecture, mistral_architecture, qwen2_architecture, qwen3_architecture};
   return list;
 }
 

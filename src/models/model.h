@@ -16,14 +16,14 @@ enum class RopeScaling : uint8_t { none, linear, llama3 };
 
 // What all architectures have in common, in the words of the field; each fills in its own part.
 struct ModelConfig {
-  std::string architecture;        // "gpt2", "llama", "mistral", "qwen2"
+  std::string architecture;        // "gpt2", "llama", "mistral", "qwen2", "qwen3"
   Json json;                       // as read: written beside exported weights
   int64_t vocabulary = 0, width = 0, layers = 0, positions = 0, intermediate = 0;
   int heads = 0, kv_heads = 0, head_dim = 0;
   float epsilon = 0;
   float init_std = 0.02f;
   bool tied = false;
-  bool qkv_bias = false, output_bias = false, mlp_bias = false;
+  bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
   GeluForm gelu = GeluForm::tanh;
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float attention_scale = 0;
@@ -43,7 +43,7 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture gpt2_architecture, llama_architecture, mistral_architecture, qwen2_architecture;
+extern const Architecture gpt2_architecture, llama_architecture, mistral_architecture, qwen2_architecture, qwen3_architecture;
 
 // `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.
 Result<ModelConfig> parse_model(std::string_view json, const std::string& origin);

@@ -1,6 +1,6 @@
 // Presets: published shapes under short names. Each is the config.json that an export writes; dropout is 0.
 // Sources: the models' published configuration files (openai-community/gpt2*, HuggingFaceTB/SmolLM-*, Qwen/Qwen2.5-*,
-// meta-llama/Llama-3.*); `nano` is nanoGPT's setting for small machines with a vocabulary of bytes.
+// Qwen/Qwen3-*, meta-llama/Llama-3.*); `nano` is nanoGPT's setting for small machines with a vocabulary of bytes.
 #include "src/models/model.h"
 
 namespace stw {
@@ -58,6 +58,26 @@ constexpr Preset presets[] = {
 "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,
 "num_key_value_heads": 4, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06,
 "rope_theta": 1000000.0, "hidden_act": "silu", "initializer_range": 0.02,
+"tie_word_embeddings": false})"},
+    {"qwen3-0.6b", R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 151936,
+"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
+"num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960, "rms_norm_eps": 1e-06,
+"rope_theta": 1000000.0, "hidden_act": "silu", "initializer_range": 0.02, "attention_bias": false,
+"tie_word_embeddings": true})"},
+    {"qwen3-1.7b", R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 151936,
+"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16,
+"num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960, "rms_norm_eps": 1e-06,
+"rope_theta": 1000000.0, "hidden_act": "silu", "initializer_range": 0.02, "attention_bias": false,
+"tie_word_embeddings": true})"},
+    {"qwen3-4b", R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 151936,
+"hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32,
+"num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960, "rms_norm_eps": 1e-06,
+"rope_theta": 1000000.0, "hidden_act": "silu", "initializer_range": 0.02, "attention_bias": false,
+"tie_word_embeddings": true})"},
+    {"qwen3-8b", R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 151936,
+"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32,
+"num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960, "rms_norm_eps": 1e-06,
+"rope_theta": 1000000.0, "hidden_act": "silu", "initializer_range": 0.02, "attention_bias": false,
 "tie_word_embeddings": false})"},
     {"llama-1b", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128256,
 "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,

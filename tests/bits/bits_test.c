@@ -24,6 +24,10 @@ static const char qwen2[] =
     "{\"model_type\":\"qwen2\",\"vocab_size\":261,\"hidden_size\":80,\"intermediate_size\":96,\"num_hidden_layers\":2,"
     "\"num_attention_heads\":5,\"num_key_value_heads\":1,\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,"
     "\"rope_theta\":10000.0,\"tie_word_embeddings\":true}";
+static const char qwen3[] =
+    "{\"model_type\":\"qwen3\",\"vocab_size\":256,\"hidden_size\":72,\"intermediate_size\":100,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":26,\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,"
+    "\"rope_theta\":1000000.0,\"tie_word_embeddings\":false}";
 
 static const struct {
   const char *name, *config;
@@ -46,6 +50,7 @@ static const struct {
    0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0},
   {"gpt2 bf16, 4 bytes a parameter", gpt2, 0x85f21a0808049af3u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
    0, STW_MASTER_STOCHASTIC, 0, 1},
+  {"qwen3 bf16, 8-bit states", qwen3, 0x06be9d6eab1df7aau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
 };
 
 /* FNV-1a. */

@@ -9,10 +9,11 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 from transformers.models.llama import modeling_llama
 from transformers.models.mistral import modeling_mistral
 from transformers.models.qwen2 import modeling_qwen2
+from transformers.models.qwen3 import modeling_qwen3
 from transformers.utils import logging
 
 VOCABULARY = 97
@@ -47,6 +48,8 @@ def configurations():
         # The window is as long as the rows, so that it hides nothing; heads that do not fill the width, as in Mistral Nemo.
         "mistral": MistralConfig(**shared, head_dim=12, rms_norm_eps=1e-5, max_position_embeddings=128, tie_word_embeddings=False,
                                  sliding_window=LENGTH, rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        "qwen3": Qwen3Config(**shared, head_dim=20, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True,
+                             rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
     }
 
 
@@ -98,7 +101,7 @@ def relative(actual, reference):
 
 def evaluate_double(model, tokens, targets):
     # SDPA: the eager path of Llama and Qwen2 computes its softmax in fp32 whatever the type of its input.
-    norms = (modeling_llama.LlamaRMSNorm, modeling_mistral.MistralRMSNorm, modeling_qwen2.Qwen2RMSNorm)
+    norms = (modeling_llama.LlamaRMSNorm, modeling_mistral.MistralRMSNorm, modeling_qwen2.Qwen2RMSNorm, modeling_qwen3.Qwen3RMSNorm)
     published = [norm.forward for norm in norms]
     for norm in norms:
         norm.forward = rms_norm

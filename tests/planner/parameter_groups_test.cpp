@@ -23,12 +23,14 @@ std::set<std::string> named_by(const Graph& g, const std::string& pattern) {
 }
 
 TEST(Pattern, NamesParametersByTheirUse) {
-  const Graph gpt2 = graph_of(small_gpt2()), llama = graph_of(small_llama()), qwen = graph_of(small_qwen2());
+  const Graph gpt2 = graph_of(small_gpt2()), llama = graph_of(small_llama()), qwen = graph_of(small_qwen2()), qwen3 = graph_of(small_qwen3());
   EXPECT_EQ(named_by(gpt2, "embeddings"), (std::set<std::string>{"transformer.wte.weight", "transformer.wpe.weight"}));
   EXPECT_EQ(named_by(gpt2, "head"), std::set<std::string>{"transformer.wte.weight"});   // tied
   EXPECT_EQ(named_by(llama, "head"), std::set<std::string>{"lm_head.weight"});
   EXPECT_EQ(named_by(llama, "norms").size(), 7u);
   EXPECT_EQ(named_by(gpt2, "norms").size(), 14u);
+  EXPECT_EQ(named_by(qwen3, "norms").size(), 3u * 4 + 1);
+  EXPECT_EQ(named_by(qwen3, "matrices").size(), 3u * 7);
   EXPECT_EQ(named_by(gpt2, "biases").size(), 3u * 4 + 7);
   EXPECT_EQ(named_by(qwen, "biases").size(), 3u * 3);
   EXPECT_EQ(named_by(llama, "matrices").size(), 3u * 7);

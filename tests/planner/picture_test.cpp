@@ -180,7 +180,7 @@ void check(const Planned& p) {
 }
 
 TEST(Picture, ShowsEveryBufferOfSmallModels) {
-  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2()}) {
+  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2(), small_qwen3()}) {
     check(*plan_of(config, 7, 33));
     check(*plan_of(config, 6, 33, 1));  // the smallest plan, which does not fit
   }

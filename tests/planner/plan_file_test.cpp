@@ -72,7 +72,7 @@ TEST(PlanFile, HasEveryField) {
 }
 
 TEST(PlanFile, ReadsBackAsTheSamePlan) {
-  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2(), with_positions(small_qwen2(), 1100)})
+  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2(), small_qwen3(), with_positions(small_qwen2(), 1100)})
     for (Precision precision : {Precision::fp32, Precision::bf16}) {
       const auto model = open(config);
       const bool is_long = config.find("1100") != std::string::npos;

@@ -38,6 +38,7 @@ inline std::vector<Graph> small_graphs() {
   graphs.push_back(graph_of(small_gpt2(), 16, Precision::bf16, 8));
   graphs.push_back(graph_of(small_llama(), 33, Precision::bf16, 8));
   graphs.push_back(graph_of(small_qwen2(), 40));
+  graphs.push_back(graph_of(small_qwen3(), 24, Precision::bf16));
   add_small_tiles(graphs);
   return graphs;
 }
@@ -71,6 +72,7 @@ inline std::vector<Graph> frozen_graphs() {
   add(small_llama(), {"embeddings", "blocks.0", "*layers.1.self_attn*", "*layers.1.input_layernorm*"});
   add(small_qwen2(), {"head", "norms"});
   add(small_gpt2(), {"embeddings", "blocks"});
+  add(small_qwen3(), {"embeddings", "*layers.0.input_layernorm*", "*layers.0.self_attn.?_proj*", "*layers.1*k_norm*"});
   add_small_tiles(graphs);
   return graphs;
 }
@@ -90,6 +92,7 @@ inline std::vector<Graph> fused_graphs() {
   add(small_gpt2("0.1"), Precision::fp32, Optimizer::adamw, 32);
   add(small_llama(), Precision::bf16, Optimizer::adamw, 8);
   add(small_qwen2(), Precision::fp32, Optimizer::muon, 32);
+  add(small_qwen3(), Precision::bf16, Optimizer::lion, 8);
   add(small_llama(), Precision::bf16, Optimizer::adafactor, 32, {"embeddings", "blocks.0", "norms"});
   add_small_tiles(graphs);
   return graphs;

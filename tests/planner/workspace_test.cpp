@@ -107,6 +107,10 @@ TEST_F(Workspace, RowsAndSums) {
     norm.weight_dtype = norm.x.dtype = norm.y.dtype = norm.dx.dtype = dtype();
     norm.weight_gradient = norm.bias_gradient = &buffer_;
     ASSERT_LE(kernels::norm_gradient_workspace(norm, n), workspace::norm_gradient(norm.rows));
+    kernels::QkNormArgs heads{};
+    heads.rows = norm.rows, heads.rows_per_sample = norm.rows_per_sample, heads.head_dim = static_cast<int>(size(512));
+    heads.kv_heads = static_cast<int>(size(16)), heads.query_heads = heads.kv_heads * static_cast<int>(size(8));
+    ASSERT_EQ(kernels::qk_norm_gradient_workspace(heads, n), workspace::qk_norm_gradient(heads.rows, heads.query_heads, heads.kv_heads));
     kernels::EmbeddingArgs embedding{};
     embedding.rows = size(8192);
     embedding.rows_per_sample = size(embedding.rows);
@@ -168,6 +172,11 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     kernels::NormArgs norm{};
     norm.rows = rows, norm.rows_per_sample = sequence, norm.features = features;
     ASSERT_EQ(cuda::norm_gradient_workspace(norm), cuda_workspace::norm_gradient(rows, sequence, features));
+    kernels::QkNormArgs heads{};
+    heads.rows = rows, heads.rows_per_sample = sequence, heads.head_dim = static_cast<int>(size(512));
+    heads.kv_heads = static_cast<int>(size(16)), heads.query_heads = heads.kv_heads * static_cast<int>(size(8));
+    ASSERT_EQ(cuda::qk_norm_gradient_workspace(heads),
+              cuda_workspace::qk_norm_gradient(rows, sequence, heads.query_heads, heads.kv_heads, heads.head_dim));
     kernels::AttentionArgs attention{};
     attention.samples = samples, attention.rows_per_sample = sequence, attention.query_heads = 1 + static_cast<int>(random_() % 64);
     attention.kv_heads = attention.query_heads;

@@ -59,7 +59,7 @@ class Traffic : public CudaDeviceTest {
       for (const char* attention : {"tensor_attention", "tensor_gradient", "warpgroup_attention", "warpgroup_gradient"})
         EXPECT_TRUE(name.find(attention) == name.npos || t.sectors == t.least_sectors) << short_name(name);
       // In the time of a byte an H200's multiprocessors (132, 1.7 GHz) issue 6 operations of a lane: these wait for memory alone.
-      for (const char* streaming : {"gelu_kernel", "gelu_gradient_kernel", "swiglu_kernel", "swiglu_gradient_kernel", "block_cross_entropy", "attention_dot", "chunk_sums"})
+      for (const char* streaming : {"gelu_kernel", "gelu_gradient_kernel", "swiglu_kernel", "swiglu_gradient_kernel", "qk_norm_kernel", "block_cross_entropy", "attention_dot", "chunk_sums"})
         EXPECT_TRUE(r.precision == Precision::fp32 || name.find(streaming) == name.npos || t.instructions <= 5 * t.sectors) << short_name(name);
       if (t.instructions * 100 < all.instructions) continue;
       EXPECT_LE(ratio(t.sectors, t.least_sectors), 1.5) << short_name(name);
@@ -75,6 +75,8 @@ constexpr char gpt2[] = R"({"model_type": "gpt2", "vocab_size": 1000, "n_positio
 constexpr char gpt2_dropout[] = R"({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 256, "n_layer": 1, "n_head": 4})";
 constexpr char llama[] = R"({"model_type": "llama", "vocab_size": 1000, "max_position_embeddings": 64, "hidden_size": 256, "intermediate_size": 512,
                              "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": true})";
+constexpr char qwen3[] = R"({"model_type": "qwen3", "vocab_size": 1000, "max_position_embeddings": 64, "hidden_size": 256, "intermediate_size": 512,
+                             "num_hidden_layers": 1, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": true})";
 
 class TrafficOfAStep : public Traffic, public testing::WithParamInterface<Step> {};
 TEST_P(TrafficOfAStep, IsWhatItHasToBe) {
@@ -93,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Models, TrafficOfAStep,
                          testing::Values(Step{"gpt2", gpt2, Precision::bf16, 32}, Step{"llama_8_bits", llama, Precision::bf16, 8},
                                          Step{"gpt2_fp32_dropout", gpt2_dropout, Precision::fp32, 32}, Step{"llama_fp16_lion", llama, Precision::fp16, 8, Optimizer::lion},
                                          Step{"llama_muon", llama, Precision::bf16, 32, Optimizer::muon}, Step{"gpt2_adafactor", gpt2_dropout, Precision::bf16, 32, Optimizer::adafactor},
-                                         Step{"gpt2_wgmma", gpt2, Precision::bf16, 32, Optimizer::adamw, Kernels::wgmma},
+                                         Step{"qwen3", qwen3, Precision::bf16, 32}, Step{"gpt2_wgmma", gpt2, Precision::bf16, 32, Optimizer::adamw, Kernels::wgmma},
                                          Step{"gpt2_sgd", gpt2_dropout, Precision::bf16, 32, Optimizer::sgd}),
                          [](const testing::TestParamInfo<Step>& info) { return std::string(info.param.name); });
 

@@ -55,6 +55,14 @@ void real_kernels() {
   norm.dx = {y.data() + rows * width, DType::f32};
   norm.weight_gradient = gradient.data();
   call(table.norm_gradient, norm, cuda::norm_gradient_workspace(norm));
+  std::vector<float> sums(2 * 16);
+  QkNormArgs heads{};
+  heads.rows = rows, heads.rows_per_sample = sequence, heads.query_heads = 2, heads.kv_heads = 1, heads.head_dim = 16, heads.epsilon = 1e-5f;
+  heads.weight[0] = heads.weight[1] = weight.data();
+  heads.x = {x.data(), DType::f32}, heads.y = {y.data(), DType::f32};
+  call(table.qk_norm, heads, 0);
+  heads.dx = heads.y, heads.weight_gradient[0] = sums.data(), heads.weight_gradient[1] = sums.data() + 16;
+  call(table.qk_norm_gradient, heads, cuda::qk_norm_gradient_workspace(heads));
   const int64_t length = 12000;   // a row that lies in shared memory piece by piece
   std::vector<float> rows_of_x(static_cast<size_t>(3 * length), 0.5f), rows_of_dx(rows_of_x.size()), scale(rows_of_x.size(), 1.5f);
   norm.rows = norm.rows_per_sample = 3, norm.features = length;

@@ -37,7 +37,8 @@ TEST(Frozen, KeepsItsBytes) {
 
 TEST(Frozen, ChangesNoGradientOfTheOthers) {
   for (const auto& [config, patterns] : {std::pair{small_llama(), std::vector<const char*>{"embeddings", "blocks.0", "*layers.1.*norm*"}},
-                                         {small_gpt2(), {"blocks.1-2"}}, {small_qwen2(), {"biases", "norms"}}}) {
+                                         {small_gpt2(), {"blocks.1-2"}}, {small_qwen2(), {"biases", "norms"}},
+                                         {small_qwen3(), {"embeddings", "*layers.0.input_layernorm*", "*layers.0.self_attn.?_proj*", "*layers.1*k_norm*"}}}) {
     const auto model = model_of(config);
     GradientSums all, some;
     double all_norm = 0, some_norm = 0;

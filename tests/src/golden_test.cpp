@@ -162,14 +162,17 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
                                          Case{"mistral", Precision::fp32, 2, 2},
                                          Case{"qwen2", Precision::fp32, 1, 0},
                                          Case{"qwen2", Precision::fp32, 2, 2},
+                                         Case{"qwen3", Precision::fp32, 1, 0},
+                                         Case{"qwen3", Precision::fp32, 2, 2},
                                          Case{"gpt2", Precision::bf16, 1, 0},
                                          Case{"llama", Precision::bf16, 1, 0},
                                          Case{"mistral", Precision::bf16, 1, 0},
-                                         Case{"qwen2", Precision::bf16, 1, 0}),
+                                         Case{"qwen2", Precision::bf16, 1, 0},
+                                         Case{"qwen3", Precision::bf16, 1, 0}),
                          case_name);
 
 TEST(GoldenConfig, OlderSpellingIsTheSameModel) {
-  for (const char* name : {"llama", "mistral", "qwen2"}) {
+  for (const char* name : {"llama", "mistral", "qwen2", "qwen3"}) {
     ModelSource source;
     source.source = folder_of(name) + "/config_legacy.json";
     const auto legacy = open_model(source);

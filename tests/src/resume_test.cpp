@@ -80,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Resume,
                          testing::Values(Case{"gpt2_dropout_fp32", small_gpt2("0.1"), Precision::fp32, 32},
                                          Case{"gpt2_dropout_bf16_8", small_gpt2("0.1"), Precision::bf16, 8},
                                          Case{"llama_bf16", small_llama(), Precision::bf16, 32},
-                                         Case{"qwen2_fp32_8", small_qwen2(), Precision::fp32, 8}),
+                                         Case{"qwen2_fp32_8", small_qwen2(), Precision::fp32, 8},
+                                         Case{"qwen3_bf16_8", small_qwen3(), Precision::bf16, 8}),
                          case_name);
 
 // A trainer after one step, and its checkpoint.
@@ -157,7 +158,7 @@ TEST(Restore, AnotherRunIsRefusedByName) {
 // The exported folder is a model: opened again it gives the same weights, logits and config.
 TEST(Export, OpensAgain) {
   for (Precision precision : {Precision::fp32, Precision::bf16})
-    for (const std::string& config : {small_gpt2(), small_llama(), small_qwen2()}) {
+    for (const std::string& config : {small_gpt2(), small_llama(), small_qwen2(), small_qwen3()}) {
       TemporaryDirectory folder;
       Case c{"", config, precision, 32};
       const auto model = model_of(config);

@@ -1,9 +1,5 @@
-// What a stranger's folder may contain: configurations and weights, good ones in every spelling and bad ones by name.
+// What a stranger's config.json may say, good ones in every spelling and bad ones by name; and the presets.
 #include "src/model.h"
-
-#include <bit>
-#include <cmath>
-#include <cstring>
 
 #include "planner/plan_file.h"
 #include "tests/src/small_models.h"
@@ -13,8 +9,6 @@ namespace stw {
 namespace {
 
 using namespace testing_tools;
-
-// ---- configurations ---------------------------------------------------------------------------------------------
 
 const char* gpt2_fields = R"("model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 40, "n_layer": 2, "n_head": 4)";
 const char* llama_fields = R"("model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48,
@@ -29,7 +23,7 @@ Json with(const char* fields, const char* key, Json value) {
 
 TEST(Config, BadOnesAreRefusedByName) {
   const struct { Json json; Code code; const char* part; } cases[] = {
-      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gpt2, llama, mistral, qwen2, found \"bert\""},
+      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gpt2, llama, mistral, qwen2, qwen3, found \"bert\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},
@@ -95,7 +89,7 @@ TEST(Config, BadOnesAreRefusedByName) {
   }
 }
 
-// As transformers has it (configuration_llama.py and so on): Llama takes null for an absent key, Qwen2 32, Mistral 8, which
+// As transformers has it (configuration_llama.py and so on): Llama takes null for an absent key, Qwen2 and 3 32, Mistral 8, which
 // 6 or 48 heads cannot share.
 TEST(Config, KeyValueHeadsThatAreNotSaid) {
   const auto open = [](const char* type, int heads, bool is_null) {
@@ -108,12 +102,41 @@ TEST(Config, KeyValueHeadsThatAreNotSaid) {
   const struct { const char* type; int heads; bool is_null; int expected; } cases[] = {
       {"llama", 64, false, 64}, {"llama", 64, true, 64}, {"llama", 6, false, 6}, {"qwen2", 64, false, 32}, {"qwen2", 64, true, 64},
       {"qwen2", 32, false, 32}, {"qwen2", 6, true, 6}, {"qwen2", 6, false, 6}, {"qwen2", 48, false, 48},
+      {"qwen3", 64, false, 32}, {"qwen3", 64, true, 64}, {"qwen3", 6, false, 6},
       {"mistral", 64, false, 8}, {"mistral", 64, true, 64}, {"mistral", 6, false, 6}};
   for (const auto& [type, heads, is_null, expected] : cases) {
     const auto model = open(type, heads, is_null);
     ASSERT_TRUE(model) << model.error().message;
     EXPECT_EQ((*model)->config().kv_heads, expected) << type << ' ' << heads << ' ' << is_null;
   }
+}
+
+// Source: configuration_qwen3.py. Norms of queries and keys in any case, biases where it says so.
+TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
+  const auto open = [](const std::string& more) {
+    ModelSource source;
+    source.config_json = R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2)" + more + "}";
+    return Model::open(source);
+  };
+  const auto plain = open(""), biased = open(R"(, "attention_bias": true, "head_dim": 32)"), sliding = open(R"(, "use_sliding_window": true)");
+  ASSERT_TRUE(plain && biased);
+  EXPECT_EQ((*plain)->config().head_dim, 128);
+  EXPECT_EQ((*biased)->config().head_dim, 32);
+  const auto parameters = [](const auto& model) {
+    size_t norms = 0, biases = 0;
+    for (const Tensor& t : (*model)->graph().tensors) {
+      if (t.kind != Kind::parameter) continue;
+      norms += t.name.ends_with(".self_attn.q_norm.weight") || t.name.ends_with(".self_attn.k_norm.weight");
+      biases += t.name.ends_with(".bias");
+    }
+    return std::pair{norms, biases};
+  };
+  EXPECT_EQ(parameters(plain), std::pair(size_t{2}, size_t{0}));
+  EXPECT_EQ(parameters(biased), std::pair(size_t{2}, size_t{4}));
+  ASSERT_FALSE(sliding);
+  EXPECT_EQ(sliding.error().code, Code::unsupported_field);
+  EXPECT_NE(sliding.error().message.find("use_sliding_window"), std::string::npos);
 }
 
 // Within the window attention is that of all tokens before; behind it, it is not computed.
@@ -235,7 +258,8 @@ TEST(Preset, ParametersAreAsPublished) {
   const std::pair<const char*, uint64_t> published[] = {
       {"gpt2", 124439808}, {"gpt2-medium", 354823168}, {"gpt2-large", 774030080}, {"gpt2-xl", 1557611200},
       {"smollm-135m", 134515008}, {"smollm-360m", 361821120}, {"qwen2.5-0.5b", 494032768}, {"qwen2.5-1.5b", 1543714304},
-      {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"llama-1b", 1235814400}, {"llama-3b", 3212749824},
+      {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976},
+      {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"llama-1b", 1235814400}, {"llama-3b", 3212749824},
       {"llama-8b", 8030261248}, {"nano", 858880}};
   size_t count = 0;
   while (preset_name(count)) ++count;
@@ -251,314 +275,6 @@ TEST(Preset, ParametersAreAsPublished) {
     for (int t : model->parameters()) sum += model->graph().at(t).shape.elements();
     EXPECT_EQ(sum, parameters) << name;
   }
-}
-
-// ---- weights from a seed ----------------------------------------------------------------------------------------
-
-std::vector<float> read_all(const Model& model, const Tensor& t) {
-  std::vector<float> values(t.shape.elements());
-  const auto status = model.read(t, 0, values.size(), values.data());
-  EXPECT_TRUE(status) << status.error().message;
-  return values;
-}
-
-TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
-  const auto model = model_of(small_gpt2(), 7), same = model_of(small_gpt2(), 7), other = model_of(small_gpt2(), 8);
-  std::vector<std::vector<float>> seen;
-  for (int t : model->parameters()) {
-    const Tensor& p = model->graph().at(t);
-    const std::vector<float> values = read_all(*model, p);
-    EXPECT_EQ(values, read_all(*same, p));
-    // Cut anywhere, the values are the same.
-    std::vector<float> pieces(values.size());
-    for (uint64_t at = 0, n = 1; at < values.size(); at += n, n = n % 7 + 1) {
-      n = std::min<uint64_t>(n, values.size() - at);
-      ASSERT_TRUE(model->read(p, at, n, pieces.data() + at));
-    }
-    EXPECT_EQ(values, pieces) << p.name;
-    double sum = 0, squares = 0;
-    for (float v : values) {
-      sum += static_cast<double>(v);
-      squares += static_cast<double>(v) * static_cast<double>(v);
-    }
-    const double n = static_cast<double>(values.size()), std = std::sqrt(squares / n);
-    if (p.shape.rank == 1) {
-      const float constant = p.name.ends_with("weight") ? 1.0f : 0.0f;
-      EXPECT_EQ(values, std::vector<float>(values.size(), constant)) << p.name;
-      continue;
-    }
-    const double expected = p.name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(6.0) : 0.02;
-    EXPECT_NEAR(std, expected, 4 * expected / std::sqrt(2 * n)) << p.name;
-    EXPECT_NEAR(sum / n, 0, 4 * expected / std::sqrt(n)) << p.name;
-    EXPECT_NE(values, read_all(*other, p));
-    for (const auto& earlier : seen) EXPECT_FALSE(std::equal(values.begin(), values.begin() + 16, earlier.begin()));
-    seen.push_back(values);
-  }
-}
-
-// ---- weights from files -----------------------------------------------------------------------------------------
-
-struct Weights {
-  std::vector<SafetensorsEntry> entries;
-  std::vector<std::string> data;
-};
-
-// Every tensor of the small GPT-2 in fp32: 1, 2, 3 ... divided by 8.
-Weights good_weights(const Model& model) {
-  Weights w;
-  for (int t : model.parameters()) {
-    const Tensor& p = model.graph().at(t);
-    std::vector<float> values(p.shape.elements());
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000) / 8;
-    w.entries.push_back({p.name, TensorDType::f32, {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
-    w.data.emplace_back(reinterpret_cast<const char*>(values.data()), values.size() * 4);
-  }
-  return w;
-}
-
-void write(const std::string& path, const Weights& w) {
-  auto writer = SafetensorsWriter::create(path, w.entries, {});
-  ASSERT_TRUE(writer) << writer.error().message;
-  for (const std::string& d : w.data) ASSERT_TRUE(writer->write(std::as_bytes(std::span(d))));
-  const auto status = writer->finish();
-  ASSERT_TRUE(status) << status.error().message;
-}
-
-Result<std::shared_ptr<const Model>> open_with(const std::string& weights) {
-  ModelSource source;
-  source.config_json = small_gpt2();
-  source.weights = weights;
-  return Model::open(source);
-}
-
-class WeightFile : public testing::Test {
- protected:
-  void expect_refused(const std::string& part) {
-    write(path_, weights_);
-    expect_file_refused(part);
-  }
-  void expect_file_refused(const std::string& part) {
-    auto model = open_with(path_);
-    ASSERT_FALSE(model);
-    EXPECT_TRUE(model.error().message.starts_with(path_)) << model.error().message;
-    EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
-    EXPECT_EQ(model.error().message.find('\n'), std::string::npos);
-  }
-  void expect_values(const Result<std::shared_ptr<const Model>>& model) {
-    ASSERT_TRUE(model) << model.error().message;
-    EXPECT_TRUE((*model)->has_weights());
-    for (int t : (*model)->parameters()) {
-      const std::vector<float> values = read_all(**model, (*model)->graph().at(t));
-      for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], static_cast<float>(i % 1000) / 8);
-    }
-  }
-  TemporaryDirectory folder_;
-  std::string path_ = folder_ / "model.safetensors";
-  std::shared_ptr<const Model> model_ = model_of(small_gpt2());
-  Weights weights_ = good_weights(*model_);
-};
-
-TEST_F(WeightFile, IsReadInPieces) {
-  write(path_, weights_);
-  auto model = open_with(path_);
-  expect_values(model);
-  const Tensor& table = model_->graph().at(model_->parameters()[0]);
-  float piece[3];
-  ASSERT_TRUE((*model)->read(table, 1001, 3, piece));
-  EXPECT_EQ(piece[0], 1.0f / 8);
-  EXPECT_EQ(piece[2], 3.0f / 8);
-}
-
-TEST_F(WeightFile, OtherTypesAreConverted) {
-  // Every value fits each type exactly but bf16, which has 8 bits: those keep i % 1000 / 8 up to 255.
-  for (TensorDType dtype : {TensorDType::f16, TensorDType::bf16, TensorDType::f64}) {
-    Weights w = weights_;
-    for (size_t k = 0; k < w.entries.size(); ++k) {
-      w.entries[k].dtype = dtype;
-      const size_t n = w.data[k].size() / 4;
-      std::string converted;
-      for (size_t i = 0; i < n; ++i) {
-        float value;
-        std::memcpy(&value, w.data[k].data() + 4 * i, 4);
-        uint16_t half = 0;
-        if (dtype == TensorDType::bf16) {
-          half = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-        } else if (value > 0) {   // exact in half precision: at most 10 bits of mantissa
-          const uint32_t bits = std::bit_cast<uint32_t>(value);
-          half = static_cast<uint16_t>(((bits >> 23) - 112) << 10 | (bits >> 13 & 1023));
-        }
-        const double wide = static_cast<double>(value);
-        if (dtype == TensorDType::f64) converted.append(reinterpret_cast<const char*>(&wide), 8);
-        else converted.append(reinterpret_cast<const char*>(&half), 2);
-      }
-      w.data[k] = converted;
-    }
-    write(path_, w);
-    auto model = open_with(path_);
-    ASSERT_TRUE(model) << model.error().message;
-    if (dtype != TensorDType::bf16) {
-      expect_values(model);
-      continue;
-    }
-    for (int t : (*model)->parameters()) {
-      const std::vector<float> values = read_all(**model, (*model)->graph().at(t));
-      for (size_t i = 0; i < values.size(); ++i) {
-        const float exact = static_cast<float>(i % 1000) / 8;
-        ASSERT_EQ(values[i], std::bit_cast<float>(std::bit_cast<uint32_t>(exact) & 0xFFFF0000u));
-      }
-    }
-  }
-}
-
-TEST_F(WeightFile, NamesWithoutPrefix) {
-  for (SafetensorsEntry& e : weights_.entries) e.name = e.name.substr(std::string("transformer.").size());
-  write(path_, weights_);
-  expect_values(open_with(path_));
-}
-
-TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
-  weights_.entries.push_back({"transformer.h.0.attn.bias", TensorDType::u8, {4}});
-  weights_.data.push_back("mask");
-  write(path_, weights_);
-  expect_values(open_with(path_));
-}
-
-// One byte a number is like U8, which the writer knows.
-TEST_F(WeightFile, TypesThatAreNotKnownMatterOnlyToWhoNeedsThem) {
-  weights_.entries.push_back({"transformer.h.0.attn.scales", TensorDType::u8, {4}});
-  weights_.data.push_back("abcd");
-  const auto rewrite = [&](const std::string& from, const std::string& to) {
-    write(path_, weights_);
-    std::string whole = file_bytes(path_);
-    const size_t at = whole.find(from);
-    ASSERT_NE(at, whole.npos);
-    put_file(path_, whole.replace(at, from.size(), to));
-  };
-  rewrite("\"U8\"", "\"F8\"");
-  expect_values(open_with(path_));
-  rewrite("\"F32\"", "\"FP8\"");   // of the first one
-  expect_file_refused(": tensor transformer.wte.weight: expected dtype F32, BF16, F16 or F64, found FP8");
-}
-
-// A file may hold a tied tensor under both names, or under either; but where both have values of their own, one would be lost.
-TEST_F(WeightFile, TiedTensorsAreEqual) {
-  weights_.entries.push_back({"lm_head.weight", TensorDType::f32, weights_.entries[0].shape});
-  weights_.data.push_back(weights_.data[0]);
-  write(path_, weights_);
-  expect_values(open_with(path_));
-  weights_.data.back()[weights_.data.back().size() - 1] ^= 1;
-  write(path_, weights_);
-  auto model = open_with(path_);
-  ASSERT_TRUE(model) << model.error().message;
-  const Tensor& table = (*model)->graph().at((*model)->parameters()[0]);
-  std::vector<float> values(table.shape.elements());
-  const auto status = (*model)->read(table, 0, values.size(), values.data());
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().message, path_ + ": tensor lm_head.weight: expected the values of transformer.wte.weight, found others: "
-                                            "the config's tie_word_embeddings should be false");
-  weights_.entries.back().shape = {61, 20};
-  weights_.data.back().resize(61 * 20 * 4);
-  expect_refused("tensor lm_head.weight: expected shape [61, 40], found [61, 20]");
-}
-
-TEST_F(WeightFile, TheHeadsNameOfATiedTable) {
-  weights_.entries[0].name = "lm_head.weight";
-  write(path_, weights_);
-  expect_values(open_with(path_));
-}
-
-TEST_F(WeightFile, Shards) {
-  Weights shard[2];
-  Json map = Json::object();
-  for (size_t k = 0; k < weights_.entries.size(); ++k) {
-    shard[k % 2].entries.push_back(weights_.entries[k]);
-    shard[k % 2].data.push_back(weights_.data[k]);
-    map.set(weights_.entries[k].name, k % 2 ? "b.safetensors" : "a.safetensors");
-  }
-  write(folder_ / "a.safetensors", shard[0]);
-  write(folder_ / "b.safetensors", shard[1]);
-  put_file(folder_ / "model.safetensors.index.json", to_string(Json::object().set("weight_map", map), 0));
-  put_file(folder_ / "config.json", small_gpt2());
-  expect_values(open_with(folder_.path()));
-  expect_values(open_with(folder_ / "model.safetensors.index.json"));
-  ModelSource source;
-  source.source = folder_.path();
-  expect_values(Model::open(source));
-  std::filesystem::remove(folder_ / "b.safetensors");
-  auto model = Model::open(source);
-  ASSERT_FALSE(model);
-  EXPECT_NE(model.error().message.find("b.safetensors"), std::string::npos) << model.error().message;
-}
-
-TEST_F(WeightFile, TheOnlyOneOfItsFolderHasAnyName) {
-  write(folder_ / "weights.safetensors", weights_);
-  put_file(folder_ / "config.json", small_gpt2());
-  std::filesystem::create_directory(folder_ / "a.safetensors");   // no file
-  ModelSource source;
-  source.source = folder_.path();
-  expect_values(Model::open(source));
-  expect_values(open_with(folder_.path()));
-  // Shards without their index, or two models: random weights would be neither.
-  write(folder_ / "more.safetensors", weights_);
-  for (const auto& model : {Model::open(source), open_with(folder_.path())}) {
-    ASSERT_FALSE(model);
-    EXPECT_EQ(model.error().code, Code::bad_argument);
-    EXPECT_EQ(model.error().message, folder_.path() + ": expected model.safetensors, model.safetensors.index.json or one other .safetensors file, found 2, "
-                                                      "more.safetensors the first");
-  }
-  source.weights = folder_ / "weights.safetensors";
-  expect_values(Model::open(source));
-  source.weights.clear();
-  write(path_, weights_);
-  expect_values(Model::open(source));
-}
-
-TEST_F(WeightFile, OfAnotherFormatIsNotReplacedByRandomWeights) {
-  put_file(folder_ / "config.json", small_gpt2());
-  put_file(folder_ / "pytorch_model.bin", "PK");
-  ModelSource source;
-  source.source = folder_.path();
-  for (const auto& model : {Model::open(source), open_with(folder_.path())}) {
-    ASSERT_FALSE(model);
-    EXPECT_EQ(model.error().code, Code::unsupported);
-    EXPECT_TRUE(model.error().message.starts_with(folder_ / "pytorch_model.bin")) << model.error().message;
-  }
-  source.source = folder_ / "config.json";
-  const auto random = Model::open(source);
-  ASSERT_TRUE(random) << random.error().message;
-  EXPECT_FALSE((*random)->has_weights());
-  write(path_, weights_);
-  source.source = folder_.path();
-  expect_values(Model::open(source));
-}
-
-TEST_F(WeightFile, MissingTensor) {
-  weights_.entries.erase(weights_.entries.begin() + 3);
-  weights_.data.erase(weights_.data.begin() + 3);
-  expect_refused("tensor " + model_->graph().at(model_->parameters()[3]).name + " is missing");
-}
-
-TEST_F(WeightFile, WrongShape) {
-  weights_.entries[0].shape = {40, 61};
-  expect_refused("tensor transformer.wte.weight: expected shape [61, 40], found [40, 61]");
-  weights_.entries[0].shape = {2440};
-  expect_refused("expected shape [61, 40], found [2440]");
-}
-
-TEST_F(WeightFile, WrongType) {
-  weights_.entries[0].dtype = TensorDType::i32;
-  expect_refused("tensor transformer.wte.weight: expected dtype F32, BF16, F16 or F64, found I32");
-}
-
-TEST_F(WeightFile, Truncated) {
-  write(path_, weights_);
-  const std::string good = file_bytes(path_);
-  for (size_t size : {size_t{0}, size_t{7}, size_t{8}, size_t{100}, good.size() / 2, good.size() - 1}) {
-    put_file(path_, good.substr(0, size));
-    expect_file_refused("");
-  }
-  std::filesystem::remove(path_);
-  expect_file_refused("");
 }
 
 }  // namespace

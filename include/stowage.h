@@ -509,6 +509,7 @@ STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifeti
 /* ---- dataset ---------------------------------------------------------------------------------------------------- */
 enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };
 enum { STW_SET_DOCUMENT_END = 1 };
+enum { STW_MARK_TARGET = 1, STW_MARK_BEGIN = 2 };   /* of a token: the model learns to predict it; a document begins with it */
 
 typedef struct stw_dataset_options {
   uint32_t struct_size;
@@ -521,18 +522,23 @@ typedef struct stw_dataset_options {
   uint32_t reserved;
   uint64_t document_end;     /* the token that ends a document: attention stays inside of documents, and what follows an end
                                 is no target. Needs a plan with STW_INPUT_POSITIONS. Unset: there are no documents. */
+  const char *marks;         /* a file with a byte for each token, STW_MARK_* together: for prompts and answers, of which the answers
+                                are learned. Documents are kept apart as above, but begin where they are marked, the first one with
+                                the first token; a sample begins with one, each equally often, and goes on with those behind it,
+                                the last of them cut. Not together with document_end. NULL: all tokens are targets, and samples
+                                begin anywhere. */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
   uint32_t struct_size;
   uint32_t tokenizer;
-  uint64_t training_tokens, evaluation_tokens;   /* the last 10 % are held out */
+  uint64_t training_tokens, evaluation_tokens;   /* the last 10 % are held out; with marks, from a document's beginning on */
 } stw_dataset_info;
 
 /* Opens and checks a file; it is read window by window, never loaded. Errors: STW_IO_ERROR; STW_CORRUPT for an id
- * outside of the vocabulary, an empty file or a training part shorter than a sequence and one token. The held-out part
- * may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the caller; it may be used by several
- * trainers one after the other. Thread: exclusive. Since: 0.1 */
+ * outside of the vocabulary, marks that do not belong to the tokens, an empty file or a training part shorter than a sequence and one
+ * token. The held-out part may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the caller; it may
+ * be used by several trainers one after the other. Thread: exclusive. Since: 0.1 */
 STW_API stw_status stw_dataset_open(stw_dataset **out, const stw_dataset_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_dataset_close(stw_dataset *dataset) STW_NOEXCEPT;
 STW_API stw_status stw_dataset_query(const stw_dataset *dataset, stw_dataset_info *out) STW_NOEXCEPT;

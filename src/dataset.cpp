@@ -80,6 +80,26 @@ Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFo
   return source;
 }
 
+Status Dataset::open_marks(const std::string& path) {
+  STW_ASSIGN(file, File::open(path));
+  if (file.size() != file_->count)
+    return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count) + " bytes, a mark for each token, found " + std::to_string(file.size())};
+  uint8_t chunk[chunk_tokens];
+  for (uint64_t done = 0; done < file.size();) {
+    const uint64_t now = std::min(file.size() - done, chunk_tokens);
+    STW_TRY(file.read(done, chunk, now));
+    for (uint64_t i = 0; i < now; ++i) {
+      if (chunk[i] > (mark_target | mark_begin))
+        return Error{Code::corrupt, path + ": mark " + std::to_string(done + i) + " is " + std::to_string(chunk[i]) + ", expected at most 3"};
+      if (chunk[i] & mark_begin) begins_.push_back(done + i);
+    }
+    if (begins_.empty() || begins_[0] != 0) return Error{Code::corrupt, path + ": expected that the first token begins a document"};
+    done += now;
+  }
+  marks_ = std::make_unique<const File>(std::move(file));
+  return ok();
+}
+
 Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (options.vocabulary < 1 || options.vocabulary > INT32_MAX)
     return Error{Code::bad_argument,
@@ -95,6 +115,8 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
   const TokenFile* file = dataset.file_.get();
+  if (!options.marks_path.empty() && (options.document_end >= 0 || !options.evaluation_path.empty()))
+    return Error{Code::bad_argument, "marks say where documents begin, and what is held out begins with one: expected no document end and no file of its own for that"};
   if (!options.evaluation_path.empty()) {
     STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary));
     dataset.evaluation_file_ = std::make_unique<const TokenFile>(std::move(held_out));
@@ -103,8 +125,19 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     return dataset;
   }
   const auto held_out = static_cast<uint64_t>(static_cast<double>(file->count) * options.evaluation_fraction);
-  dataset.training_ = {file, 0, file->count - held_out};
-  dataset.evaluation_ = {file, file->count - held_out, held_out};
+  uint64_t end = file->count - held_out, documents = 0;
+  if (!options.marks_path.empty()) {
+    STW_TRY(dataset.open_marks(options.marks_path));
+    const std::vector<uint64_t>& begins = dataset.begins_;
+    documents = begins.size();
+    if (held_out > 0) {   // not less than asked for, but never all
+      const auto first = std::upper_bound(begins.begin(), begins.end(), end) - 1;
+      if (first != begins.begin()) end = *first, documents = static_cast<uint64_t>(first - begins.begin());
+      else end = file->count;
+    }
+  }
+  dataset.training_ = {file, 0, end, 0, documents};
+  dataset.evaluation_ = {file, end, file->count - end, documents, dataset.begins_.size() - documents};
   return dataset;
 }
 
@@ -115,25 +148,67 @@ Status Dataset::check_windows(Part part, int64_t sequence) const {
   return check_length(range.source->file.path(), part == Part::training ? "training" : "held-out", range.count, sequence);
 }
 
+uint64_t Dataset::start(const Range& range, uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const {
+  if (marks_) return begins_[range.first_document + draw(seed, batch, sample, range.documents)] - range.first;
+  return draw(seed, batch, sample, range.count - static_cast<uint64_t>(sequence));
+}
+
 uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const {
-  return draw(seed, batch, sample, training_.count - static_cast<uint64_t>(sequence));
+  return start(training_, seed, batch, sample, sequence);
 }
 
 uint64_t Dataset::evaluation_start(uint64_t batch, uint32_t sample, int64_t sequence) const {
-  return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
+  return start(evaluation_, evaluation_seed, batch, sample, sequence);
+}
+
+template <class Read>
+Status Dataset::read_around(const Range& range, uint64_t start, uint64_t count, const Read& read) {
+  while (count > 0) {
+    const uint64_t now = std::min(count, range.count - start);
+    STW_TRY(read(range.first + start, now));
+    count -= now, start = 0;
+  }
+  return ok();
+}
+
+Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
+  uint8_t chunk[chunk_tokens];
+  int64_t i = 0;   // the token of the window, and one more
+  int32_t position = 0;
+  return read_around(range, start, static_cast<uint64_t>(sequence) + 1, [&](uint64_t first, uint64_t count) -> Status {
+    for (uint64_t done = 0; done < count;) {
+      const uint64_t now = std::min(count - done, chunk_tokens);
+      STW_TRY(marks_->read(first + done, chunk, now));
+      for (uint64_t k = 0; k < now; ++k, ++i, ++position) {
+        const bool begins = chunk[k] & mark_begin;
+        if (begins) position = 0;
+        if (positions && i < sequence) positions[i] = position;
+        if (i > 0 && (begins || !(chunk[k] & mark_target))) targets[i - 1] = kernels::ignored_target;
+      }
+      done += now;
+    }
+    return ok();
+  });
 }
 
 Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions) const {
   const Range& range = part_of(part);
   const auto length = static_cast<uint64_t>(sequence);
-  if (sequence < 1 || range.count <= length || start >= range.count - length)
+  if (sequence < 1 || range.count <= length || start >= (marks_ ? range.count : range.count - length))
     return Error{Code::bad_argument, range.source->file.path() + ": a window of " + std::to_string(sequence) +
                                          " tokens and one more at " + std::to_string(start) + " is outside the " +
                                          std::to_string(range.count) + " tokens of this part"};
-  const uint64_t first = range.first + start;
-  STW_TRY(read_tokens(*range.source, first, length, vocabulary_, tokens));
+  const auto read_into = [&](uint64_t at, uint64_t count, int32_t* out) {
+    return read_around(range, at, count, [&](uint64_t first, uint64_t now) -> Status {
+      STW_TRY(read_tokens(*range.source, first, now, vocabulary_, out));
+      out += now;
+      return ok();
+    });
+  };
+  STW_TRY(read_into(start, length, tokens));
   std::copy(tokens + 1, tokens + sequence, targets);
-  STW_TRY(read_tokens(*range.source, first + length, 1, vocabulary_, targets + sequence - 1));
+  STW_TRY(read_into((start + length) % range.count, 1, targets + sequence - 1));
+  if (marks_) return apply_marks(range, start, sequence, targets, positions);
   int32_t position = 0;
   for (int64_t i = 0; document_end_ >= 0 && i < sequence; ++i) {
     if (positions) positions[i] = position;

@@ -280,7 +280,7 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part) const 
   if (dataset.vocabulary() > graph().vocabulary)
     return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " + std::to_string(dataset.vocabulary()) +
                                       ", the model has " + std::to_string(graph().vocabulary)};
-  if (dataset.document_end() >= 0 && graph().positions < 0)
+  if (dataset.has_documents() && graph().positions < 0)
     return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
   return dataset.check_windows(part, sequence());
 }

@@ -20,6 +20,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     STW_API_TRY(api::check_reserved(o.reserved, "dataset options"));
     DatasetOptions d;
     if (o.set_mask & STW_SET_DOCUMENT_END) d.document_end = static_cast<int64_t>(std::min<uint64_t>(o.document_end, INT32_MAX));
+    if (o.marks) d.marks_path = o.marks;
     d.path = path;
     d.vocabulary = static_cast<int64_t>(o.vocabulary);
     d.format = !ids ? TokenFormat::bytes : o.vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;

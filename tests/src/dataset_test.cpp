@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -188,6 +189,122 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
       for (uint64_t seed : {1, 2}) starts.insert(dataset->training_start(seed, high << 32, sample, 4));
   EXPECT_GT(starts.size(), 5u);
   for (uint32_t sample = 0; sample < 1000; ++sample) ASSERT_LT(dataset->evaluation_start(3, sample, 4), 7u);
+}
+
+// ---- marks ----------------------------------------------------------------------------------------------------------
+
+// Documents of 1 to 9 tokens with numbers of their own; about half of all tokens are targets, some first ones among them.
+struct Examples {
+  std::vector<uint32_t> tokens;
+  std::string marks;
+  std::vector<uint64_t> begins;
+};
+Examples examples(size_t documents) {
+  Examples e;
+  uint32_t x = 7;
+  const auto next = [&] { return (x = x * 1664525 + 1013904223) >> 20; };
+  for (size_t d = 0; d < documents; ++d) {
+    e.begins.push_back(e.tokens.size());
+    for (uint32_t i = 0, length = 1 + next() % 9; i < length; ++i) {
+      e.tokens.push_back(static_cast<uint32_t>(e.tokens.size()));
+      e.marks.push_back(static_cast<char>((next() % 2 ? mark_target : 0) | (i == 0 ? mark_begin : 0)));
+    }
+  }
+  return e;
+}
+
+DatasetOptions marked(const TemporaryDirectory& folder, const Examples& e) {
+  put_file(folder / "tokens.bin", little_endian<uint16_t>(e.tokens));
+  put_file(folder / "marks", e.marks);
+  DatasetOptions options = options_of(folder / "tokens.bin", 65536);
+  options.marks_path = folder / "marks";
+  return options;
+}
+
+TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
+  TemporaryDirectory folder;
+  const Examples e = examples(2000);   // more tokens than are read at once
+  auto dataset = Dataset::open(marked(folder, e));
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  EXPECT_TRUE(dataset->has_documents());
+  const uint64_t all = e.tokens.size(), end = dataset->tokens(Part::training);
+  EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
+  EXPECT_LE(end, all - all / 10);
+  EXPECT_GT(end, all - all / 10 - 10);
+  EXPECT_EQ(e.marks[end] & mark_begin, mark_begin);
+  for (const int64_t sequence : {7, 4500}) {
+    std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
+    for (const auto& [part, first, count] : {std::tuple{Part::training, uint64_t{0}, end}, {Part::evaluation, end, all - end}}) {
+      if (count <= static_cast<uint64_t>(sequence)) continue;
+      const uint64_t step = sequence == 7 ? 1 : 977;
+      for (uint64_t start = 0; start < count; start += step) {
+        ASSERT_TRUE(dataset->read(part, start, sequence, tokens.data(), targets.data(), positions.data()));
+        int32_t position = 0;
+        for (int64_t i = 0; i < sequence; ++i) {
+          const uint64_t at = first + (start + static_cast<uint64_t>(i)) % count, next = first + (start + static_cast<uint64_t>(i) + 1) % count;
+          position = i == 0 || e.marks[at] & mark_begin ? 0 : position + 1;
+          ASSERT_EQ(tokens[i], static_cast<int32_t>(e.tokens[at])) << start << " + " << i;
+          ASSERT_EQ(positions[i], position) << start << " + " << i;
+          ASSERT_EQ(targets[i], e.marks[next] == mark_target ? static_cast<int32_t>(e.tokens[next]) : -100) << start << " + " << i;
+        }
+      }
+      EXPECT_EQ(dataset->read(part, count, sequence, tokens.data(), targets.data()).error().code, Code::bad_argument);
+    }
+  }
+}
+
+TEST(Marks, EveryDocumentBeginsSamplesEquallyOften) {
+  TemporaryDirectory folder;
+  const Examples e = examples(50);
+  auto dataset = Dataset::open(marked(folder, e));
+  ASSERT_TRUE(dataset);
+  const uint64_t end = dataset->tokens(Part::training);
+  std::vector<uint64_t> training, held_out;
+  for (const uint64_t begin : e.begins) begin < end ? training.push_back(begin) : held_out.push_back(begin - end);
+  std::vector<int> counts(training.size());
+  for (int draw = 0; draw < 1000 * static_cast<int>(training.size()); ++draw) {
+    const uint64_t start = dataset->training_start(1337, draw / 16, draw % 16, 20);
+    const auto found = std::find(training.begin(), training.end(), start);
+    ASSERT_NE(found, training.end()) << start;
+    ++counts[static_cast<size_t>(found - training.begin())];
+  }
+  for (const int count : counts) EXPECT_NEAR(count, 1000, 150);
+  std::set<uint64_t> starts;
+  for (uint32_t sample = 0; sample < 500; ++sample) starts.insert(dataset->evaluation_start(0, sample, 4));
+  EXPECT_EQ(std::vector(starts.begin(), starts.end()), held_out);
+}
+
+TEST(Marks, ThatDoNotFitAreRefused) {
+  TemporaryDirectory folder;
+  const Examples good = examples(30);
+  EXPECT_TRUE(Dataset::open(marked(folder, good)));
+  Examples e = good;
+  e.marks.pop_back();
+  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected " + std::to_string(e.tokens.size()) + " bytes, a mark for each token, found " +
+                                            std::to_string(e.tokens.size() - 1));
+  e = good;
+  e.marks[5] = 4;
+  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": mark 5 is 4, expected at most 3");
+  e = good;
+  e.marks[0] = mark_target;
+  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected that the first token begins a document");
+  auto options = marked(folder, good);
+  options.document_end = 3;
+  EXPECT_NE(refusal(options).find("no document end"), std::string::npos);
+  options = marked(folder, good);
+  options.evaluation_path = options.path;
+  EXPECT_NE(refusal(options).find("no document end"), std::string::npos);
+  options = marked(folder, good);
+  options.marks_path = folder / "none";
+  EXPECT_NE(refusal(options).find("No such file"), std::string::npos);
+  // One document cannot be cut: all of it is trained on.
+  e = good;
+  for (char& mark : e.marks) mark = mark_target;
+  e.marks[0] = mark_begin;
+  auto dataset = Dataset::open(marked(folder, e));
+  ASSERT_TRUE(dataset);
+  EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
+  EXPECT_FALSE(dataset->check_windows(Part::evaluation, 1));
 }
 
 }  // namespace

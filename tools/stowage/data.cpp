@@ -8,50 +8,69 @@
 #include <cstdio>
 #include <cstring>
 
+#include "examples.h"
 #include "units.h"
 
 namespace command {
 namespace {
 
-// The tokens of a text, in a file without a name that is gone with the process.
-class HeldTokens {
+// In a file without a name, that is gone with the process.
+class Held {
  public:
-  HeldTokens(std::span<const int32_t> tokens, uint64_t vocabulary) : file_(std::tmpfile()) {
-    const std::string bytes = token_file(tokens, vocabulary);
+  explicit Held(const std::string& bytes) : file_(std::tmpfile()) {
     if (!file_ || std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size() || std::fflush(file_) != 0)
       throw Failure(exit_failed, fmt::format("cannot write {} bytes of tokens into a temporary file: {}", grouped(bytes.size()), std::strerror(errno)));
   }
-  ~HeldTokens() {
+  ~Held() {
     if (file_) std::fclose(file_);
   }
-  HeldTokens(const HeldTokens&) = delete;
+  Held(const Held&) = delete;
   std::string path() const { return fmt::format("/dev/fd/{}", ::fileno(file_)); }
 
  private:
   std::FILE* file_;
 };
 
+// What ends an example where nothing is given.
+int32_t end_of_examples(const DataFlags& flags, const ModelFlags& model, std::optional<uint32_t> document_end) {
+  if (document_end) return static_cast<int32_t>(*document_end);
+  const std::vector<int32_t> ends = end_tokens(model.source);
+  if (ends.empty())
+    throw Failure(exit_usage, fmt::format("--data {}: {} has no end of text (eos_token_id); name the token that ends an example with --document-end", flags.path, model.source));
+  return ends.front();
+}
+
 }  // namespace
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("--data", flags.path, "A text in UTF-8, or a .bin file of little-endian uint16 (uint32) token ids.")
+  command.add_option("--data", flags.path, "A text in UTF-8; a .jsonl file of examples to learn from, one a line, {\"prompt\": …, \"completion\": …} or {\"text\": …}; or a .bin file of "
+                     "little-endian uint16 (uint32) token ids.")
       ->required()
       ->type_name("FILE");
   add_tokenizer_flag(command, flags.tokenizer);
 }
 
-Dataset open_data(const DataFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, uint64_t seed,
-                  bool evaluates, std::optional<uint32_t> document_end) {
-  std::optional<HeldTokens> held;
-  if (tokenization.kind() == Tokenization::Kind::text) held.emplace(tokenization.read(flags.path), vocabulary);
-  const std::string path = held ? held->path() : flags.path;
+OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, const ModelFlags& model, uint64_t vocabulary, uint64_t sequence,
+                   bool evaluates, std::optional<uint32_t> document_end) {
+  std::optional<Held> held, marks;
+  OpenData opened;
+  if (holds_examples(flags.path)) {
+    const Examples examples = read_examples(flags.path, tokenization, end_of_examples(flags, model, document_end), sequence);
+    opened.examples = examples.count, opened.learned = examples.learned, opened.longer = examples.longer;
+    held.emplace(token_file(examples.tokens, vocabulary));
+    marks.emplace(examples.marks);
+  } else if (tokenization.kind() == Tokenization::Kind::text) {
+    held.emplace(token_file(tokenization.read(flags.path), vocabulary));
+  }
+  const std::string path = held ? held->path() : flags.path, marks_path = marks ? marks->path() : "";
   auto options = sized<stw_dataset_options>();
   options.path = path.c_str();
-  options.tokenizer = tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
+  options.marks = marks ? marks_path.c_str() : nullptr;
+  options.tokenizer = !held && tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   options.vocabulary = vocabulary;
   options.sequence = sequence;
-  options.seed = seed;
-  if (document_end) {
+  options.seed = model.seed;
+  if (document_end && !marks) {
     options.set_mask = STW_SET_DOCUMENT_END;
     options.document_end = *document_end;
   }
@@ -68,13 +87,13 @@ Dataset open_data(const DataFlags& flags, const Tokenization& tokenization, uint
     stw_dataset_close(data);
     throw Failure(failure.exit_code, message + "; use a shorter --seq");
   }
-  Dataset dataset(data);
-  const uint64_t held_out = query(dataset).evaluation_tokens;
+  opened.dataset.reset(data);
+  const uint64_t held_out = query(opened.dataset).evaluation_tokens;
   if (evaluates && held_out <= sequence)
     throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
                                            "more), found {}; use a shorter --seq, or train with --eval-batches 0",
                                            flags.path, grouped(sequence + 1), grouped(sequence), grouped(held_out)));
-  return dataset;
+  return opened;
 }
 
 }  // namespace command

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "flags.h"
 #include "handles.h"
 #include "tokenization.h"
 
@@ -19,8 +20,14 @@ struct DataFlags {
 
 void add_data_flags(CLI::App& command, DataFlags& flags);
 
-// `evaluates`: the held-out part must be long enough too.
-Dataset open_data(const DataFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, uint64_t seed,
-                  bool evaluates, std::optional<uint32_t> document_end = {});
+struct OpenData {
+  Dataset dataset;
+  // Of prompts and answers; else no examples.
+  uint64_t examples = 0, learned = 0, longer = 0;   // as Examples has them
+};
+
+// `evaluates`: the held-out part must be long enough too. `document_end`: of examples, unset is the model's end of text.
+OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, const ModelFlags& model, uint64_t vocabulary, uint64_t sequence,
+                   bool evaluates, std::optional<uint32_t> document_end);
 
 }  // namespace command

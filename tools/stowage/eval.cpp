@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "data.h"
+#include "examples.h"
 #include "files.h"
 #include "inference.h"
 #include "number_checks.h"
@@ -25,16 +26,17 @@ struct EvalCommand {
 
   void run() {
     take_defaults_of_run(model, plan);
+    plan.examples = holds_examples(data.path);
     warn_of_documents(model, plan);
     if (!plan.batch) plan.batch = 8;
     const Inference opened = open();
     const stw_plan_info info = query(opened.plan);
     const uint64_t vocabulary = query(opened.model).vocabulary;
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, model.source, vocabulary);
-    const Dataset tokens = open_data(data, tokenization, vocabulary, info.sequence, model.seed, true, plan.document_end);
+    const OpenData tokens = open_data(data, tokenization, model, vocabulary, info.sequence, true, plan.document_end);
     double loss = 0;
     call([&](stw_error* error) {
-      return stw_trainer_evaluate(opened.trainer.get(), tokens.get(), batches, &loss, error);
+      return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), batches, &loss, error);
     });
     const uint64_t count = batches * info.global_batch * info.sequence;
     const double perplexity = std::exp(loss);

@@ -32,10 +32,12 @@ struct PlanFlags {
   std::vector<stw_parameter_group> groups;                      // frozen ones first
   std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
   std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none
+  bool examples = false;                  // the data is prompts and answers, each a document
   uint32_t micro_batch = 0;  // 0: chosen
   uint32_t threads = 0;      // 0: one for each processor
   std::optional<float> clip;  // unset: 1, or none where updates are fused
   bool exact = false, fast = false, fused_update = false;
+  bool keeps_documents() const { return document_end || examples; }
 };
 
 // A byte count such as 8GiB as the value of an option.

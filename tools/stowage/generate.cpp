@@ -39,7 +39,7 @@ struct GenerateCommand {
     // No longer than the sequences it was trained on: later positions may never have been trained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
-    if (tokenization.kind() == Tokenization::Kind::text && !goes_on) stop = end_tokens(model.source);
+    if (tokenization.kind() != Tokenization::Kind::ids && !goes_on) stop = end_tokens(model.source);
     const Inference opened = open_inference(model, plan);
     print(tokenization, tokens, true);
     for (uint64_t done = 0; done < count;) {
@@ -103,7 +103,7 @@ void add_generate(CLI::App& application) {
   command.add_option("--top-k", self->top_k, "Draws from the k most probable tokens; 0: from all. Default: 0.")
       ->check(whole_number(0, any_uint32))
       ->type_name("K");
-  command.add_flag("--ignore-end", self->goes_on, "Text: go on behind a token that ends one (eos_token_id of generation_config.json or config.json).");
+  command.add_flag("--ignore-end", self->goes_on, "Text: go on behind a token that ends one (the --document-end of its run, eos_token_id of generation_config.json or config.json).");
   add_seed(command, self->seed, "Of the draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command

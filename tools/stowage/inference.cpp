@@ -23,7 +23,7 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
 
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags) {
   const auto plan = read_text_if_there(model.source + "/plan.json");
-  if (plan && !flags.document_end && has_documents(*plan))
+  if (plan && !flags.keeps_documents() && has_documents(*plan))
     complain("stowage: warning: {} was trained on documents; give its --document-end for the loss of its run", model.source);
 }
 

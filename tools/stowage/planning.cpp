@@ -157,7 +157,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.fused_update = flags.fused_update;
   options.kernels = kernels_of(flags.kernels);
   options.attention = flags.attention == "cudnn" ? STW_ATTENTION_CUDNN : STW_ATTENTION_OWN;
-  if (flags.document_end) options.inputs |= STW_INPUT_POSITIONS;
+  if (flags.keeps_documents()) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();
   if (!device.profile.empty()) {

@@ -4,6 +4,7 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <charconv>
 
 #include "failure.h"
 #include "files.h"
@@ -90,16 +91,22 @@ void Tokenization::check(std::span<const int32_t> tokens, const std::string& nam
                                            grouped(vocabulary_)));
 }
 
-std::vector<int32_t> Tokenization::read(const std::string& path) const {
-  std::vector<int32_t> tokens = tokenizer_->encode(read_text(path), path);
-  check(tokens, path);
+std::vector<int32_t> Tokenization::encode(const std::string& text, const std::string& name) const {
+  if (kind_ == Kind::bytes) {
+    std::vector<int32_t> tokens;
+    for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+    return tokens;
+  }
+  std::vector<int32_t> tokens = tokenizer_->encode(text, name);
+  check(tokens, name);
   return tokens;
 }
 
+std::vector<int32_t> Tokenization::read(const std::string& path) const { return encode(read_text(path), path); }
+
 std::vector<int32_t> Tokenization::parse_prompt(const std::string& prompt) const {
   if (kind_ != Kind::text) return command::parse_prompt(prompt, kind_ == Kind::bytes, vocabulary_);
-  std::vector<int32_t> tokens = tokenizer_->encode(prompt, "--prompt");
-  check(tokens, "--prompt");
+  std::vector<int32_t> tokens = encode(prompt, "--prompt");
   if (tokens.empty()) throw Failure(exit_usage, "--prompt: expected at least one token, found none");
   return tokens;
 }
@@ -114,18 +121,22 @@ std::string Tokenization::text_of(std::span<const int32_t> tokens, bool is_first
 std::vector<int32_t> end_tokens(const std::string& model) {
   const std::string folder = folder_of(model);
   if (folder.empty()) return {};
+  std::vector<int32_t> tokens;
+  const std::string of_run = setting_of_run(folder, "document-end").value_or("");
+  int32_t end = 0;
+  if (std::from_chars(of_run.data(), of_run.data() + of_run.size(), end).ec == std::errc()) tokens.push_back(end);
   for (const char* name : {"generation_config.json", "config.json"}) {
     const std::string path = folder + "/" + name;
     const auto text = read_text_if_there(path);
     if (!text) continue;
     const JsonValue config = read_json(*text, path);
     const JsonView ends = JsonView(config, path + ": ").at("eos_token_id");   // one or several
-    std::vector<int32_t> tokens;
-    for (const JsonView& end : ends.is_array() ? ends.elements() : std::vector<JsonView>{ends})
-      if (!end.is_null()) tokens.push_back(static_cast<int32_t>(end.whole(0x7fffffff)));
-    if (!tokens.empty()) return tokens;
+    const size_t before = tokens.size();
+    for (const JsonView& one : ends.is_array() ? ends.elements() : std::vector<JsonView>{ends})
+      if (!one.is_null()) tokens.push_back(static_cast<int32_t>(one.whole(0x7fffffff)));
+    if (tokens.size() > before) break;
   }
-  return {};
+  return tokens;
 }
 
 void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {

@@ -34,6 +34,9 @@ class Tokenization {
   // The tokenizer.json; empty for the other kinds.
   const std::string& file() const { return file_; }
 
+  uint64_t vocabulary() const { return vocabulary_; }
+  // For kinds bytes and text: the tokens of a text, each below the vocabulary. Throws a Failure that names `name`.
+  std::vector<int32_t> encode(const std::string& text, const std::string& name) const;
   // For kind text: the tokens of a file's content, each below `vocabulary`. Throws a Failure that names `path`.
   std::vector<int32_t> read(const std::string& path) const;
   // The tokens of a prompt. Throws where there are none, or one is not below the vocabulary.
@@ -51,7 +54,8 @@ class Tokenization {
   std::unique_ptr<const Tokenizer> tokenizer_;
 };
 
-// The tokens that end a text, as the model's generation_config.json says, or its config.json.
+// The tokens that end a text: --document-end of the run that the model comes from, then what its generation_config.json says, or its
+// config.json.
 std::vector<int32_t> end_tokens(const std::string& model);
 
 void add_tokenizer_flag(CLI::App& command, std::string& tokenizer);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "commands.h"
+#include "examples.h"
 #include "files.h"
 #include "flags.h"
 #include "messages.h"
@@ -34,6 +35,7 @@ struct TokenizeCommand {
     std::vector<int32_t> tokens;
     uint64_t bytes = 0;
     for (const std::string& file : data) {
+      if (holds_examples(file)) throw Failure(exit_failed, fmt::format("--data {}: holds examples, which `train` and `eval` read themselves", file));
       if (is_same(file, out)) throw Failure(exit_failed, fmt::format("--data {}: is --out {}, which would be replaced", file, out));
       const std::vector<int32_t> more = tokenization.read(file);
       tokens.insert(tokens.end(), more.begin(), more.end());

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "examples.h"
 #include "files.h"
 #include "folder_lock.h"
 #include "loss_curve.h"
@@ -130,6 +131,8 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
     throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation", flags.outlier_limit));
   if (flags.plan.document_end && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
+  if (flags.plan.examples && !has_documents(json))
+    throw Failure(exit_usage, fmt::format("--data {}: examples are documents, and --plan {} was made without --document-end", flags.data.path, flags.plan_file));
 }
 
 // That the run neither replaces another one nor removes what it reads. From then on nobody else writes there.
@@ -178,16 +181,19 @@ void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& o
   tell("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
 }
 
-void tell_beginning(const TrainFlags& flags, const Model& model, const Dataset& data, const stw_plan_info& plan,
+void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const stw_plan_info& plan,
                     const std::string& json) {
   const stw_model_info about = query(model);
-  const stw_dataset_info tokens = query(data);
+  const stw_dataset_info tokens = query(data.dataset);
   tell(
       "model       {}: {}, {} layers, {} parameters, {}\n", flags.model.source, about.architecture, about.layers,
       grouped(about.parameters),
       about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
   tell("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));
+  if (data.examples)
+    tell("examples    {}, of which {} tokens are learned{}\n", grouped(data.examples), grouped(data.learned),
+         data.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(data.longer)) : "");
   tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
              precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
@@ -237,6 +243,7 @@ void train(TrainFlags flags) {
     throw Failure(exit_usage, "--min-lr: expected at most --lr");
   check_schedule(flags);
   flags.run.schedule = schedule_of(flags.schedule);
+  flags.plan.examples = holds_examples(flags.data.path);
   keep_numbers_of_run(flags);
   const RunFolder out(flags.out);
   const DeviceChoice choice = choose_device(flags.plan.device);
@@ -246,8 +253,7 @@ void train(TrainFlags flags) {
   check_settings(flags, info, stw_plan_json(plan.get()));
   const uint64_t vocabulary = query(model).vocabulary;
   const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, flags.model.source, vocabulary);
-  const Dataset data = open_data(flags.data, tokenization, vocabulary, info.sequence, flags.model.seed,
-                                 flags.run.evaluation_batches > 0, flags.plan.document_end);
+  const OpenData data = open_data(flags.data, tokenization, flags.model, vocabulary, info.sequence, flags.run.evaluation_batches > 0, flags.plan.document_end);
   const Device device = open_device(choice, flags.plan.threads);
   require_free(choice, "the plan", info.peak);
   const auto lock = take_folder(flags, out);
@@ -255,7 +261,7 @@ void train(TrainFlags flags) {
 
   const uint64_t before = memory_in_use(device.get());
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
-  check_run(flags.run, trainer.get(), data.get());
+  check_run(flags.run, trainer.get(), data.dataset.get());
   if (!flags.profile.empty())
     call([&](stw_error* error) { return stw_trainer_timeline(trainer.get(), flags.profile.c_str(), error); });
   if (!flags.resume.empty())
@@ -268,7 +274,7 @@ void train(TrainFlags flags) {
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
-  TrainingRun run(flags.run, out, trainer.get(), data.get(), info);
+  TrainingRun run(flags.run, out, trainer.get(), data.dataset.get(), info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());
   call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });

@@ -1,0 +1,119 @@
+"""Prompts and completions: `train` and `eval` on a .jsonl file."""
+import json
+import random
+import unittest
+
+from support import FAILED, USAGE, CommandTest
+from tokenizer_test import GOLDENS, TokenizerTest
+
+END = 1   # a byte that no text has
+COLOURS = {"sky": "blue", "grass": "green", "snow": "white", "coal": "black", "blood": "red", "sun": "yellow"}
+
+
+class ExamplesTest(CommandTest):
+    model = TokenizerTest.model
+    tokens = TokenizerTest.tokens
+
+    def examples(self, rows, name="examples.jsonl"):
+        return self.write(name, "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+
+    def colours(self, count=300, name="examples.jsonl"):
+        draw = random.Random(3)
+        things = [draw.choice(list(COLOURS)) for _ in range(count)]
+        return self.examples(({"prompt": f"{thing}:", "completion": COLOURS[thing]} for thing in things), name)
+
+    def train_on(self, out, data, *more, model="nano", **how):
+        return self.run_command("train", "--model", model, "--data", data, "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2, "--eval-batches", 2,
+                                "--out", self.path(out), *more, **how)
+
+    def test_answers_are_learned(self):
+        said = self.train_on("run", self.colours(), "--document-end", END, "--steps", 120, "--lr", "3e-3").stdout
+        learned = sum(len(COLOURS[json.loads(line)["prompt"][:-1]]) + 1 for line in self.read(".", "examples.jsonl").splitlines())
+        self.assertIn(f"examples    300, of which {learned:,} tokens are learned\n", said)
+        for thing, colour in COLOURS.items():
+            words = ["generate", "--model", self.path("run"), "--prompt", f"{thing}:", "--tokens", 20, "--temperature", 0]
+            self.assertEqual(self.run_command(*words).stdout, f"{thing}:{colour}\n")   # and where it ends
+        self.assertIn(chr(END), self.run_command(*words, "--ignore-end").stdout)
+        # A prompt has nothing to be learned: what is random in it does not count.
+        self.assertLess(self.metrics("run")[-1]["eval_loss"], 0.01)
+
+    def test_eval_and_resume_know_what_the_run_knew(self):
+        data = self.colours()
+        self.train_on("whole", data, "--document-end", END, "--schedule", "constant", "--steps", 8)
+        self.train_on("parts", data, "--document-end", END, "--schedule", "constant", "--steps", 5)
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 8, "--vram", "32MiB")
+        self.assertEqual(self.weights("parts"), self.weights("whole"))
+        said = json.loads(self.run_command("eval", "--model", self.path("whole"), "--data", data, "--eval-batches", 2, "--json").stdout)
+        self.assertAlmostEqual(said["eval_loss"], self.metrics("whole")[-1]["eval_loss"], places=6)
+
+    def test_strings_are_what_the_tokenizer_makes_of_them(self):
+        for name in ("gpt2", "llama2", "llama3"):
+            with self.subTest(name):
+                golden = GOLDENS[name]
+                model = self.model("model", golden["tokenizer"])
+                texts = [text for text, ids, _ in golden["cases"] if len(text) > 3 and ids]
+                rows, ids = [], []
+                for number, text in enumerate(texts * 3):
+                    cut = 1 + number % (len(text) - 1)
+                    parts = {"prompt": text[:cut], "completion": text[cut:]} if number % 3 else {"text": text}
+                    rows.append(parts)
+                    made = []
+                    for part in (text, text[:cut]):
+                        self.run_command("tokenize", "--model", model, "--data", self.write("t", part), "--out", self.path("t.bin"), "--overwrite")
+                        made.append(self.tokens(self.path("t.bin")))
+                    whole, prompt = made
+                    common = next((i for i, pair in enumerate(zip(whole, prompt)) if pair[0] != pair[1]), min(len(whole), len(prompt)))
+                    ids.append({"prompt": whole[:common], "completion": whole[common:]} if "prompt" in parts else {"text": whole})
+                end = ["--document-end", 998, "--steps", 2, "--overwrite"]
+                self.train_on("of-text", self.examples(rows), *end, model=model)
+                self.train_on("of-ids", self.examples(ids, "ids.jsonl"), "--tokenizer", "ids", *end, model=model)
+                self.assertEqual(self.weights("of-text"), self.weights("of-ids"))
+
+    def test_the_models_end_of_text_ends_an_example(self):
+        data = self.colours(60)
+        model = self.model("model", vocabulary=256)
+        config = json.loads(self.read("model", "config.json"))
+        self.write("model/config.json", json.dumps({**config, "eos_token_id": END}))
+        self.train_on("of-config", data, "--steps", 2, model=model)
+        self.train_on("of-flag", data, "--steps", 2, "--document-end", END, model=model)
+        self.assertEqual(self.weights("of-config"), self.weights("of-flag"))
+        self.refused("train", "--resume", self.path("of-config"), "--steps", 3, "--data", self.text(), says=["--document-end", "on examples"])
+
+    def test_what_is_no_example_is_refused_by_its_line(self):
+        good = {"prompt": "a", "completion": "b"}
+        for row, *says in (("{", "damaged"), ("[]", "an object"), ({}, "found none of them"), ({"prompt": "a"}, '"completion"', 'found "prompt"'),
+                           ({"messages": []}, 'found "messages"'), ({**good, "text": "c"}, '"text"'), ({"prompt": "a", "completion": ""}, "at least one token"),
+                           ({"prompt": "a", "completion": 7}, "completion", "a string"), ({"text": ["a"]}, "text", "a string")):
+            with self.subTest(row=row):
+                data = self.examples([good, "", row])
+                self.refused("train", "--model", "nano", "--data", data, "--document-end", END, "--steps", 1, "--out", self.path("run"),
+                             says=["examples.jsonl, line 3", *says])
+        ids = self.examples([{"prompt": [1], "completion": [256]}])
+        self.refused("train", "--model", "nano", "--data", ids, "--tokenizer", "ids", "--document-end", END, "--steps", 1, "--out", self.path("run"),
+                     says=["line 1", "completion", "whole number"])
+        self.refused("train", "--model", "nano", "--data", self.examples(["", " "]), "--document-end", END, "--steps", 1, "--out", self.path("run"),
+                     says=["a line for each example"])
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_what_examples_need(self):
+        data = self.colours()
+        out = ["--steps", 1, "--out", self.path("run")]
+        self.refused("train", "--model", "nano", "--data", data, *out, expect=USAGE, says=["examples.jsonl", "no end of text", "--document-end"])
+        self.refused("train", "--model", "nano", "--data", self.colours(5, "few.jsonl"), "--document-end", END, *out, says=["few.jsonl", "a shorter --seq"])
+        self.refused("tokenize", "--model", self.model("model", GOLDENS["gpt2"]["tokenizer"]), "--data", data, "--out", self.path("o.bin"), expect=FAILED,
+                     says=["holds examples"])
+        planned = ["plan", "--model", "nano", "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2, "--json"]
+        for more in ([], ["--document-end", END]):
+            self.write("plan.json", self.run_command(*planned, *more).stdout)
+            words = ["train", "--model", "nano", "--data", data, "--plan", self.path("plan.json"), "--document-end", END, *out]
+            if more:
+                self.run_command(*words)
+            else:
+                self.refused(*words, expect=USAGE, says=["--document-end", "plan.json was made without"])
+        long = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9 + [{"text": "x" * 9}] * 40)
+        said = self.train_on("long", long, "--document-end", END, "--steps", 1).stdout
+        self.assertIn("; 9 longer than a sample, which cuts them", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

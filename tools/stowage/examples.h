@@ -1,0 +1,25 @@
+// Examples to learn from, one a line of a .jsonl file: {"prompt": …, "completion": …}, of which the completion is learned, or
+// {"text": …}.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tokenization.h"
+
+namespace command {
+
+struct Examples {
+  std::vector<int32_t> tokens;   // one example behind the other, each with the token that ends it
+  std::string marks;             // STW_MARK_*, one of each token
+  uint64_t count = 0, learned = 0, longer = 0;   // how many; tokens that are learned; how many are longer than a sample
+};
+
+bool holds_examples(const std::string& path);   // as its name says
+
+// In an order of their own, the same each time: files are often sorted, and the last ones are held out. `end` is learned too.
+// Strings are tokens by the tokenizer, prompt and completion as one text; for token ids they are arrays of numbers.
+// Throws a Failure that names `path` and the line.
+Examples read_examples(const std::string& path, const Tokenization& tokenization, int32_t end, uint64_t sequence);
+
+}  // namespace command

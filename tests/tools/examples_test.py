@@ -29,7 +29,8 @@ class ExamplesTest(CommandTest):
     def test_answers_are_learned(self):
         said = self.train_on("run", self.colours(), "--document-end", END, "--steps", 120, "--lr", "3e-3").stdout
         learned = sum(len(COLOURS[json.loads(line)["prompt"][:-1]]) + 1 for line in self.read(".", "examples.jsonl").splitlines())
-        self.assertIn(f"examples    300, of which {learned:,} tokens are learned\n", said)
+        tokens = int(said.split(" tokens to train on")[0].split()[-1].replace(",", ""))
+        self.assertIn(f"examples    300, of which {learned:,} tokens are learned; about {tokens // (4 * 32)} steps see as many tokens\n", said)
         for thing, colour in COLOURS.items():
             words = ["generate", "--model", self.path("run"), "--prompt", f"{thing}:", "--tokens", 20, "--temperature", 0]
             self.assertEqual(self.run_command(*words).stdout, f"{thing}:{colour}\n")   # and where it ends

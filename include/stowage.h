@@ -524,15 +524,16 @@ typedef struct stw_dataset_options {
                                 is no target. Needs a plan with STW_INPUT_POSITIONS. Unset: there are no documents. */
   const char *marks;         /* a file with a byte for each token, STW_MARK_* together: for prompts and answers, of which the answers
                                 are learned. Documents are kept apart as above, but begin where they are marked, the first one with
-                                the first token; a sample begins with one, each equally often, and goes on with those behind it,
-                                the last of them cut. Not together with document_end. NULL: all tokens are targets, and samples
-                                begin anywhere. */
+                                the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all
+                                samples are trained on before one is again, in another order each time. For plans of `sequence`
+                                alone, not together with document_end. NULL: all tokens are targets, and samples begin anywhere. */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
   uint32_t struct_size;
   uint32_t tokenizer;
   uint64_t training_tokens, evaluation_tokens;   /* the last 10 % are held out; with marks, from a document's beginning on */
+  uint64_t training_samples; /* with marks: samples that hold every document to train on once; else 0 */
 } stw_dataset_info;
 
 /* Opens and checks a file; it is read window by window, never loaded. Errors: STW_IO_ERROR; STW_CORRUPT for an id

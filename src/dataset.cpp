@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "kernels/kernels.h"
 #include "src/random.h"
@@ -14,6 +15,7 @@ static_assert(std::endian::native == std::endian::little, "tokens are stored lit
 constexpr uint64_t chunk_tokens = 4096;             // read at once, on the stack
 constexpr uint64_t evaluation_seed = 0x73746f77616765;
 constexpr uint32_t window_stream = 0xDA7A5E7;       // third word of the counter, apart from the streams of dropout
+constexpr uint32_t order_stream = 0xDA7A600;        // and the seven behind it
 
 uint64_t token_bytes(TokenFormat format) {
   return format == TokenFormat::bytes ? 1 : format == TokenFormat::uint16 ? 2 : 4;
@@ -23,6 +25,36 @@ uint64_t draw(uint64_t seed, uint64_t batch, uint32_t sample, uint64_t range) {
   const auto words =
       philox(seed, {static_cast<uint32_t>(batch), sample, window_stream, static_cast<uint32_t>(batch >> 32)});
   return scale_to_range(words[0] | static_cast<uint64_t>(words[1]) << 32, range);
+}
+
+// The place of `index` in a permutation of [0, count): a balanced Feistel network over the bits that it takes, walked until the place is
+// there (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+uint64_t permuted(uint64_t seed, uint64_t pass, uint64_t index, uint64_t count) {
+  if (count < 2) return 0;
+  const int half = (std::bit_width(count - 1) + 1) / 2;
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  do {
+    uint64_t left = index >> half, right = index & mask;
+    for (uint32_t round = 0; round < 8; ++round) {
+      const auto words = philox(seed, {static_cast<uint32_t>(right), static_cast<uint32_t>(pass), order_stream + round, static_cast<uint32_t>(pass >> 32)});
+      const uint64_t next = left ^ (words[0] & mask);
+      left = right, right = next;
+    }
+    index = left << half | right;
+  } while (index >= count);
+  return index;
+}
+
+// Windows of `sequence` tokens and one target more that hold the documents in order, each whole in one of them unless it is longer.
+// `begins` and `end`: of the documents.
+std::vector<uint64_t> windows_of(std::span<const uint64_t> begins, uint64_t end, int64_t sequence) {
+  std::vector<uint64_t> windows;
+  for (size_t d = 0; d < begins.size();) {
+    const uint64_t limit = begins[d] + static_cast<uint64_t>(sequence) + 1;
+    windows.push_back(begins[d] - begins[0]);
+    for (++d; d < begins.size() && (d + 1 < begins.size() ? begins[d + 1] : end) <= limit;) ++d;
+  }
+  return windows;
 }
 
 Status check_length(const std::string& path, const char* part, uint64_t found, int64_t sequence) {
@@ -80,10 +112,12 @@ Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFo
   return source;
 }
 
-Status Dataset::open_marks(const std::string& path) {
+Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
+  const std::string& path = options.marks_path;
   STW_ASSIGN(file, File::open(path));
   if (file.size() != file_->count)
     return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count) + " bytes, a mark for each token, found " + std::to_string(file.size())};
+  std::vector<uint64_t> begins;
   uint8_t chunk[chunk_tokens];
   for (uint64_t done = 0; done < file.size();) {
     const uint64_t now = std::min(file.size() - done, chunk_tokens);
@@ -91,12 +125,22 @@ Status Dataset::open_marks(const std::string& path) {
     for (uint64_t i = 0; i < now; ++i) {
       if (chunk[i] > (mark_target | mark_begin))
         return Error{Code::corrupt, path + ": mark " + std::to_string(done + i) + " is " + std::to_string(chunk[i]) + ", expected at most 3"};
-      if (chunk[i] & mark_begin) begins_.push_back(done + i);
+      if (chunk[i] & mark_begin) begins.push_back(done + i);
     }
-    if (begins_.empty() || begins_[0] != 0) return Error{Code::corrupt, path + ": expected that the first token begins a document"};
+    if (begins.empty() || begins[0] != 0) return Error{Code::corrupt, path + ": expected that the first token begins a document"};
     done += now;
   }
+  // Not less than asked for, but never all.
+  const uint64_t count = file.size();
+  const auto first = std::upper_bound(begins.begin(), begins.end(), count - held_out) - 1;
+  const bool holds_out = held_out > 0 && first != begins.begin();
+  const auto documents = static_cast<size_t>((holds_out ? first : begins.end()) - begins.begin());
+  const uint64_t end = holds_out ? *first : count;
+  const std::span<const uint64_t> all = begins;
+  training_ = {file_.get(), 0, end, windows_of(all.first(documents), end, options.sequence)};
+  evaluation_ = {file_.get(), end, count - end, windows_of(all.subspan(documents), count, options.sequence)};
   marks_ = std::make_unique<const File>(std::move(file));
+  sequence_ = options.sequence;
   return ok();
 }
 
@@ -117,6 +161,8 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   const TokenFile* file = dataset.file_.get();
   if (!options.marks_path.empty() && (options.document_end >= 0 || !options.evaluation_path.empty()))
     return Error{Code::bad_argument, "marks say where documents begin, and what is held out begins with one: expected no document end and no file of its own for that"};
+  if (!options.marks_path.empty() && (options.sequence < 1 || options.sequence > INT32_MAX))
+    return Error{Code::bad_argument, "sequence: expected 1 to 2147483647, found " + std::to_string(options.sequence)};
   if (!options.evaluation_path.empty()) {
     STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary));
     dataset.evaluation_file_ = std::make_unique<const TokenFile>(std::move(held_out));
@@ -125,19 +171,12 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     return dataset;
   }
   const auto held_out = static_cast<uint64_t>(static_cast<double>(file->count) * options.evaluation_fraction);
-  uint64_t end = file->count - held_out, documents = 0;
   if (!options.marks_path.empty()) {
-    STW_TRY(dataset.open_marks(options.marks_path));
-    const std::vector<uint64_t>& begins = dataset.begins_;
-    documents = begins.size();
-    if (held_out > 0) {   // not less than asked for, but never all
-      const auto first = std::upper_bound(begins.begin(), begins.end(), end) - 1;
-      if (first != begins.begin()) end = *first, documents = static_cast<uint64_t>(first - begins.begin());
-      else end = file->count;
-    }
+    STW_TRY(dataset.open_marks(options, held_out));
+    return dataset;
   }
-  dataset.training_ = {file, 0, end, 0, documents};
-  dataset.evaluation_ = {file, end, file->count - end, documents, dataset.begins_.size() - documents};
+  dataset.training_ = {file, 0, file->count - held_out};
+  dataset.evaluation_ = {file, file->count - held_out, held_out};
   return dataset;
 }
 
@@ -145,20 +184,23 @@ Status Dataset::check_windows(Part part, int64_t sequence) const {
   if (sequence < 1 || sequence > INT32_MAX)
     return Error{Code::bad_argument, "sequence: expected 1 to 2147483647, found " + std::to_string(sequence)};
   const Range& range = part_of(part);
-  return check_length(range.source->file.path(), part == Part::training ? "training" : "held-out", range.count, sequence);
+  if (!marks_) return check_length(range.source->file.path(), part == Part::training ? "training" : "held-out", range.count, sequence);
+  if (sequence != sequence_)
+    return Error{Code::bad_state, marks_->path() + ": opened for samples of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
+  if (range.count == 0) return Error{Code::corrupt, marks_->path() + ": too few documents to hold one out"};
+  return ok();
 }
 
-uint64_t Dataset::start(const Range& range, uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const {
-  if (marks_) return begins_[range.first_document + draw(seed, batch, sample, range.documents)] - range.first;
-  return draw(seed, batch, sample, range.count - static_cast<uint64_t>(sequence));
+uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const {
+  if (!marks_) return draw(seed, batch, sample, training_.count - static_cast<uint64_t>(sequence));
+  const std::vector<uint64_t>& windows = training_.windows;
+  const uint64_t number = batch * samples + sample;
+  return windows[permuted(seed, number / windows.size(), number % windows.size(), windows.size())];
 }
 
-uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const {
-  return start(training_, seed, batch, sample, sequence);
-}
-
-uint64_t Dataset::evaluation_start(uint64_t batch, uint32_t sample, int64_t sequence) const {
-  return start(evaluation_, evaluation_seed, batch, sample, sequence);
+uint64_t Dataset::evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const {
+  if (!marks_) return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
+  return evaluation_.windows[(batch * samples + sample) % evaluation_.windows.size()];
 }
 
 template <class Read>
@@ -173,6 +215,8 @@ Status Dataset::read_around(const Range& range, uint64_t start, uint64_t count, 
 
 Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
   uint8_t chunk[chunk_tokens];
+  const auto next = std::upper_bound(range.windows.begin(), range.windows.end(), start);
+  const auto own = static_cast<int64_t>((next == range.windows.end() ? range.count : *next) - start);   // tokens of no other window
   int64_t i = 0;   // the token of the window, and one more
   int32_t position = 0;
   return read_around(range, start, static_cast<uint64_t>(sequence) + 1, [&](uint64_t first, uint64_t count) -> Status {
@@ -183,7 +227,7 @@ Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence
         const bool begins = chunk[k] & mark_begin;
         if (begins) position = 0;
         if (positions && i < sequence) positions[i] = position;
-        if (i > 0 && (begins || !(chunk[k] & mark_target))) targets[i - 1] = kernels::ignored_target;
+        if (i > 0 && (begins || i >= own || !(chunk[k] & mark_target))) targets[i - 1] = kernels::ignored_target;
       }
       done += now;
     }
@@ -194,7 +238,7 @@ Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence
 Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions) const {
   const Range& range = part_of(part);
   const auto length = static_cast<uint64_t>(sequence);
-  if (sequence < 1 || range.count <= length || start >= (marks_ ? range.count : range.count - length))
+  if (sequence < 1 || (marks_ ? start >= range.count : range.count <= length || start >= range.count - length))
     return Error{Code::bad_argument, range.source->file.path() + ": a window of " + std::to_string(sequence) +
                                          " tokens and one more at " + std::to_string(start) + " is outside the " +
                                          std::to_string(range.count) + " tokens of this part"};

@@ -29,6 +29,7 @@ struct DatasetOptions {
   int64_t document_end = -1;          // the token that ends a document; -1: there are none
   std::string marks_path;             // a byte for each token of `path`, of mark_…; empty: all are targets. Says where documents begin,
                                       // so that there is neither document_end nor evaluation_path
+  int64_t sequence = 0;               // with marks: of the windows
 };
 inline constexpr uint8_t mark_target = 1;   // the model learns to predict this token
 inline constexpr uint8_t mark_begin = 2;    // a document begins with it
@@ -39,28 +40,32 @@ class Dataset {
   enum class Part : uint8_t { training, evaluation };
 
   // Checks that every token is below the vocabulary, and every mark. With marks, what is held out begins with a document, and 8 bytes
-  // a document are kept.
+  // a window are kept.
   // Errors: bad_argument (options), io_error, corrupt (an empty file, a size that is no multiple of a token's, a token
   // outside the vocabulary: naming the file, its position and its id).
   static Result<Dataset> open(const DatasetOptions& options);
 
   uint64_t tokens(Part part) const { return part_of(part).count; }
   int64_t vocabulary() const { return vocabulary_; }
-  // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers.
+  // With marks: that hold every document of the training part once, whole where it is not longer. Else 0.
+  uint64_t training_windows() const { return training_.windows.size(); }
+  // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers; with marks where it is empty, and
+  // bad_state where `sequence` is not that of its windows.
   Status check_windows(Part part, int64_t sequence) const;
 
-  // Where windows start, uniform over all tokens(part) - sequence starts, with marks over the documents: Philox4x32-10 over (batch,
-  // sample) keyed by `seed`. Every draw is a function of its arguments alone. The part must hold a window.
-  uint64_t training_start(uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const;
-  // The same for evaluation, keyed by a constant: every evaluation of every run sees the same windows.
-  uint64_t evaluation_start(uint64_t batch, uint32_t sample, int64_t sequence) const;
+  // Where the window of a sample starts, of a batch of `samples`. Uniform over all tokens(part) - sequence starts: Philox4x32-10 over
+  // (batch, sample) keyed by `seed`. With marks the windows come one after the other, in another order each time that all have been
+  // there, which that seed permutes. Every draw is a function of its arguments alone. The part must hold a window.
+  uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
+  // The same for evaluation, keyed by a constant: every evaluation of every run sees the same windows. With marks, in order.
+  uint64_t evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
 
   bool has_documents() const { return document_end_ >= 0 || marks_; }
 
   // tokens[i] = d[start + i], targets[i] = d[start + 1 + i] for i < sequence, d being the tokens of the part. Where there are
   // documents, positions (may be null) count from the first token of each in this window, and the token that ends one has
-  // no target: what follows has nothing to do with it. With marks likewise; targets are those that are marked, and behind the last
-  // document of the part comes its first one.
+  // no target: what follows has nothing to do with it. With marks likewise; targets are those that are marked, and nothing that the
+  // next window begins with. Behind the last document of the part comes its first one.
   // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of range.
   Status read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions = nullptr) const;
 
@@ -73,7 +78,7 @@ class Dataset {
   struct Range {
     const TokenFile* source;
     uint64_t first, count;  // tokens
-    uint64_t first_document = 0, documents = 0;   // of begins_
+    std::vector<uint64_t> windows{};   // with marks: their first tokens, counted from `first`, in order
   };
 
   explicit Dataset(int64_t vocabulary) : vocabulary_(vocabulary) {}
@@ -81,8 +86,7 @@ class Dataset {
   template <class Token>
   static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
-  Status open_marks(const std::string& path);
-  uint64_t start(const Range& range, uint64_t seed, uint64_t batch, uint32_t sample, int64_t sequence) const;
+  Status open_marks(const DatasetOptions& options, uint64_t held_out);
   // Behind the last token of the part comes its first one.
   template <class Read>
   static Status read_around(const Range& range, uint64_t start, uint64_t count, const Read& read);
@@ -94,7 +98,7 @@ class Dataset {
   std::unique_ptr<const TokenFile> evaluation_file_;  // null where the end of `file_` is held out
   Range training_{}, evaluation_{};
   std::unique_ptr<const File> marks_;   // null where there are none
-  std::vector<uint64_t> begins_;        // the tokens that documents begin with, in order
+  int64_t sequence_ = 0;                // of windows; with marks
 };
 
 }  // namespace stw

@@ -293,7 +293,7 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
   while (progress_.batches < until) {
     const uint64_t batch = progress_.batches;
     auto source = [&](uint64_t sample, const SampleRows& rows) {
-      const uint64_t start = dataset.training_start(data_seed, batch, static_cast<uint32_t>(sample), sequence());
+      const uint64_t start = dataset.training_start(data_seed, batch, global_batch(), static_cast<uint32_t>(sample), sequence());
       return dataset.read(Dataset::Part::training, start, sequence(), rows.tokens, rows.targets, rows.positions);
     };
     // By reference: the function object would allocate for a copy.
@@ -312,7 +312,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   begin_state();
   for (uint64_t batch = 0; batch < batches; ++batch) {
     auto source = [&](uint64_t sample, const SampleRows& rows) {
-      const uint64_t start = dataset.evaluation_start(batch, static_cast<uint32_t>(sample), sequence());
+      const uint64_t start = dataset.evaluation_start(batch, global_batch(), static_cast<uint32_t>(sample), sequence());
       return dataset.read(Dataset::Part::evaluation, start, sequence(), rows.tokens, rows.targets, rows.positions);
     };
     for (uint64_t first = 0; first < global_batch(); first += static_cast<uint64_t>(program.samples)) {

@@ -21,6 +21,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     DatasetOptions d;
     if (o.set_mask & STW_SET_DOCUMENT_END) d.document_end = static_cast<int64_t>(std::min<uint64_t>(o.document_end, INT32_MAX));
     if (o.marks) d.marks_path = o.marks;
+    d.sequence = static_cast<int64_t>(o.sequence);
     d.path = path;
     d.vocabulary = static_cast<int64_t>(o.vocabulary);
     d.format = !ids ? TokenFormat::bytes : o.vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;
@@ -41,6 +42,7 @@ stw_status stw_dataset_query(const stw_dataset* dataset, stw_dataset_info* out) 
   info.tokenizer = dataset->tokenizer;
   info.training_tokens = dataset->dataset.tokens(Dataset::Part::training);
   info.evaluation_tokens = dataset->dataset.tokens(Dataset::Part::evaluation);
+  info.training_samples = dataset->dataset.training_windows();
   return api::write_info(info, out);
 }
 

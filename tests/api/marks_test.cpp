@@ -47,7 +47,7 @@ TEST(Marks, OnlyAnswersAreTargets) {
   const World world("nano", with_positions(), &options);
   const auto dataset = open(files.options());
   run(world.trainer.get(), dataset.get(), 1);
-  EXPECT_EQ(targets, 4u * 6);   // four samples of two examples; what begins the third one is no target
+  EXPECT_EQ(targets, 4u * 6);   // four samples of two examples
   double loss = 0;
   stw_error error = sized<stw_error>();
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 2, &loss, &error), error);
@@ -56,6 +56,7 @@ TEST(Marks, OnlyAnswersAreTargets) {
   EXPECT_EQ(stw_dataset_query(dataset.get(), &info), STW_OK);
   EXPECT_EQ(info.training_tokens, 720u);
   EXPECT_EQ(info.evaluation_tokens, 80u);
+  EXPECT_EQ(info.training_samples, 45u);
 }
 
 TEST(Marks, NeedPositionsAndToBeTheOnlyOnesThatKnowDocuments) {

@@ -169,7 +169,7 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
   std::vector<int> counts(95);
   const int draws = 95000;
   for (int draw = 0; draw < draws; ++draw) {
-    const uint64_t start = dataset->training_start(1337, draw / 16, draw % 16, 4);
+    const uint64_t start = dataset->training_start(1337, draw / 16, 16, draw % 16, 4);
     ASSERT_LT(start, counts.size());
     ++counts[start];
   }
@@ -180,15 +180,15 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
   // Frozen, computed by a separate implementation: a later version must resume with the same windows.
   const uint64_t training[] = {42, 56, 50, 15, 10, 53}, evaluation[] = {0, 0, 5, 0, 6, 0};
   for (uint32_t index = 0; index < 6; ++index) {
-    EXPECT_EQ(dataset->training_start(1337, index / 2, index % 2, 4), training[index]);
-    EXPECT_EQ(dataset->evaluation_start(index / 2, index % 2, 4), evaluation[index]);
+    EXPECT_EQ(dataset->training_start(1337, index / 2, 2, index % 2, 4), training[index]);
+    EXPECT_EQ(dataset->evaluation_start(index / 2, 2, index % 2, 4), evaluation[index]);
   }
   std::set<uint64_t> starts;
   for (uint64_t high : {0, 1})
     for (uint32_t sample : {0, 1})
-      for (uint64_t seed : {1, 2}) starts.insert(dataset->training_start(seed, high << 32, sample, 4));
+      for (uint64_t seed : {1, 2}) starts.insert(dataset->training_start(seed, high << 32, 2, sample, 4));
   EXPECT_GT(starts.size(), 5u);
-  for (uint32_t sample = 0; sample < 1000; ++sample) ASSERT_LT(dataset->evaluation_start(3, sample, 4), 7u);
+  for (uint32_t sample = 0; sample < 1000; ++sample) ASSERT_LT(dataset->evaluation_start(3, 1000, sample, 4), 7u);
 }
 
 // ---- marks ----------------------------------------------------------------------------------------------------------
@@ -213,39 +213,57 @@ Examples examples(size_t documents) {
   return e;
 }
 
-DatasetOptions marked(const TemporaryDirectory& folder, const Examples& e) {
+DatasetOptions marked(const TemporaryDirectory& folder, const Examples& e, int64_t sequence = 20) {
   put_file(folder / "tokens.bin", little_endian<uint16_t>(e.tokens));
   put_file(folder / "marks", e.marks);
   DatasetOptions options = options_of(folder / "tokens.bin", 65536);
   options.marks_path = folder / "marks";
+  options.sequence = sequence;
   return options;
+}
+
+// The windows of documents [first, last) by another way: a document opens one where it is not whole in the one that is open.
+std::vector<uint64_t> windows(const Examples& e, uint64_t first, uint64_t end, uint64_t sequence) {
+  std::vector<uint64_t> list;
+  for (size_t d = 0; d < e.begins.size(); ++d) {
+    const uint64_t begin = e.begins[d], document_end = d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
+    if (begin < first || begin >= end) continue;
+    if (list.empty() || document_end - first - list.back() > sequence + 1) list.push_back(begin - first);
+  }
+  return list;
 }
 
 TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
   TemporaryDirectory folder;
   const Examples e = examples(2000);   // more tokens than are read at once
-  auto dataset = Dataset::open(marked(folder, e));
-  ASSERT_TRUE(dataset) << dataset.error().message;
-  EXPECT_TRUE(dataset->has_documents());
-  const uint64_t all = e.tokens.size(), end = dataset->tokens(Part::training);
-  EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
-  EXPECT_LE(end, all - all / 10);
-  EXPECT_GT(end, all - all / 10 - 10);
-  EXPECT_EQ(e.marks[end] & mark_begin, mark_begin);
-  for (const int64_t sequence : {7, 4500}) {
+  const uint64_t all = e.tokens.size();
+  for (const int64_t sequence : {1, 7, 30, 4500, 20000}) {
+    auto dataset = Dataset::open(marked(folder, e, sequence));
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    EXPECT_TRUE(dataset->has_documents());
+    const uint64_t end = dataset->tokens(Part::training);
+    EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
+    EXPECT_LE(end, all - all / 10);
+    EXPECT_GT(end, all - all / 10 - 10);
+    EXPECT_EQ(e.marks[end] & mark_begin, mark_begin);
+    EXPECT_EQ(dataset->training_windows(), windows(e, 0, end, static_cast<uint64_t>(sequence)).size());
     std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
     for (const auto& [part, first, count] : {std::tuple{Part::training, uint64_t{0}, end}, {Part::evaluation, end, all - end}}) {
-      if (count <= static_cast<uint64_t>(sequence)) continue;
-      const uint64_t step = sequence == 7 ? 1 : 977;
+      EXPECT_TRUE(dataset->check_windows(part, sequence));
+      EXPECT_EQ(dataset->check_windows(part, sequence + 1).error().code, Code::bad_state);
+      const std::vector<uint64_t> starts = windows(e, first, first + count, static_cast<uint64_t>(sequence));
+      const uint64_t step = sequence < 100 ? 1 : 977;
       for (uint64_t start = 0; start < count; start += step) {
         ASSERT_TRUE(dataset->read(part, start, sequence, tokens.data(), targets.data(), positions.data()));
+        const auto after = std::upper_bound(starts.begin(), starts.end(), start);
+        const uint64_t own = (after == starts.end() ? count : *after) - start;
         int32_t position = 0;
-        for (int64_t i = 0; i < sequence; ++i) {
-          const uint64_t at = first + (start + static_cast<uint64_t>(i)) % count, next = first + (start + static_cast<uint64_t>(i) + 1) % count;
+        for (uint64_t i = 0; i < static_cast<uint64_t>(sequence); ++i) {
+          const uint64_t at = first + (start + i) % count, next = first + (start + i + 1) % count;
           position = i == 0 || e.marks[at] & mark_begin ? 0 : position + 1;
           ASSERT_EQ(tokens[i], static_cast<int32_t>(e.tokens[at])) << start << " + " << i;
           ASSERT_EQ(positions[i], position) << start << " + " << i;
-          ASSERT_EQ(targets[i], e.marks[next] == mark_target ? static_cast<int32_t>(e.tokens[next]) : -100) << start << " + " << i;
+          ASSERT_EQ(targets[i], e.marks[next] == mark_target && i + 1 < own ? static_cast<int32_t>(e.tokens[next]) : -100) << start << " + " << i;
         }
       }
       EXPECT_EQ(dataset->read(part, count, sequence, tokens.data(), targets.data()).error().code, Code::bad_argument);
@@ -253,25 +271,35 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
   }
 }
 
-TEST(Marks, EveryDocumentBeginsSamplesEquallyOften) {
+TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   TemporaryDirectory folder;
-  const Examples e = examples(50);
-  auto dataset = Dataset::open(marked(folder, e));
+  const Examples e = examples(400);
+  constexpr int64_t sequence = 20;
+  auto dataset = Dataset::open(marked(folder, e, sequence));
   ASSERT_TRUE(dataset);
-  const uint64_t end = dataset->tokens(Part::training);
-  std::vector<uint64_t> training, held_out;
-  for (const uint64_t begin : e.begins) begin < end ? training.push_back(begin) : held_out.push_back(begin - end);
-  std::vector<int> counts(training.size());
-  for (int draw = 0; draw < 1000 * static_cast<int>(training.size()); ++draw) {
-    const uint64_t start = dataset->training_start(1337, draw / 16, draw % 16, 20);
-    const auto found = std::find(training.begin(), training.end(), start);
-    ASSERT_NE(found, training.end()) << start;
-    ++counts[static_cast<size_t>(found - training.begin())];
+  const uint64_t end = dataset->tokens(Part::training), count = dataset->training_windows();
+  std::vector<std::vector<uint64_t>> passes(3);
+  for (uint64_t k = 0; k < 3 * count; ++k) passes[k / count].push_back(dataset->training_start(1337, k / 6, 6, static_cast<uint32_t>(k % 6), sequence));
+  EXPECT_NE(passes[0], passes[1]);
+  EXPECT_NE(passes[1], passes[2]);
+  int32_t tokens[sequence], targets[sequence];
+  for (std::vector<uint64_t>& starts : passes) {
+    std::vector<int> learned(end);
+    for (const uint64_t start : starts) {
+      ASSERT_TRUE(dataset->read(Part::training, start, sequence, tokens, targets));
+      for (const int32_t target : targets)
+        if (target >= 0) ++learned[static_cast<size_t>(target)];   // tokens are numbered
+    }
+    for (uint64_t i = 0; i < end; ++i) ASSERT_EQ(learned[i], e.marks[i] == mark_target) << i;
+    std::sort(starts.begin(), starts.end());
+    EXPECT_EQ(starts, windows(e, 0, end, sequence));
   }
-  for (const int count : counts) EXPECT_NEAR(count, 1000, 150);
-  std::set<uint64_t> starts;
-  for (uint32_t sample = 0; sample < 500; ++sample) starts.insert(dataset->evaluation_start(0, sample, 4));
-  EXPECT_EQ(std::vector(starts.begin(), starts.end()), held_out);
+  // Frozen, computed by a separate implementation: a later version must resume with the same windows.
+  const uint64_t numbers[] = {4, 59, 79, 1, 14, 63};
+  const std::vector<uint64_t> all = windows(e, 0, end, sequence);
+  for (uint32_t k = 0; k < std::size(numbers); ++k) EXPECT_EQ(dataset->training_start(1337, 1000000, 6, k, sequence), all[numbers[k]]) << count;
+  const std::vector<uint64_t> held_out = windows(e, end, e.tokens.size(), sequence);
+  for (uint32_t k = 0; k < 3 * held_out.size(); ++k) ASSERT_EQ(dataset->evaluation_start(0, 1000, k, sequence), held_out[k % held_out.size()]);
 }
 
 TEST(Marks, ThatDoNotFitAreRefused) {
@@ -304,7 +332,9 @@ TEST(Marks, ThatDoNotFitAreRefused) {
   auto dataset = Dataset::open(marked(folder, e));
   ASSERT_TRUE(dataset);
   EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
-  EXPECT_FALSE(dataset->check_windows(Part::evaluation, 1));
+  EXPECT_TRUE(dataset->check_windows(Part::training, 20));
+  EXPECT_NE(dataset->check_windows(Part::evaluation, 20).error().message.find("too few documents"), std::string::npos);
+  EXPECT_NE(refusal(marked(folder, good, 0)).find("sequence"), std::string::npos);
 }
 
 }  // namespace

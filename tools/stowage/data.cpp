@@ -89,7 +89,9 @@ OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, con
   }
   opened.dataset.reset(data);
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
-  if (evaluates && held_out <= sequence)
+  if (evaluates && opened.examples && held_out == 0)
+    throw Failure(exit_failed, fmt::format("{}: too few examples to hold one out for evaluations; train with --eval-batches 0", flags.path));
+  if (evaluates && !opened.examples && held_out <= sequence)
     throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
                                            "more), found {}; use a shorter --seq, or train with --eval-batches 0",
                                            flags.path, grouped(sequence + 1), grouped(sequence), grouped(held_out)));

@@ -192,8 +192,8 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   tell("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));
   if (data.examples)
-    tell("examples    {}, of which {} tokens are learned; about {} steps see as many tokens{}\n", grouped(data.examples), grouped(data.learned),
-         grouped(std::max<uint64_t>(1, tokens.training_tokens / (plan.global_batch * plan.sequence))), data.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(data.longer)) : "");
+    tell("examples    {}, of which {} tokens are learned; to train on all once takes {} samples, {:.1f} steps{}\n", grouped(data.examples),
+         grouped(data.learned), grouped(tokens.training_samples), static_cast<double>(tokens.training_samples) / static_cast<double>(plan.global_batch), data.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(data.longer)) : "");
   tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
              precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,

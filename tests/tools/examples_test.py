@@ -77,6 +77,11 @@ class ExamplesTest(CommandTest):
         self.train_on("of-config", data, "--steps", 2, model=model)
         self.train_on("of-flag", data, "--steps", 2, "--document-end", END, model=model)
         self.assertEqual(self.weights("of-config"), self.weights("of-flag"))
+        said = self.run_command("eval", "--model", self.path("of-config"), "--data", data, "--eval-batches", 2).stdout
+        self.assertIn("over what is learned in 8 samples of ", said)
+        self.write("model/config.json", json.dumps({**config, "eos_token_id": 65536 + END}))
+        self.refused("train", "--model", model, "--data", data, "--batch", 4, "--steps", 2, "--out", self.path("beyond"), expect=USAGE,
+                     says=["token 65537", "vocabulary of 256", "--document-end"])
         self.refused("train", "--resume", self.path("of-config"), "--steps", 3, "--data", self.text(), says=["--document-end", "on examples"])
 
     def test_what_is_no_example_is_refused_by_its_line(self):

@@ -31,13 +31,15 @@ class Held {
   std::FILE* file_;
 };
 
-// What ends an example where nothing is given.
-int32_t end_of_examples(const DataFlags& flags, const ModelFlags& model, std::optional<uint32_t> document_end) {
-  if (document_end) return static_cast<int32_t>(*document_end);
-  const std::vector<int32_t> ends = end_tokens(model.source);
+// The token behind every example.
+int32_t end_of_examples(const DataFlags& flags, const ModelFlags& model, uint64_t vocabulary, std::optional<uint32_t> document_end) {
+  const std::vector<int32_t> ends = document_end ? std::vector{static_cast<int32_t>(*document_end)} : end_tokens(model.source);
   if (ends.empty())
     throw Failure(exit_usage, fmt::format("--data {}: {} has no end of text (eos_token_id); name the token that ends an example with --document-end", flags.path, model.source));
-  return ends.front();
+  if (static_cast<uint64_t>(ends[0]) >= vocabulary)
+    throw Failure(exit_usage, fmt::format("--data {}: token {}, which ends an example, is outside of the model's vocabulary of {}; name another with --document-end",
+                                          flags.path, ends[0], grouped(vocabulary)));
+  return ends[0];
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, con
   std::optional<Held> held, marks;
   OpenData opened;
   if (holds_examples(flags.path)) {
-    const Examples examples = read_examples(flags.path, tokenization, end_of_examples(flags, model, document_end), sequence);
+    const Examples examples = read_examples(flags.path, tokenization, end_of_examples(flags, model, vocabulary, document_end), sequence);
     opened.examples = examples.count, opened.learned = examples.learned, opened.longer = examples.longer;
     held.emplace(token_file(examples.tokens, vocabulary));
     marks.emplace(examples.marks);

@@ -46,8 +46,8 @@ struct EvalCommand {
       fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"perplexity\":{},\"tokens\":{}}}\n",
                  json_quoted(model.source), json_quoted(data.path), number(loss), number(perplexity), count);
     } else {
-      fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} tokens of {}\n", loss, perplexity, grouped(count),
-                 data.path);
+      const std::string over = tokens.examples ? fmt::format("what is learned in {} samples", grouped(batches * info.global_batch)) : grouped(count) + " tokens";
+      fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}\n", loss, perplexity, over, data.path);
     }
   }
 

@@ -163,8 +163,9 @@ class ResumeTest(CommandTest):
 
     def test_what_is_required(self):
         said = self.run_command("train", "--help").stdout
-        for flag in ("--model MODEL", "--data FILE", "--steps N"):
+        for flag in ("--model MODEL", "--data FILE"):
             self.assertIn(flag + " (required unless --resume)\n", said)
+        self.assertIn("This or --epochs is required, unless --resume.", said)
         self.assertNotIn("(required)", said)
         self.assertIn("--model MODEL (required) ", self.run_command("eval", "--help").stdout)
         self.refused("train", "--model", "nano", "--data", self.data, says=["--steps is required"], expect=USAGE)

@@ -103,7 +103,7 @@ void add_generate(CLI::App& application) {
   command.add_option("--top-k", self->top_k, "Draws from the k most probable tokens; 0: from all. Default: 0.")
       ->check(whole_number(0, any_uint32))
       ->type_name("K");
-  command.add_flag("--ignore-end", self->goes_on, "Text: go on behind a token that ends one (the --document-end of its run, eos_token_id of generation_config.json or config.json).");
+  command.add_flag("--ignore-end", self->goes_on, "Text: go on behind a token that ends one (that of its run's documents, eos_token_id of generation_config.json or config.json).");
   add_seed(command, self->seed, "Of the draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command

@@ -88,6 +88,12 @@ void check_schedule(const TrainFlags& flags) {
     throw Failure(exit_usage, fmt::format("--warmup {} and --decay-steps {}: together longer than --steps {}", warmup, decay, run.steps));
 }
 
+// Samples that go over the data once: all examples, or as many tokens as there are.
+uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence) {
+  const stw_dataset_info info = query(data.dataset);
+  return info.training_samples ? info.training_samples : std::max<uint64_t>(1, info.training_tokens / sequence);
+}
+
 // The library's, where --lr is not given.
 double default_rate(const std::string& optimizer) {
   if (optimizer == "lion") return 1e-4;
@@ -192,8 +198,10 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   tell("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));
   if (data.examples)
-    tell("examples    {}, of which {} tokens are learned; to train on all once takes {} samples, {:.1f} steps{}\n", grouped(data.examples),
-         grouped(data.learned), grouped(tokens.training_samples), static_cast<double>(tokens.training_samples) / static_cast<double>(plan.global_batch), data.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(data.longer)) : "");
+    tell("examples    {}, of which {} tokens are learned{}\n", grouped(data.examples), grouped(data.learned),
+         data.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(data.longer)) : "");
+  tell("steps       {}, which go {:.3g} times over the data\n", grouped(flags.run.steps),
+       static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch) / static_cast<double>(samples_of_epoch(data, plan.sequence)));
   tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
              precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
@@ -241,7 +249,8 @@ void train(TrainFlags flags) {
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
   if (flags.run.min_rate && flags.run.learning_rate > 0 && *flags.run.min_rate > flags.run.learning_rate)
     throw Failure(exit_usage, "--min-lr: expected at most --lr");
-  check_schedule(flags);
+  if (!flags.run.steps && !flags.epochs) throw Failure(exit_usage, "--steps is required: the number of global batches to train on; or --epochs");
+  if (flags.run.steps) check_schedule(flags);
   flags.run.schedule = schedule_of(flags.schedule);
   flags.plan.examples = holds_examples(flags.data.path);
   keep_numbers_of_run(flags);
@@ -254,6 +263,11 @@ void train(TrainFlags flags) {
   const uint64_t vocabulary = query(model).vocabulary;
   const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, flags.model.source, vocabulary);
   const OpenData data = open_data(flags.data, tokenization, flags.model, vocabulary, info.sequence, flags.run.evaluation_batches > 0, flags.plan.document_end);
+  if (flags.epochs) {
+    const auto samples = static_cast<double>(samples_of_epoch(data, info.sequence));
+    flags.run.steps = static_cast<uint64_t>(std::ceil(*flags.epochs * samples / static_cast<double>(info.global_batch)));
+    check_schedule(flags);
+  }
   const Device device = open_device(choice, flags.plan.threads);
   require_free(choice, "the plan", info.peak);
   const auto lock = take_folder(flags, out);

@@ -20,7 +20,7 @@ struct TrainFlags {
   std::optional<float> beta1, beta2, momentum, weight_decay;
   bool nesterov = false;
   float label_smoothing = 0, z_loss = 0, outlier_limit = 0;
-  std::optional<double> loss_scale;
+  std::optional<double> loss_scale, epochs;   // epochs: instead of run.steps
   std::string non_finite = "skip";
   std::string profile;   // the file of a step's timeline; empty: none
   bool overwrite = false;

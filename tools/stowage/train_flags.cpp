@@ -22,10 +22,13 @@ std::string quoted(const std::string& word) {
 }
 
 void add_run_flags(CLI::App& command, TrainFlags& flags) {
-  command.add_option("--steps", flags.run.steps, "Global batches to train on.")
-      ->required()
-      ->check(positive())
-      ->type_name("N");
+  auto* steps = command.add_option("--steps", flags.run.steps, "Global batches to train on. This or --epochs is required, unless --resume.")
+                    ->check(positive())
+                    ->type_name("N");
+  command.add_option("--epochs", flags.epochs, "Instead of --steps, how often to go over the data: over its examples, or as many tokens as a text has.")
+      ->check(above_zero(1e6))
+      ->excludes(steps)
+      ->type_name("E");
   auto* out =
       command.add_option("--out", flags.out, "The folder to write into; it is created. Default: that of --resume.")
           ->type_name("DIR");

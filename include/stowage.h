@@ -526,20 +526,20 @@ typedef struct stw_dataset_options {
                                 are learned. Documents are kept apart as above, but begin where they are marked, the first one with
                                 the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all
                                 samples are trained on before one is again, in another order each time. For plans of `sequence`
-                                alone, not together with document_end. NULL: all tokens are targets, and samples begin anywhere. */
+                                alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and samples begin anywhere. */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
   uint32_t struct_size;
   uint32_t tokenizer;
-  uint64_t training_tokens, evaluation_tokens;   /* the last 10 % are held out; with marks, from a document's beginning on */
-  uint64_t training_samples; /* with marks: samples that hold every document to train on once; else 0 */
+  uint64_t training_tokens, evaluation_tokens;   /* the last 10 % are held out; with marks, from the nearest document on */
+  uint64_t training_samples, evaluation_samples; /* with marks: that hold every document of a part once; else 0 */
 } stw_dataset_info;
 
 /* Opens and checks a file; it is read window by window, never loaded. Errors: STW_IO_ERROR; STW_CORRUPT for an id
- * outside of the vocabulary, marks that do not belong to the tokens, an empty file or a training part shorter than a sequence and one
- * token. The held-out part may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the caller; it may
- * be used by several trainers one after the other. Thread: exclusive. Since: 0.1 */
+ * outside of the vocabulary, marks that do not belong to the tokens, an empty file or, without marks, a training part shorter than a
+ * sequence and one token. The held-out part may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the
+ * caller; it may be used by several trainers one after the other. Thread: exclusive. Since: 0.1 */
 STW_API stw_status stw_dataset_open(stw_dataset **out, const stw_dataset_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_dataset_close(stw_dataset *dataset) STW_NOEXCEPT;
 STW_API stw_status stw_dataset_query(const stw_dataset *dataset, stw_dataset_info *out) STW_NOEXCEPT;
@@ -720,7 +720,8 @@ STW_API stw_status stw_trainer_wait(stw_trainer *trainer, stw_step_result *out, 
 STW_API stw_status stw_trainer_run(stw_trainer *trainer, stw_dataset *dataset, const stw_run_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 /* Mean loss per target over `batches` global batches of the held-out part, in the same arena, the same windows each
- * time. Errors: STW_CORRUPT where the held-out part is shorter than a sequence and one token. Since: 0.1 */
+ * time; with marks, each sample once at most. Not a number where none of the tokens is a target. Errors: STW_CORRUPT where the
+ * held-out part is shorter than a sequence and one token, or with marks empty. Since: 0.1 */
 STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *dataset, uint64_t batches, double *loss,
                                         stw_error *error) STW_NOEXCEPT;
 /* Continues a prompt, in the same arena; prompt and new tokens together fit the plan's sequence. `*count` receives the

@@ -130,12 +130,16 @@ Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
     if (begins.empty() || begins[0] != 0) return Error{Code::corrupt, path + ": expected that the first token begins a document"};
     done += now;
   }
-  // Not less than asked for, but never all.
-  const uint64_t count = file.size();
-  const auto first = std::upper_bound(begins.begin(), begins.end(), count - held_out) - 1;
-  const bool holds_out = held_out > 0 && first != begins.begin();
-  const auto documents = static_cast<size_t>((holds_out ? first : begins.end()) - begins.begin());
-  const uint64_t end = holds_out ? *first : count;
+  // What is held out begins with the document nearest to where it is asked for, but for the first one.
+  const uint64_t count = file.size(), wanted = count - held_out;
+  auto first = begins.end();
+  if (held_out > 0) {
+    first = std::lower_bound(begins.begin(), begins.end(), wanted);
+    if (first == begins.end() || (first - begins.begin() > 1 && wanted - *(first - 1) <= *first - wanted)) --first;
+    if (first == begins.begin()) first = begins.end();
+  }
+  const auto documents = static_cast<size_t>(first - begins.begin());
+  const uint64_t end = first == begins.end() ? count : *first;
   const std::span<const uint64_t> all = begins;
   training_ = {file_.get(), 0, end, windows_of(all.first(documents), end, options.sequence)};
   evaluation_ = {file_.get(), end, count - end, windows_of(all.subspan(documents), count, options.sequence)};

@@ -49,6 +49,7 @@ class Dataset {
   int64_t vocabulary() const { return vocabulary_; }
   // With marks: that hold every document of the training part once, whole where it is not longer. Else 0.
   uint64_t training_windows() const { return training_.windows.size(); }
+  uint64_t evaluation_windows() const { return evaluation_.windows.size(); }   // likewise
   // Errors: corrupt where a part is shorter than a window of `sequence` + 1 tokens, with both numbers; with marks where it is empty, and
   // bad_state where `sequence` is not that of its windows.
   Status check_windows(Part part, int64_t sequence) const;

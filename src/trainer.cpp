@@ -1,6 +1,7 @@
 #include "src/trainer.h"
 
 #include <algorithm>
+#include <limits>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -310,10 +311,13 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   const InPhase phase(*this, TrainerPhase::evaluate);
   const Program& program = planned_->programs.evaluate;
   begin_state();
-  for (uint64_t batch = 0; batch < batches; ++batch) {
-    auto source = [&](uint64_t sample, const SampleRows& rows) {
+  const uint64_t most = dataset.evaluation_windows();   // each once; 0: as many as are asked for
+  for (uint64_t batch = 0; batch < batches && (most == 0 || batch * global_batch() < most); ++batch) {
+    auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       const uint64_t start = dataset.evaluation_start(batch, global_batch(), static_cast<uint32_t>(sample), sequence());
-      return dataset.read(Dataset::Part::evaluation, start, sequence(), rows.tokens, rows.targets, rows.positions);
+      STW_TRY(dataset.read(Dataset::Part::evaluation, start, sequence(), rows.tokens, rows.targets, rows.positions));
+      if (most > 0 && batch * global_batch() + sample >= most) std::fill_n(rows.targets, sequence(), kernels::ignored_target);
+      return ok();
     };
     for (uint64_t first = 0; first < global_batch(); first += static_cast<uint64_t>(program.samples)) {
       STW_TRY(check_cancelled());
@@ -322,7 +326,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
     }
   }
   STW_TRY(pull_state());
-  const double loss = state_.loss_sum / static_cast<double>(std::max<uint64_t>(state_.target_count, 1));
+  const double loss = state_.target_count > 0 ? state_.loss_sum / static_cast<double>(state_.target_count) : std::numeric_limits<double>::quiet_NaN();
   std::lock_guard lock(progress_mutex_);
   progress_.evaluation_loss = loss;
   return loss;

@@ -20,6 +20,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     STW_API_TRY(api::check_reserved(o.reserved, "dataset options"));
     DatasetOptions d;
     if (o.set_mask & STW_SET_DOCUMENT_END) d.document_end = static_cast<int64_t>(std::min<uint64_t>(o.document_end, INT32_MAX));
+    if (o.marks && !*o.marks) return api::fail(error, Code::bad_argument, "dataset: marks is empty");
     if (o.marks) d.marks_path = o.marks;
     d.sequence = static_cast<int64_t>(o.sequence);
     d.path = path;
@@ -43,6 +44,7 @@ stw_status stw_dataset_query(const stw_dataset* dataset, stw_dataset_info* out) 
   info.training_tokens = dataset->dataset.tokens(Dataset::Part::training);
   info.evaluation_tokens = dataset->dataset.tokens(Dataset::Part::evaluation);
   info.training_samples = dataset->dataset.training_windows();
+  info.evaluation_samples = dataset->dataset.evaluation_windows();
   return api::write_info(info, out);
 }
 

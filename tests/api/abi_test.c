@@ -134,10 +134,10 @@ AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); 
 AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, reserved, 44); AT(stw_dataset_options, document_end, 48);
 AT(stw_dataset_options, marks, 56);
 
-SIZE(stw_dataset_info, 32);
+SIZE(stw_dataset_info, 40);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
 AT(stw_dataset_info, evaluation_tokens, 16);
-AT(stw_dataset_info, training_samples, 24);
+AT(stw_dataset_info, training_samples, 24); AT(stw_dataset_info, evaluation_samples, 32);
 
 SIZE(stw_progress, 104);
 AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);

@@ -1,4 +1,6 @@
 // Prompts and answers: a file of marks says which tokens are learned, and where examples begin.
+#include <cmath>
+
 #include "tests/api/harness.h"
 
 namespace stw::api_test {
@@ -57,6 +59,15 @@ TEST(Marks, OnlyAnswersAreTargets) {
   EXPECT_EQ(info.training_tokens, 720u);
   EXPECT_EQ(info.evaluation_tokens, 80u);
   EXPECT_EQ(info.training_samples, 45u);
+  EXPECT_EQ(info.evaluation_samples, 5u);
+  // Five samples are there: more batches are not more of some.
+  double all = 0;
+  must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 20, &all, &error), error);
+  EXPECT_EQ(all, loss);
+  put_file(files.marks, std::string(100, STW_MARK_BEGIN) + std::string(700, 0));
+  const auto nothing = open(files.options());
+  must(stw_trainer_evaluate(world.trainer.get(), nothing.get(), 2, &all, &error), error);
+  EXPECT_TRUE(std::isnan(all));
 }
 
 TEST(Marks, NeedPositionsAndToBeTheOnlyOnesThatKnowDocuments) {
@@ -72,6 +83,9 @@ TEST(Marks, NeedPositionsAndToBeTheOnlyOnesThatKnowDocuments) {
   both.document_end = 10;
   stw_dataset* out = nullptr;
   EXPECT_EQ(stw_dataset_open(&out, &both, &error), STW_BAD_ARGUMENT);
+  auto empty = files.options();
+  empty.marks = "";
+  EXPECT_EQ(stw_dataset_open(&out, &empty, &error), STW_BAD_ARGUMENT);
   put_file(files.marks, "too few");
   const auto short_of_marks = files.options();
   EXPECT_EQ(stw_dataset_open(&out, &short_of_marks, &error), STW_CORRUPT);

@@ -243,8 +243,8 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
     EXPECT_TRUE(dataset->has_documents());
     const uint64_t end = dataset->tokens(Part::training);
     EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
-    EXPECT_LE(end, all - all / 10);
-    EXPECT_GT(end, all - all / 10 - 10);
+    const uint64_t wanted = all - all / 10;
+    for (const uint64_t begin : e.begins) EXPECT_LE(std::max(end, wanted) - std::min(end, wanted), std::max(begin, wanted) - std::min(begin, wanted));
     EXPECT_EQ(e.marks[end] & mark_begin, mark_begin);
     EXPECT_EQ(dataset->training_windows(), windows(e, 0, end, static_cast<uint64_t>(sequence)).size());
     std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
@@ -325,6 +325,19 @@ TEST(Marks, ThatDoNotFitAreRefused) {
   options = marked(folder, good);
   options.marks_path = folder / "none";
   EXPECT_NE(refusal(options).find("No such file"), std::string::npos);
+  // A long one stands where the cut is wanted: what is held out does not begin with it.
+  e = {};
+  for (const size_t length : {5, 5, 5, 3000, 5, 5}) {
+    e.begins.push_back(e.tokens.size());
+    e.marks += static_cast<char>(mark_begin) + std::string(length - 1, static_cast<char>(mark_target));
+    e.tokens.resize(e.tokens.size() + length);
+  }
+  auto straddled = Dataset::open(marked(folder, e));
+  ASSERT_TRUE(straddled);
+  EXPECT_EQ(straddled->tokens(Part::training), 3015u);
+  EXPECT_EQ(straddled->evaluation_windows(), 1u);
+  e.tokens.resize(10), e.marks.resize(10);   // two documents: one each
+  EXPECT_EQ(Dataset::open(marked(folder, e))->tokens(Part::training), 5u);
   // One document cannot be cut: all of it is trained on.
   e = good;
   for (char& mark : e.marks) mark = mark_target;

@@ -1,5 +1,6 @@
 """Prompts and completions: `train` and `eval` on a .jsonl file."""
 import json
+import pathlib
 import random
 import unittest
 
@@ -99,16 +100,22 @@ class ExamplesTest(CommandTest):
         self.train_on("of-flag", data, "--steps", 2, "--document-end", END, model=model)
         self.assertEqual(self.weights("of-config"), self.weights("of-flag"))
         said = self.run_command("eval", "--model", self.path("of-config"), "--data", data, "--eval-batches", 2).stdout
-        self.assertIn("over what is learned in 8 samples of ", said)
+        self.assertIn("over what is learned in 2 samples of ", said)   # as many as there are
+        # The run knows its end, whatever other files say, and what is trained from it does.
+        self.assertEqual(json.loads(self.read("of-config", "settings.json"))["options"]["document-end"], [str(END)])
+        self.refused("train", "--resume", self.path("of-config"), "--steps", 3, "--document-end", 2, says=["--document-end", "has 1, found 2"])
+        self.train_on("again", data, "--steps", 2, model=self.path("of-flag"))
+        self.assertEqual(json.loads(self.read("again", "settings.json"))["options"]["document-end"], [str(END)])
         self.write("model/config.json", json.dumps({**config, "eos_token_id": 65536 + END}))
         self.refused("train", "--model", model, "--data", data, "--batch", 4, "--steps", 2, "--out", self.path("beyond"), expect=USAGE,
-                     says=["token 65537", "vocabulary of 256", "--document-end"])
-        self.refused("train", "--resume", self.path("of-config"), "--steps", 3, "--data", self.text(), says=["--document-end", "on examples"])
+                     says=["65537", "vocabulary of 256", "--document-end"])
+        self.train("of-text", "--steps", 1)
+        self.refused("train", "--resume", self.path("of-text"), "--steps", 3, "--data", data, "--document-end", END, says=["--document-end", "without it"])
 
     def test_what_is_no_example_is_refused_by_its_line(self):
         good = {"prompt": "a", "completion": "b"}
         for row, *says in (("{", "damaged"), ("[]", "an object"), ({}, "found none of them"), ({"prompt": "a"}, '"completion"', 'found "prompt"'),
-                           ({"messages": []}, 'found "messages"'), ({**good, "text": "c"}, '"text"'), ({"prompt": "a", "completion": ""}, "at least one token"),
+                           ({"messages": []}, 'found "messages"'), ({"prompt": None, "completion": "b"}, 'found "completion"'), ({**good, "text": "c"}, '"text"'), ({"prompt": "a", "completion": ""}, "at least one token"),
                            ({"prompt": "a", "completion": 7}, "completion", "a string"), ({"text": ["a"]}, "text", "a string")):
             with self.subTest(row=row):
                 data = self.examples([good, "", row])
@@ -138,9 +145,16 @@ class ExamplesTest(CommandTest):
                 self.run_command(*words)
             else:
                 self.refused(*words, expect=USAGE, says=["--document-end", "plan.json was made without"])
+        self.refused("inspect", data, says=["examples.jsonl", "metrics of a run"])
+        behind = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9, "behind.jsonl")
+        self.refused("train", "--model", "nano", "--data", behind, "--seq", 32, "--document-end", END, *out, says=["nothing is learned", "a longer --seq"])
         long = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9 + [{"text": "x" * 9}] * 40)
         said = self.train_on("long", long, "--document-end", END, "--steps", 1).stdout
-        self.assertIn("; 9 longer than a sample, which cuts them", said)
+        self.assertIn("; 9 longer than a sample, which cuts them, 9 before what is learned\n", said)
+        marked = self.write("marked.JSONL", b"\xef\xbb\xbf" + pathlib.Path(data).read_bytes().replace(b"\n", b"\r\n"))
+        self.train_on("plain", data, "--document-end", END, "--steps", 1)
+        self.train_on("marked", marked, "--document-end", END, "--steps", 1)
+        self.assertEqual(self.weights("marked"), self.weights("plain"))
 
 
 if __name__ == "__main__":

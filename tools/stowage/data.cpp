@@ -58,7 +58,7 @@ OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, con
   OpenData opened;
   if (holds_examples(flags.path)) {
     const Examples examples = read_examples(flags.path, tokenization, end_of_examples(flags, model, vocabulary, document_end), sequence);
-    opened.examples = examples.count, opened.learned = examples.learned, opened.longer = examples.longer;
+    opened.examples = examples.count, opened.learned = examples.learned, opened.longer = examples.longer, opened.unlearned = examples.unlearned;
     held.emplace(token_file(examples.tokens, vocabulary));
     marks.emplace(examples.marks);
   } else if (tokenization.kind() == Tokenization::Kind::text) {

@@ -23,7 +23,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags);
 struct OpenData {
   Dataset dataset;
   // Of prompts and answers; else no examples.
-  uint64_t examples = 0, learned = 0, longer = 0;   // as Examples has them
+  uint64_t examples = 0, learned = 0, longer = 0, unlearned = 0;   // as Examples has them
 };
 
 // `evaluates`: the held-out part must be long enough too. `document_end`: of examples, unset is the model's end of text.

@@ -38,7 +38,8 @@ struct EvalCommand {
     call([&](stw_error* error) {
       return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), batches, &loss, error);
     });
-    const uint64_t count = batches * info.global_batch * info.sequence;
+    const uint64_t there = query(tokens.dataset).evaluation_samples;
+    const uint64_t samples = there ? std::min(there, batches * info.global_batch) : batches * info.global_batch, count = samples * info.sequence;
     const double perplexity = std::exp(loss);
     if (json) {
       // JSON has no way to write what is not finite.
@@ -46,7 +47,7 @@ struct EvalCommand {
       fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"perplexity\":{},\"tokens\":{}}}\n",
                  json_quoted(model.source), json_quoted(data.path), number(loss), number(perplexity), count);
     } else {
-      const std::string over = tokens.examples ? fmt::format("what is learned in {} samples", grouped(batches * info.global_batch)) : grouped(count) + " tokens";
+      const std::string over = tokens.examples ? fmt::format("what is learned in {} samples", grouped(samples)) : grouped(count) + " tokens";
       fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}\n", loss, perplexity, over, data.path);
     }
   }

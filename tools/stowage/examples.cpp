@@ -46,7 +46,8 @@ Example parse(std::string_view line, const std::string& place, const Tokenizatio
   const JsonView text = object.at("text"), prompt = object.at("prompt"), completion = object.at("completion");
   if (text.is_null() != !(prompt.is_null() && completion.is_null()) || prompt.is_null() != completion.is_null()) {
     std::vector<std::string> keys;
-    for (const JsonMember& member : object.members()) keys.push_back('"' + member.key + '"');
+    for (const JsonMember& member : object.members())
+      if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + member.key + '"');
     throw Failure(exit_failed, fmt::format("{}: expected \"prompt\" and \"completion\", or \"text\", found {}", place,
                                            keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
   }
@@ -69,13 +70,17 @@ void shuffle(std::vector<Example>& list) {
 
 }  // namespace
 
-bool holds_examples(const std::string& path) { return path.ends_with(".jsonl"); }
+bool holds_examples(const std::string& path) {
+  constexpr std::string_view suffix = ".jsonl";
+  return path.size() >= suffix.size() && std::equal(suffix.begin(), suffix.end(), path.end() - suffix.size(), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
+}
 
 Examples read_examples(const std::string& path, const Tokenization& tokenization, int32_t end, uint64_t sequence) {
   const std::string content = read_text(path);
+  const std::string_view mark = "\xEF\xBB\xBF";   // of UTF-8, which some editors put in front
   std::vector<Example> list;
   uint64_t number = 0;
-  for (size_t begin = 0; begin < content.size(); ++number) {
+  for (size_t begin = content.starts_with(mark) ? mark.size() : 0; begin < content.size(); ++number) {
     const size_t line_end = std::min(content.find('\n', begin), content.size());
     const std::string_view line = std::string_view(content).substr(begin, line_end - begin);
     begin = line_end + 1;
@@ -89,13 +94,16 @@ Examples read_examples(const std::string& path, const Tokenization& tokenization
   all.count = list.size();
   for (const Example& example : list) {
     all.longer += example.tokens.size() > sequence + 1;
+    all.unlearned += example.learned_from > sequence;
     for (size_t i = 0; i < example.tokens.size(); ++i) {
       const bool learned = i > 0 && i >= example.learned_from;
-      all.learned += learned;
+      all.learned += learned && i <= sequence;
       all.marks += static_cast<char>((learned ? STW_MARK_TARGET : 0) | (i == 0 ? STW_MARK_BEGIN : 0));
     }
     all.tokens.insert(all.tokens.end(), example.tokens.begin(), example.tokens.end());
   }
+  if (all.learned == 0)
+    throw Failure(exit_failed, fmt::format("{}: nothing is learned: every completion begins behind the {} tokens of a sample; use a longer --seq", path, sequence));
   return all;
 }
 

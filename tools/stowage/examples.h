@@ -12,7 +12,8 @@ namespace command {
 struct Examples {
   std::vector<int32_t> tokens;   // one example behind the other, each with the token that ends it
   std::string marks;             // STW_MARK_*, one of each token
-  uint64_t count = 0, learned = 0, longer = 0;   // how many; tokens that are learned; how many are longer than a sample
+  // How many; tokens that are learned, as far as samples reach; how many are longer than a sample; of these, have nothing learned inside.
+  uint64_t count = 0, learned = 0, longer = 0, unlearned = 0;
 };
 
 bool holds_examples(const std::string& path);   // as its name says

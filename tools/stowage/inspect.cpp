@@ -175,7 +175,12 @@ void inspect(const std::string& path, const std::string& model) {
   if (json_string(text, "", "format") == "stowage-plan") return show_plan(path, text, model);
   if (json_string(text, "", "format") == "stowage-profile") return print_profile(read_profile_file(path));
   if (json_string(text, "", "format") == "stowage-settings") return show_settings(path, text);
-  if (path.ends_with(".jsonl")) return show_history(text);
+  if (path.ends_with(".jsonl")) {
+    const MetricHistory history = read_metrics(text);
+    if (history.losses.empty() && history.evaluations.empty())
+      throw Failure(exit_failed, fmt::format("{}: expected the metrics of a run, found no line of them", path));
+    return show_history(text);
+  }
   show_model(path, path);
 }
 

@@ -35,6 +35,7 @@ class JsonView {
   bool is_null() const { return value_->kind == JsonValue::Kind::null; }
   bool is_text() const { return value_->kind == JsonValue::Kind::string; }
   bool is_array() const { return value_->kind == JsonValue::Kind::array; }
+  bool is_negative() const { return value_->kind == JsonValue::Kind::number && value_->text.starts_with('-'); }
   // Null where there is no such member, or this is null itself.
   JsonView at(std::string_view key) const;
   // Throw where this is of another kind.

@@ -36,8 +36,8 @@ void keep(const TrainFlags& flags, const char* flag, std::optional<uint64_t> of_
 
 void check_documents(const TrainFlags& flags, const RunNumbers& run) {
   if (run.documents && *run.documents != flags.plan.keeps_documents())
-    throw Failure(exit_failed, fmt::format("--document-end: the run in {} was trained {}; another would change its bits", flags.resume,
-                                           *run.documents ? "with it, or on examples" : "without it"));
+    throw Failure(exit_failed, fmt::format("--document-end: the run in {} was trained {} it; another would change its bits", flags.resume,
+                                           *run.documents ? "with" : "without"));
   if (const auto end = setting_of_run(flags.resume, "document-end"); end && flags.plan.document_end)
     if (const std::string given = fmt::format("{}", *flags.plan.document_end); given != *end)
       throw Failure(exit_failed, fmt::format("--document-end: the run in {} has {}, found {}; another would change its bits", flags.resume, *end, given));

@@ -133,7 +133,7 @@ std::vector<int32_t> end_tokens(const std::string& model) {
     const JsonView ends = JsonView(config, path + ": ").at("eos_token_id");   // one or several
     const size_t before = tokens.size();
     for (const JsonView& one : ends.is_array() ? ends.elements() : std::vector<JsonView>{ends})
-      if (!one.is_null()) tokens.push_back(static_cast<int32_t>(one.whole(0x7fffffff)));
+      if (!one.is_null() && !one.is_negative()) tokens.push_back(static_cast<int32_t>(one.whole(0x7fffffff)));
     if (tokens.size() > before) break;
   }
   return tokens;

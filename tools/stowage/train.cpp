@@ -199,7 +199,8 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
              grouped(tokens.evaluation_tokens));
   if (data.examples)
     tell("examples    {}, of which {} tokens are learned{}\n", grouped(data.examples), grouped(data.learned),
-         data.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(data.longer)) : "");
+         !data.longer ? "" : fmt::format("; {} longer than a sample, which cuts them{}", grouped(data.longer),
+                                         data.unlearned ? fmt::format(", {} before what is learned", grouped(data.unlearned)) : ""));
   tell("steps       {}, which go {:.3g} times over the data\n", grouped(flags.run.steps),
        static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch) / static_cast<double>(samples_of_epoch(data, plan.sequence)));
   tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
@@ -245,14 +246,13 @@ void tell_end(const RunFolder& out, const stw_progress& now, const std::vector<s
 
 void train(TrainFlags flags) {
   outlive_failed_writes();
+  if (!flags.run.steps && !flags.epochs) throw Failure(exit_usage, "--steps is required: the number of global batches to train on; or --epochs");
   if (flags.out.empty()) flags.out = flags.resume;
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
   if (flags.run.min_rate && flags.run.learning_rate > 0 && *flags.run.min_rate > flags.run.learning_rate)
     throw Failure(exit_usage, "--min-lr: expected at most --lr");
-  if (!flags.run.steps && !flags.epochs) throw Failure(exit_usage, "--steps is required: the number of global batches to train on; or --epochs");
   if (flags.run.steps) check_schedule(flags);
   flags.run.schedule = schedule_of(flags.schedule);
-  flags.plan.examples = holds_examples(flags.data.path);
   keep_numbers_of_run(flags);
   const RunFolder out(flags.out);
   const DeviceChoice choice = choose_device(flags.plan.device);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "examples.h"
 #include "number_checks.h"
 #include "run_settings.h"
 #include "train.h"
@@ -19,6 +20,17 @@ std::string quoted(const std::string& word) {
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
+}
+
+// What ends an example where nothing is given is the model's end of text, and what a run was given: its folder, and what is trained
+// from there, keeps it.
+void keep_end_of_examples(TrainFlags& flags, CLI::Option& end) {
+  flags.plan.examples = holds_examples(flags.data.path);
+  if (!flags.plan.examples || flags.plan.document_end) return;
+  const std::vector<int32_t> ends = end_tokens(flags.model.source);
+  if (ends.empty()) return;
+  flags.plan.document_end = static_cast<uint32_t>(ends[0]);
+  end.add_result(std::to_string(ends[0]));
 }
 
 void add_run_flags(CLI::App& command, TrainFlags& flags) {
@@ -136,6 +148,7 @@ void add_train(CLI::App& application, const std::string& program) {
   const auto* seed = command.get_option("--seed");
   command.callback([flags, seed, program, &command] {
     flags->seed_given = seed->count() > 0;
+    keep_end_of_examples(*flags, *command.get_option("--document-end"));
     flags->settings = settings_json(command);
     flags->again = quoted(program) + " train --resume " + quoted(RunFolder(flags->out.empty() ? flags->resume : flags->out).path());
     train(*flags);

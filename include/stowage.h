@@ -526,7 +526,8 @@ typedef struct stw_dataset_options {
                                 are learned. Documents are kept apart as above, but begin where they are marked, the first one with
                                 the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all
                                 samples are trained on before one is again, in another order each time. For plans of `sequence`
-                                alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and samples begin anywhere. */
+                                alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and
+                                samples begin anywhere. */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {

@@ -220,23 +220,25 @@ int GraphBuilder::linear(int x, const std::vector<LinearWeights>& parts, bool tr
   return y;
 }
 
-int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name) {
+static Attributes of_heads(int query_heads, int kv_heads, int head_dim) {
   Attributes a;
-  a.epsilon = epsilon;
-  a.rms = true;
   a.query_heads = query_heads;
   a.kv_heads = kv_heads;
-  a.head_dim = static_cast<int>(graph_.at(query_weight).shape[0]);
+  a.head_dim = head_dim;
+  return a;
+}
+
+int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name) {
+  Attributes a = of_heads(query_heads, kv_heads, static_cast<int>(graph_.at(query_weight).shape[0]));
+  a.epsilon = epsilon;
+  a.rms = true;
   int y = rows(name, graph_.features(x));
   op(OpKind::qk_norm, a, {x, query_weight, key_weight}, {y});
   return y;
 }
 
 int GraphBuilder::rope(int x, int query_heads, int kv_heads, int head_dim, const char* name) {
-  Attributes a;
-  a.query_heads = query_heads;
-  a.kv_heads = kv_heads;
-  a.head_dim = head_dim;
+  const Attributes a = of_heads(query_heads, kv_heads, head_dim);
   int y = rows(name, graph_.features(x));
   op(OpKind::rope, a, with_positions({x, graph_.cosine, graph_.sine}), {y});
   return y;
@@ -244,10 +246,7 @@ int GraphBuilder::rope(int x, int query_heads, int kv_heads, int head_dim, const
 
 int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
                             const char* name) {
-  Attributes a;
-  a.query_heads = query_heads;
-  a.kv_heads = kv_heads;
-  a.head_dim = head_dim;
+  Attributes a = of_heads(query_heads, kv_heads, head_dim);
   a.scale = scale;
   a.dropout = dropout;
   if (dropout > 0) a.stream = ++streams_;

@@ -57,6 +57,24 @@ std::vector<uint64_t> windows_of(std::span<const uint64_t> begins, uint64_t end,
   return windows;
 }
 
+// use(at, chunk) for items [first, first + count) of a file, in pieces: `at` is the first one's number.
+template <class Item, class Use>
+Status in_chunks(const File& file, uint64_t first, uint64_t count, const Use& use) {
+  Item chunk[chunk_tokens];
+  for (uint64_t done = 0; done < count;) {
+    const uint64_t now = std::min(count - done, chunk_tokens);
+    STW_TRY(file.read((first + done) * sizeof(Item), chunk, now * sizeof(Item)));
+    STW_TRY(use(first + done, std::span<const Item>(chunk, now)));
+    done += now;
+  }
+  return ok();
+}
+
+Status check_sequence(int64_t sequence) {
+  if (sequence >= 1 && sequence <= INT32_MAX) return ok();
+  return Error{Code::bad_argument, "sequence: expected 1 to 2147483647, found " + std::to_string(sequence)};
+}
+
 Status check_length(const std::string& path, const char* part, uint64_t found, int64_t sequence) {
   if (found > static_cast<uint64_t>(sequence)) return ok();
   return Error{Code::corrupt, path + ": the " + part + " part needs at least " + std::to_string(sequence + 1) +
@@ -68,22 +86,18 @@ Status check_length(const std::string& path, const char* part, uint64_t found, i
 
 template <class Token>
 Status Dataset::read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out) {
-  Token chunk[chunk_tokens];
-  for (uint64_t done = 0; done < count;) {
-    const uint64_t now = std::min(count - done, chunk_tokens);
-    STW_TRY(source.file.read((first + done) * sizeof(Token), chunk, now * sizeof(Token)));
+  return in_chunks<Token>(source.file, first, count, [&](uint64_t at, std::span<const Token> chunk) -> Status {
     // The largest tells whether all are right, and is found many at a time.
     Token largest = 0;
-    for (uint64_t index = 0; index < now; ++index) largest = std::max(largest, chunk[index]);
+    for (const Token token : chunk) largest = std::max(largest, token);
     if (largest >= vocabulary) {
-      const uint64_t index = static_cast<uint64_t>(std::find_if(chunk, chunk + now, [&](Token token) { return token >= vocabulary; }) - chunk);
-      return Error{Code::corrupt, source.file.path() + ": token " + std::to_string(first + done + index) + " is " +
+      const auto index = static_cast<uint64_t>(std::find_if(chunk.begin(), chunk.end(), [&](Token token) { return token >= vocabulary; }) - chunk.begin());
+      return Error{Code::corrupt, source.file.path() + ": token " + std::to_string(at + index) + " is " +
                                       std::to_string(chunk[index]) + ", expected less than the vocabulary of " + std::to_string(vocabulary)};
     }
-    if (out) out = std::copy_n(chunk, now, out);
-    done += now;
-  }
-  return ok();
+    if (out) out = std::copy(chunk.begin(), chunk.end(), out);
+    return ok();
+  });
 }
 
 // `out` may be null: then the tokens are only checked. count may be the whole file.
@@ -118,18 +132,16 @@ Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
   if (file.size() != file_->count)
     return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count) + " bytes, a mark for each token, found " + std::to_string(file.size())};
   std::vector<uint64_t> begins;
-  uint8_t chunk[chunk_tokens];
-  for (uint64_t done = 0; done < file.size();) {
-    const uint64_t now = std::min(file.size() - done, chunk_tokens);
-    STW_TRY(file.read(done, chunk, now));
-    for (uint64_t i = 0; i < now; ++i) {
-      if (chunk[i] > (mark_target | mark_begin))
-        return Error{Code::corrupt, path + ": mark " + std::to_string(done + i) + " is " + std::to_string(chunk[i]) + ", expected at most 3"};
-      if (chunk[i] & mark_begin) begins.push_back(done + i);
+  STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
+    for (const uint8_t mark : chunk) {
+      if (mark > (mark_target | mark_begin))
+        return Error{Code::corrupt, path + ": mark " + std::to_string(at) + " is " + std::to_string(mark) + ", expected at most 3"};
+      if (mark & mark_begin) begins.push_back(at);
+      ++at;
     }
     if (begins.empty() || begins[0] != 0) return Error{Code::corrupt, path + ": expected that the first token begins a document"};
-    done += now;
-  }
+    return ok();
+  }));
   // What is held out begins with the document nearest to where it is asked for, but for the first one.
   const uint64_t count = file.size(), wanted = count - held_out;
   auto first = begins.end();
@@ -158,15 +170,15 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (options.document_end >= options.vocabulary)
     return Error{Code::bad_argument, "document end: expected a token below the vocabulary of " + std::to_string(options.vocabulary) +
                                          ", found " + std::to_string(options.document_end)};
+  const bool has_marks = !options.marks_path.empty();
+  if (has_marks && (options.document_end >= 0 || !options.evaluation_path.empty()))
+    return Error{Code::bad_argument, "marks say where documents begin, and what is held out begins with one: expected no document end and no file of its own for that"};
+  if (has_marks) STW_TRY(check_sequence(options.sequence));
   Dataset dataset(options.vocabulary);
   dataset.document_end_ = options.document_end;
   STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
   const TokenFile* file = dataset.file_.get();
-  if (!options.marks_path.empty() && (options.document_end >= 0 || !options.evaluation_path.empty()))
-    return Error{Code::bad_argument, "marks say where documents begin, and what is held out begins with one: expected no document end and no file of its own for that"};
-  if (!options.marks_path.empty() && (options.sequence < 1 || options.sequence > INT32_MAX))
-    return Error{Code::bad_argument, "sequence: expected 1 to 2147483647, found " + std::to_string(options.sequence)};
   if (!options.evaluation_path.empty()) {
     STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary));
     dataset.evaluation_file_ = std::make_unique<const TokenFile>(std::move(held_out));
@@ -175,7 +187,7 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     return dataset;
   }
   const auto held_out = static_cast<uint64_t>(static_cast<double>(file->count) * options.evaluation_fraction);
-  if (!options.marks_path.empty()) {
+  if (has_marks) {
     STW_TRY(dataset.open_marks(options, held_out));
     return dataset;
   }
@@ -185,8 +197,7 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
 }
 
 Status Dataset::check_windows(Part part, int64_t sequence) const {
-  if (sequence < 1 || sequence > INT32_MAX)
-    return Error{Code::bad_argument, "sequence: expected 1 to 2147483647, found " + std::to_string(sequence)};
+  STW_TRY(check_sequence(sequence));
   const Range& range = part_of(part);
   if (!marks_) return check_length(range.source->file.path(), part == Part::training ? "training" : "held-out", range.count, sequence);
   if (sequence != sequence_)
@@ -218,25 +229,22 @@ Status Dataset::read_around(const Range& range, uint64_t start, uint64_t count, 
 }
 
 Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
-  uint8_t chunk[chunk_tokens];
   const auto next = std::upper_bound(range.windows.begin(), range.windows.end(), start);
   const auto own = static_cast<int64_t>((next == range.windows.end() ? range.count : *next) - start);   // tokens of no other window
   int64_t i = 0;   // the token of the window, and one more
   int32_t position = 0;
-  return read_around(range, start, static_cast<uint64_t>(sequence) + 1, [&](uint64_t first, uint64_t count) -> Status {
-    for (uint64_t done = 0; done < count;) {
-      const uint64_t now = std::min(count - done, chunk_tokens);
-      STW_TRY(marks_->read(first + done, chunk, now));
-      for (uint64_t k = 0; k < now; ++k, ++i, ++position) {
-        const bool begins = chunk[k] & mark_begin;
-        if (begins) position = 0;
-        if (positions && i < sequence) positions[i] = position;
-        if (i > 0 && (begins || i >= own || !(chunk[k] & mark_target))) targets[i - 1] = kernels::ignored_target;
-      }
-      done += now;
+  const auto use = [&](uint64_t, std::span<const uint8_t> chunk) {
+    for (const uint8_t mark : chunk) {
+      const bool begins = mark & mark_begin;
+      if (begins) position = 0;
+      if (positions && i < sequence) positions[i] = position;
+      if (i > 0 && (begins || i >= own || !(mark & mark_target))) targets[i - 1] = kernels::ignored_target;
+      ++i, ++position;
     }
     return ok();
-  });
+  };
+  return read_around(range, start, static_cast<uint64_t>(sequence) + 1,
+                     [&](uint64_t first, uint64_t count) { return in_chunks<uint8_t>(*marks_, first, count, use); });
 }
 
 Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions) const {

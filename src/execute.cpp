@@ -137,13 +137,18 @@ void run<OpKind::norm_gradient>(const Call& c) {
   c.run(c.x.table->norm_gradient, a);
 }
 
+template <class Args>
+void set_heads(const Call& c, Args& a) {
+  a.query_heads = c.attributes.query_heads;
+  a.kv_heads = c.attributes.kv_heads;
+  a.head_dim = c.attributes.head_dim;
+}
+
 kernels::QkNormArgs qk_norm_args(const Call& c) {
   kernels::QkNormArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.x.graph->sequence;
-  a.query_heads = c.attributes.query_heads;
-  a.kv_heads = c.attributes.kv_heads;
-  a.head_dim = c.attributes.head_dim;
+  set_heads(c, a);
   a.epsilon = c.attributes.epsilon;
   a.accumulate = c.i.accumulate;
   a.weight_dtype = dtype_of(c.input_tensor(1).format);
@@ -173,9 +178,7 @@ void run<OpKind::rope>(const Call& c) {
   kernels::RopeArgs a{};
   a.rows = c.i.rows;
   a.rows_per_sample = c.rows_per_sample();
-  a.query_heads = c.attributes.query_heads;
-  a.kv_heads = c.attributes.kv_heads;
-  a.head_dim = c.attributes.head_dim;
+  set_heads(c, a);
   a.inverse = c.attributes.inverse;
   a.cosine = c.input<float>(1);
   a.sine = c.input<float>(2);
@@ -190,9 +193,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
   kernels::AttentionArgs a{};
   a.samples = c.i.samples;
   a.rows_per_sample = c.x.graph->sequence;
-  a.query_heads = c.attributes.query_heads;
-  a.kv_heads = c.attributes.kv_heads;
-  a.head_dim = c.attributes.head_dim;
+  set_heads(c, a);
   a.scale = c.attributes.scale;
   a.causal = c.attributes.causal;
   a.dropout = c.attributes.dropout;
@@ -230,9 +231,7 @@ void run<OpKind::attention_cached>(const Call& c) {
   kernels::AttentionCachedArgs a{};
   a.rows = c.i.rows;
   a.capacity = c.x.graph->sequence;
-  a.query_heads = c.attributes.query_heads;
-  a.kv_heads = c.attributes.kv_heads;
-  a.head_dim = c.attributes.head_dim;
+  set_heads(c, a);
   a.scale = c.attributes.scale;
   a.state = c.x.state;
   a.qkv = c.in(0);

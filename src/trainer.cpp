@@ -1,10 +1,10 @@
 #include "src/trainer.h"
 
 #include <algorithm>
-#include <limits>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <vector>
 

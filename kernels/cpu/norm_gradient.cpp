@@ -15,7 +15,7 @@ void weight_gradients(const NormArgs& args, const RowStatistics* statistics, int
   NormStrip dw = load_strip(args.weight_gradient, args.accumulate, column, width);
   NormStrip db = load_strip(args.bias_gradient, args.accumulate, column, width);
   for (int64_t first = 0, end; first < args.rows; first = end) {
-    end = min(args.rows, min(first + token_tile, round_up(first + 1, args.rows_per_sample)));
+    end = tile_end(first, args.rows, args.rows_per_sample);
     add_tile(args, first, 1, end - first, statistics + first, 1, column, width, dw, db);
   }
   store_strip(args.weight_gradient, dw, column, width);

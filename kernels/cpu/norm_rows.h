@@ -66,6 +66,11 @@ STW_INLINE void store_strip(float* buffer, const NormStrip& strip, int64_t colum
     store_some(buffer + column + 16 * k, strip.sums[k], strip_lanes(width, k));
 }
 
+// The row behind the tile of tokens that begins with `row`.
+STW_INLINE int64_t tile_end(int64_t row, int64_t rows, int64_t rows_per_sample) {
+  return min(rows, min(row + token_tile, round_up(row + 1, rows_per_sample)));
+}
+
 // dw += Σ dy·h, db += Σ dy, each sum from +0, over `count` rows: first, first + step, … with statistics[0], statistics[statistics_step], …
 STW_INLINE void add_tile(const NormArgs& args, int64_t first, int64_t step, int64_t count, const RowStatistics* statistics,
                          int64_t statistics_step, int64_t column, int64_t width, NormStrip& dw, NormStrip& db) {

@@ -12,7 +12,7 @@ void weight_gradient(const QkNormArgs& args, const QkRows& part, float* gradient
                      int64_t column, int64_t width) {
   NormStrip dw = load_strip(gradient, args.accumulate, column, width), unused = dw;
   for (int64_t token = 0, end; token < args.rows; token = end) {
-    end = min(args.rows, min(token + token_tile, round_up(token + 1, args.rows_per_sample)));
+    end = tile_end(token, args.rows, args.rows_per_sample);
     for (int64_t head = 0; head < part.heads; ++head)
       add_tile(part.norm, part.row(token, head), part.step, end - token, statistics + token * heads + part.first + head, heads, column, width, dw, unused);
   }

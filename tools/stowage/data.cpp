@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "examples.h"
 #include "units.h"
 
 namespace command {
@@ -32,14 +31,13 @@ class Held {
 };
 
 // The token behind every example.
-int32_t end_of_examples(const DataFlags& flags, const ModelFlags& model, uint64_t vocabulary, std::optional<uint32_t> document_end) {
-  const std::vector<int32_t> ends = document_end ? std::vector{static_cast<int32_t>(*document_end)} : end_tokens(model.source);
-  if (ends.empty())
+int32_t end_of_examples(const DataFlags& flags, const ModelFlags& model, uint64_t vocabulary, std::optional<uint32_t> end) {
+  if (!end)
     throw Failure(exit_usage, fmt::format("--data {}: {} has no end of text (eos_token_id); name the token that ends an example with --document-end", flags.path, model.source));
-  if (static_cast<uint64_t>(ends[0]) >= vocabulary)
+  if (*end >= vocabulary)
     throw Failure(exit_usage, fmt::format("--data {}: token {}, which ends an example, is outside of the model's vocabulary of {}; name another with --document-end",
-                                          flags.path, ends[0], grouped(vocabulary)));
-  return ends[0];
+                                          flags.path, *end, grouped(vocabulary)));
+  return static_cast<int32_t>(*end);
 }
 
 }  // namespace
@@ -52,13 +50,20 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
   add_tokenizer_flag(command, flags.tokenizer);
 }
 
+void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& model) {
+  plan.examples = holds_examples(data.path);
+  if (!plan.examples || plan.document_end) return;
+  const std::vector<int32_t> ends = end_tokens(model.source);
+  if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
+}
+
 OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, const ModelFlags& model, uint64_t vocabulary, uint64_t sequence,
                    bool evaluates, std::optional<uint32_t> document_end) {
   std::optional<Held> held, marks;
   OpenData opened;
   if (holds_examples(flags.path)) {
     const Examples examples = read_examples(flags.path, tokenization, end_of_examples(flags, model, vocabulary, document_end), sequence);
-    opened.examples = examples.count, opened.learned = examples.learned, opened.longer = examples.longer, opened.unlearned = examples.unlearned;
+    opened.counts = examples.counts;
     held.emplace(token_file(examples.tokens, vocabulary));
     marks.emplace(examples.marks);
   } else if (tokenization.kind() == Tokenization::Kind::text) {
@@ -91,9 +96,9 @@ OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, con
   }
   opened.dataset.reset(data);
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
-  if (evaluates && opened.examples && held_out == 0)
+  if (evaluates && marks && held_out == 0)
     throw Failure(exit_failed, fmt::format("{}: too few examples to hold one out for evaluations; train with --eval-batches 0", flags.path));
-  if (evaluates && !opened.examples && held_out <= sequence)
+  if (evaluates && !marks && held_out <= sequence)
     throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
                                            "more), found {}; use a shorter --seq, or train with --eval-batches 0",
                                            flags.path, grouped(sequence + 1), grouped(sequence), grouped(held_out)));

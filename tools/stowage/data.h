@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "examples.h"
 #include "flags.h"
 #include "handles.h"
 #include "tokenization.h"
@@ -22,11 +23,13 @@ void add_data_flags(CLI::App& command, DataFlags& flags);
 
 struct OpenData {
   Dataset dataset;
-  // Of prompts and answers; else no examples.
-  uint64_t examples = 0, learned = 0, longer = 0, unlearned = 0;   // as Examples has them
+  ExampleCounts counts;   // of prompts and answers; else no examples
 };
 
-// `evaluates`: the held-out part must be long enough too. `document_end`: of examples, unset is the model's end of text.
+// Whether the data is examples, and what ends one where nothing is given: the model's end of text, or what the run had that it comes from.
+void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& model);
+
+// `evaluates`: the held-out part must be long enough too.
 OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, const ModelFlags& model, uint64_t vocabulary, uint64_t sequence,
                    bool evaluates, std::optional<uint32_t> document_end);
 

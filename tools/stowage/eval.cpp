@@ -8,7 +8,6 @@
 
 #include "commands.h"
 #include "data.h"
-#include "examples.h"
 #include "files.h"
 #include "inference.h"
 #include "number_checks.h"
@@ -26,7 +25,7 @@ struct EvalCommand {
 
   void run() {
     take_defaults_of_run(model, plan);
-    plan.examples = holds_examples(data.path);
+    find_examples(plan, data, model);
     warn_of_documents(model, plan);
     if (!plan.batch) plan.batch = 8;
     const Inference opened = open();
@@ -47,7 +46,7 @@ struct EvalCommand {
       fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"perplexity\":{},\"tokens\":{}}}\n",
                  json_quoted(model.source), json_quoted(data.path), number(loss), number(perplexity), count);
     } else {
-      const std::string over = tokens.examples ? fmt::format("what is learned in {} samples", grouped(samples)) : grouped(count) + " tokens";
+      const std::string over = tokens.counts.examples ? fmt::format("what is learned in {} samples", grouped(samples)) : grouped(count) + " tokens";
       fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}\n", loss, perplexity, over, data.path);
     }
   }

@@ -91,18 +91,19 @@ Examples read_examples(const std::string& path, const Tokenization& tokenization
   if (list.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each example, found none", path));
   shuffle(list);
   Examples all;
-  all.count = list.size();
+  ExampleCounts& counts = all.counts;
+  counts.examples = list.size();
   for (const Example& example : list) {
-    all.longer += example.tokens.size() > sequence + 1;
-    all.unlearned += example.learned_from > sequence;
+    counts.longer += example.tokens.size() > sequence + 1;
+    counts.unlearned += example.learned_from > sequence;
     for (size_t i = 0; i < example.tokens.size(); ++i) {
       const bool learned = i > 0 && i >= example.learned_from;
-      all.learned += learned && i <= sequence;
+      counts.learned += learned && i <= sequence;
       all.marks += static_cast<char>((learned ? STW_MARK_TARGET : 0) | (i == 0 ? STW_MARK_BEGIN : 0));
     }
     all.tokens.insert(all.tokens.end(), example.tokens.begin(), example.tokens.end());
   }
-  if (all.learned == 0)
+  if (counts.learned == 0)
     throw Failure(exit_failed, fmt::format("{}: nothing is learned: every completion begins behind the {} tokens of a sample; use a longer --seq", path, sequence));
   return all;
 }

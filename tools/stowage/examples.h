@@ -9,11 +9,13 @@
 
 namespace command {
 
+// How many; tokens that are learned, as far as samples reach; how many are longer than a sample; of these, have nothing learned inside.
+struct ExampleCounts { uint64_t examples = 0, learned = 0, longer = 0, unlearned = 0; };
+
 struct Examples {
   std::vector<int32_t> tokens;   // one example behind the other, each with the token that ends it
   std::string marks;             // STW_MARK_*, one of each token
-  // How many; tokens that are learned, as far as samples reach; how many are longer than a sample; of these, have nothing learned inside.
-  uint64_t count = 0, learned = 0, longer = 0, unlearned = 0;
+  ExampleCounts counts;
 };
 
 bool holds_examples(const std::string& path);   // as its name says

@@ -54,8 +54,7 @@ void show_model(const std::string& source, const std::string& name) {
   }
 }
 
-void show_history(const std::string& text) {
-  const MetricHistory history = read_metrics(text);
+void show_history(const MetricHistory& history) {
   const auto last = [](const char* name, const std::vector<MetricPoint>& points, bool perplexity) {
     if (points.empty()) return;
     const MetricPoint& point = points.back();
@@ -147,7 +146,7 @@ bool show_run(const RunFolder& folder) {
   if (!metrics && !header) return false;
   show("run", folder.path());
   if (header) show_checkpoint(folder.checkpoint(), *header);
-  if (metrics) show_history(*metrics);
+  if (metrics) show_history(read_metrics(*metrics));
   if (const auto plan = read_text_if_there(folder.plan())) show_plan_summary(*plan);
   return true;
 }
@@ -179,7 +178,7 @@ void inspect(const std::string& path, const std::string& model) {
     const MetricHistory history = read_metrics(text);
     if (history.losses.empty() && history.evaluations.empty())
       throw Failure(exit_failed, fmt::format("{}: expected the metrics of a run, found no line of them", path));
-    return show_history(text);
+    return show_history(history);
   }
   show_model(path, path);
 }

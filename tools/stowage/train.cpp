@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "examples.h"
 #include "files.h"
 #include "folder_lock.h"
 #include "loss_curve.h"
@@ -197,10 +196,10 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
       about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
   tell("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));
-  if (data.examples)
-    tell("examples    {}, of which {} tokens are learned{}\n", grouped(data.examples), grouped(data.learned),
-         !data.longer ? "" : fmt::format("; {} longer than a sample, which cuts them{}", grouped(data.longer),
-                                         data.unlearned ? fmt::format(", {} before what is learned", grouped(data.unlearned)) : ""));
+  if (data.counts.examples)
+    tell("examples    {}, of which {} tokens are learned{}\n", grouped(data.counts.examples), grouped(data.counts.learned),
+         !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them{}", grouped(data.counts.longer),
+                                         data.counts.unlearned ? fmt::format(", {} before what is learned", grouped(data.counts.unlearned)) : ""));
   tell("steps       {}, which go {:.3g} times over the data\n", grouped(flags.run.steps),
        static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch) / static_cast<double>(samples_of_epoch(data, plan.sequence)));
   tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "commands.h"
-#include "examples.h"
 #include "number_checks.h"
 #include "run_settings.h"
 #include "train.h"
@@ -22,15 +21,11 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-// What ends an example where nothing is given is the model's end of text, and what a run was given: its folder, and what is trained
-// from there, keeps it.
+// What ends an example counts as given: the run's folder, and what is trained from there, keeps it.
 void keep_end_of_examples(TrainFlags& flags, CLI::Option& end) {
-  flags.plan.examples = holds_examples(flags.data.path);
-  if (!flags.plan.examples || flags.plan.document_end) return;
-  const std::vector<int32_t> ends = end_tokens(flags.model.source);
-  if (ends.empty()) return;
-  flags.plan.document_end = static_cast<uint32_t>(ends[0]);
-  end.add_result(std::to_string(ends[0]));
+  const bool is_given = flags.plan.document_end.has_value();
+  find_examples(flags.plan, flags.data, flags.model);
+  if (!is_given && flags.plan.document_end) end.add_result(std::to_string(*flags.plan.document_end));
 }
 
 void add_run_flags(CLI::App& command, TrainFlags& flags) {

@@ -185,6 +185,7 @@ STW_API stw_status stw_device_next_log(const stw_device *device, uint64_t after,
 
 /* ---- model ------------------------------------------------------------------------------------------------------ */
 enum { STW_SET_DROPOUT = 1 };
+enum { STW_ADAPTER_RANK_STABILISED = 1 };
 
 typedef struct stw_model_options {
   uint32_t struct_size;
@@ -198,6 +199,15 @@ typedef struct stw_model_options {
   uint64_t seed;             /* 0: 1337 */
   float dropout;             /* STW_SET_DROPOUT: replaces all rates of the config */
   uint32_t reserved;
+  /* Low-rank adapters (LoRA): beside matrices W of blocks two narrow ones, which alone are trained: W·x + scale·B·(A·x). A folder
+   * of them, as PEFT writes it (adapter_config.json, adapter_model.safetensors), may also be `source`, and names the model then. */
+  const char *adapter;       /* a folder of adapters to go on with, for the model in `source`; NULL: none */
+  const char *adapter_targets; /* new ones: which matrices have one: the last parts of their modules' names, such as "q_proj,v_proj", or
+                                "all-linear"; NULL: all-linear */
+  uint32_t adapter_rank;     /* new ones: rows of A and columns of B; 0: no new ones. A is drawn from `seed`, B is 0 */
+  uint32_t adapter_flags;    /* STW_ADAPTER_RANK_STABILISED: scale = alpha / sqrt(rank) */
+  float adapter_alpha;       /* scale = alpha / rank; 0: twice the rank */
+  float adapter_dropout;     /* of what A reads, while it is trained */
 } stw_model_options;
 
 typedef struct stw_model_info {
@@ -210,6 +220,8 @@ typedef struct stw_model_info {
   uint32_t has_weights;      /* 1: read from files; 0: drawn from the seed */
   uint32_t width;
   char architecture[32];     /* "gpt2", "llama", "mistral", "qwen2", "qwen3" */
+  uint32_t adapter_rank;     /* 0: there are no adapters */
+  uint32_t reserved;
 } stw_model_info;
 
 typedef struct stw_tensor_info {
@@ -230,6 +242,10 @@ STW_API stw_status stw_model_query(const stw_model *model, stw_model_info *out) 
 STW_API size_t stw_model_tensor_count(const stw_model *model) STW_NOEXCEPT;
 STW_API stw_status stw_model_tensor_at(const stw_model *model, size_t index, stw_tensor_info *out) STW_NOEXCEPT;
 STW_API stw_status stw_model_tensor_find(const stw_model *model, const char *name, size_t *index) STW_NOEXCEPT;
+/* Writes config.json and model.safetensors into a folder, with the adapters added to the matrices they are for, in the types that the
+ * model's own files have (F32 where there are none). Errors: STW_IO_ERROR, STW_CORRUPT, STW_BAD_ARGUMENT (the model's own
+ * file would be replaced). Thread: any. Since: 0.1 */
+STW_API stw_status stw_model_export(const stw_model *model, const char *folder, stw_error *error) STW_NOEXCEPT;
 /* The index-th preset's name; NULL past the last one. Thread: any. Since: 0.1 */
 STW_API const char *stw_model_preset_at(size_t index) STW_NOEXCEPT;
 
@@ -267,7 +283,7 @@ enum { STW_SET_GROUP_FROZEN = 1, STW_SET_GROUP_RATE = 2, STW_SET_GROUP_DECAY = 4
 /* Settings of all parameters that a pattern names:
  *   "embeddings"   tables that tokens and positions look up     "blocks", "blocks.3", "blocks.0-1"   of blocks, from 0
  *   "head"         (a tied one is the embedding)                "matrices"   matrices of blocks
- *   "norms", "biases"                                           else a tensor's name, with * and ?
+ *   "norms", "biases"    "adapters"                             else a tensor's name, with * and ?
  * A frozen parameter has no gradient, state or master, is no part of the norm, and keeps its bytes. */
 typedef struct stw_parameter_group {
   uint32_t struct_size;
@@ -788,8 +804,8 @@ STW_API stw_status stw_trainer_restore(stw_trainer *trainer, const char *path, s
 /* Reads a checkpoint once and compares every checksum. Errors: STW_IO_ERROR, STW_CORRUPT naming what is damaged,
  * STW_UNSUPPORTED (a version of the future). Thread: any. Since: 0.1 */
 STW_API stw_status stw_checkpoint_verify(const char *path, stw_error *error) STW_NOEXCEPT;
-/* Writes config.json and model.safetensors into a folder that transformers can load. fp32 runs write F32, bf16 runs
- * BF16, fp16 runs F16. Since: 0.1 */
+/* Writes config.json and model.safetensors into a folder that transformers can load; of a model with adapters these alone, as
+ * adapter_config.json and adapter_model.safetensors that PEFT can load. fp32 runs write F32, bf16 runs BF16, fp16 runs F16. Since: 0.1 */
 STW_API stw_status stw_trainer_export_model(stw_trainer *trainer, const char *folder, stw_error *error) STW_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -138,6 +138,30 @@ struct LinearArgs {
 //                          element counted in the weight as it is stored. Rows are whole samples.
 // linear_bias_gradient:    db_i += Σ_rows dy_i, tiled.
 
+// Low-rank adapters (LoRA, Hu et al. 2021) of matrices side by side. A part is a weight (features, rank), whose product with the part's
+// columns of `low`, [part·rank, + rank), belongs to columns [column, + features) of y.
+struct AdapterPart {
+  const void* weight;
+  float* weight_gradient;  // (features, rank); adapter_weight_gradient only; null: none is wanted (frozen)
+  int64_t features, column;
+};
+struct AdapterArgs {
+  int64_t rows, rank, rows_per_sample;
+  int64_t first_row;       // adapter_weight_gradient only, as of LinearArgs
+  int parts;
+  bool accumulate;         // the gradients of the weights
+  ProductKernels products; // chain or tensor
+  DType weight_dtype;
+  AdapterPart part[max_parts];
+  Matrix low;              // (rows, parts·rank); for adapter_input_gradient the output dlow
+  Matrix y;                // (rows, width); for the gradients the input dy
+  ConstMatrix base;        // adapter only: (rows, width) of y's type, may be y
+  int64_t width;
+};
+// adapter:                  y = base, plus low·Wᵀ where a part lies: one chain over the rank that starts from the base.
+// adapter_input_gradient:   dlow_i = dy_i·W_i, one chain over the features.
+// adapter_weight_gradient:  dW_i += dy_iᵀ·low_i, as linear_weight_gradient in fp32.
+
 // ---- norms ------------------------------------------------------------------------------------------------------
 struct NormArgs {
   int64_t rows, features, rows_per_sample;
@@ -174,6 +198,7 @@ struct QkNormArgs {
 
 // ---- element-wise -----------------------------------------------------------------------------------------------
 struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b
+struct ScaleArgs { int64_t count; float factor; ConstMatrix x; Matrix y; };    // y = factor·x; y may be x
 enum class Activation : uint8_t { gelu_tanh = 0, gelu_erf = 1 };
 struct GeluArgs {
   int64_t count;
@@ -335,8 +360,9 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
 // ---- the table --------------------------------------------------------------------------------------------------
 #define STW_KERNELS(X) \
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
-  X(linear_bias_gradient, LinearArgs) X(norm, NormArgs) X(norm_gradient, NormArgs) X(qk_norm, QkNormArgs) \
-  X(qk_norm_gradient, QkNormArgs) X(add, AddArgs) \
+  X(linear_bias_gradient, LinearArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
+  X(adapter_weight_gradient, AdapterArgs) X(norm, NormArgs) X(norm_gradient, NormArgs) X(qk_norm, QkNormArgs) \
+  X(qk_norm_gradient, QkNormArgs) X(add, AddArgs) X(scale, ScaleArgs) \
   X(gelu, GeluArgs) X(gelu_gradient, GeluArgs) X(swiglu, SwigluArgs) X(swiglu_gradient, SwigluArgs) \
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
@@ -355,7 +381,8 @@ struct Table {
 // set. The others need none.
 #define STW_KERNEL_WORKSPACES(X) \
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
-  X(linear_bias_gradient, LinearArgs) X(norm_gradient, NormArgs) X(qk_norm_gradient, QkNormArgs) X(attention, AttentionArgs) \
+  X(linear_bias_gradient, LinearArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
+  X(adapter_weight_gradient, AdapterArgs) X(norm_gradient, NormArgs) X(qk_norm_gradient, QkNormArgs) X(attention, AttentionArgs) \
   X(attention_gradient, AttentionArgs) X(attention_cached, AttentionCachedArgs) X(embedding_gradient, EmbeddingArgs) \
   X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(square_sum, List<SquareSumArgs>) \
   X(muon, UpdateArgs) X(adafactor, UpdateArgs)

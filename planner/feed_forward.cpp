@@ -8,6 +8,16 @@ namespace {
 
 bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind::swiglu; }
 
+// Whether a row of its outputs comes of that row of its inputs alone, and sums over rows may be cut at multiples of tile_unit.
+bool is_row_by_row(OpKind kind) {
+  switch (kind) {
+    case OpKind::linear: case OpKind::linear_input_gradient: case OpKind::linear_weight_gradient: case OpKind::linear_bias_gradient:
+    case OpKind::adapter: case OpKind::adapter_input_gradient: case OpKind::adapter_weight_gradient: case OpKind::scale:
+    case OpKind::gelu: case OpKind::gelu_gradient: case OpKind::swiglu: case OpKind::swiglu_gradient: return true;
+    default: return false;
+  }
+}
+
 bool contains(const std::vector<int>& list, int t) { return std::find(list.begin(), list.end(), t) != list.end(); }
 
 // How often each tensor is read.
@@ -26,6 +36,7 @@ class Finder {
   FeedForward part_of(const Segment& segment) const;
 
  private:
+  FeedForward part_from(int first, int end) const;
   bool find_gradient_ops(const Segment& segment, FeedForward& part) const;
   // Whether only ops [first, end) read these tensors.
   static bool is_private(const std::vector<Op>& ops, const std::vector<int>& reads, int first, int end, const std::vector<int>& tensors) {
@@ -48,25 +59,32 @@ class Finder {
 bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const {
   const int begin = segment.first_gradient_op, end = begin + segment.gradient_op_count;
   auto op = [&](int i) -> const Op& { return graph_.gradient_ops[static_cast<size_t>(i)]; };
-  const int second_weight = graph_.op(part.first_op + part.op_count - 1).inputs[1];
+  // Input gradients read the parameters, and of what lies inside perhaps nothing.
+  std::vector<int> parameters, outer;   // of all ops, of those that read the part's input
+  const int input = graph_.op(part.first_op).inputs[0];
+  for (int i = part.first_op; i < part.first_op + part.op_count; ++i)
+    for (int t : graph_.op(i).inputs) {
+      if (t < 0 || graph_.at(t).kind != Kind::parameter) continue;
+      parameters.push_back(t);
+      if (graph_.op(i).inputs[0] == input) outer.push_back(t);
+    }
+  const auto is_input_gradient = [&](const Op& o) { return o.kind == OpKind::linear_input_gradient || o.kind == OpKind::adapter_input_gradient; };
+  const auto leaves = [&](const Op& o) { return o.kind == OpKind::linear_input_gradient && contains(outer, o.inputs[2]); };
   int first = end, last = begin - 1;
   std::vector<int> inner = part.inner;
   for (int i = begin; i < end; ++i) {
-    const bool touches = std::any_of(op(i).inputs.begin(), op(i).inputs.end(), [&](int t) { return t >= 0 && contains(inner, t); });
-    // The second product's input gradient reads nothing of the part: its output is the gradient of what does.
-    const bool makes = op(i).kind == OpKind::linear_input_gradient && op(i).inputs[2] == second_weight;
-    if (!touches && !makes) continue;
+    const auto is_inside = [&](int t) { return t >= 0 && (contains(inner, t) || (is_input_gradient(op(i)) && contains(parameters, t))); };
+    if (std::none_of(op(i).inputs.begin(), op(i).inputs.end(), is_inside)) continue;
     first = std::min(first, i);
     last = i;
-    const bool leaves = op(i).kind == OpKind::linear_input_gradient && !makes;   // the gradient of the part's input
+    // The gradient of the part's input is what the last op that adds to it makes.
+    bool is_of_input = leaves(op(i));
+    for (int k = i + 1; k < end && is_of_input; ++k) is_of_input = !(leaves(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
     for (int t : op(i).outputs)
-      if (t >= 0 && graph_.at(t).per_sample && !leaves) inner.push_back(t);
+      if (t >= 0 && graph_.at(t).per_sample && !is_of_input) inner.push_back(t);
   }
   for (int i = first; i <= last; ++i) {
-    const bool rows_alone = op(i).kind == OpKind::linear_input_gradient || op(i).kind == OpKind::linear_weight_gradient ||
-                            op(i).kind == OpKind::linear_bias_gradient || op(i).kind == OpKind::gelu_gradient ||
-                            op(i).kind == OpKind::swiglu_gradient;
-    if (!rows_alone) return false;
+    if (!is_row_by_row(op(i).kind)) return false;
     if (op(i).kind == OpKind::linear_weight_gradient)
       for (int t : op(i).outputs)
         if (t >= 0 && graph_.at(t).format != Format::f32) return false;
@@ -77,21 +95,33 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
   return is_private(graph_.gradient_ops, gradient_reads_, first, last + 1, inner);
 }
 
-FeedForward Finder::part_of(const Segment& segment) const {
+// What begins with op `first` and ends with a product behind an activation, of ops that go row by row and read the first one's input,
+// or each other's outputs; residuals may come from elsewhere.
+FeedForward Finder::part_from(int first, int end) const {
   auto op = [&](int i) -> const Op& { return graph_.ops[static_cast<size_t>(i)]; };
+  FeedForward part;
+  part.first_op = first;
+  std::vector<int> outputs;
+  bool has_activation = false;
+  for (int i = first; i < end && is_row_by_row(op(i).kind); ++i) {
+    const bool is_part = std::all_of(op(i).inputs.begin(), op(i).inputs.end(), [&](int t) {
+      return t < 0 || !graph_.at(t).per_sample || t == op(first).inputs[0] || t == op(i).residual() || contains(outputs, t);
+    });
+    if (!is_part) break;
+    outputs.push_back(op(i).outputs[0]);
+    has_activation |= is_activation(op(i).kind);
+    if (has_activation && (op(i).kind == OpKind::linear || op(i).kind == OpKind::adapter)) part.op_count = i + 1 - first;
+  }
+  if (part.exists()) part.inner.assign(outputs.begin(), outputs.begin() + part.op_count - 1);
+  return part;
+}
+
+FeedForward Finder::part_of(const Segment& segment) const {
   const int end = segment.first_op + segment.op_count;
   for (int first = segment.first_op; first < end; ++first) {
-    if (op(first).kind != OpKind::linear) continue;
-    FeedForward part;
-    part.first_op = first;
-    int i = first;
-    do part.inner.push_back(op(i).outputs[0]);
-    while (++i < end && is_activation(op(i).kind) && op(i).inputs[0] == part.inner.back());
-    const bool ends = i < end && i > first + 1 && op(i).kind == OpKind::linear && op(i).inputs[0] == part.inner.back();
-    if (!ends) continue;
-    part.op_count = i + 1 - first;
-    if (!is_private(graph_.ops, reads_, first, i + 1, part.inner)) continue;
-    if (find_gradient_ops(segment, part)) return part;
+    if (graph_.ops[static_cast<size_t>(first)].kind != OpKind::linear) continue;
+    FeedForward part = part_from(first, end);
+    if (part.exists() && is_private(graph_.ops, reads_, first, first + part.op_count, part.inner) && find_gradient_ops(segment, part)) return part;
   }
   return {};
 }

@@ -18,6 +18,14 @@ std::string Graph::segment_name(int segment) const {
   return "";
 }
 
+bool Segment::is_choice(uint32_t saved) const {
+  for (size_t k = 0; k < kept_with.size(); ++k) {
+    const int with = kept_with[k];
+    if (with != own_choice && (saved >> k & 1) != (with == always ? 1u : with == never ? 0u : saved >> with & 1)) return false;
+  }
+  return true;
+}
+
 int Graph::blocks() const {
   int n = 0;
   for (const Segment& s : segments) n += s.kind == SegmentKind::block;
@@ -59,6 +67,10 @@ Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
   if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op) || is_wgmma_attention(op)) return Peak::tensor;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
+}
+
+bool Graph::has_adapters() const {
+  return std::any_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.adapter_of >= 0; });
 }
 
 uint64_t Graph::parameter_count() const {

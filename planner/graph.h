@@ -31,6 +31,11 @@ struct Segment {
   // Forward ops whose outputs its backward ops read (without the segment's output, which is always kept): bit i of a
   // save-set stands for the outputs of saveable[i].
   std::vector<int> saveable;
+  // What a search does not choose by itself: for each of these the place in `saveable` of what it is kept with, or one of the below.
+  // Empty: all are choices.
+  static constexpr int own_choice = -1, always = -2, never = -3;
+  std::vector<int> kept_with;
+  bool is_choice(uint32_t saved) const;   // whether a search tries this set
   FeedForward feed_forward;
 };
 
@@ -93,6 +98,7 @@ struct Graph {
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
   int blocks() const;
   std::string segment_name(int segment) const;   // "block 3", "head"; empty for -1
+  bool has_adapters() const;                     // low-rank ones (adapters.h); nothing else is trained then
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
   bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs

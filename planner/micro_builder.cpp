@@ -150,9 +150,18 @@ void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
 void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
   const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op, end = first + part.gradient_op_count;
   auto is_remade = [&](int t) { return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end(); };
+  std::vector<bool> again(graph_.tensors.size());   // what is made of every tile
+  for (int index = first; index < end; ++index)
+    for (int t : graph_.op(index).inputs)
+      if (t >= 0) again[static_cast<size_t>(t)] = is_remade(t);
+  for (int i = part.op_count - 1; i-- > 0;)
+    if (again[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
+      for (int t : graph_.op(part.first_op + i).inputs)
+        if (t >= 0 && is_remade(t)) again[static_cast<size_t>(t)] = true;
   for (int i = 0; i + 1 < part.op_count; ++i)
-    for (int t : graph_.op(part.first_op + i).inputs)
-      if (t >= 0 && !is_remade(t)) recompute(t);
+    if (again[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
+      for (int t : graph_.op(part.first_op + i).inputs)
+        if (t >= 0 && !is_remade(t)) recompute(t);
   for ([[maybe_unused]] int t : part.inner) assert(!e_.has(t) && "may_tile lets nothing of the part be kept or made before");
   e_.set_tiled(part.inner, true);
   e_.set_tiled(part.inner_gradients, true);
@@ -171,7 +180,8 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
 void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Tile& tile) {
   if (e_.has(tensor)) return;
   const size_t place = static_cast<size_t>(std::find(part.inner.begin(), part.inner.end(), tensor) - part.inner.begin());
-  if (place > 0) recompute_tile(part, part.inner[place - 1], tile);
+  for (int t : graph_.op(part.first_op + static_cast<int>(place)).inputs)
+    if (std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end()) recompute_tile(part, t, tile);
   e_.emit(part.first_op + static_cast<int>(place), Phase::recompute, false, tile.begin, tile.rows);
 }
 

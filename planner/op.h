@@ -1,6 +1,7 @@
 // Kinds of operations and what an operation is. How a kind behaves (cost, workspace, backward rule) is its row in the
 // op table (op_table.h); which kernel runs it is the business of src/.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -12,6 +13,8 @@ enum class OpKind : uint8_t {
   norm,                   // x, weight, bias?                     -> y
   qk_norm,                // x, weight of queries, of keys        -> y: x and y are queries, keys, values side by side
   linear,                 // x, (weight, bias?)…, residual?       -> y: the parts side by side; a residual beside one part only
+  adapter,                // base, low, weight…                   -> y: base, and low's share of every part where that lies in it
+  scale,                  // x                                    -> y
   rope,                   // x, cosine, sine, document positions? -> y
   attention,              // qkv, document positions?             -> out, lse
   attention_cached,       // qkv, key cache, value cache          -> out          (generation)
@@ -28,6 +31,8 @@ enum class OpKind : uint8_t {
   linear_input_gradient,  // dy, addend?, weight…                 -> dx
   linear_weight_gradient, // dy, x, weight… (for their shapes)    -> dweight?…
   linear_bias_gradient,   // dy, weight… (for their shapes)       -> dbias?…
+  adapter_input_gradient, // dy, weight…                          -> dlow
+  adapter_weight_gradient,// dy, low, weight… (for their shapes)  -> dweight?…
   attention_gradient,     // qkv, out, lse, dout, document positions? -> dqkv
   gelu_gradient,          // x, dy                                -> dx
   swiglu_gradient,        // x, dy                                -> dx
@@ -56,10 +61,11 @@ struct Attributes {
   bool transposed = false;      // linear: weights are (inputs, features)
   GeluForm gelu = GeluForm::tanh;
   int query_heads = 0, kv_heads = 0, head_dim = 0;
-  float scale = 0;
+  float scale = 0;              // of attention's scores; of a scale op
   bool causal = true;
   bool inverse = false;         // rope: turn back
   float dropout = 0;
+  std::array<int64_t, 4> columns{};   // adapter: where in y each part begins
   uint32_t stream = 0;          // of random numbers; a recomputed op draws the same ones
 };
 

@@ -18,6 +18,7 @@ Table make_table() {
   enter(embedding_rows);
   enter(norm_rows);
   enter(linear_rows);
+  enter(adapter_rows);
   enter(attention_rows);
   enter(elementwise_rows);
   enter(loss_rows);

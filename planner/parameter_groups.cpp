@@ -57,6 +57,7 @@ std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
   if (pattern == "norms") return [](const Tensor&, const ParameterUse& u) { return u.by_norm; };
   if (pattern == "biases") return [](const Tensor&, const ParameterUse& u) { return u.as_bias; };
   if (pattern == "matrices") return is_hidden_matrix;
+  if (pattern == "adapters") return [](const Tensor& t, const ParameterUse&) { return t.adapter_of >= 0; };
   if (const auto range = block_range(pattern, blocks))
     return [r = *range](const Tensor&, const ParameterUse& u) { return u.last_block >= r.first && u.first_block >= 0 && u.first_block <= r.last; };
   return {};
@@ -92,7 +93,7 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         u.ops += 1;
         u.by_embedding |= op.kind == OpKind::embedding;
         u.by_norm |= op.kind == OpKind::norm || op.kind == OpKind::qk_norm;
-        u.by_product |= op.kind == OpKind::linear;
+        u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
         u.by_head |= s.kind == SegmentKind::head;
         u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;   // x, (weight, bias)…
         u.outside_blocks |= s.kind != SegmentKind::block;
@@ -124,12 +125,15 @@ Result<std::vector<bool>> matches(const Graph& graph, const std::vector<Paramete
 Status apply_groups(Graph& graph, const Numerics& numerics) {
   if (numerics.groups.empty()) return ok();
   const std::vector<ParameterUse> uses = parameter_uses(graph);
+  const bool has_adapters = graph.has_adapters();
   for (const ParameterGroup& g : numerics.groups) {
     STW_TRY(check_group(g, numerics));
     STW_ASSIGN(named, matches(graph, uses, g.pattern));
     for (size_t t = 0; t < named.size(); ++t) {
       if (!named[t]) continue;
       Tensor& tensor = graph.tensors[t];
+      if (has_adapters && tensor.adapter_of < 0 && g.frozen == false)
+        return Error{Code::bad_argument, "group \"" + g.pattern + "\": with adapters nothing but them is trained, and this names " + tensor.name};
       if (g.frozen) tensor.trainable = !*g.frozen;
       if (g.rate) tensor.rate = *g.rate;
       if (g.decay) tensor.decay = *g.decay;

@@ -6,6 +6,7 @@
 //   norms          weights and biases of all norms
 //   biases         all biases, those of norms among them
 //   matrices       matrices of blocks
+//   adapters       the matrices of low-rank adapters (adapters.h)
 //   all else       a name in the model's weight files, where * stands for any text and ? for one character
 #pragma once
 #include <string_view>

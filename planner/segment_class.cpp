@@ -48,6 +48,7 @@ class Signature {
     for (int64_t x : {int64_t{a.rms}, int64_t{a.transposed}, static_cast<int64_t>(a.gelu), int64_t{a.query_heads},
                       int64_t{a.kv_heads}, int64_t{a.head_dim}, int64_t{a.causal}, int64_t{a.inverse}})
       add(x);
+    for (int64_t column : a.columns) add(column);
     for (const auto* list : {&op.inputs, &op.outputs}) {
       add(static_cast<int64_t>(list->size()));
       for (int t : *list) add(t);

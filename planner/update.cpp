@@ -33,7 +33,7 @@ std::optional<Format> master_format(const Tensor& parameter, const Numerics& num
 }
 
 Format gradient_format(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {
-  return numerics.gradients == Gradients::bf16 && is_hidden_matrix(parameter, use) ? Format::bf16 : Format::f32;
+  return numerics.gradients == Gradients::bf16 && is_hidden_matrix(parameter, use) && parameter.adapter_of < 0 ? Format::bf16 : Format::f32;
 }
 
 const UpdateRule& rule_of(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {

@@ -1,4 +1,4 @@
-// What a trainer writes and takes back: checkpoints with everything that decides the next step, and model folders.
+// What a trainer writes and takes back: checkpoints with everything that decides the next step.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,12 +25,14 @@ std::string model_hash(const Graph& graph) {
   return hexadecimal(hash64(text.data(), text.size()));
 }
 
-// Parameters, masters and optimizer states: what a step changes.
+// Parameters, masters and optimizer states: what a step changes, and frozen parameters but for those below adapters, which may be
+// many times as large as all else and come from the model's files.
 std::vector<int> state_tensors(const Graph& graph) {
   std::vector<int> list;
+  const bool has_adapters = graph.has_adapters();
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     const Kind kind = graph.at(t).kind;
-    if (graph.owns_bytes(t) || kind == Kind::master || kind == Kind::optimizer) list.push_back(t);
+    if ((graph.owns_bytes(t) && (!has_adapters || graph.at(t).adapter_of >= 0)) || kind == Kind::master || kind == Kind::optimizer) list.push_back(t);
   }
   return list;
 }
@@ -53,8 +55,8 @@ std::string state_format(const Graph& graph) {
   return name;
 }
 
-// What must agree before a checkpoint may be restored.
-Json identity(const Trainer& trainer) {
+// What must agree before a checkpoint may be restored. `base`: the hash of what lies below adapters; empty without them.
+Json identity(const Trainer& trainer, const std::string& base) {
   const Numerics& n = trainer.plan().numerics;
   Json fields = Json::object()
       .set("architecture", trainer.graph().architecture)
@@ -71,6 +73,7 @@ Json identity(const Trainer& trainer) {
       .set("exact", n.exact)
       .set("kernels", kernels_name(n))
       .set("attention", attention_name(n));
+  if (!base.empty()) fields.set("base", base);
   if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);   // the bits depend on it then
   return fields;
 }
@@ -78,6 +81,7 @@ Json identity(const Trainer& trainer) {
 // What stands behind a field, where it is only a hash.
 std::string meaning_of(const std::string& key) {
   if (key == "model") return " (hashes of its layers, sizes, dropout and what is trained)";
+  if (key == "base") return " (hashes of the weights below the adapters)";
   if (key == "state_format") return " (hashes of which optimizer states each parameter has)";
   return "";
 }
@@ -134,10 +138,23 @@ Status read_carried(const Json& object, Carried& carried) {
 
 }  // namespace
 
+Result<std::string> Trainer::hash_of_base() {
+  if (!graph().has_adapters()) return std::string();
+  Hash64 hash;
+  for (int t : model_->parameters())
+    if (graph().at(t).adapter_of < 0)
+      STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) {
+        hash.update(piece.data(), piece.size());
+        return ok();
+      }));
+  return hexadecimal(hash.digest());
+}
+
 Status Trainer::save(const std::string& path) {
   STW_TRY(check_ready());
   const InPhase phase(*this, TrainerPhase::save);
-  Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this));
+  STW_ASSIGN(base, hash_of_base());
+  Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this, base));
   const Progress p = progress();
   fields.set("step", p.step).set("batches", p.batches).set("skipped", p.skipped).set("tokens", p.tokens);
   fields.set("loss", p.loss).set("evaluation_loss", p.evaluation_loss).set("seed", options_.seed);
@@ -155,7 +172,8 @@ Status Trainer::restore(const std::string& path) {
   STW_TRY(check_free());
   STW_ASSIGN(reader, CheckpointReader::open(path));
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
-  const Json expected = identity(*this), before = identity_before();
+  STW_ASSIGN(base, hash_of_base());
+  const Json expected = identity(*this, base), before = identity_before();
   for (const auto& [key, value] : expected.members()) {
     const Json* other = found->find(key);
     const Json* meant = other ? other : before.find(key);
@@ -212,29 +230,6 @@ Status Trainer::restore(const std::string& path) {
   std::lock_guard lock(progress_mutex_);
   progress_ = p;
   return ok();
-}
-
-Status Trainer::export_model(const std::string& folder) {
-  STW_TRY(check_ready());
-  STW_TRY(make_directories(folder));
-  const InPhase phase(*this, TrainerPhase::save);
-  constexpr TensorDType types[precision_count] = {TensorDType::f32, TensorDType::bf16, TensorDType::f16};
-  const TensorDType type = types[static_cast<size_t>(plan().numerics.precision)];
-  std::vector<SafetensorsEntry> entries;
-  for (int t : model_->parameters()) {
-    const Shape& s = graph().at(t).shape;
-    entries.push_back({graph().at(t).name, type, {s.dims.begin(), s.dims.begin() + s.rank}});
-  }
-  STW_ASSIGN(writer, SafetensorsWriter::create(folder + "/model.safetensors", entries, {{"format", "pt"}}));
-  for (int t : model_->parameters())
-    STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
-  STW_TRY(writer.finish());
-  // Readers round weights to what the config says, which is what the model was before.
-  constexpr const char* names[precision_count] = {"float32", "bfloat16", "float16"};
-  Json config = model_->config().json;
-  for (const char* key : {"dtype", "torch_dtype"})
-    if (config.find(key)) config.set(key, names[static_cast<size_t>(plan().numerics.precision)]);
-  return write_text(folder + "/config.json", to_string(config, 2) + "\n");
 }
 
 }  // namespace stw

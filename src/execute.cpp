@@ -104,6 +104,53 @@ void run<OpKind::linear_bias_gradient>(const Call& c) {
   c.run(c.x.table->linear_bias_gradient, a);
 }
 
+// The weights are inputs first, …; each part's share of `low` is as wide as the rank.
+kernels::AdapterArgs adapter_args(const Call& c, int first) {
+  kernels::AdapterArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.x.graph->sequence;
+  a.first_row = c.i.first_row;
+  a.accumulate = c.i.accumulate;
+  a.products = is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
+  for (int k = first; k < c.input_count(); ++k) {
+    const Tensor& weight = c.input_tensor(k);
+    a.part[a.parts] = {c.input(k), nullptr, weight.shape[0], c.attributes.columns[static_cast<size_t>(a.parts)]};
+    ++a.parts;
+    a.rank = weight.shape[1];
+    a.weight_dtype = dtype_of(weight.format);
+  }
+  return a;
+}
+
+template <>
+void run<OpKind::adapter>(const Call& c) {
+  kernels::AdapterArgs a = adapter_args(c, 2);
+  a.base = c.in(0);
+  a.low = c.in_out(1);
+  a.y = c.out(0);
+  a.width = c.output_features(0);
+  c.run(c.x.table->adapter, a);
+}
+
+template <>
+void run<OpKind::adapter_input_gradient>(const Call& c) {
+  kernels::AdapterArgs a = adapter_args(c, 1);
+  a.y = c.in_out(0);
+  a.width = c.input_features(0);
+  a.low = c.out(0);
+  c.run(c.x.table->adapter_input_gradient, a);
+}
+
+template <>
+void run<OpKind::adapter_weight_gradient>(const Call& c) {
+  kernels::AdapterArgs a = adapter_args(c, 2);
+  for (int p = 0; p < a.parts; ++p) a.part[p].weight_gradient = c.output<float>(p);
+  a.y = c.in_out(0);
+  a.width = c.input_features(0);
+  a.low = c.in_out(1);
+  c.run(c.x.table->adapter_weight_gradient, a);
+}
+
 kernels::NormArgs norm_args(const Call& c) {
   kernels::NormArgs a{};
   a.rows = c.i.rows;
@@ -274,6 +321,11 @@ void run<OpKind::swiglu_gradient>(const Call& c) {
 template <>
 void run<OpKind::add>(const Call& c) {
   c.run(c.x.table->add, kernels::AddArgs{c.i.rows * c.output_features(0), c.in(0), c.in(1), c.out(0)});
+}
+
+template <>
+void run<OpKind::scale>(const Call& c) {
+  c.run(c.x.table->scale, kernels::ScaleArgs{c.i.rows * c.output_features(0), c.attributes.scale, c.in(0), c.out(0)});
 }
 
 template <>

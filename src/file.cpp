@@ -205,6 +205,12 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path found = std::filesystem::canonical(path, error);
+  return error ? path : found.string();
+}
+
 Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending) {
   std::error_code error;
   std::vector<std::string> names;

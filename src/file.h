@@ -83,6 +83,8 @@ class FileWriter {
 
 bool file_exists(const std::string& path);
 bool is_directory(const std::string& path);
+// Without links and dots; as it was given where the system cannot say.
+std::string absolute_path(const std::string& path);
 // The names of a folder's files that end like this, sorted. Errors: io_error.
 Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending);
 // With all parents; fine where it is there already.

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
-#include <iterator>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "src/adapter_files.h"
 #include "src/elementary.h"
 #include "src/hash.h"
 #include "src/numbers.h"
@@ -46,15 +46,28 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
   }
 }
 
-// An absent key may stand for a rate that is not 0. Written as people write it: 0.1, not the double that the float is.
+// An absent key may stand for a rate that is not 0.
 void set_dropout(ModelConfig& config, float given) {
-  char text[32];
-  double rate = 0;
-  std::from_chars(text, std::to_chars(text, std::end(text), given).ptr, rate);
+  const double rate = as_written(given);
   if (config.architecture == "gpt2")
     for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) config.json.set(key, rate);
   else
     config.json.set("attention_dropout", rate);
+}
+
+// A folder of adapters names the model that they were made for.
+Result<ModelSource> with_base(ModelSource source) {
+  if (source.adapter.empty() && holds_adapters(source.source)) source.adapter = std::exchange(source.source, {});
+  if (source.adapter.empty()) return source;
+  if (source.adapters.any()) return Error{Code::bad_argument, source.adapter + ": has adapters; a rank for new ones contradicts that"};
+  STW_ASSIGN(found, read_adapter_config(source.adapter));
+  source.adapters = found.adapters;
+  if (!source.source.empty() || !source.config_json.empty()) return source;
+  source.source = found.base;
+  if (!source.source.empty() && source.source[0] != '/' && is_directory(source.adapter + "/" + source.source)) source.source = source.adapter + "/" + source.source;
+  if (file_exists(source.source) || is_directory(source.source) || find_preset(source.source)) return source;
+  return Error{Code::io_error, source.adapter + ": its model, \"" + found.base + "\", is neither a folder here nor a preset; name the model itself, and this "
+                               "folder as its adapters"};
 }
 
 Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
@@ -85,7 +98,8 @@ Result<std::string> read_config(const ModelSource& source, std::string& origin, 
 
 }  // namespace
 
-Result<std::shared_ptr<const Model>> Model::open(const ModelSource& source) {
+Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
+  STW_ASSIGN(source, with_base(given));
   auto model = std::make_shared<Model>();
   std::string origin, weights = source.weights;
   STW_ASSIGN(text, read_config(source, origin, weights));
@@ -99,8 +113,15 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& source) {
   }
   model->seed_ = source.seed;
   model->config_ = std::move(config);
+  model->config_.adapters = source.adapters;
+  if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
   // Any sequence gives the same parameters.
-  model->graph_ = architecture_of(model->config_).build(model->config_, 1, Format::f32, {});
+  auto graph = build_forward(model->config_, 1, Format::f32, {});
+  if (!graph) {
+    if (!source.adapter.empty()) graph.error().message = source.adapter + ": " + graph.error().message;
+    return std::move(graph.error());
+  }
+  model->graph_ = std::move(*graph);
   for (int t = 0; t < static_cast<int>(model->graph_.tensors.size()); ++t)
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
   if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};
@@ -109,6 +130,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& source) {
     model->weights_.emplace(std::move(reader));
     STW_TRY(model->check_weights());
   }
+  if (!source.adapter.empty()) STW_TRY(model->open_adapters(source.adapter));
   return std::shared_ptr<const Model>(std::move(model));
 }
 
@@ -129,19 +151,34 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
 Status Model::check_weights() const {
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
+    if (p.adapter_of >= 0) continue;
     const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
     if (!own && !tied) {
       const std::string where = weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
     for (const SafetensorsInfo* found : {own, tied})
-      if (found) STW_TRY(check_weight(p, *found));
+      if (found) STW_TRY(check_weight(*weights_, p, *found));
   }
   return ok();
 }
 
-Status Model::check_weight(const Tensor& parameter, const SafetensorsInfo& found) const {
-  const std::string tensor = weights_->path_of(found) + ": tensor " + found.name;
+// The graph has adapters where the folder has tensors of them (read_adapter_config).
+Status Model::open_adapters(const std::string& folder) {
+  STW_ASSIGN(reader, SafetensorsReader::open(adapter_weights(folder)));
+  for (int t : parameters_) {
+    const Tensor& p = graph_.at(t);
+    if (p.adapter_of < 0) continue;
+    const SafetensorsInfo* found = find_adapter(reader, p.name, architecture_of(config_).optional_prefix);
+    if (!found) return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + p.name + " is missing"};
+    STW_TRY(check_weight(reader, p, *found));
+  }
+  adapter_weights_.emplace(std::move(reader));
+  return ok();
+}
+
+Status Model::check_weight(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found) {
+  const std::string tensor = file.path_of(found) + ": tensor " + found.name;
   if (found.dtype != TensorDType::f32 && found.dtype != TensorDType::bf16 && found.dtype != TensorDType::f16 &&
       found.dtype != TensorDType::f64)
     return Error{Code::corrupt, tensor + ": expected dtype F32, BF16, F16 or F64, found " + found.format};
@@ -151,7 +188,9 @@ Status Model::check_weight(const Tensor& parameter, const SafetensorsInfo& found
 }
 
 Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) const {
-  if (!weights_) {
+  if (p.adapter_of >= 0 && adapter_weights_)
+    return read_weight(*adapter_weights_, *find_adapter(*adapter_weights_, p.name, architecture_of(config_).optional_prefix), first, count, out);
+  if (!weights_ || p.adapter_of >= 0) {
     const uint64_t key = hash64(p.name.data(), p.name.size());
     switch (p.initializer) {
       case Initializer::normal: draw_normal(seed_, key, first, count, p.init_std, out); break;
@@ -161,13 +200,13 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
     return ok();
   }
   const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
-  STW_TRY(read_weight(own ? *own : *tied, first, count, out));
+  STW_TRY(read_weight(*weights_, own ? *own : *tied, first, count, out));
   if (!own || !tied) return ok();
   // Files that hold both may hold two tensors, of which one would be lost.
   std::array<float, converted_at_once> other;
   for (uint64_t done = 0; done < count;) {
     const uint64_t n = std::min(count - done, converted_at_once);
-    STW_TRY(read_weight(*tied, first + done, n, other.data()));
+    STW_TRY(read_weight(*weights_, *tied, first + done, n, other.data()));
     if (std::memcmp(other.data(), out + done, n * sizeof(float)) != 0)
       return Error{Code::corrupt, weights_->path_of(*tied) + ": tensor " + tied->name + ": expected the values of " + own->name +
                                       ", found others: the config's tie_word_embeddings should be false"};
@@ -176,13 +215,26 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
   return ok();
 }
 
-Status Model::read_weight(const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) const {
+bool Model::reads(const std::string& path) const {
+  if (!weights_) return false;
+  const std::string found = absolute_path(path);
+  return std::any_of(weights_->tensors().begin(), weights_->tensors().end(),
+                     [&](const SafetensorsInfo& t) { return absolute_path(weights_->path_of(t)) == found; });
+}
+
+TensorDType Model::dtype_of(const Tensor& p) const {
+  if (!weights_ || p.adapter_of >= 0) return TensorDType::f32;
+  const SafetensorsInfo* own = find_weight(p.name);
+  return *(own ? own : find_tied(p))->dtype;
+}
+
+Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) {
   const TensorDType dtype = *info.dtype;   // of weights that were checked
   const uint64_t size = dtype_bytes(dtype);
   std::array<std::byte, converted_at_once * sizeof(double)> raw;
   for (uint64_t done = 0; done < count;) {
     const uint64_t n = std::min(count - done, converted_at_once);
-    STW_TRY(weights_->read(info, (first + done) * size, {raw.data(), static_cast<size_t>(n * size)}));
+    STW_TRY(file.read(info, (first + done) * size, {raw.data(), static_cast<size_t>(n * size)}));
     for (uint64_t i = 0; i < n; ++i) {
       const std::byte* at = raw.data() + i * size;
       uint16_t half;

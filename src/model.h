@@ -17,6 +17,8 @@ struct ModelSource {
   std::string weights;                // file or folder; empty: the source's own, if any
   uint64_t seed = 1337;
   std::optional<float> dropout;
+  Adapters adapters;                  // new ones
+  std::string adapter;                // or those in this folder
 };
 
 class Model {
@@ -30,21 +32,29 @@ class Model {
   const std::vector<int>& parameters() const { return parameters_; }
   bool has_weights() const { return weights_.has_value(); }
   uint64_t seed() const { return seed_; }
+  // What adapters were made for, as a folder of them names it: an absolute path, or a preset; empty where nobody knows.
+  const std::string& base() const { return base_; }
 
   // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed. Takes no memory.
   Status read(const Tensor& parameter, uint64_t first, uint64_t count, float* out) const;
+  // Whether its weights come from this file.
+  bool reads(const std::string& path) const;
+  // What a file that this parameter comes from stores it as; fp32 where it comes from none.
+  TensorDType dtype_of(const Tensor& parameter) const;
 
  private:
   Status check_weights() const;
-  Status check_weight(const Tensor& parameter, const SafetensorsInfo& found) const;
+  Status open_adapters(const std::string& folder);
+  static Status check_weight(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found);
   const SafetensorsInfo* find_tied(const Tensor& parameter) const;
-  Status read_weight(const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) const;
+  static Status read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out);
   const SafetensorsInfo* find_weight(const std::string& name) const;
 
   ModelConfig config_;
   Graph graph_;
   std::vector<int> parameters_;
-  std::optional<SafetensorsReader> weights_;
+  std::optional<SafetensorsReader> weights_, adapter_weights_;
+  std::string base_;
   uint64_t seed_ = 1337;
 };
 

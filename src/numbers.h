@@ -1,12 +1,28 @@
 // Conversions between storage formats, on single values.
 #pragma once
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 
 namespace stw {
 
 inline float from_bf16(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
+
+// As people write it: 0.1, not the double that the float is.
+inline double as_written(float x) {
+  char text[32];
+  double value = 0;
+  std::from_chars(text, std::to_chars(text, text + sizeof text, x).ptr, value);
+  return value;
+}
+
+// Rounded to nearest, ties to even.
+inline uint16_t to_bf16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
 
 // IEEE half precision, exactly.
 inline float from_f16(uint16_t h) {

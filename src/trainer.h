@@ -190,6 +190,11 @@ class Trainer {
   }
   // Fills the inputs of a program from consecutive samples; those past `samples` are ignored ones.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples);
+  Status export_adapters(const std::string& folder);
+  Status export_weights(const std::string& folder);
+  Status write_parameters(const std::string& path, const std::vector<std::pair<int, std::string>>& named);
+  // Of the parameters below adapters; empty without adapters.
+  Result<std::string> hash_of_base();
   // Bytes of the device's memory in pieces that the host can read.
   Status read_memory(std::byte* from, uint64_t bytes, const std::function<Status(std::span<const std::byte>)>& piece);
   std::vector<TimedProgram> programs_of_step() const;

@@ -48,6 +48,9 @@ MUTATIONS = [
     ("tiles of tokens that go on from sample to sample", "kernels/cpu/norm_rows.h",
      [("min(row + token_tile, round_up(row + 1, rows_per_sample))", "row + token_tile")],
      SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/qwen3_fp32*"),
+    ("adapters of all parts beside the first one", "kernels/cpu/adapter.cpp",
+     [("row * args.width + p.column + feature", "row * args.width + feature")],
+     KERNEL_TESTS, "Adapter.RandomShapes*"),
     ("an update behind every micro-step", "src/trainer.cpp",
      [("    STW_TRY(stream_->run(execution_, program));\n  }\n  if (!fused)",
        "    STW_TRY(stream_->run(execution_, program));\n"

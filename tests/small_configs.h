@@ -3,6 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
+
+#include "planner/adapters.h"
 
 namespace stw::testing_tools {
 
@@ -39,5 +42,18 @@ inline std::string small_qwen3() {
              "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
              "tie_word_embeddings": false})";
 }
+
+// A configuration, and the adapters beside its matrices.
+struct SmallModel {
+  std::string config;
+  Adapters adapters;
+  SmallModel(std::string text, Adapters beside = {}) : config(std::move(text)), adapters(std::move(beside)) {}
+  SmallModel(const char* text) : config(text) {}
+};
+inline SmallModel with_positions(SmallModel model, int positions) { return {with_positions(model.config, positions), model.adapters}; }
+
+// All matrices of blocks, or some beside others that have none; scaled or not.
+inline Adapters adapters_of_all(double dropout = 0) { return {3, 6, false, dropout, {all_targets}}; }
+inline Adapters adapters_of_some() { return {8, 8, false, 0, {"k_proj", "v_proj", "up_proj", "down_proj"}}; }
 
 }  // namespace stw::testing_tools

@@ -12,24 +12,11 @@ void linear(const Launch& launch, const LinearArgs& args) {
   assert(args.residual.data == nullptr || (args.parts == 1 && args.y_stride == args.part[0].features && args.residual.dtype == args.y.dtype));
   const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const TileGrid grid = linear_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
-  int64_t first_tile[max_parts + 1] = {0}, first_column[max_parts] = {0}, column = 0;
-  for (int i = 0; i < args.parts; ++i) {
-    first_column[i] = column;
-    first_tile[i + 1] = first_tile[i] + ceil_div(args.part[i].features, grid.tile_columns);
-    column += args.part[i].features;
-  }
-  const int64_t column_tiles = first_tile[args.parts];
+  int64_t first_column[max_parts] = {0};
+  for (int i = 1; i < args.parts; ++i) first_column[i] = first_column[i - 1] + args.part[i - 1].features;
 
-  parallel_for(launch, grid.row_tiles * column_tiles, [&](int64_t index, int thread) {
-    // Neighbouring tasks share the weight's tile, which is the larger operand to read.
-    const int64_t row = index % grid.row_tiles * grid.tile_rows;
-    const int64_t column_tile = index / grid.row_tiles;
-    int part = 0;
-    while (column_tile >= first_tile[part + 1]) ++part;
+  for_part_tiles(launch, grid, args.rows, linear_columns(args), [&](int part, int64_t row, int64_t rows, int64_t feature, int64_t features, int thread) {
     const LinearPart& p = args.part[part];
-    const int64_t feature = (column_tile - first_tile[part]) * grid.tile_columns;
-    const int64_t rows = min(grid.tile_rows, args.rows - row), features = min(grid.tile_columns, p.features - feature);
-
     const int64_t x_bytes = element_bytes(args.x.dtype), w_bytes = element_bytes(args.weight_dtype);
     const View x = {(const char*)args.x.data + row * inputs * x_bytes, inputs, 1, args.x.dtype};
     const int64_t w_at = args.transposed ? feature : feature * inputs;

@@ -64,14 +64,21 @@ STW_INLINE TileGrid tile_grid(int64_t m, const PartWidths& columns, int64_t k, b
   return best;
 }
 
+STW_INLINE uint64_t for_threads(const TileGrid& grid, int threads) {
+  return (uint64_t)grid.thread_bytes * (uint64_t)(threads > 1 ? threads : 1);
+}
+
 STW_INLINE TileGrid tile_grid(int64_t m, int64_t n, int64_t k, bool fp32_output, int threads) {
   return tile_grid(m, PartWidths{{n}, 1}, k, fp32_output, threads);
 }
 
-STW_INLINE TileGrid linear_grid(const LinearArgs& args, int threads) {
+STW_INLINE PartWidths linear_columns(const LinearArgs& args) {
   PartWidths columns = {{}, args.parts};
   for (int i = 0; i < args.parts; ++i) columns.width[i] = args.part[i].features;
-  return tile_grid(args.rows, columns, args.inputs, args.y.dtype == DType::f32, threads);
+  return columns;
+}
+STW_INLINE TileGrid linear_grid(const LinearArgs& args, int threads) {
+  return tile_grid(args.rows, linear_columns(args), args.inputs, args.y.dtype == DType::f32, threads);
 }
 STW_INLINE TileGrid input_gradient_grid(const LinearArgs& args, int threads) {
   int64_t features = 0;
@@ -86,6 +93,21 @@ STW_INLINE TileGrid weight_gradient_grid(const LinearArgs& args, int64_t feature
 }
 
 namespace STW_ISA {
+
+// The tiles of parts side by side: body(part, row, rows, column in the part, columns, thread). Neighbouring tasks share a tile of the
+// weight, which is the larger operand to read.
+template <class Body>
+void for_part_tiles(const Launch& launch, const TileGrid& grid, int64_t all_rows, const PartWidths& columns, const Body& body) {
+  int64_t first_tile[max_parts + 1] = {0};
+  for (int i = 0; i < columns.parts; ++i) first_tile[i + 1] = first_tile[i] + ceil_div(columns.width[i], grid.tile_columns);
+  parallel_for(launch, grid.row_tiles * first_tile[columns.parts], [&](int64_t index, int thread) {
+    const int64_t row = index % grid.row_tiles * grid.tile_rows, column_tile = index / grid.row_tiles;
+    int part = 0;
+    while (column_tile >= first_tile[part + 1]) ++part;
+    const int64_t column = (column_tile - first_tile[part]) * grid.tile_columns;
+    body(part, row, min(grid.tile_rows, all_rows - row), column, min(grid.tile_columns, columns.width[part] - column), thread);
+  });
+}
 
 // One row of a tile between fp32 and the type it is stored with; `at` counts elements.
 STW_INLINE void store_tile_row(void* to, DType dtype, int64_t at, const float* from, int64_t count) {

@@ -3,10 +3,6 @@
 
 namespace stw::kernels {
 
-static uint64_t for_threads(const TileGrid& grid, int threads) {
-  return (uint64_t)grid.thread_bytes * (uint64_t)(threads > 1 ? threads : 1);
-}
-
 uint64_t linear_workspace(const LinearArgs& args, int threads) {
   return for_threads(linear_grid(args, threads), threads);
 }

@@ -29,6 +29,16 @@ inline uint64_t linear_weight_gradient(int64_t rows, int64_t height, int64_t wid
   return product(height, width, rows, gradient) * static_cast<uint64_t>(threads);
 }
 inline uint64_t linear_bias_gradient(int64_t, int64_t, int) { return 0; }
+// Of adapters side by side, of which the widest part has so many features.
+inline uint64_t adapter(int64_t rows, int64_t rank, int64_t features, Format output, int threads) {
+  return product(rows, features, rank, output) * static_cast<uint64_t>(threads);
+}
+inline uint64_t adapter_input_gradient(int64_t rows, int64_t rank, int64_t features, Format output, int threads) {
+  return product(rows, rank, features, output) * static_cast<uint64_t>(threads);
+}
+inline uint64_t adapter_weight_gradient(int64_t rows, int64_t rank, int64_t features, int threads) {
+  return product(features, rank, rows, Format::f32) * static_cast<uint64_t>(threads);
+}
 inline uint64_t norm_gradient(int64_t rows) { return static_cast<uint64_t>(rows) * 8; }
 inline uint64_t qk_norm_gradient(int64_t rows, int query_heads, int kv_heads) {
   return static_cast<uint64_t>(rows) * (static_cast<uint64_t>(query_heads) + static_cast<uint64_t>(kv_heads)) * 8;

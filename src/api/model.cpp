@@ -1,6 +1,34 @@
 #include "src/api/boundary.h"
+#include "src/merge.h"
+#include "src/numbers.h"
 
 using namespace stw;
+
+namespace {
+
+Result<Adapters> adapters_of(const stw_model_options& o) {
+  Adapters a;
+  if (o.adapter_flags & ~uint32_t{STW_ADAPTER_RANK_STABILISED}) return Error{Code::bad_argument, "model options.adapter_flags has bits that this library does not know"};
+  if (o.adapter_rank == 0) {
+    if (o.adapter_targets || o.adapter_flags || o.adapter_alpha != 0 || o.adapter_dropout != 0)
+      return Error{Code::bad_argument, "model: settings of new adapters, without an adapter_rank"};
+    return a;
+  }
+  a.rank = o.adapter_rank;
+  a.alpha = o.adapter_alpha != 0 ? as_written(o.adapter_alpha) : 2.0 * o.adapter_rank;
+  a.dropout = as_written(o.adapter_dropout);
+  a.rank_stabilised = o.adapter_flags & STW_ADAPTER_RANK_STABILISED;
+  const std::string_view targets = o.adapter_targets ? o.adapter_targets : all_targets;
+  for (size_t at = 0; at <= targets.size();) {
+    const size_t end = std::min(targets.find(',', at), targets.size());
+    if (end == at) return Error{Code::bad_argument, "model: adapter_targets: expected names with a comma between each, found \"" + std::string(targets) + "\""};
+    a.targets.emplace_back(targets.substr(at, end - at));
+    at = end + 1;
+  }
+  return a;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -24,6 +52,11 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
     if (o.weights) source.weights = o.weights;
     source.seed = api::seed_or_default(o.seed);
     if (o.set_mask & STW_SET_DROPOUT) source.dropout = o.dropout;
+    if (o.adapter) source.adapter = o.adapter;
+    if (o.adapter && source.adapter.empty()) return api::fail(error, Code::bad_argument, "model: adapter is empty");
+    auto adapters = adapters_of(o);
+    STW_API_TRY(adapters);
+    source.adapters = *adapters;
     auto model = Model::open(source);
     STW_API_TRY(model);
     *out = new stw_model{std::move(*model)};
@@ -46,6 +79,7 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept
     info.has_weights = m.has_weights();
     info.width = static_cast<uint32_t>(m.config().width);
     api::copy_text(info.architecture, m.config().architecture);
+    info.adapter_rank = static_cast<uint32_t>(m.config().adapters.rank);
     return api::write_info(info, out);
   });
 }
@@ -71,6 +105,14 @@ stw_status stw_model_tensor_find(const stw_model* model, const char* name, size_
     return STW_OK;
   }
   return STW_BAD_ARGUMENT;
+}
+
+stw_status stw_model_export(const stw_model* model, const char* folder, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!model || !folder) return api::fail(error, Code::bad_argument, "model or folder is NULL");
+    STW_API_TRY(write_merged(*model->model, folder));
+    return STW_OK;
+  });
 }
 
 const char* stw_model_preset_at(size_t index) noexcept { return preset_name(index); }

@@ -73,12 +73,20 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
 
 Status check_groups(const ModelConfig& config, const Numerics& numerics) {
   if (numerics.groups.empty()) return ok();
-  Graph graph = architecture_of(config).build(config, 1, compute_format(numerics.precision), numerics.inputs);
+  STW_ASSIGN(graph, build_forward(config, 1, compute_format(numerics.precision), numerics.inputs));
   return apply_groups(graph, numerics);
 }
 
+Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
+  Graph graph = architecture_of(config).build(config, sequence, compute, optional);
+  STW_TRY(add_adapters(graph, config.adapters));
+  return graph;
+}
+
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics) {
-  Graph graph = architecture_of(config).build(config, sequence, compute_format(numerics.precision), numerics.inputs);
+  auto forward = build_forward(config, sequence, compute_format(numerics.precision), numerics.inputs);
+  assert(forward);
+  Graph graph = std::move(*forward);
   [[maybe_unused]] const Status status = apply_groups(graph, numerics);
   assert(status);
   differentiate(graph);
@@ -86,6 +94,7 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   add_inference(graph);
   add_transfers(graph);
   find_feed_forward(graph);
+  tie_choices(graph);
   return graph;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "planner/adapters.h"
 #include "planner/graph.h"
 #include "planner/json.h"
 #include "planner/numerics.h"
@@ -32,6 +33,7 @@ struct ModelConfig {
   RopeScaling scaling = RopeScaling::none;
   double scaling_factor = 1, low_frequency_factor = 1, high_frequency_factor = 4;
   int64_t original_positions = 0;
+  Adapters adapters;               // not of config.json
 };
 
 struct Architecture {
@@ -49,7 +51,9 @@ extern const Architecture gpt2_architecture, llama_architecture, mistral_archite
 Result<ModelConfig> parse_model(std::string_view json, const std::string& origin);
 // Whether the groups of `numerics` make sense for this model. Errors: bad_argument.
 Status check_groups(const ModelConfig& config, const Numerics& numerics);
-// The complete graph: forward, backward, update, inference. For groups that make sense.
+// The forward ops, with adapters. Errors: those of add_adapters.
+Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
+// The complete graph: forward, backward, update, inference. For adapters and groups that make sense.
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics);
 const Architecture& architecture_of(const ModelConfig& config);
 

@@ -38,15 +38,18 @@ SIZE(stw_log_message, 272);
 AT(stw_log_message, struct_size, 0); AT(stw_log_message, level, 4); AT(stw_log_message, number, 8);
 AT(stw_log_message, component, 16); AT(stw_log_message, text, 48);
 
-SIZE(stw_model_options, 56);
+SIZE(stw_model_options, 88);
 AT(stw_model_options, struct_size, 0); AT(stw_model_options, set_mask, 4); AT(stw_model_options, source, 8);
 AT(stw_model_options, config_json, 16); AT(stw_model_options, config_json_size, 24); AT(stw_model_options, weights, 32);
 AT(stw_model_options, seed, 40); AT(stw_model_options, dropout, 48); AT(stw_model_options, reserved, 52);
+AT(stw_model_options, adapter, 56); AT(stw_model_options, adapter_targets, 64); AT(stw_model_options, adapter_rank, 72);
+AT(stw_model_options, adapter_flags, 76); AT(stw_model_options, adapter_alpha, 80); AT(stw_model_options, adapter_dropout, 84);
 
-SIZE(stw_model_info, 80);
+SIZE(stw_model_info, 88);
 AT(stw_model_info, struct_size, 0); AT(stw_model_info, layers, 4); AT(stw_model_info, parameters, 8);
 AT(stw_model_info, trainable, 16); AT(stw_model_info, vocabulary, 24); AT(stw_model_info, positions, 32);
 AT(stw_model_info, has_weights, 40); AT(stw_model_info, width, 44); AT(stw_model_info, architecture, 48);
+AT(stw_model_info, adapter_rank, 80); AT(stw_model_info, reserved, 84);
 
 SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);

@@ -33,24 +33,26 @@ static const struct {
   const char *name, *config;
   uint64_t digest;
   uint32_t precision, state_bits, optimizer, document_end;   /* document_end: 0: no documents */
-  uint32_t master, gradients, fused_update;
+  uint32_t master, gradients, fused_update, adapter_rank;
 } cases[] = {
-  {"gpt2 fp32, 32-bit states", gpt2, 0xf05feed0e9fc9b7eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
-  {"gpt2 bf16, 8-bit states", gpt2, 0xb1e650ff9fadc251u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
-  {"llama fp32, 8-bit states", llama, 0x8d54bde2cf80b9cbu, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
-  {"qwen2 bf16, 32-bit states", qwen2, 0xf48581b3af8f235au, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
-  {"gpt2 fp16, 8-bit states", gpt2, 0x53ca14fa6e464e9eu, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
-  {"gpt2 bf16, SGD, documents", gpt2, 0x99c4795d28779b14u, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0, 0, 0},
+  {"gpt2 fp32, 32-bit states", gpt2, 0xf05feed0e9fc9b7eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0},
+  {"gpt2 bf16, 8-bit states", gpt2, 0xb1e650ff9fadc251u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0},
+  {"llama fp32, 8-bit states", llama, 0x8d54bde2cf80b9cbu, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0},
+  {"qwen2 bf16, 32-bit states", qwen2, 0xf48581b3af8f235au, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0},
+  {"gpt2 fp16, 8-bit states", gpt2, 0x53ca14fa6e464e9eu, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0},
+  {"gpt2 bf16, SGD, documents", gpt2, 0x99c4795d28779b14u, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0, 0, 0, 0},
   {"llama fp16, Lion, 8-bit states", llama, 0x3011d25cb98ea952u, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_LION,
-   0, 0, 0, 0},
-  {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0},
+   0, 0, 0, 0, 0},
+  {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0, 0},
   {"qwen2 fp32, Adafactor, documents", qwen2, 0x5e2ac56f04023e32u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR,
-   64, 0, 0, 0},
+   64, 0, 0, 0, 0},
   {"llama bf16, 7 bytes a parameter", llama, 0xd3c35749b635a7eau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
-   0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0},
+   0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0, 0},
   {"gpt2 bf16, 4 bytes a parameter", gpt2, 0x85f21a0808049af3u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
-   0, STW_MASTER_STOCHASTIC, 0, 1},
-  {"qwen3 bf16, 8-bit states", qwen3, 0x06be9d6eab1df7aau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0},
+   0, STW_MASTER_STOCHASTIC, 0, 1, 0},
+  {"qwen3 bf16, 8-bit states", qwen3, 0x06be9d6eab1df7aau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0},
+  {"llama bf16, adapters, 8-bit states", llama, 0x2c716bd4a97eabd4u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12},
+  {"gpt2 fp32, adapters, documents", gpt2, 0xdc504a3877c53dccu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 5},
 };
 
 /* FNV-1a. */
@@ -87,6 +89,8 @@ static int train(const char *folder, size_t which, uint64_t *digest) {
   TRY(stw_device_open(&device, NULL, &error));
   of_model.config_json = cases[which].config;
   of_model.config_json_size = strlen(cases[which].config);
+  of_model.adapter_rank = cases[which].adapter_rank;
+  if (of_model.adapter_rank) of_model.adapter_dropout = 0.1f;
   TRY(stw_model_create(&model, &of_model, &error));
   of_plan.memory_bytes = (uint64_t)1 << 28;
   of_plan.global_batch = 3;
@@ -129,7 +133,7 @@ static int train(const char *folder, size_t which, uint64_t *digest) {
   TRY(stw_trainer_generate(trainer, &of_generation, &count, &error));
   *digest = add(*digest, tokens, sizeof tokens);
   TRY(stw_trainer_export_model(trainer, folder, &error));
-  snprintf(path, sizeof path, "%s/model.safetensors", folder);
+  snprintf(path, sizeof path, "%s/%s", folder, of_model.adapter_rank ? "adapter_model.safetensors" : "model.safetensors");
   result = add_file(digest, path);
 
 failed:

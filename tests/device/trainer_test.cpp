@@ -106,6 +106,8 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
                                          Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
                                          Case{"llama_short_gradients", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder, Gradients::bf16},
                                          Case{"gpt2_fused", small_gpt2("0.1"), Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, true},
+                                         Case{"gpt2_adapters", {small_gpt2(), adapters_of_all(0.1)}, Precision::bf16, 8},
+                                         Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::fp32, 32},
                                          Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
                                               {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}}),
                          case_name);

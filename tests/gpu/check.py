@@ -127,7 +127,7 @@ def memory_of(folder, model, words, device):
 
 
 def sanitizers(kernels):
-    some = "Norm.*:QkNorm.*:QkNormGradient.Cut*:Add.*:CrossEntropy.Agrees*:EmbeddingGradient.*:Attention.AgreesOnRandom*"
+    some = "Norm.*:Adapter.Random*:Scale.*:QkNorm.*:QkNormGradient.Cut*:Add.*:CrossEntropy.Agrees*:EmbeddingGradient.*:Attention.AgreesOnRandom*"
     for tool in ("memcheck", "racecheck"):
         code, text, took = call(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", kernels, "--gtest_filter=" + some], 120)
         row("compute-sanitizer " + tool, code == 0, f"{took:.0f} s" + ("" if code == 0 else "\n" + text[-1500:]))

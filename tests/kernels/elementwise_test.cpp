@@ -1,4 +1,4 @@
-// Add, GELU, SwiGLU, dropout, rotary positions and fill against fp64; gradients against finite differences of it.
+// Add, scale, GELU, SwiGLU, dropout, rotary positions and fill against fp64; gradients against finite differences of it.
 #include <functional>
 
 #include "tests/kernels/everywhere.h"
@@ -25,6 +25,30 @@ TEST(Add, SumsInPlaceOrNot) {
     EXPECT_LE(relative_error(y[0].floats(), expected), tolerance(dtype));
     EXPECT_TRUE(same_bits(y[0], y[1]));
   }
+}
+
+// One product in fp32, rounded to the type of y: also to subnormal numbers, to zero and to infinity.
+TEST(Scale, MultipliesInPlaceOrNot) {
+  Random random(7);
+  int round = 0;
+  for (int64_t count : counts)
+    for (float factor : {2.0f, -0.3f, 0x1p-16f, 40000.0f}) {
+      const DType from = dtype_of(round), to = dtype_of(round++ / 3);
+      const Buffer x = Buffer::normal(from, random, count);
+      const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
+        Buffer out(to, count), in_place = x;
+        run(table.scale, ScaleArgs{count, factor, x.const_matrix(), out.matrix()}, threads, 0);
+        run(table.scale, ScaleArgs{count, factor, in_place.const_matrix(), in_place.matrix()}, threads, 0);
+        return std::vector<Buffer>{out, in_place};
+      });
+      Buffer expected(to, count), expected_in_place(from, count);
+      for (int64_t i = 0; i < count; ++i) {
+        const float product = factor * x.get(i);
+        expected.set(i, product), expected_in_place.set(i, product);
+      }
+      EXPECT_TRUE(same_bits(y[0], expected)) << name_of(from) << " to " << name_of(to) << ", " << count << " times " << factor;
+      EXPECT_TRUE(same_bits(y[1], expected_in_place)) << name_of(from) << " in place, " << count << " times " << factor;
+    }
 }
 
 double gelu_of(Activation activation, double x) {

@@ -53,7 +53,7 @@ TEST(Differentiate, EveryTrainableParameterHasAGradientOfItsShape) {
     }
     for (int t = 0; t < static_cast<int>(g.tensors.size()); ++t)
       if (g.owns_bytes(t)) {
-        EXPECT_TRUE(has_gradient(g, g.at(t).name)) << g.at(t).name;
+        EXPECT_EQ(has_gradient(g, g.at(t).name), g.at(t).trainable) << g.at(t).name;
       }
   }
 }

@@ -46,13 +46,19 @@ TEST(FeedForward, IsFoundInEveryModel) {
   std::vector<Graph> graphs = small_graphs();
   for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
   for (Graph& g : fused_graphs()) graphs.push_back(std::move(g));
+  const auto is_dropped = [](const Op& op) { return op.kind == OpKind::dropout; };
   for (const Graph& g : graphs)
     for (const Segment& s : g.segments) {
       const FeedForward& part = s.feed_forward;
-      ASSERT_EQ(part.exists(), s.kind == SegmentKind::block);
+      const bool drops = g.has_adapters() && std::any_of(g.ops.begin(), g.ops.end(), is_dropped);   // what an adapter of it reads
+      ASSERT_EQ(part.exists(), s.kind == SegmentKind::block && !drops);
       if (!part.exists()) continue;
-      EXPECT_EQ(part.op_count, 3);
-      EXPECT_EQ(part.inner.size(), 2u);
+      const auto is_beside = [](const Op& op) { return op.kind == OpKind::scale || op.kind == OpKind::adapter; };
+      const auto first = g.ops.begin() + part.first_op;
+      const auto adapters = std::count_if(first, first + part.op_count, [](const Op& op) { return op.kind == OpKind::adapter; });
+      EXPECT_EQ(part.op_count, 3 + adapters + std::count_if(first, first + part.op_count, is_beside));   // each has a product of its own
+      EXPECT_EQ(adapters, g.has_adapters() ? 2 : 0);
+      EXPECT_EQ(part.inner.size() + 1, static_cast<size_t>(part.op_count));
       EXPECT_TRUE(may_tile(g, s, 0));
       if (s.gradient_op_count == 0) continue;
       EXPECT_FALSE(may_tile(g, s, ~0u));

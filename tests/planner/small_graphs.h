@@ -11,20 +11,21 @@
 
 namespace stw::testing_tools {
 
-inline ModelConfig config_of(const std::string& json) {
-  auto config = parse_model(json, "test");
+inline ModelConfig config_of(const SmallModel& model) {
+  auto config = parse_model(model.config, "test");
   if (!config) {
     ADD_FAILURE() << config.error().message;
     return {};
   }
+  config->adapters = model.adapters;
   return *config;
 }
 
-inline Graph graph_of(const std::string& json, int64_t sequence = 33, Precision precision = Precision::fp32, int bits = 32) {
+inline Graph graph_of(const SmallModel& model, int64_t sequence = 33, Precision precision = Precision::fp32, int bits = 32) {
   Numerics n;
   n.precision = precision;
   n.state_bits = bits;
-  return build_model(config_of(json), sequence, n);
+  return build_model(config_of(model), sequence, n);
 }
 
 // So that samples of a few rows have tiles, inside of them and over several.
@@ -39,6 +40,8 @@ inline std::vector<Graph> small_graphs() {
   graphs.push_back(graph_of(small_llama(), 33, Precision::bf16, 8));
   graphs.push_back(graph_of(small_qwen2(), 40));
   graphs.push_back(graph_of(small_qwen3(), 24, Precision::bf16));
+  for (const double dropout : {0.0, 0.1}) graphs.push_back(graph_of({small_gpt2(), adapters_of_all(dropout)}, 33, Precision::bf16));
+  graphs.push_back(graph_of({small_llama(), adapters_of_some()}, 40, Precision::fp32, 8));
   add_small_tiles(graphs);
   return graphs;
 }
@@ -80,7 +83,7 @@ inline std::vector<Graph> frozen_graphs() {
 // Updated inside the backward pass: by every rule, with parts that are frozen.
 inline std::vector<Graph> fused_graphs() {
   std::vector<Graph> graphs;
-  auto add = [&](const std::string& config, Precision precision, Optimizer optimizer, int bits, std::vector<const char*> frozen = {}) {
+  auto add = [&](const SmallModel& config, Precision precision, Optimizer optimizer, int bits, std::vector<const char*> frozen = {}) {
     Numerics n;
     n.fused_update = true;
     n.precision = precision;
@@ -93,9 +96,21 @@ inline std::vector<Graph> fused_graphs() {
   add(small_llama(), Precision::bf16, Optimizer::adamw, 8);
   add(small_qwen2(), Precision::fp32, Optimizer::muon, 32);
   add(small_qwen3(), Precision::bf16, Optimizer::lion, 8);
+  add({small_qwen3(), adapters_of_all()}, Precision::bf16, Optimizer::adamw, 8, {"blocks.1"});
   add(small_llama(), Precision::bf16, Optimizer::adafactor, 32, {"embeddings", "blocks.0", "norms"});
   add_small_tiles(graphs);
   return graphs;
+}
+
+// The set that a search would try in place of this one: what is kept with something else follows that.
+inline uint32_t choice_of(const Segment& s, uint32_t saved) {
+  for (size_t k = 0; k < s.kept_with.size(); ++k) {
+    const int with = s.kept_with[k];
+    if (with == Segment::own_choice) continue;
+    const bool is_kept = with == Segment::always || (with >= 0 && (saved >> with & 1));
+    saved = (saved & ~(1u << k)) | uint32_t{is_kept} << k;
+  }
+  return saved;
 }
 
 inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int64_t largest_micro_batch) {
@@ -103,14 +118,18 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
   d.micro_batch = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(largest_micro_batch));
   d.loss_chunks = int64_t{1} << random() % 6;
   for (const Segment& s : graph.segments)
-    d.saved.push_back(s.kind != SegmentKind::block ? ~0u : static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1));
+    d.saved.push_back(s.kind != SegmentKind::block ? ~0u : choice_of(s, static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1)));
   // Tiles, where the feed-forward part keeps nothing: in half of all blocks none of it is kept.
   for (size_t s = 0; s < graph.segments.size(); ++s) {
     const Segment& segment = graph.segments[s];
     int64_t rows = 0;
     if (segment.feed_forward.exists() && random() % 2) {
       for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
-        if (is_inner(segment.feed_forward, graph.op(segment.saveable[bit]).outputs[0])) d.saved[s] &= ~(1u << bit);
+        if (is_inner(segment.feed_forward, graph.op(segment.saveable[bit]).outputs[0])) {
+          d.saved[s] &= ~(1u << bit);
+          if (!segment.kept_with.empty() && segment.kept_with[bit] >= 0) d.saved[s] &= ~(1u << segment.kept_with[bit]);
+        }
+      d.saved[s] = choice_of(segment, d.saved[s]);
       rows = graph.tile_rows[random() % graph.tile_rows.size()];
       const int64_t tiles = tiling_of(d.micro_batch * graph.sequence, graph.sequence, rows).tiles();
       if (tiles == 1 || tiles > most_tiles || !may_tile(graph, segment, d.saved[s])) rows = 0;

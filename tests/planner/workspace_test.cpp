@@ -65,6 +65,32 @@ TEST_F(Workspace, MatrixProducts) {
   }
 }
 
+TEST_F(Workspace, Adapters) {
+  for (int i = 0; i < 20000; ++i) {
+    kernels::AdapterArgs a{};
+    a.rows = size(8192);
+    a.rows_per_sample = a.rows;
+    a.rank = size(512);
+    a.parts = 1 + static_cast<int>(random_() % kernels::max_parts);
+    a.accumulate = random_() % 2;
+    a.weight_dtype = dtype();
+    a.low = {&buffer_, dtype()};
+    a.y = {&buffer_, dtype()};
+    int64_t widest = 0;
+    for (int p = 0; p < a.parts; ++p) {
+      a.part[p] = {&buffer_, random_() % 4 ? &buffer_ : nullptr, size(8192), a.width};
+      a.width += a.part[p].features;
+      widest = std::max(widest, a.part[p].features);
+    }
+    const int n = threads();
+    const Format low = format_of(a.low.dtype), y = format_of(a.y.dtype);
+    const auto shape = [&] { return testing::Message() << a.rows << " rows, rank " << a.rank << ", " << widest << " features, parts " << a.parts; };
+    ASSERT_LE(kernels::adapter_workspace(a, n), workspace::adapter(a.rows, a.rank, widest, y, n)) << shape();
+    ASSERT_LE(kernels::adapter_input_gradient_workspace(a, n), workspace::adapter_input_gradient(a.rows, a.rank, widest, low, n)) << shape();
+    ASSERT_LE(kernels::adapter_weight_gradient_workspace(a, n), workspace::adapter_weight_gradient(a.rows, a.rank, widest, n)) << shape();
+  }
+}
+
 TEST_F(Workspace, Attention) {
   for (int i = 0; i < 20000; ++i) {
     Attributes planned;
@@ -169,6 +195,12 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     ASSERT_EQ(cuda::linear_input_gradient_workspace(linear), 0u);
     ASSERT_EQ(cuda::linear_weight_gradient_workspace(linear), 0u);
     ASSERT_EQ(cuda::linear_bias_gradient_workspace(linear), cuda_workspace::tile_sums(rows, sequence, widest));
+    kernels::AdapterArgs adapter{};
+    adapter.rows = rows, adapter.rows_per_sample = sequence, adapter.rank = size(512), adapter.parts = linear.parts;
+    for (int p = 0; p < adapter.parts; ++p) adapter.part[p] = {&buffer_, &buffer_, linear.part[p].features, 0};
+    ASSERT_EQ(cuda::adapter_workspace(adapter), 0u);
+    ASSERT_EQ(cuda::adapter_input_gradient_workspace(adapter), 0u);
+    ASSERT_EQ(cuda::adapter_weight_gradient_workspace(adapter), 0u);
     kernels::NormArgs norm{};
     norm.rows = rows, norm.rows_per_sample = sequence, norm.features = features;
     ASSERT_EQ(cuda::norm_gradient_workspace(norm), cuda_workspace::norm_gradient(rows, sequence, features));

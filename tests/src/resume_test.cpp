@@ -24,7 +24,7 @@ Schedule schedule() {
 
 struct Case {
   const char* name;
-  std::string config;
+  SmallModel config;
   Precision precision;
   int state_bits;
 };
@@ -81,6 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Resume,
                                          Case{"gpt2_dropout_bf16_8", small_gpt2("0.1"), Precision::bf16, 8},
                                          Case{"llama_bf16", small_llama(), Precision::bf16, 32},
                                          Case{"qwen2_fp32_8", small_qwen2(), Precision::fp32, 8},
+                                         Case{"llama_adapters_bf16_8", {small_llama(), adapters_of_some()}, Precision::bf16, 8},
                                          Case{"qwen3_bf16_8", small_qwen3(), Precision::bf16, 8}),
                          case_name);
 
@@ -129,6 +130,23 @@ TEST(Restore, FlippedBytesChangeNothing) {
   ASSERT_TRUE(saved.trainer->restore(saved.path));
   EXPECT_NE(differences(saved.trainer.state(), before), "");
   EXPECT_EQ(saved.trainer->progress().step, 1u);
+}
+
+// The checkpoint of a run of adapters has not got what lies below them.
+TEST(Restore, AdaptersOfAnotherModelAreRefused) {
+  TemporaryDirectory folder;
+  const Case c{"", {small_llama(), adapters_of_some()}, Precision::fp32, 32};
+  const auto model = model_of(c.config), other = model_of(c.config, 8);
+  OpenTrainer trainer(model, plan_for(*model, request_of(c, 2, Recompute::choose))), others(other, plan_for(*other, request_of(c, 2, Recompute::choose)));
+  const std::string path = folder / "checkpoint";
+  ASSERT_TRUE(trainer->save(path));
+  EXPECT_LT(file_bytes(path).size(), 4 * model->graph().parameter_count());
+  const State before = others.state();
+  const auto status = others->restore(path);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::bad_state);
+  EXPECT_NE(status.error().message.find("base: expected"), std::string::npos) << status.error().message;
+  EXPECT_EQ(differences(others.state(), before), "");
 }
 
 TEST(Restore, AnotherRunIsRefusedByName) {

@@ -38,7 +38,7 @@ inline void ignore_sample(GlobalBatch& batch, int64_t sample) {
 // A model and the numerics that it is trained in, for tests that try many of them.
 struct NumericsCase {
   const char* name;
-  std::string config;
+  SmallModel config;
   Precision precision;
   int state_bits;
   Optimizer optimizer = Optimizer::adamw;

@@ -43,9 +43,10 @@ inline std::shared_ptr<const Model> open_model(const ModelSource& source) {
   return *model;
 }
 
-inline std::shared_ptr<const Model> model_of(const std::string& config_json, uint64_t seed = 7) {
+inline std::shared_ptr<const Model> model_of(const SmallModel& model, uint64_t seed = 7) {
   ModelSource source;
-  source.config_json = config_json;
+  source.config_json = model.config;
+  source.adapters = model.adapters;
   source.seed = seed;
   return open_model(source);
 }

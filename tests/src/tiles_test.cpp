@@ -20,7 +20,7 @@ constexpr int rounds = 10;
 
 struct Case {
   const char* name;
-  std::string config;
+  SmallModel config;
   Precision precision;
   bool fused_update = false;
   std::vector<ParameterGroup> groups = {};
@@ -93,6 +93,8 @@ TEST_P(Tiles, ChangeNoBit) {
 INSTANTIATE_TEST_SUITE_P(Models, Tiles,
                          testing::Values(Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp32}, Case{"gpt2", small_gpt2(), Precision::bf16},
                                          Case{"llama", small_llama(), Precision::bf16}, Case{"qwen2", small_qwen2(), Precision::fp32},
+                                         Case{"gpt2_adapters", {small_gpt2(), adapters_of_all()}, Precision::fp32},
+                                         Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::bf16},
                                          Case{"llama_half", small_llama(), Precision::fp16},
                                          Case{"gpt2_fused", small_gpt2(), Precision::fp32, true}, Case{"llama_fused", small_llama(), Precision::bf16, true},
                                          Case{"gpt2_frozen", small_gpt2(), Precision::fp32, false, {{"embeddings", true, {}, {}, {}}, {"*mlp.c_fc*", true, {}, {}, {}}}}),

@@ -77,6 +77,7 @@ void add_calibrate(CLI::App& application) {
   auto self = std::make_shared<CalibrateCommand>();
   CLI::App& command = *application.add_subcommand("calibrate", "Measure this device, and write a profile to plan with.");
   add_model_flags(command, self->model);
+  add_adapter_flags(command, self->model);
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);
   command.add_option("--out", self->out, "The file to write, such as here.json.")->required()->type_name("FILE");

@@ -16,6 +16,7 @@ void add_generate(CLI::App& application);
 void add_inspect(CLI::App& application);
 void add_devices(CLI::App& application);
 void add_calibrate(CLI::App& application);
+void add_merge(CLI::App& application);
 void add_tokenize(CLI::App& application);
 void add_pack(CLI::App& application);
 

@@ -53,7 +53,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
 void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& model) {
   plan.examples = holds_examples(data.path);
   if (!plan.examples || plan.document_end) return;
-  const std::vector<int32_t> ends = end_tokens(model.source);
+  const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
 }
 

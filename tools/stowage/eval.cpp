@@ -31,7 +31,7 @@ struct EvalCommand {
     const Inference opened = open();
     const stw_plan_info info = query(opened.plan);
     const uint64_t vocabulary = query(opened.model).vocabulary;
-    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, model.source, vocabulary);
+    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), vocabulary);
     const OpenData tokens = open_data(data, tokenization, model, vocabulary, info.sequence, true, plan.document_end);
     double loss = 0;
     call([&](stw_error* error) {

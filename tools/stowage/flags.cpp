@@ -5,6 +5,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "files.h"
 #include "number_checks.h"
 #include "units.h"
 
@@ -129,6 +130,8 @@ CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& desc
       ->capture_default_str();
 }
 
+const std::string& run_of(const ModelFlags& flags) { return is_there(flags.adapter + "/settings.json") ? flags.adapter : flags.source; }
+
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("--model", flags.source, "A folder with config.json, a config.json, or a preset such as nano.")
       ->required()
@@ -136,9 +139,30 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--weights", flags.weights, "A .safetensors file or a folder with some, instead of the model's own.")
       ->type_name("PATH");
+  command.add_option("--adapter", flags.adapter, "A folder of low-rank adapters for this model (adapter_config.json), as `train` or PEFT leaves it.")
+      ->type_name("FOLDER");
   command.add_option("--dropout", flags.dropout, "Replaces all dropout rates of the config; 0 turns it off.")
       ->check(number_in(0, 0.99))
       ->type_name("RATE");
+}
+
+void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
+  CLI::Option* rank = command.add_option("--lora", flags.adapter_rank, "Train low-rank adapters of this rank beside the blocks' matrices, and nothing else.")
+      ->check(whole_number(1, 4096))
+      ->type_name("RANK");
+  command.add_option("--lora-alpha", flags.adapter_alpha, "Adapters are scaled by this over their rank. Default: twice the rank.")
+      ->check(number_in(1e-6, 1e6))
+      ->needs(rank)
+      ->type_name("X");
+  command.add_option("--lora-targets", flags.adapter_targets, "Which matrices get one: the last parts of their modules' names. Default: all-linear.")
+      ->needs(rank)
+      ->type_name("q_proj,v_proj");
+  command.add_option("--lora-dropout", flags.adapter_dropout, "Dropout of what adapters read.")
+      ->check(number_in(0, 0.99))
+      ->needs(rank)
+      ->type_name("RATE");
+  command.add_flag("--rslora", flags.adapter_stabilised, "Scale by alpha over the square root of the rank.")->needs(rank);
+  rank->excludes(command.get_option("--adapter"));
 }
 
 void add_threads_flag(CLI::App& command, PlanFlags& flags) {
@@ -240,6 +264,12 @@ Model open_model(const ModelFlags& flags) {
     options.set_mask = STW_SET_DROPOUT;
     options.dropout = *flags.dropout;
   }
+  if (!flags.adapter.empty()) options.adapter = flags.adapter.c_str();
+  if (!flags.adapter_targets.empty()) options.adapter_targets = flags.adapter_targets.c_str();
+  options.adapter_rank = flags.adapter_rank;
+  options.adapter_alpha = flags.adapter_alpha.value_or(0);
+  options.adapter_dropout = flags.adapter_dropout;
+  options.adapter_flags = flags.adapter_stabilised ? STW_ADAPTER_RANK_STABILISED : 0;
   stw_model* model = nullptr;
   call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
   return Model(model);

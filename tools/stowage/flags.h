@@ -21,7 +21,16 @@ struct ModelFlags {
   std::string weights;           // empty: those of the source, else random ones
   std::optional<float> dropout;  // of all rates; unset: those of the config
   uint64_t seed = 1337;
+  std::string adapter;           // a folder of low-rank adapters
+  uint32_t adapter_rank = 0;     // or new ones; 0: none
+  std::optional<float> adapter_alpha;
+  float adapter_dropout = 0;
+  std::string adapter_targets;   // empty: all matrices of blocks
+  bool adapter_stabilised = false;
 };
+
+// Where a run may have left its settings: with the adapters, where these are of a run.
+const std::string& run_of(const ModelFlags& flags);
 
 struct PlanFlags {
   std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
@@ -46,6 +55,8 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optiona
 CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description);
 
 void add_model_flags(CLI::App& command, ModelFlags& flags);
+// --lora and its settings: new adapters.
+void add_adapter_flags(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
 void add_document_flag(CLI::App& command, PlanFlags& flags);
 // --vram, --batch, --seq and --device.

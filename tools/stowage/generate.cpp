@@ -33,13 +33,13 @@ struct GenerateCommand {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
     const stw_model_info about = query(open_model(model));
-    const auto tokenization = Tokenization::of_model(tokenizer, model.source, about.vocabulary);
+    const auto tokenization = Tokenization::of_model(tokenizer, run_of(model), about.vocabulary);
     std::vector<int32_t> tokens = tokenization.parse_prompt(prompt);
     check_sequence(plan.sequence, about.positions);
     // No longer than the sequences it was trained on: later positions may never have been trained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
-    if (tokenization.kind() != Tokenization::Kind::ids && !goes_on) stop = end_tokens(model.source);
+    if (tokenization.kind() != Tokenization::Kind::ids && !goes_on) stop = end_tokens(run_of(model));
     const Inference opened = open_inference(model, plan);
     print(tokenization, tokens, true);
     for (uint64_t done = 0; done < count;) {

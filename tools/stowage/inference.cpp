@@ -9,7 +9,7 @@
 namespace command {
 
 void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
-  const auto plan = read_text_if_there(model.source + "/plan.json");
+  const auto plan = read_text_if_there(run_of(model) + "/plan.json");
   if (!plan || json_string(*plan, "", "format") != "stowage-plan") return;
   const auto number = [&](const char* key) -> std::optional<uint64_t> {
     const auto value = json_number(*plan, "request", key);
@@ -22,9 +22,9 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
 }
 
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags) {
-  const auto plan = read_text_if_there(model.source + "/plan.json");
+  const auto plan = read_text_if_there(run_of(model) + "/plan.json");
   if (plan && !flags.keeps_documents() && has_documents(*plan))
-    complain("stowage: warning: {} was trained on documents; give its --document-end for the loss of its run", model.source);
+    complain("stowage: warning: {} was trained on documents; give its --document-end for the loss of its run", run_of(model));
 }
 
 Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) {
@@ -38,8 +38,10 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) 
   groups[0].pattern = "*";
   groups[0].frozen = 1;
   groups[1].pattern = "norms";
-  options.groups = groups;
-  options.group_count = 2;
+  if (query(opened.model).adapter_rank == 0) {   // else all but these few is frozen already
+    options.groups = groups;
+    options.group_count = 2;
+  }
   PlanAnswer answer = create_plan(opened.model, model_flags.source, options);
   const stw_plan_info info = query(answer.plan);
   if (!flags.memory_bytes && info.minimum_bytes) {

@@ -24,6 +24,8 @@ namespace {
 
 void show(const char* name, const std::string& value) { fmt::print("{:<14}{}\n", name, value); }
 
+bool is_model(const std::string& folder) { return is_there(folder + "/config.json") || is_there(folder + "/adapter_config.json"); }
+
 void show_number(const std::string& text, const char* name, const char* scope, const char* key) {
   if (const auto value = json_number(text, scope, key)) show(name, grouped(static_cast<uint64_t>(*value)));
 }
@@ -41,6 +43,7 @@ void show_model(const std::string& source, const std::string& name) {
   show("parameters", info.trainable == info.parameters
                          ? grouped(info.parameters)
                          : fmt::format("{}, {} of them trainable", grouped(info.parameters), grouped(info.trainable)));
+  if (info.adapter_rank) show("adapters", fmt::format("of rank {}", info.adapter_rank));
   show("weights", info.has_weights ? "read from files" : "none, drawn from a seed when training begins");
   const size_t count = stw_model_tensor_count(model.get());
   fmt::print("\n{} tensors\n", grouped(count));
@@ -97,7 +100,7 @@ void show_plan_summary(const std::string& text) {
 
 void show_plan(const std::string& path, const std::string& text, std::string source) {
   const std::string folder = path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/'));
-  if (source.empty() && is_there(folder + "/config.json")) source = folder;
+  if (source.empty() && is_model(folder)) source = folder;
   if (source.empty()) {
     show_plan_summary(text);
     fmt::print("\nNot checked: give its model with --model for that, and for the whole report.\n");
@@ -152,7 +155,7 @@ bool show_run(const RunFolder& folder) {
 }
 
 void inspect_folder(const std::string& path) {
-  const bool run = show_run(RunFolder(path)), model = is_there(path + "/config.json");
+  const bool run = show_run(RunFolder(path)), model = is_model(path);
   if (!run && !model)
     throw Failure(exit_failed,
                   fmt::format("{}: expected a model or a run, found neither config.json nor metrics.jsonl", path));

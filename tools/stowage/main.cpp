@@ -78,6 +78,7 @@ int main(int count, char** words) {
   command::add_inspect(application);
   command::add_devices(application);
   command::add_calibrate(application);
+  command::add_merge(application);
   command::add_tokenize(application);
   command::add_pack(application);
   CLI::App& train = *application.get_subcommand("train");

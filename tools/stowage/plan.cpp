@@ -89,6 +89,7 @@ void add_plan(CLI::App& application) {
   auto self = std::make_shared<PlanCommand>();
   CLI::App& command = *application.add_subcommand("plan", "Say what lies where in memory; allocates nothing.");
   add_model_flags(command, self->model);
+  add_adapter_flags(command, self->model);
   command.get_option("--model")->required(false);
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);

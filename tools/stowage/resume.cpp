@@ -55,7 +55,8 @@ void check_weights(const TrainFlags& flags) {
 
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention",
-                                        "fast", "master", "gradients", "fused-update", "states", "freeze", "group"};
+                                        "fast", "master", "gradients", "fused-update", "states", "freeze", "group", "lora", "lora-alpha", "lora-targets",
+                                        "lora-dropout", "rslora"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 

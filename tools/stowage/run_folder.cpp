@@ -84,7 +84,7 @@ bool RunFolder::holds(const std::string& path) const {
 }
 
 std::vector<std::string> RunFolder::files() const {
-  return {checkpoint(), weights(), config(), plan(), settings(), metrics(), loss_curve()};
+  return {checkpoint(), weights(), adapter_weights(), adapter_config(), config(), plan(), settings(), metrics(), loss_curve()};
 }
 
 std::vector<std::string> RunFolder::tokenizer_files() const {
@@ -131,12 +131,12 @@ void RunFolder::make_writable() const {
 void RunFolder::remove_stale() const {
   std::error_code problem;
   for (const auto& entry : fs::directory_iterator(path_, problem))
-    for (const char* name : {"checkpoint.stw", "model.safetensors", "config.json", "check-before.stw", "check-once.stw", "check-twice.stw"})
+    for (const char* name : {"checkpoint.stw", "model.safetensors", "adapter_model.safetensors", "adapter_config.json", "config.json", "check-before.stw", "check-once.stw", "check-twice.stw"})
       if (const auto process = writer_of(entry.path().filename().string(), name))
         if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(entry.path().c_str());
 }
 
-bool RunFolder::has_result() const { return is_there(checkpoint()) || is_there(weights()); }
+bool RunFolder::has_result() const { return is_there(checkpoint()) || is_there(weights()) || is_there(adapter_weights()); }
 
 void RunFolder::set_aside() const {
   const RunFolder aside = replaced(), part = moving();

@@ -17,7 +17,10 @@ class RunFolder {
   std::string weights() const { return path_ + "/model.safetensors"; }
   std::string settings() const { return path_ + "/settings.json"; }
   std::string config() const { return path_ + "/config.json"; }
-  // All of these.
+  // In place of weights, of a run that trained adapters.
+  std::string adapter_config() const { return path_ + "/adapter_config.json"; }
+  std::string adapter_weights() const { return path_ + "/adapter_model.safetensors"; }
+  // All of these, there or not.
   std::vector<std::string> files() const;
   // Those of a tokenizer, which a run copies beside them and which may be somebody else's.
   std::vector<std::string> tokenizer_files() const;

@@ -31,10 +31,23 @@ std::string folder_of(const std::string& source) {
   return slash == std::string::npos ? "." : source.substr(0, std::max<size_t>(slash, 1));
 }
 
+// That folder, and where it has adapters, the one of the model that they are for.
+std::vector<std::string> folders_of(const std::string& model) {
+  const std::string folder = folder_of(model);
+  if (folder.empty()) return {};
+  std::vector<std::string> folders{folder};
+  const auto adapters = read_text_if_there(folder + "/adapter_config.json");
+  const std::string base = adapters ? json_string(*adapters, "", "base_model_name_or_path").value_or("") : "";
+  for (const std::string& path : {folder + "/" + base, base})
+    if (!base.empty() && is_there(path)) folders.push_back(folder_of(path));
+  return folders;
+}
+
 // Empty where there is none.
 std::string file_beside(const std::string& model) {
-  const std::string folder = folder_of(model), file = folder + "/" + file_name;
-  return !folder.empty() && is_there(file) ? file : std::string();
+  for (const std::string& folder : folders_of(model))
+    if (const std::string file = folder + "/" + file_name; is_there(file)) return file;
+  return {};
 }
 
 // That of --tokenizer, a folder or a file.
@@ -119,14 +132,16 @@ std::string Tokenization::text_of(std::span<const int32_t> tokens, bool is_first
 }
 
 std::vector<int32_t> end_tokens(const std::string& model) {
-  const std::string folder = folder_of(model);
-  if (folder.empty()) return {};
+  const std::vector<std::string> folders = folders_of(model);
+  if (folders.empty()) return {};
   std::vector<int32_t> tokens;
-  const std::string of_run = setting_of_run(folder, "document-end").value_or("");
+  const std::string of_run = setting_of_run(folders[0], "document-end").value_or("");
   int32_t end = 0;
   if (std::from_chars(of_run.data(), of_run.data() + of_run.size(), end).ec == std::errc()) tokens.push_back(end);
-  for (const char* name : {"generation_config.json", "config.json"}) {
-    const std::string path = folder + "/" + name;
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders)
+    for (const char* name : {"/generation_config.json", "/config.json"}) paths.push_back(folder + name);
+  for (const std::string& path : paths) {
     const auto text = read_text_if_there(path);
     if (!text) continue;
     const JsonValue config = read_json(*text, path);
@@ -170,8 +185,8 @@ std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, 
     if (is_there(to)) continue;
     std::vector<std::string> sources;   // of which the first that is there is taken
     if (name == file_name && !own.empty()) sources.push_back(tokenization.file());   // whatever that is called
-    for (const std::string& folder : {own, folder_of(model)})
-      if (!folder.empty()) sources.push_back(folder + "/" + name);
+    if (!own.empty()) sources.push_back(own + "/" + name);
+    for (const std::string& folder : folders_of(model)) sources.push_back(folder + "/" + name);
     for (const std::string& source : sources)
       if (const auto text = read_text_if_there(source)) {
         write_text(to, *text);

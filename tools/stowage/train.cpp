@@ -151,7 +151,7 @@ std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder
     if (is_same(flags.model.source, out.path()))
       throw Failure(exit_failed,
                     fmt::format("--out {}: this is the model's own folder, which would be replaced", flags.out));
-    for (const auto& [flag, path] : {std::pair{"--model", &flags.model.source}, {"--weights", &flags.model.weights},
+    for (const auto& [flag, path] : {std::pair{"--model", &flags.model.source}, {"--weights", &flags.model.weights}, {"--adapter", &flags.model.adapter},
                                      {"--data", &flags.data.path}, {"--plan", &flags.plan_file},
                                      {"--resume", &flags.resume}})
       if (flags.overwrite ? out.holds(*path) : path != &flags.plan_file && out.writes(*path))
@@ -194,6 +194,8 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
       "model       {}: {}, {} layers, {} parameters, {}\n", flags.model.source, about.architecture, about.layers,
       grouped(about.parameters),
       about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
+  if (about.adapter_rank)
+    tell("adapters    rank {}, {} parameters of the {} are trained\n", about.adapter_rank, grouped(about.trainable), grouped(about.parameters));
   tell("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));
   if (data.counts.examples)
@@ -236,7 +238,8 @@ void tell_end(const RunFolder& out, const stw_progress& now, const std::vector<s
   if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
   tell("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
   std::vector<std::string> names;
-  for (const std::string& file : out.files()) names.push_back(file.substr(out.path().size() + 1));
+  for (const std::string& file : out.files())
+    if (is_there(file)) names.push_back(file.substr(out.path().size() + 1));
   names.insert(names.end(), copied.begin(), copied.end());
   tell("wrote       {}: {}\n", out.path(), fmt::join(names, ", "));
 }
@@ -260,7 +263,7 @@ void train(TrainFlags flags) {
   const stw_plan_info info = query(plan);
   check_settings(flags, info, stw_plan_json(plan.get()));
   const uint64_t vocabulary = query(model).vocabulary;
-  const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, flags.model.source, vocabulary);
+  const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), vocabulary);
   const OpenData data = open_data(flags.data, tokenization, flags.model, vocabulary, info.sequence, flags.run.evaluation_batches > 0, flags.plan.document_end);
   if (flags.epochs) {
     const auto samples = static_cast<double>(samples_of_epoch(data, info.sequence));
@@ -283,7 +286,7 @@ void train(TrainFlags flags) {
     make_room(out);
   write_text(out.plan(), stw_plan_json(plan.get()));
   write_text(out.settings(), flags.settings);
-  const std::vector<std::string> copied = copy_tokenizer_files(tokenization, flags.model.source, out.path());
+  const std::vector<std::string> copied = copy_tokenizer_files(tokenization, run_of(flags.model), out.path());
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 

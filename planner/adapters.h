@@ -1,0 +1,39 @@
+// Low-rank adapters (LoRA: Hu et al. 2021): beside a frozen matrix W of a block, two narrow trained ones. What was W·x becomes
+// W·x + scale·B·(A·x), with A (rank, inputs) of random numbers and B (features, rank) of zeros in the beginning.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "planner/graph.h"
+#include "planner/result.h"
+
+namespace stw {
+
+struct Adapters {
+  int64_t rank = 0;        // 0: there are none
+  double alpha = 0;        // the scale is alpha / rank, or alpha / sqrt(rank) (rank-stabilised: Kalajdzievski 2023)
+  bool rank_stabilised = false;
+  double dropout = 0;      // of what A reads
+  // Which matrices of blocks have one: the last parts of their modules' names ("q_proj", "self_attn.q_proj"), or "all-linear".
+  std::vector<std::string> targets;
+  bool any() const { return rank > 0; }
+  double scale() const;
+  bool operator==(const Adapters&) const = default;
+};
+
+inline constexpr int64_t largest_rank = 4096;
+inline constexpr const char* all_targets = "all-linear";
+inline constexpr const char *low_suffix = ".lora_A.weight", *high_suffix = ".lora_B.weight";   // behind the module's name, as PEFT has it
+
+// "model.layers.0.self_attn.q_proj" of "model.layers.0.self_attn.q_proj.weight".
+std::string module_name(const Tensor& weight);
+
+// Adds them to a graph of forward ops, before `apply_groups` and `differentiate`; all that is there already is frozen. Errors:
+// bad_argument for a rank, alpha or dropout that makes no sense and for a target that names no matrix of a block, saying what there is.
+Status add_adapters(Graph& graph, const Adapters& adapters);
+
+// The narrow tensors of adapters are kept, those inside of a feed-forward part all or none, and their dropout is drawn again: a block
+// has twice as many choices to search as without adapters, and not 2 to the number of tensors. After find_feed_forward.
+void tie_choices(Graph& graph);
+
+}  // namespace stw

@@ -1,0 +1,141 @@
+#include "src/adapter_files.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "src/file.h"
+
+namespace stw {
+
+namespace {
+
+constexpr uint64_t largest_config = 1 << 20;   // bytes
+constexpr std::string_view wrapper = "base_model.model.";
+
+Error unsupported(const std::string& what) { return {Code::unsupported_field, what}; }
+
+// Source: peft, tuners/lora/config.py: what changes the numbers, and which value of it is ours.
+Status refuse_others(const Json& json) {
+  STW_ASSIGN(type, get_string(json, "peft_type"));
+  if (type != "LORA") return unsupported("peft_type \"" + type + "\" is not supported");
+  STW_ASSIGN(bias, get_string(json, "bias", "none"));
+  if (bias != "none") return unsupported("bias \"" + bias + "\" is not supported");
+  for (const char* key : {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "modules_to_save", "rank_pattern", "alpha_pattern", "layer_replication",
+                          "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "kasa_config"}) {
+    const Json* value = json.find(key);
+    if (!value || value->is_null() || (value->as_bool() && !*value->as_bool())) continue;
+    if ((value->is_array() && value->elements().empty()) || (value->is_object() && value->members().empty())) continue;
+    return unsupported(std::string(key) + " is not supported");
+  }
+  // Those that change the weights below.
+  if (const Json* begin = json.find("init_lora_weights"); begin && begin->is_string())
+    for (const char* way : {"pissa", "olora", "corda", "loftq", "lora_ga"})
+      if (begin->as_string()->starts_with(way)) return unsupported("init_lora_weights \"" + *begin->as_string() + "\" is not supported");
+  return ok();
+}
+
+Status parse(const Json& json, AdapterConfig& config) {
+  STW_TRY(refuse_others(json));
+  Adapters& a = config.adapters;
+  STW_ASSIGN(rank, get_int(json, "r", 8));
+  STW_ASSIGN(alpha, get_double(json, "lora_alpha", 8.0));
+  STW_ASSIGN(dropout, get_double(json, "lora_dropout", 0.0));
+  STW_ASSIGN(stabilised, get_bool(json, "use_rslora", false));
+  STW_ASSIGN(base, get_string(json, "base_model_name_or_path", ""));
+  if (rank < 1) return unsupported("r is " + std::to_string(rank));
+  a.rank = rank;
+  a.alpha = alpha;
+  a.dropout = dropout;
+  a.rank_stabilised = stabilised;
+  config.base = base;
+  return ok();
+}
+
+// The modules that tensors are of: what target_modules came to.
+Status find_targets(const std::string& folder, Adapters& adapters) {
+  const std::string path = adapter_weights(folder);
+  if (!file_exists(path) && file_exists(folder + "/adapter_model.bin"))
+    return Error{Code::unsupported, folder + "/adapter_model.bin: weights of this format are not read; save them as safetensors"};
+  STW_ASSIGN(reader, SafetensorsReader::open(path));
+  std::set<std::string> targets;
+  for (const SafetensorsInfo& t : reader.tensors()) {
+    std::string_view name = t.name;
+    if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
+    const std::string_view low = low_suffix, high = high_suffix;
+    if (!name.ends_with(low) && !name.ends_with(high))
+      return Error{Code::unsupported, path + ": tensor " + t.name + " is none of a low-rank adapter of a matrix"};
+    targets.emplace(name.substr(0, name.size() - low.size()));
+    static_assert(std::string_view(low_suffix).size() == std::string_view(high_suffix).size());
+  }
+  if (targets.empty()) return corrupt(path, "there are no adapters");
+  adapters.targets.assign(targets.begin(), targets.end());
+  return ok();
+}
+
+// The last parts of the names where they say it all, else whole names.
+Json target_modules(const Graph& graph) {
+  std::set<std::string> whole, last;
+  const auto last_part = [](const std::string& module) { return module.substr(module.rfind('.') + 1); };
+  for (const Tensor& t : graph.tensors) {
+    if (t.adapter_of < 0) continue;
+    whole.insert(module_name(graph.at(t.adapter_of)));
+    last.insert(last_part(module_name(graph.at(t.adapter_of))));
+  }
+  for (const Tensor& t : graph.tensors)
+    if (t.kind == Kind::parameter && t.shape.rank == 2 && t.adapter_of < 0 && last.count(last_part(module_name(t))) && !whole.count(module_name(t))) {
+      last = whole;
+      break;
+    }
+  Json list = Json::array();
+  for (const std::string& name : last) list.push(name);
+  return list;
+}
+
+Json number(double x) { return x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x); }
+
+}  // namespace
+
+bool holds_adapters(const std::string& folder) {
+  return is_directory(folder) && file_exists(adapter_config(folder)) && !file_exists(folder + "/model.safetensors") &&
+         !file_exists(folder + "/model.safetensors.index.json");
+}
+
+Result<AdapterConfig> read_adapter_config(const std::string& folder) {
+  const std::string path = adapter_config(folder);
+  const auto with_path = [&](Error e) {
+    e.message = path + ": " + e.message;
+    return e;
+  };
+  STW_ASSIGN(text, read_text(path, largest_config));
+  auto json = parse_json(text);
+  if (!json) return with_path(std::move(json.error()));
+  if (!json->is_object()) return corrupt(path, "expected an object");
+  AdapterConfig config;
+  if (auto status = parse(*json, config); !status) return with_path(std::move(status.error()));
+  STW_TRY(find_targets(folder, config.adapters));
+  return config;
+}
+
+std::string adapter_tensor_name(const std::string& parameter) { return std::string(wrapper) + parameter; }
+
+const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, std::string_view name, std::string_view optional_prefix) {
+  const auto find = [&](std::string_view n) {
+    const SafetensorsInfo* found = weights.find(adapter_tensor_name(std::string(n)));
+    return found ? found : weights.find(n);
+  };
+  if (const SafetensorsInfo* found = find(name)) return found;
+  return name.starts_with(optional_prefix) ? find(name.substr(optional_prefix.size())) : nullptr;
+}
+
+Json adapter_config_json(const Graph& graph, const Adapters& adapters, const std::string& base) {
+  bool is_transposed = false;
+  for (const Op& op : graph.ops) is_transposed |= op.attributes.transposed;
+  return Json::object()
+      .set("peft_type", "LORA").set("task_type", "CAUSAL_LM").set("base_model_name_or_path", base)
+      .set("r", adapters.rank).set("lora_alpha", number(adapters.alpha)).set("lora_dropout", adapters.dropout)
+      .set("use_rslora", adapters.rank_stabilised).set("use_dora", false).set("bias", "none")
+      .set("target_modules", target_modules(graph)).set("fan_in_fan_out", is_transposed).set("inference_mode", true);
+}
+
+}  // namespace stw

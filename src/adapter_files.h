@@ -1,0 +1,35 @@
+// Folders of low-rank adapters as Hugging Face's PEFT reads and writes them: adapter_config.json and adapter_model.safetensors.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "planner/adapters.h"
+#include "planner/graph.h"
+#include "planner/json.h"
+#include "planner/result.h"
+#include "src/safetensors.h"
+
+namespace stw {
+
+struct AdapterConfig {
+  Adapters adapters;   // for exactly the modules that the folder has tensors of
+  std::string base;    // the model's folder or name
+};
+
+inline std::string adapter_config(const std::string& folder) { return folder + "/adapter_config.json"; }
+inline std::string adapter_weights(const std::string& folder) { return folder + "/adapter_model.safetensors"; }
+
+// Whether a folder has adapters and no weights of a model.
+bool holds_adapters(const std::string& folder);
+// Errors: io_error; corrupt; unsupported_field for what changes the numbers and is not known here; unsupported for weights that are
+// no safetensors, and tensors that are not of such adapters.
+Result<AdapterConfig> read_adapter_config(const std::string& folder);
+// Of a parameter with that name; null where there is none. `optional_prefix`: what such files may leave out in front of names.
+const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, std::string_view name, std::string_view optional_prefix);
+
+// The name that a parameter's tensor has in such a file.
+std::string adapter_tensor_name(const std::string& parameter);
+// The text of adapter_config.json for the adapters of a graph.
+Json adapter_config_json(const Graph& graph, const Adapters& adapters, const std::string& base);
+
+}  // namespace stw

@@ -1,0 +1,94 @@
+"""Low-rank adapters: what `train --lora` leaves, and what the other commands make of it."""
+import json
+import unittest
+
+from support import USAGE, CommandTest
+
+
+class AdaptersTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.train("base", "--steps", 30, "--lr", "1e-3")
+        self.base = self.path("base")
+        self.small = ["--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2, "--eval-batches", 2, "--data", self.text(), "--schedule", "constant", "--warmup", 0]
+
+    def adapt(self, out, *words, model=None, **how):
+        return self.run_command("train", "--model", model or self.base, *self.small, "--lr", "3e-3", "--out", self.path(out), *words, **how)
+
+    def adapters(self, out):
+        return (self.folder / out / "adapter_model.safetensors").read_bytes()
+
+    def loss(self, *words):
+        return json.loads(self.run_command("eval", *words, "--data", self.text(), "--eval-batches", 2, "--json").stdout)["eval_loss"]
+
+    def test_a_run_leaves_adapters_and_every_command_takes_them(self):
+        said = self.adapt("run", "--lora", 4, "--steps", 40).stdout
+        self.assertIn("adapters    rank 4, 32,768 parameters of the 891,648 are trained\n", said)
+        self.assertIn("checkpoint.stw, adapter_model.safetensors, adapter_config.json, plan.json", said)
+        self.assertFalse((self.folder / "run" / "model.safetensors").exists())
+        config = json.loads(self.read("run", "adapter_config.json"))
+        self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"], config["base_model_name_or_path"]), ("LORA", 4, 8, self.base))
+        self.assertEqual(config["target_modules"], ["c_attn", "c_fc", "c_proj"])
+        trained = self.metrics("run")[-1]["eval_loss"]
+        self.assertLess(trained, self.loss("--model", self.base) - 0.02)
+        self.assertAlmostEqual(self.loss("--model", self.path("run")), trained, places=6)
+        self.assertAlmostEqual(self.loss("--model", self.base, "--adapter", self.path("run")), trained, places=6)
+        words = ["--prompt", "what", "--tokens", 20, "--temperature", 0]
+        written = self.run_command("generate", "--model", self.path("run"), *words).stdout
+        self.assertEqual(self.run_command("generate", "--model", self.base, "--adapter", self.path("run"), *words).stdout, written)
+        self.assertIn("adapters      of rank 4\n", self.run_command("inspect", self.path("run")).stdout)
+        said = self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged")).stdout
+        self.assertIn("model.safetensors", said)
+        self.assertAlmostEqual(self.loss("--model", self.path("merged"), "--batch", 4, "--seq", 32), trained, places=5)
+        self.assertEqual(self.run_command("generate", "--model", self.path("merged"), "--seq", 32, *words).stdout, written)
+
+    def test_runs_go_on_to_the_same_bits_at_any_budget(self):
+        self.adapt("whole", "--lora", 4, "--steps", 12)
+        self.adapt("parts", "--lora", 4, "--steps", 5)
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 12, "--vram", "12MiB")
+        self.assertEqual(self.adapters("parts"), self.adapters("whole"))
+        self.assertLess((self.folder / "whole" / "checkpoint.stw").stat().st_size, (self.folder / "base" / "model.safetensors").stat().st_size)
+        self.refused("train", "--resume", self.path("parts"), "--no-lora", "--steps", 13, expect=USAGE, says=["--no-lora", "bits"])
+        # On top of other weights the same adapters would be another model.
+        self.adapt("other", "--steps", 2, model="nano")
+        self.refused("train", "--resume", self.path("whole"), "--model", self.path("other"), "--steps", 13, says=["checkpoint.stw", "base: expected"])
+
+    def test_adapters_are_trained_further(self):
+        self.adapt("first", "--lora", 4, "--steps", 5)
+        said = self.adapt("second", "--steps", 5, model=self.path("first")).stdout
+        self.assertIn("adapters    rank 4", said)
+        self.assertNotEqual(self.adapters("second"), self.adapters("first"))
+        self.adapt("third", "--adapter", self.path("first"), "--steps", 5)
+        self.assertEqual(self.adapters("third"), self.adapters("second"))
+        self.adapt("first", "--lora", 2, "--steps", 2, "--overwrite")
+        self.assertEqual(json.loads(self.read("first", "adapter_config.json"))["r"], 2)
+
+    def test_settings_reach_the_adapters(self):
+        self.adapt("run", "--lora", 8, "--lora-alpha", 4, "--lora-targets", "c_attn,mlp.c_proj", "--lora-dropout", 0.1, "--rslora", "--steps", 2,
+                   "--group", "*.lora_B.weight:lr=4")
+        config = json.loads(self.read("run", "adapter_config.json"))
+        self.assertEqual((config["r"], config["lora_alpha"], config["lora_dropout"], config["use_rslora"]), (8, 4, 0.1, True))
+        self.assertEqual(len(config["target_modules"]), 8)   # some of those called c_proj
+        self.adapt("again", "--steps", 2, model=self.path("run"))
+        plan = self.plan("--model", self.base, "--lora", 8, "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2)
+        self.assertEqual(plan["model"]["trainable"], 65536)
+
+    def test_mistakes(self):
+        for words, says in ((["--lora", 0], ["--lora"]), (["--lora-alpha", 4], ["--lora-alpha", "--lora"]), (["--lora", 4, "--adapter", self.base], ["--lora", "--adapter"])):
+            self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), *words, expect=USAGE, says=says)
+        self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), "--lora", 4, "--lora-targets", "q_proj", expect=USAGE,
+                     says=["\"q_proj\"; there are c_attn, c_fc, c_proj, and all-linear"])
+        self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), "--adapter", self.base, says=["adapter_config.json"])
+        self.refused("merge", "--model", self.base, "--out", self.path("none"), expect=USAGE, says=["has no adapters"])
+        self.adapt("run", "--lora", 4, "--steps", 2)
+        self.refused("merge", "--model", self.path("run"), "--out", self.base, says=["model.safetensors exists already"])
+        self.refused("train", "--model", self.path("run"), *self.small, "--steps", 1, "--out", self.path("run"), "--overwrite", says=["--out"])
+        config = json.loads(self.read("run", "adapter_config.json"))
+        config["base_model_name_or_path"] = "somebody/something"
+        self.write("run/adapter_config.json", json.dumps(config))
+        self.refused("generate", "--model", self.path("run"), says=["somebody/something", "name the model itself"])
+        self.run_command("generate", "--model", self.base, "--adapter", self.path("run"), "--tokens", 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,48 @@
+// `stowage merge`: a model whose adapters have become part of its weights.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/App.hpp>
+#include <memory>
+
+#include "commands.h"
+#include "failure.h"
+#include "files.h"
+#include "flags.h"
+#include "messages.h"
+#include "tokenization.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+struct MergeCommand {
+  ModelFlags model;
+  std::string out;
+
+  void run() const {
+    const Model opened = open_model(model);
+    const stw_model_info info = query(opened);
+    if (!info.adapter_rank) throw Failure(exit_usage, fmt::format("{}: has no adapters to merge; give a folder of them with --adapter", model.source));
+    if (!info.has_weights) complain("stowage: warning: {} has no weights: they are drawn from the seed {}", model.source, model.seed);
+    for (const char* name : {"/model.safetensors", "/config.json"})
+      if (is_there(out + name)) throw Failure(exit_failed, fmt::format("{}{} exists already: give another --out", out, name));
+    call([&](stw_error* error) { return stw_model_export(opened.get(), out.c_str(), error); });
+    std::vector<std::string> names{"config.json"};
+    for (std::string& name : copy_tokenizer_files(Tokenization::of_model("ids", run_of(model), info.vocabulary), run_of(model), out)) names.push_back(std::move(name));
+    fmt::print("wrote       {}: model.safetensors ({}), {}\n", out, exact_bytes(file_bytes(out + "/model.safetensors")), fmt::join(names, ", "));
+  }
+};
+
+}  // namespace
+
+void add_merge(CLI::App& application) {
+  auto self = std::make_shared<MergeCommand>();
+  CLI::App& command = *application.add_subcommand("merge", "Write a model with its adapters added to its weights.");
+  add_model_flags(command, self->model);
+  command.get_option("--model")->description("A folder of adapters, which names its model; or a model, with --adapter.");
+  command.add_option("--out", self->out, "The folder to write into.")->required()->type_name("FOLDER");
+  command.callback([self] { self->run(); });
+}
+
+}  // namespace command

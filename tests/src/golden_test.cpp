@@ -86,12 +86,12 @@ struct Case {
   int64_t micro_batch;
 };
 
-// In fp32 close to fp64; in bf16 not further from it than transformers in bf16, and a hundredth.
+// In fp32 close to fp64; in bf16 not further from it than transformers in bf16, and a hundredth; two of adapters, which PEFT keeps in fp32.
 double tolerance_of(const Golden& golden, const Case& c, const std::string& tensor) {
   if (c.precision == Precision::fp32) return tensor == "loss" ? 1e-6 : 1e-5;
   const auto error = golden.bf16_error.find(kind_of(tensor));
   EXPECT_NE(error, golden.bf16_error.end()) << tensor;
-  return error == golden.bf16_error.end() ? 0 : error->second + 1e-2;
+  return error == golden.bf16_error.end() ? 0 : error->second + (std::string(c.model).starts_with("adapter") ? 2e-2 : 1e-2);
 }
 
 class GoldenModel : public testing::TestWithParam<Case> {};
@@ -167,6 +167,9 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
                                          Case{"adapter_gpt2", Precision::fp32, 1, 0},
                                          Case{"adapter_llama", Precision::fp32, 2, 2},
                                          Case{"adapter_qwen3", Precision::fp32, 2, 1},
+                                         Case{"adapter_gpt2", Precision::bf16, 1, 0},
+                                         Case{"adapter_llama", Precision::bf16, 1, 0},
+                                         Case{"adapter_qwen3", Precision::bf16, 1, 0},
                                          Case{"gpt2", Precision::bf16, 1, 0},
                                          Case{"llama", Precision::bf16, 1, 0},
                                          Case{"mistral", Precision::bf16, 1, 0},

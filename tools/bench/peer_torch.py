@@ -27,7 +27,10 @@ def arguments():
     parser.add_argument("--mode", choices=["eager", "compile", "best"], default="best")
     parser.add_argument("--adamw", choices=["fused", "foreach"], default="fused", help="not with --mode best")
     parser.add_argument("--implementation", choices=["plain", "transformers"], default="plain")
+    parser.add_argument("--lora", type=int, default=0, help="train adapters of this rank by PEFT, beside all matrices of blocks, and nothing else")
     options = parser.parse_args()
+    if options.lora and options.implementation != "transformers":
+        parser.error("--lora needs --implementation transformers")
     for name in ("batch", "seq"):
         if getattr(options, name) is None:
             setattr(options, name, MODELS[options.model][name])
@@ -103,7 +106,11 @@ def seconds_of_steps(mode, adamw, steps):
     kind = TransformersGpt2 if OPTIONS.implementation == "transformers" else Gpt2
     model = kind(shape["layers"], shape["heads"], shape["width"], shape["vocabulary"],
                  max(shape["positions"], OPTIONS.seq)).train()
-    parameters = list(model.parameters())
+    if OPTIONS.lora:
+        from peft import LoraConfig, get_peft_model
+        model.model = get_peft_model(model.model, LoraConfig(r=OPTIONS.lora, lora_alpha=2 * OPTIONS.lora, fan_in_fan_out=True,
+                                                             target_modules=["c_attn", "c_proj", "c_fc"]))
+    parameters = [p for p in model.parameters() if p.requires_grad]
     groups = [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
               {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), **{adamw: True})

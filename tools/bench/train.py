@@ -31,6 +31,7 @@ def arguments():
     parser.add_argument("--steps", type=int, help=f"timed steps, after {SKIPPED_STEPS} that are skipped")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--lora", type=int, default=0, help="train low-rank adapters of this rank; the peer needs PEFT")
     parser.add_argument("--data", help="text to train on; random words when absent (the speed does not depend on it)")
     parser.add_argument("--stowage-args", default="", help="further arguments of the command, as one string")
     parser.add_argument("--torch-args", default="", help="further arguments for peer_torch.py; skips the probe")
@@ -82,7 +83,7 @@ def stowage_speed(options, data, out):
     command = shlex.split(options.stowage) + [
         "train", "--model", options.model, "--data", str(data), "--batch", str(options.batch), "--seq",
         str(options.seq), "--steps", str(options.steps + SKIPPED_STEPS), "--threads", str(options.threads),
-        "--device", "cpu", "--out", str(out)] + shlex.split(options.stowage_args)
+        "--device", "cpu", "--out", str(out)] + (["--lora", str(options.lora)] if options.lora else []) + shlex.split(options.stowage_args)
     execute(command, options.timeout)
     speeds = []
     for record in list(step_records(out / "metrics.jsonl"))[SKIPPED_STEPS:]:
@@ -100,7 +101,7 @@ def torch_result(options, extra):
     peer = pathlib.Path(__file__).with_name("peer_torch.py")
     command = [options.torch_python, str(peer), "--model", options.model, "--batch", str(options.batch), "--seq",
                str(options.seq), "--steps", str(options.steps), "--warmup", str(SKIPPED_STEPS), "--threads",
-               str(options.threads)] + extra
+               str(options.threads), "--lora", str(options.lora)] + extra
     lines = [line for line in execute(command, options.timeout).splitlines() if line.startswith("{")]
     if not lines:
         raise Failed(f"no line of JSON: {shlex.join(command)}")
@@ -112,7 +113,7 @@ def fastest_torch(options):
     if options.torch_args:
         return shlex.split(options.torch_args)
     results = []
-    for implementation in ("plain", "transformers"):
+    for implementation in ("transformers",) if options.lora else ("plain", "transformers"):
         try:
             results.append(torch_result(options, ["--mode", "best", "--implementation", implementation]))
         except Failed as error:

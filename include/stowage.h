@@ -200,7 +200,8 @@ typedef struct stw_model_options {
   float dropout;             /* STW_SET_DROPOUT: replaces all rates of the config */
   uint32_t reserved;
   /* Low-rank adapters (LoRA): beside matrices W of blocks two narrow ones, which alone are trained: W·x + scale·B·(A·x). A folder
-   * of them, as PEFT writes it (adapter_config.json, adapter_model.safetensors), may also be `source`, and names the model then. */
+   * of them, as PEFT writes it (adapter_config.json, adapter_model.safetensors), may also be `source`, and names the model then. What
+   * they are for is a folder with its weights, since theirs can name no other; `weights` is refused. */
   const char *adapter;       /* a folder of adapters to go on with, for the model in `source`; NULL: none */
   const char *adapter_targets; /* new ones: which matrices have one: the last parts of their modules' names, such as "q_proj,v_proj", or
                                 "all-linear"; NULL: all-linear */
@@ -244,7 +245,7 @@ STW_API stw_status stw_model_tensor_at(const stw_model *model, size_t index, stw
 STW_API stw_status stw_model_tensor_find(const stw_model *model, const char *name, size_t *index) STW_NOEXCEPT;
 /* Writes config.json and model.safetensors into a folder, with the adapters added to the matrices they are for, in the types that the
  * model's own files have (F32 where there are none). Errors: STW_IO_ERROR, STW_CORRUPT, STW_BAD_ARGUMENT (the model's own
- * file would be replaced). Thread: any. Since: 0.1 */
+ * files would be replaced, or the folder has adapters or shards). Thread: any. Since: 0.1 */
 STW_API stw_status stw_model_export(const stw_model *model, const char *folder, stw_error *error) STW_NOEXCEPT;
 /* The index-th preset's name; NULL past the last one. Thread: any. Since: 0.1 */
 STW_API const char *stw_model_preset_at(size_t index) STW_NOEXCEPT;
@@ -282,7 +283,7 @@ enum { STW_SET_GROUP_FROZEN = 1, STW_SET_GROUP_RATE = 2, STW_SET_GROUP_DECAY = 4
 
 /* Settings of all parameters that a pattern names:
  *   "embeddings"   tables that tokens and positions look up     "blocks", "blocks.3", "blocks.0-1"   of blocks, from 0
- *   "head"         (a tied one is the embedding)                "matrices"   matrices of blocks
+ *   "head"         (a tied one is the embedding)                "matrices"   of blocks, adapters too
  *   "norms", "biases"    "adapters"                             else a tensor's name, with * and ?
  * A frozen parameter has no gradient, state or master, is no part of the norm, and keeps its bytes. */
 typedef struct stw_parameter_group {

@@ -63,11 +63,18 @@ std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
   return {};
 }
 
+// What is named is frozen for good where none of it is an adapter.
+bool names_adapters(const Graph& graph, const std::vector<bool>& named) {
+  for (size_t t = 0; t < named.size(); ++t)
+    if (named[t] && graph.tensors[t].adapter_of >= 0) return true;
+  return false;
+}
+
 Error unknown(const Graph& graph, const std::vector<ParameterUse>& uses, std::string_view pattern) {
   const bool has_biases = std::any_of(uses.begin(), uses.end(), [](const ParameterUse& u) { return u.as_bias; });
   return {Code::bad_argument, "no parameter is named by \"" + std::string(pattern) +
                                   "\"; there are embeddings, blocks, blocks.0-" + std::to_string(graph.blocks() - 1) +
-                                  ", matrices, norms, " + (has_biases ? "biases, " : "") + "head, and names of tensors with * and ?"};
+                                  ", matrices, " + (graph.has_adapters() ? "adapters, " : "") + "norms, " + (has_biases ? "biases, " : "") + "head, and names of tensors with * and ?"};
 }
 
 Status check_group(const ParameterGroup& g, const Numerics& numerics) {
@@ -129,6 +136,8 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
   for (const ParameterGroup& g : numerics.groups) {
     STW_TRY(check_group(g, numerics));
     STW_ASSIGN(named, matches(graph, uses, g.pattern));
+    if (has_adapters && (g.rate || g.decay || g.state_bits) && !names_adapters(graph, named))
+      return Error{Code::bad_argument, "group \"" + g.pattern + "\": names no adapter, and nothing else is trained"};
     for (size_t t = 0; t < named.size(); ++t) {
       if (!named[t]) continue;
       Tensor& tensor = graph.tensors[t];

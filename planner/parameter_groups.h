@@ -5,7 +5,7 @@
 //   head           what turns the last hidden state into logits; where it is tied, the embedding
 //   norms          weights and biases of all norms
 //   biases         all biases, those of norms among them
-//   matrices       matrices of blocks
+//   matrices       matrices of blocks, those of adapters among them
 //   adapters       the matrices of low-rank adapters (adapters.h)
 //   all else       a name in the model's weight files, where * stands for any text and ? for one character
 #pragma once

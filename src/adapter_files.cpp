@@ -103,6 +103,7 @@ bool holds_adapters(const std::string& folder) {
 
 Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   const std::string path = adapter_config(folder);
+  if (!is_directory(folder) || !file_exists(path)) return Error{Code::io_error, folder + ": expected a folder of adapters, with an adapter_config.json"};
   const auto with_path = [&](Error e) {
     e.message = path + ": " + e.message;
     return e;

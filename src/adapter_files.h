@@ -19,7 +19,7 @@ struct AdapterConfig {
 inline std::string adapter_config(const std::string& folder) { return folder + "/adapter_config.json"; }
 inline std::string adapter_weights(const std::string& folder) { return folder + "/adapter_model.safetensors"; }
 
-// Whether a folder has adapters and no weights of a model.
+// Whether a path is a folder that has adapters and no weights of a model.
 bool holds_adapters(const std::string& folder);
 // Errors: io_error; corrupt; unsupported_field for what changes the numbers and is not known here; unsupported for weights that are
 // no safetensors, and tensors that are not of such adapters.

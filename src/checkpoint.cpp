@@ -55,13 +55,21 @@ std::string state_format(const Graph& graph) {
   return name;
 }
 
+Json adapters_json(const Adapters& a) {
+  Json targets = Json::array();
+  for (const std::string& target : a.targets) targets.push(target);
+  return Json::object().set("rank", a.rank).set("alpha", a.alpha).set("rank_stabilised", a.rank_stabilised).set("dropout", a.dropout).set("targets", targets);
+}
+
 // What must agree before a checkpoint may be restored. `base`: the hash of what lies below adapters; empty without them.
 Json identity(const Trainer& trainer, const std::string& base) {
   const Numerics& n = trainer.plan().numerics;
   Json fields = Json::object()
       .set("architecture", trainer.graph().architecture)
       .set("groups", groups_json(n.groups))
-      .set("inputs", inputs_json(n.inputs))
+      .set("inputs", inputs_json(n.inputs));
+  if (trainer.graph().has_adapters()) fields.set("adapters", adapters_json(trainer.model().config().adapters));
+  fields
       .set("model", model_hash(trainer.graph()))
       .set("precision", name_of(n.precision))
       .set("master", master_name(n))
@@ -174,6 +182,8 @@ Status Trainer::restore(const std::string& path) {
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
   STW_ASSIGN(base, hash_of_base());
   const Json expected = identity(*this, base), before = identity_before();
+  if (const Json* other = found->find("adapters"); other && !expected.find("adapters"))
+    return Error{Code::bad_state, path + ": adapters: expected none, found " + to_string(*other, 0)};
   for (const auto& [key, value] : expected.members()) {
     const Json* other = found->find(key);
     const Json* meant = other ? other : before.find(key);

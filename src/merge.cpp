@@ -89,7 +89,9 @@ Status write_as(SafetensorsWriter& writer, TensorDType type, const std::vector<f
 Status write_merged(const Model& model, const std::string& folder) {
   STW_TRY(make_directories(folder));
   const std::string path = folder + "/model.safetensors";
-  if (model.reads(path)) return Error{Code::bad_argument, path + ": these are the model's own weights, which would be replaced"};
+  if (model.reads_from(folder)) return Error{Code::bad_argument, folder + ": has the model's own weights, which would be replaced"};
+  for (const char* name : {"/adapter_config.json", "/model.safetensors.index.json"})
+    if (file_exists(folder + name)) return Error{Code::bad_argument, folder + name + " lies there: readers would take the folder for something else; give another"};
   std::vector<SafetensorsEntry> entries;
   for (int t : model.parameters()) {
     const Tensor& p = model.graph().at(t);

@@ -57,17 +57,31 @@ void set_dropout(ModelConfig& config, float given) {
 
 // A folder of adapters names the model that they were made for.
 Result<ModelSource> with_base(ModelSource source) {
-  if (source.adapter.empty() && holds_adapters(source.source)) source.adapter = std::exchange(source.source, {});
+  if (source.adapter.empty() && is_directory(source.source) && file_exists(adapter_config(source.source))) {
+    if (!holds_adapters(source.source))
+      return Error{Code::bad_argument, source.source + ": holds a model's weights and adapters; which of them is meant? Move one of them away"};
+    source.adapter = std::exchange(source.source, {});
+  }
+  const bool any = source.adapters.any() || !source.adapter.empty();
+  if (any && !source.weights.empty())
+    return Error{Code::bad_argument, source.weights + ": adapters name their model by the folder of its config.json, where its weights must be, too"};
+  if (holds_adapters(source.weights))
+    return Error{Code::bad_argument, source.weights + ": holds adapters (--adapter), not a model's weights"};
   if (source.adapter.empty()) return source;
   if (source.adapters.any()) return Error{Code::bad_argument, source.adapter + ": has adapters; a rank for new ones contradicts that"};
   STW_ASSIGN(found, read_adapter_config(source.adapter));
   source.adapters = found.adapters;
-  if (!source.source.empty() || !source.config_json.empty()) return source;
-  source.source = found.base;
-  if (!source.source.empty() && source.source[0] != '/' && is_directory(source.adapter + "/" + source.source)) source.source = source.adapter + "/" + source.source;
-  if (file_exists(source.source) || is_directory(source.source) || find_preset(source.source)) return source;
-  return Error{Code::io_error, source.adapter + ": its model, \"" + found.base + "\", is neither a folder here nor a preset; name the model itself, and this "
-                               "folder as its adapters"};
+  const auto nowhere = [&](const std::string& what) {
+    return Error{Code::io_error, source.adapter + ": " + what + "; name the model itself, and this folder as its adapters (--model and --adapter)"};
+  };
+  if (source.source.empty() && source.config_json.empty()) {
+    if (found.base.empty()) return nowhere("its adapter_config.json names no model (base_model_name_or_path)");
+    const std::string beside = source.adapter + "/" + found.base;
+    source.source = found.base[0] != '/' && is_directory(beside) ? beside : found.base;
+    if (!file_exists(source.source) && !is_directory(source.source)) return nowhere("its model, \"" + found.base + "\", is no folder here");
+  }
+  if (holds_adapters(source.source)) return nowhere("its model, " + source.source + ", is a folder of adapters too");
+  return source;
 }
 
 Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
@@ -130,7 +144,11 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     model->weights_.emplace(std::move(reader));
     STW_TRY(model->check_weights());
   }
-  if (!source.adapter.empty()) STW_TRY(model->open_adapters(source.adapter));
+  if (!source.adapter.empty()) {
+    // With random numbers below them they would be noise.
+    if (!model->weights_) return Error{Code::bad_argument, source.adapter + ": its model, " + origin + ", has no weights; name the folder that has (--model and --adapter)"};
+    STW_TRY(model->open_adapters(source.adapter));
+  }
   return std::shared_ptr<const Model>(std::move(model));
 }
 
@@ -215,11 +233,13 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
   return ok();
 }
 
-bool Model::reads(const std::string& path) const {
+bool Model::reads_from(const std::string& folder) const {
   if (!weights_) return false;
-  const std::string found = absolute_path(path);
-  return std::any_of(weights_->tensors().begin(), weights_->tensors().end(),
-                     [&](const SafetensorsInfo& t) { return absolute_path(weights_->path_of(t)) == found; });
+  const std::string found = absolute_path(folder);
+  return std::any_of(weights_->tensors().begin(), weights_->tensors().end(), [&](const SafetensorsInfo& t) {
+    const std::string path = absolute_path(weights_->path_of(t));
+    return path.substr(0, path.rfind('/')) == found;
+  });
 }
 
 TensorDType Model::dtype_of(const Tensor& p) const {

@@ -37,8 +37,8 @@ class Model {
 
   // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed. Takes no memory.
   Status read(const Tensor& parameter, uint64_t first, uint64_t count, float* out) const;
-  // Whether its weights come from this file.
-  bool reads(const std::string& path) const;
+  // Whether its weights come from this folder.
+  bool reads_from(const std::string& folder) const;
   // What a file that this parameter comes from stores it as; fp32 where it comes from none.
   TensorDType dtype_of(const Tensor& parameter) const;
 

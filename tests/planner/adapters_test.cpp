@@ -72,6 +72,12 @@ TEST(Adapters, AreForWhatTheTargetsName) {
   }
 }
 
+TEST(Adapters, OfBlocksThatAreNotThereAreRefused) {
+  Adapters a = adapters_of_all();
+  a.targets = {"model.layers.7.mlp.up_proj"};
+  EXPECT_NE(add(small_llama(), a).error().message.find("no block of the model has"), std::string::npos);
+}
+
 TEST(Adapters, SettingsThatMakeNoSenseAreRefused) {
   const auto refused = [&](const Adapters& a, const char* part) {
     const Status status = add(small_llama(), a);
@@ -113,6 +119,10 @@ TEST(Adapters, GroupsNameThemAndNothingElseIsTrained) {
   const Status status = check_groups(config, n);
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("nothing but them"), std::string::npos) << status.error().message;
+  n.groups = {{"norms", {}, 0.5, {}, {}}};
+  EXPECT_FALSE(check_groups(config, n));
+  n.groups = {{"norm", true, {}, {}, {}}};
+  EXPECT_NE(check_groups(config, n).error().message.find("matrices, adapters, norms"), std::string::npos);
   n.groups = {{"adapters", {}, 0.5, {}, {}}};
   EXPECT_FALSE(check_groups(config_of(small_llama()), n));
 }

@@ -108,9 +108,11 @@ TEST_P(AdapterFolder, Merges) {
   const auto adapted = open_model(source);
   ASSERT_TRUE(write_merged(*adapted, folder_ / "half_merged"));   // B is 0
   EXPECT_TRUE(file_bytes(folder_ / "half_merged" + "/model.safetensors") == file_bytes(folder_ / "half" + "/model.safetensors"));
-  const auto refused = write_merged(*adapted, folder_ / "half");
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::bad_argument);
+  for (const std::string& place : {folder_ / "half", adapters_}) {
+    const auto refused = write_merged(*adapted, place);
+    ASSERT_FALSE(refused) << place;
+    EXPECT_EQ(refused.error().code, Code::bad_argument);
+  }
 }
 
 // A checkpoint has all bits, an exported folder those of the adapters in the precision of the run.
@@ -151,12 +153,43 @@ TEST_P(AdapterFolder, WhatIsNotKnownIsRefusedByName) {
   refused("r", 5, "expected shape [5, ");
   refused("r", "8", "\"r\": expected");
   refused("lora_alpha", -1, "alpha");
-  refused("base_model_name_or_path", "some/where", "its model, \"some/where\", is neither a folder here nor a preset");
+  refused("base_model_name_or_path", "gpt2", "its model, \"gpt2\", is no folder here");   // which random weights of that name would be
+  refused("base_model_name_or_path", nullptr, "names no model");
+  refused("base_model_name_or_path", adapters_, "is a folder of adapters too");
   put_file(adapter_config(adapters_), "{");
   EXPECT_FALSE(open(adapters_));
   // Keys that change no numbers are in nobody's way.
   put_file(adapter_config(adapters_), to_string(parse_json(good)->set("rank_pattern", Json::object()).set("modules_to_save", nullptr).set("revision", "x"), 2));
   EXPECT_TRUE(open(adapters_));
+}
+
+// Nothing but a folder with weights can be named by the adapters' own.
+TEST_P(AdapterFolder, WhatTheyAreForIsOneFolder) {
+  const auto refused = [&](const ModelSource& source, const std::string& part) {
+    const auto model = Model::open(source);
+    ASSERT_FALSE(model) << part;
+    EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
+  };
+  ModelSource source;
+  source.source = adapters_;
+  source.weights = base_;
+  refused(source, "where its weights must be");
+  source.source = base_;
+  source.adapters = adapters_of_all();
+  refused(source, "where its weights must be");
+  source.adapters = {};
+  source.weights = adapters_;
+  refused(source, "holds adapters (--adapter)");
+  source = {};
+  source.source = base_ + "/config.json";
+  source.adapter = adapters_;
+  refused(source, "has no weights");
+  source.adapter = base_;
+  refused(source, "expected a folder of adapters");
+  put_file(adapters_ + "/model.safetensors", file_bytes(base_ + "/model.safetensors"));
+  source = {};
+  source.source = adapters_;
+  refused(source, "which of them is meant?");
 }
 
 TEST_P(AdapterFolder, TensorsAreChecked) {

@@ -147,6 +147,14 @@ TEST(Restore, AdaptersOfAnotherModelAreRefused) {
   EXPECT_EQ(status.error().code, Code::bad_state);
   EXPECT_NE(status.error().message.find("base: expected"), std::string::npos) << status.error().message;
   EXPECT_EQ(differences(others.state(), before), "");
+  for (const SmallModel& m : {SmallModel{small_llama()}, SmallModel{small_llama(), adapters_of_all()}}) {
+    const Case another{"", m, Precision::fp32, 32};
+    const auto otherwise = model_of(m);
+    OpenTrainer third(otherwise, plan_for(*otherwise, request_of(another, 2, Recompute::choose)));
+    const auto refused = third->restore(path);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("adapters: expected "), std::string::npos) << refused.error().message;
+  }
 }
 
 TEST(Restore, AnotherRunIsRefusedByName) {

@@ -50,6 +50,8 @@ class AdaptersTest(CommandTest):
         self.assertLess((self.folder / "whole" / "checkpoint.stw").stat().st_size, (self.folder / "base" / "model.safetensors").stat().st_size)
         self.refused("train", "--resume", self.path("parts"), "--no-lora", "--steps", 13, expect=USAGE, says=["--no-lora", "bits"])
         # On top of other weights the same adapters would be another model.
+        self.refused("train", "--resume", self.path("whole"), "--lora", 5, "--steps", 13, says=["adapters: expected {\"rank\":5,", "found {\"rank\":4,"])
+        self.refused("train", "--resume", self.path("whole"), "--adapter", self.path("parts"), "--steps", 13, says=["adapters: expected"])
         self.adapt("other", "--steps", 2, model="nano")
         self.refused("train", "--resume", self.path("whole"), "--model", self.path("other"), "--steps", 13, says=["checkpoint.stw", "base: expected"])
 
@@ -82,6 +84,9 @@ class AdaptersTest(CommandTest):
         self.refused("merge", "--model", self.base, "--out", self.path("none"), expect=USAGE, says=["has no adapters"])
         self.adapt("run", "--lora", 4, "--steps", 2)
         self.refused("merge", "--model", self.path("run"), "--out", self.base, says=["model.safetensors exists already"])
+        self.refused("merge", "--model", self.path("run"), "--out", self.path("run"), says=["adapter_config.json lies there"], expect=USAGE)
+        self.refused("eval", "--model", self.base, "--adapter", "", "--data", self.text(), expect=USAGE, says=["--adapter"])
+        self.refused("train", "--model", "nano", *self.small, "--steps", 1, "--out", self.path("none"), "--lora", 4, expect=USAGE, says=["nano has no weights"])
         self.refused("train", "--model", self.path("run"), *self.small, "--steps", 1, "--out", self.path("run"), "--overwrite", says=["--out"])
         config = json.loads(self.read("run", "adapter_config.json"))
         config["base_model_name_or_path"] = "somebody/something"

@@ -140,10 +140,15 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       .add_option("--weights", flags.weights, "A .safetensors file or a folder with some, instead of the model's own.")
       ->type_name("PATH");
   command.add_option("--adapter", flags.adapter, "A folder of low-rank adapters for this model (adapter_config.json), as `train` or PEFT leaves it.")
+      ->check(not_empty())
       ->type_name("FOLDER");
   command.add_option("--dropout", flags.dropout, "Replaces all dropout rates of the config; 0 turns it off.")
       ->check(number_in(0, 0.99))
       ->type_name("RATE");
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator([](std::string& value) { return value.empty() ? std::string("expected a name, found nothing") : std::string(); }, "");
 }
 
 void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
@@ -155,6 +160,7 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
       ->needs(rank)
       ->type_name("X");
   command.add_option("--lora-targets", flags.adapter_targets, "Which matrices get one: the last parts of their modules' names. Default: all-linear.")
+      ->check(not_empty())
       ->needs(rank)
       ->type_name("q_proj,v_proj");
   command.add_option("--lora-dropout", flags.adapter_dropout, "Dropout of what adapters read.")
@@ -162,7 +168,7 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
       ->needs(rank)
       ->type_name("RATE");
   command.add_flag("--rslora", flags.adapter_stabilised, "Scale by alpha over the square root of the rank.")->needs(rank);
-  rank->excludes(command.get_option("--adapter"));
+  for (const char* name : {"--lora", "--lora-alpha", "--lora-targets", "--lora-dropout", "--rslora"}) command.get_option(name)->excludes(command.get_option("--adapter"));
 }
 
 void add_threads_flag(CLI::App& command, PlanFlags& flags) {

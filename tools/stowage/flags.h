@@ -12,6 +12,7 @@
 namespace CLI {   // its headers cost more to compile than all else here
 class App;
 class Option;
+class Validator;
 }
 
 namespace command {
@@ -52,6 +53,7 @@ struct PlanFlags {
 // A byte count such as 8GiB as the value of an option.
 CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
                        const std::string& description);
+CLI::Validator not_empty();
 CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& description);
 
 void add_model_flags(CLI::App& command, ModelFlags& flags);

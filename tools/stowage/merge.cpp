@@ -9,7 +9,6 @@
 #include "failure.h"
 #include "files.h"
 #include "flags.h"
-#include "messages.h"
 #include "tokenization.h"
 #include "units.h"
 
@@ -24,7 +23,6 @@ struct MergeCommand {
     const Model opened = open_model(model);
     const stw_model_info info = query(opened);
     if (!info.adapter_rank) throw Failure(exit_usage, fmt::format("{}: has no adapters to merge; give a folder of them with --adapter", model.source));
-    if (!info.has_weights) complain("stowage: warning: {} has no weights: they are drawn from the seed {}", model.source, model.seed);
     for (const char* name : {"/model.safetensors", "/config.json"})
       if (is_there(out + name)) throw Failure(exit_failed, fmt::format("{}{} exists already: give another --out", out, name));
     call([&](stw_error* error) { return stw_model_export(opened.get(), out.c_str(), error); });
@@ -41,7 +39,7 @@ void add_merge(CLI::App& application) {
   CLI::App& command = *application.add_subcommand("merge", "Write a model with its adapters added to its weights.");
   add_model_flags(command, self->model);
   command.get_option("--model")->description("A folder of adapters, which names its model; or a model, with --adapter.");
-  command.add_option("--out", self->out, "The folder to write into.")->required()->type_name("FOLDER");
+  command.add_option("--out", self->out, "The folder to write into.")->required()->check(not_empty())->type_name("FOLDER");
   command.callback([self] { self->run(); });
 }
 

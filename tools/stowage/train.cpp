@@ -259,6 +259,8 @@ void train(TrainFlags flags) {
   const RunFolder out(flags.out);
   const DeviceChoice choice = choose_device(flags.plan.device);
   const Model model = open_model(flags.model);
+  if (const stw_model_info about = query(model); about.adapter_rank && !about.has_weights)
+    throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random ones are of no use; give --model a folder that has", flags.model.source));
   const Plan plan = make_plan(flags, model, choice);
   const stw_plan_info info = query(plan);
   check_settings(flags, info, stw_plan_json(plan.get()));

@@ -79,12 +79,20 @@ def step_records(path):
             yield record
 
 
+def train(options, model, steps, data, out, more=()):
+    execute(shlex.split(options.stowage) + [
+        "train", "--model", str(model), "--data", str(data), "--batch", str(options.batch), "--seq", str(options.seq), "--steps", str(steps),
+        "--threads", str(options.threads), "--device", "cpu", "--out", str(out), *more] + shlex.split(options.stowage_args), options.timeout)
+
+
 def stowage_speed(options, data, out):
-    command = shlex.split(options.stowage) + [
-        "train", "--model", options.model, "--data", str(data), "--batch", str(options.batch), "--seq",
-        str(options.seq), "--steps", str(options.steps + SKIPPED_STEPS), "--threads", str(options.threads),
-        "--device", "cpu", "--out", str(out)] + (["--lora", str(options.lora)] if options.lora else []) + shlex.split(options.stowage_args)
-    execute(command, options.timeout)
+    if options.lora:   # adapters are for weights in a folder
+        base = out.parent / "base"
+        if not base.exists():
+            train(options, options.model, 1, data, base)
+        train(options, base, options.steps + SKIPPED_STEPS, data, out, ["--lora", str(options.lora)])
+    else:
+        train(options, options.model, options.steps + SKIPPED_STEPS, data, out)
     speeds = []
     for record in list(step_records(out / "metrics.jsonl"))[SKIPPED_STEPS:]:
         speed = record.get("tokens_per_second")

@@ -60,8 +60,13 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
   fused.fused_update = true;
   for (uint32_t seed = 0; seed < 40; ++seed) graphs.push_back(RandomModel(seed).graph(seed % 4 ? Numerics{} : fused));
   add_small_tiles(graphs);
+#ifdef STW_SANITIZED
+  constexpr int rounds = 3;
+#else
+  constexpr int rounds = 12;
+#endif
   for (const Graph& g : graphs)
-    for (int round = 0; round < 12; ++round) {
+    for (int round = 0; round < rounds; ++round) {
       Decisions d = random_decisions(g, random, 9);
       if (round % 3 > 0 && !g.fuses_updates()) d.offload = random_offload(g, random, round % 3 > 1);
       const uint64_t alignment = round % 2 ? 64 : 256;

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "planner/plan_file.h"
+#include "src/merge.h"
 #include "tests/src/small_trainer.h"
+#include "tests/src/temporary_directory.h"
 
 namespace stw {
 namespace {
@@ -176,6 +178,26 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
                                          Case{"qwen2", Precision::bf16, 1, 0},
                                          Case{"qwen3", Precision::bf16, 1, 0}),
                          case_name);
+
+TEST(GoldenAdapters, MergeAsPeftDoes) {
+  for (const char* name : {"adapter_gpt2", "adapter_llama", "adapter_qwen3"}) {
+    TemporaryDirectory folder;
+    const Golden golden = open_golden(name);
+    ASSERT_TRUE(golden.model);
+    ASSERT_TRUE(write_merged(*golden.model, folder / "merged"));
+    auto expected = SafetensorsReader::open(folder_of(name) + "/expected.safetensors"), merged = SafetensorsReader::open(folder / "merged");
+    ASSERT_TRUE(expected && merged);
+    int compared = 0;
+    for (const SafetensorsInfo& info : expected->tensors()) {
+      if (!info.name.ends_with(".merged")) continue;
+      const std::vector<float> theirs = read_tensor<float>(*expected, info.name), ours = read_tensor<float>(*merged, info.name.substr(0, info.name.size() - 7));
+      ASSERT_EQ(ours.size(), theirs.size());
+      EXPECT_LE(relative(ours.data(), theirs.data(), ours.size()), 1e-6) << info.name;
+      ++compared;
+    }
+    EXPECT_GE(compared, 2);
+  }
+}
 
 TEST(GoldenConfig, OlderSpellingIsTheSameModel) {
   for (const char* name : {"llama", "mistral", "qwen2", "qwen3"}) {

@@ -1,5 +1,5 @@
-// The feed-forward part of a block, in tiles: a matrix product, activations, a matrix product, with their adapters. Every row goes through it alone,
-// so forward and backward may run for one tile of rows after the other, and what lies between the two products takes the
+// The feed-forward part of a block, in tiles: a matrix product, activations, a matrix product, with their adapters. Every row goes
+// through it alone, so forward and backward may run for one tile of rows after the other, and what lies between the two products takes the
 // memory of one tile. No bit changes: the sums over rows of weights' and biases' gradients go on from tile to tile where they
 // would have gone on inside one kernel. For that a tile is made of whole samples, or of `tile_unit` rows or a multiple inside of
 // one (kernels/kernels.h, contract of the reductions).

@@ -18,12 +18,14 @@ std::string Graph::segment_name(int segment) const {
   return "";
 }
 
-bool Segment::is_choice(uint32_t saved) const {
+uint32_t Segment::choice_of(uint32_t saved) const {
   for (size_t k = 0; k < kept_with.size(); ++k) {
     const int with = kept_with[k];
-    if (with != own_choice && (saved >> k & 1) != (with == always ? 1u : with == never ? 0u : saved >> with & 1)) return false;
+    if (with == own_choice) continue;
+    const bool is_kept = with == always || (with >= 0 && (saved >> with & 1));
+    saved = (saved & ~(1u << k)) | uint32_t{is_kept} << k;
   }
-  return true;
+  return saved;
 }
 
 int Graph::blocks() const {

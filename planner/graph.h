@@ -35,7 +35,7 @@ struct Segment {
   // Empty: all are choices.
   static constexpr int own_choice = -1, always = -2, never = -3;
   std::vector<int> kept_with;
-  bool is_choice(uint32_t saved) const;   // whether a search tries this set
+  uint32_t choice_of(uint32_t saved) const;   // the set that a search tries in place of this one
   FeedForward feed_forward;
 };
 

@@ -181,7 +181,7 @@ void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Til
   if (e_.has(tensor)) return;
   const size_t place = static_cast<size_t>(std::find(part.inner.begin(), part.inner.end(), tensor) - part.inner.begin());
   for (int t : graph_.op(part.first_op + static_cast<int>(place)).inputs)
-    if (std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end()) recompute_tile(part, t, tile);
+    if (is_inner(part, t)) recompute_tile(part, t, tile);
   e_.emit(part.first_op + static_cast<int>(place), Phase::recompute, false, tile.begin, tile.rows);
 }
 

@@ -20,8 +20,8 @@ inline constexpr int optimizer_count = 5;
 enum class Master : uint8_t { exact, short_remainder, stochastic };
 inline constexpr int master_count = 3;
 
-// What the matrices of blocks, but for adapters, sum their gradients up in; all other gradients are fp32. bf16: rounded stochastically after every
-// sample, so that the cut into micro-batches changes no bit (kernels.h).
+// What the matrices of blocks, but for adapters, sum their gradients up in; all other gradients are fp32. bf16: rounded stochastically
+// after every sample, so that the cut into micro-batches changes no bit (kernels.h).
 enum class Gradients : uint8_t { fp32, bf16 };
 inline constexpr int gradients_count = 2;
 inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"};

@@ -56,7 +56,7 @@ SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t se
   }
   const uint32_t all = (1u << s.saveable.size()) - 1;
   for (uint32_t saved = all;; --saved) {
-    const bool allowed = recompute == Recompute::choose ? s.is_choice(saved) : saved == (recompute == Recompute::none ? all : 0);
+    const bool allowed = recompute == Recompute::choose ? saved == s.choice_of(saved) : saved == (recompute == Recompute::none ? all : 0);
     if (allowed) traces_.push_back(trace(saved, 1));
     if (allowed && may_tile(graph, s, saved))
       for (int tiles : {2, 3}) traces_.push_back(trace(saved, tiles));

@@ -5,12 +5,12 @@
 #include <set>
 
 #include "src/file.h"
+#include "src/model.h"
 
 namespace stw {
 
 namespace {
 
-constexpr uint64_t largest_config = 1 << 20;   // bytes
 constexpr std::string_view wrapper = "base_model.model.";
 
 Error unsupported(const std::string& what) { return {Code::unsupported_field, what}; }

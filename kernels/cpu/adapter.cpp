@@ -17,7 +17,7 @@ void adapter(const Launch& launch, const AdapterArgs& args) {
   const int64_t low_width = args.parts * args.rank, low_bytes = element_bytes(args.low.dtype), w_bytes = element_bytes(args.weight_dtype);
   const TileGrid grid = adapter_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
 
-  for_part_tiles(launch, grid, args.rows, adapter_columns(args), [&](int part, int64_t row, int64_t rows, int64_t feature, int64_t features, int thread) {
+  for_part_tiles(launch, grid, args.rows, feature_columns(args), [&](int part, int64_t row, int64_t rows, int64_t feature, int64_t features, int thread) {
     const AdapterPart& p = args.part[part];
     const View low = {(const char*)args.low.data + (row * low_width + part * args.rank) * low_bytes, low_width, 1, args.low.dtype};
     const View w = {(const char*)p.weight + feature * args.rank * w_bytes, 1, args.rank, args.weight_dtype};

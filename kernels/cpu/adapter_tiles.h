@@ -11,13 +11,8 @@ STW_INLINE int64_t widest_part(const AdapterArgs& args) {
   return widest;
 }
 
-STW_INLINE PartWidths adapter_columns(const AdapterArgs& args) {
-  PartWidths columns = {{}, args.parts};
-  for (int i = 0; i < args.parts; ++i) columns.width[i] = args.part[i].features;
-  return columns;
-}
 STW_INLINE TileGrid adapter_grid(const AdapterArgs& args, int threads) {
-  return tile_grid(args.rows, adapter_columns(args), args.rank, args.y.dtype == DType::f32, threads);
+  return tile_grid(args.rows, feature_columns(args), args.rank, args.y.dtype == DType::f32, threads);
 }
 STW_INLINE PartWidths low_columns(const AdapterArgs& args) {
   PartWidths columns = {{}, args.parts};

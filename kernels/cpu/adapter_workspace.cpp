@@ -10,13 +10,7 @@ uint64_t adapter_input_gradient_workspace(const AdapterArgs& args, int threads) 
 }
 
 uint64_t adapter_weight_gradient_workspace(const AdapterArgs& args, int threads) {
-  uint64_t largest = 0;
-  for (int i = 0; i < args.parts; ++i) {
-    if (args.part[i].weight_gradient == nullptr) continue;
-    const uint64_t bytes = for_threads(adapter_weight_gradient_grid(args, args.part[i].features, threads), threads);
-    if (bytes > largest) largest = bytes;
-  }
-  return largest;
+  return most_for_trained_parts(args, threads, [&](int64_t features) { return adapter_weight_gradient_grid(args, features, threads); });
 }
 
 }  // namespace stw::kernels

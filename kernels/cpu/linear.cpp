@@ -15,7 +15,7 @@ void linear(const Launch& launch, const LinearArgs& args) {
   int64_t first_column[max_parts] = {0};
   for (int i = 1; i < args.parts; ++i) first_column[i] = first_column[i - 1] + args.part[i - 1].features;
 
-  for_part_tiles(launch, grid, args.rows, linear_columns(args), [&](int part, int64_t row, int64_t rows, int64_t feature, int64_t features, int thread) {
+  for_part_tiles(launch, grid, args.rows, feature_columns(args), [&](int part, int64_t row, int64_t rows, int64_t feature, int64_t features, int thread) {
     const LinearPart& p = args.part[part];
     const int64_t x_bytes = element_bytes(args.x.dtype), w_bytes = element_bytes(args.weight_dtype);
     const View x = {(const char*)args.x.data + row * inputs * x_bytes, inputs, 1, args.x.dtype};

@@ -72,13 +72,14 @@ STW_INLINE TileGrid tile_grid(int64_t m, int64_t n, int64_t k, bool fp32_output,
   return tile_grid(m, PartWidths{{n}, 1}, k, fp32_output, threads);
 }
 
-STW_INLINE PartWidths linear_columns(const LinearArgs& args) {
+template <class Args>
+STW_INLINE PartWidths feature_columns(const Args& args) {
   PartWidths columns = {{}, args.parts};
   for (int i = 0; i < args.parts; ++i) columns.width[i] = args.part[i].features;
   return columns;
 }
 STW_INLINE TileGrid linear_grid(const LinearArgs& args, int threads) {
-  return tile_grid(args.rows, linear_columns(args), args.inputs, args.y.dtype == DType::f32, threads);
+  return tile_grid(args.rows, feature_columns(args), args.inputs, args.y.dtype == DType::f32, threads);
 }
 STW_INLINE TileGrid input_gradient_grid(const LinearArgs& args, int threads) {
   int64_t features = 0;
@@ -90,6 +91,18 @@ STW_INLINE TileGrid weight_gradient_grid(const LinearArgs& args, int64_t feature
   const bool fp32 = args.gradient_dtype == DType::f32;
   return args.transposed ? tile_grid(args.inputs, features, args.rows, fp32, threads)
                          : tile_grid(features, args.inputs, args.rows, fp32, threads);
+}
+
+// The most that grid_of(features) of a part that is trained asks for: they come one after the other.
+template <class Args, class GridOf>
+STW_INLINE uint64_t most_for_trained_parts(const Args& args, int threads, const GridOf& grid_of) {
+  uint64_t most = 0;
+  for (int i = 0; i < args.parts; ++i) {
+    if (args.part[i].weight_gradient == nullptr) continue;
+    const uint64_t bytes = for_threads(grid_of(args.part[i].features), threads);
+    if (bytes > most) most = bytes;
+  }
+  return most;
 }
 
 namespace STW_ISA {

@@ -12,13 +12,7 @@ uint64_t linear_input_gradient_workspace(const LinearArgs& args, int threads) {
 }
 
 uint64_t linear_weight_gradient_workspace(const LinearArgs& args, int threads) {
-  uint64_t largest = 0;
-  for (int i = 0; i < args.parts; ++i) {
-    if (args.part[i].weight_gradient == nullptr) continue;
-    const uint64_t bytes = for_threads(weight_gradient_grid(args, args.part[i].features, threads), threads);
-    if (bytes > largest) largest = bytes;
-  }
-  return largest;
+  return most_for_trained_parts(args, threads, [&](int64_t features) { return weight_gradient_grid(args, features, threads); });
 }
 
 uint64_t linear_bias_gradient_workspace(const LinearArgs&, int) { return 0; }

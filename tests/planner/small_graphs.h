@@ -102,23 +102,12 @@ inline std::vector<Graph> fused_graphs() {
   return graphs;
 }
 
-// The set that a search would try in place of this one: what is kept with something else follows that.
-inline uint32_t choice_of(const Segment& s, uint32_t saved) {
-  for (size_t k = 0; k < s.kept_with.size(); ++k) {
-    const int with = s.kept_with[k];
-    if (with == Segment::own_choice) continue;
-    const bool is_kept = with == Segment::always || (with >= 0 && (saved >> with & 1));
-    saved = (saved & ~(1u << k)) | uint32_t{is_kept} << k;
-  }
-  return saved;
-}
-
 inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int64_t largest_micro_batch) {
   Decisions d;
   d.micro_batch = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(largest_micro_batch));
   d.loss_chunks = int64_t{1} << random() % 6;
   for (const Segment& s : graph.segments)
-    d.saved.push_back(s.kind != SegmentKind::block ? ~0u : choice_of(s, static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1)));
+    d.saved.push_back(s.kind != SegmentKind::block ? ~0u : s.choice_of(static_cast<uint32_t>(random()) & ((1u << s.saveable.size()) - 1)));
   // Tiles, where the feed-forward part keeps nothing: in half of all blocks none of it is kept.
   for (size_t s = 0; s < graph.segments.size(); ++s) {
     const Segment& segment = graph.segments[s];
@@ -129,7 +118,7 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
           d.saved[s] &= ~(1u << bit);
           if (!segment.kept_with.empty() && segment.kept_with[bit] >= 0) d.saved[s] &= ~(1u << segment.kept_with[bit]);
         }
-      d.saved[s] = choice_of(segment, d.saved[s]);
+      d.saved[s] = segment.choice_of(d.saved[s]);
       rows = graph.tile_rows[random() % graph.tile_rows.size()];
       const int64_t tiles = tiling_of(d.micro_batch * graph.sequence, graph.sequence, rows).tiles();
       if (tiles == 1 || tiles > most_tiles || !may_tile(graph, segment, d.saved[s])) rows = 0;

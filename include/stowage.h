@@ -222,7 +222,7 @@ typedef struct stw_model_info {
   uint32_t width;
   char architecture[32];     /* "gpt2", "llama", "mistral", "qwen2", "qwen3" */
   uint32_t adapter_rank;     /* 0: there are no adapters */
-  uint32_t reserved;
+  uint32_t has_codes;        /* 1: its files hold matrices in 4 bits, as bitsandbytes makes them (nf4, also with nested scales) */
 } stw_model_info;
 
 typedef struct stw_tensor_info {
@@ -274,6 +274,12 @@ enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, S
  * where a model has no dropout of attention and a sample is one document; its gradient takes two bytes of scratch memory for every
  * score of some samples or heads, which the plan counts as workspace. Its bits are those of its version and the card. */
 enum { STW_ATTENTION_OWN = 0, STW_ATTENTION_CUDNN = 1 };
+/* What the blocks' matrices below adapters are stored as, all others in the precision. nf4: 4 bits, the values of "QLoRA" (Dettmers et
+ * al., arXiv:2305.14314), times the largest magnitude of 64 neighbours (bitsandbytes' bnb_4bit_quant_type "nf4", whose scales stay fp32
+ * here): 4.5 bits an element. int8: 8 bits, 127ths of that magnitude: 8.5 bits. They are made of the model's weights when a trainer is
+ * created, but for matrices that a model in 4 bits has as numbers; products take their values in the precision. For models with
+ * adapters. auto: nf4 for models whose files have it (stw_model_info.has_codes), else none. */
+enum { STW_QUANTIZE_AUTO = 0, STW_QUANTIZE_NONE = 1, STW_QUANTIZE_NF4 = 2, STW_QUANTIZE_INT8 = 3 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
@@ -333,7 +339,7 @@ typedef struct stw_plan_options {
                                 gradient that is not finite ends the run (STW_NON_FINITE) with parameters half updated: restore
                                 a checkpoint */
   uint32_t attention;        /* STW_ATTENTION_*: part of what a checkpoint must agree with */
-  uint32_t reserved;
+  uint32_t quantize;         /* STW_QUANTIZE_*: the same */
 } stw_plan_options;
 
 typedef struct stw_plan_info {

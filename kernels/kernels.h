@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/common/weight_codes.h"
+
 namespace stw::kernels {
 
 enum class DType : uint8_t { f32 = 0, bf16 = 1, f16 = 2 };
@@ -137,6 +139,14 @@ struct LinearArgs {
 //                          counter = (element / 8, sample in the global batch, stream, step), the 16 bits number element % 8,
 //                          element counted in the weight as it is stored. Rows are whole samples.
 // linear_bias_gradient:    db_i += Σ_rows dy_i, tiled.
+
+// A matrix that is frozen may be stored as codes (common/weight_codes.h): y = what they stand for, in the type that products take.
+struct DequantizeArgs {
+  int64_t count;           // elements
+  WeightCodes codes;
+  const void* data;        // weight_codes_bytes(codes, count) of them, at a multiple of 16 bytes
+  Matrix y;
+};
 
 // Low-rank adapters (LoRA, Hu et al. 2021) of matrices side by side. A part is a weight (features, rank), whose product with the part's
 // columns of `low`, [part·rank, + rank), belongs to columns [column, + features) of y.
@@ -360,7 +370,7 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
 // ---- the table --------------------------------------------------------------------------------------------------
 #define STW_KERNELS(X) \
   X(linear, LinearArgs) X(linear_input_gradient, LinearArgs) X(linear_weight_gradient, LinearArgs) \
-  X(linear_bias_gradient, LinearArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
+  X(linear_bias_gradient, LinearArgs) X(dequantize, DequantizeArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
   X(adapter_weight_gradient, AdapterArgs) X(norm, NormArgs) X(norm_gradient, NormArgs) X(qk_norm, QkNormArgs) \
   X(qk_norm_gradient, QkNormArgs) X(add, AddArgs) X(scale, ScaleArgs) \
   X(gelu, GeluArgs) X(gelu_gradient, GeluArgs) X(swiglu, SwigluArgs) X(swiglu_gradient, SwigluArgs) \

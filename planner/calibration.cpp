@@ -70,9 +70,9 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   };
   for (const TimedOp& op : ops) {
     const double arithmetic = ideal(op, {op.cost.flops, 0}), traffic = ideal(op, {0, op.cost.bytes});
-    const double n = static_cast<double>(op.count);
-    kinds[static_cast<size_t>(op.kind)].add(std::max(arithmetic, traffic), op.seconds, n);
-    (arithmetic >= traffic ? products : streams).add(std::max(arithmetic, traffic), op.seconds, n);
+    const double n = static_cast<double>(op.count), all = std::max(arithmetic, traffic) + ideal(op, {0, op.cost.bytes_before});
+    kinds[static_cast<size_t>(op.kind)].add(all, op.seconds, n);
+    (arithmetic >= traffic ? products : streams).add(all, op.seconds, n);
   }
 
   DeviceProfile p = base;

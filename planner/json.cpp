@@ -32,6 +32,10 @@ const Json* Json::find(std::string_view key) const {
   return nullptr;
 }
 
+void Json::erase(std::string_view key) {
+  if (Object* object = std::get_if<7>(&value_)) std::erase_if(*object, [&](const auto& member) { return member.first == key; });
+}
+
 Json& Json::set(std::string key, Json value) {
   if (is_null()) value_.emplace<7>();
   Object* object = std::get_if<7>(&value_);

@@ -73,6 +73,8 @@ class Json {
 
   // Replaces the member or appends it. This must be an object (null becomes one). Returns this, for chains.
   Json& set(std::string key, Json value);
+  // Without the member, if there is one.
+  void erase(std::string_view key);
   // Appends an element. This must be an array (null becomes one).
   void push(Json value);
 

@@ -79,6 +79,12 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   n = space.numerics();
   n.master = Master::short_remainder;
   if (n.precision == Precision::bf16 && space.numerics().master == Master::exact) offer("master split8", request, n, true);
+  for (const Quantize codes : {Quantize::int8, Quantize::nf4}) {
+    n = space.numerics();
+    const bool is_finer = n.quantize == Quantize::none || (n.quantize == Quantize::int8 && codes == Quantize::nf4);
+    n.quantize = codes;
+    if (is_finer && space.graph().has_adapters()) offer(std::string("quantize ") + quantize_name(n), request, n, true);
+  }
   n = space.numerics();
   n.attention = Attention::own;
   free = request;
@@ -148,6 +154,7 @@ Numerics numerics_of(const Request& request, int state_bits) {
   n.inputs = request.inputs;
   n.kernels = request.kernels.value_or(default_kernels(request));
   n.attention = request.attention;
+  n.quantize = request.quantize;
   n.exact = !(request.fast && n.kernels == Kernels::cublaslt);
   return n;
 }

@@ -2,6 +2,7 @@
 // tied, quantised and adapter weights are other values in this record, not other code.
 #pragma once
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,10 +11,18 @@
 
 namespace stw {
 
-enum class Format : uint8_t { f32, bf16, i16, i32, u8, f64, f16 };
-inline uint64_t element_bytes(Format format) {
+// The last two: weights as codes of 4 or 8 bits, behind which blocks of them have a scale each (quantize.h).
+enum class Format : uint8_t { f32, bf16, i16, i32, u8, f64, f16, nf4, int8 };
+inline bool is_quantized(Format format) { return format == Format::nf4 || format == Format::int8; }
+inline uint64_t element_bytes(Format format) {   // of all others
   constexpr uint64_t bytes[] = {4, 2, 2, 4, 1, 8, 2};
+  assert(!is_quantized(format));
   return bytes[static_cast<int>(format)];
+}
+inline constexpr uint64_t quantized_block = 64;   // kernels::weight_block; src/ asserts that both agree
+inline uint64_t quantized_bytes(Format format, uint64_t elements) {
+  const uint64_t codes = format == Format::nf4 ? ceil_div(elements, 2) : elements;
+  return size_add(round_up(codes, 16), size_mul(ceil_div(elements, quantized_block), 4));
 }
 
 // Who owns the bytes: the classes of the memory report (the working set of activations is split by lifetime later).
@@ -76,6 +85,7 @@ struct Tensor {
 
   int64_t stride() const { return row_stride > 0 ? row_stride : shape.last(); }
   uint64_t bytes(int64_t samples) const {
+    if (is_quantized(format)) return quantized_bytes(format, shape.elements());
     uint64_t n = size_mul(row_stride > 0 ? size_mul(shape.elements() / static_cast<uint64_t>(shape.last()), static_cast<uint64_t>(row_stride)) : shape.elements(),
                           element_bytes(format));
     return per_sample ? size_mul(n, static_cast<uint64_t>(samples)) : n;

@@ -12,6 +12,11 @@ inline kernels::DType dtype_of(Format format) {
   return format == Format::bf16 ? kernels::DType::bf16 : format == Format::f16 ? kernels::DType::f16 : kernels::DType::f32;
 }
 
+inline kernels::WeightCodes weight_codes_of(Format format) {
+  assert(is_quantized(format));
+  return format == Format::nf4 ? kernels::WeightCodes::nf4 : kernels::WeightCodes::int8;
+}
+
 class Call {
  public:
   Call(const Execution& execution, const Program& program, const Instruction& instruction, void* stream)
@@ -48,10 +53,13 @@ class Call {
     return operand_bytes(*x.graph, tensor, {i.samples, i.rows, program_.threads, i.elements});
   }
 
+  std::byte* workspace(uint64_t offset) const { return static_cast<std::byte*>(address(i.workspace)) + offset; }
+
+  // `taken`: bytes in front of the scratch memory that hold something else.
   template <class Args>
-  void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args) const {
+  void run(void (*kernel)(const kernels::Launch&, const Args&), const Args& args, uint64_t taken = 0) const {
     const uint64_t bytes = i.workspace.buffer < 0 ? 0 : program_.buffers[static_cast<size_t>(i.workspace.buffer)].bytes;
-    kernel({&x.parallel, address(i.workspace), bytes, stream_, x.products, x.attention}, args);
+    kernel({&x.parallel, bytes == 0 ? nullptr : workspace(taken), bytes - taken, stream_, x.products, x.attention}, args);
   }
 
   // The instruction's ops at once: args_of(call) of each.

@@ -80,7 +80,8 @@ Json identity(const Trainer& trainer, const std::string& base) {
       .set("state_format", state_format(trainer.graph()))
       .set("exact", n.exact)
       .set("kernels", kernels_name(n))
-      .set("attention", attention_name(n));
+      .set("attention", attention_name(n))
+      .set("quantize", quantize_name(n));
   if (!base.empty()) fields.set("base", base);
   if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);   // the bits depend on it then
   return fields;
@@ -97,7 +98,7 @@ std::string meaning_of(const std::string& key) {
 // What checkpoints were before the field was there.
 Json identity_before() {
   return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}))
-      .set("attention", attention_name({}));
+      .set("attention", attention_name({})).set("quantize", quantize_name({}));
 }
 
 // Numbers that a trainer hands on from step to step, by name: fn(name, field).

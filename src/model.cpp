@@ -84,6 +84,17 @@ Result<ModelSource> with_base(ModelSource source) {
   return source;
 }
 
+// Weights that are neither numbers nor codes that are known here.
+Status check_quantization(const Json& config, const std::string& origin) {
+  const Json* const quantization = config.find("quantization_config");
+  if (!quantization || quantization->is_null()) return ok();
+  const auto method = get_string(*quantization, "quant_method", "");
+  const auto is_in_4_bits = get_bool(*quantization, "load_in_4bit", false);
+  const auto type = get_string(*quantization, "bnb_4bit_quant_type", "");
+  if (method && *method == "bitsandbytes" && is_in_4_bits && *is_in_4_bits && type && *type == "nf4") return ok();
+  return Error{Code::unsupported_field, origin + ": its quantization_config is not supported: \"" + (method ? *method : "") + "\"; expected weights as numbers, or those of bitsandbytes in 4 bits, nf4"};
+}
+
 Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
   if (source.source.empty()) {
     origin = "config";
@@ -140,6 +151,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
   if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};
   if (!weights.empty()) {
+    STW_TRY(check_quantization(model->config_.json, origin));
     STW_ASSIGN(reader, SafetensorsReader::open(weights));
     model->weights_.emplace(std::move(reader));
     STW_TRY(model->check_weights());
@@ -166,7 +178,7 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
   return name.starts_with(prefix) ? weights_->find(std::string_view(name).substr(prefix.size())) : nullptr;
 }
 
-Status Model::check_weights() const {
+Status Model::check_weights() {
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
     if (p.adapter_of >= 0) continue;
@@ -175,9 +187,21 @@ Status Model::check_weights() const {
       const std::string where = weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
+    if (own && Nf4Weight::is_one(*weights_, *own)) {
+      STW_ASSIGN(codes, Nf4Weight::open(*weights_, *own));
+      STW_TRY(check_shape(*weights_, p, *own, codes.shape()));
+      nf4_.emplace(p.name, std::move(codes));
+      continue;
+    }
     for (const SafetensorsInfo* found : {own, tied})
       if (found) STW_TRY(check_weight(*weights_, p, *found));
   }
+  if (!has_codes()) return ok();
+  if (config_.architecture == "gpt2")   // whose matrices lie turned in files, but not as codes
+    return Error{Code::unsupported, weights_->path_of(weights_->tensors()[0]) + ": matrices of gpt2 in 4 bits are not supported"};
+  for (int t : parameters_)
+    if (!nf4_.count(graph_.at(t).name)) config_.kept_numbers.insert(graph_.at(t).name);
+  config_.json.erase("quantization_config");   // what is written holds numbers
   return ok();
 }
 
@@ -195,14 +219,16 @@ Status Model::open_adapters(const std::string& folder) {
   return ok();
 }
 
+Status Model::check_shape(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found, const std::vector<int64_t>& shape) {
+  if (shape == dims(parameter.shape)) return ok();
+  return Error{Code::corrupt, file.path_of(found) + ": tensor " + found.name + ": expected shape " + shape_text(dims(parameter.shape)) + ", found " + shape_text(shape)};
+}
+
 Status Model::check_weight(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found) {
-  const std::string tensor = file.path_of(found) + ": tensor " + found.name;
   if (found.dtype != TensorDType::f32 && found.dtype != TensorDType::bf16 && found.dtype != TensorDType::f16 &&
       found.dtype != TensorDType::f64)
-    return Error{Code::corrupt, tensor + ": expected dtype F32, BF16, F16 or F64, found " + found.format};
-  if (found.shape != dims(parameter.shape))
-    return Error{Code::corrupt, tensor + ": expected shape " + shape_text(dims(parameter.shape)) + ", found " + shape_text(found.shape)};
-  return ok();
+    return Error{Code::corrupt, file.path_of(found) + ": tensor " + found.name + ": expected dtype F32, BF16, F16 or F64, found " + found.format};
+  return check_shape(file, parameter, found, found.shape);
 }
 
 Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) const {
@@ -217,6 +243,7 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
     }
     return ok();
   }
+  if (const auto codes = nf4_.find(p.name); codes != nf4_.end()) return codes->second.read(*weights_, first, count, out);
   const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
   STW_TRY(read_weight(*weights_, own ? *own : *tied, first, count, out));
   if (!own || !tied) return ok();
@@ -244,6 +271,7 @@ bool Model::reads_from(const std::string& folder) const {
 
 TensorDType Model::dtype_of(const Tensor& p) const {
   if (!weights_ || p.adapter_of >= 0) return TensorDType::f32;
+  if (const auto codes = nf4_.find(p.name); codes != nf4_.end()) return codes->second.dtype();
   const SafetensorsInfo* own = find_weight(p.name);
   return *(own ? own : find_tied(p))->dtype;
 }

@@ -1,10 +1,12 @@
 // A model as the host handed it over: its configuration, and where its weights come from.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "src/models/model.h"
+#include "src/nf4_weights.h"
 #include "src/safetensors.h"
 
 namespace stw {
@@ -31,6 +33,7 @@ class Model {
   const Graph& graph() const { return graph_; }
   const std::vector<int>& parameters() const { return parameters_; }
   bool has_weights() const { return weights_.has_value(); }
+  bool has_codes() const { return !nf4_.empty(); }   // whether its files hold matrices in 4 bits
   uint64_t seed() const { return seed_; }
   // What adapters were made for, as a folder of them names it: an absolute path, or a preset; empty where nobody knows.
   const std::string& base() const { return base_; }
@@ -39,12 +42,13 @@ class Model {
   Status read(const Tensor& parameter, uint64_t first, uint64_t count, float* out) const;
   // Whether its weights come from this folder.
   bool reads_from(const std::string& folder) const;
-  // What a file that this parameter comes from stores it as; fp32 where it comes from none.
+  // What a file that this parameter comes from stores it as, or has made its codes of; fp32 where it comes from none.
   TensorDType dtype_of(const Tensor& parameter) const;
 
  private:
-  Status check_weights() const;
+  Status check_weights();
   Status open_adapters(const std::string& folder);
+  static Status check_shape(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found, const std::vector<int64_t>& shape);
   static Status check_weight(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found);
   const SafetensorsInfo* find_tied(const Tensor& parameter) const;
   static Status read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out);
@@ -54,6 +58,7 @@ class Model {
   Graph graph_;
   std::vector<int> parameters_;
   std::optional<SafetensorsReader> weights_, adapter_weights_;
+  std::map<std::string, Nf4Weight> nf4_;   // by parameter, of weights_
   std::string base_;
   uint64_t seed_ = 1337;
 };

@@ -27,7 +27,7 @@ Result<std::shared_ptr<const Planned>> Planned::finish(const Model& model, Plan 
 
 Result<std::shared_ptr<const Planned>> Planned::make(const Model& model, const Request& request) {
   STW_TRY(check_sequence(model, request.sequence));
-  STW_TRY(check_groups(model.config(), numerics_of(request, 32)));
+  STW_TRY(check_numerics(model.config(), numerics_of(request, 32)));
   auto source = [&](const Numerics& numerics) { return build_model(model.config(), request.sequence, numerics); };
   STW_ASSIGN(plan, search(source, request));
   return finish(model, std::move(plan));
@@ -36,7 +36,7 @@ Result<std::shared_ptr<const Planned>> Planned::make(const Model& model, const R
 Result<std::shared_ptr<const Planned>> Planned::load(const Model& model, std::string_view json) {
   STW_ASSIGN(header, plan_header(json, hash64));
   STW_TRY(check_sequence(model, header.sequence));
-  STW_TRY(check_groups(model.config(), header.numerics));
+  STW_TRY(check_numerics(model.config(), header.numerics));
   const Graph graph = build_model(model.config(), header.sequence, header.numerics);
   STW_ASSIGN(plan, plan_from_json(graph, json, hash64));
   return finish(model, std::move(plan));

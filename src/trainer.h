@@ -161,10 +161,14 @@ class Trainer {
     std::vector<uint16_t> half;   // as the arena stores them, like the two below
     std::vector<int16_t> remainder;
     std::vector<int8_t> short_remainder;
+    std::vector<uint8_t> codes;
+    std::vector<float> scales;
     Filling(uint64_t values_at_once, uint64_t converted_at_once)
-        : values(values_at_once), half(converted_at_once), remainder(converted_at_once), short_remainder(converted_at_once) {}
+        : values(values_at_once), half(converted_at_once), remainder(converted_at_once), short_remainder(converted_at_once),
+          codes(converted_at_once), scales(ceil_div(converted_at_once, quantized_block)) {}
     Filling() : Filling(elements, elements) {}
     static constexpr uint64_t elements = 1 << 16;
+    static_assert(elements % quantized_block == 0);
     std::unique_ptr<ThreadPool> pool;   // random weights for a GPU, whose kernels have no threads of the host; null: there are none
   };
   Filling filling_of_all() const;

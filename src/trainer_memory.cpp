@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/call.h"
 #include "src/elementary.h"
 #include "src/machine.h"
 #include "src/numbers.h"
@@ -176,6 +177,16 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
     stream_->upload(at + first * 4, values, count * 4);
     return;
   }
+  if (is_quantized(graph().at(tensor).format)) {
+    const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
+    const auto elements = static_cast<int64_t>(graph().at(tensor).shape.elements());
+    kernels::quantize_weights(codes, values, static_cast<int64_t>(count), filling.codes.data(), filling.scales.data());
+    stream_->upload(at + (codes == kernels::WeightCodes::nf4 ? first / 2 : first), filling.codes.data(),
+                    codes == kernels::WeightCodes::nf4 ? ceil_div(count, 2) : count);
+    stream_->upload(at + kernels::scales_begin(codes, elements) + first / quantized_block * sizeof(float), filling.scales.data(),
+                    ceil_div(count, quantized_block) * sizeof(float));
+    return;
+  }
   const Op* update = update_of(graph(), tensor);   // none: frozen, without a master
   const int master_tensor = update ? update->outputs[1] : -1;
   std::byte* master = master_tensor >= 0 ? address(master_tensor) : nullptr;
@@ -223,7 +234,7 @@ Status Trainer::read_memory(std::byte* from, uint64_t bytes, const std::function
 Result<TensorMemory> Trainer::view(size_t parameter, TensorView kind) {
   const int tensor = model_->parameters()[parameter];
   int found = -1;
-  if (kind == TensorView::parameter) found = tensor;
+  if (kind == TensorView::parameter && !is_quantized(graph().at(tensor).format)) found = tensor;
   if (kind == TensorView::gradient)
     for (auto g = graph().gradients.rbegin(); g != graph().gradients.rend(); ++g)
       if (g->parameter == tensor && graph().at(g->gradient).kind == Kind::gradient) found = g->gradient;

@@ -51,6 +51,12 @@ MUTATIONS = [
     ("adapters of all parts beside the first one", "kernels/cpu/adapter.cpp",
      [("row * args.width + p.column + feature", "row * args.width + feature")],
      KERNEL_TESTS, "Adapter.RandomShapes*"),
+    ("codes that take the scale of the first of a thread's groups", "kernels/cuda/dequantize.cu",
+     [("x[i] = value_at<codes>(eight[k], i, table);", "x[i] = value_at<codes>({{eight[k].word[0], eight[k].word[1]}, eight[0].scale}, i, table);")],
+     EMULATED_TESTS, "Dequantize.*"),
+    ("values of a second matrix in the place of the first one's", "src/execute.cpp",
+     [("    taken += round_up(weight.shape.elements()", "    taken += 0 * round_up(weight.shape.elements()")],
+     SOURCE_TESTS, "Models/Quantized.TrainsAsOverWeightsThatAreRounded/llama_int8"),
     ("an update behind every micro-step", "src/trainer.cpp",
      [("    STW_TRY(stream_->run(execution_, program));\n  }\n  if (!fused)",
        "    STW_TRY(stream_->run(execution_, program));\n"

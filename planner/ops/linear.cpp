@@ -2,6 +2,7 @@
 #include "planner/differentiate.h"
 #include "planner/ops/cuda_workspace.h"
 #include "planner/ops/workspace.h"
+#include "planner/quantize.h"
 
 namespace stw {
 
@@ -26,7 +27,14 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
   c.flops = size_mul(size_mul(2 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(s.inputs)),
                      static_cast<uint64_t>(s.features));
-  if (op.kind != OpKind::linear_weight_gradient) return c;
+  if (op.kind != OpKind::linear_weight_gradient) {
+    if (const uint64_t expanded = dequantized_bytes(g, op); expanded > 0) {   // codes are read before, and their values in their place
+      const uint64_t codes = quantized_operand_bytes(g, op);
+      c.bytes_before = size_add(codes, expanded);
+      c.bytes = size_add(c.bytes - codes, expanded);
+    }
+    return c;
+  }
   // Sample after sample reads and writes the sums that one product of all rows reads and writes once.
   if (g.exact && g.is_library_product(op))
     for (int t : op.outputs)
@@ -41,12 +49,13 @@ Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming
 
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
-  return workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads);
+  return size_add(dequantized_bytes(g, op), workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
 }
 uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
-  return workspace::linear_input_gradient(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads);
+  return size_add(dequantized_bytes(g, op), workspace::linear_input_gradient(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
 }
+uint64_t product_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return dequantized_bytes(g, op); }
 uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   uint64_t largest = 0;
   for (int t : op.outputs) {
@@ -98,8 +107,8 @@ void linear_backward(Differentiation& d, const Op& op) {
 }  // namespace
 
 const OpRow linear_rows[4] = {
-    {OpKind::linear, "linear", product_cost, product_workspace, no_workspace, linear_backward, {}},
-    {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, no_workspace, nullptr, {{{0, 1}}}},
+    {OpKind::linear, "linear", product_cost, product_workspace, product_cuda_workspace, linear_backward, {}},
+    {OpKind::linear_input_gradient, "linear_input_gradient", product_cost, input_workspace, product_cuda_workspace, nullptr, {{{0, 1}}}},
     {OpKind::linear_weight_gradient, "linear_weight_gradient", product_cost, weight_workspace, no_workspace, nullptr, {}, 2},
     {OpKind::linear_bias_gradient, "linear_bias_gradient", bias_cost, bias_workspace, bias_cuda_workspace, nullptr, {}, 1},
 };

@@ -80,6 +80,7 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept
     info.width = static_cast<uint32_t>(m.config().width);
     api::copy_text(info.architecture, m.config().architecture);
     info.adapter_rank = static_cast<uint32_t>(m.config().adapters.rank);
+    info.has_codes = m.has_codes();
     return api::write_info(info, out);
   });
 }

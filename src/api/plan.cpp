@@ -88,6 +88,13 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   if (o.kernels != STW_KERNELS_AUTO) r.kernels = static_cast<Kernels>(o.kernels - 1);
   if (o.attention >= attention_count) return Error{Code::bad_argument, "plan: unknown attention"};
   r.attention = static_cast<Attention>(o.attention);
+  switch (o.quantize) {
+    case STW_QUANTIZE_AUTO: r.quantize = model.has_codes() && model.config().adapters.any() ? Quantize::nf4 : Quantize::none; break;
+    case STW_QUANTIZE_NONE: r.quantize = Quantize::none; break;
+    case STW_QUANTIZE_NF4: r.quantize = Quantize::nf4; break;
+    case STW_QUANTIZE_INT8: r.quantize = Quantize::int8; break;
+    default: return Error{Code::bad_argument, "plan: unknown quantize"};
+  }
   if (o.gradients >= gradients_count) return Error{Code::bad_argument, "plan: unknown gradients"};
   r.gradients = static_cast<Gradients>(o.gradients);
   if (o.fused_update > 1) return Error{Code::bad_argument, "plan: fused_update must be 0 or 1"};
@@ -130,7 +137,6 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
-    STW_API_TRY(api::check_reserved(o.reserved, "plan options"));
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     auto planned = Planned::make(*model->model, *request);
@@ -277,12 +283,11 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
-    STW_API_TRY(api::check_reserved(o.reserved, "plan options"));
     o.sequence = 1;
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     const ModelConfig& config = model->model->config();
-    STW_API_TRY(check_groups(config, numerics_of(*request, 32)));
+    STW_API_TRY(check_numerics(config, numerics_of(*request, 32)));
     auto fits = [&](int64_t length) -> Result<bool> {
       request->sequence = length;
       return anything_fits([&](const Numerics& n) { return build_model(config, length, n); }, *request);

@@ -7,6 +7,7 @@
 #include "planner/feed_forward.h"
 #include "planner/inference.h"
 #include "planner/parameter_groups.h"
+#include "planner/quantize.h"
 #include "planner/update.h"
 #include "src/elementary.h"
 
@@ -71,7 +72,9 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
   return Error{Code::unsupported, origin + ": expected model_type " + known + ", found \"" + *type + "\""};
 }
 
-Status check_groups(const ModelConfig& config, const Numerics& numerics) {
+Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
+  if (numerics.quantize != Quantize::none && !config.adapters.any())
+    return Error{Code::bad_argument, std::string("quantize ") + quantize_name(numerics) + " is for the matrices below low-rank adapters, of which the model has none (--lora, --adapter)"};
   if (numerics.groups.empty()) return ok();
   STW_ASSIGN(graph, build_forward(config, 1, compute_format(numerics.precision), numerics.inputs));
   return apply_groups(graph, numerics);
@@ -89,6 +92,7 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   Graph graph = std::move(*forward);
   [[maybe_unused]] const Status status = apply_groups(graph, numerics);
   assert(status);
+  quantize_frozen(graph, numerics.quantize, [&](const Tensor& t) { return config.kept_numbers.count(t.name) > 0; });
   differentiate(graph);
   add_update(graph, numerics);
   add_inference(graph);

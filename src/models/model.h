@@ -1,6 +1,7 @@
 // Model architectures: from a Hugging Face config.json to a graph. One file an architecture (gpt2.cpp, llama.cpp), one
 // row each in `architectures`; presets are configs with a name (presets.cpp).
 #pragma once
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,7 +34,8 @@ struct ModelConfig {
   RopeScaling scaling = RopeScaling::none;
   double scaling_factor = 1, low_frequency_factor = 1, high_frequency_factor = 4;
   int64_t original_positions = 0;
-  Adapters adapters;               // not of config.json
+  Adapters adapters;               // not of config.json, and neither is the next
+  std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
 };
 
 struct Architecture {
@@ -49,8 +51,8 @@ extern const Architecture gpt2_architecture, llama_architecture, mistral_archite
 
 // `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.
 Result<ModelConfig> parse_model(std::string_view json, const std::string& origin);
-// Whether the groups of `numerics` make sense for this model. Errors: bad_argument.
-Status check_groups(const ModelConfig& config, const Numerics& numerics);
+// Whether the groups and codes of `numerics` make sense for this model. Errors: bad_argument.
+Status check_numerics(const ModelConfig& config, const Numerics& numerics);
 // The forward ops, with adapters. Errors: those of add_adapters.
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
 // The complete graph: forward, backward, update, inference. For adapters and groups that make sense.

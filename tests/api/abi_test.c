@@ -49,7 +49,7 @@ SIZE(stw_model_info, 88);
 AT(stw_model_info, struct_size, 0); AT(stw_model_info, layers, 4); AT(stw_model_info, parameters, 8);
 AT(stw_model_info, trainable, 16); AT(stw_model_info, vocabulary, 24); AT(stw_model_info, positions, 32);
 AT(stw_model_info, has_weights, 40); AT(stw_model_info, width, 44); AT(stw_model_info, architecture, 48);
-AT(stw_model_info, adapter_rank, 80); AT(stw_model_info, reserved, 84);
+AT(stw_model_info, adapter_rank, 80); AT(stw_model_info, has_codes, 84);
 
 SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);
@@ -69,8 +69,7 @@ AT(stw_plan_options, micro_batch, 72); AT(stw_plan_options, recompute, 76); AT(s
 AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_plan_options, profile, 96);
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
 AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132); AT(stw_plan_options, gradients, 136);
-AT(stw_plan_options, fused_update, 140); AT(stw_plan_options, attention, 144);
-AT(stw_plan_options, reserved, 148);
+AT(stw_plan_options, fused_update, 140); AT(stw_plan_options, attention, 144); AT(stw_plan_options, quantize, 148);
 
 SIZE(stw_plan_info, 272);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
@@ -206,7 +205,8 @@ VALUE(STW_SCHEDULE_INVERSE_ROOT, 4); VALUE(STW_INPUT_POSITIONS, 1); VALUE(STW_IN
 VALUE(STW_SET_DOCUMENT_END, 1); VALUE(STW_MASTER_EXACT, 0); VALUE(STW_MASTER_SPLIT8, 1);
 VALUE(STW_MASTER_STOCHASTIC, 2); VALUE(STW_STATES_AUTO, 0);
 VALUE(STW_STATES_32, 32); VALUE(STW_STATES_8, 8); VALUE(STW_RECOMPUTE_AUTO, 0); VALUE(STW_RECOMPUTE_NONE, 1);
-VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_MODE_EXACT, 0); VALUE(STW_MODE_FAST, 1); VALUE(STW_SET_RESERVE, 1);
+VALUE(STW_RECOMPUTE_FULL, 2); VALUE(STW_QUANTIZE_AUTO, 0);
+VALUE(STW_QUANTIZE_NONE, 1); VALUE(STW_QUANTIZE_NF4, 2); VALUE(STW_QUANTIZE_INT8, 3); VALUE(STW_MODE_EXACT, 0); VALUE(STW_MODE_FAST, 1); VALUE(STW_SET_RESERVE, 1);
 VALUE(STW_TOKENIZER_AUTO, 0); VALUE(STW_TOKENIZER_BYTE, 1); VALUE(STW_TOKENIZER_IDS, 2);
 VALUE(STW_PHASE_IDLE, 0); VALUE(STW_PHASE_TRAIN, 1); VALUE(STW_PHASE_EVALUATE, 2); VALUE(STW_PHASE_GENERATE, 3);
 VALUE(STW_PHASE_SAVE, 4); VALUE(STW_PHASE_CALIBRATE, 5); VALUE(STW_PROFILE_BYTES, 16384); VALUE(STW_SET_WEIGHT_DECAY, 1); VALUE(STW_SET_CLIP_NORM, 2); VALUE(STW_SET_BETA1, 4);

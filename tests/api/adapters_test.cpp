@@ -64,6 +64,44 @@ TEST(Adapters, BadSettingsAreRefused) {
   refused("with a comma between", [](auto& o) { o.adapter_targets = ""; });
 }
 
+// What lies below adapters takes less, and is no array of numbers then; without adapters there is nothing to quantize.
+TEST(Adapters, LieOverMatricesInFewBits) {
+  auto o = tiny_options();
+  o.adapter_rank = 4;
+  const auto model = model_with(o);
+  auto p = plan_options();
+  const auto bytes_of = [&](uint32_t quantize) {
+    p.quantize = quantize;
+    const auto plan = make_plan(model.get(), p);
+    auto info = sized<stw_plan_info>();
+    EXPECT_EQ(stw_plan_query(plan.get(), &info), STW_OK);
+    return info.parameters;
+  };
+  const uint64_t plain = bytes_of(STW_QUANTIZE_NONE), int8 = bytes_of(STW_QUANTIZE_INT8), nf4 = bytes_of(STW_QUANTIZE_NF4);
+  EXPECT_LT(int8, plain * 2 / 3);
+  EXPECT_LT(nf4, int8 - 10000);
+  const auto device = open_device();
+  const auto plan = make_plan(model.get(), p);
+  const auto trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e); });
+  stw_error error = sized<stw_error>();
+  size_t matrix = 0;
+  ASSERT_EQ(stw_model_tensor_find(model.get(), "model.layers.1.mlp.up_proj.weight", &matrix), STW_OK);
+  DLManagedTensorVersioned* view = nullptr;
+  EXPECT_EQ(stw_trainer_export_tensor(trainer.get(), matrix, STW_TENSOR_PARAMETER, &view, &error), STW_UNSUPPORTED);
+  EXPECT_EQ(view, nullptr);
+  EXPECT_NE(std::string(error.message).find("up_proj.weight"), std::string::npos) << error.message;
+
+  p.quantize = 4;
+  stw_plan* none = nullptr;
+  EXPECT_EQ(stw_plan_create(&none, model.get(), &p, &error), STW_BAD_ARGUMENT);
+  p.quantize = STW_QUANTIZE_INT8;
+  EXPECT_EQ(stw_plan_create(&none, model_with(tiny_options()).get(), &p, &error), STW_BAD_ARGUMENT);
+  EXPECT_NE(std::string(error.message).find("low-rank adapters"), std::string::npos) << error.message;
+  uint64_t sequence = 0;
+  EXPECT_EQ(stw_plan_longest_sequence(model_with(tiny_options()).get(), &p, &sequence, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+}
+
 // The base by its own path, adapters from their folder, merged into a third; every entry through the C API.
 TEST(Adapters, GoThroughFolders) {
   const TemporaryDirectory folder;

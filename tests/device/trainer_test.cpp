@@ -108,6 +108,8 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
                                          Case{"gpt2_fused", small_gpt2("0.1"), Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, true},
                                          Case{"gpt2_adapters", {small_gpt2(), adapters_of_all(0.1)}, Precision::bf16, 8},
                                          Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::fp32, 32},
+                                         Case{"qwen3_nf4", {small_qwen3(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4},
+                                         Case{"gpt2_int8", {small_gpt2(), adapters_of_some_of_gpt2()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8},
                                          Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
                                               {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}}),
                          case_name);

@@ -108,7 +108,7 @@ TEST(Adapters, GroupsNameThemAndNothingElseIsTrained) {
   const ModelConfig config = config_of({small_llama(), adapters_of_all()});
   Numerics n;
   n.groups = {{"adapters", {}, 0.5, {}, {}}, {"*.lora_B.weight", {}, 8.0, 0.0, {}}, {"blocks.0", true, {}, {}, {}}};
-  ASSERT_TRUE(check_groups(config, n));
+  ASSERT_TRUE(check_numerics(config, n));
   const Graph g = build_model(config, 33, n);
   for (const Tensor& t : g.tensors) {
     if (t.adapter_of < 0) continue;
@@ -116,15 +116,15 @@ TEST(Adapters, GroupsNameThemAndNothingElseIsTrained) {
     EXPECT_EQ(t.trainable, t.name.find("layers.0.") == std::string::npos) << t.name;
   }
   n.groups = {{"norms", false, {}, {}, {}}};
-  const Status status = check_groups(config, n);
+  const Status status = check_numerics(config, n);
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("nothing but them"), std::string::npos) << status.error().message;
   n.groups = {{"norms", {}, 0.5, {}, {}}};
-  EXPECT_FALSE(check_groups(config, n));
+  EXPECT_FALSE(check_numerics(config, n));
   n.groups = {{"norm", true, {}, {}, {}}};
-  EXPECT_NE(check_groups(config, n).error().message.find("matrices, adapters, norms"), std::string::npos);
+  EXPECT_NE(check_numerics(config, n).error().message.find("matrices, adapters, norms"), std::string::npos);
   n.groups = {{"adapters", {}, 0.5, {}, {}}};
-  EXPECT_FALSE(check_groups(config_of(small_llama()), n));
+  EXPECT_FALSE(check_numerics(config_of(small_llama()), n));
 }
 
 // The base's memory becomes that of what its readers get, and B's gradient is in fp32 even where those of matrices are not.

@@ -134,7 +134,7 @@ TEST(Groups, WhatMakesNoSenseIsRefused) {
     Numerics n;
     n.optimizer = optimizer;
     n.groups = {group};
-    const Status status = check_groups(config, n);
+    const Status status = check_numerics(config, n);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code, Code::bad_argument);
     EXPECT_NE(status.error().message.find(why), std::string::npos) << status.error().message;

@@ -107,6 +107,7 @@ TEST_P(GoldenModel, LossGradientsAndLogitsAgreeWithTransformers) {
   Request request = request_for(samples, sequence, c.threads);
   request.precision = c.precision;
   request.micro_batch = c.micro_batch;
+  request.quantize = golden.model->has_codes() ? Quantize::nf4 : Quantize::none;
   const auto planned = plan_for(*golden.model, request);
   ASSERT_TRUE(planned);
 
@@ -169,6 +170,8 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
                                          Case{"adapter_gpt2", Precision::fp32, 1, 0},
                                          Case{"adapter_llama", Precision::fp32, 2, 2},
                                          Case{"adapter_qwen3", Precision::fp32, 2, 1},
+                                         Case{"adapter_llama_nf4", Precision::fp32, 2, 1},
+                                         Case{"adapter_llama_nf4", Precision::bf16, 1, 0},
                                          Case{"adapter_gpt2", Precision::bf16, 1, 0},
                                          Case{"adapter_llama", Precision::bf16, 1, 0},
                                          Case{"adapter_qwen3", Precision::bf16, 1, 0},
@@ -197,6 +200,67 @@ TEST(GoldenAdapters, MergeAsPeftDoes) {
     }
     EXPECT_GE(compared, 2);
   }
+}
+
+// Of a model in 4 bits: its values, and the codes that we would have chosen, to the bit.
+TEST(GoldenCodes, AreThoseOfBitsandbytes) {
+  ModelSource source;
+  source.source = folder_of("llama_nf4");
+  source.adapters = {2, 2, false, 0, {all_targets}};
+  const auto model = open_model(source);
+  auto expected = SafetensorsReader::open(folder_of("adapter_llama_nf4") + "/expected.safetensors"), files = SafetensorsReader::open(folder_of("llama_nf4"));
+  ASSERT_TRUE(model && expected && files);
+  EXPECT_TRUE(model->has_codes());
+  EXPECT_EQ(model->config().json.find("quantization_config"), nullptr);
+  Request request = request_for(samples, sequence);
+  request.quantize = Quantize::nf4;
+  const auto planned = plan_for(*model, request);
+  const auto codes_of = [](const std::vector<float>& values) {
+    std::vector<uint8_t> codes(values.size() / 2);
+    std::vector<float> scales(values.size() / kernels::weight_block);
+    kernels::quantize_weights(kernels::WeightCodes::nf4, values.data(), static_cast<int64_t>(values.size()), codes.data(), scales.data());
+    return codes;
+  };
+  int quantized = 0, compared = 0;
+  for (const int t : model->parameters()) {
+    const Tensor& p = model->graph().at(t);
+    if (p.adapter_of >= 0) continue;
+    const bool is_kept = p.name == "model.layers.1.mlp.down_proj.weight", is_code = planned->graph.at(t).format == Format::nf4;
+    EXPECT_EQ(is_code, p.shape.rank == 2 && !is_kept && p.name.find("layers.") != p.name.npos) << p.name;
+    std::vector<float> values(p.shape.elements()), part(values.size() - 37);
+    ASSERT_TRUE(model->read(p, 0, values.size(), values.data()));
+    ASSERT_TRUE(model->read(p, values.size() - part.size(), part.size(), part.data()));
+    EXPECT_TRUE(std::equal(part.rbegin(), part.rend(), values.rbegin())) << p.name;   // from any element on
+    // Their values keep their codes, so they come into the arena as they are.
+    if (is_code) {
+      EXPECT_EQ(codes_of(values), read_tensor<uint8_t>(*files, p.name)) << p.name;
+    }
+    quantized += is_code;
+    if (!expected->find("value." + p.name)) continue;
+    EXPECT_EQ(values, read_tensor<float>(*expected, "value." + p.name)) << p.name;
+    EXPECT_EQ(codes_of(read_tensor<float>(*expected, "source." + p.name)), read_tensor<uint8_t>(*files, p.name)) << p.name;
+    ++compared;
+  }
+  EXPECT_EQ(quantized, 13);
+  EXPECT_EQ(compared, 2);
+}
+
+// Merged it is numbers again, of the type that the codes were made from.
+TEST(GoldenCodes, MergeToNumbers) {
+  TemporaryDirectory folder;
+  const Golden golden = open_golden("adapter_llama_nf4");
+  ASSERT_TRUE(golden.model);
+  ASSERT_TRUE(write_merged(*golden.model, folder / "merged"));
+  ModelSource source;
+  source.source = folder / "merged";
+  const auto merged = open_model(source);
+  ASSERT_TRUE(merged);
+  EXPECT_FALSE(merged->has_codes());
+  EXPECT_EQ(merged->config().json.find("quantization_config"), nullptr);
+  const auto trainer = trainer_for(merged, plan_for(*merged, request_for(samples, sequence)));
+  const auto logits = trainer->logits(golden.batch.tokens.data(), sequence);
+  ASSERT_TRUE(logits);
+  EXPECT_LE(relative(*logits, golden.logits.data() + (sequence - 1) * vocabulary, vocabulary), 1e-5);
 }
 
 TEST(GoldenConfig, OlderSpellingIsTheSameModel) {

@@ -55,6 +55,29 @@ class AdaptersTest(CommandTest):
         self.adapt("other", "--steps", 2, model="nano")
         self.refused("train", "--resume", self.path("whole"), "--model", self.path("other"), "--steps", 13, says=["checkpoint.stw", "base: expected"])
 
+    def test_what_lies_below_may_be_in_few_bits(self):
+        self.adapt("whole", "--lora", 4, "--steps", 6)
+        said = self.adapt("nf4", "--lora", 4, "--quantize", "nf4", "--steps", 6).stdout
+        self.assertIn("the matrices below them are nf4\n", said)
+        self.adapt("parts", "--lora", 4, "--quantize", "nf4", "--steps", 3)
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "12MiB")
+        self.assertEqual(self.adapters("parts"), self.adapters("nf4"))
+        self.assertNotEqual(self.adapters("nf4"), self.adapters("whole"))
+        self.refused("train", "--resume", self.path("parts"), "--no-quantize", "--steps", 7, expect=USAGE, says=["--no-quantize", "bits"])
+        self.refused("train", "--resume", self.path("parts"), "--quantize", "int8", "--steps", 7, says=["quantize: expected \"int8\", found \"nf4\""])
+        # As in its run, unless something else is asked for.
+        trained = self.metrics("nf4")[-1]["eval_loss"]
+        self.assertAlmostEqual(self.loss("--model", self.path("nf4")), trained, places=6)
+        self.assertNotEqual(self.loss("--model", self.path("nf4"), "--quantize", "none"), self.loss("--model", self.path("nf4")))
+        self.assertAlmostEqual(self.loss("--model", self.base, "--adapter", self.path("nf4"), "--quantize", "int8"), trained, delta=0.02)
+        self.assertIn("nf4 below adapters", self.run_command("inspect", self.path("nf4")).stdout)
+        plan = ["--model", self.base, "--lora", 4, "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2]
+        self.assertIn("786432 of the parameters are nf4: 432.0 KiB", self.run_command("plan", *plan, "--quantize", "nf4").stdout)
+        self.assertEqual(self.plan(*plan, "--quantize", "int8")["numerics"]["quantize"], "int8")
+        self.assertEqual(self.plan(*plan)["numerics"]["quantize"], "none")
+        self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), "--quantize", "nf4", expect=USAGE, says=["nf4", "--lora"])
+        self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), "--lora", 4, "--quantize", "fp4", expect=USAGE, says=["--quantize"])
+
     def test_adapters_are_trained_further(self):
         self.adapt("first", "--lora", 4, "--steps", 5)
         said = self.adapt("second", "--steps", 5, model=self.path("first")).stdout

@@ -37,7 +37,7 @@ struct PlanFlags {
   std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
   std::optional<uint64_t> batch, sequence;
   std::string device;  // empty: CUDA where there is one, else the CPU
-  std::string precision, optimizer, master, gradients, attention;   // empty: the default, or on --resume what the run has
+  std::string precision, optimizer, master, gradients, attention, quantize;   // empty: the default, or on --resume what the run has
   std::string kernels = "auto", states = "auto", recompute = "auto";
   std::vector<stw_parameter_group> groups;                      // frozen ones first
   std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
@@ -60,6 +60,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 // --lora and its settings: new adapters.
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
+void add_quantize_flag(CLI::App& command, PlanFlags& flags);
 void add_document_flag(CLI::App& command, PlanFlags& flags);
 // --vram, --batch, --seq and --device.
 void add_request_flags(CLI::App& command, PlanFlags& flags);

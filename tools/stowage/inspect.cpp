@@ -44,7 +44,7 @@ void show_model(const std::string& source, const std::string& name) {
                          ? grouped(info.parameters)
                          : fmt::format("{}, {} of them trainable", grouped(info.parameters), grouped(info.trainable)));
   if (info.adapter_rank) show("adapters", fmt::format("of rank {}", info.adapter_rank));
-  show("weights", info.has_weights ? "read from files" : "none, drawn from a seed when training begins");
+  show("weights", info.has_codes ? "read from files, matrices in 4 bits" : info.has_weights ? "read from files" : "none, drawn from a seed when training begins");
   const size_t count = stw_model_tensor_count(model.get());
   fmt::print("\n{} tensors\n", grouped(count));
   for (size_t index = 0; index < count; ++index) {
@@ -78,6 +78,7 @@ void show_checkpoint(const std::string& path, const std::string& header) {
     if (json_string(header, "identity", "gradients").value_or("fp32") != "fp32") text += ", gradients in bf16";
     if (json_bool(header, "identity", "fused_update").value_or(false)) text += ", fused update";
     if (json_string(header, "identity", "attention").value_or("own") != "own") text += ", cuDNN's attention";
+    if (const auto codes = json_string(header, "identity", "quantize").value_or("none"); codes != "none") text += fmt::format(", {} below adapters", codes);
     show("precision", text);
   }
   if (const auto optimizer = json_string(header, "identity", "optimizer"))

@@ -35,6 +35,10 @@ uint32_t kernels_of(const std::string& name) {
          : name == "wgmma" ? STW_KERNELS_WGMMA : STW_KERNELS_AUTO;
 }
 
+uint32_t quantize_of(const std::string& name) {
+  return name == "none" ? STW_QUANTIZE_NONE : name == "nf4" ? STW_QUANTIZE_NF4 : name == "int8" ? STW_QUANTIZE_INT8 : STW_QUANTIZE_AUTO;
+}
+
 // The figures hold for what was measured; elsewhere they are still the best there are.
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
@@ -157,6 +161,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.fused_update = flags.fused_update;
   options.kernels = kernels_of(flags.kernels);
   options.attention = flags.attention == "cudnn" ? STW_ATTENTION_CUDNN : STW_ATTENTION_OWN;
+  options.quantize = quantize_of(flags.quantize);
   if (flags.keeps_documents()) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();

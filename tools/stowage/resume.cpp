@@ -54,7 +54,7 @@ void check_weights(const TrainFlags& flags) {
 }  // namespace
 
 bool is_of_the_bits(std::string_view name) {
-  constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention",
+  constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention", "quantize",
                                         "fast", "master", "gradients", "fused-update", "states", "freeze", "group", "lora", "lora-alpha", "lora-targets",
                                         "lora-dropout", "rslora"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -83,6 +83,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.plan.optimizer.empty()) flags.plan.optimizer = json_string(*header, "identity", "optimizer").value_or("");
   if (flags.plan.kernels == "auto") flags.plan.kernels = json_string(*header, "identity", "kernels").value_or("auto");
   if (flags.plan.attention.empty()) flags.plan.attention = json_string(*header, "identity", "attention").value_or("own");
+  if (flags.plan.quantize.empty()) flags.plan.quantize = json_string(*header, "identity", "quantize").value_or("none");
   if (!flags.plan.exact && !json_bool(*header, "identity", "exact").value_or(true)) {
     flags.plan.fast = true;
     if (flags.plan.micro_batch == 0)

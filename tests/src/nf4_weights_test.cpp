@@ -1,0 +1,123 @@
+// Folders of models in 4 bits: what is damaged or not known in them is refused by name.
+#include <functional>
+
+#include "tests/src/small_models.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+struct Stored { SafetensorsEntry entry; std::string bytes; };
+
+class Nf4Folder : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string golden = STW_SOURCE_ROOT "/tests/golden/llama_nf4";
+    put_file(config_, file_bytes(golden + "/config.json"));
+    auto reader = SafetensorsReader::open(golden);
+    ASSERT_TRUE(reader);
+    for (const SafetensorsInfo& t : reader->tensors()) {
+      std::string bytes(t.bytes, '\0');
+      ASSERT_TRUE(reader->read(t, 0, std::as_writable_bytes(std::span(bytes))));
+      tensors_.push_back({{t.name, *t.dtype, t.shape}, bytes});
+    }
+  }
+  Result<std::shared_ptr<const Model>> open(const std::vector<Stored>& tensors) {
+    std::vector<SafetensorsEntry> entries;
+    for (const Stored& t : tensors) entries.push_back(t.entry);
+    auto writer = SafetensorsWriter::create(folder_ / "model.safetensors", entries, {});
+    EXPECT_TRUE(writer);
+    for (const Stored& t : tensors) EXPECT_TRUE(writer->write(std::as_bytes(std::span(t.bytes))));
+    EXPECT_TRUE(writer->finish());
+    ModelSource source;
+    source.source = folder_.path();
+    return Model::open(source);
+  }
+  // With another tensor in the place of the matrix's `suffix`, or without it.
+  void refused(const std::string& suffix, const std::function<void(Stored&)>& change, const std::string& part) {
+    std::vector<Stored> changed = tensors_;
+    const auto found = std::find_if(changed.begin(), changed.end(), [&](const Stored& t) { return t.entry.name == matrix + suffix; });
+    ASSERT_NE(found, changed.end()) << suffix;
+    if (change) change(*found);
+    else changed.erase(found);
+    const auto model = open(changed);
+    ASSERT_FALSE(model) << part;
+    EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
+    EXPECT_TRUE(model.error().message.starts_with(folder_.path())) << model.error().message;
+  }
+  void refused_state(const std::string& from, const std::string& to, const std::string& part) {
+    refused(state, [&](Stored& t) {
+      ASSERT_NE(t.bytes.find(from), t.bytes.npos);
+      t.bytes.replace(t.bytes.find(from), from.size(), to);
+      t.entry.shape = {static_cast<int64_t>(t.bytes.size())};
+    }, part);
+  }
+  static constexpr const char* state = ".quant_state.bitsandbytes__nf4";
+  const std::string matrix = "model.layers.1.self_attn.v_proj.weight";
+  TemporaryDirectory folder_;
+  const std::string config_ = folder_ / "config.json";
+  std::vector<Stored> tensors_;
+};
+
+TEST_F(Nf4Folder, IsReadAsItIs) {
+  const auto model = open(tensors_);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_TRUE((*model)->has_codes());
+  for (const int t : (*model)->parameters()) EXPECT_EQ((*model)->dtype_of((*model)->graph().at(t)), TensorDType::f32);
+}
+
+TEST_F(Nf4Folder, WhatIsMissingOrDamagedIsNamed) {
+  refused("", nullptr, "tensor " + matrix + " is missing");
+  refused(state, nullptr, "expected dtype F32, BF16, F16 or F64, found U8");
+  refused(".quant_map", nullptr, "expected .quant_map beside its codes, found none");
+  refused(".absmax", nullptr, "expected .absmax beside its codes, found none");
+  refused(".nested_quant_map", nullptr, "expected .nested_quant_map beside");
+  refused(".nested_absmax", nullptr, "expected .absmax of 32 elements in F32, found 32 bytes in U8");
+  const auto shorter = [](Stored& t) {
+    const uint64_t size = dtype_bytes(t.entry.dtype);
+    t.bytes.resize(t.bytes.size() - size);
+    t.entry.shape = {static_cast<int64_t>(t.bytes.size() / size)};
+  };
+  refused("", shorter, "expected 1024 bytes of codes in U8, found 1023 in U8");
+  refused(".quant_map", shorter, "expected .quant_map of 16 elements in F32, found 60 bytes");
+  refused(".absmax", shorter, "expected .absmax of 32 elements in U8, found 31 bytes");
+  refused(".nested_quant_map", shorter, "expected .nested_quant_map of 256 elements");
+  refused(".nested_absmax", shorter, "expected .nested_absmax of 1 elements");
+  refused(state, shorter, "no JSON object");
+  refused("", [](Stored& t) { t.entry.dtype = TensorDType::i8; }, "found 1024 in I8");
+}
+
+TEST_F(Nf4Folder, StatesThatAreNotKnownAreRefused) {
+  refused_state("\"nf4\"", "\"fp4\"", "expected quant_type \"nf4\"");
+  refused_state("[32, 64]", "[64, 32]", "expected shape [32, 64], found [64, 32]");
+  refused_state("[32, 64]", "[-32, 64]", "no shape");
+  refused_state("[32, 64]", "\"32, 64\"", "no shape");
+  refused_state("\"blocksize\": 64", "\"blocksize\": 48", "no blocksize that is known");
+  refused_state("\"blocksize\": 64", "\"blocksize\": 0", "no blocksize that is known");
+  refused_state("\"blocksize\": 64", "\"blocksize\": 128", "expected .absmax of 16 elements");
+  refused_state("\"nested_blocksize\": 256", "\"nested_blocksize\": -1", "no nested_blocksize");
+  refused_state("\"nested_offset\"", "\"offset\"", "nested_offset");
+  refused_state("\"float32\"", "\"int8\"", "unknown dtype");
+}
+
+// Weights that are quantized in other ways are neither numbers nor codes that are known here.
+TEST_F(Nf4Folder, OtherKindsOfQuantizationAreRefused) {
+  const std::string config = file_bytes(config_);
+  const auto refused_config = [&](const std::string& from, const std::string& to, const std::string& part) {
+    std::string text = config;
+    ASSERT_NE(text.find(from), text.npos) << from;
+    text.replace(text.find(from), from.size(), to);
+    put_file(config_, text);
+    const auto model = open(tensors_);
+    ASSERT_FALSE(model) << to;
+    EXPECT_TRUE(model.error().message.starts_with(config_)) << model.error().message;
+    EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
+  };
+  refused_config("\"quant_method\": \"bitsandbytes\"", "\"quant_method\": \"gptq\"", "quantization_config is not supported: \"gptq\"; expected weights as numbers");
+  refused_config("\"bnb_4bit_quant_type\": \"nf4\"", "\"bnb_4bit_quant_type\": \"fp4\"", "quantization_config is not supported");
+  refused_config("\"load_in_4bit\": true", "\"load_in_4bit\": false", "quantization_config is not supported");
+}
+
+}  // namespace
+}  // namespace stw

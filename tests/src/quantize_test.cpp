@@ -1,0 +1,175 @@
+// Adapters over matrices that are codes: trained as over a model whose files hold what the codes stand for.
+#include <cmath>
+
+#include "tests/src/small_models.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+constexpr int64_t batch_size = 4, sequence = 24;
+
+struct Case {
+  const char* name;
+  std::string config;
+  Precision precision;
+  Quantize quantize;
+};
+
+class Quantized : public testing::TestWithParam<Case> {
+ protected:
+  // A model with adapters in a folder: its own weights, or what codes of them stand for.
+  std::string folder(bool is_rounded) {
+    const auto model = model_of(GetParam().config);
+    Request r = request_for(batch_size, sequence, 2);
+    OpenTrainer trainer(model, plan_for(*model, r));
+    std::vector<double> figures;
+    EXPECT_TRUE(take_step(*trainer, random_batch(1, batch_size, sequence), batch_size, figures));
+    if (is_rounded)
+      for (size_t p = 0; p < model->parameters().size(); ++p) {
+        const Tensor& t = model->graph().at(model->parameters()[p]);
+        const bool is_of_block = t.name.find("layers.") != std::string::npos || t.name.find("h.") == 0 || t.name.find(".h.") != std::string::npos;
+        if (!is_of_block || t.shape.rank != 2) continue;
+        const auto view = trainer->view(p, TensorView::parameter);
+        EXPECT_TRUE(view);
+        const auto count = static_cast<int64_t>(t.shape.elements());
+        const auto* values = static_cast<const float*>(view->data);
+        trainer->write_parameter(p, 0, rounded({values, values + count}).data(), static_cast<uint64_t>(count));
+      }
+    const std::string path = folder_ / (is_rounded ? "rounded" : "own");
+    EXPECT_TRUE(trainer->export_model(path));
+    return path;
+  }
+  std::vector<float> rounded(const std::vector<float>& values) const {
+    using namespace kernels;
+    const WeightCodes codes = GetParam().quantize == Quantize::nf4 ? WeightCodes::nf4 : WeightCodes::int8;
+    std::vector<uint8_t> code(values.size());
+    std::vector<float> scales(values.size() / weight_block + 1), result;
+    quantize_weights(codes, values.data(), static_cast<int64_t>(values.size()), code.data(), scales.data());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float value = codes == WeightCodes::int8 ? static_cast<float>(static_cast<int8_t>(code[i])) : nf4_values.of[i % 2 == 0 ? code[i / 2] >> 4 : code[i / 2] & 15];
+      result.push_back(value * scales[i / weight_block]);
+    }
+    return result;
+  }
+  std::shared_ptr<const Model> model(const std::string& path) const {
+    ModelSource source;
+    source.source = path;
+    source.adapters = adapters_of_all(0.1);
+    return open_model(source);
+  }
+  Request request(Quantize quantize) const {
+    Request r = request_for(batch_size, sequence, 2);
+    r.precision = GetParam().precision;
+    r.quantize = quantize;
+    return r;
+  }
+  // Of the adapters and their states alone; nothing of what lies in host memory.
+  Trained train(const std::string& path, const Request& r, const Device& device = best_device()) {
+    const auto m = model(path);
+    OpenTrainer trainer(m, plan_for(*m, r), {}, device);
+    Trained outcome;
+    for (uint64_t step = 0; step < 3; ++step) EXPECT_TRUE(take_step(*trainer, random_batch(10 + step, batch_size, sequence), batch_size, outcome.figures));
+    evaluate(*trainer, folder_, outcome.figures);
+    const GlobalBatch prompt = random_batch(3, 1, sequence);
+    if (const auto logits = trainer->logits(prompt.tokens.data(), 9); logits) outcome.figures.push_back(static_cast<double>((*logits)[7]));
+    outcome.state = trainer.state();
+    std::erase_if(outcome.state, [](const auto& t) { return t.first.find(".lora_") == std::string::npos; });
+    return outcome;
+  }
+  TemporaryDirectory folder_;
+};
+
+TEST_P(Quantized, TrainsAsOverWeightsThatAreRounded) {
+  const std::string own = folder(false), by_hand = folder(true);
+  const Trained expected = train(by_hand, request(Quantize::none)), codes = train(own, request(GetParam().quantize));
+  ASSERT_FALSE(codes.state.empty());
+  expect_same(codes, expected);
+  EXPECT_NE(train(own, request(Quantize::none)).figures, expected.figures);
+}
+
+TEST_P(Quantized, NoBudgetChangesABit) {
+  const std::string path = folder(false);
+  const Trained expected = train(path, request(GetParam().quantize));
+  ASSERT_FALSE(expected.state.empty());
+  for (const int64_t micro_batch : {1, 3}) {
+    Request r = request(GetParam().quantize);
+    r.micro_batch = micro_batch;
+    r.threads = static_cast<int>(micro_batch);
+    r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
+    expect_same(train(path, r), expected, "micro-batch " + std::to_string(micro_batch));
+  }
+  Request least = request(GetParam().quantize);
+  least.memory_bytes = 1;
+  const auto refused = Planned::make(*model(path), least);
+  ASSERT_TRUE(refused);
+  least.memory_bytes = (*refused)->plan.minimum_bytes;
+  expect_same(train(path, least), expected, "smallest budget");
+  // Codes may lie in host memory, too.
+  least.host_bytes = uint64_t{1} << 30;
+  least.memory_bytes = 1;
+  const auto with_host = Planned::make(*model(path), least);
+  ASSERT_TRUE(with_host);
+  least.memory_bytes = (*with_host)->plan.minimum_bytes;
+  const auto planned = plan_for(*model(path), least);
+  EXPECT_GT(planned->plan.decisions.offload[Offloaded::weights], 0);
+  const Trained offloaded = train(path, least);
+  for (size_t i = 0; i < expected.figures.size(); ++i) EXPECT_EQ(offloaded.figures[i], expected.figures[i]) << i;
+  for (const kernels::Isa isa : {kernels::Isa::scalar, kernels::Isa::avx2, kernels::Isa::avx512, kernels::Isa::neon})
+    if (const Device* device = device_with(isa); device && isa != kernels::best_isa()) expect_same(train(path, request(GetParam().quantize), *device), expected);
+}
+
+// A checkpoint belongs to what lies below its adapters.
+TEST_P(Quantized, CheckpointsSayWhatTheyAreFor) {
+  const std::string path = folder(false), checkpoint = folder_ / "checkpoint.stw";
+  const auto m = model(path);
+  OpenTrainer trainer(m, plan_for(*m, request(GetParam().quantize)));
+  std::vector<double> figures, again;
+  ASSERT_TRUE(take_step(*trainer, random_batch(1, batch_size, sequence), batch_size, figures));
+  ASSERT_TRUE(trainer->save(checkpoint));
+  ASSERT_TRUE(take_step(*trainer, random_batch(2, batch_size, sequence), batch_size, figures));
+  Request r = request(GetParam().quantize);
+  r.micro_batch = 1;
+  OpenTrainer same(m, plan_for(*m, r));
+  ASSERT_TRUE(same->restore(checkpoint));
+  ASSERT_TRUE(take_step(*same, random_batch(2, batch_size, sequence), batch_size, again));
+  EXPECT_EQ(std::vector<double>(figures.begin() + 2, figures.end()), again);
+  for (const Quantize other : {Quantize::none, GetParam().quantize == Quantize::nf4 ? Quantize::int8 : Quantize::nf4}) {
+    OpenTrainer wrong(m, plan_for(*m, request(other)));
+    const Status status = wrong->restore(checkpoint);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, Code::bad_state);
+    EXPECT_NE(status.error().message.find("quantize: expected"), std::string::npos) << status.error().message;
+  }
+}
+
+TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
+  const std::string path = folder(false), by_hand = folder(true);
+  const auto m = model(path);
+  OpenTrainer trainer(m, plan_for(*m, request(GetParam().quantize)));
+  const auto logits = [&] { return static_cast<double>((*trainer->logits(random_batch(3, 1, sequence).tokens.data(), 9))[7]); };
+  const double before = logits();
+  const auto other = model_of(GetParam().config, 8);   // other random weights
+  for (size_t p = 0; p < m->parameters().size(); ++p) {
+    const Tensor& t = trainer->graph().at(m->parameters()[p]);
+    if (!is_quantized(t.format)) continue;
+    const auto view = trainer->view(p, TensorView::parameter);
+    ASSERT_FALSE(view);
+    EXPECT_EQ(view.error().code, Code::unsupported);
+    std::vector<float> values(t.shape.elements());
+    ASSERT_TRUE(m->read(t, 0, values.size(), values.data()));
+    std::vector<float> turned(values.rbegin(), values.rend());
+    trainer->write_parameter(p, 0, turned.data(), turned.size());
+    EXPECT_NE(logits(), before) << t.name;
+    trainer->write_parameter(p, 0, values.data(), values.size());
+    EXPECT_EQ(logits(), before) << t.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Quantized,
+                         testing::Values(Case{"gpt2_nf4", small_gpt2(), Precision::fp32, Quantize::nf4}, Case{"llama_int8", small_llama(), Precision::fp32, Quantize::int8}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace stw

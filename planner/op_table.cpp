@@ -1,5 +1,6 @@
 #include "planner/op_table.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -44,7 +45,8 @@ uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent) {
 
 Cost streaming_cost(const Graph& graph, const Op& op, const Extent& extent, uint64_t flops_per_element) {
   Cost cost;
-  for (int t : op.inputs) cost.bytes = size_add(cost.bytes, operand_bytes(graph, t, extent));
+  const auto read = std::min(op.inputs.size(), static_cast<size_t>(op_row(op.kind).shapes_from));
+  for (size_t i = 0; i < read; ++i) cost.bytes = size_add(cost.bytes, operand_bytes(graph, op.inputs[i], extent));
   for (int t : op.outputs) cost.bytes = size_add(cost.bytes, operand_bytes(graph, t, extent));
   if (!op.inputs.empty() && op.inputs[0] >= 0)
     cost.flops = size_mul(flops_per_element,

@@ -142,7 +142,7 @@ Result<Programs> realize(const Graph& graph, const Plan& plan) {
   Programs programs = make_programs(graph, plan.decisions, plan.request.global_batch, plan.request.threads, device->alignment);
   if (programs.arena_bytes != plan.bytes.arena)
     return Error{Code::corrupt, "plan: its arena has " + std::to_string(plan.bytes.arena) + " bytes, its programs need " +
-                                    std::to_string(programs.arena_bytes)};
+                                    std::to_string(programs.arena_bytes) + ": it was made for another model or by another version; plan again"};
   if (programs.arena.host_bytes != plan.bytes.host)
     return Error{Code::corrupt, "plan: it keeps " + std::to_string(plan.bytes.host) + " bytes in host memory, its programs " +
                                     std::to_string(programs.arena.host_bytes)};

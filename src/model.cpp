@@ -88,11 +88,16 @@ Result<ModelSource> with_base(ModelSource source) {
 Status check_quantization(const Json& config, const std::string& origin) {
   const Json* const quantization = config.find("quantization_config");
   if (!quantization || quantization->is_null()) return ok();
-  const auto method = get_string(*quantization, "quant_method", "");
-  const auto is_in_4_bits = get_bool(*quantization, "load_in_4bit", false);
-  const auto type = get_string(*quantization, "bnb_4bit_quant_type", "");
-  if (method && *method == "bitsandbytes" && is_in_4_bits && *is_in_4_bits && type && *type == "nf4") return ok();
-  return Error{Code::unsupported_field, origin + ": its quantization_config is not supported: \"" + (method ? *method : "") + "\"; expected weights as numbers, or those of bitsandbytes in 4 bits, nf4"};
+  const auto text = [&](const char* key, const char* absent) {
+    const Json* const value = quantization->find(key);
+    return value && value->as_string() ? *value->as_string() : std::string(absent);
+  };
+  const Json* const four_bits = quantization->find("load_in_4bit");
+  const std::string method = text("quant_method", ""), type = text("bnb_4bit_quant_type", "fp4");
+  const bool is_in_4_bits = four_bits && four_bits->as_bool() && *four_bits->as_bool(), is_ours = method == "bitsandbytes";
+  if (is_ours && is_in_4_bits && type == "nf4") return ok();
+  return Error{Code::unsupported_field, origin + ": its quantization_config, \"" + method + "\"" + (!is_ours ? "" : is_in_4_bits ? " with quant_type \"" + type + "\"" : " in 8 bits") +
+                                            ", is not supported: expected weights as numbers, or those of bitsandbytes in 4 bits with quant_type \"nf4\""};
 }
 
 Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
@@ -152,6 +157,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};
   if (!weights.empty()) {
     STW_TRY(check_quantization(model->config_.json, origin));
+    model->config_.json.erase("quantization_config");   // what is written holds numbers
     STW_ASSIGN(reader, SafetensorsReader::open(weights));
     model->weights_.emplace(std::move(reader));
     STW_TRY(model->check_weights());
@@ -188,6 +194,8 @@ Status Model::check_weights() {
       return Error{Code::corrupt, where + ": tensor " + p.name + " is missing"};
     }
     if (own && Nf4Weight::is_one(*weights_, *own)) {
+      if (config_.architecture == "gpt2")   // whose matrices lie turned in files, but not as codes
+        return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": matrices of gpt2 in 4 bits are not supported"};
       STW_ASSIGN(codes, Nf4Weight::open(*weights_, *own));
       STW_TRY(check_shape(*weights_, p, *own, codes.shape()));
       nf4_.emplace(p.name, std::move(codes));
@@ -197,11 +205,8 @@ Status Model::check_weights() {
       if (found) STW_TRY(check_weight(*weights_, p, *found));
   }
   if (!has_codes()) return ok();
-  if (config_.architecture == "gpt2")   // whose matrices lie turned in files, but not as codes
-    return Error{Code::unsupported, weights_->path_of(weights_->tensors()[0]) + ": matrices of gpt2 in 4 bits are not supported"};
   for (int t : parameters_)
     if (!nf4_.count(graph_.at(t).name)) config_.kept_numbers.insert(graph_.at(t).name);
-  config_.json.erase("quantization_config");   // what is written holds numbers
   return ok();
 }
 
@@ -258,6 +263,10 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
     done += n;
   }
   return ok();
+}
+
+Status Model::read_codes(const Tensor& p, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const {
+  return nf4_.at(p.name).read_codes(*weights_, first, count, codes, scales);
 }
 
 bool Model::reads_from(const std::string& folder) const {

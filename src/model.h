@@ -40,6 +40,9 @@ class Model {
 
   // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed. Takes no memory.
   Status read(const Tensor& parameter, uint64_t first, uint64_t count, float* out) const;
+  // Whether files hold the parameter as nf4 codes; and these, with their scales, from an element on that begins a block.
+  bool holds_codes(const Tensor& parameter) const { return nf4_.count(parameter.name) > 0; }
+  Status read_codes(const Tensor& parameter, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const;
   // Whether its weights come from this folder.
   bool reads_from(const std::string& folder) const;
   // What a file that this parameter comes from stores it as, or has made its codes of; fp32 where it comes from none.

@@ -1,7 +1,9 @@
 #include "src/nf4_weights.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "kernels/common/weight_codes.h"
 #include "planner/json.h"
 #include "planner/sizes.h"
 
@@ -12,7 +14,7 @@ namespace {
 constexpr const char* state_suffix = ".quant_state.bitsandbytes__nf4";
 constexpr uint64_t largest_state = 4096;        // bytes of it
 constexpr uint64_t elements_at_once = 4096;     // on the stack
-constexpr uint64_t smallest_block = 32;
+constexpr uint64_t block = kernels::weight_block, scales_at_once = elements_at_once / block + 1;
 
 Error wrong(const SafetensorsReader& file, const SafetensorsInfo& weight, Code code, const std::string& what) {
   return {code, file.path_of(weight) + ": tensor " + weight.name + ": " + what};
@@ -62,25 +64,23 @@ Result<Nf4Weight> Nf4Weight::open(const SafetensorsReader& file, const Safetenso
     w.shape_.push_back(*n);
     elements = size_mul(elements, static_cast<uint64_t>(*n));
   }
-  const auto block_of = [&](const char* key) -> uint64_t {
-    const auto n = get_uint(*state, key);
-    return n && *n >= smallest_block && *n <= elements_at_once && (*n & (*n - 1)) == 0 ? *n : 0;
-  };
-  w.block_ = block_of("blocksize");
-  if (w.block_ == 0) return bad("its quant_state has no blocksize that is known", Code::unsupported_field);
-  if (weight.dtype != TensorDType::u8 || weight.bytes != ceil_div(elements, 2))
-    return bad("expected " + std::to_string(ceil_div(elements, 2)) + " bytes of codes in U8, found " + std::to_string(weight.bytes) + " in " + weight.format,
-               weight.dtype == TensorDType::u8 ? Code::corrupt : Code::unsupported_field);
+  const auto size = get_uint(*state, "blocksize");
+  if (!size || *size != block) return bad("expected a blocksize of 64, found " + (size ? std::to_string(*size) : "none"), Code::unsupported_field);
+  // Whatever type they are stored as (bnb_4bit_quant_storage), they are bytes.
+  if (weight.bytes != ceil_div(elements, 2)) return bad("expected " + std::to_string(ceil_div(elements, 2)) + " bytes of codes, found " + std::to_string(weight.bytes));
   STW_ASSIGN(map, part_of(file, weight, ".quant_map", TensorDType::f32, 16));
-  STW_TRY(read_floats(file, *map, w.values_));
-  const uint64_t blocks = ceil_div(elements, w.block_);
+  std::array<float, 16> values;
+  STW_TRY(read_floats(file, *map, values));
+  if (std::memcmp(values.data(), kernels::nf4_values.of, sizeof values) != 0) return bad("its quant_map holds other values than those of nf4", Code::unsupported_field);
+  const uint64_t blocks = ceil_div(elements, block);
   const bool is_nested = file.find(weight.name + ".nested_absmax") != nullptr;
   STW_ASSIGN(scales, part_of(file, weight, ".absmax", is_nested ? TensorDType::u8 : TensorDType::f32, blocks));
   w.scales_ = scales;
   if (!is_nested) return w;
-  w.nested_block_ = block_of("nested_blocksize");
+  const auto nested_size = get_uint(*state, "nested_blocksize");
   const auto offset = get_double(*state, "nested_offset");
-  if (w.nested_block_ == 0 || !offset) return bad("its quant_state has no nested_blocksize and nested_offset that are known", Code::unsupported_field);
+  if (!nested_size || *nested_size == 0 || !offset) return bad("its quant_state has no nested_blocksize and nested_offset");
+  w.nested_block_ = *nested_size;
   w.nested_offset_ = static_cast<float>(*offset);
   STW_ASSIGN(nested_map, part_of(file, weight, ".nested_quant_map", TensorDType::f32, 256));
   STW_TRY(read_floats(file, *nested_map, w.nested_values_));
@@ -91,30 +91,35 @@ Result<Nf4Weight> Nf4Weight::open(const SafetensorsReader& file, const Safetenso
 
 Status Nf4Weight::read_scales(const SafetensorsReader& file, uint64_t first_block, uint64_t count, float* out) const {
   if (!nested_scales_) return file.read(*scales_, first_block * sizeof(float), std::as_writable_bytes(std::span(out, count)));
-  std::array<uint8_t, elements_at_once / smallest_block + 2> codes;
-  STW_TRY(file.read(*scales_, first_block, std::as_writable_bytes(std::span(codes.data(), count))));
+  std::array<uint8_t, scales_at_once> codes;
   uint64_t known = ~uint64_t{0};
   float scale = 0;
   for (uint64_t i = 0; i < count; ++i) {
+    if (i % scales_at_once == 0)
+      STW_TRY(file.read(*scales_, first_block + i, std::as_writable_bytes(std::span(codes.data(), std::min(count - i, scales_at_once)))));
     const uint64_t nested = (first_block + i) / nested_block_;
     if (nested != known) STW_TRY(file.read(*nested_scales_, nested * sizeof(float), std::as_writable_bytes(std::span(&scale, 1))));
     known = nested;
-    const float product = nested_values_[codes[i]] * scale;   // rounded before it is added
+    const float product = nested_values_[codes[i % scales_at_once]] * scale;   // rounded before it is added
     out[i] = product + nested_offset_;
   }
   return ok();
 }
 
+Status Nf4Weight::read_codes(const SafetensorsReader& file, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const {
+  STW_TRY(file.read(*codes_, first / 2, std::as_writable_bytes(std::span(codes, ceil_div(count, 2)))));
+  return read_scales(file, first / block, ceil_div(count, block), scales);
+}
+
 Status Nf4Weight::read(const SafetensorsReader& file, uint64_t first, uint64_t count, float* out) const {
-  std::array<uint8_t, elements_at_once / 2 + 1> codes;
-  std::array<float, elements_at_once / smallest_block + 2> scales;
+  std::array<uint8_t, elements_at_once / 2 + block> codes;
+  std::array<float, scales_at_once + 1> scales;
   for (uint64_t done = 0; done < count;) {
-    const uint64_t begin = first + done, n = std::min(count - done, elements_at_once), end = begin + n;
-    STW_TRY(file.read(*codes_, begin / 2, std::as_writable_bytes(std::span(codes.data(), ceil_div(end, 2) - begin / 2))));
-    STW_TRY(read_scales(file, begin / block_, (end - 1) / block_ - begin / block_ + 1, scales.data()));
+    const uint64_t begin = first + done, n = std::min(count - done, elements_at_once), end = begin + n, start = begin / block * block;
+    STW_TRY(read_codes(file, start, end - start, codes.data(), scales.data()));
     for (uint64_t i = begin; i < end; ++i) {
-      const uint8_t byte = codes[i / 2 - begin / 2];
-      out[i - first] = values_[i % 2 == 0 ? byte >> 4 : byte & 15] * scales[i / block_ - begin / block_];
+      const uint8_t byte = codes[(i - start) / 2];
+      out[i - first] = kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scales[(i - start) / block];
     }
     done += n;
   }

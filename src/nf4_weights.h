@@ -1,9 +1,10 @@
 // Matrices in 4 bits as bitsandbytes keeps them in files (transformers, load_in_4bit with bnb_4bit_quant_type "nf4"): two codes a byte,
 // and beside the weight's name what they mean:
-//   .quant_state.bitsandbytes__nf4   JSON: quant_type, blocksize, dtype, shape, and where scales are codes themselves nested_blocksize and
-//                                    nested_offset
-//   .quant_map                       the sixteen values
+//   .quant_state.bitsandbytes__nf4   JSON: quant_type, blocksize (64), dtype, shape, and where scales are codes themselves
+//                                    nested_blocksize and nested_offset
+//   .quant_map                       the sixteen values of nf4
 //   .absmax                          scales, fp32; or bytes, which stand for .nested_quant_map[byte] · .nested_absmax[block] + nested_offset
+// So a matrix comes into an arena as it is (kernels/common/weight_codes.h), with scales in fp32.
 // Source of the format: bitsandbytes, functional.py, QuantState.
 #pragma once
 #include <array>
@@ -25,6 +26,8 @@ class Nf4Weight {
   TensorDType dtype() const { return dtype_; }   // that it was made from, and computes in
   // Values of elements [first, first + count), in fp32. Takes no memory.
   Status read(const SafetensorsReader& file, uint64_t first, uint64_t count, float* out) const;
+  // Codes and scales of the same elements, of which the first one begins a block.
+  Status read_codes(const SafetensorsReader& file, uint64_t first, uint64_t count, uint8_t* codes, float* scales) const;
 
  private:
   Nf4Weight() = default;
@@ -33,9 +36,8 @@ class Nf4Weight {
   const SafetensorsInfo *codes_ = nullptr, *scales_ = nullptr, *nested_scales_ = nullptr;   // of the reader
   std::vector<int64_t> shape_;
   TensorDType dtype_ = TensorDType::f32;
-  uint64_t block_ = 0, nested_block_ = 0;   // elements; scales
+  uint64_t nested_block_ = 0;   // scales that share one
   float nested_offset_ = 0;
-  std::array<float, 16> values_{};
   std::array<float, 256> nested_values_{};
 };
 

@@ -128,6 +128,11 @@ Status Trainer::fill(Filling& filling) {
     const uint64_t count = tensor.shape.elements();
     for (uint64_t first = 0; first < count; first += Filling::elements) {
       const uint64_t n = std::min(Filling::elements, count - first);
+      if (model_->holds_codes(tensor) && graph().at(model_->parameters()[p]).format == Format::nf4) {
+        STW_TRY(model_->read_codes(tensor, first, n, filling.codes.data(), filling.scales.data()));
+        put_codes(model_->parameters()[p], first, n, filling);
+        continue;
+      }
       STW_TRY(read_weights(tensor, first, n, filling));
       put_parameter(p, first, filling.values.data(), n, filling);
     }
@@ -178,14 +183,8 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
     return;
   }
   if (is_quantized(graph().at(tensor).format)) {
-    const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
-    const auto elements = static_cast<int64_t>(graph().at(tensor).shape.elements());
-    kernels::quantize_weights(codes, values, static_cast<int64_t>(count), filling.codes.data(), filling.scales.data());
-    stream_->upload(at + (codes == kernels::WeightCodes::nf4 ? first / 2 : first), filling.codes.data(),
-                    codes == kernels::WeightCodes::nf4 ? ceil_div(count, 2) : count);
-    stream_->upload(at + kernels::scales_begin(codes, elements) + first / quantized_block * sizeof(float), filling.scales.data(),
-                    ceil_div(count, quantized_block) * sizeof(float));
-    return;
+    kernels::quantize_weights(weight_codes_of(graph().at(tensor).format), values, static_cast<int64_t>(count), filling.codes.data(), filling.scales.data());
+    return put_codes(tensor, first, count, filling);
   }
   const Op* update = update_of(graph(), tensor);   // none: frozen, without a master
   const int master_tensor = update ? update->outputs[1] : -1;
@@ -209,6 +208,14 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
   stream_->upload(at + first * 2, half.data(), count * 2);
   if (is_short) stream_->upload(master + first, short_remainder.data(), count);
   else if (master) stream_->upload(master + first * 2, remainder.data(), count * 2);
+}
+
+void Trainer::put_codes(int tensor, uint64_t first, uint64_t count, Filling& filling) {
+  const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
+  const auto bytes = [&](uint64_t elements) { return codes == kernels::WeightCodes::nf4 ? ceil_div(elements, 2) : elements; };
+  std::byte* const scales = address(tensor) + kernels::scales_begin(codes, static_cast<int64_t>(graph().at(tensor).shape.elements()));
+  stream_->upload(address(tensor) + bytes(first), filling.codes.data(), bytes(count));
+  stream_->upload(scales + first / quantized_block * sizeof(float), filling.scales.data(), ceil_div(count, quantized_block) * sizeof(float));
 }
 
 void Trainer::write_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count) {

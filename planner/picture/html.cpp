@@ -134,8 +134,9 @@ std::string decisions(const Graph& graph, const Plan& plan) {
        (plan.decisions.loss_chunks == 1
             ? std::string("their full size.")
             : "about 1/" + std::to_string(plan.decisions.loss_chunks) + " of their full size."));
-  item(std::string(name_of(plan.numerics.precision)) +
-       (plan.numerics.precision == Precision::bf16 ? " with split fp32 master weights, " : ", ") +
+  if (plan.numerics.quantize != Quantize::none)
+    item(std::string("The matrices of blocks below adapters are stored as ") + quantize_name(plan.numerics) + ", and what products take is made of them before each.");
+  item(std::string(name_of(plan.numerics.precision)) + (plan.numerics.precision == Precision::fp32 ? ", " : std::string(" with master weights kept as ") + master_name(plan.numerics) + ", ") +
        name_of(plan.numerics.optimizer) + " with " + std::to_string(plan.numerics.state_bits) + "-bit states" +
        (plan.states_reason.empty() ? "." : " (" + plan.states_reason + ")."));
   item("The layout takes " + human_bytes(plan.bytes.arena) + "; no layout of these programs is below " +

@@ -105,12 +105,13 @@ class QuantizedPlan : public testing::Test {
 
 TEST_F(QuantizedPlan, TakesFourAndAHalfOrEightAndAHalfBitsAnElement) {
   uint64_t elements = 0;
-  for (const Tensor& t : plan(Quantize::nf4)->graph.tensors)
+  const auto nf4 = plan(Quantize::nf4);
+  for (const Tensor& t : nf4->graph.tensors)
     if (is_quantized(t.format)) elements += t.shape.elements();
   EXPECT_EQ(elements, 357826560u);   // 24 layers of 14,909,440
   const uint64_t plain = parameters_of(*plan(Quantize::none));
   // Alignment apart.
-  EXPECT_NEAR(static_cast<double>(plain - parameters_of(*plan(Quantize::nf4))) / static_cast<double>(elements), 2 - 4.5 / 8, 1e-3);
+  EXPECT_NEAR(static_cast<double>(plain - parameters_of(*nf4)) / static_cast<double>(elements), 2 - 4.5 / 8, 1e-3);
   EXPECT_NEAR(static_cast<double>(plain - parameters_of(*plan(Quantize::int8))) / static_cast<double>(elements), 2 - 8.5 / 8, 1e-3);
 }
 

@@ -75,7 +75,8 @@ Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
     const std::string& said = loaded.error().message;
     const bool arena = said.find("its arena has") != std::string::npos, host = said.find("in host memory, its programs") != std::string::npos;
     if (!arena && !host) return loaded;
-    const std::string number = said.substr(said.find_last_of(' ') + 1);
+    const size_t end = std::min(said.find(": it was made"), said.size());   // behind the number
+    const std::string number = said.substr(said.find_last_of(' ', end) + 1);
     const auto bytes = static_cast<int64_t>(std::stoull(number));
     plan = with_value(plan, {"bytes", arena ? "arena" : "host"}, bytes);
     if (arena) plan = with_value(plan, {"bytes", "peak"}, bytes);

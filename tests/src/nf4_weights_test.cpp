@@ -67,6 +67,90 @@ TEST_F(Nf4Folder, IsReadAsItIs) {
   for (const int t : (*model)->parameters()) EXPECT_EQ((*model)->dtype_of((*model)->graph().at(t)), TensorDType::f32);
 }
 
+// Stored as numbers of another type, for frameworks that move such alone, they are the same bytes.
+TEST_F(Nf4Folder, CodesAreBytesOfAnyType) {
+  std::vector<Stored> changed = tensors_;
+  for (Stored& t : changed)
+    if (t.entry.name == matrix) t.entry = {matrix, TensorDType::bf16, {static_cast<int64_t>(t.bytes.size() / 2), 1}};
+  const auto model = open(changed);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_TRUE((*model)->has_codes());
+}
+
+// As in the files, also where scales are not what codes of their values would have: below 0, which nested ones may be.
+TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
+  std::vector<Stored> changed = tensors_;
+  for (Stored& t : changed) {
+    if (t.entry.name == matrix + ".absmax") t.bytes[3] = 0, t.bytes[5] = 1;   // the least of the nested values
+    if (t.entry.name == matrix + ".nested_absmax") t.bytes = std::string("\0\0\x80\x40", 4);   // 4
+  }
+  ASSERT_TRUE(open(changed));
+  ModelSource source;
+  source.source = folder_.path();
+  source.adapters = adapters_of_all();
+  const auto model = open_model(source);
+  Request request = request_for(2, 24);
+  request.quantize = Quantize::nf4;
+  const auto planned = plan_for(*model, request);
+  OpenTrainer trainer(model, planned);
+  const State state = trainer.state();
+  int compared = 0;
+  for (const Stored& t : changed) {
+    const auto found = state.find(t.entry.name);
+    if (found == state.end() || t.entry.dtype != TensorDType::u8) continue;
+    ++compared;
+    const std::string& bytes = found->second;
+    const auto count = static_cast<int64_t>(2 * t.bytes.size());
+    EXPECT_EQ(bytes.substr(0, t.bytes.size()), t.bytes) << t.entry.name;
+    std::vector<float> values(static_cast<size_t>(count));
+    const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(), [&](int p) { return model->graph().at(p).name == t.entry.name; });
+    ASSERT_TRUE(model->read(model->graph().at(tensor), 0, values.size(), values.data()));
+    bool any_below = false;
+    for (int64_t i = 0; i < count; ++i) {
+      float scale;
+      std::memcpy(&scale, bytes.data() + kernels::scales_begin(kernels::WeightCodes::nf4, count) + i / kernels::weight_block * 4, 4);
+      any_below |= scale < 0;
+      const auto byte = static_cast<uint8_t>(bytes[static_cast<size_t>(i / 2)]);
+      ASSERT_EQ(values[static_cast<size_t>(i)], kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scale) << t.entry.name << " " << i;
+    }
+    EXPECT_EQ(any_below, t.entry.name == matrix);
+  }
+  EXPECT_EQ(compared, 13);
+}
+
+// A config may say so of files that hold numbers; what is written of them does not.
+TEST_F(Nf4Folder, NumbersMayHaveTheConfigOfCodes) {
+  const auto model = open(tensors_);
+  ASSERT_TRUE(model);
+  OpenTrainer trainer(*model, plan_for(**model, request_for(2, 24)));
+  ASSERT_TRUE(trainer->export_model(folder_ / "numbers"));
+  put_file(folder_ / "numbers" + "/config.json", file_bytes(config_));
+  ModelSource source;
+  source.source = folder_ / "numbers";
+  const auto numbers = Model::open(source);
+  ASSERT_TRUE(numbers) << numbers.error().message;
+  EXPECT_FALSE((*numbers)->has_codes());
+  EXPECT_EQ((*numbers)->config().json.find("quantization_config"), nullptr);
+}
+
+TEST_F(Nf4Folder, OfGpt2AreRefused) {
+  const auto model = model_of(small_gpt2());
+  OpenTrainer trainer(model, plan_for(*model, request_for(2, 24)));
+  ASSERT_TRUE(trainer->export_model(folder_.path()));
+  auto reader = SafetensorsReader::open(folder_ / "model.safetensors");
+  ASSERT_TRUE(reader);
+  std::vector<Stored> tensors;
+  for (const SafetensorsInfo& t : reader->tensors()) {
+    std::string bytes(t.bytes, '\0');
+    ASSERT_TRUE(reader->read(t, 0, std::as_writable_bytes(std::span(bytes))));
+    tensors.push_back({{t.name, *t.dtype, t.shape}, bytes});
+    if (t.name.ends_with("h.1.attn.c_attn.weight")) tensors.push_back({{t.name + state, TensorDType::u8, {2}}, "{}"});
+  }
+  const auto refused = open(tensors);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("h.1.attn.c_attn.weight: matrices of gpt2 in 4 bits are not supported"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(Nf4Folder, WhatIsMissingOrDamagedIsNamed) {
   refused("", nullptr, "tensor " + matrix + " is missing");
   refused(state, nullptr, "expected dtype F32, BF16, F16 or F64, found U8");
@@ -79,13 +163,13 @@ TEST_F(Nf4Folder, WhatIsMissingOrDamagedIsNamed) {
     t.bytes.resize(t.bytes.size() - size);
     t.entry.shape = {static_cast<int64_t>(t.bytes.size() / size)};
   };
-  refused("", shorter, "expected 1024 bytes of codes in U8, found 1023 in U8");
+  refused("", shorter, "expected 1024 bytes of codes, found 1023");
   refused(".quant_map", shorter, "expected .quant_map of 16 elements in F32, found 60 bytes");
   refused(".absmax", shorter, "expected .absmax of 32 elements in U8, found 31 bytes");
   refused(".nested_quant_map", shorter, "expected .nested_quant_map of 256 elements");
   refused(".nested_absmax", shorter, "expected .nested_absmax of 1 elements");
   refused(state, shorter, "no JSON object");
-  refused("", [](Stored& t) { t.entry.dtype = TensorDType::i8; }, "found 1024 in I8");
+  refused(".quant_map", [](Stored& t) { t.bytes[8] ^= 1; }, "other values than those of nf4");
 }
 
 TEST_F(Nf4Folder, StatesThatAreNotKnownAreRefused) {
@@ -93,9 +177,8 @@ TEST_F(Nf4Folder, StatesThatAreNotKnownAreRefused) {
   refused_state("[32, 64]", "[64, 32]", "expected shape [32, 64], found [64, 32]");
   refused_state("[32, 64]", "[-32, 64]", "no shape");
   refused_state("[32, 64]", "\"32, 64\"", "no shape");
-  refused_state("\"blocksize\": 64", "\"blocksize\": 48", "no blocksize that is known");
-  refused_state("\"blocksize\": 64", "\"blocksize\": 0", "no blocksize that is known");
-  refused_state("\"blocksize\": 64", "\"blocksize\": 128", "expected .absmax of 16 elements");
+  refused_state("\"blocksize\": 64", "\"blocksize\": 128", "expected a blocksize of 64, found 128");
+  refused_state("\"blocksize\": 64", "\"blocksize\": -1", "expected a blocksize of 64, found none");
   refused_state("\"nested_blocksize\": 256", "\"nested_blocksize\": -1", "no nested_blocksize");
   refused_state("\"nested_offset\"", "\"offset\"", "nested_offset");
   refused_state("\"float32\"", "\"int8\"", "unknown dtype");
@@ -114,9 +197,9 @@ TEST_F(Nf4Folder, OtherKindsOfQuantizationAreRefused) {
     EXPECT_TRUE(model.error().message.starts_with(config_)) << model.error().message;
     EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
   };
-  refused_config("\"quant_method\": \"bitsandbytes\"", "\"quant_method\": \"gptq\"", "quantization_config is not supported: \"gptq\"; expected weights as numbers");
-  refused_config("\"bnb_4bit_quant_type\": \"nf4\"", "\"bnb_4bit_quant_type\": \"fp4\"", "quantization_config is not supported");
-  refused_config("\"load_in_4bit\": true", "\"load_in_4bit\": false", "quantization_config is not supported");
+  refused_config("\"quant_method\": \"bitsandbytes\"", "\"quant_method\": \"gptq\"", "quantization_config, \"gptq\", is not supported: expected weights as numbers");
+  refused_config("\"bnb_4bit_quant_type\": \"nf4\"", "\"bnb_4bit_quant_type\": \"fp4\"", "\"bitsandbytes\" with quant_type \"fp4\", is not supported");
+  refused_config("\"load_in_4bit\": true", "\"load_in_4bit\": false", "\"bitsandbytes\" in 8 bits, is not supported");
 }
 
 }  // namespace

@@ -195,10 +195,10 @@ class PageTest(Pictures):
     def test_pointing_at_the_frontier(self):
         self.browser.show(self.picture("html", GPT2), 1280, 900)
         x, y, width, height = self.place("#frontier")
-        self.browser.point(x + width / 2, y + height / 4)
+        self.browser.point(x + width * 7 / 8, y + height / 4)   # where the points are: below the least memory there are none
         self.assertRegex(self.tip(), r"micro-batch \d+, \d+ loss chunk")
         self.assertIn("tokens/s", self.tip())
-        self.assertGreater(self.browser.run("return JSON.parse(document.getElementById('data').textContent).frontier.length"), 8)
+        self.assertGreater(self.browser.run("return JSON.parse(document.getElementById('data').textContent).frontier.length"), 7)
 
     def test_tapping_on_a_phone(self):
         self.browser.show(self.picture("html", GPT2), 390, 844, phone=True)

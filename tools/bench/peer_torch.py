@@ -8,19 +8,22 @@ import json
 import os
 import statistics
 import sys
+import tempfile
 import time
 
 MODELS = {
     "nano": {"layers": 4, "heads": 4, "width": 128, "vocabulary": 256, "batch": 12, "seq": 64, "positions": 64},
     "gpt2": {"layers": 12, "heads": 12, "width": 768, "vocabulary": 50257, "batch": 4, "seq": 256, "positions": 1024},
+    "smollm-135m": {"layers": 30, "heads": 9, "kv_heads": 3, "width": 576, "intermediate": 1536, "vocabulary": 49152, "batch": 4, "seq": 256,
+                    "positions": 2048},
 }
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", choices=MODELS, default="nano")
-    parser.add_argument("--batch", type=int, help="sequences a step (nano 12, gpt2 4)")
-    parser.add_argument("--seq", type=int, help="tokens a sequence (nano 64, gpt2 256)")
+    parser.add_argument("--batch", type=int, help="sequences a step (nano 12, else 4)")
+    parser.add_argument("--seq", type=int, help="tokens a sequence (nano 64, else 256)")
     parser.add_argument("--steps", type=int, default=20, help="timed steps, after the warm-up")
     parser.add_argument("--warmup", type=int, default=5, help="steps left out of the figure")
     parser.add_argument("--threads", type=int, default=2)
@@ -28,7 +31,12 @@ def arguments():
     parser.add_argument("--adamw", choices=["fused", "foreach"], default="fused", help="not with --mode best")
     parser.add_argument("--implementation", choices=["plain", "transformers"], default="plain")
     parser.add_argument("--lora", type=int, default=0, help="train adapters of this rank by PEFT, beside all matrices of blocks, and nothing else")
+    parser.add_argument("--quantize", choices=["none", "nf4"], default="none", help="the matrices below adapters, by bitsandbytes")
     options = parser.parse_args()
+    if "kv_heads" in MODELS[options.model] and options.implementation != "transformers":
+        parser.error(f"--model {options.model} needs --implementation transformers")
+    if options.quantize != "none" and not (options.lora and "kv_heads" in MODELS[options.model]):
+        parser.error("--quantize needs --lora, and a model of the Llama family")
     if options.lora and options.implementation != "transformers":
         parser.error("--lora needs --implementation transformers")
     for name in ("batch", "seq"):
@@ -99,17 +107,47 @@ class TransformersGpt2(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
 
 
+class TransformersLlama(nn.Module):
+    """With all matrices of blocks in 4 bits where that is asked for: saved, and read again by bitsandbytes, nested scales as is usual."""
+
+    def __init__(self, layers, heads, width, vocabulary, positions, kv_heads, intermediate):
+        super().__init__()
+        from transformers import BitsAndBytesConfig, LlamaConfig, LlamaForCausalLM
+        self.model = LlamaForCausalLM(LlamaConfig(
+            vocab_size=vocabulary, max_position_embeddings=positions, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads,
+            num_key_value_heads=kv_heads, intermediate_size=intermediate, tie_word_embeddings=True, use_cache=False,
+            attn_implementation="sdpa"))
+        if OPTIONS.quantize == "none":
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            self.model.save_pretrained(folder)
+            self.model = LlamaForCausalLM.from_pretrained(
+                folder, dtype=torch.float32, attn_implementation="sdpa", device_map={"": "cpu"},
+                quantization_config=BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+                                                       bnb_4bit_compute_dtype=torch.float32))
+
+    def forward(self, tokens, targets):
+        logits = self.model(input_ids=tokens, use_cache=False).logits
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+
+
+def model_of(shape):
+    sizes = {name: shape[name] for name in ("layers", "heads", "width", "vocabulary")} | {"positions": max(shape["positions"], OPTIONS.seq)}
+    if "kv_heads" in shape:
+        return TransformersLlama(**sizes, kv_heads=shape["kv_heads"], intermediate=shape["intermediate"])
+    return (TransformersGpt2 if OPTIONS.implementation == "transformers" else Gpt2)(**sizes)
+
+
 def seconds_of_steps(mode, adamw, steps):
     """Seconds of each timed step: forward, backward, clip, update, and the loss read, as a training loop logs it."""
     torch.manual_seed(1)
     shape = MODELS[OPTIONS.model]
-    kind = TransformersGpt2 if OPTIONS.implementation == "transformers" else Gpt2
-    model = kind(shape["layers"], shape["heads"], shape["width"], shape["vocabulary"],
-                 max(shape["positions"], OPTIONS.seq)).train()
+    model = model_of(shape).train()
     if OPTIONS.lora:
         from peft import LoraConfig, get_peft_model
-        model.model = get_peft_model(model.model, LoraConfig(r=OPTIONS.lora, lora_alpha=2 * OPTIONS.lora, fan_in_fan_out=True,
-                                                             target_modules=["c_attn", "c_proj", "c_fc"]))
+        is_gpt2 = "kv_heads" not in shape
+        model.model = get_peft_model(model.model, LoraConfig(r=OPTIONS.lora, lora_alpha=2 * OPTIONS.lora, fan_in_fan_out=is_gpt2, task_type="CAUSAL_LM",
+                                                             target_modules=["c_attn", "c_proj", "c_fc"] if is_gpt2 else "all-linear"))
     parameters = [p for p in model.parameters() if p.requires_grad]
     groups = [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
               {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-DEFAULTS = {"nano": (12, 64, 60), "gpt2": (4, 256, 12)}  # batch, seq, steps
+DEFAULTS = {"nano": (12, 64, 60), "gpt2": (4, 256, 12), "smollm-135m": (4, 256, 8)}  # batch, seq, steps
 SKIPPED_STEPS = 5
 
 
@@ -32,6 +32,7 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--lora", type=int, default=0, help="train low-rank adapters of this rank; the peer needs PEFT")
+    parser.add_argument("--quantize", choices=["none", "nf4"], default="none", help="what lies below them; the peer needs bitsandbytes")
     parser.add_argument("--data", help="text to train on; random words when absent (the speed does not depend on it)")
     parser.add_argument("--stowage-args", default="", help="further arguments of the command, as one string")
     parser.add_argument("--torch-args", default="", help="further arguments for peer_torch.py; skips the probe")
@@ -90,7 +91,7 @@ def stowage_speed(options, data, out):
         base = out.parent / "base"
         if not base.exists():
             train(options, options.model, 1, data, base)
-        train(options, base, options.steps + SKIPPED_STEPS, data, out, ["--lora", str(options.lora)])
+        train(options, base, options.steps + SKIPPED_STEPS, data, out, ["--lora", str(options.lora), "--quantize", options.quantize])
     else:
         train(options, options.model, options.steps + SKIPPED_STEPS, data, out)
     speeds = []
@@ -109,7 +110,7 @@ def torch_result(options, extra):
     peer = pathlib.Path(__file__).with_name("peer_torch.py")
     command = [options.torch_python, str(peer), "--model", options.model, "--batch", str(options.batch), "--seq",
                str(options.seq), "--steps", str(options.steps), "--warmup", str(SKIPPED_STEPS), "--threads",
-               str(options.threads), "--lora", str(options.lora)] + extra
+               str(options.threads), "--lora", str(options.lora), "--quantize", options.quantize] + extra
     lines = [line for line in execute(command, options.timeout).splitlines() if line.startswith("{")]
     if not lines:
         raise Failed(f"no line of JSON: {shlex.join(command)}")
@@ -121,7 +122,7 @@ def fastest_torch(options):
     if options.torch_args:
         return shlex.split(options.torch_args)
     results = []
-    for implementation in ("transformers",) if options.lora else ("plain", "transformers"):
+    for implementation in ("transformers",) if options.lora or options.model == "smollm-135m" else ("plain", "transformers"):
         try:
             results.append(torch_result(options, ["--mode", "best", "--implementation", implementation]))
         except Failed as error:

@@ -37,8 +37,9 @@ struct PlanFlags {
   std::optional<uint64_t> memory_bytes, host_bytes, reserve_bytes;
   std::optional<uint64_t> batch, sequence;
   std::string device;  // empty: CUDA where there is one, else the CPU
-  std::string precision, optimizer, master, gradients, attention, quantize;   // empty: the default, or on --resume what the run has
+  std::string precision, optimizer, master, gradients, attention;   // empty: the default, or on --resume what the run has
   std::string kernels = "auto", states = "auto", recompute = "auto";
+  std::string quantize = "auto";   // of a run's adapters: as in the run
   std::vector<stw_parameter_group> groups;                      // frozen ones first
   std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
   std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none

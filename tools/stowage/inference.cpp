@@ -19,7 +19,6 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
   if (!flags.batch) flags.batch = number("global_batch");
   if (!flags.sequence) flags.sequence = number("sequence");
   if (flags.precision.empty()) flags.precision = json_string(*plan, "numerics", "precision").value_or("");
-  if (flags.quantize.empty()) flags.quantize = json_string(*plan, "numerics", "quantize").value_or("none");
 }
 
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags) {

@@ -13,8 +13,8 @@ struct Inference {
   Trainer trainer;
 };
 
-// Fills in from the plan.json that `train` left in the model's folder what was not said of batch, sequence, precision and
-// what lies below adapters, so that an evaluation repeats the one of the run.
+// Fills in from the plan.json that `train` left in the model's folder what was not said of batch, sequence and
+// precision, so that an evaluation repeats the one of the run.
 void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags);
 // Warns where the run was trained on documents, but nothing says which token ends them.
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags);

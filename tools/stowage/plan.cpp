@@ -46,7 +46,7 @@ struct PlanCommand {
       auto any = sized<stw_model_info>();
       any.positions = any.vocabulary = UINT64_MAX;
       const DeviceChoice where = choose_device(plan.device);
-      return print_largest_model(plan_options(model, any, plan, where), plan.sequence.has_value(), json);
+      return print_largest_model(model, plan_options(model, any, plan, where), plan.sequence.has_value(), json);
     }
     if (model.source.empty()) throw Failure(exit_usage, "--model is required");
     const DeviceChoice device = choose_device(plan.device);

@@ -103,27 +103,36 @@ void print_longest_sequence(const Model& model, const stw_plan_options& options,
   if (status == STW_OVER_BUDGET) throw Failure(exit_does_not_fit, "not even a sequence of one token fits");
 }
 
-void print_largest_model(stw_plan_options options, bool sequence_given, bool json) {
+void print_largest_model(const ModelFlags& adapters, stw_plan_options options, bool sequence_given, bool json) {
   struct Preset { const char* name; Model model; stw_model_info info; };
   std::vector<Preset> presets;
+  std::string refusal;   // of the last preset that the groups or targets do not name anything of
+  size_t refused = 0, tried = 0;
   for (size_t index = 0; const char* name = stw_model_preset_at(index); ++index) {
-    ModelFlags flags;
+    ModelFlags flags = adapters;
     flags.source = name;
-    Model model = open_model(flags);
-    const stw_model_info info = query(model);
-    presets.push_back({name, std::move(model), info});
+    flags.weights = flags.adapter = "";
+    try {
+      Model model = open_model(flags);
+      const stw_model_info info = query(model);
+      presets.push_back({name, std::move(model), info});
+    } catch (const Failure& failure) {
+      if (flags.adapter_targets.empty()) throw;
+      refusal = failure.what();
+      ++tried, ++refused;
+    }
   }
   std::stable_sort(presets.begin(), presets.end(), [](const Preset& a, const Preset& b) { return a.info.parameters > b.info.parameters; });
   const uint64_t sequence = options.sequence;
-  std::string refusal;   // of the last preset that the groups do not name anything of
-  size_t refused = 0, tried = 0;
   for (const Preset& preset : presets) {
     if (sequence_given && sequence > preset.info.positions) continue;
-    // Two bytes a parameter are there in every numerics, in one memory or the other; those of its gradient where it is trained,
-    // on the device, and kept.
-    const uint64_t gradient = options.group_count || options.host_bytes || options.fused_update ? 0 : options.gradients == STW_GRADIENTS_BF16 ? 2 : 4;
-    const uint64_t least = 2 + gradient;
-    if (options.memory_bytes && preset.info.parameters > options.memory_bytes / least + options.host_bytes / least) continue;
+    // Two bytes a parameter are there in every numerics, in one memory or the other, or what codes take; those of its gradient where it is
+    // trained, on the device, and kept.
+    const bool has_adapters = preset.info.adapter_rank > 0;
+    const uint64_t halves = !has_adapters ? 4 : options.quantize == STW_QUANTIZE_NF4 ? 1 : options.quantize == STW_QUANTIZE_INT8 ? 2 : 4;
+    const uint64_t gradient = has_adapters ? 0 : options.group_count || options.host_bytes || options.fused_update ? 0 : options.gradients == STW_GRADIENTS_BF16 ? 2 : 4;
+    const uint64_t least = halves + 2 * gradient;   // of half bytes
+    if (options.memory_bytes && preset.info.parameters > options.memory_bytes / least * 2 + options.host_bytes / least * 2) continue;
     options.sequence = std::min(sequence, preset.info.positions);
     stw_plan* made = nullptr;
     auto error = sized<stw_error>();

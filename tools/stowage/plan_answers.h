@@ -15,7 +15,8 @@ void print_longest_sequence(const Model& model, const stw_plan_options& options,
 
 // The preset with the most parameters that fits with otherwise these options. A sequence that was not asked for is cut to
 // a preset's positions.
-void print_largest_model(stw_plan_options options, bool sequence_given, bool json);
+// `adapters`: of which its flags of new ones count.
+void print_largest_model(const ModelFlags& adapters, stw_plan_options options, bool sequence_given, bool json);
 
 // Two files that `stowage plan --json` wrote, side by side.
 void compare_plans(const std::string& first, const std::string& second);

@@ -35,6 +35,13 @@ uint32_t kernels_of(const std::string& name) {
          : name == "wgmma" ? STW_KERNELS_WGMMA : STW_KERNELS_AUTO;
 }
 
+// What a run's adapters were trained over, they are used over.
+std::string quantize_of_run(const ModelFlags& model) {
+  const auto plan = read_text_if_there(run_of(model) + "/plan.json");
+  if (!plan || json_string(*plan, "", "format") != "stowage-plan") return "auto";
+  return json_string(*plan, "numerics", "quantize").value_or("auto");
+}
+
 uint32_t quantize_of(const std::string& name) {
   return name == "none" ? STW_QUANTIZE_NONE : name == "nf4" ? STW_QUANTIZE_NF4 : name == "int8" ? STW_QUANTIZE_INT8 : STW_QUANTIZE_AUTO;
 }
@@ -161,7 +168,8 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.fused_update = flags.fused_update;
   options.kernels = kernels_of(flags.kernels);
   options.attention = flags.attention == "cudnn" ? STW_ATTENTION_CUDNN : STW_ATTENTION_OWN;
-  options.quantize = quantize_of(flags.quantize);
+  const bool is_of_run = flags.quantize == "auto" && model.adapter_rank > 0 && model_flags.adapter_rank == 0;
+  options.quantize = quantize_of(is_of_run ? quantize_of_run(model_flags) : flags.quantize);
   if (flags.keeps_documents()) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();

@@ -83,7 +83,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.plan.optimizer.empty()) flags.plan.optimizer = json_string(*header, "identity", "optimizer").value_or("");
   if (flags.plan.kernels == "auto") flags.plan.kernels = json_string(*header, "identity", "kernels").value_or("auto");
   if (flags.plan.attention.empty()) flags.plan.attention = json_string(*header, "identity", "attention").value_or("own");
-  if (flags.plan.quantize.empty()) flags.plan.quantize = json_string(*header, "identity", "quantize").value_or("none");
+  if (flags.plan.quantize == "auto") flags.plan.quantize = json_string(*header, "identity", "quantize").value_or("none");
   if (!flags.plan.exact && !json_bool(*header, "identity", "exact").value_or(true)) {
     flags.plan.fast = true;
     if (flags.plan.micro_batch == 0)

@@ -36,30 +36,35 @@ Level::Level(const SearchContext& context, const Offload& offload)
   }
 }
 
+std::vector<Stretch> Level::runs(int64_t m, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t)) {
+  std::vector<Stretch> list;
+  for (const auto& [kind, count] : runs_) {
+    list.push_back((c_.segments.*of_kind)(kind, m));
+    list.back().count = count;
+  }
+  list.push_back(c_.segments.of_head(*arena_, m));
+  for (Variant& v : list.back().variants) v.picoseconds = size_add(v.picoseconds, update_);
+  return list;
+}
+
 const Level::Choices& Level::choices(int64_t m) {
   const auto [entry, is_new] = choices_.try_emplace(m);
   Choices& c = entry->second;
   if (!is_new) return c;
-  for (const auto& [kind, count] : runs_) {
-    c.runs.push_back(c_.segments.of_kind(kind, m));
-    c.runs.back().count = count;
-  }
-  c.runs.push_back(c_.segments.of_head(*arena_, m));
-  for (Variant& v : c.runs.back().variants) v.picoseconds = size_add(v.picoseconds, update_);
+  c.runs = runs(m, &SegmentChoices::best_of_kind);
   c.fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
   for (int t : c_.graph.inputs()) c.fixed_bytes += static_cast<int64_t>(round_up(c_.graph.at(t).bytes(m), c_.device.alignment));
   return c;
 }
 
-Candidate Level::candidate(int64_t m, const StackChoice& choice) {
-  const Choices& c = choices(m);
+Candidate Level::candidate(int64_t m, const std::vector<Stretch>& runs, const StackChoice& choice) {
   Candidate result;
   result.decisions.micro_batch = m;
   result.decisions.offload = offload_;
-  for (size_t run = 0; run < c.runs.size(); ++run)
+  for (size_t run = 0; run < runs.size(); ++run)
     for (const auto& [variant, count] : choice.parts[run]) {
-      const Variant& v = c.runs[run].variants[static_cast<size_t>(variant)];
-      const bool is_head = run + 1 == c.runs.size();
+      const Variant& v = runs[run].variants[static_cast<size_t>(variant)];
+      const bool is_head = run + 1 == runs.size();
       if (is_head) result.decisions.loss_chunks = v.saved;
       result.decisions.saved.insert(result.decisions.saved.end(), static_cast<size_t>(count), is_head ? ~0u : v.saved);
       result.decisions.tile_rows.insert(result.decisions.tile_rows.end(), static_cast<size_t>(count), v.tile_rows);
@@ -67,7 +72,7 @@ Candidate Level::candidate(int64_t m, const StackChoice& choice) {
   std::vector<int64_t>& tiles = result.decisions.tile_rows;
   if (std::all_of(tiles.begin(), tiles.end(), [](int64_t rows) { return rows == 0; })) tiles.clear();
   result.picoseconds = result.bound_picoseconds = choice.picoseconds;
-  result.live_bytes = alive(c, choice.peak);
+  result.live_bytes = alive(choices(m), choice.peak);
   return result;
 }
 
@@ -135,7 +140,7 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_
       if (!tighter.choice) break;
       f.choice = std::move(*tighter.choice);
     }
-    Candidate made = candidate(f.micro_batch, f.choice);
+    Candidate made = candidate(f.micro_batch, c.runs, f.choice);
     if (!answer || made.live_bytes < answer->live_bytes) answer = std::move(made);
   }
   answer->bound_picoseconds = std::min(bound, answer->picoseconds);
@@ -154,29 +159,36 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
     }
     limit = stair->live_bytes - 1;
   }
-  Candidate last = *smallest();
+  // What smallest() has beside these is a stair, and none was left out here.
+  Candidate last = leanest();
   if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
 }
 
-uint64_t Level::least_alive(int64_t m) {
-  const Choices& c = choices(m);
-  return alive(c, least_peak(c.runs));
-}
+uint64_t Level::least_alive(int64_t m) { return alive(choices(m), least_peak(runs(m, &SegmentChoices::of_kind))); }
 
 uint64_t Level::least_alive() {
   return micro_batches_.empty() ? UINT64_MAX : least_alive(micro_batches_[0]);   // more samples need more
 }
 
+const Candidate& Level::leanest() {
+  if (leanest_) return *leanest_;
+  for (int64_t m : micro_batches_) {
+    if (leanest_ && least_alive(m) >= arena(leanest_->decisions)) break;   // more samples need more
+    const std::vector<Stretch>& best = choices(m).runs;
+    const bool is_best = alive(choices(m), least_peak(best)) == least_alive(m);
+    const std::vector<Stretch> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
+    Candidate c = candidate(m, all, stw::smallest(all));
+    if (!leanest_ || sizes_.within(c.decisions, arena(leanest_->decisions) - 1)) leanest_ = std::move(c);
+  }
+  return *leanest_;
+}
+
 const std::optional<Candidate>& Level::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
-  for (int64_t m : micro_batches_) {
-    if (smallest_ && least_alive(m) >= arena(smallest_->decisions)) break;   // more samples need more
-    Candidate c = candidate(m, stw::smallest(choices(m).runs));
-    if (!smallest_ || sizes_.within(c.decisions, arena(smallest_->decisions) - 1)) smallest_ = std::move(c);
-  }
+  smallest_ = leanest();
   // Where its layout has a gap, a stair with more bytes alive may have the smaller arena.
   uint64_t limit = arena(smallest_->decisions) - 1;
   while (auto stair = fastest_alive(limit)) {

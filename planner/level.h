@@ -63,15 +63,18 @@ class Level {
  private:
   // What can be chosen at one micro-batch.
   struct Choices {
-    std::vector<Stretch> runs;     // the last one is the head
+    std::vector<Stretch> runs;     // the last one is the head; best_of_kind
     int64_t fixed_bytes = 0;       // below them all: persistent tensors, tokens and targets
   };
   // Bytes that are alive in a plan whose segments have this peak.
   uint64_t alive(const Choices& c, int64_t peak) const { return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak)); }
   const Choices& choices(int64_t micro_batch);
+  std::vector<Stretch> runs(int64_t micro_batch, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t least_alive(int64_t micro_batch);
-  Candidate candidate(int64_t micro_batch, const StackChoice& choice);
+  // The smallest arena among plans that have the fewest bytes alive at a micro-batch, by all variants. Not where no micro-batch fits.
+  const Candidate& leanest();
+  Candidate candidate(int64_t micro_batch, const std::vector<Stretch>& runs, const StackChoice& choice);
 
   SearchContext c_;
   Offload offload_;
@@ -83,7 +86,7 @@ class Level {
   std::map<int64_t, Choices> choices_;
   ArenaSizes sizes_;
   bool knows_smallest_ = false;
-  std::optional<Candidate> smallest_;
+  std::optional<Candidate> leanest_, smallest_;
 };
 
 // Bytes of the block inputs that lie in host memory.

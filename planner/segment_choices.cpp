@@ -2,6 +2,8 @@
 
 namespace stw {
 
+static constexpr size_t most_of_copied = 32;   // variants
+
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
   const Segment& segment = graph_.segments[s];
   Place p{pricing_.classes()[s], 0};
@@ -23,7 +25,7 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
   if (is_new)
     profiles_.push_back({arena, std::make_unique<SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute,
-                                                                 neighbour_copies(graph_, *arena, s)), {}});
+                                                                 neighbour_copies(graph_, *arena, s)), {}, {}});
   return entry->second;
 }
 
@@ -46,6 +48,14 @@ const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
   if (rest > 0) add(rest, 1);
   normalise(run);
   return run;
+}
+
+const Stretch& SegmentChoices::best_of_kind(size_t kind, int64_t m) {
+  const Stretch& all = of_kind(kind, m);
+  if (!profiles_[kind].arena->offload.any() || all.variants.size() <= most_of_copied) return all;
+  const auto [entry, is_new] = profiles_[kind].best.try_emplace(m);
+  if (is_new) thin(entry->second = all);
+  return entry->second;
 }
 
 const Stretch& SegmentChoices::of_head(const Arena& arena, int64_t m) {

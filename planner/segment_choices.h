@@ -18,6 +18,9 @@ class SegmentChoices {
   size_t kind(const std::shared_ptr<const Arena>& arena, size_t segment);
   // Normalised, for one segment of that kind; picoseconds are those of a step.
   const Stretch& of_kind(size_t kind, int64_t micro_batch);
+  // Of a kind beside which something is copied only the best of many: what is offloaded is tried in steps anyway, and for each of these
+  // mixtures of all would take minutes in deep models.
+  const Stretch& best_of_kind(size_t kind, int64_t micro_batch);
   // Of the head: its loss chunks; picoseconds are those of a step's micro-steps without recompute.
   const Stretch& of_head(const Arena& arena, int64_t micro_batch);
 
@@ -32,7 +35,7 @@ class SegmentChoices {
   struct Profile {
     std::shared_ptr<const Arena> arena;            // that the profile looks at
     std::unique_ptr<SegmentProfile> profile;
-    std::map<int64_t, Stretch> at;                 // by micro-batch
+    std::map<int64_t, Stretch> at, best;           // by micro-batch
   };
   std::vector<Profile> profiles_;
   std::map<int64_t, Stretch> head_;

@@ -18,6 +18,9 @@ struct Stretch {
 
 // Drops variants that another one beats in all three respects, puts the rest into the order of their use, sums them up.
 void normalise(Stretch& run);
+// Of many variants those that are worth most by some exchange of bytes for time: on a lower convex hull of time and bytes kept, at the peak,
+// or both.
+void thin(Stretch& run);
 // Sums up variants as they are.
 void sum_up(Stretch& run);
 

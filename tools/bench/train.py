@@ -83,7 +83,7 @@ def step_records(path):
 def train(options, model, steps, data, out, more=()):
     execute(shlex.split(options.stowage) + [
         "train", "--model", str(model), "--data", str(data), "--batch", str(options.batch), "--seq", str(options.seq), "--steps", str(steps),
-        "--threads", str(options.threads), "--device", "cpu", "--out", str(out), *more] + shlex.split(options.stowage_args), options.timeout)
+        "--threads", str(options.threads), "--device", "cpu", "--tokenizer", "byte", "--out", str(out), *more] + shlex.split(options.stowage_args), options.timeout)
 
 
 def stowage_speed(options, data, out):

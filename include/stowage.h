@@ -119,7 +119,7 @@ typedef struct stw_device_options {
   uint32_t backend;          /* STW_BACKEND_*; auto: CUDA where there is one, else the CPU */
   int32_t ordinal;           /* of several CUDA devices */
   uint32_t threads;          /* CPU: threads that compute, the caller's included; 0: one for each processor. CUDA: that draw
-                                random weights, while a trainer is created or calibrated */
+                                random weights or quantize, while a trainer is created or calibrated */
   uint32_t isa;              /* CPU: STW_ISA_*; auto: the widest that runs here. No bit depends on it. */
   int32_t log_level;         /* 0: STW_LOG_WARNING */
   void *stream;              /* CUDA: the host's stream, of the device's primary context; NULL: one of the library's */

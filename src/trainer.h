@@ -169,8 +169,9 @@ class Trainer {
     Filling() : Filling(elements, elements) {}
     static constexpr uint64_t elements = 1 << 16;
     static_assert(elements % quantized_block == 0);
-    std::unique_ptr<ThreadPool> pool;   // random weights for a GPU, whose kernels have no threads of the host; null: there are none
+    std::unique_ptr<ThreadPool> pool;   // for a GPU, whose kernels have no threads of the host; null: there are none
   };
+  kernels::Parallel threads_of(const Filling& filling) const { return filling.pool ? filling.pool->parallel() : execution_.parallel; }
   Filling filling_of_all() const;
   Status fill(Filling& filling);
   Status read_weights(const Tensor& tensor, uint64_t first, uint64_t count, Filling& filling) const;

@@ -11,7 +11,20 @@
 namespace stw {
 namespace {
 
-constexpr uint64_t drawn_at_once = 4096;   // random weights of a task
+constexpr uint64_t made_at_once = 4096;   // random weights, or codes, of a task
+static_assert(made_at_once % quantized_block == 0);
+
+// body(first, count) for parts of `count` elements, by all threads where there are any.
+template <class Body>
+void for_parts(const kernels::Parallel& threads, uint64_t count, const Body& body) {
+  if (!threads.run) return body(uint64_t{0}, count);
+  struct Context { uint64_t count; const Body& body; } context{count, body};
+  threads.run(threads.self, static_cast<int64_t>(ceil_div(count, made_at_once)), [](void* self, int64_t index, int) {
+    const Context& c = *static_cast<const Context*>(self);
+    const uint64_t first = static_cast<uint64_t>(index) * made_at_once;
+    c.body(first, std::min(made_at_once, c.count - first));
+  }, &context);
+}
 
 // The op that updates a parameter; null where it is frozen.
 const Op* update_of(const Graph& graph, int parameter) {
@@ -110,7 +123,7 @@ std::byte* Trainer::address(int tensor) const {
 
 Trainer::Filling Trainer::filling_of_all() const {
   Filling filling;
-  if (!device_.is_cuda() || model_->has_weights()) return filling;
+  if (!device_.is_cuda() || (model_->has_weights() && plan().numerics.quantize == Quantize::none)) return filling;
   if (auto pool = device_.make_pool(device_.threads() > 0 ? device_.threads() : processor_count())) filling.pool = std::move(*pool);
   return filling;
 }
@@ -142,20 +155,11 @@ Status Trainer::fill(Filling& filling) {
 
 // Random ones are drawn by all threads: each is a function of its place alone.
 Status Trainer::read_weights(const Tensor& tensor, uint64_t first, uint64_t count, Filling& filling) const {
-  const kernels::Parallel threads = filling.pool ? filling.pool->parallel() : execution_.parallel;
   float* const out = filling.values.data();
-  if (model_->has_weights() || !threads.run) return model_->read(tensor, first, count, out);
-  struct Draw {
-    const Model& model;
-    const Tensor& tensor;
-    uint64_t first, count;
-    float* out;
-  } draw{*model_, tensor, first, count, out};
-  threads.run(threads.self, static_cast<int64_t>((count + drawn_at_once - 1) / drawn_at_once), [](void* context, int64_t index, int) {
-    const Draw& d = *static_cast<const Draw*>(context);
-    const uint64_t at = static_cast<uint64_t>(index) * drawn_at_once;
-    static_cast<void>(d.model.read(d.tensor, d.first + at, std::min(drawn_at_once, d.count - at), d.out + at));   // only files can fail
-  }, &draw);
+  if (model_->has_weights()) return model_->read(tensor, first, count, out);
+  for_parts(threads_of(filling), count, [&](uint64_t at, uint64_t n) {
+    static_cast<void>(model_->read(tensor, first + at, n, out + at));   // only files can fail
+  });
   return ok();
 }
 
@@ -183,7 +187,11 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
     return;
   }
   if (is_quantized(graph().at(tensor).format)) {
-    kernels::quantize_weights(weight_codes_of(graph().at(tensor).format), values, static_cast<int64_t>(count), filling.codes.data(), filling.scales.data());
+    const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
+    for_parts(threads_of(filling), count, [&](uint64_t at, uint64_t n) {
+      kernels::quantize_weights(codes, values + at, static_cast<int64_t>(n), filling.codes.data() + (codes == kernels::WeightCodes::nf4 ? at / 2 : at),
+                                filling.scales.data() + at / quantized_block);
+    });
     return put_codes(tensor, first, count, filling);
   }
   const Op* update = update_of(graph(), tensor);   // none: frozen, without a master

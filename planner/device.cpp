@@ -91,9 +91,8 @@ uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Peak peak, int thre
   const unsigned __int128 arithmetic = static_cast<unsigned __int128>(cost.flops) * 1000000000 / speed;
   const unsigned __int128 traffic = static_cast<unsigned __int128>(cost.bytes) * 1000000 / width;
   const unsigned __int128 before = static_cast<unsigned __int128>(cost.bytes_before) * 1000000 / width;
-  const unsigned launches = cost.bytes_before > 0 && !own ? 2 : 1;   // measured ones are of all that an op does
   return clamp(before + std::max(arithmetic, traffic) +
-               static_cast<unsigned __int128>(own ? measured.launch_nanoseconds : d.launch_nanoseconds) * launches * 1000);
+               static_cast<unsigned __int128>(own ? measured.launch_nanoseconds : d.launch_nanoseconds) * (1 + cost.launches_before) * 1000);
 }
 
 }  // namespace stw

@@ -95,7 +95,10 @@ uint64_t Level::bound(uint64_t arena_bytes) {
   uint64_t least = UINT64_MAX;
   const std::vector<int64_t> list = fitting(arena_bytes);
   for (size_t i = list.size(); i-- > 0;)
-    if (ops(list[i]) < least) least = std::min(least, relaxed(list[i], arena_bytes));
+    if (const uint64_t own = ops(list[i]); own < least) {
+      const uint64_t best = relaxed(list[i], arena_bytes);   // not where the best of the choices do not fit, but others do
+      least = std::min(least, best == UINT64_MAX ? own : best);
+    }
   return least;
 }
 
@@ -154,19 +157,26 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
   while (auto stair = fastest_alive(limit, known)) {
     if (!bound) bound = stair->bound_picoseconds;
     if (sizes_.within(stair->decisions, arena_bytes)) {
-      stair->bound_picoseconds = *bound;
+      // That with the fewest bytes, which a tighter budget gets, may be no stair.
+      if (offload_.any() && leanest().picoseconds < stair->picoseconds && sizes_.within(leanest().decisions, arena_bytes)) stair = leanest();
+      stair->bound_picoseconds = std::min(*bound, stair->picoseconds);
       return stair;
     }
     limit = stair->live_bytes - 1;
   }
-  // What smallest() has beside these is a stair, and none was left out here.
-  Candidate last = leanest();
+  // What smallest() has beside the leanest is a stair, which was tried here, but for those that need less than is counted alive (Space::fastest).
+  // To find it takes long where something is offloaded, and layouts have gaps.
+  Candidate last = offload_.any() ? leanest() : *smallest();
   if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
 }
 
-uint64_t Level::least_alive(int64_t m) { return alive(choices(m), least_peak(runs(m, &SegmentChoices::of_kind))); }
+uint64_t Level::least_alive(int64_t m) {
+  const auto [entry, is_new] = least_alive_.try_emplace(m, 0);
+  if (is_new) entry->second = alive(choices(m), least_peak(runs(m, &SegmentChoices::of_kind)));
+  return entry->second;
+}
 
 uint64_t Level::least_alive() {
   return micro_batches_.empty() ? UINT64_MAX : least_alive(micro_batches_[0]);   // more samples need more

@@ -3,7 +3,8 @@
 //
 // The plans form a staircase, the same for every budget: by time and by the bytes that are alive at once (which no layout
 // undercuts) none of them is beaten in both. The answer to a budget is the fastest stair whose laid-out arena fits. So a
-// tighter budget never raises the peak and a looser one never slows the plan.
+// tighter budget never raises the peak and a looser one never slows the plan. Where something is copied beside many choices, stairs are made of
+// the best of them, and the plan with the fewest bytes of all.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -55,7 +56,7 @@ class Level {
   // No plan of this micro-batch within the bytes is faster. At least what its ops take without recompute.
   uint64_t relaxed(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t ops(int64_t micro_batch) const { return size_add(c_.pricing.micro_steps(micro_batch, 1, c_.request.global_batch), update_); }
-  bool fits(int64_t micro_batch, uint64_t arena_bytes) { return stw::fits(choices(micro_batch).runs, limit_of(micro_batch, arena_bytes)); }
+  bool fits(int64_t micro_batch, uint64_t arena_bytes) { return least_alive(micro_batch) <= arena_bytes; }
   // Of the context's micro-batches those that fit, by size.
   std::vector<int64_t> fitting(uint64_t arena_bytes);
   uint64_t update_picoseconds() const { return update_; }
@@ -84,6 +85,7 @@ class Level {
   std::vector<std::pair<size_t, int64_t>> runs_;   // kinds of segments but the head, and how many follow each other
   std::vector<int64_t> micro_batches_;         // of the context's, those that fit into the host memory
   std::map<int64_t, Choices> choices_;
+  std::map<int64_t, uint64_t> least_alive_;
   ArenaSizes sizes_;
   bool knows_smallest_ = false;
   std::optional<Candidate> leanest_, smallest_;

@@ -14,8 +14,8 @@ class Differentiation;
 // `threads` compute on a CPU; 0: the CUDA kernels, whose scratch memory is another.
 struct Extent { int64_t samples, rows; int threads; int64_t elements = 0; };
 
-// `bytes_before`: moved before the rest begins, which takes its own time.
-struct Cost { uint64_t flops = 0, bytes = 0, bytes_before = 0; };
+// `bytes_before`: moved before the rest begins by so many kernels of their own.
+struct Cost { uint64_t flops = 0, bytes = 0, bytes_before = 0, launches_before = 0; };
 
 // An output that may take the memory of an input which nobody reads afterwards (positions in the op's operand lists).
 struct InPlace { int8_t output = -1, input = -1; };
@@ -49,7 +49,7 @@ extern const OpRow embedding_rows[3], norm_rows[4], linear_rows[4], adapter_rows
 
 // Bytes of an operand at this extent: chunks of per-sample tensors count their rows.
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);
-// Cost of an op that is limited by memory: all operands once, `flops_per_element` for each element of the first one.
+// Cost of an op that is limited by memory: what it reads and writes once, `flops_per_element` for each element of the first one.
 Cost streaming_cost(const Graph& graph, const Op& op, const Extent& extent, uint64_t flops_per_element);
 
 }  // namespace stw

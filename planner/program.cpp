@@ -19,7 +19,7 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
   Cost sum;
   for (int op = instruction.op; op < instruction.op + instruction.ops; ++op) {
     const Cost one = op_row(instruction.kind).cost(graph, graph.op(op), extent);
-    sum = {size_add(sum.flops, one.flops), size_add(sum.bytes, one.bytes), size_add(sum.bytes_before, one.bytes_before)};
+    sum = {size_add(sum.flops, one.flops), size_add(sum.bytes, one.bytes), size_add(sum.bytes_before, one.bytes_before), sum.launches_before + one.launches_before};
   }
   return sum;
 }

@@ -25,6 +25,12 @@ void quantize_frozen(Graph& graph, Quantize quantize, const std::function<bool(c
   }
 }
 
+uint64_t quantized_operands(const Graph& graph, const Op& op) {
+  uint64_t count = 0;
+  for_quantized(graph, op, [&](const Tensor&) { ++count; });
+  return count;
+}
+
 uint64_t quantized_operand_bytes(const Graph& graph, const Op& op) {
   uint64_t sum = 0;
   for_quantized(graph, op, [&](const Tensor& t) { sum = size_add(sum, t.bytes(1)); });

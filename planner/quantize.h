@@ -12,7 +12,8 @@ namespace stw {
 // would be saved beside weights that are not those it was trained beside.
 void quantize_frozen(Graph& graph, Quantize quantize, const std::function<bool(const Tensor&)>& stays = {});
 
-// Of an op's matrices that are codes: what they take, and what their values take in front of the op's own scratch memory.
+// Of an op's matrices that are codes: how many there are, what they take, and what their values take in front of the op's own scratch memory.
+uint64_t quantized_operands(const Graph& graph, const Op& op);
 uint64_t quantized_operand_bytes(const Graph& graph, const Op& op);
 uint64_t dequantized_bytes(const Graph& graph, const Op& op);
 inline constexpr uint64_t dequantized_alignment = 64;   // of every matrix's values

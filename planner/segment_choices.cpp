@@ -1,5 +1,7 @@
 #include "planner/segment_choices.h"
 
+#include <algorithm>
+
 namespace stw {
 
 static constexpr size_t most_of_copied = 32;   // variants
@@ -23,8 +25,9 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
     key[0].away |= 1 << 8;   // copies of its own are emitted in another order
   }
   const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
+  const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return (p.away & 0xff) != 0; });
   if (is_new)
-    profiles_.push_back({arena, std::make_unique<SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute,
+    profiles_.push_back({arena, has_copies, std::make_unique<SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute,
                                                                  neighbour_copies(graph_, *arena, s)), {}, {}});
   return entry->second;
 }
@@ -52,7 +55,7 @@ const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
 
 const Stretch& SegmentChoices::best_of_kind(size_t kind, int64_t m) {
   const Stretch& all = of_kind(kind, m);
-  if (!profiles_[kind].arena->offload.any() || all.variants.size() <= most_of_copied) return all;
+  if (!profiles_[kind].has_copies || all.variants.size() <= most_of_copied) return all;
   const auto [entry, is_new] = profiles_[kind].best.try_emplace(m);
   if (is_new) thin(entry->second = all);
   return entry->second;

@@ -34,6 +34,7 @@ class SegmentChoices {
   std::map<std::array<Place, 3>, size_t> kinds_;   // itself and its two neighbours
   struct Profile {
     std::shared_ptr<const Arena> arena;            // that the profile looks at
+    bool has_copies;                               // of its own in a micro-step, or beside it
     std::unique_ptr<SegmentProfile> profile;
     std::map<int64_t, Stretch> at, best;           // by micro-batch
   };

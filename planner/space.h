@@ -1,7 +1,7 @@
 // All plans of one numerics: for a number of bytes the fastest, and the one that needs the fewest.
 //
 // What lies in host memory is chosen from a list that no budget changes: states in steps and then masters, each with none,
-// half or all of the block inputs, and at the end gradients and weights. Each entry is a level with an exact answer of its
+// half or all of the block inputs, and at the end gradients and weights. Each entry is a level with an answer of its
 // own. Of all levels' answers the fastest counts, of equal ones that of the first level, the one that offloads less. Levels
 // that cannot be faster are not looked into. The bound holds for every number of parts, also for those that the list leaves
 // out: a plan with so many states in host memory or more, but not as many as in the next step, copies at least the former

@@ -145,6 +145,8 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   model->config_ = std::move(config);
   model->config_.adapters = source.adapters;
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
+  if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
+  model->config_.json.erase("quantization_config");   // what is written holds numbers
   // Any sequence gives the same parameters.
   auto graph = build_forward(model->config_, 1, Format::f32, {});
   if (!graph) {
@@ -156,8 +158,6 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
   if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};
   if (!weights.empty()) {
-    STW_TRY(check_quantization(model->config_.json, origin));
-    model->config_.json.erase("quantization_config");   // what is written holds numbers
     STW_ASSIGN(reader, SafetensorsReader::open(weights));
     model->weights_.emplace(std::move(reader));
     STW_TRY(model->check_weights());
@@ -196,6 +196,7 @@ Status Model::check_weights() {
     if (own && Nf4Weight::is_one(*weights_, *own)) {
       if (config_.architecture == "gpt2")   // whose matrices lie turned in files, but not as codes
         return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": matrices of gpt2 in 4 bits are not supported"};
+      if (tied) return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": in 4 bits, and tied to " + tied->name};
       STW_ASSIGN(codes, Nf4Weight::open(*weights_, *own));
       STW_TRY(check_shape(*weights_, p, *own, codes.shape()));
       nf4_.emplace(p.name, std::move(codes));

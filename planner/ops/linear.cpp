@@ -31,6 +31,7 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
     if (const uint64_t expanded = dequantized_bytes(g, op); expanded > 0) {   // codes are read before, and their values in their place
       const uint64_t codes = quantized_operand_bytes(g, op);
       c.bytes_before = size_add(codes, expanded);
+      c.launches_before = quantized_operands(g, op);
       c.bytes = size_add(c.bytes - codes, expanded);
     }
     return c;

@@ -287,6 +287,42 @@ TEST(Space, TheSmallestBudgetWorks) {
         }
 }
 
+// Blocks with adapters have so many choices that beside copies only the best of them are mixed.
+TEST(Space, OfManyChoicesTheSmallestBudgetWorksToo) {
+  const SmallModel model{small_llama(), adapters_of_all()};
+  const auto source = [&](const Numerics& n) { return build_model(config_of(model), 33, n); };
+  for (const char* device : {"cpu", "h100"}) {
+    Request request = request_of(3, find_device(device)->cuda ? 0 : 2);
+    request.host_bytes = size_limit;
+    const Graph graph = source({});
+    const Pricing pricing(graph, *find_device(device), request.threads);
+    SegmentChoices choices(graph, request, pricing);
+    Offload offload;
+    offload.parts.fill(graph.blocks());
+    offload.overlap = find_device(device)->cuda;
+    const auto arena = std::make_shared<const Arena>(make_arena(graph, find_device(device)->alignment, offload));
+    const size_t kind = choices.kind(arena, 2), plain = choices.kind(std::make_shared<const Arena>(make_arena(graph, find_device(device)->alignment)), 2);
+    EXPECT_GT(choices.of_kind(kind, 1).variants.size(), 32u);
+    EXPECT_LT(choices.best_of_kind(kind, 1).variants.size(), choices.of_kind(kind, 1).variants.size());
+    EXPECT_EQ(&choices.best_of_kind(plain, 1), &choices.of_kind(plain, 1));
+
+    Space space(source, {}, request, *find_device(device));
+    const uint64_t least = space.arena(space.smallest().decisions);
+    const auto found = space.fastest(least);
+    ASSERT_TRUE(found) << device;
+    EXPECT_LE(space.arena(found->decisions), least);
+    EXPECT_FALSE(space.fastest(least - 1));
+    uint64_t time = found->picoseconds;
+    for (uint64_t more = 1; more <= 40; ++more) {
+      const auto next = space.fastest(least + least / 200 * more);
+      ASSERT_TRUE(next);
+      EXPECT_LE(next->picoseconds, time) << device << " " << more;
+      EXPECT_LE(next->bound_picoseconds, next->picoseconds);
+      time = next->picoseconds;
+    }
+  }
+}
+
 TEST(Space, LooserBudgetsAreFasterAndTighterOnesSmaller) {
   for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
     const auto source = [&](const Numerics& n) { return build_model(config_of(config), 33, n); };

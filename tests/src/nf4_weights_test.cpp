@@ -118,6 +118,79 @@ TEST_F(Nf4Folder, CodesComeIntoTheArenaAsTheyAre) {
   EXPECT_EQ(compared, 13);
 }
 
+// More than a chunk on the way into the arena, more than one nested scale, and scales that are not nested.
+TEST_F(Nf4Folder, LargeMatricesHaveManyNestedScales) {
+  constexpr int64_t rows = 640, columns = 160, count = rows * columns, blocks = count / 64, nested_size = 256;
+  std::string config = file_bytes(config_);
+  for (const auto& [from, to] : {std::pair{"\"hidden_size\": 64", "\"hidden_size\": 160"}, {"\"intermediate_size\": 128", "\"intermediate_size\": 640"},
+                                 {"\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"}}) {
+    ASSERT_NE(config.find(from), config.npos) << from;
+    config.replace(config.find(from), std::string(from).size(), to);
+  }
+  put_file(config_, config);
+  ModelSource source;
+  source.source = config_;
+  const auto random = open_model(source);
+  const std::string name = "model.layers.0.mlp.up_proj.weight";
+  for (const bool is_nested : {true, false}) {
+    std::vector<Stored> tensors;
+    for (const int t : random->parameters()) {
+      const Tensor& p = random->graph().at(t);
+      std::vector<float> values(p.shape.elements());
+      ASSERT_TRUE(random->read(p, 0, values.size(), values.data()));
+      if (p.name == name) continue;
+      tensors.push_back({{p.name, TensorDType::f32, {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}},
+                         std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4)});
+    }
+    const auto floats = [&](const std::string& suffix, const std::vector<float>& values) {
+      tensors.push_back({{name + suffix, TensorDType::f32, {static_cast<int64_t>(values.size())}}, std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4)});
+    };
+    std::string codes(count / 2, '\0'), scale_codes(blocks, '\0');
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<char>(i * 37 + i / 256);
+    for (size_t b = 0; b < scale_codes.size(); ++b) scale_codes[b] = static_cast<char>(b * 11 + b / 256);
+    std::vector<float> map(256), nested, scales;
+    for (size_t i = 0; i < map.size(); ++i) map[i] = (static_cast<float>(i) - 127) / 128;
+    for (int64_t i = 0; i < (blocks + nested_size - 1) / nested_size; ++i) nested.push_back(0.01f * static_cast<float>(i + 1));
+    constexpr float offset = 0.25f;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const float product = map[static_cast<uint8_t>(scale_codes[static_cast<size_t>(b)])] * nested[static_cast<size_t>(b / nested_size)];
+      scales.push_back(product + offset);
+    }
+    EXPECT_EQ(nested.size(), 7u);
+    tensors.push_back({{name, TensorDType::u8, {count / 2, 1}}, codes});
+    floats(".quant_map", {std::begin(kernels::nf4_values.of), std::end(kernels::nf4_values.of)});
+    std::string about = R"({"quant_type": "nf4", "blocksize": 64, "dtype": "float32", "shape": [640, 160])";
+    if (is_nested) {
+      about += R"(, "nested_blocksize": 256, "nested_offset": 0.25)";
+      floats(".nested_quant_map", map);
+      floats(".nested_absmax", nested);
+      tensors.push_back({{name + ".absmax", TensorDType::u8, {blocks}}, scale_codes});
+    } else {
+      floats(".absmax", scales);
+    }
+    about += "}";
+    tensors.push_back({{name + state, TensorDType::u8, {static_cast<int64_t>(about.size())}}, about});
+    ASSERT_TRUE(open(tensors));
+    source.source = folder_.path();
+    source.adapters = adapters_of_all();
+    const auto model = open_model(source);
+    source.adapters = {};
+    const Tensor& p = model->graph().at(*std::find_if(model->parameters().begin(), model->parameters().end(), [&](int t) { return model->graph().at(t).name == name; }));
+    std::vector<float> values(count);
+    ASSERT_TRUE(model->read(p, 0, values.size(), values.data()));
+    for (int64_t i = 0; i < count; ++i) {
+      const auto byte = static_cast<uint8_t>(codes[static_cast<size_t>(i / 2)]);
+      ASSERT_EQ(values[static_cast<size_t>(i)], kernels::nf4_values.of[i % 2 == 0 ? byte >> 4 : byte & 15] * scales[static_cast<size_t>(i / 64)]) << i;
+    }
+    Request request = request_for(2, 24);
+    request.quantize = Quantize::nf4;
+    OpenTrainer trainer(model, plan_for(*model, request));
+    const std::string bytes = trainer.state().at(name);
+    EXPECT_EQ(bytes.substr(0, codes.size()), codes);
+    EXPECT_EQ(bytes.substr(codes.size()), std::string(reinterpret_cast<const char*>(scales.data()), scales.size() * 4));
+  }
+}
+
 // A config may say so of files that hold numbers; what is written of them does not.
 TEST_F(Nf4Folder, NumbersMayHaveTheConfigOfCodes) {
   const auto model = open(tensors_);
@@ -131,6 +204,12 @@ TEST_F(Nf4Folder, NumbersMayHaveTheConfigOfCodes) {
   ASSERT_TRUE(numbers) << numbers.error().message;
   EXPECT_FALSE((*numbers)->has_codes());
   EXPECT_EQ((*numbers)->config().json.find("quantization_config"), nullptr);
+  // Of other kinds, too, where there are no weights.
+  std::string config = file_bytes(config_);
+  config.replace(config.find("bitsandbytes"), 12, "gptq");
+  source.source = "";
+  source.config_json = config;
+  EXPECT_EQ(open_model(source)->config().json.find("quantization_config"), nullptr);
 }
 
 TEST_F(Nf4Folder, OfGpt2AreRefused) {

@@ -41,6 +41,8 @@ def arguments():
     for name, default in zip(("batch", "seq", "steps"), DEFAULTS[options.model]):
         if getattr(options, name) is None:
             setattr(options, name, default)
+    if options.quantize != "none" and not (options.lora and options.model == "smollm-135m"):
+        parser.error("--quantize needs --lora and --model smollm-135m")
     if min(options.batch, options.seq, options.steps, options.threads, options.rounds) < 1:
         parser.error("batch, seq, steps, threads and rounds must be at least 1")
     return options

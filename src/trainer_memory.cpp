@@ -189,8 +189,7 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
   if (is_quantized(graph().at(tensor).format)) {
     const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
     for_parts(threads_of(filling), count, [&](uint64_t at, uint64_t n) {
-      kernels::quantize_weights(codes, values + at, static_cast<int64_t>(n), filling.codes.data() + (codes == kernels::WeightCodes::nf4 ? at / 2 : at),
-                                filling.scales.data() + at / quantized_block);
+      kernels::quantize_weights(codes, values + at, static_cast<int64_t>(n), filling.codes.data() + kernels::code_bytes(codes, at), filling.scales.data() + at / quantized_block);
     });
     return put_codes(tensor, first, count, filling);
   }
@@ -220,9 +219,8 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
 
 void Trainer::put_codes(int tensor, uint64_t first, uint64_t count, Filling& filling) {
   const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
-  const auto bytes = [&](uint64_t elements) { return codes == kernels::WeightCodes::nf4 ? ceil_div(elements, 2) : elements; };
   std::byte* const scales = address(tensor) + kernels::scales_begin(codes, static_cast<int64_t>(graph().at(tensor).shape.elements()));
-  stream_->upload(address(tensor) + bytes(first), filling.codes.data(), bytes(count));
+  stream_->upload(address(tensor) + kernels::code_bytes(codes, first), filling.codes.data(), kernels::code_bytes(codes, count));
   stream_->upload(scales + first / quantized_block * sizeof(float), filling.scales.data(), ceil_div(count, quantized_block) * sizeof(float));
 }
 

@@ -23,10 +23,8 @@ inline constexpr Nf4Values nf4_values = {
      0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f}};
 inline constexpr uint8_t nf4_zero = 7;   // its code
 
-constexpr uint64_t scales_begin(WeightCodes codes, int64_t count) {
-  const auto n = static_cast<uint64_t>(count), bytes = codes == WeightCodes::nf4 ? (n + 1) / 2 : n;
-  return (bytes + 15) / 16 * 16;
-}
+constexpr uint64_t code_bytes(WeightCodes codes, uint64_t elements) { return codes == WeightCodes::nf4 ? (elements + 1) / 2 : elements; }
+constexpr uint64_t scales_begin(WeightCodes codes, int64_t count) { return (code_bytes(codes, static_cast<uint64_t>(count)) + 15) / 16 * 16; }
 constexpr uint64_t weight_codes_bytes(WeightCodes codes, int64_t count) {
   return scales_begin(codes, count) + static_cast<uint64_t>((count + weight_block - 1) / weight_block) * sizeof(float);
 }

@@ -261,6 +261,23 @@ TEST(Space, LooksOnlyIntoLevelsThatMayCount) {
   EXPECT_LE(space.levels(), levels + 2);
 }
 
+// And nothing less does; nor is a plan of more memory slower.
+void expect_the_smallest_works(Space& space, uint64_t steps) {
+  const uint64_t least = space.arena(space.smallest().decisions);
+  const auto found = space.fastest(least);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(space.arena(found->decisions), least);
+  EXPECT_FALSE(space.fastest(least - 1));
+  uint64_t time = found->picoseconds;
+  for (uint64_t more = 1; more <= steps; ++more) {
+    const auto next = space.fastest(least + least / 200 * more);
+    ASSERT_TRUE(next);
+    EXPECT_LE(next->picoseconds, time) << more;
+    EXPECT_LE(next->bound_picoseconds, next->picoseconds);
+    time = next->picoseconds;
+  }
+}
+
 TEST(Space, TheSmallestBudgetWorks) {
   for (const std::string& config : {std::string(wide_gpt2), small_llama()})
     for (const char* device : {"cpu", "h100"})
@@ -271,19 +288,8 @@ TEST(Space, TheSmallestBudgetWorks) {
           request.host_bytes = size_limit;
           request.recompute = recompute;
           Space space(source, {}, request, *find_device(device));
-          const uint64_t least = space.arena(space.smallest().decisions);
-          const auto found = space.fastest(least);
-          ASSERT_TRUE(found) << config << device << batch << static_cast<int>(recompute);
-          EXPECT_EQ(space.arena(found->decisions), least);
-          EXPECT_FALSE(space.fastest(least - 1));
-          // Nor is a plan of more memory slower.
-          uint64_t time = found->picoseconds;
-          for (uint64_t more = 1; more <= 20; ++more) {
-            const auto next = space.fastest(least + least / 200 * more);
-            ASSERT_TRUE(next);
-            EXPECT_LE(next->picoseconds, time);
-            time = next->picoseconds;
-          }
+          SCOPED_TRACE(config + device + std::to_string(batch) + std::to_string(static_cast<int>(recompute)));
+          expect_the_smallest_works(space, 20);
         }
 }
 
@@ -307,19 +313,8 @@ TEST(Space, OfManyChoicesTheSmallestBudgetWorksToo) {
     EXPECT_EQ(&choices.best_of_kind(plain, 1), &choices.of_kind(plain, 1));
 
     Space space(source, {}, request, *find_device(device));
-    const uint64_t least = space.arena(space.smallest().decisions);
-    const auto found = space.fastest(least);
-    ASSERT_TRUE(found) << device;
-    EXPECT_LE(space.arena(found->decisions), least);
-    EXPECT_FALSE(space.fastest(least - 1));
-    uint64_t time = found->picoseconds;
-    for (uint64_t more = 1; more <= 40; ++more) {
-      const auto next = space.fastest(least + least / 200 * more);
-      ASSERT_TRUE(next);
-      EXPECT_LE(next->picoseconds, time) << device << " " << more;
-      EXPECT_LE(next->bound_picoseconds, next->picoseconds);
-      time = next->picoseconds;
-    }
+    SCOPED_TRACE(device);
+    expect_the_smallest_works(space, 40);
   }
 }
 

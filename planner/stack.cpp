@@ -59,8 +59,6 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<Stretch>& ru
 
 }  // namespace
 
-bool fits(const std::vector<Stretch>& runs, int64_t limit) { return leanest(runs, limit).has_value(); }
-
 uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
 
 StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known, size_t most_labels) {

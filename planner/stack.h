@@ -37,9 +37,6 @@ struct StackAnswer {
 StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known = UINT64_MAX,
                    size_t most_labels = 1000000);
 
-// Whether any choice is within the limit.
-bool fits(const std::vector<Stretch>& runs, int64_t limit);
-
 // No choice within the limit is faster: the linear relaxation.
 uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit);
 

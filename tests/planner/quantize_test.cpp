@@ -12,11 +12,10 @@ namespace {
 
 using namespace testing_tools;
 
-Graph quantized_graph(const SmallModel& model, Quantize quantize, Precision precision = Precision::bf16, std::vector<ParameterGroup> groups = {}) {
+Graph quantized_graph(const SmallModel& model, Quantize quantize, Precision precision = Precision::bf16) {
   Numerics n;
   n.precision = precision;
   n.quantize = quantize;
-  n.groups = std::move(groups);
   const ModelConfig config = config_of(model);
   EXPECT_TRUE(check_numerics(config, n));
   return build_model(config, 33, n);

@@ -145,12 +145,10 @@ TEST_P(Quantized, CheckpointsSayWhatTheyAreFor) {
 }
 
 TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
-  const std::string path = folder(false), by_hand = folder(true);
-  const auto m = model(path);
+  const auto m = model(folder(false));
   OpenTrainer trainer(m, plan_for(*m, request(GetParam().quantize)));
   const auto logits = [&] { return static_cast<double>((*trainer->logits(random_batch(3, 1, sequence).tokens.data(), 9))[7]); };
   const double before = logits();
-  const auto other = model_of(GetParam().config, 8);   // other random weights
   for (size_t p = 0; p < m->parameters().size(); ++p) {
     const Tensor& t = trainer->graph().at(m->parameters()[p]);
     if (!is_quantized(t.format)) continue;

@@ -340,6 +340,9 @@ typedef struct stw_plan_options {
                                 a checkpoint */
   uint32_t attention;        /* STW_ATTENTION_*: part of what a checkpoint must agree with */
   uint32_t quantize;         /* STW_QUANTIZE_*: the same */
+  uint32_t quantize_embeddings; /* STW_QUANTIZE_INT8: so are the table that tokens look up and the head (not that of positions), for
+                                   models with adapters, whatever their files have; auto: none. The same */
+  uint32_t reserved;
 } stw_plan_options;
 
 typedef struct stw_plan_info {

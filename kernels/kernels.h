@@ -125,10 +125,11 @@ struct LinearArgs {
   LinearPart part[max_parts];
   Matrix x;                // (rows, inputs); for linear_input_gradient the output dx
   Matrix y;                // (rows, sum of features); for the gradients the input dy
-  ConstMatrix residual;    // linear of one part only: (rows, features) of y's type without gaps, not y; or null
+  ConstMatrix residual;    // linear of one part only: (rows, features) of y's type, rows as far apart as y's, not y; or null
   ConstMatrix addend;      // linear_input_gradient only: (rows, inputs) the chains start from, may be dx itself, or null
   int64_t y_stride;        // elements from one row of y to the next. What dy has past the features of a row is +0, up to the next
                            // multiple of 8 at least
+  int64_t x_stride = 0;    // linear_input_gradient only: elements from one row of dx and of the addend to the next; 0: inputs
 };
 // linear:                  y = x·Wᵀ + b. The chain runs over inputs from +0; the bias is added last. What that is when it is stored is
 //                          then added to the residual, and stored: as by `add`. The library adds up in an order of its own.
@@ -140,12 +141,15 @@ struct LinearArgs {
 //                          element counted in the weight as it is stored. Rows are whole samples.
 // linear_bias_gradient:    db_i += Σ_rows dy_i, tiled.
 
-// A matrix that is frozen may be stored as codes (common/weight_codes.h): y = what they stand for, in the type that products take.
+// A matrix that is frozen may be stored as codes (common/weight_codes.h): y = what those of a part of it stand for, in the type that
+// products take.
 struct DequantizeArgs {
-  int64_t count;           // elements
+  int64_t count;           // elements of the matrix
   WeightCodes codes;
   const void* data;        // weight_codes_bytes(codes, count) of them, at a multiple of 16 bytes
-  Matrix y;
+  int64_t first, rows, columns, stride;   // the part: rows of neighbours, `stride` apart, from element `first` on. Multiples of 16, and
+                                          // fewer than 2^31 elements, where there is more than one row
+  Matrix y;                // (rows, columns) without gaps
 };
 
 // Low-rank adapters (LoRA, Hu et al. 2021) of matrices side by side. A part is a weight (features, rank), whose product with the part's
@@ -280,7 +284,7 @@ struct EmbeddingArgs {
   bool accumulate;
   DType weight_dtype;
   const int32_t* tokens;         // (rows), each in [0, vocabulary)
-  const void* table;             // (vocabulary, features)
+  const void* table;             // (vocabulary, features) of weight_dtype, or int8 codes of it
   const void* positions;         // (at least rows_per_sample, features), or null
   const StepState* state;        // null: positions start at 0, else at state->position
   const int32_t* position_ids;   // (rows): of each token in its document, whatever `state`; null: its row in the sample
@@ -288,6 +292,7 @@ struct EmbeddingArgs {
   float* table_gradient;         // embedding_gradient: (vocabulary, features)
   float* position_gradient;      // position_gradient: (position_rows, features)
   int64_t position_rows;         // rows of the position table
+  const float* table_scales = nullptr;   // of codes (common/weight_codes.h), whose values are rounded to weight_dtype first; null: none
 };
 // embedding_gradient: stable order by (token, row), then one serial fold per token that starts from the buffer. It knows
 // no positions: the gradient of a position table is that of a table whose tokens are the position_ids.

@@ -37,7 +37,7 @@ enum class Attention : uint8_t { own, cudnn };
 inline constexpr int attention_count = 2;
 inline constexpr const char* attention_names[attention_count] = {"own", "cudnn"};
 
-// What the matrices below adapters are stored as: in the precision of the run; as codes of 4 or 8 bits (quantize.h).
+// What matrices below adapters are stored as: in the precision of the run; as codes of 4 or 8 bits (quantize.h).
 enum class Quantize : uint8_t { none, nf4, int8 };
 inline constexpr int quantize_count = 3;
 inline constexpr const char* quantize_names[quantize_count] = {"none", "nf4", "int8"};
@@ -71,7 +71,8 @@ struct Numerics {
   bool exact = true;     // contract E3; all kernels but cuBLASLt's know no other way
   Kernels kernels = Kernels::portable;
   Attention attention = Attention::own;
-  Quantize quantize = Quantize::none;
+  Quantize quantize = Quantize::none;              // of blocks
+  Quantize quantize_embeddings = Quantize::none;   // of the table of tokens and the head; not nf4
   std::vector<ParameterGroup> groups;   // later ones win
   GraphInputs inputs;    // beside tokens and targets
   bool operator==(const Numerics&) const = default;
@@ -89,7 +90,7 @@ enum class Peak : uint8_t { fp32, mma, tensor };
 inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
 inline const char* kernels_name(const Numerics& n) { return kernels_names[static_cast<size_t>(n.kernels)]; }
 inline const char* attention_name(const Numerics& n) { return attention_names[static_cast<size_t>(n.attention)]; }
-inline const char* quantize_name(const Numerics& n) { return quantize_names[static_cast<size_t>(n.quantize)]; }
+inline const char* name_of(Quantize q) { return quantize_names[static_cast<size_t>(q)]; }
 // How the fp32 master of a parameter is kept beside its compute copy.
 inline const char* master_name(const Numerics& n) {
   constexpr const char* of_bf16[master_count] = {"split", "split8", "stochastic"};

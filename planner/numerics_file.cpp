@@ -66,7 +66,7 @@ Json numerics_json(const Numerics& n, const std::string& states_reason) {
   return Json::object()
       .set("precision", name_of(n.precision)).set("optimizer", name_of(n.optimizer)).set("state_bits", n.state_bits)
       .set("master", master_name(n)).set("gradients", gradients_name(n)).set("fused_update", n.fused_update).set("exact", n.exact).set("kernels", kernels_name(n))
-      .set("attention", attention_name(n)).set("quantize", quantize_name(n))
+      .set("attention", attention_name(n)).set("quantize", name_of(n.quantize)).set("quantize_embeddings", name_of(n.quantize_embeddings))
       .set("inputs", inputs_json(n.inputs)).set("groups", groups_json(n.groups)).set("states_reason", states_reason);
 }
 
@@ -103,6 +103,11 @@ Result<Numerics> numerics_from(const Json& object) {
   if (object.find("quantize")) {
     STW_ASSIGN(quantize, value_of<Quantize>(object, "quantize", quantize_names));
     n.quantize = quantize;
+  }
+  if (object.find("quantize_embeddings")) {
+    STW_ASSIGN(embeddings, value_of<Quantize>(object, "quantize_embeddings", quantize_names));
+    if (embeddings == Quantize::nf4) return wrong("embeddings are quantized to int8 or not at all");
+    n.quantize_embeddings = embeddings;
   }
   n.exact = exact;
   if (!exact && n.kernels != Kernels::cublaslt) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");

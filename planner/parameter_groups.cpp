@@ -99,6 +99,7 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         ParameterUse& u = uses[static_cast<size_t>(graph.resolve(op.inputs[k]))];
         u.ops += 1;
         u.by_embedding |= op.kind == OpKind::embedding;
+        u.of_tokens |= op.kind == OpKind::embedding && k == 1;
         u.by_norm |= op.kind == OpKind::norm || op.kind == OpKind::qk_norm;
         u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
         u.by_head |= s.kind == SegmentKind::head;
@@ -114,6 +115,10 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
 
 bool is_hidden_matrix(const Tensor& parameter, const ParameterUse& use) {
   return parameter.shape.rank == 2 && use.by_product && !use.outside_blocks;
+}
+
+bool is_token_matrix(const Tensor& parameter, const ParameterUse& use) {
+  return parameter.shape.rank == 2 && (use.of_tokens || (use.by_head && use.by_product));
 }
 
 Result<std::vector<bool>> matches(const Graph& graph, const std::vector<ParameterUse>& uses, std::string_view pattern) {

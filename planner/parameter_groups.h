@@ -20,7 +20,7 @@ namespace stw {
 
 // By which ops a parameter is used, under whatever name.
 struct ParameterUse {
-  bool by_embedding = false, by_norm = false, by_product = false, by_head = false, as_bias = false;
+  bool by_embedding = false, of_tokens = false, by_norm = false, by_product = false, by_head = false, as_bias = false;
   bool outside_blocks = false;
   int first_block = -1, last_block = -1;   // -1: by none
   int ops = 0;
@@ -29,6 +29,8 @@ struct ParameterUse {
 std::vector<ParameterUse> parameter_uses(const Graph& graph);
 // A matrix that blocks, and nothing else, multiply with.
 bool is_hidden_matrix(const Tensor& parameter, const ParameterUse& use);
+// The table that tokens look up, the head, or both in one.
+bool is_token_matrix(const Tensor& parameter, const ParameterUse& use);
 
 // For every tensor whether the pattern names it, or a parameter that shares its bytes. Errors: bad_argument for one that
 // names nothing, saying what there is.

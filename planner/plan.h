@@ -37,7 +37,7 @@ struct Request {
   GraphInputs inputs;
   std::optional<Kernels> kernels;   // nothing: tensor where the device and the precision have it, cublaslt where `fast` is asked for
   Attention attention = Attention::own;
-  Quantize quantize = Quantize::none;   // of models with adapters
+  Quantize quantize = Quantize::none, quantize_embeddings = Quantize::none;   // of models with adapters
   bool fast = false;                // gives up contract E3 where kernels have a faster way
 };
 

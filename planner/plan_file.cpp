@@ -398,6 +398,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
   plan.request.kernels = numerics.kernels;
   plan.request.attention = numerics.attention;
   plan.request.quantize = numerics.quantize;
+  plan.request.quantize_embeddings = numerics.quantize_embeddings;
   plan.request.fast = !numerics.exact;
   // What no request may ask for, no plan holds.
   if (const Status status = check(plan.request); !status) return not_a_plan(status.error().message);

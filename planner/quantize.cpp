@@ -1,5 +1,8 @@
 #include "planner/quantize.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "planner/parameter_groups.h"
 
 namespace stw {
@@ -13,16 +16,82 @@ void for_quantized(const Graph& graph, const Op& op, const Body& body) {
     if (t >= 0 && is_quantized(graph.at(t).format)) body(graph.at(t));
 }
 
+bool is_product(const Op& op) { return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient; }
+
+// A sixteenth of a small model; of a large one 64 MiB in 16 bits: tiles enough for a GPU, and little beside the model.
+uint64_t values_at_once_of(const Graph& graph) { return std::clamp<uint64_t>(graph.parameter_count() / 16, 4096, uint64_t{32} << 20); }
+
+// Of an extent in pieces of at most `most`, or of the least width: all alike, and multiples of what tiles of products have.
+int64_t piece_width(int64_t extent, int64_t most) {
+  const auto unit = static_cast<int64_t>(std::clamp<uint64_t>(std::bit_floor(static_cast<uint64_t>(extent) / 4), 16, 128));
+  const int64_t widest = std::max(unit, most / unit * unit);
+  const int64_t pieces = (extent + widest - 1) / widest;
+  return static_cast<int64_t>(round_up(ceil_div(static_cast<uint64_t>(extent), static_cast<uint64_t>(pieces)), static_cast<uint64_t>(unit)));
+}
+int64_t pieces_of(int64_t extent, int64_t width) { return (extent + width - 1) / width; }
+
+uint64_t value_bytes(const Graph& graph, int64_t rows, int64_t columns) {
+  return round_up(size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(columns)), element_bytes(graph.compute)), value_alignment);
+}
+
 }  // namespace
 
-void quantize_frozen(Graph& graph, Quantize quantize, const std::function<bool(const Tensor&)>& stays) {
-  if (quantize == Quantize::none || !graph.has_adapters()) return;
+void quantize_frozen(Graph& graph, const Numerics& numerics, const std::function<bool(const Tensor&)>& stays) {
+  if ((numerics.quantize == Quantize::none && numerics.quantize_embeddings == Quantize::none) || !graph.has_adapters()) return;
   const std::vector<ParameterUse> uses = parameter_uses(graph);
+  const auto format_of = [](Quantize q) { return q == Quantize::nf4 ? Format::nf4 : Format::int8; };
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     Tensor& t = graph.tensors[i];
-    const bool is_frozen = t.kind == Kind::parameter && !t.trainable && t.adapter_of < 0 && t.tied_to < 0;
-    if (is_frozen && is_hidden_matrix(t, uses[i]) && !(stays && stays(t))) t.format = quantize == Quantize::nf4 ? Format::nf4 : Format::int8;
+    const auto owner = static_cast<size_t>(graph.resolve(static_cast<int>(i)));   // names of the same bytes have the same format
+    if (t.kind != Kind::parameter || graph.tensors[owner].trainable || t.adapter_of >= 0) continue;
+    if (numerics.quantize != Quantize::none && is_hidden_matrix(t, uses[owner]) && !(stays && stays(t))) t.format = format_of(numerics.quantize);
+    if (numerics.quantize_embeddings != Quantize::none && is_token_matrix(t, uses[owner])) t.format = format_of(numerics.quantize_embeddings);
   }
+  graph.values_at_once = values_at_once_of(graph);
+}
+
+ValuePieces value_pieces(const Graph& graph, const Op& op) {
+  uint64_t elements = 0;
+  int64_t inputs = 0, features = 0, widest = 0;
+  size_t matrices = 0, codes = 0;
+  for (size_t i = op.kind == OpKind::linear ? 1 : 2; i < op.inputs.size(); i += op.kind == OpKind::linear ? 2 : 1) {
+    if (op.residual() >= 0 && i + 1 == op.inputs.size()) break;
+    const Tensor& t = graph.at(op.inputs[i]);
+    ++matrices, codes += is_quantized(t.format);
+    elements = size_add(elements, t.shape.elements());
+    features += t.shape[0], inputs = t.shape[1], widest = std::max(widest, t.shape[0]);
+  }
+  ValuePieces pieces;
+  // Rows of GPT-2's matrices lie the other way; of others beside them there are no values to make.
+  if (!is_product(op) || codes == 0 || codes < matrices || op.attributes.transposed || elements <= graph.values_at_once) return pieces;
+  const auto at_once = static_cast<int64_t>(graph.values_at_once);
+  const auto of_features = [&] {
+    pieces = {ValuePieces::Cut::features, piece_width(widest, at_once / inputs), 0};
+    for (size_t i = 0; i < op.inputs.size(); ++i)
+      if (op.inputs[i] >= 0 && is_quantized(graph.at(op.inputs[i]).format)) pieces.count += pieces_of(graph.at(op.inputs[i]).shape[0], pieces.width);
+    return pieces;
+  };
+  if (op.kind == OpKind::linear) return of_features();
+  // Columns of dx need no sums in between; but few of them, of a head's many features, would leave most of a GPU idle.
+  const int64_t width = piece_width(inputs, at_once / features);
+  if (inputs % 16 != 0 || width * 8 < inputs) return of_features();
+  return {ValuePieces::Cut::inputs, width, pieces_of(inputs, width)};
+}
+
+ValueScratch value_scratch(const Graph& graph, const Op& op, int64_t rows) {
+  const ValuePieces pieces = value_pieces(graph, op);
+  ValueScratch scratch;
+  for_quantized(graph, op, [&](const Tensor& t) {
+    const int64_t features = t.shape[0], inputs = t.shape[1];
+    switch (pieces.cut) {
+      case ValuePieces::Cut::none: scratch.values = size_add(scratch.values, value_bytes(graph, features, inputs)); break;
+      case ValuePieces::Cut::features: scratch.values = std::max(scratch.values, value_bytes(graph, std::min(features, pieces.width), inputs)); break;
+      case ValuePieces::Cut::inputs: scratch.values = size_add(scratch.values, value_bytes(graph, features, std::min(inputs, pieces.width))); break;
+    }
+  });
+  if (op.kind == OpKind::linear_input_gradient && pieces.cut == ValuePieces::Cut::features && graph.at(op.outputs[0]).format != Format::f32)
+    scratch.sums = round_up(size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(graph.features(op.outputs[0]))), sizeof(float)), value_alignment);
+  return scratch;
 }
 
 uint64_t quantized_operands(const Graph& graph, const Op& op) {
@@ -37,11 +106,9 @@ uint64_t quantized_operand_bytes(const Graph& graph, const Op& op) {
   return sum;
 }
 
-uint64_t dequantized_bytes(const Graph& graph, const Op& op) {
+uint64_t quantized_operand_values(const Graph& graph, const Op& op) {
   uint64_t sum = 0;
-  for_quantized(graph, op, [&](const Tensor& t) {
-    sum = size_add(sum, round_up(size_mul(t.shape.elements(), element_bytes(graph.compute)), dequantized_alignment));
-  });
+  for_quantized(graph, op, [&](const Tensor& t) { sum = size_add(sum, size_mul(t.shape.elements(), element_bytes(graph.compute))); });
   return sum;
 }
 

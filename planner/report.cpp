@@ -50,15 +50,19 @@ std::string kernels_text(const Numerics& n) {
   }
 }
 
-std::string what_is_quantized(const Graph& graph, const Numerics& n) {
-  if (n.quantize == Quantize::none) return "";
-  uint64_t elements = 0, bytes = 0;
-  for (const Tensor& t : graph.tensors) {
-    if (!is_quantized(t.format)) continue;
-    elements = size_add(elements, t.shape.elements());
-    bytes = size_add(bytes, t.bytes(1));
+std::string what_is_quantized(const Graph& graph) {
+  std::string text;
+  for (const Quantize codes : {Quantize::nf4, Quantize::int8}) {
+    uint64_t elements = 0, bytes = 0;
+    for (size_t i = 0; i < graph.tensors.size(); ++i) {
+      const Tensor& t = graph.tensors[i];
+      if (!graph.owns_bytes(static_cast<int>(i)) || t.format != (codes == Quantize::nf4 ? Format::nf4 : Format::int8)) continue;
+      elements = size_add(elements, t.shape.elements());
+      bytes = size_add(bytes, t.bytes(1));
+    }
+    if (elements > 0) text += std::string(text.empty() ? "" : "; ") + human_count(elements) + " of the parameters are " + name_of(codes) + ": " + human_bytes(bytes);
   }
-  return "  quantized    " + human_count(elements) + " of the parameters are " + quantize_name(n) + ": " + human_bytes(bytes) + "\n";
+  return text.empty() ? "" : "  quantized    " + text + "\n";
 }
 
 std::string what_is_tiled(const Graph& graph, const Decisions& decisions) {
@@ -128,7 +132,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps);
   if (plan.last_micro_batch != plan.decisions.micro_batch) s += ", the last one " + std::to_string(plan.last_micro_batch);
   s += "; loss in " + std::to_string(plan.decisions.loss_chunks) + (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
-  s += what_is_grouped(graph, plan) + what_is_quantized(graph, plan.numerics) + what_is_recomputed(graph, plan.decisions) + what_is_tiled(graph, plan.decisions) + what_is_offloaded(graph, plan);
+  s += what_is_grouped(graph, plan) + what_is_quantized(graph) + what_is_recomputed(graph, plan.decisions) + what_is_tiled(graph, plan.decisions) + what_is_offloaded(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
   s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) + " tokens/s, " +
        fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";

@@ -83,8 +83,11 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
     n = space.numerics();
     const bool is_finer = n.quantize == Quantize::none || (n.quantize == Quantize::int8 && codes == Quantize::nf4);
     n.quantize = codes;
-    if (is_finer && space.graph().has_adapters()) offer(std::string("quantize ") + quantize_name(n), request, n, true);
+    if (is_finer && space.graph().has_adapters()) offer(std::string("quantize ") + name_of(n.quantize), request, n, true);
   }
+  n = space.numerics();
+  n.quantize_embeddings = Quantize::int8;
+  if (space.numerics().quantize_embeddings == Quantize::none && space.graph().has_adapters()) offer("quantize_embeddings int8", request, n, true);
   n = space.numerics();
   n.attention = Attention::own;
   free = request;
@@ -155,6 +158,7 @@ Numerics numerics_of(const Request& request, int state_bits) {
   n.kernels = request.kernels.value_or(default_kernels(request));
   n.attention = request.attention;
   n.quantize = request.quantize;
+  n.quantize_embeddings = request.quantize_embeddings;
   n.exact = !(request.fast && n.kernels == Kernels::cublaslt);
   return n;
 }

@@ -81,7 +81,8 @@ Json identity(const Trainer& trainer, const std::string& base) {
       .set("exact", n.exact)
       .set("kernels", kernels_name(n))
       .set("attention", attention_name(n))
-      .set("quantize", quantize_name(n));
+      .set("quantize", name_of(n.quantize))
+      .set("quantize_embeddings", name_of(n.quantize_embeddings));
   if (!base.empty()) fields.set("base", base);
   if (!n.exact) fields.set("micro_batch", trainer.plan().decisions.micro_batch);   // the bits depend on it then
   return fields;
@@ -98,7 +99,7 @@ std::string meaning_of(const std::string& key) {
 // What checkpoints were before the field was there.
 Json identity_before() {
   return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}))
-      .set("attention", attention_name({})).set("quantize", quantize_name({}));
+      .set("attention", attention_name({})).set("quantize", name_of(Quantize::none)).set("quantize_embeddings", name_of(Quantize::none));
 }
 
 // Numbers that a trainer hands on from step to step, by name: fn(name, field).

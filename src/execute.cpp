@@ -5,15 +5,14 @@
 #include <chrono>
 #include <utility>
 
-#include "planner/quantize.h"
 #include "src/call.h"
+#include "src/coded_products.h"
 
 namespace stw {
 
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
 static_assert(kernels::most_together == most_joined);
 static_assert(kernels::token_tile == tile_unit && kernels::product_step == chunk_unit);
-static_assert(kernels::weight_block == quantized_block);
 
 namespace {
 
@@ -52,45 +51,25 @@ kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   return a;
 }
 
-// What products take of weights that are codes, in front of the op's scratch memory: so many bytes of it. As in linear_args.
-uint64_t dequantize(const Call& c, kernels::LinearArgs& a, int first, int stride) {
-  uint64_t taken = 0;
-  for (int p = 0; p < a.parts; ++p) {
-    const Tensor& weight = c.input_tensor(first + p * stride);
-    if (!is_quantized(weight.format)) continue;
-    kernels::DequantizeArgs args{};
-    args.count = static_cast<int64_t>(weight.shape.elements());
-    args.codes = weight_codes_of(weight.format);
-    args.data = a.part[p].weight;
-    args.y = {c.workspace(taken), a.weight_dtype};
-    c.run(c.x.table->dequantize, args);
-    a.part[p].weight = args.y.data;
-    taken += round_up(weight.shape.elements() * element_bytes(c.x.graph->compute), dequantized_alignment);
-  }
-  return taken;
-}
-
 template <>
 void run<OpKind::linear>(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 1, 2);
-  const uint64_t taken = dequantize(c, a, 1, 2);
   for (int p = 0; p < a.parts; ++p) a.part[p].bias = c.input(2 + 2 * p);
   if (c.op.residual() >= 0) a.residual = c.in(c.input_count() - 1);
   a.x = c.in_out(0);
   a.y = c.out(0);
   a.y_stride = c.output_tensor(0).stride();
-  c.run(c.x.table->linear, a, taken);
+  run_product(c, a);
 }
 
 template <>
 void run<OpKind::linear_input_gradient>(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 2, 1);
-  const uint64_t taken = dequantize(c, a, 2, 1);
   a.y = c.in_out(0);
   a.y_stride = c.input_tensor(0).stride();
   a.addend = c.in(1);
   a.x = c.out(0);
-  c.run(c.x.table->linear_input_gradient, a, taken);
+  run_input_gradient(c, a);
 }
 
 // Streams of random numbers: those of dropout count from 1, these are apart from them and from each other. Each parameter has its own.
@@ -370,9 +349,14 @@ void run<OpKind::embedding>(const Call& c) {
   a.rows_per_sample = c.rows_per_sample();
   a.features = c.output_features(0);
   a.vocabulary = c.x.graph->vocabulary;
-  a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  const Tensor& table = c.input_tensor(1);
+  a.weight_dtype = dtype_of(is_quantized(table.format) ? c.x.graph->compute : table.format);
   a.tokens = c.input<int32_t>(0);
   a.table = c.input(1);
+  if (is_quantized(table.format)) {
+    assert(table.format == Format::int8);
+    a.table_scales = reinterpret_cast<const float*>(c.input<std::byte>(1) + kernels::scales_begin(kernels::WeightCodes::int8, static_cast<int64_t>(table.shape.elements())));
+  }
   a.positions = c.input(2);
   a.state = c.position_state();
   a.position_ids = c.input<int32_t>(3);

@@ -123,7 +123,8 @@ std::byte* Trainer::address(int tensor) const {
 
 Trainer::Filling Trainer::filling_of_all() const {
   Filling filling;
-  if (!device_.is_cuda() || (model_->has_weights() && plan().numerics.quantize == Quantize::none)) return filling;
+  const Numerics& n = plan().numerics;
+  if (!device_.is_cuda() || (model_->has_weights() && n.quantize == Quantize::none && n.quantize_embeddings == Quantize::none)) return filling;
   if (auto pool = device_.make_pool(device_.threads() > 0 ? device_.threads() : processor_count())) filling.pool = std::move(*pool);
   return filling;
 }

@@ -9,7 +9,7 @@ namespace stw::kernels::STW_ISA {
 
 void linear(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear);
-  assert(args.residual.data == nullptr || (args.parts == 1 && args.y_stride == args.part[0].features && args.residual.dtype == args.y.dtype));
+  assert(args.residual.data == nullptr || (args.parts == 1 && args.residual.dtype == args.y.dtype));
   const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const TileGrid grid = linear_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   int64_t first_column[max_parts] = {0};

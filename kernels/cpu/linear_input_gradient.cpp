@@ -7,22 +7,22 @@ namespace stw::kernels::STW_ISA {
 
 void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_input_gradient);
-  const int64_t inputs = args.inputs, y_stride = args.y_stride;
+  const int64_t inputs = args.inputs, y_stride = args.y_stride, x_stride = args.x_stride > 0 ? args.x_stride : inputs;
   const TileGrid grid = input_gradient_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   const bool direct = args.x.dtype == DType::f32;
 
   parallel_for(launch, grid.row_tiles * grid.column_tiles, [&](int64_t index, int thread) {
     const int64_t row = index % grid.row_tiles * grid.tile_rows, input = index / grid.row_tiles * grid.tile_columns;
     const int64_t rows = min(grid.tile_rows, args.rows - row), columns = min(grid.tile_columns, inputs - input);
-    const int64_t at = row * inputs + input;
+    const int64_t at = row * x_stride + input;
     char* const workspace = (char*)launch.workspace + thread * grid.thread_bytes;
     float* const tile = direct ? (float*)args.x.data + at : (float*)(workspace + grid.product_bytes);
-    const int64_t stride = direct ? inputs : grid.tile_columns;
+    const int64_t stride = direct ? x_stride : grid.tile_columns;
 
     const bool added = args.addend.data != nullptr, in_place = direct && args.addend.data == args.x.data;
     if (added && !in_place)
       for (int64_t i = 0; i < rows; ++i)
-        load_tile_row(tile + i * stride, args.addend.data, args.addend.dtype, at + i * inputs, columns);
+        load_tile_row(tile + i * stride, args.addend.data, args.addend.dtype, at + i * x_stride, columns);
 
     const int64_t y_bytes = element_bytes(args.y.dtype), w_bytes = element_bytes(args.weight_dtype);
     int64_t column = 0;
@@ -37,7 +37,7 @@ void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
     }
     if (!direct)
       for (int64_t i = 0; i < rows; ++i)
-        store_tile_row(args.x.data, args.x.dtype, at + i * inputs, tile + i * stride, columns);
+        store_tile_row(args.x.data, args.x.dtype, at + i * x_stride, tile + i * stride, columns);
   });
 }
 

@@ -4,6 +4,7 @@
 // whose loads are under way together (ahead.h). nf4 is looked up in shared memory: sixteen numbers in sixteen banks.
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/whole_number.h"
 
 namespace stw::kernels::cuda {
 
@@ -18,8 +19,6 @@ STW_DEVICE EightCodes load_codes(const uint8_t* code, const float* scales, int64
   const uint2 v = load_vector<uint2>(code + at);
   return {{v.x, v.y}, scales[at / weight_block]};
 }
-// Whole numbers by the bits of a float beside 2^23: a conversion is slower.
-STW_DEVICE float whole_number(uint32_t byte) { return float_of(0x4b000000u | ((byte & 0xffu) ^ 0x80u)) - 8388736.0f; }
 template <WeightCodes codes>
 STW_DEVICE float value_at(const EightCodes& eight, int i, const float* table) {
   if constexpr (codes == WeightCodes::nf4) return table[eight.word[0] >> (8 * (i / 2) + (i % 2 == 0 ? 4 : 0)) & 15u] * eight.scale;
@@ -36,8 +35,9 @@ STW_DEVICE void store_eight(void* y, int64_t at, const float (&x)[neighbours]) {
   }
 }
 
-template <WeightCodes codes, DType dtype>
-static __global__ void __launch_bounds__(block_threads) dequantize_kernel(DequantizeArgs args, bool vectors) {
+// `all`: elements of the part; `in_rows`: of several rows, so long as `row` says.
+template <WeightCodes codes, DType dtype, bool in_rows>
+static __global__ void __launch_bounds__(block_threads) dequantize_kernel(DequantizeArgs args, int64_t all, Divisor row, bool vectors) {
   STW_SHARED(float, table, 16);
   if (codes == WeightCodes::nf4) {
     if (threadIdx.x < 16) table[threadIdx.x] = nf4_values_of_device.of[threadIdx.x];
@@ -47,32 +47,48 @@ static __global__ void __launch_bounds__(block_threads) dequantize_kernel(Dequan
   const auto* scales = reinterpret_cast<const float*>(code + scales_begin(codes, args.count));
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * (block_threads * neighbours * groups_of_thread) + threadIdx.x * neighbours;
   constexpr int64_t apart = block_threads * neighbours;
-  if (vectors && begin + (groups_of_thread - 1) * apart + neighbours <= args.count) {
+  const auto place_of = [&](int64_t at) {   // in the matrix, of an element of the part
+    if constexpr (!in_rows) return args.first + at;
+    const int line = quotient(static_cast<int>(at), row);
+    return args.first + line * args.stride + (at - line * row.number);
+  };
+  const auto store_values = [&](const EightCodes& eight, int64_t at) {
+    float x[neighbours];
+    STW_UNROLL for (int i = 0; i < neighbours; ++i) x[i] = value_at<codes>(eight, i, table);
+    store_eight<dtype>(args.y.data, at, x);
+  };
+  if (vectors && begin + (groups_of_thread - 1) * apart + neighbours <= all) {
     EightCodes eight[groups_of_thread];
-    STW_UNROLL for (int k = 0; k < groups_of_thread; ++k) eight[k] = load_codes<codes>(code, scales, begin + k * apart);
+    STW_UNROLL for (int k = 0; k < groups_of_thread; ++k) eight[k] = load_codes<codes>(code, scales, place_of(begin + k * apart));
     loads_are_issued();
-    STW_UNROLL for (int k = 0; k < groups_of_thread; ++k) {
-      float x[neighbours];
-      STW_UNROLL for (int i = 0; i < neighbours; ++i) x[i] = value_at<codes>(eight[k], i, table);
-      store_eight<dtype>(args.y.data, begin + k * apart, x);
-    }
+    STW_UNROLL for (int k = 0; k < groups_of_thread; ++k) store_values(eight[k], begin + k * apart);
     return;
   }
-  STW_ROLLED for (int k = 0; k < groups_of_thread; ++k)
-    STW_ROLLED for (int64_t at = begin + k * apart; at < begin + k * apart + neighbours && at < args.count; ++at) {
-      const uint32_t byte = code[codes == WeightCodes::nf4 ? at / 2 : at];
-      const float value = codes == WeightCodes::nf4 ? table[byte >> (at % 2 == 0 ? 4 : 0) & 15u] : whole_number(byte);
-      store1(args.y.data, dtype, at, value * scales[at / weight_block]);
+  STW_ROLLED for (int k = 0; k < groups_of_thread; ++k) {
+    if (vectors && begin + k * apart + neighbours <= all) {
+      store_values(load_codes<codes>(code, scales, place_of(begin + k * apart)), begin + k * apart);
+      continue;
     }
+    STW_ROLLED for (int64_t at = begin + k * apart; at < begin + k * apart + neighbours && at < all; ++at) {
+      const int64_t place = place_of(at);
+      const uint32_t byte = code[codes == WeightCodes::nf4 ? place / 2 : place];
+      const float value = codes == WeightCodes::nf4 ? table[byte >> (place % 2 == 0 ? 4 : 0) & 15u] : whole_number(byte);
+      store1(args.y.data, dtype, at, value * scales[place / weight_block]);
+    }
+  }
 }
 
 void dequantize(const Launch& l, const DequantizeArgs& args) {
+  assert(args.first % 16 == 0 && (args.rows <= 1 || (args.columns % 16 == 0 && args.stride % 16 == 0)));
+  const int64_t all = args.rows * args.columns;
+  if (all <= 0) return;
   const bool vectors = reinterpret_cast<uintptr_t>(args.y.data) % 16 == 0;
-  const auto blocks = static_cast<unsigned>(ceil_div(args.count, block_threads * neighbours * groups_of_thread));
-  if (args.count <= 0) return;
+  const auto blocks = static_cast<unsigned>(ceil_div(all, block_threads * neighbours * groups_of_thread));
+  const Divisor row = divisor_of(args.columns);
   for_dtype(args.y.dtype, [&](auto stored) {
-    if (args.codes == WeightCodes::nf4) launch(l, dequantize_kernel<WeightCodes::nf4, stored.dtype>, blocks, block_threads, 0, args, vectors);
-    else launch(l, dequantize_kernel<WeightCodes::int8, stored.dtype>, blocks, block_threads, 0, args, vectors);
+    const auto of = [&](auto kernel) { launch(l, kernel, blocks, block_threads, 0, args, all, row, vectors); };
+    if (args.codes == WeightCodes::nf4) of(args.rows > 1 ? dequantize_kernel<WeightCodes::nf4, stored.dtype, true> : dequantize_kernel<WeightCodes::nf4, stored.dtype, false>);
+    else of(args.rows > 1 ? dequantize_kernel<WeightCodes::int8, stored.dtype, true> : dequantize_kernel<WeightCodes::int8, stored.dtype, false>);
   });
 }
 

@@ -8,7 +8,7 @@ namespace stw::kernels::cuda {
 
 void linear(const Launch& l, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear);
-  assert(args.residual.data == nullptr || (args.parts == 1 && args.y_stride == args.part[0].features && args.residual.dtype == args.y.dtype));
+  assert(args.residual.data == nullptr || (args.parts == 1 && args.residual.dtype == args.y.dtype));
   const Products all = forward_products(args);
   if (args.transposed) product_of_rows<Contiguous::depth, Contiguous::output>(l, all, args.products);
   else product_of_rows<Contiguous::depth, Contiguous::depth>(l, all, args.products);

@@ -37,7 +37,7 @@ inline Products input_gradient_products(const LinearArgs& args) {
   Products all = {args.y.dtype, args.weight_dtype, args.x.dtype, args.addend.dtype, DType::f32, true, 0, 0, {}};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, args.inputs, p.features, element_at(args.y.data, args.y.dtype, column), p.weight,
-                                args.y_stride, args.transposed ? p.features : args.inputs, args.inputs,
+                                args.y_stride, args.transposed ? p.features : args.inputs, args.x_stride > 0 ? args.x_stride : args.inputs,
                                 args.x.data, args.addend.data, nullptr};
   });
   all.padded_a = has_padding(args);

@@ -22,20 +22,31 @@ Sizes sizes(const Graph& g, const Op& op) {
 // 0.74 ns; for GPUs it is a guess.
 constexpr uint64_t rounding_flops = 64;
 
+// Codes are read before, and their values in their place; a piece is a product by itself.
+Cost with_values(const Graph& g, const Op& op, const Extent& e, Cost c) {
+  const uint64_t values = quantized_operand_values(g, op);
+  if (values == 0) return c;
+  const uint64_t codes = quantized_operand_bytes(g, op);
+  const ValuePieces pieces = value_pieces(g, op);
+  const auto again = static_cast<uint64_t>(pieces.count - 1);
+  c.bytes_before = size_add(codes, values);
+  c.launches_before = pieces.cut == ValuePieces::Cut::inputs ? size_mul(static_cast<uint64_t>(pieces.count), quantized_operands(g, op)) : std::max(quantized_operands(g, op), static_cast<uint64_t>(pieces.count));
+  c.launches_before += again;
+  c.bytes = size_add(c.bytes - codes, values);
+  if (again == 0) return c;
+  const bool has_sums = op.kind == OpKind::linear_input_gradient && pieces.cut == ValuePieces::Cut::features;
+  const uint64_t of_piece = has_sums ? size_mul(size_mul(2 * sizeof(float), static_cast<uint64_t>(e.rows)), static_cast<uint64_t>(g.features(op.outputs[0])))
+                                     : operand_bytes(g, op.inputs[0], e);   // x, or dy
+  c.bytes = size_add(c.bytes, size_mul(again, of_piece));
+  return c;
+}
+
 Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
   Sizes s = sizes(g, op);
   c.flops = size_mul(size_mul(2 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(s.inputs)),
                      static_cast<uint64_t>(s.features));
-  if (op.kind != OpKind::linear_weight_gradient) {
-    if (const uint64_t expanded = dequantized_bytes(g, op); expanded > 0) {   // codes are read before, and their values in their place
-      const uint64_t codes = quantized_operand_bytes(g, op);
-      c.bytes_before = size_add(codes, expanded);
-      c.launches_before = quantized_operands(g, op);
-      c.bytes = size_add(c.bytes - codes, expanded);
-    }
-    return c;
-  }
+  if (op.kind != OpKind::linear_weight_gradient) return with_values(g, op, e, c);
   // Sample after sample reads and writes the sums that one product of all rows reads and writes once.
   if (g.exact && g.is_library_product(op))
     for (int t : op.outputs)
@@ -48,15 +59,16 @@ Cost product_cost(const Graph& g, const Op& op, const Extent& e) {
 
 Cost bias_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
+// Of the whole: a piece needs no more.
 uint64_t product_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
-  return size_add(dequantized_bytes(g, op), workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
+  return size_add(value_scratch(g, op, e.rows).bytes(), workspace::linear(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
 }
 uint64_t input_workspace(const Graph& g, const Op& op, const Extent& e) {
   Sizes s = sizes(g, op);
-  return size_add(dequantized_bytes(g, op), workspace::linear_input_gradient(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
+  return size_add(value_scratch(g, op, e.rows).bytes(), workspace::linear_input_gradient(e.rows, s.inputs, s.features, g.at(op.outputs[0]).format, e.threads));
 }
-uint64_t product_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return dequantized_bytes(g, op); }
+uint64_t product_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return value_scratch(g, op, e.rows).bytes(); }
 uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
   uint64_t largest = 0;
   for (int t : op.outputs) {

@@ -135,7 +135,9 @@ std::string decisions(const Graph& graph, const Plan& plan) {
             ? std::string("their full size.")
             : "about 1/" + std::to_string(plan.decisions.loss_chunks) + " of their full size."));
   if (plan.numerics.quantize != Quantize::none)
-    item(std::string("The matrices of blocks below adapters are stored as ") + quantize_name(plan.numerics) + ", and what products take is made of them before each.");
+    item(std::string("The matrices of blocks below adapters are stored as ") + name_of(plan.numerics.quantize) + ", and what products take is made of them before each.");
+  if (plan.numerics.quantize_embeddings != Quantize::none)
+    item(std::string("The embeddings of tokens and the head are stored as ") + name_of(plan.numerics.quantize_embeddings) + ".");
   item(std::string(name_of(plan.numerics.precision)) + (plan.numerics.precision == Precision::fp32 ? ", " : std::string(" with master weights kept as ") + master_name(plan.numerics) + ", ") +
        name_of(plan.numerics.optimizer) + " with " + std::to_string(plan.numerics.state_bits) + "-bit states" +
        (plan.states_reason.empty() ? "." : " (" + plan.states_reason + ")."));

@@ -95,6 +95,11 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
     case STW_QUANTIZE_INT8: r.quantize = Quantize::int8; break;
     default: return Error{Code::bad_argument, "plan: unknown quantize"};
   }
+  switch (o.quantize_embeddings) {
+    case STW_QUANTIZE_AUTO: case STW_QUANTIZE_NONE: r.quantize_embeddings = Quantize::none; break;
+    case STW_QUANTIZE_INT8: r.quantize_embeddings = Quantize::int8; break;
+    default: return Error{Code::bad_argument, "plan: embeddings are quantized to int8 or not at all"};
+  }
   if (o.gradients >= gradients_count) return Error{Code::bad_argument, "plan: unknown gradients"};
   r.gradients = static_cast<Gradients>(o.gradients);
   if (o.fused_update > 1) return Error{Code::bad_argument, "plan: fused_update must be 0 or 1"};
@@ -137,6 +142,7 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
+    STW_API_TRY(api::check_reserved(o.reserved, "plan options"));
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     auto planned = Planned::make(*model->model, *request);
@@ -283,6 +289,7 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
+    STW_API_TRY(api::check_reserved(o.reserved, "plan options"));
     o.sequence = 1;
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);

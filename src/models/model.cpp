@@ -73,8 +73,9 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
 }
 
 Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
-  if (numerics.quantize != Quantize::none && !config.adapters.any())
-    return Error{Code::bad_argument, std::string("quantize ") + quantize_name(numerics) + " is for the matrices below low-rank adapters, of which the model has none (--lora, --adapter)"};
+  for (const auto& [name, how] : {std::pair{"quantize ", numerics.quantize}, {"quantize_embeddings ", numerics.quantize_embeddings}})
+    if (how != Quantize::none && !config.adapters.any())
+      return Error{Code::bad_argument, std::string(name) + name_of(how) + " is for the matrices below low-rank adapters, of which the model has none (--lora, --adapter)"};
   if (numerics.groups.empty()) return ok();
   STW_ASSIGN(graph, build_forward(config, 1, compute_format(numerics.precision), numerics.inputs));
   return apply_groups(graph, numerics);
@@ -92,7 +93,7 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   Graph graph = std::move(*forward);
   [[maybe_unused]] const Status status = apply_groups(graph, numerics);
   assert(status);
-  quantize_frozen(graph, numerics.quantize, [&](const Tensor& t) { return config.kept_numbers.count(t.name) > 0; });
+  quantize_frozen(graph, numerics, [&](const Tensor& t) { return config.kept_numbers.count(t.name) > 0; });
   differentiate(graph);
   add_update(graph, numerics);
   add_inference(graph);

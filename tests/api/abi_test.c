@@ -60,7 +60,7 @@ AT(stw_parameter_group, struct_size, 0); AT(stw_parameter_group, set_mask, 4); A
 AT(stw_parameter_group, frozen, 16); AT(stw_parameter_group, state_bits, 20);
 AT(stw_parameter_group, learning_rate, 24); AT(stw_parameter_group, weight_decay, 32);
 
-SIZE(stw_plan_options, 152);
+SIZE(stw_plan_options, 160);
 AT(stw_plan_options, struct_size, 0); AT(stw_plan_options, set_mask, 4); AT(stw_plan_options, memory_bytes, 8);
 AT(stw_plan_options, global_batch, 16); AT(stw_plan_options, sequence, 24); AT(stw_plan_options, device, 32);
 AT(stw_plan_options, device_memory, 40); AT(stw_plan_options, reserve_bytes, 48); AT(stw_plan_options, threads, 56);
@@ -70,6 +70,7 @@ AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_p
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
 AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132); AT(stw_plan_options, gradients, 136);
 AT(stw_plan_options, fused_update, 140); AT(stw_plan_options, attention, 144); AT(stw_plan_options, quantize, 148);
+AT(stw_plan_options, quantize_embeddings, 152); AT(stw_plan_options, reserved, 156);
 
 SIZE(stw_plan_info, 272);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);

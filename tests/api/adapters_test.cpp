@@ -80,6 +80,8 @@ TEST(Adapters, LieOverMatricesInFewBits) {
   const uint64_t plain = bytes_of(STW_QUANTIZE_NONE), int8 = bytes_of(STW_QUANTIZE_INT8), nf4 = bytes_of(STW_QUANTIZE_NF4);
   EXPECT_LT(int8, plain * 2 / 3);
   EXPECT_LT(nf4, int8 - 10000);
+  p.quantize_embeddings = STW_QUANTIZE_INT8;
+  EXPECT_LT(bytes_of(STW_QUANTIZE_NF4), nf4 - 5000);
   const auto device = open_device();
   const auto plan = make_plan(model.get(), p);
   const auto trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e); });
@@ -94,6 +96,11 @@ TEST(Adapters, LieOverMatricesInFewBits) {
   p.quantize = 4;
   stw_plan* none = nullptr;
   EXPECT_EQ(stw_plan_create(&none, model.get(), &p, &error), STW_BAD_ARGUMENT);
+  p.quantize = STW_QUANTIZE_NONE, p.quantize_embeddings = STW_QUANTIZE_NF4;
+  EXPECT_EQ(stw_plan_create(&none, model.get(), &p, &error), STW_BAD_ARGUMENT);
+  EXPECT_NE(std::string(error.message).find("int8 or not at all"), std::string::npos) << error.message;
+  p.quantize_embeddings = STW_QUANTIZE_INT8;
+  EXPECT_EQ(stw_plan_create(&none, model_with(tiny_options()).get(), &p, &error), STW_BAD_ARGUMENT);
   p.quantize = STW_QUANTIZE_INT8;
   EXPECT_EQ(stw_plan_create(&none, model_with(tiny_options()).get(), &p, &error), STW_BAD_ARGUMENT);
   EXPECT_NE(std::string(error.message).find("low-rank adapters"), std::string::npos) << error.message;

@@ -139,6 +139,13 @@ TEST(Options, WhatIsReservedIsZero) {
   m.reserved = 1;
   stw_model* model = nullptr;
   EXPECT_EQ(stw_model_create(&model, &m, nullptr), STW_BAD_ARGUMENT);
+  auto p = plan_options();
+  p.reserved = 1;
+  stw_plan* plan = nullptr;
+  const auto tiny = make_model(tiny_gpt2);
+  EXPECT_EQ(stw_plan_create(&plan, tiny.get(), &p, nullptr), STW_BAD_ARGUMENT);
+  uint64_t sequence = 0;
+  EXPECT_EQ(stw_plan_longest_sequence(tiny.get(), &p, &sequence, nullptr), STW_BAD_ARGUMENT);
   TemporaryDirectory folder;
   const std::string path = folder / "text.txt";
   const auto dataset = open_text(folder, text_of(1000));

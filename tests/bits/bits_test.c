@@ -33,28 +33,29 @@ static const struct {
   const char *name, *config;
   uint64_t digest;
   uint32_t precision, state_bits, optimizer, document_end;   /* document_end: 0: no documents */
-  uint32_t master, gradients, fused_update, adapter_rank, quantize;
+  uint32_t master, gradients, fused_update, adapter_rank, quantize, quantize_embeddings;
 } cases[] = {
-  {"gpt2 fp32, 32-bit states", gpt2, 0xf05feed0e9fc9b7eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0},
-  {"gpt2 bf16, 8-bit states", gpt2, 0xb1e650ff9fadc251u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0},
-  {"llama fp32, 8-bit states", llama, 0x8d54bde2cf80b9cbu, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0},
-  {"qwen2 bf16, 32-bit states", qwen2, 0xf48581b3af8f235au, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0},
-  {"gpt2 fp16, 8-bit states", gpt2, 0x53ca14fa6e464e9eu, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0},
-  {"gpt2 bf16, SGD, documents", gpt2, 0x99c4795d28779b14u, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0, 0, 0, 0, 0},
+  {"gpt2 fp32, 32-bit states", gpt2, 0xf05feed0e9fc9b7eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
+  {"gpt2 bf16, 8-bit states", gpt2, 0xb1e650ff9fadc251u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
+  {"llama fp32, 8-bit states", llama, 0x8d54bde2cf80b9cbu, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
+  {"qwen2 bf16, 32-bit states", qwen2, 0xf48581b3af8f235au, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
+  {"gpt2 fp16, 8-bit states", gpt2, 0x53ca14fa6e464e9eu, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
+  {"gpt2 bf16, SGD, documents", gpt2, 0x99c4795d28779b14u, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0, 0, 0, 0, 0, 0},
   {"llama fp16, Lion, 8-bit states", llama, 0x3011d25cb98ea952u, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_LION,
-   0, 0, 0, 0, 0, 0},
-  {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0, 0, 0},
+   0, 0, 0, 0, 0, 0, 0},
+  {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0, 0, 0, 0},
   {"qwen2 fp32, Adafactor, documents", qwen2, 0x5e2ac56f04023e32u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR,
-   64, 0, 0, 0, 0, 0},
+   64, 0, 0, 0, 0, 0, 0},
   {"llama bf16, 7 bytes a parameter", llama, 0xd3c35749b635a7eau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
-   0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0, 0, 0},
+   0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0, 0, 0, 0},
   {"gpt2 bf16, 4 bytes a parameter", gpt2, 0x85f21a0808049af3u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
-   0, STW_MASTER_STOCHASTIC, 0, 1, 0, 0},
-  {"qwen3 bf16, 8-bit states", qwen3, 0x06be9d6eab1df7aau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0},
-  {"llama bf16, adapters, 8-bit states", llama, 0x2c716bd4a97eabd4u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, 0},
-  {"gpt2 fp32, adapters, documents", gpt2, 0xdc504a3877c53dccu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 5, 0},
-  {"llama bf16, adapters over nf4", llama, 0x536949ebcf79681au, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4},
-  {"gpt2 fp32, adapters over int8", gpt2, 0x0fb38b60eaba0d6eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 5, STW_QUANTIZE_INT8},
+   0, STW_MASTER_STOCHASTIC, 0, 1, 0, 0, 0},
+  {"qwen3 bf16, 8-bit states", qwen3, 0x06be9d6eab1df7aau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
+  {"llama bf16, adapters, 8-bit states", llama, 0x2c716bd4a97eabd4u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, 0, 0},
+  {"gpt2 fp32, adapters, documents", gpt2, 0xdc504a3877c53dccu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 5, 0, 0},
+  {"llama bf16, adapters over nf4", llama, 0x536949ebcf79681au, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4, 0},
+  {"gpt2 fp32, adapters over int8", gpt2, 0x0fb38b60eaba0d6eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 5, STW_QUANTIZE_INT8, 0},
+  {"qwen3 bf16, adapters over nf4 and int8", qwen3, 0xb8730cd33f6fcbacu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4, STW_QUANTIZE_INT8},
 };
 
 /* FNV-1a. */
@@ -106,6 +107,7 @@ static int train(const char *folder, size_t which, uint64_t *digest) {
   of_plan.gradients = cases[which].gradients;
   of_plan.fused_update = cases[which].fused_update;
   of_plan.quantize = cases[which].quantize;
+  of_plan.quantize_embeddings = cases[which].quantize_embeddings;
   if (cases[which].document_end) {
     of_plan.inputs = STW_INPUT_POSITIONS;
     of_data.set_mask = STW_SET_DOCUMENT_END;

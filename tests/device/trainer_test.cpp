@@ -108,8 +108,9 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
                                          Case{"gpt2_fused", small_gpt2("0.1"), Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, true},
                                          Case{"gpt2_adapters", {small_gpt2(), adapters_of_all(0.1)}, Precision::bf16, 8},
                                          Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::fp32, 32},
-                                         Case{"qwen3_nf4", {small_qwen3(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4},
-                                         Case{"gpt2_int8", {small_gpt2(), adapters_of_some_of_gpt2()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8},
+                                         Case{"qwen3_nf4", {small_qwen3(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4, Quantize::int8},
+                                         Case{"llama_nf4", {small_llama(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4},
+                                         Case{"gpt2_int8", {small_gpt2(), adapters_of_some_of_gpt2()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8, Quantize::int8},
                                          Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
                                               {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}}),
                          case_name);
@@ -141,6 +142,25 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
     const State on_tensor_cores = state_after(plan_for(*model_, r), 2);
     r.kernels = Kernels::portable;
     EXPECT_NE(differences(state_after(plan_for(*model_, r), 2), on_tensor_cores), "") << "the tensor cores were not used";
+  }
+}
+
+// Values of codes are made and used in pieces, whose sums are kept in between; whatever adds them up does so at every split.
+TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
+  model_ = model_of(SmallModel{small_llama(), adapters_of_all()});
+  for (const Kernels kernels : {Kernels::tensor, Kernels::wgmma, Kernels::cublaslt}) {
+    if (kernels == Kernels::wgmma && !has_wgmma()) continue;
+    if (kernels == Kernels::cublaslt && !cuda::cublaslt::load("")) continue;
+    Request r = request();
+    r.kernels = kernels;
+    if (kernels == Kernels::wgmma) r.device = "h100";
+    r.quantize = Quantize::nf4, r.quantize_embeddings = Quantize::int8;
+    const std::string bytes = run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2);
+    for (const int64_t micro_batch : {1, 5}) {
+      r.micro_batch = micro_batch;
+      r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
+      EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << kernels_names[static_cast<size_t>(kernels)] << " " << micro_batch;
+    }
   }
 }
 

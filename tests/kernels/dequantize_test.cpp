@@ -34,7 +34,7 @@ Buffer dequantized(WeightCodes codes, const std::vector<unsigned char>& data, in
   return everywhere([&](const Table& table, int threads) {
     Buffer room(dtype, count + misaligned);
     auto* to = static_cast<unsigned char*>(room.data()) + misaligned * (dtype == DType::f32 ? 4 : 2);
-    run(table.dequantize, DequantizeArgs{count, codes, data.data(), {to, dtype}}, threads, 0);
+    run(table.dequantize, DequantizeArgs{count, codes, data.data(), 0, 1, count, 0, {to, dtype}}, threads, 0);
     return std::vector<Buffer>{misaligned ? columns_of(room, misaligned, misaligned + count, misaligned + count) : room};
   })[0];
 }
@@ -55,6 +55,36 @@ TEST(Dequantize, MultipliesTheCodesValueByItsScale) {
           expected.set(i, e.value * e.scale);
         }
         EXPECT_TRUE(same_bits(dequantized(codes, data, count, dtype, misaligned), expected)) << count << " " << name_of(dtype) << " " << misaligned;
+      }
+}
+
+// Parts of a matrix: some of its rows, or some columns of some rows.
+TEST(Dequantize, OfAPartIsThatPartOfTheWhole) {
+  Random random(5);
+  int round = 0;
+  struct Part { int64_t first_row, rows, first_column, columns; };
+  for (const int64_t stride : {64, 80, 1008})
+    for (const WeightCodes codes : both_codes)
+      for (const Part& p : {Part{0, 70, 16, 32}, Part{3, 1, 32, 16}, Part{16, 54, 0, 64}, Part{0, 7, 48, 16}}) {
+        const int64_t height = 70, count = height * stride, first = p.first_row * stride + p.first_column;
+        const DType dtype = dtype_of(round++);
+        const std::vector<unsigned char> data = quantized(codes, normals(random, count, 0.02));
+        const Buffer whole = dequantized(codes, data, count, dtype);
+        const Buffer part = everywhere([&](const Table& table, int threads) {
+          Buffer y(dtype, p.rows * p.columns);
+          run(table.dequantize, DequantizeArgs{count, codes, data.data(), first, p.rows, p.columns, stride, y.matrix()}, threads, 0);
+          return std::vector<Buffer>{y};
+        })[0];
+        for (int64_t row = 0; row < p.rows; ++row)
+          for (int64_t column = 0; column < p.columns; ++column)
+            ASSERT_EQ(part.get(row * p.columns + column), whole.get(first + row * stride + column)) << row << " " << column;
+        if (p.columns != stride) continue;
+        const Buffer rows = everywhere([&](const Table& table, int threads) {   // neighbours all of them
+          Buffer y(dtype, p.rows * p.columns);
+          run(table.dequantize, DequantizeArgs{count, codes, data.data(), first, 1, p.rows * p.columns, 0, y.matrix()}, threads, 0);
+          return std::vector<Buffer>{y};
+        })[0];
+        EXPECT_TRUE(same_bits(rows, part));
       }
 }
 

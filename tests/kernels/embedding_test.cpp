@@ -63,6 +63,37 @@ TEST(Embedding, AddsTokenAndPosition) {
   }
 }
 
+// A table of codes is looked up as what they stand for.
+TEST(Embedding, OfCodesIsThatOfTheirValues) {
+  Random random(6);
+  for (const int64_t features : {1, 15, 16, 32, 40, 63, 64, 96, 130, 576})
+    for (const DType dtype : all_dtypes)
+      for (const bool learned : {false, true}) {
+        Problem p = random_problem(random, dtype, 61);
+        p.features = features;
+        const int64_t count = p.vocabulary * features;
+        p.positions = Buffer::normal(dtype, random, p.position_rows * features);
+        const std::vector<float> values = normals(random, count, 0.02);
+        std::vector<unsigned char> codes(weight_codes_bytes(WeightCodes::int8, count));
+        std::vector<float> scales(static_cast<size_t>((count + weight_block - 1) / weight_block));
+        quantize_weights(WeightCodes::int8, values.data(), count, codes.data(), scales.data());
+        p.table = Buffer(dtype, count);
+        for (int64_t i = 0; i < count; ++i)
+          p.table.set(i, static_cast<float>(static_cast<int8_t>(codes[static_cast<size_t>(i)])) * scales[static_cast<size_t>(i / weight_block)]);
+        const std::vector<Buffer> y = everywhere([&](const Table& table, int threads) {
+          Buffer of_values(dtype, p.rows() * features), of_codes(dtype, p.rows() * features);
+          EmbeddingArgs args = p.args();
+          if (!learned) args.positions = nullptr;
+          args.y = of_values.matrix();
+          run(table.embedding, args, threads, 0);
+          args.y = of_codes.matrix(), args.table = codes.data(), args.table_scales = scales.data();
+          run(table.embedding, args, threads, 0);
+          return std::vector<Buffer>{of_values, of_codes};
+        });
+        EXPECT_TRUE(same_bits(y[0], y[1])) << features << " " << name_of(dtype) << learned;
+      }
+}
+
 TEST(EmbeddingGradient, SumsTheRowsOfEveryToken) {
   Random random(2);
   int round = 0;

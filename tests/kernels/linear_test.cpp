@@ -241,6 +241,68 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
       }
 }
 
+// Columns of dx may be computed apart, and so may the features be taken in turn, the sums between in fp32.
+TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
+  Random random(13);
+  for (const DType dtype : all_dtypes)
+    for (const Problem::Addend kind : {Problem::Addend::none, Problem::Addend::other, Problem::Addend::in_place}) {
+      Problem p(random, {2, 37, 96, {48, 80}}, {dtype, dtype, dtype, dtype}, false, false, false);
+      for (const NamedTable& t : tables()) {
+        SCOPED_TRACE(std::string(t.name) + ", " + p.describe());
+        const Buffer whole = p.input_gradient(*t.table, 2, kind);
+        Buffer columns = kind == Problem::Addend::in_place ? p.addend : Buffer(dtype, p.rows * 96);
+        const int64_t bytes = dtype == DType::f32 ? 4 : 2;
+        for (const auto& [first, width] : {std::pair<int64_t, int64_t>{0, 32}, {32, 48}, {80, 16}}) {
+          std::vector<Buffer> weights;
+          for (const Buffer& w : p.weight) weights.push_back(columns_of(w, first, first + width, 96));
+          LinearArgs a = p.args({static_cast<char*>(columns.data()) + first * bytes, dtype}, p.dy.matrix());
+          if (kind == Problem::Addend::other) a.addend = {static_cast<char*>(p.addend.data()) + first * bytes, dtype};
+          if (kind == Problem::Addend::in_place) a.addend = {a.x.data, dtype};
+          a.inputs = width, a.x_stride = 96;
+          for (int i = 0; i < a.parts; ++i) a.part[i].weight = weights[static_cast<size_t>(i)].data();
+          run(t.table->linear_input_gradient, a, 2, linear_input_gradient_workspace(a, 2));
+        }
+        EXPECT_TRUE(same_bits(columns, whole));
+        Buffer sums(DType::f32, p.rows * 96), turns = kind == Problem::Addend::in_place ? p.addend : Buffer(dtype, p.rows * 96);
+        int64_t at = 0;
+        for (const auto& [part, first, width] : {std::tuple<size_t, int64_t, int64_t>{0, 0, 48}, {1, 0, 32}, {1, 32, 48}}) {
+          const bool last = at + width == p.outputs;
+          LinearArgs a = p.args(last ? turns.matrix() : sums.matrix(), {static_cast<char*>(p.dy.data()) + at * bytes, dtype});
+          a.parts = 1, a.part[0] = a.part[part], a.part[0].features = width;
+          a.part[0].weight = static_cast<char*>(p.weight[part].data()) + first * 96 * bytes;
+          if (at > 0) a.addend = sums.const_matrix();
+          else if (kind == Problem::Addend::other) a.addend = p.addend.const_matrix();
+          else if (kind == Problem::Addend::in_place) a.addend = turns.const_matrix();
+          run(t.table->linear_input_gradient, a, 2, linear_input_gradient_workspace(a, 2));
+          at += width;
+        }
+        EXPECT_TRUE(same_bits(turns, whole));
+      }
+    }
+}
+
+// Features may be computed apart, with their rows as far apart as the whole's, the residual too.
+TEST(Linear, FeaturesApartAreThoseOfTheWhole) {
+  Random random(14);
+  for (const DType dtype : all_dtypes) {
+    Problem p(random, {2, 37, 40, {112}}, {dtype, dtype, dtype, dtype}, false, true, false);
+    p.add_residual(random);
+    for (const NamedTable& t : tables()) {
+      SCOPED_TRACE(std::string(t.name) + ", " + p.describe());
+      Buffer apart(dtype, p.rows * 112);
+      const int64_t bytes = dtype == DType::f32 ? 4 : 2;
+      for (const auto& [first, width] : {std::pair<int64_t, int64_t>{0, 64}, {64, 48}}) {
+        LinearArgs a = p.args(p.x.matrix(), {static_cast<char*>(apart.data()) + first * bytes, dtype});
+        a.residual = {static_cast<char*>(p.residual.data()) + first * bytes, dtype};
+        a.part[0].weight = static_cast<char*>(p.weight[0].data()) + first * 40 * bytes, a.part[0].bias = static_cast<char*>(p.biases[0].data()) + first * bytes;
+        a.part[0].features = width;
+        run(t.table->linear, a, 2, linear_workspace(a, 2));
+      }
+      EXPECT_TRUE(same_bits(apart, p.forward(*t.table, 2)));
+    }
+  }
+}
+
 // Nothing to sum gives what accumulating nothing gives; the workspace is bounded for the largest shapes.
 TEST(Linear, EmptyAndHugeShapes) {
   Random random(10);

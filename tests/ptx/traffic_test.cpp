@@ -88,6 +88,7 @@ TEST_P(TrafficOfAStep, IsWhatItHasToBe) {
   r.optimizer = step.optimizer;
   r.kernels = step.kernels;
   r.quantize = step.quantize;
+  if (step.quantize != Quantize::none) r.quantize_embeddings = Quantize::int8;
   count({step.model, step.quantize == Quantize::none ? Adapters{} : adapters_of_all()}, vocabulary, r);
   const auto kernels = ptx::traffic();
   for (const char* name : {"warpgroup_attention", "warpgroup_gradient"})

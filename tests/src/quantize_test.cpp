@@ -14,7 +14,7 @@ struct Case {
   const char* name;
   std::string config;
   Precision precision;
-  Quantize quantize;
+  Quantize quantize, embeddings = Quantize::none;
 };
 
 class Quantized : public testing::TestWithParam<Case> {
@@ -30,20 +30,22 @@ class Quantized : public testing::TestWithParam<Case> {
       for (size_t p = 0; p < model->parameters().size(); ++p) {
         const Tensor& t = model->graph().at(model->parameters()[p]);
         const bool is_of_block = t.name.find("layers.") != std::string::npos || t.name.find("h.") == 0 || t.name.find(".h.") != std::string::npos;
-        if (!is_of_block || t.shape.rank != 2) continue;
+        if (t.shape.rank != 2 || t.name.ends_with("wpe.weight")) continue;
+        const Quantize how = is_of_block ? GetParam().quantize : GetParam().embeddings;
+        if (how == Quantize::none) continue;
         const auto view = trainer->view(p, TensorView::parameter);
         EXPECT_TRUE(view);
         const auto count = static_cast<int64_t>(t.shape.elements());
         const auto* values = static_cast<const float*>(view->data);
-        trainer->write_parameter(p, 0, rounded({values, values + count}).data(), static_cast<uint64_t>(count));
+        trainer->write_parameter(p, 0, rounded({values, values + count}, how).data(), static_cast<uint64_t>(count));
       }
     const std::string path = folder_ / (is_rounded ? "rounded" : "own");
     EXPECT_TRUE(trainer->export_model(path));
     return path;
   }
-  std::vector<float> rounded(const std::vector<float>& values) const {
+  std::vector<float> rounded(const std::vector<float>& values, Quantize how) const {
     using namespace kernels;
-    const WeightCodes codes = GetParam().quantize == Quantize::nf4 ? WeightCodes::nf4 : WeightCodes::int8;
+    const WeightCodes codes = how == Quantize::nf4 ? WeightCodes::nf4 : WeightCodes::int8;
     std::vector<uint8_t> code(values.size());
     std::vector<float> scales(values.size() / weight_block + 1), result;
     quantize_weights(codes, values.data(), static_cast<int64_t>(values.size()), code.data(), scales.data());
@@ -59,12 +61,15 @@ class Quantized : public testing::TestWithParam<Case> {
     source.adapters = adapters_of_all(0.1);
     return open_model(source);
   }
-  Request request(Quantize quantize) const {
+  // Over codes of that kind, or numbers; or over what the case says.
+  Request request(Quantize quantize, Quantize embeddings) const {
     Request r = request_for(batch_size, sequence, 2);
     r.precision = GetParam().precision;
-    r.quantize = quantize;
+    r.quantize = quantize, r.quantize_embeddings = embeddings;
     return r;
   }
+  Request numbers() const { return request(Quantize::none, Quantize::none); }
+  Request codes() const { return request(GetParam().quantize, GetParam().embeddings); }
   // Of the adapters and their states alone; nothing of what lies in host memory.
   Trained train(const std::string& path, const Request& r, const Device& device = best_device()) {
     const auto m = model(path);
@@ -83,24 +88,24 @@ class Quantized : public testing::TestWithParam<Case> {
 
 TEST_P(Quantized, TrainsAsOverWeightsThatAreRounded) {
   const std::string own = folder(false), by_hand = folder(true);
-  const Trained expected = train(by_hand, request(Quantize::none)), codes = train(own, request(GetParam().quantize));
-  ASSERT_FALSE(codes.state.empty());
-  expect_same(codes, expected);
-  EXPECT_NE(train(own, request(Quantize::none)).figures, expected.figures);
+  const Trained expected = train(by_hand, numbers()), trained = train(own, codes());
+  ASSERT_FALSE(trained.state.empty());
+  expect_same(trained, expected);
+  EXPECT_NE(train(own, numbers()).figures, expected.figures);
 }
 
 TEST_P(Quantized, NoBudgetChangesABit) {
   const std::string path = folder(false);
-  const Trained expected = train(path, request(GetParam().quantize));
+  const Trained expected = train(path, codes());
   ASSERT_FALSE(expected.state.empty());
   for (const int64_t micro_batch : {1, 3}) {
-    Request r = request(GetParam().quantize);
+    Request r = codes();
     r.micro_batch = micro_batch;
     r.threads = static_cast<int>(micro_batch);
     r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
     expect_same(train(path, r), expected, "micro-batch " + std::to_string(micro_batch));
   }
-  Request least = request(GetParam().quantize);
+  Request least = codes();
   least.memory_bytes = 1;
   const auto refused = Planned::make(*model(path), least);
   ASSERT_TRUE(refused);
@@ -117,36 +122,39 @@ TEST_P(Quantized, NoBudgetChangesABit) {
   const Trained offloaded = train(path, least);
   for (size_t i = 0; i < expected.figures.size(); ++i) EXPECT_EQ(offloaded.figures[i], expected.figures[i]) << i;
   for (const kernels::Isa isa : {kernels::Isa::scalar, kernels::Isa::avx2, kernels::Isa::avx512, kernels::Isa::neon})
-    if (const Device* device = device_with(isa); device && isa != kernels::best_isa()) expect_same(train(path, request(GetParam().quantize), *device), expected);
+    if (const Device* device = device_with(isa); device && isa != kernels::best_isa()) expect_same(train(path, codes(), *device), expected);
 }
 
 // A checkpoint belongs to what lies below its adapters.
 TEST_P(Quantized, CheckpointsSayWhatTheyAreFor) {
   const std::string path = folder(false), checkpoint = folder_ / "checkpoint.stw";
   const auto m = model(path);
-  OpenTrainer trainer(m, plan_for(*m, request(GetParam().quantize)));
+  OpenTrainer trainer(m, plan_for(*m, codes()));
   std::vector<double> figures, again;
   ASSERT_TRUE(take_step(*trainer, random_batch(1, batch_size, sequence), batch_size, figures));
   ASSERT_TRUE(trainer->save(checkpoint));
   ASSERT_TRUE(take_step(*trainer, random_batch(2, batch_size, sequence), batch_size, figures));
-  Request r = request(GetParam().quantize);
+  Request r = codes();
   r.micro_batch = 1;
   OpenTrainer same(m, plan_for(*m, r));
   ASSERT_TRUE(same->restore(checkpoint));
   ASSERT_TRUE(take_step(*same, random_batch(2, batch_size, sequence), batch_size, again));
   EXPECT_EQ(std::vector<double>(figures.begin() + 2, figures.end()), again);
-  for (const Quantize other : {Quantize::none, GetParam().quantize == Quantize::nf4 ? Quantize::int8 : Quantize::nf4}) {
-    OpenTrainer wrong(m, plan_for(*m, request(other)));
+  const auto refuses = [&](const Request& other, const char* field) {
+    OpenTrainer wrong(m, plan_for(*m, other));
     const Status status = wrong->restore(checkpoint);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code, Code::bad_state);
-    EXPECT_NE(status.error().message.find("quantize: expected"), std::string::npos) << status.error().message;
-  }
+    EXPECT_NE(status.error().message.find(field), std::string::npos) << status.error().message;
+  };
+  for (const Quantize other : {Quantize::none, Quantize::nf4, Quantize::int8})
+    if (other != GetParam().quantize) refuses(request(other, GetParam().embeddings), "quantize: expected");
+  refuses(request(GetParam().quantize, GetParam().embeddings == Quantize::none ? Quantize::int8 : Quantize::none), "quantize_embeddings: expected");
 }
 
 TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
   const auto m = model(folder(false));
-  OpenTrainer trainer(m, plan_for(*m, request(GetParam().quantize)));
+  OpenTrainer trainer(m, plan_for(*m, codes()));
   const auto logits = [&] { return static_cast<double>((*trainer->logits(random_batch(3, 1, sequence).tokens.data(), 9))[7]); };
   const double before = logits();
   for (size_t p = 0; p < m->parameters().size(); ++p) {
@@ -166,7 +174,9 @@ TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Quantized,
-                         testing::Values(Case{"gpt2_nf4", small_gpt2(), Precision::fp32, Quantize::nf4}, Case{"llama_int8", small_llama(), Precision::fp32, Quantize::int8}),
+                         testing::Values(Case{"gpt2_nf4", small_gpt2(), Precision::fp32, Quantize::nf4}, Case{"llama_int8", small_llama(), Precision::fp32, Quantize::int8},
+                                         Case{"gpt2_embeddings", small_gpt2(), Precision::fp32, Quantize::nf4, Quantize::int8}, Case{"qwen3_embeddings", small_qwen3(), Precision::fp32, Quantize::nf4, Quantize::int8},
+                                         Case{"llama_embeddings_alone", small_llama(), Precision::fp32, Quantize::none, Quantize::int8}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -46,7 +46,7 @@ struct NumericsCase {
   Master master = Master::exact;
   Gradients gradients = Gradients::fp32;
   bool fused_update = false;
-  Quantize quantize = Quantize::none;
+  Quantize quantize = Quantize::none, quantize_embeddings = Quantize::none;
 
   Request request(int64_t global_batch, int64_t sequence, int threads) const {
     Request r = request_for(global_batch, sequence, threads);
@@ -57,7 +57,7 @@ struct NumericsCase {
     r.master = master;
     r.gradients = gradients;
     r.fused_update = fused_update;
-    r.quantize = quantize;
+    r.quantize = quantize, r.quantize_embeddings = quantize_embeddings;
     return r;
   }
 };

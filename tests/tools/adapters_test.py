@@ -87,6 +87,22 @@ class AdaptersTest(CommandTest):
         self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), "--quantize", "nf4", expect=USAGE, says=["nf4", "--lora"])
         self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), "--lora", 4, "--quantize", "fp4", expect=USAGE, says=["--quantize"])
 
+    def test_so_may_embeddings_and_head(self):
+        said = self.adapt("whole", "--lora", 4, "--quantize", "nf4", "--quantize-embeddings", "int8", "--steps", 6).stdout
+        self.assertIn("the matrices below them are nf4; embeddings and head are int8\n", said)
+        self.adapt("parts", "--lora", 4, "--quantize", "nf4", "--quantize-embeddings", "int8", "--steps", 3)
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "12MiB")
+        self.assertEqual(self.adapters("parts"), self.adapters("whole"))
+        self.refused("train", "--resume", self.path("parts"), "--quantize-embeddings", "none", "--steps", 7, says=["quantize_embeddings: expected \"none\", found \"int8\""])
+        self.refused("train", "--resume", self.path("parts"), "--no-quantize-embeddings", "--steps", 7, expect=USAGE, says=["--no-quantize-embeddings", "bits"])
+        trained = self.metrics("whole")[-1]["eval_loss"]
+        self.assertAlmostEqual(self.loss("--model", self.path("whole")), trained, places=6)
+        self.assertNotEqual(self.loss("--model", self.path("whole"), "--quantize-embeddings", "none"), trained)
+        self.assertAlmostEqual(self.loss("--model", self.path("whole"), "--quantize-embeddings", "none"), trained, delta=0.02)
+        self.assertIn("nf4 below adapters, int8 embeddings", self.run_command("inspect", self.path("whole")).stdout)
+        self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), "--lora", 4, "--quantize-embeddings", "nf4", expect=USAGE, says=["--quantize-embeddings"])
+        self.refused("train", "--model", self.base, *self.small, "--steps", 1, "--out", self.path("none"), "--quantize-embeddings", "int8", expect=USAGE, says=["quantize_embeddings int8", "--lora"])
+
     def test_adapters_are_trained_further(self):
         self.adapt("first", "--lora", 4, "--steps", 5)
         said = self.adapt("second", "--steps", 5, model=self.path("first")).stdout

@@ -80,7 +80,7 @@ void add_eval(CLI::App& application) {
   command.get_option("--seq")->description("Tokens of a sample. Default: that of the run, else all positions, at most 1024. nano: 64.");
   add_threads_flag(command, self->plan);
   add_document_flag(command, self->plan);
-  add_quantize_flag(command, self->plan);
+  add_quantize_flags(command, self->plan);
   command.add_option("--eval-batches", self->batches, "Batches to evaluate. Default: 20.")
       ->check(positive())
       ->type_name("N");

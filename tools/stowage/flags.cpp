@@ -197,10 +197,13 @@ void add_document_flag(CLI::App& command, PlanFlags& flags) {
       ->type_name("ID");
 }
 
-void add_quantize_flag(CLI::App& command, PlanFlags& flags) {
+void add_quantize_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--quantize", flags.quantize, "With adapters: the blocks' matrices below them take 4.5 or 8.5 bits an element. auto: nf4 where the model's files have it; of a run's folder as in the run.")
       ->check(CLI::IsMember({"auto", "none", "nf4", "int8"}))
       ->type_name("auto|none|nf4|int8");
+  command.add_option("--quantize-embeddings", flags.quantize_embeddings, "With adapters: the table of tokens and the head take 8.5 bits an element. auto: none; of a run's folder as in the run.")
+      ->check(CLI::IsMember({"auto", "none", "int8"}))
+      ->type_name("auto|none|int8");
 }
 
 void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
@@ -216,7 +219,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--attention", flags.attention, "Of a GPU in 16 bits. cudnn: by NVIDIA's library, which takes scratch memory for scores. Default: own.")
       ->check(CLI::IsMember({"own", "cudnn"}))
       ->type_name("own|cudnn");
-  add_quantize_flag(command, flags);
+  add_quantize_flags(command, flags);
   command.add_option("--master", flags.master, "bf16: what is kept of the fp32 weights: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");

@@ -39,7 +39,7 @@ struct PlanFlags {
   std::string device;  // empty: CUDA where there is one, else the CPU
   std::string precision, optimizer, master, gradients, attention;   // empty: the default, or on --resume what the run has
   std::string kernels = "auto", states = "auto", recompute = "auto";
-  std::string quantize = "auto";   // of a run's adapters: as in the run
+  std::string quantize = "auto", quantize_embeddings = "auto";   // of a run's adapters: as in the run
   std::vector<stw_parameter_group> groups;                      // frozen ones first
   std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
   std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none
@@ -61,7 +61,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 // --lora and its settings: new adapters.
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
-void add_quantize_flag(CLI::App& command, PlanFlags& flags);
+void add_quantize_flags(CLI::App& command, PlanFlags& flags);
 void add_document_flag(CLI::App& command, PlanFlags& flags);
 // --vram, --batch, --seq and --device.
 void add_request_flags(CLI::App& command, PlanFlags& flags);

@@ -113,7 +113,7 @@ void add_generate(CLI::App& application) {
   command.add_option("--device", self->plan.device, "cpu or cuda.")->type_name("NAME");
   add_bytes(command, "--vram,--memory", self->plan.memory_bytes,
             "Bounds the memory. Default: the smallest that works.");
-  add_quantize_flag(command, self->plan);
+  add_quantize_flags(command, self->plan);
   add_threads_flag(command, self->plan);
   command.callback([self] { self->run(); });
 }

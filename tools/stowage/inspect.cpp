@@ -79,6 +79,7 @@ void show_checkpoint(const std::string& path, const std::string& header) {
     if (json_bool(header, "identity", "fused_update").value_or(false)) text += ", fused update";
     if (json_string(header, "identity", "attention").value_or("own") != "own") text += ", cuDNN's attention";
     if (const auto codes = json_string(header, "identity", "quantize").value_or("none"); codes != "none") text += fmt::format(", {} below adapters", codes);
+    if (const auto codes = json_string(header, "identity", "quantize_embeddings").value_or("none"); codes != "none") text += fmt::format(", {} embeddings", codes);
     show("precision", text);
   }
   if (const auto optimizer = json_string(header, "identity", "optimizer"))

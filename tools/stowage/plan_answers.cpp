@@ -129,7 +129,7 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     // Two bytes a parameter are there in every numerics, in one memory or the other, or what codes take; those of its gradient where it is
     // trained, on the device, and kept.
     const bool has_adapters = preset.info.adapter_rank > 0;
-    const uint64_t halves = !has_adapters ? 4 : options.quantize == STW_QUANTIZE_NF4 ? 1 : options.quantize == STW_QUANTIZE_INT8 ? 2 : 4;
+    const uint64_t halves = !has_adapters ? 4 : options.quantize == STW_QUANTIZE_NF4 ? 1 : options.quantize == STW_QUANTIZE_INT8 || options.quantize_embeddings == STW_QUANTIZE_INT8 ? 2 : 4;
     const uint64_t gradient = has_adapters ? 0 : options.group_count || options.host_bytes || options.fused_update ? 0 : options.gradients == STW_GRADIENTS_BF16 ? 2 : 4;
     const uint64_t least = halves + 2 * gradient;   // of half bytes
     if (options.memory_bytes && preset.info.parameters > options.memory_bytes / least * 2 + options.host_bytes / least * 2) continue;
@@ -202,7 +202,7 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("parameters", "model", "parameters", whole);
   words("device", "device", "name");
   words("precision", "numerics", "precision");
-  for (const char* name : {"optimizer", "master", "gradients", "kernels", "attention", "quantize"}) words(name, "numerics", name);
+  for (const char* name : {"optimizer", "master", "gradients", "kernels", "attention", "quantize", "quantize_embeddings"}) words(name, "numerics", name);
   numbers("state bits", "numerics", "state_bits", whole);
   flags("fused update", "numerics", "fused_update");
   flags("exact", "numerics", "exact");

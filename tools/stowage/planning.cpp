@@ -36,10 +36,10 @@ uint32_t kernels_of(const std::string& name) {
 }
 
 // What a run's adapters were trained over, they are used over.
-std::string quantize_of_run(const ModelFlags& model) {
+std::string quantize_of_run(const ModelFlags& model, const char* field) {
   const auto plan = read_text_if_there(run_of(model) + "/plan.json");
   if (!plan || json_string(*plan, "", "format") != "stowage-plan") return "auto";
-  return json_string(*plan, "numerics", "quantize").value_or("auto");
+  return json_string(*plan, "numerics", field).value_or("auto");
 }
 
 uint32_t quantize_of(const std::string& name) {
@@ -168,8 +168,10 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.fused_update = flags.fused_update;
   options.kernels = kernels_of(flags.kernels);
   options.attention = flags.attention == "cudnn" ? STW_ATTENTION_CUDNN : STW_ATTENTION_OWN;
-  const bool is_of_run = flags.quantize == "auto" && model.adapter_rank > 0 && model_flags.adapter_rank == 0;
-  options.quantize = quantize_of(is_of_run ? quantize_of_run(model_flags) : flags.quantize);
+  const bool is_of_run = model.adapter_rank > 0 && model_flags.adapter_rank == 0;
+  const auto quantize = [&](const std::string& given, const char* field) { return quantize_of(is_of_run && given == "auto" ? quantize_of_run(model_flags, field) : given); };
+  options.quantize = quantize(flags.quantize, "quantize");
+  options.quantize_embeddings = quantize(flags.quantize_embeddings, "quantize_embeddings");
   if (flags.keeps_documents()) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();

@@ -54,7 +54,7 @@ void check_weights(const TrainFlags& flags) {
 }  // namespace
 
 bool is_of_the_bits(std::string_view name) {
-  constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention", "quantize",
+  constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention", "quantize", "quantize-embeddings",
                                         "fast", "master", "gradients", "fused-update", "states", "freeze", "group", "lora", "lora-alpha", "lora-targets",
                                         "lora-dropout", "rslora"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -84,6 +84,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.plan.kernels == "auto") flags.plan.kernels = json_string(*header, "identity", "kernels").value_or("auto");
   if (flags.plan.attention.empty()) flags.plan.attention = json_string(*header, "identity", "attention").value_or("own");
   if (flags.plan.quantize == "auto") flags.plan.quantize = json_string(*header, "identity", "quantize").value_or("none");
+  if (flags.plan.quantize_embeddings == "auto") flags.plan.quantize_embeddings = json_string(*header, "identity", "quantize_embeddings").value_or("none");
   if (!flags.plan.exact && !json_bool(*header, "identity", "exact").value_or(true)) {
     flags.plan.fast = true;
     if (flags.plan.micro_batch == 0)

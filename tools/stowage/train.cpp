@@ -196,8 +196,9 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
       about.has_codes ? "weights read from files, in 4 bits" : about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
   if (about.adapter_rank) {
     const std::string codes = json_string(json, "numerics", "quantize").value_or("none");
+    const std::string embeddings = json_string(json, "numerics", "quantize_embeddings").value_or("none");
     tell("adapters    rank {}, {} parameters of the {} are trained{}\n", about.adapter_rank, grouped(about.trainable), grouped(about.parameters),
-         codes == "none" ? "" : fmt::format("; the matrices below them are {}", codes));
+         (codes == "none" ? "" : fmt::format("; the matrices below them are {}", codes)) + (embeddings == "none" ? "" : fmt::format("; embeddings and head are {}", embeddings)));
   }
   tell("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
              grouped(tokens.evaluation_tokens));

@@ -137,7 +137,7 @@ void add_train(CLI::App& application, const std::string& program) {
           ->type_name("FILE");
   for (const char* decided : {"--vram", "--batch", "--seq", "--precision", "--optimizer", "--states", "--micro-batch",
                               "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master", "--gradients",
-                              "--fused-update", "--kernels", "--attention", "--quantize", "--fast", "--exact"})
+                              "--fused-update", "--kernels", "--attention", "--quantize", "--quantize-embeddings", "--fast", "--exact"})
     plan->excludes(command.get_option(decided));
   command.footer("Ctrl-C, SIGTERM and SIGHUP finish the step and save; Ctrl-C or SIGTERM once more ends at once.\n"
                  "A run goes on where its output is read no more; its exit code is then 1.\n\n" + presets_text());

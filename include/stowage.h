@@ -274,11 +274,12 @@ enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, S
  * where a model has no dropout of attention and a sample is one document; its gradient takes two bytes of scratch memory for every
  * score of some samples or heads, which the plan counts as workspace. Its bits are those of its version and the card. */
 enum { STW_ATTENTION_OWN = 0, STW_ATTENTION_CUDNN = 1 };
-/* What the blocks' matrices below adapters are stored as, all others in the precision. nf4: 4 bits, the values of "QLoRA" (Dettmers et
- * al., arXiv:2305.14314), times the largest magnitude of 64 neighbours (bitsandbytes' bnb_4bit_quant_type "nf4", with scales in fp32,
- * and neighbours as they are stored, also in GPT-2): 4.5 bits an element. int8: 8 bits, 127ths of that magnitude: 8.5 bits. They are
- * made of the model's weights when a trainer is created, but for matrices that a model in 4 bits has as numbers; products take their
- * values in the precision. For models with adapters. auto: nf4 for models whose files have it (stw_model_info.has_codes), else none. */
+/* What the blocks' matrices below adapters are stored as; all others are in the precision, but for quantize_embeddings. nf4: 4 bits, the
+ * values of "QLoRA" (Dettmers et al., arXiv:2305.14314), times the largest magnitude of 64 neighbours (bitsandbytes' bnb_4bit_quant_type
+ * "nf4", with scales in fp32, and neighbours as they are stored, also in GPT-2): 4.5 bits an element. int8: 8 bits, 127ths of that
+ * magnitude: 8.5 bits. They are made of the model's weights when a trainer is created, but for matrices of blocks that a model in 4 bits
+ * has as numbers; products take their values in the precision. For models with adapters. auto: nf4 for models whose files have it
+ * (stw_model_info.has_codes), else none. */
 enum { STW_QUANTIZE_AUTO = 0, STW_QUANTIZE_NONE = 1, STW_QUANTIZE_NF4 = 2, STW_QUANTIZE_INT8 = 3 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };

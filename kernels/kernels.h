@@ -128,7 +128,7 @@ struct LinearArgs {
   ConstMatrix residual;    // linear of one part only: (rows, features) of y's type, rows as far apart as y's, not y; or null
   ConstMatrix addend;      // linear_input_gradient only: (rows, inputs) the chains start from, may be dx itself, or null
   int64_t y_stride;        // elements from one row of y to the next. What dy has past the features of a row is +0, up to the next
-                           // multiple of 8 at least
+                           // multiple of 8 at least (of a multiple of 8 anything)
   int64_t x_stride = 0;    // linear_input_gradient only: elements from one row of dx and of the addend to the next; 0: inputs
 };
 // linear:                  y = x·Wᵀ + b. The chain runs over inputs from +0; the bias is added last. What that is when it is stored is

@@ -54,7 +54,7 @@ struct Graph {
   Kernels kernels = Kernels::portable;   // as the numerics have it
   Attention attention = Attention::own;  // the same
   bool exact = true;
-  uint64_t values_at_once = 0;           // elements of matrices of codes that an op makes at once (quantize.h)
+  uint64_t values_at_once = 0;           // about so many elements of matrices of codes an op makes at once (quantize.h)
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
   std::vector<Op> gradient_ops;  // backward, in execution order

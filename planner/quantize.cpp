@@ -52,14 +52,14 @@ void quantize_frozen(Graph& graph, const Numerics& numerics, const std::function
 
 ValuePieces value_pieces(const Graph& graph, const Op& op) {
   uint64_t elements = 0;
-  int64_t inputs = 0, features = 0, widest = 0;
+  int64_t inputs = 0, features = 0, widest = 0, odd = 0;
   size_t matrices = 0, codes = 0;
   for (size_t i = op.kind == OpKind::linear ? 1 : 2; i < op.inputs.size(); i += op.kind == OpKind::linear ? 2 : 1) {
     if (op.residual() >= 0 && i + 1 == op.inputs.size()) break;
     const Tensor& t = graph.at(op.inputs[i]);
     ++matrices, codes += is_quantized(t.format);
     elements = size_add(elements, t.shape.elements());
-    features += t.shape[0], inputs = t.shape[1], widest = std::max(widest, t.shape[0]);
+    features += t.shape[0], inputs = t.shape[1], widest = std::max(widest, t.shape[0]), odd += t.shape[0] % 8 != 0;
   }
   ValuePieces pieces;
   // Rows of GPT-2's matrices lie the other way; of others beside them there are no values to make.
@@ -74,8 +74,10 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
   if (op.kind == OpKind::linear) return of_features();
   // Columns of dx need no sums in between; but few of them, of a head's many features, would leave most of a GPU idle.
   const int64_t width = piece_width(inputs, at_once / features);
-  if (inputs % 16 != 0 || width * 8 < inputs) return of_features();
-  return {ValuePieces::Cut::inputs, width, pieces_of(inputs, width)};
+  if (inputs % 16 == 0 && width * 8 >= inputs) return {ValuePieces::Cut::inputs, width, pieces_of(inputs, width)};
+  // Tensor cores take none of several parts where one is odd, and would take its pieces: other bits.
+  if (matrices > 1 && odd > 0) return pieces;
+  return of_features();
 }
 
 ValueScratch value_scratch(const Graph& graph, const Op& op, int64_t rows) {

@@ -116,7 +116,7 @@ class ExamplesTest(CommandTest):
     def test_what_is_no_example_is_refused_by_its_line(self):
         good = {"prompt": "a", "completion": "b"}
         for row, *says in (("{", "damaged"), ("[]", "an object"), ({}, "found none of them"), ({"prompt": "a"}, '"completion"', 'found "prompt"'),
-                           ({"messages": []}, 'found "messages"'), ({"prompt": None, "completion": "b"}, 'found "completion"'), ({**good, "text": "c"}, '"text"'), ({"prompt": "a", "completion": ""}, "at least one token"),
+                           ({"messages": []}, "chat_template"), ({"prompt": None, "completion": "b"}, 'found "completion"'), ({**good, "text": "c"}, '"text"'), ({"prompt": "a", "completion": ""}, "at least one token"),
                            ({"prompt": "a", "completion": 7}, "completion", "a string"), ({"text": ["a"]}, "text", "a string")):
             with self.subTest(row=row):
                 data = self.examples([good, "", row])

@@ -43,11 +43,12 @@ int32_t end_of_examples(const DataFlags& flags, const ModelFlags& model, uint64_
 }  // namespace
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("--data", flags.path, "A text in UTF-8; a .jsonl file of examples to learn from, one a line, {\"prompt\": …, \"completion\": …} or {\"text\": …}; or a .bin file of "
+  command.add_option("--data", flags.path, "A text in UTF-8; a .jsonl file of examples to learn from, one a line, {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …}; or a .bin file of "
                      "little-endian uint16 (uint32) token ids.")
       ->required()
       ->type_name("FILE");
   add_tokenizer_flag(command, flags.tokenizer);
+  add_chat_template_flag(command, flags.chat_template);
 }
 
 void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& model) {
@@ -62,7 +63,13 @@ OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, con
   std::optional<Held> held, marks;
   OpenData opened;
   if (holds_examples(flags.path)) {
-    const Examples examples = read_examples(flags.path, tokenization, end_of_examples(flags, model, vocabulary, document_end), sequence);
+    std::optional<chat::ChatTemplate> conversations;   // asked for by the first one
+    const auto chat_template = [&](const std::string& place) -> const chat::ChatTemplate& {
+      if (!conversations) conversations = chat_template_of(flags.chat_template, tokenization, run_of(model));
+      if (!conversations) throw no_chat_template(place);
+      return *conversations;
+    };
+    const Examples examples = read_examples(flags.path, tokenization, chat_template, end_of_examples(flags, model, vocabulary, document_end), sequence);
     opened.counts = examples.counts;
     held.emplace(token_file(examples.tokens, vocabulary));
     marks.emplace(examples.marks);

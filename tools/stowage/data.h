@@ -17,6 +17,7 @@ namespace command {
 struct DataFlags {
   std::string path;
   std::string tokenizer = "auto";   // see Tokenization::of_file
+  std::string chat_template;        // see chat_template_of
 };
 
 void add_data_flags(CLI::App& command, DataFlags& flags);

@@ -15,47 +15,99 @@
 namespace command {
 namespace {
 
+using Range = std::pair<size_t, size_t>;   // begin and end
+
 struct Example {
   std::vector<int32_t> tokens;
-  size_t learned_from;
+  std::vector<Range> learned;     // of tokens, in order
+  bool has_end = false;           // so that none has to follow
 };
 
-Example of_ids(const JsonView& prompt, const JsonView& rest, const Tokenization& tokenization) {
-  Example example{};
-  for (const JsonView* part : {&prompt, &rest}) {
-    example.learned_from = example.tokens.size();
-    if (part->is_null()) continue;
-    for (const JsonView& id : part->elements()) example.tokens.push_back(static_cast<int32_t>(id.whole(tokenization.vocabulary() - 1)));
-  }
-  return example;
-}
+struct Reader {
+  const Tokenization& tokenization;
+  const FindTemplate& chat_template;
 
-// A token that has letters of both is one of the completion: so it will be asked for, too.
-Example of_text(const JsonView& prompt, const JsonView& rest, const Tokenization& tokenization) {
-  if (prompt.is_null()) return {tokenization.encode(rest.text(), rest.place()), 0};
-  const std::vector<int32_t> begin = tokenization.encode(prompt.text(), prompt.place());
-  Example example{tokenization.encode(prompt.text() + rest.text(), rest.place()), 0};
-  while (example.learned_from < std::min(begin.size(), example.tokens.size()) && begin[example.learned_from] == example.tokens[example.learned_from])
-    ++example.learned_from;
-  return example;
-}
-
-Example parse(std::string_view line, const std::string& place, const Tokenization& tokenization) {
-  const JsonValue value = read_json(line, place);
-  const JsonView object(value, place + ": ");
-  const JsonView text = object.at("text"), prompt = object.at("prompt"), completion = object.at("completion");
-  if (text.is_null() != !(prompt.is_null() && completion.is_null()) || prompt.is_null() != completion.is_null()) {
-    std::vector<std::string> keys;
-    for (const JsonMember& member : object.members())
-      if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + member.key + '"');
-    throw Failure(exit_failed, fmt::format("{}: expected \"prompt\" and \"completion\", or \"text\", found {}", place,
-                                           keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
+  Example of_ids(const JsonView& prompt, const JsonView& rest) const {
+    Example example;
+    size_t learned_from = 0;
+    for (const JsonView* part : {&prompt, &rest}) {
+      learned_from = example.tokens.size();
+      if (part->is_null()) continue;
+      for (const JsonView& id : part->elements()) example.tokens.push_back(static_cast<int32_t>(id.whole(tokenization.vocabulary() - 1)));
+    }
+    example.learned = {{learned_from, example.tokens.size()}};
+    return example;
   }
-  const JsonView& rest = text.is_null() ? completion : text;
-  const Example example = (tokenization.kind() == Tokenization::Kind::ids ? of_ids : of_text)(prompt, rest, tokenization);
-  if (example.tokens.size() == example.learned_from) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", rest.place()));
-  return example;
-}
+
+  // How many of a text's tokens lie before a place in it. One that has letters of both sides lies behind: so it will be asked for, too.
+  static size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_t>& before) {
+    return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first - whole.begin());
+  }
+
+  Example of_text(const JsonView& prompt, const JsonView& rest) const {
+    if (prompt.is_null()) {
+      std::vector<int32_t> tokens = tokenization.encode(rest.text(), rest.place());
+      const size_t count = tokens.size();
+      return {std::move(tokens), {{0, count}}};
+    }
+    const std::vector<int32_t> begin = tokenization.encode(prompt.text(), prompt.place());
+    Example example{tokenization.encode(prompt.text() + rest.text(), rest.place()), {}};
+    example.learned = {{tokens_before(example.tokens, begin), example.tokens.size()}};
+    return example;
+  }
+
+  Example of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place) const {
+    Example example{tokenization.encode(conversation.text, place, true), {}, true};
+    const auto token_at = [&](size_t byte) {
+      return byte >= conversation.text.size() ? example.tokens.size() : tokens_before(example.tokens, tokenization.encode(conversation.text.substr(0, byte), place, true));
+    };
+    for (const Range& said : conversation.said)
+      if (const Range tokens{token_at(said.first), token_at(said.second)}; tokens.first < tokens.second) example.learned.push_back(tokens);
+    if (example.learned.empty()) throw Failure(exit_failed, fmt::format("{}: expected a message of the assistant, found none that says something", place));
+    return example;
+  }
+  // Messages of a prompt, and those of its completion, of which alone is learned.
+  Example of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place) const {
+    JsonValue asked, all;
+    asked.kind = JsonValue::Kind::array;
+    asked.elements = prompt.raw_elements();
+    all = asked;
+    for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
+    chat::ChatTemplate::Text conversation = chat_template(place).conversation(all, line, place);
+    const std::string before = chat_template(place).prompt(asked, line, prompt.place());
+    const auto begin = static_cast<size_t>(std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first - before.begin());
+    for (Range& said : conversation.said) said.first = std::max(said.first, begin);
+    std::erase_if(conversation.said, [](const Range& said) { return said.first >= said.second; });
+    return of_conversation(conversation, place);
+  }
+
+  Example parse(std::string_view text_of_line, const std::string& place) const {
+    const JsonValue value = read_json(text_of_line, place);
+    const JsonView object(value, place + ": ");
+    const JsonView text = object.at("text"), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages");
+    if (!text.is_null() + !messages.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null()) {
+      std::vector<std::string> keys;
+      for (const JsonMember& member : object.members())
+        if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + member.key + '"');
+      throw Failure(exit_failed, fmt::format("{}: expected \"prompt\" and \"completion\", \"messages\", or \"text\", found {}", place,
+                                             keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
+    }
+    const bool has_ids = tokenization.kind() == Tokenization::Kind::ids;
+    if (!messages.is_null()) {
+      if (has_ids) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", messages.place()));
+      for (const JsonView& message : messages.elements()) message.at("role").text();
+      return of_conversation(chat_template(messages.place()).conversation(value_of(value, "messages"), value, messages.place()), messages.place());
+    }
+    if (!has_ids && prompt.is_array()) return of_messages(value, prompt, completion, completion.place());
+    const JsonView& rest = text.is_null() ? completion : text;
+    const Example example = has_ids ? of_ids(prompt, rest) : of_text(prompt, rest);
+    if (example.learned[0].first == example.tokens.size()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", rest.place()));
+    return example;
+  }
+  static const JsonValue& value_of(const JsonValue& object, std::string_view key) {
+    return std::find_if(object.members.begin(), object.members.end(), [&](const JsonMember& m) { return m.key == key; })->value;
+  }
+};
 
 // Fisher and Yates, by splitmix64.
 void shuffle(std::vector<Example>& list) {
@@ -75,8 +127,9 @@ bool holds_examples(const std::string& path) {
   return path.size() >= suffix.size() && std::equal(suffix.begin(), suffix.end(), path.end() - suffix.size(), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
 }
 
-Examples read_examples(const std::string& path, const Tokenization& tokenization, int32_t end, uint64_t sequence) {
+Examples read_examples(const std::string& path, const Tokenization& tokenization, const FindTemplate& chat_template, int32_t end, uint64_t sequence) {
   const std::string content = read_text(path);
+  const Reader reader{tokenization, chat_template};
   const std::string_view mark = "\xEF\xBB\xBF";   // of UTF-8, which some editors put in front
   std::vector<Example> list;
   uint64_t number = 0;
@@ -85,8 +138,11 @@ Examples read_examples(const std::string& path, const Tokenization& tokenization
     const std::string_view line = std::string_view(content).substr(begin, line_end - begin);
     begin = line_end + 1;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    list.push_back(parse(line, fmt::format("{}, line {}", path, number + 1), tokenization));
-    if (list.back().tokens.back() != end) list.back().tokens.push_back(end);
+    list.push_back(reader.parse(line, fmt::format("{}, line {}", path, number + 1)));
+    Example& example = list.back();
+    if (example.has_end) continue;
+    if (example.tokens.back() != end) example.tokens.push_back(end);
+    example.learned.back().second = example.tokens.size();
   }
   if (list.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each example, found none", path));
   shuffle(list);
@@ -95,9 +151,11 @@ Examples read_examples(const std::string& path, const Tokenization& tokenization
   counts.examples = list.size();
   for (const Example& example : list) {
     counts.longer += example.tokens.size() > sequence + 1;
-    counts.unlearned += example.learned_from > sequence;
+    counts.unlearned += example.learned[0].first > sequence;
+    auto range = example.learned.begin();
     for (size_t i = 0; i < example.tokens.size(); ++i) {
-      const bool learned = i > 0 && i >= example.learned_from;
+      if (range != example.learned.end() && i >= range->second) ++range;
+      const bool learned = i > 0 && range != example.learned.end() && i >= range->first;
       counts.learned += learned && i <= sequence;
       all.marks += static_cast<char>((learned ? STW_MARK_TARGET : 0) | (i == 0 ? STW_MARK_BEGIN : 0));
     }

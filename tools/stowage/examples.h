@@ -1,7 +1,8 @@
-// Examples to learn from, one a line of a .jsonl file: {"prompt": …, "completion": …}, of which the completion is learned, or
-// {"text": …}.
+// Examples to learn from, one a line of a .jsonl file: {"prompt": …, "completion": …}, of which the completion is learned; {"messages": […]}, a
+// conversation of which is learned what the assistant says; or {"text": …}.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,14 @@ struct Examples {
   ExampleCounts counts;
 };
 
+using FindTemplate = std::function<const chat::ChatTemplate&(const std::string& place)>;
+
 bool holds_examples(const std::string& path);   // as its name says
 
-// In an order of their own, the same each time: files are often sorted, and the last ones are held out. `end` is learned too.
-// Strings are tokens by the tokenizer, prompt and completion as one text; for token ids they are arrays of numbers.
+// In an order of their own, the same each time: files are often sorted, and the last ones are held out. `end` is learned too, but for
+// conversations, which end as their template says. Strings are tokens by the tokenizer, prompt and completion as one text; for token ids they
+// are arrays of numbers. Prompt and completion may be messages too, whose template is asked for with the place of the first ones.
 // Throws a Failure that names `path` and the line.
-Examples read_examples(const std::string& path, const Tokenization& tokenization, int32_t end, uint64_t sequence);
+Examples read_examples(const std::string& path, const Tokenization& tokenization, const FindTemplate& chat_template, int32_t end, uint64_t sequence);
 
 }  // namespace command

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "failure.h"
 #include "inference.h"
 #include "number_checks.h"
 #include "prompt.h"
@@ -26,7 +27,8 @@ struct GenerateCommand {
   uint64_t count = 200, seed = 1337;
   uint32_t top_k = 0;
   double temperature = 0.8;
-  bool goes_on = false;
+  bool goes_on = false, converses = false;
+  std::string system, chat_template;
   std::vector<int32_t> stop;   // tokens
 
   void run() {
@@ -34,14 +36,14 @@ struct GenerateCommand {
     plan.batch = 1;
     const stw_model_info about = query(open_model(model));
     const auto tokenization = Tokenization::of_model(tokenizer, run_of(model), about.vocabulary);
-    std::vector<int32_t> tokens = tokenization.parse_prompt(prompt);
+    std::vector<int32_t> tokens = converses ? conversation(tokenization) : tokenization.parse_prompt(prompt);
     check_sequence(plan.sequence, about.positions);
     // No longer than the sequences it was trained on: later positions may never have been trained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
     if (tokenization.kind() != Tokenization::Kind::ids && !goes_on) stop = end_tokens(run_of(model));
     const Inference opened = open_inference(model, plan);
-    print(tokenization, tokens, true);
+    if (!converses) print(tokenization, tokens, true);
     for (uint64_t done = 0; done < count;) {
       const uint64_t added = extend(opened.trainer.get(), tokens, count - done, done);
       const bool ended = std::find(stop.begin(), stop.end(), tokens.back()) != stop.end();
@@ -50,6 +52,25 @@ struct GenerateCommand {
       done += added;
     }
     fmt::print("\n");
+  }
+
+  // What the model is to answer, as its template writes it.
+  std::vector<int32_t> conversation(const Tokenization& tokenization) const {
+    if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, "--chat: is for text; give the model's tokenizer with --tokenizer");
+    const auto how = chat_template_of(chat_template, tokenization, run_of(model));
+    if (!how) throw no_chat_template("--chat");
+    using Kind = JsonValue::Kind;
+    JsonValue messages, line;
+    messages.kind = Kind::array, line.kind = Kind::object;
+    const auto say = [&](const char* role, const std::string& content) {
+      JsonValue message;
+      message.kind = Kind::object;
+      message.members = {{"role", {Kind::string, false, role, {}, {}}}, {"content", {Kind::string, false, content, {}, {}}}};
+      messages.elements.push_back(std::move(message));
+    };
+    if (!system.empty()) say("system", system);
+    say("user", prompt);
+    return tokenization.encode(how->prompt(messages, line, "--chat"), "--prompt", true);
   }
 
   // One window's worth of new tokens.
@@ -94,6 +115,9 @@ void add_generate(CLI::App& application) {
   command
       .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")
       ->type_name("TEXT");
+  auto* chat = command.add_flag("--chat", self->converses, "The prompt is what a user says: written as the model's chat template has it, and the answer alone is shown.");
+  command.add_option("--system", self->system, "With --chat: the system's message before it.")->needs(chat)->type_name("TEXT");
+  add_chat_template_flag(command, self->chat_template);
   command.add_option("--tokens", self->count, "How many new tokens. Default: 200.")
       ->check(positive())
       ->type_name("N");

@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view format = "stowage-settings";
 constexpr uint64_t version = 1;
 
-constexpr std::string_view files[] = {"model", "weights", "adapter", "data", "device", "tokenizer"};
+constexpr std::string_view files[] = {"model", "weights", "adapter", "data", "device", "tokenizer", "chat-template"};
 // A plan that the run was given lies in its folder, wherever it came from.
 constexpr std::string_view plan = "plan";
 

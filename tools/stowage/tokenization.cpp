@@ -104,13 +104,13 @@ void Tokenization::check(std::span<const int32_t> tokens, const std::string& nam
                                            grouped(vocabulary_)));
 }
 
-std::vector<int32_t> Tokenization::encode(const std::string& text, const std::string& name) const {
+std::vector<int32_t> Tokenization::encode(const std::string& text, const std::string& name, bool as_it_is) const {
   if (kind_ == Kind::bytes) {
     std::vector<int32_t> tokens;
     for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
     return tokens;
   }
-  std::vector<int32_t> tokens = tokenizer_->encode(text, name);
+  std::vector<int32_t> tokens = tokenizer_->encode(text, name, as_it_is);
   check(tokens, name);
   return tokens;
 }
@@ -152,6 +152,25 @@ std::vector<int32_t> end_tokens(const std::string& model) {
     if (tokens.size() > before) break;
   }
   return tokens;
+}
+
+std::optional<chat::ChatTemplate> chat_template_of(const std::string& flag, const Tokenization& tokenization, const std::string& model) {
+  std::vector<std::string> folders = folders_of(model);
+  if (!tokenization.file().empty()) folders.insert(folders.begin(), folder_of(tokenization.file()));
+  folders.push_back({});   // a template may be given although there is no folder
+  for (const std::string& folder : folders)
+    if (auto found = chat::ChatTemplate::find(flag, folder)) return found;
+  return std::nullopt;
+}
+
+Failure no_chat_template(const std::string& asked_by) {
+  return {exit_failed, fmt::format("{}: there is neither a chat_template.jinja beside the model's tokenizer nor a chat_template in its tokenizer_config.json; give one with --chat-template", asked_by)};
+}
+
+void add_chat_template_flag(CLI::App& command, std::string& path) {
+  command.add_option("--chat-template", path, "How conversations are written: a Jinja template. Default: chat_template.jinja or tokenizer_config.json beside the tokenizer.")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
 }
 
 void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {

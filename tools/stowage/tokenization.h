@@ -2,10 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "chat/chat_template.h"
+#include "failure.h"
 
 namespace CLI {   // its headers cost more to compile than all else here
 class App;
@@ -35,8 +39,9 @@ class Tokenization {
   const std::string& file() const { return file_; }
 
   uint64_t vocabulary() const { return vocabulary_; }
-  // For kinds bytes and text: the tokens of a text, each below the vocabulary. Throws a Failure that names `name`.
-  std::vector<int32_t> encode(const std::string& text, const std::string& name) const;
+  // For kinds bytes and text: the tokens of a text, each below the vocabulary; with those that the tokenizer puts around a text, unless it is to
+  // be as it is. Throws a Failure that names `name`.
+  std::vector<int32_t> encode(const std::string& text, const std::string& name, bool as_it_is = false) const;
   // For kind text: the tokens of a file's content, each below `vocabulary`. Throws a Failure that names `path`.
   std::vector<int32_t> read(const std::string& path) const;
   // The tokens of a prompt. Throws where there are none, or one is not below the vocabulary.
@@ -66,6 +71,12 @@ bool is_tokenizer_path(const std::string& flag);
 int token_bytes(uint64_t vocabulary);
 // As such a file has them, little-endian.
 std::string token_file(std::span<const int32_t> tokens, uint64_t vocabulary);
+
+// How the model wants conversations written: the template of --chat-template, else of the tokenizer's folder, else of the model's. Nothing: there
+// is none. Throws what ChatTemplate::find throws.
+std::optional<chat::ChatTemplate> chat_template_of(const std::string& flag, const Tokenization& tokenization, const std::string& model);
+Failure no_chat_template(const std::string& asked_by);
+void add_chat_template_flag(CLI::App& command, std::string& path);
 
 // Copies what the model's folder, and that of the tokenizer, have of files that transformers reads a tokenizer from into the folder of a run,
 // but for what is there already. Returns their names.

@@ -282,6 +282,7 @@ void train(TrainFlags flags) {
   tell_beginning(flags, model, data, info, stw_plan_json(plan.get()));
 
   const uint64_t before = memory_in_use(device.get());
+  const std::string chat_template = flags.data.chat_template.empty() ? "" : read_text(flags.data.chat_template);   // before its folder may be moved away
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
   check_run(flags.run, trainer.get(), data.dataset.get());
   if (!flags.profile.empty())
@@ -292,6 +293,7 @@ void train(TrainFlags flags) {
     make_room(out);
   write_text(out.plan(), stw_plan_json(plan.get()));
   write_text(out.settings(), flags.settings);
+  if (!chat_template.empty()) write_text(out.path() + "/chat_template.jinja", chat_template);
   const std::vector<std::string> copied = copy_tokenizer_files(tokenization, run_of(flags.model), out.path());
   std::fflush(stdout);
   const stw_progress begin = query(trainer);

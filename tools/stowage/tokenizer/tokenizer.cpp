@@ -84,10 +84,11 @@ struct Tokenizer::Parts {
 Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>(read_description(path), path)) {}
 Tokenizer::~Tokenizer() = default;
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string& name) const {
+std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string& name, bool as_it_is) const {
   require_utf8(text, name);
   Parts& parts = *parts_;
-  std::vector<int32_t> tokens = parts.before;
+  std::vector<int32_t> tokens;
+  if (!as_it_is) tokens = parts.before;
   const auto add = [&](const AddedToken& token) { tokens.push_back(token.id); };
   const auto cut = [&](std::string_view piece, bool is_first) {
     parts.cuts(piece, is_first, [&](std::string_view word) { parts.pairs.encode(word, tokens); });
@@ -101,7 +102,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string&
       else cut(piece, begin == 0 && at == 0);
     });
   });
-  tokens.insert(tokens.end(), parts.after.begin(), parts.after.end());
+  if (!as_it_is) tokens.insert(tokens.end(), parts.after.begin(), parts.after.end());
   return tokens;
 }
 

@@ -15,8 +15,8 @@ class Tokenizer {
   ~Tokenizer();
 
   // `text` is UTF-8, which `name` has in it: else a Failure says at which byte it is not. Special tokens in it are found, and those that
-  // the file puts around a text are there. Thread: one at a time.
-  std::vector<int32_t> encode(std::string_view text, const std::string& name) const;
+  // the file puts around a text are there, unless the text is to be as it is. Thread: one at a time.
+  std::vector<int32_t> encode(std::string_view text, const std::string& name, bool as_it_is = false) const;
   // Special tokens are no text, nor are numbers that no token has. `is_first`: of a text, which may lose the space that it
   // began with. What is not UTF-8 yet may become so with the next token.
   std::string decode(std::span<const int32_t> tokens, bool is_first) const;

@@ -1,0 +1,147 @@
+"""Conversations: a model's chat template as Jinja2 carries it out, and `train`, `eval` and `generate` with it."""
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+import tokenizer_test   # its class by name would run here again
+from support import FAILED, USAGE, CommandTest
+
+GOLDENS = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "chat_templates.json").read_text(encoding="utf-8"))
+RENDER = os.environ.get("RENDER_CHAT", "render_chat")
+TURNS = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+COLOURS = {"sky": "blue", "grass": "green", "snow": "white", "coal": "black", "blood": "red", "sun": "yellow"}
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def assistant(text, **more):
+    return {"role": "assistant", "content": text, **more}
+
+
+class ChatTemplateTest(CommandTest):
+    def rendered(self, template, lines, tokens=None):
+        folder = self.folder / "model"
+        folder.mkdir(exist_ok=True)
+        (folder / "tokenizer_config.json").write_text(json.dumps({**(tokens or {}), "chat_template": template}))
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        done = subprocess.run([RENDER, "", folder], input=text, text=True, capture_output=True, check=True, encoding="utf-8")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def said(self, template, *messages):
+        return self.rendered(template, [{"messages": list(messages)}])[0]["said"]
+
+    def refused(self, template, expected, **line):
+        answer = self.rendered(template, [{"messages": [user("q"), assistant("a")], **line}])[0]
+        self.assertIn(expected, answer.get("error", "no error"))
+
+    def test_texts_are_those_of_jinja(self):
+        for case in GOLDENS["cases"]:
+            with self.subTest(case["name"]):
+                lines = case["lines"]
+                for number, (expected, found) in enumerate(zip(lines, self.rendered(case["template"], [l["line"] for l in lines], GOLDENS["tokens"]), strict=True)):
+                    if "error" in expected:
+                        self.assertIn(expected["error"], found["error"], number)
+                        continue
+                    self.assertEqual({key: found.get(key) for key in ("text", "prompt")}, {key: expected[key] for key in ("text", "prompt")}, number)
+                    if "said" in expected:
+                        self.assertEqual(found["said"], expected["said"], number)
+
+    def template(self, name):
+        return next(case["template"] for case in GOLDENS["cases"] if case["name"] == name)
+
+    def test_what_the_assistant_says_is_found(self):
+        turns, thinking, headers = self.template("turns"), self.template("thinking"), self.template("headers")
+        self.assertEqual(self.said(turns, user("q"), assistant("a")), ["a<|done|>\n"])
+        self.assertEqual(self.said(turns, user("same"), assistant("same"), user("same"), assistant("same")), ["same<|done|>\n"] * 2)
+        self.assertEqual(self.said(headers, user("q"), assistant("  a \n")), ["a<e>"])
+        # As it is asked for, with what was thought; before the last question without.
+        self.assertEqual(self.said(thinking, user("q"), assistant("a")), ["<think>\n\n</think>\n\na</a>\n"])
+        self.assertEqual(self.said(thinking, user("q"), assistant("a1"), user("q2"), assistant("a2")), ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"])
+        self.assertEqual(self.said(thinking, user("q"), assistant("<think>\nso\n</think>\n\na1"), user("q2"), assistant("a2")), ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"])
+        # Where the end of a conversation has a token of its own, and where it begins with the assistant.
+        ends = TURNS + "{% if not add_generation_prompt %}[end]{% endif %}"
+        self.assertEqual(self.said(ends, user("q"), assistant("a1"), user("q2"), assistant("a2")), ["a1</>", "a2</>[end]"])
+        self.assertEqual(self.said(turns, assistant("first"), user("q"), assistant("a")), ["first<|done|>\n", "a<|done|>\n"])
+        # Who says nothing says nothing; what stands nowhere is not made up.
+        self.assertEqual(self.said("{% for m in messages %}{% if m.content %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}", user("q"), assistant(""), user("r"), assistant("s")), ["<assistant>s"])
+        self.refused("{% for m in messages %}<{{ m.role }}>{{ m.content|length }}{% if add_generation_prompt %}?{% endif %}{% endfor %}", "line[1]: ", messages=[user("q"), assistant("xyz")])
+
+    def test_what_is_wrong_is_named_with_its_line(self):
+        for template, expected in [("a\n{{ messages|nothing }}", "chat_template, line 2: filter 'nothing' is not known here"), ("{{ m.x }}", "line 1: 'm' is undefined"), ("\n{% if true %}", "line 2: expected {% endif %}, found the end"),
+                                   ("{% include 'x' %}", "line 1: {% include %} is not known here"), ("{{ 'x", "line 1: a string has no end"), ("{{ 1 + 'a' }}", "line 1: expected a whole number, found a string"), ("{{ raise_exception('no ' ~ 1) }}", "line 1: no 1"),
+                                   ("{{ 9223372036854775807 + 1 }}", "line 1: a whole number is too large"), ("{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}", "too deeply"), ("{{ " + "(" * 300 + "1" + ")" * 300 + " }}", "nested too deeply"),
+                                   ("{{ range(10000000) }}", "range is too long"), ("{{ 'x' * 999999999 }}", "the text is too long"), ("{% for a, b in [1] %}{% endfor %}", "expected a list, found a whole number"), ("{{ 1 // 0 }}", "division by 0"),
+                                   ("{% set messages.x = 1 %}", "expected a namespace"), ("{% break %}", "outside of a loop"), ("{{ messages[0](1) }}", "expected a function, found a mapping"), ("{{ strftime_now('%d') }}", "'strftime_now' is undefined")]:
+            with self.subTest(template[:40]):
+                self.refused(template, expected)
+        self.refused(TURNS, "at least one message, found none", messages=[])
+        self.refused(TURNS, "line[0].role: expected a string", messages=[{"content": "x"}])
+        self.assertEqual(self.rendered([{"name": "default", "template": TURNS}, {"name": "tool_use", "template": "x"}], [{"messages": [user("q")]}])[0]["prompt"], "<u>q</><a>")
+
+
+class ConversationsTest(CommandTest):
+    model = tokenizer_test.TokenizerTest.model
+
+    def conversations(self, rows, name="talk.jsonl"):
+        return self.write(name, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def colours(self):
+        pairs = list(COLOURS.items()) * 40
+        return self.conversations({"messages": [user(first[0]), assistant(first[1]), user(second[0]), assistant(second[1])]} for first, second in zip(pairs, pairs[7:] + pairs[:7]))
+
+    def train_on(self, out, data, *more, model="nano", **how):
+        return self.run_command("train", "--model", model, "--data", data, "--batch", 4, "--seq", 48, "--vram", "64MiB", "--threads", 2, "--eval-batches", 2, "--document-end", 1,
+                                "--out", self.path(out), *more, **how)
+
+    def test_a_model_learns_to_answer(self):
+        data, template = self.colours(), self.write("turns.jinja", TURNS)
+        said = self.train_on("run", data, "--chat-template", template, "--steps", 120, "--lr", "3e-3").stdout
+        learned = sum(len(m["content"]) + len("</>") for line in self.read(".", "talk.jsonl").splitlines() for m in json.loads(line)["messages"] if m["role"] == "assistant")
+        self.assertIn(f"examples    240, of which {learned:,} tokens are learned\n", said)
+        self.assertEqual(self.read("run", "chat_template.jinja"), TURNS)
+        for thing, colour in COLOURS.items():   # by the run's own template
+            answer = self.run_command("generate", "--model", self.path("run"), "--chat", "--prompt", thing, "--tokens", len(colour) + 3, "--temperature", 0).stdout
+            self.assertEqual(answer, f"{colour}</>\n")
+        # A run goes on to the same bits, by the template that it was given.
+        self.train_on("whole", data, "--chat-template", template, "--schedule", "constant", "--steps", 6)
+        self.train_on("parts", data, "--chat-template", template, "--schedule", "constant", "--steps", 3)
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "32MiB")
+        self.assertEqual(self.weights("parts"), self.weights("whole"))
+        evaluated = json.loads(self.run_command("eval", "--model", self.path("whole"), "--data", data, "--eval-batches", 2, "--json").stdout)
+        self.assertAlmostEqual(evaluated["eval_loss"], self.metrics("whole")[-1]["eval_loss"], places=6)
+
+    def test_prompts_and_completions_may_be_messages(self):
+        template = self.write("turns.jinja", TURNS)
+        rows = [{"prompt": [user("a"), assistant("old"), user("b")], "completion": [assistant("new")]}] * 60
+        said = self.train_on("run", self.conversations(rows), "--chat-template", template, "--steps", 1).stdout
+        self.assertIn(f"of which {60 * len('new</>'):,} tokens are learned", said)   # not what was said before
+
+    def test_a_folder_brings_its_template(self):
+        model = self.model("gpt2", next(iter(tokenizer_test.GOLDENS.values()))["tokenizer"])
+        config = {"bos_token": {"content": "<|b|>"}, "chat_template": "{{ bos_token }}" + TURNS}
+        pathlib.Path(model, "tokenizer_config.json").write_text(json.dumps(config))
+        self.train_on("run", self.colours(), "--steps", 1, model=model)
+        self.assertEqual(json.loads(self.read("run", "tokenizer_config.json")), config)
+        self.run_command("generate", "--model", self.path("run"), "--chat", "--system", "Be brief.", "--prompt", "sky", "--tokens", 2)
+
+    def test_mistakes_are_named(self):
+        data = self.colours()
+        self.refused("train", "--model", "nano", "--data", data, "--document-end", 1, "--steps", 1, "--out", self.path("none"), says=["talk.jsonl", "--chat-template"])
+        self.refused("train", "--model", "nano", "--data", data, "--chat-template", self.path("missing"), "--steps", 1, "--out", self.path("none"), expect=USAGE, says=["--chat-template", "missing"])
+        wrong = self.write("wrong.jinja", "{{ messages|nothing }}")
+        self.refused("train", "--model", "nano", "--data", data, "--document-end", 1, "--chat-template", wrong, "--steps", 1, "--out", self.path("none"), says=["line 1: messages: ", "wrong.jinja, line 1: filter 'nothing'"])
+        template = self.write("turns.jinja", TURNS)
+        for row, expected in [({"messages": [user("q")]}, "expected a message of the assistant"), ({"messages": "q"}, "expected an array"), ({"messages": [user("q")], "text": "t"}, "\"messages\", \"text\""),
+                              ({"messages": [{"role": "assistant", "content": 1}]}, "line 1"), ({"messages": []}, "at least one message")]:
+            self.refused("train", "--model", "nano", "--data", self.conversations([row]), "--document-end", 1, "--chat-template", template, "--steps", 1, "--out", self.path("none"), says=[expected])
+        self.refused("train", "--model", "nano", "--tokenizer", "ids", "--data", data, "--document-end", 1, "--chat-template", template, "--steps", 1, "--out", self.path("none"), says=["messages: is for text"])
+        self.refused("generate", "--model", "nano", "--chat", "--prompt", "q", says=["--chat", "--chat-template"])
+        self.refused("generate", "--model", "nano", "--system", "S", "--prompt", "q", expect=USAGE, says=["--chat"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,39 @@
+// Carries a model's chat template out, for tests: `render_chat FILE FOLDER`, either of which may be empty, reads a conversation as JSON from
+// every line of its input, and writes what becomes of it as JSON, a line each.
+#include <iostream>
+#include <string>
+
+#include "chat/chat_template.h"
+#include "chat/value.h"
+#include "failure.h"
+
+using namespace command;
+using chat::Value;
+
+namespace {
+
+Value answer(const std::string& file, const std::string& folder, const std::string& line) {
+  try {
+    const auto how = chat::ChatTemplate::find(file, folder);
+    if (!how) return chat::Members{{"error", "there is none"}};
+    const JsonValue object = read_json(line, "line");
+    for (const JsonMember& member : object.members) {
+      if (member.key != "messages") continue;
+      const std::string prompt = how->prompt(member.value, object, "line");
+      const chat::ChatTemplate::Text text = how->conversation(member.value, object, "line");
+      chat::List said;
+      for (const auto& [begin, end] : text.said) said.push_back(text.text.substr(begin, end - begin));
+      return chat::Members{{"text", text.text}, {"prompt", prompt}, {"said", said}};
+    }
+    return chat::Members{{"error", "no messages"}};
+  } catch (const Failure& failure) {
+    return chat::Members{{"error", failure.what()}};
+  }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 3) return exit_usage;
+  for (std::string line; std::getline(std::cin, line);) std::cout << answer(words[1], words[2], line).json() << '\n';
+}

@@ -1,0 +1,36 @@
+// How a model wants conversations written: its chat_template, a Jinja2 template as transformers' apply_chat_template carries it out.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../json_value.h"
+
+namespace command::chat {
+
+class ChatTemplate {
+ public:
+  // Of `file`, a template by itself, or where that is empty of the folder's chat_template.jinja or tokenizer_config.json; the special
+  // tokens that it may name are those of the folder (none: ""). Throws a Failure that names the file where it is no template, or has what is
+  // not known here. Nothing: there is none.
+  static std::optional<ChatTemplate> find(const std::string& file, const std::string& folder);
+
+  struct Text {
+    std::string text;
+    std::vector<std::pair<size_t, size_t>> said;   // what the assistant says in it, and ends with: begin and end, in bytes
+  };
+  // A conversation: messages, an array of objects with a role and a content; of `line`, which has it, tools and chat_template_kwargs are
+  // handed on. `place` begins every Failure: of what the template refuses, of what is not where it was asked for.
+  Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
+  // Up to where the assistant is to speak.
+  std::string prompt(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
+
+ private:
+  struct Parts;
+  explicit ChatTemplate(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace command::chat

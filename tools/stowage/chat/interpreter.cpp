@@ -1,0 +1,342 @@
+#include "interpreter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "functions.h"
+
+namespace command::chat {
+namespace {
+
+using E = Expression::Kind;
+using S = Statement::Kind;
+using K = Value::Kind;
+
+constexpr size_t deepest_call = 100, longest_text = size_t{1} << 28;
+
+// What a statement asks of the loop that it stands in.
+enum class Flow { on, out_of_loop, next_round };
+
+class Interpreter {
+ public:
+  explicit Interpreter(Members variables) {
+    scopes_.emplace_back();
+    for (auto& [name, value] : known_functions()) scopes_[0][name] = std::move(value);
+    for (auto& [name, value] : variables) scopes_[0][name] = std::move(value);
+  }
+
+  Rendered run(const Statements& program) {
+    out_ = &result_.text;
+    carry_out(program);
+    return std::move(result_);
+  }
+
+ private:
+  // An error gets the line where it first comes by.
+  template <class Body>
+  auto at_line(int line, const Body& body) {
+    try {
+      return body();
+    } catch (const TemplateError& error) {
+      const std::string what = error.what();
+      if (what.starts_with("line ")) throw;
+      throw TemplateError(fmt::format("line {}: {}", line, what));
+    }
+  }
+
+  // ---- variables
+  Value variable(const std::string& name) const {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+      if (const auto found = scope->find(name); found != scope->end()) return found->second;
+    return Value::undefined(name);
+  }
+  void assign(const std::vector<std::string>& names, const Value& value) {
+    if (names.size() == 1) {
+      scopes_.back()[names[0]] = value;
+      return;
+    }
+    const List parts = value.elements();
+    if (parts.size() != names.size()) throw TemplateError(fmt::format("expected {} values to assign, found {}", names.size(), parts.size()));
+    for (size_t i = 0; i < names.size(); ++i) scopes_.back()[names[i]] = parts[i];
+  }
+
+  // ---- statements
+  void write(const std::string& text) {
+    *out_ += text;
+    if (out_->size() > longest_text) throw TemplateError("the text is too long");
+  }
+  // What a body writes, by itself.
+  template <class Body>
+  std::string written(const Body& body) {
+    std::string text;
+    std::string* const before = std::exchange(out_, &text);
+    body();
+    out_ = before;
+    return text;
+  }
+
+  Flow carry_out(const Statements& list) {
+    for (const Statement& s : list)
+      if (const Flow flow = at_line(s.line, [&] { return carry_out(s); }); flow != Flow::on) return flow;
+    return Flow::on;
+  }
+  Flow carry_out(const Statement& s) {
+    switch (s.kind) {
+      case S::text: write(s.text); return Flow::on;
+      case S::output: write(value_of(*s.expression).str()); return Flow::on;
+      case S::branches:
+        for (const auto& [condition, body] : s.branches)
+          if (value_of(*condition).is_true()) return carry_out(body);
+        return carry_out(s.otherwise);
+      case S::loop: return loop(s);
+      case S::assignment: assignment(s); return Flow::on;
+      case S::macro: scopes_.back()[s.text] = macro(s); return Flow::on;
+      case S::generation: {
+        const size_t begin = result_.text.size();
+        const Flow flow = carry_out(s.body);
+        if (out_ == &result_.text) result_.generated.emplace_back(begin, result_.text.size());
+        return flow;
+      }
+      case S::loop_break: return Flow::out_of_loop;
+      case S::loop_continue: return Flow::next_round;
+    }
+    return Flow::on;
+  }
+  Flow loop(const Statement& s) {
+    List items = value_of(*s.expression).elements();
+    if (s.condition) {
+      List chosen;
+      for (Value& item : items) {
+        scopes_.emplace_back();
+        assign(s.names, item);
+        if (value_of(*s.condition).is_true()) chosen.push_back(std::move(item));
+        scopes_.pop_back();
+      }
+      items = std::move(chosen);
+    }
+    const auto count = static_cast<int64_t>(items.size());
+    for (int64_t i = 0; i < count; ++i) {
+      scopes_.emplace_back();
+      const auto at = [&](int64_t k) { return k >= 0 && k < count ? items[static_cast<size_t>(k)] : Value::undefined("there is no such item"); };
+      scopes_.back()["loop"] = Members{{"index", i + 1}, {"index0", i}, {"revindex", count - i}, {"revindex0", count - i - 1}, {"first", i == 0}, {"last", i + 1 == count},
+                                       {"length", count}, {"previtem", at(i - 1)}, {"nextitem", at(i + 1)}};
+      assign(s.names, items[static_cast<size_t>(i)]);
+      const Flow flow = carry_out(s.body);
+      scopes_.pop_back();
+      if (flow == Flow::out_of_loop) break;
+    }
+    return count == 0 ? carry_out(s.otherwise) : Flow::on;
+  }
+  void assignment(const Statement& s) {
+    const Value value = s.expression ? value_of(*s.expression) : Value(written([&] { carry_out(s.body); }));
+    if (s.attribute.empty()) return assign(s.names, value);
+    variable(s.names[0]).set_member(s.attribute, value);
+  }
+  // Sees what there was where it was defined, not where it is called.
+  Value macro(const Statement& s) {
+    const size_t depth = scopes_.size();
+    return Function([this, &s, depth](const Arguments& given) {
+      if (++calls_ > deepest_call) throw TemplateError("macros call each other too deeply");
+      std::vector<Scope> beyond(std::make_move_iterator(scopes_.begin() + static_cast<ptrdiff_t>(std::min(depth, scopes_.size()))), std::make_move_iterator(scopes_.end()));
+      scopes_.resize(std::min(depth, scopes_.size()));
+      scopes_.emplace_back();
+      if (given.values.size() > s.parameters.size()) throw TemplateError(fmt::format("{}() takes {} arguments, found {}", s.text, s.parameters.size(), given.values.size()));
+      for (const auto& [name, value] : given.named)
+        if (std::none_of(s.parameters.begin(), s.parameters.end(), [&](const Parameter& p) { return p.name == name; })) throw TemplateError(fmt::format("{}() has no argument '{}'", s.text, name));
+      for (size_t i = 0; i < s.parameters.size(); ++i) {
+        const Parameter& p = s.parameters[i];
+        Value value = given.get(i, p.name);
+        if (value.is(K::undefined)) value = p.standard ? value_of(*p.standard) : Value::undefined(p.name);
+        scopes_.back()[p.name] = std::move(value);
+      }
+      const std::string text = written([&] { carry_out(s.body); });
+      scopes_.resize(scopes_.size() - 1);
+      std::move(beyond.begin(), beyond.end(), std::back_inserter(scopes_));
+      --calls_;
+      return Value(text);
+    });
+  }
+
+  // ---- expressions
+  Value value_of(const Expression& e) {
+    return at_line(e.line, [&] { return value_at(e); });
+  }
+  Value value_at(const Expression& e) {
+    const auto argument = [&](size_t i) { return value_of(*e.arguments[i]); };
+    switch (e.kind) {
+      case E::constant: return e.value;
+      case E::name: return variable(e.text);
+      case E::list: case E::tuple: {
+        List list;
+        for (const ExpressionPtr& a : e.arguments) list.push_back(value_of(*a));
+        return {std::move(list), e.kind == E::tuple};
+      }
+      case E::mapping: {
+        Members members;
+        for (size_t i = 0; i < e.arguments.size(); i += 2) {
+          if (!argument(i).is(K::string)) throw TemplateError("a mapping whose keys are no strings is not known here");
+          const std::string key = argument(i).text();
+          const Value value = argument(i + 1);
+          const auto found = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.first == key; });
+          if (found != members.end()) found->second = value;
+          else members.emplace_back(key, value);
+        }
+        return members;
+      }
+      case E::attribute: return attribute(argument(0), e.text);
+      case E::item: return item(argument(0), argument(1));
+      case E::slice: return slice(e);
+      case E::call: return argument(0).function()(arguments_of(e));
+      case E::filter: return filter(e);
+      case E::test: return apply_test(e.text, argument(0), arguments_of(e));
+      case E::unary: return unary(e.text, argument(0));
+      case E::binary: return binary(e);
+      case E::comparison: return comparison(e);
+      case E::conditional:
+        if (argument(1).is_true()) return argument(0);
+        return e.arguments[2] ? argument(2) : Value::undefined("what an 'if' without 'else' gives");
+    }
+    return {};
+  }
+  Arguments arguments_of(const Expression& e) {
+    Arguments all;
+    for (size_t i = 1; i < e.arguments.size(); ++i) all.values.push_back(value_of(*e.arguments[i]));
+    for (const auto& [name, value] : e.named) all.named.emplace_back(name, value_of(*value));
+    return all;
+  }
+  Value filter(const Expression& e) { return apply_filter(e.text, value_of(*e.arguments[0]), arguments_of(e)); }
+
+  // A method comes before a member of the same name, as in Jinja.
+  static Value attribute(const Value& of, const std::string& name) {
+    if (of.is(K::undefined)) of.text();   // says what is undefined
+    if (const auto method = method_of(of, name)) return *method;
+    if (of.is(K::mapping))
+      if (const Value* found = of.member(name)) return *found;
+    return Value::undefined(name);
+  }
+  static Value item(const Value& of, const Value& key) {
+    if (of.is(K::mapping)) {
+      if (!key.is(K::string)) return Value::undefined(key.repr());
+      if (const Value* found = of.member(key.text())) return *found;
+      return attribute(of, key.text());
+    }
+    if (of.is(K::undefined)) of.text();
+    if (key.is(K::string)) return attribute(of, key.text());
+    const List elements = of.elements();
+    const auto count = static_cast<int64_t>(elements.size());
+    int64_t at = key.integer();
+    if (at < 0) at += count;
+    return at >= 0 && at < count ? elements[static_cast<size_t>(at)] : Value::undefined(fmt::format("element {}", key.integer()));
+  }
+  Value slice(const Expression& e) {
+    const Value of = value_of(*e.arguments[0]);
+    const auto bound = [&](size_t i) -> std::optional<int64_t> {
+      if (!e.arguments[i]) return std::nullopt;
+      const Value value = value_of(*e.arguments[i]);
+      return value.is(K::none) ? std::nullopt : std::optional(value.integer());
+    };
+    if (of.is(K::mapping)) throw TemplateError("a mapping has no slices");
+    const List elements = of.elements();
+    const auto count = static_cast<int64_t>(elements.size());
+    const int64_t step = bound(3).value_or(1);
+    if (step == 0) throw TemplateError("a slice has a step of 0");
+    const auto place = [&](std::optional<int64_t> given, int64_t standard) {   // as Python's slice.indices
+      if (!given) return standard;
+      const int64_t at = *given < 0 ? *given + count : *given;
+      return std::clamp<int64_t>(at, step < 0 ? -1 : 0, step < 0 ? count - 1 : count);
+    };
+    const int64_t begin = place(bound(1), step < 0 ? count - 1 : 0), end = place(bound(2), step < 0 ? -1 : count);
+    List chosen;
+    for (int64_t i = begin; step < 0 ? i > end : i < end; i += step) chosen.push_back(elements[static_cast<size_t>(i)]);
+    if (!of.is(K::string)) return {std::move(chosen), of.is_tuple()};
+    std::string text;
+    for (const Value& c : chosen) text += c.text();
+    return text;
+  }
+  static Value unary(const std::string& op, const Value& value) {
+    if (op == "not") return !value.is_true();
+    if (value.is(K::real)) return op == "-" ? -value.real() : value.real();
+    return op == "-" ? number("-", int64_t{0}, value) : Value(value.integer());
+  }
+  Value binary(const Expression& e) {
+    const Value left = value_of(*e.arguments[0]);
+    if (e.text == "and") return left.is_true() ? value_of(*e.arguments[1]) : left;
+    if (e.text == "or") return left.is_true() ? left : value_of(*e.arguments[1]);
+    const Value right = value_of(*e.arguments[1]);
+    if (e.text == "~") return left.str() + right.str();
+    if (e.text == "+" && left.is(K::string)) return left.text() + right.text();
+    if (e.text == "+" && left.is(K::list)) {
+      List all = left.list();
+      all.insert(all.end(), right.list().begin(), right.list().end());
+      return {std::move(all), left.is_tuple()};
+    }
+    if (e.text == "*" && left.is(K::string)) return repeated(left.text(), right.integer());
+    if (e.text == "*" && right.is(K::string)) return repeated(right.text(), left.integer());
+    if (e.text == "%" && left.is(K::string)) throw TemplateError("formatting by % is not known here");
+    return number(e.text, left, right);
+  }
+  static Value repeated(const std::string& text, int64_t times) {
+    if (times > 0 && text.size() * static_cast<uint64_t>(times) > longest_text) throw TemplateError("the text is too long");
+    std::string all;
+    for (int64_t i = 0; i < times; ++i) all += text;
+    return all;
+  }
+  static Value number(const std::string& op, const Value& left, const Value& right) {
+    const bool is_real = left.is(K::real) || right.is(K::real) || op == "/" || (op == "**" && right.real() < 0);
+    if ((op == "/" || op == "//" || op == "%") && right.real() == 0) throw TemplateError("division by 0");
+    if (is_real) {
+      const double a = left.real(), b = right.real();
+      if (op == "+") return a + b;
+      if (op == "-") return a - b;
+      if (op == "*") return a * b;
+      if (op == "/") return a / b;
+      if (op == "//") return std::floor(a / b);
+      if (op == "%") return a - b * std::floor(a / b);
+      return std::pow(a, b);
+    }
+    const int64_t a = left.integer(), b = right.integer();
+    int64_t result = 0;
+    bool overflows = false;
+    if (op == "+") overflows = __builtin_add_overflow(a, b, &result);
+    else if (op == "-") overflows = __builtin_sub_overflow(a, b, &result);
+    else if (op == "*") overflows = __builtin_mul_overflow(a, b, &result);
+    else if (op == "**") {
+      const bool is_trivial = a == 0 || a == 1 || a == -1;   // whatever the exponent
+      result = 1;
+      for (int64_t i = 0; i < (is_trivial && b > 2 ? 2 - b % 2 : b) && !overflows; ++i) overflows = __builtin_mul_overflow(result, a, &result);
+    } else {
+      overflows = a == INT64_MIN && b == -1;
+    }
+    if (overflows) throw TemplateError("a whole number is too large");
+    if (op != "//" && op != "%") return result;
+    const int64_t quotient = a / b - (a % b != 0 && (a < 0) != (b < 0));
+    return op == "//" ? quotient : a - quotient * b;
+  }
+  Value comparison(const Expression& e) {
+    Value left = value_of(*e.arguments[0]);
+    for (size_t i = 0; i < e.operators.size(); ++i) {
+      const Value right = value_of(*e.arguments[i + 1]);
+      const std::string& op = e.operators[i];
+      const bool holds = op == "==" ? left == right : op == "!=" ? !(left == right) : op == "<" ? left < right : op == ">" ? right < left : op == "<=" ? !(right < left)
+                         : op == ">=" ? !(left < right) : op == "in" ? right.contains(left) : !right.contains(left);
+      if (!holds) return false;
+      left = right;
+    }
+    return true;
+  }
+
+  using Scope = std::map<std::string, Value>;
+  std::vector<Scope> scopes_;
+  Rendered result_;
+  std::string* out_ = nullptr;
+  size_t calls_ = 0;
+};
+
+}  // namespace
+
+Rendered render(const std::shared_ptr<const Statements>& program, Members variables) { return Interpreter(std::move(variables)).run(*program); }
+
+}  // namespace command::chat

@@ -1,0 +1,19 @@
+// A template's text cut into what stands between tags and the words of those.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace command::chat {
+
+struct Token {
+  enum class Kind { text, begin_output, end_output, begin_block, end_block, name, string, integer, real, sign, end };
+  Kind kind;
+  std::string text;   // of a string, what it stands for
+  int line;
+};
+
+// Throws a TemplateError that begins with the line.
+std::vector<Token> cut(std::string_view source);
+
+}  // namespace command::chat

@@ -1,0 +1,259 @@
+#include "value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "../tokenizer/unicode.h"
+#include "../utf8.h"
+
+namespace command::chat {
+
+using K = Value::Kind;
+
+namespace {
+
+std::string of_real(double d) {
+  if (std::isnan(d)) return "nan";
+  if (std::isinf(d)) return d > 0 ? "inf" : "-inf";
+  std::string text = fmt::format("{}", d);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string python_string(const std::string& s) {
+  const char quote = s.find('\'') != std::string::npos && s.find('"') == std::string::npos ? '"' : '\'';
+  std::string text(1, quote);
+  for (const char c : s) {
+    if (c == quote || c == '\\') (text += '\\') += c;
+    else if (c == '\n') text += "\\n";
+    else if (c == '\t') text += "\\t";
+    else if (c == '\r') text += "\\r";
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) text += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    else text += c;
+  }
+  return text + quote;
+}
+
+std::string json_string_of(const std::string& s, bool ascii) {
+  std::string text = "\"";
+  for (size_t i = 0; i < s.size(); ++i) {
+    const char c = s[i];
+    if (ascii && static_cast<unsigned char>(c) >= 0x80) {
+      const Character character = first_character(std::string_view(s).substr(i));
+      const uint32_t code = character.code;
+      text += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + (code & 0x3FF));
+      i += character.bytes - 1;
+      continue;
+    }
+    if (c == '"' || c == '\\') (text += '\\') += c;
+    else if (c == '\n') text += "\\n";
+    else if (c == '\t') text += "\\t";
+    else if (c == '\r') text += "\\r";
+    else if (c == '\b') text += "\\b";
+    else if (c == '\f') text += "\\f";
+    else if (static_cast<unsigned char>(c) < 0x20) text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else text += c;
+  }
+  return text + '"';
+}
+
+}  // namespace
+
+Value Value::undefined(std::string name) {
+  Value v;
+  v.text_ = std::move(name);
+  return v;
+}
+Value Value::none() {
+  Value v;
+  v.kind_ = K::none;
+  return v;
+}
+Value::Value(List l, bool is_tuple) : kind_(K::list), is_tuple_(is_tuple), list_(std::make_shared<List>(std::move(l))) {}
+Value::Value(Members m) : kind_(K::mapping), members_(std::make_shared<Members>(std::move(m))) {}
+Value Value::space(Members m) {
+  Value v(std::move(m));
+  v.is_space_ = true;
+  return v;
+}
+Value::Value(Function f) : kind_(K::function), function_(std::make_shared<Function>(std::move(f))) {}
+
+const char* Value::kind_name() const {
+  constexpr const char* names[] = {"what is not defined", "none", "a boolean", "a whole number", "a number", "a string", "a list", "a mapping", "a function"};
+  return names[static_cast<size_t>(kind_)];
+}
+void Value::fail(std::string_view expected) const {
+  throw TemplateError(kind_ == K::undefined ? fmt::format("'{}' is undefined", text_) : fmt::format("expected {}, found {}", expected, kind_name()));
+}
+
+bool Value::is_true() const {
+  switch (kind_) {
+    case K::undefined: case K::none: return false;
+    case K::boolean: case K::integer: return integer_ != 0;
+    case K::real: return real_ != 0;
+    case K::string: return !text_.empty();
+    case K::list: return !list_->empty();
+    case K::mapping: return !members_->empty();
+    default: return true;
+  }
+}
+
+int64_t Value::integer() const {
+  if (kind_ != K::integer && kind_ != K::boolean) fail("a whole number");
+  return integer_;
+}
+double Value::real() const {
+  if (!is_number()) fail("a number");
+  return kind_ == K::real ? real_ : static_cast<double>(integer_);
+}
+const std::string& Value::text() const {
+  if (kind_ != K::string) fail("a string");
+  return text_;
+}
+const List& Value::list() const {
+  if (kind_ != K::list) fail("a list");
+  return *list_;
+}
+const Members& Value::members() const {
+  if (kind_ != K::mapping) fail("a mapping");
+  return *members_;
+}
+void Value::set_member(const std::string& name, Value value) const {
+  if (!is_space_) fail("a namespace, whose members may be set");
+  const auto found = std::find_if(members_->begin(), members_->end(), [&](const auto& m) { return m.first == name; });
+  if (found != members_->end()) found->second = std::move(value);
+  else members_->emplace_back(name, std::move(value));
+}
+const Function& Value::function() const {
+  if (kind_ != K::function) fail("a function");
+  return *function_;
+}
+const Value* Value::member(std::string_view key) const {
+  for (const auto& [name, value] : members())
+    if (name == key) return &value;
+  return nullptr;
+}
+
+std::string Value::str() const {
+  switch (kind_) {
+    case K::undefined: return "";
+    case K::string: return text_;
+    default: return repr();
+  }
+}
+
+std::string Value::repr() const {
+  std::string text;
+  const auto add = [&](const std::string& s) { (text += text.empty() ? "" : ", ") += s; };
+  switch (kind_) {
+    case K::undefined: return "Undefined";
+    case K::none: return "None";
+    case K::boolean: return integer_ ? "True" : "False";
+    case K::integer: return fmt::format("{}", integer_);
+    case K::real: return of_real(real_);
+    case K::string: return python_string(text_);
+    case K::list:
+      for (const Value& v : *list_) add(v.repr());
+      return is_tuple_ ? "(" + text + (list_->size() == 1 ? ",)" : ")") : "[" + text + "]";
+    case K::mapping:
+      for (const auto& [name, value] : *members_) add(python_string(name) + ": " + value.repr());
+      return "{" + text + "}";
+    default: throw TemplateError("a function has no text");
+  }
+}
+
+std::string Value::json(JsonForm form, int depth) const {
+  const int indent = form.indent;
+  switch (kind_) {
+    case K::none: return "null";
+    case K::boolean: return integer_ ? "true" : "false";
+    case K::string: return json_string_of(text_, form.ascii);
+    case K::integer: case K::real: return repr();
+    case K::list: case K::mapping: break;
+    default: fail("what JSON has");
+  }
+  const auto line = [&](int d) { return "\n" + std::string(static_cast<size_t>(indent * d), ' '); };
+  std::string text;
+  const auto add = [&](const std::string& s) {
+    if (!text.empty()) text += indent < 0 ? ", " : ",";
+    if (indent >= 0) text += line(depth + 1);
+    text += s;
+  };
+  if (kind_ == K::list)
+    for (const Value& v : *list_) add(v.json(form, depth + 1));
+  else
+    for (const auto& [name, value] : *members_) add(json_string_of(name, form.ascii) + ": " + value.json(form, depth + 1));
+  if (!text.empty() && indent >= 0) text += line(depth);
+  return kind_ == K::list ? "[" + text + "]" : "{" + text + "}";
+}
+
+bool Value::operator==(const Value& other) const {
+  if (is_number() && other.is_number()) return kind_ == K::real || other.kind_ == K::real ? real() == other.real() : integer_ == other.integer_;
+  if (kind_ != other.kind_) return false;
+  switch (kind_) {
+    case K::string: return text_ == other.text_;
+    case K::list: return is_tuple_ == other.is_tuple_ && *list_ == *other.list_;
+    case K::mapping:
+      if (members_->size() != other.members_->size()) return false;
+      return std::all_of(members_->begin(), members_->end(), [&](const auto& m) {
+        const Value* found = other.member(m.first);
+        return found && *found == m.second;
+      });
+    case K::function: return function_ == other.function_;
+    default: return true;
+  }
+}
+
+bool Value::operator<(const Value& other) const {
+  if (is_number() && other.is_number()) return kind_ == K::real || other.kind_ == K::real ? real() < other.real() : integer_ < other.integer_;
+  if (kind_ == K::string && other.kind_ == K::string) return text_ < other.text_;   // UTF-8 keeps the order of characters
+  if (kind_ == K::list && other.kind_ == K::list) return std::lexicographical_compare(list_->begin(), list_->end(), other.list_->begin(), other.list_->end());
+  if (kind_ == K::undefined) fail("");
+  if (other.kind_ == K::undefined) other.fail("");
+  throw TemplateError(fmt::format("{} and {} have no order", kind_name(), other.kind_name()));
+}
+
+bool Value::contains(const Value& item) const {
+  switch (kind_) {
+    case K::undefined: return false;
+    case K::string: return text_.find(item.text()) != std::string::npos;
+    case K::list: return std::find(list_->begin(), list_->end(), item) != list_->end();
+    case K::mapping: return item.is(K::string) && member(item.text_) != nullptr;
+    default: fail("a string, a list or a mapping");
+  }
+}
+
+List Value::elements() const {
+  List all;
+  switch (kind_) {
+    case K::undefined: return all;
+    case K::list: return *list_;
+    case K::mapping:
+      for (const auto& [name, value] : *members_) all.push_back(name);
+      return all;
+    case K::string: {
+      const std::vector<size_t> at = characters(text_);
+      for (size_t i = 0; i + 1 < at.size(); ++i) all.push_back(text_.substr(at[i], at[i + 1] - at[i]));
+      return all;
+    }
+    default: fail("a list");
+  }
+}
+
+Value Arguments::get(size_t at, std::string_view name) const {
+  if (at < values.size()) return values[at];
+  for (const auto& [key, value] : named)
+    if (key == name) return value;
+  return {};
+}
+
+std::vector<size_t> characters(std::string_view text) {
+  std::vector<size_t> at;
+  for (size_t i = 0; i < text.size(); i += std::max<size_t>(1, utf8_length(text.substr(i)))) at.push_back(i);
+  at.push_back(text.size());
+  return at;
+}
+
+}  // namespace command::chat

@@ -1,0 +1,93 @@
+// What a template computes with: Python's values, as far as templates of conversations use them.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace command::chat {
+
+// What is wrong with a template, or with what it is given; the interpreter adds the line.
+struct TemplateError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Value;
+struct Arguments;
+using List = std::vector<Value>;
+using Members = std::vector<std::pair<std::string, Value>>;   // in the order they came
+using Function = std::function<Value(const Arguments&)>;
+
+class Value {
+ public:
+  enum class Kind { undefined, none, boolean, integer, real, string, list, mapping, function };
+
+  Value() = default;   // undefined
+  static Value undefined(std::string name);   // said where it is used as if it were something
+  static Value none();
+  Value(bool b) : kind_(Kind::boolean), integer_(b) {}
+  Value(int64_t i) : kind_(Kind::integer), integer_(i) {}
+  Value(double d) : kind_(Kind::real), real_(d) {}
+  Value(std::string s) : kind_(Kind::string), text_(std::move(s)) {}
+  Value(const char* s) : Value(std::string(s)) {}
+  Value(List l, bool is_tuple = false);
+  Value(Members m);
+  Value(Function f);
+  static Value space(Members m);   // a namespace: its members may be set, and all that hold it see that
+
+  Kind kind() const { return kind_; }
+  bool is(Kind kind) const { return kind_ == kind; }
+  bool is_number() const { return kind_ == Kind::boolean || kind_ == Kind::integer || kind_ == Kind::real; }
+  bool is_tuple() const { return is_tuple_; }
+  bool is_space() const { return is_space_; }
+  bool is_true() const;
+  // Of the kinds that they are for; throw a TemplateError otherwise.
+  int64_t integer() const;
+  double real() const;                        // of any number
+  const std::string& text() const;
+  const List& list() const;
+  const Members& members() const;
+  void set_member(const std::string& name, Value value) const;   // of a namespace
+  const Function& function() const;
+  const Value* member(std::string_view key) const;   // null where there is none
+
+  // As Python's str() and repr(), and as JSON, in a line or indented.
+  std::string str() const;
+  std::string repr() const;
+  struct JsonForm { int indent = -1; bool ascii = false; };
+  std::string json(JsonForm form = {-1, false}, int depth = 0) const;
+  const char* kind_name() const;
+
+  bool operator==(const Value& other) const;
+  bool operator<(const Value& other) const;   // of numbers, texts and lists of them
+  bool contains(const Value& item) const;
+  List elements() const;                      // what a loop goes over: elements, keys, characters
+
+ private:
+  [[noreturn]] void fail(std::string_view expected) const;
+
+  Kind kind_ = Kind::undefined;
+  bool is_tuple_ = false, is_space_ = false;
+  int64_t integer_ = 0;
+  double real_ = 0;
+  std::string text_;                          // of undefined: its name
+  std::shared_ptr<List> list_;
+  std::shared_ptr<Members> members_;
+  std::shared_ptr<Function> function_;
+};
+
+struct Arguments {
+  List values;
+  Members named;
+  // Argument number `at`, or of that name; undefined where it is not given.
+  Value get(size_t at, std::string_view name) const;
+};
+
+// Characters of a text: where each begins, and the end.
+std::vector<size_t> characters(std::string_view text);
+
+}  // namespace command::chat

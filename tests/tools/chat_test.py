@@ -120,6 +120,17 @@ class ConversationsTest(CommandTest):
         said = self.train_on("run", self.conversations(rows), "--chat-template", template, "--steps", 1).stdout
         self.assertIn(f"of which {60 * len('new</>'):,} tokens are learned", said)   # not what was said before
 
+    def test_conversations_may_be_those_of_sharegpt(self):
+        template, names = self.write("turns.jinja", TURNS), {"user": "human", "assistant": "gpt"}
+        messages = [[user("sky"), assistant("blue")], [user("sun"), assistant("yellow"), user("coal"), assistant("black")]] * 30
+        same = self.conversations({"messages": m} for m in messages)
+        other = self.conversations(({"conversations": [{"from": names[one["role"]], "value": one["content"]} for one in m]} for m in messages), "share.jsonl")
+        for out, data in (("same", same), ("other", other)):
+            self.train_on(out, data, "--chat-template", template, "--steps", 2)
+        self.assertEqual(self.weights("same"), self.weights("other"))
+        self.refused("train", "--model", "nano", "--data", self.conversations([{"conversations": [{"from": "tool", "value": "x"}]}]), "--document-end", 1, "--chat-template", template,
+                     "--steps", 1, "--out", self.path("none"), says=["line 1: conversations[0].from: expected human, gpt or system, found \"tool\""])
+
     def test_a_folder_brings_its_template(self):
         model = self.model("gpt2", next(iter(tokenizer_test.GOLDENS.values()))["tokenizer"])
         config = {"bos_token": {"content": "<|b|>"}, "chat_template": "{{ bos_token }}" + TURNS}

@@ -23,6 +23,23 @@ struct Example {
   bool has_end = false;           // so that none has to follow
 };
 
+// Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages.
+JsonValue messages_of(const JsonView& conversations) {
+  constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"}, {"user", "user"}, {"gpt", "assistant"}, {"assistant", "assistant"}, {"system", "system"}};
+  JsonValue messages;
+  messages.kind = JsonValue::Kind::array;
+  for (const JsonView& one : conversations.elements()) {
+    const std::string& from = one.at("from").text();
+    const auto role = std::find_if(std::begin(roles), std::end(roles), [&](const auto& r) { return r.first == from; });
+    if (role == std::end(roles)) one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", from));
+    JsonValue message;
+    message.kind = JsonValue::Kind::object;
+    message.members = {{"role", text_value(std::string(role->second))}, {"content", text_value(one.at("value").text())}};
+    messages.elements.push_back(std::move(message));
+  }
+  return messages;
+}
+
 struct Reader {
   const Tokenization& tokenization;
   const FindTemplate& chat_template;
@@ -84,8 +101,8 @@ struct Reader {
   Example parse(std::string_view text_of_line, const std::string& place) const {
     const JsonValue value = read_json(text_of_line, place);
     const JsonView object(value, place + ": ");
-    const JsonView text = object.at("text"), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages");
-    if (!text.is_null() + !messages.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null()) {
+    const JsonView text = object.at("text"), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages"), conversations = object.at("conversations");
+    if (!text.is_null() + !messages.is_null() + !conversations.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null()) {
       std::vector<std::string> keys;
       for (const JsonMember& member : object.members())
         if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + member.key + '"');
@@ -93,10 +110,11 @@ struct Reader {
                                              keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
     }
     const bool has_ids = tokenization.kind() == Tokenization::Kind::ids;
-    if (!messages.is_null()) {
-      if (has_ids) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", messages.place()));
-      for (const JsonView& message : messages.elements()) message.at("role").text();
-      return of_conversation(chat_template(messages.place()).conversation(value_of(value, "messages"), value, messages.place()), messages.place());
+    if (!messages.is_null() || !conversations.is_null()) {
+      const std::string& at = messages.is_null() ? conversations.place() : messages.place();
+      if (has_ids) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
+      const JsonValue list = messages.is_null() ? messages_of(conversations) : value_of(value, "messages");
+      return of_conversation(chat_template(at).conversation(list, value, at), at);
     }
     if (!has_ids && prompt.is_array()) return of_messages(value, prompt, completion, completion.place());
     const JsonView& rest = text.is_null() ? completion : text;

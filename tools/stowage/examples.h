@@ -1,5 +1,5 @@
 // Examples to learn from, one a line of a .jsonl file: {"prompt": …, "completion": …}, of which the completion is learned; {"messages": […]}, a
-// conversation of which is learned what the assistant says; or {"text": …}.
+// conversation of which is learned what the assistant says (ShareGPT's "conversations" too); or {"text": …}.
 #pragma once
 #include <cstdint>
 #include <functional>

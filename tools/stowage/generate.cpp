@@ -65,7 +65,7 @@ struct GenerateCommand {
     const auto say = [&](const char* role, const std::string& content) {
       JsonValue message;
       message.kind = Kind::object;
-      message.members = {{"role", {Kind::string, false, role, {}, {}}}, {"content", {Kind::string, false, content, {}, {}}}};
+      message.members = {{"role", text_value(role)}, {"content", text_value(content)}};
       messages.elements.push_back(std::move(message));
     };
     if (!system.empty()) say("system", system);

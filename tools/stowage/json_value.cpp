@@ -50,6 +50,13 @@ JsonValue read_value(JsonReader& reader, int depth) {
 
 }  // namespace
 
+JsonValue text_value(std::string text) {
+  JsonValue value;
+  value.kind = Kind::string;
+  value.text = std::move(text);
+  return value;
+}
+
 JsonValue read_json(std::string_view text, const std::string& path) {
   JsonReader reader(text, path + ": damaged");
   JsonValue value = read_value(reader, 0);

@@ -23,6 +23,8 @@ struct JsonMember {
   JsonValue value;
 };
 
+JsonValue text_value(std::string text);
+
 // Throws a Failure that begins with `path`, also for what is nested deeper than 64.
 JsonValue read_json(std::string_view text, const std::string& path);
 

@@ -62,6 +62,12 @@ class ChatTemplateTest(CommandTest):
         self.assertEqual(self.said(thinking, user("q"), assistant("a")), ["<think>\n\n</think>\n\na</a>\n"])
         self.assertEqual(self.said(thinking, user("q"), assistant("a1"), user("q2"), assistant("a2")), ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"])
         self.assertEqual(self.said(thinking, user("q"), assistant("<think>\nso\n</think>\n\na1"), user("q2"), assistant("a2")), ["a1</a>\n", "<think>\n\n</think>\n\na2</a>\n"])
+        # Where the prompt that asks has thought already, and where what was said before is written anew with every question.
+        ready = thinking.replace("{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}", "{{- '<think>\\n\\n</think>\\n\\n' }}")
+        self.assertNotEqual(ready, thinking)
+        self.assertEqual(self.said(ready, user("q"), assistant("<think>\nso it is\n</think>\n\na1")), ["so it is\n</think>\n\na1</a>\n"])
+        moved = "{% set s = messages[0].content %}{% for m in messages[1:] %}{% if m.role == 'user' %}[{% if loop.last or loop.revindex == 2 %}{{ s }} {% endif %}{{ m.content }}]{% else %} {{ m.content }};{% endif %}{% endfor %}"
+        self.assertEqual(self.said(moved, {"role": "system", "content": "red"}, user("blue or red?"), assistant("red"), user("or blue?"), assistant("blue")), ["red;", " blue;"])
         # Where the end of a conversation has a token of its own, and where it begins with the assistant.
         ends = TURNS + "{% if not add_generation_prompt %}[end]{% endif %}"
         self.assertEqual(self.said(ends, user("q"), assistant("a1"), user("q2"), assistant("a2")), ["a1</>", "a2</>[end]"])

@@ -108,6 +108,12 @@ std::string content_of(const Value& message) {
   const Value* content = message.member("content");
   return content && content->is(Value::Kind::string) ? content->text() : std::string();
 }
+Value with_content(const Value& message, const std::string& content) {
+  Members members = message.members();
+  for (auto& [name, value] : members)
+    if (name == "content") value = content;
+  return members;
+}
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
   return first == std::string_view::npos ? std::string_view() : text.substr(first, last + 1 - first);
@@ -115,27 +121,36 @@ std::string_view trimmed(std::string_view text) {
 
 size_t common(std::string_view a, std::string_view b) { return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin()); }
 
-// Where a text has what the assistant says from `behind` on. `asked`: the text up to there, and what asks for it; empty where nobody does.
-// `answered`: the text that ends with it.
-std::optional<std::pair<size_t, size_t>> said_in(std::string_view text, size_t behind, std::string_view asked, std::string_view answered, const std::string& held) {
-  if (!asked.empty() && text.starts_with(answered) && answered.starts_with(asked) && asked.size() < answered.size()) return std::pair(asked.size(), answered.size());
-  // What was thought may be left out.
-  const size_t thought = held.rfind("</think>");
-  std::vector<std::string_view> contents;
-  for (const std::string_view content : {trimmed(held), thought == std::string::npos ? std::string_view() : trimmed(std::string_view(held).substr(thought + 8))})
-    if (!content.empty()) contents.push_back(content);
+using Range = std::pair<size_t, size_t>;   // begin and end, in bytes
+
+// In the place of what is thought, and of what is said.
+struct Marks { std::string thought, said; };
+std::string marked_content(const std::string& content, const Marks& marks) {
+  const size_t open = content.find("<think>"), close = content.rfind("</think>");
+  if (open == std::string::npos || close == std::string::npos || close < open) return marks.said;
+  const size_t thought = content.find_first_not_of(" \t\r\n", open + 7), said = content.find_first_not_of(" \t\r\n", close + 8);
+  if (thought >= close) return content.substr(0, said) + marks.said;
+  const size_t thought_end = content.find_last_not_of(" \t\r\n", close - 1) + 1;
+  return content.substr(0, thought) + marks.thought + content.substr(thought_end, said - thought_end) + marks.said;
+}
+
+// What stands in a text where another one, the same but for that, has marks, and of what follows there as much as follows the mark in
+// `answered`, where it ends the text.
+std::optional<Range> in_place_of(const Marks& marks, std::string_view text, std::string_view marked, std::string_view answered) {
+  const size_t said = marked.find(marks.said), there = answered.rfind(marks.said), at = std::min(marked.find(marks.thought), said);
+  if (said == std::string_view::npos || marked.rfind(marks.said) != said || there == std::string_view::npos) return std::nullopt;
+  const std::string_view before = marked.substr(0, at), behind = marked.substr(said + marks.said.size());
+  if (!text.starts_with(before) || !text.ends_with(behind) || before.size() + behind.size() > text.size()) return std::nullopt;
+  const size_t end = text.size() - behind.size();
+  return Range(at, end + common(answered.substr(there + marks.said.size()), behind));
+}
+
+// Where a text goes on as `answered` ends, behind what asks for it: of messages without content, which have calls of tools.
+std::optional<Range> same_end(std::string_view text, std::string_view asked, std::string_view answered) {
   const size_t begin = common(asked, text);
   const std::string_view rest = text.substr(begin), answer = answered.substr(common(asked, answered));
-  if (!asked.empty() && begin >= behind)
-    for (size_t length = std::min(rest.size(), answer.size()); length > answer.size() / 2; --length)
-      if (answer.ends_with(rest.substr(0, length)) && (contents.empty() || rest.substr(0, length).find(contents.back()) != std::string_view::npos)) return std::pair(begin, begin + length);
-  for (const std::string_view content : contents) {
-    // What it begins with may be what asks for it begins with, too.
-    const size_t here = text.find(content, std::max(behind, begin - std::min(begin, content.size()))), there = answered.rfind(content);
-    if (here == std::string_view::npos || there == std::string_view::npos) continue;
-    const size_t end = here + content.size();
-    return std::pair(here, end + common(answered.substr(there + content.size()), text.substr(end)));
-  }
+  for (size_t length = std::min(rest.size(), answer.size()); length > answer.size() / 2; --length)
+    if (answer.ends_with(rest.substr(0, length))) return Range(begin, begin + length);
   return std::nullopt;
 }
 
@@ -168,25 +183,45 @@ std::string ChatTemplate::prompt(const JsonValue& messages, const JsonValue& lin
 }
 
 // Where the template says itself what the assistant says, that is it. Else it is what stands behind the prompt that asks for it. In the middle
-// of a conversation a template may write it otherwise than at its end, without what was thought, or without a last token: then it is as
-// much of the end of what it would be there as stands here, or the content and as much of what follows it.
+// of a conversation a template may write it otherwise than at its end (without what was thought, or without a last token), and what comes
+// before it too: then it is what changes with the content.
 ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line, const std::string& place) const {
   const List all = messages_of(messages, place);
   const Members variables = variables_of(line, place);
   Rendered whole = parts_->render(all, variables, false, place);
   Text result{std::move(whole.text), std::move(whole.generated)};
   if (!result.said.empty()) return result;
+  const std::string_view text = result.text;
+  Marks marks = {"WhatTheAssistantThinks", "WhatTheAssistantSays"};
+  for (std::string* const mark : {&marks.thought, &marks.said})
+    while (text.find(*mark) != std::string_view::npos) *mark += 'X';
   size_t behind = 0;   // what was said before
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].member("role")->str() != "assistant") continue;
-    const List before(all.begin(), all.begin() + static_cast<ptrdiff_t>(i)), with(all.begin(), all.begin() + static_cast<ptrdiff_t>(i) + 1);
+    const List before(all.begin(), all.begin() + static_cast<ptrdiff_t>(i));
+    const auto answered_by = [&](const Value& message) {
+      List list = before;
+      list.push_back(message);
+      return parts_->render(std::move(list), variables, false, place).text;
+    };
     const std::string asked = i == 0 ? std::string() : parts_->render(before, variables, true, place).text;
-    const std::string answered = i + 1 == all.size() ? result.text : parts_->render(with, variables, false, place).text;
-    const std::string content = content_of(all[i]);
-    const auto said = said_in(result.text, behind, asked, answered, content);
-    const Value* const calls = all[i].member("tool_calls");
-    if (!said && trimmed(content).empty() && (!calls || !calls->is_true())) continue;   // nothing
-    if (!said) throw Failure(exit_failed, fmt::format("{}[{}]: {} writes what the assistant says so that it is not found again", place, i, parts_->path));
+    const std::string answered = i + 1 == all.size() ? result.text : answered_by(all[i]);
+    const bool is_asked = !asked.empty() && text.starts_with(asked) && asked.size() >= behind;
+    std::optional<Range> said;
+    if (is_asked && text.starts_with(answered) && answered.starts_with(asked) && asked.size() < answered.size()) {
+      said = Range(asked.size(), answered.size());
+    } else if (const std::string content = content_of(all[i]); !trimmed(content).empty()) {
+      List marked = all;
+      marked[i] = with_content(all[i], marked_content(content, marks));
+      said = in_place_of(marks, text, parts_->render(marked, variables, false, place).text, answered_by(marked[i]));
+      if (said && is_asked && asked.size() < said->first) said->first = asked.size();   // with what stands between
+    } else if (const Value* const calls = all[i].member("tool_calls"); calls && calls->is_true()) {
+      said = same_end(text, asked, answered);
+    } else {
+      continue;   // says nothing
+    }
+    if (!said || said->first < behind || said->first >= said->second)
+      throw Failure(exit_failed, fmt::format("{}[{}]: {} writes what the assistant says so that it is not found again", place, i, parts_->path));
     result.said.push_back(*said);
     behind = said->second;
   }

@@ -127,7 +127,7 @@ TEMPLATES = {
 {{ frame }}{{ twice('ab') }}
 {%- for message in messages %}
 {% if message.role == 'assistant' %}
-[ASSISTANT] {% generation %}{{ message.content }}|{% endgeneration %}
+[ASSISTANT] {% generation %}{{ message.content }}{{ message.tool_calls|default([])|length }}|{% endgeneration %}
 
 {% else %}
 {{ turn(message.role, message.content) }}
@@ -152,7 +152,7 @@ kept{% endif %}
 nobody
  {% endfor %}
 {% for k, v in {'b': 2, "a": [1, 2.5, none, true]}.items() %}{{ k }}={{ v }};{% endfor %}{% for x in [] %}{% else %}empty{% endfor %}
-{% for message in messages %}{{ message.content }};{% endfor %}
+{% for message in messages %}{{ message.content }}{{ message.tool_calls|default([])|length }};{% endfor %}
 """,
     # What values do.
     "values": """{{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 2 ** 10 }} {{ 1 + 2 * 3 - 4 }} {{ 1.0 }} {{ 1e3 }} {{ 0.1 + 0.2 }} {{ 3 ~ 'x' ~ none }}
@@ -163,7 +163,7 @@ nobody
 {{ [3, 1, 2] | sort }} {{ ['b', 'A', 'c'] | sort(reverse=true) }} {{ [1, 2, 3] | sum }} {{ [1, 2, 3] | max }} {{ ['a', 'b'] | join('-') }} {{ [1, 2, 3] | reject('odd') | list }} {{ ['x', 'y'] | map('upper') | list }}
 {{ [{'r': 'a', 'n': 1}, {'r': 'b', 'n': 2}] | rejectattr('r', 'eq', 'a') | map(attribute='n') | list }} {{ {'b': 1, 'a': 2} | dictsort }} {{ {'a': 1} | items | list }} {{ missing | default('d') }} {{ '' | default('e', true) }}
 {{ '42' | int + 1 }} {{ 'x' | int(5) }} {{ 2.567 | round(2) }} {{ 'a\\nb' | indent(2) }} {{ 1 < 2 < 3 }} {{ 1 < 3 < 2 }} {{ not true or true and false }} {{ 'y' if false }}{{ range(2, 9, 3) | list }} {{ dict(a=1).get('b', 'none') }} {{ namespace(x=1).x }}
-{% for message in messages %}{{ message.content }};{% endfor %}
+{% for message in messages %}{{ message.content }}{{ message.tool_calls|default([])|length }};{% endfor %}
 """,
 }
 

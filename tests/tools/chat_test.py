@@ -76,14 +76,40 @@ class ChatTemplateTest(CommandTest):
         self.assertEqual(self.said("{% for m in messages %}{% if m.content %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}", user("q"), assistant(""), user("r"), assistant("s")), ["<assistant>s"])
         self.refused("{% for m in messages %}<{{ m.role }}>{{ m.content|length }}{% if add_generation_prompt %}?{% endif %}{% endfor %}", "line[1]: ", messages=[user("q"), assistant("xyz")])
 
+    CALLS = ("{% for m in messages %}<{{ m.role[0] }}>{% if m.role == 'assistant' and (loop.last or m.tool_calls) %}<think></think>{% endif %}{{ m.content or '' }}"
+             "{% for c in m.tool_calls or [] %}[{{ c.function.name }}({{ c.function.arguments|tojson }})]{% endfor %}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}")
+
+    def test_calls_of_tools_are_said_too(self):
+        call = {"type": "function", "function": {"name": "look", "arguments": {"at": "sky"}}}
+        messages = [user("q"), assistant("", tool_calls=[call]), {"role": "tool", "content": "blue"}, assistant("It is blue."), user("q2"), assistant("a2")]
+        self.assertEqual(self.said(self.CALLS, *messages), ["<think></think>[look({\"at\": \"sky\"})]</>", "It is blue.</>", "<think></think>a2</>"])
+        text = [user("q"), assistant("I look.", tool_calls=[call]), {"role": "tool", "content": "blue"}, assistant("It is blue.")]
+        self.assertEqual(self.said(self.CALLS, *text)[0], "<think></think>I look.[look({\"at\": \"sky\"})]</>")
+        self.refused(TURNS, "line[1]: ", messages=text)   # which writes none
+        self.assertIn("writes no calls of tools", self.rendered(TURNS, [{"messages": text}])[0]["error"])
+        # Tools may be a text, as some data has them.
+        tools = "{{ tools[0].function.name }}" + TURNS
+        self.assertEqual(self.rendered(tools, [{"messages": [user("q")], "tools": json.dumps([call])}])[0]["prompt"], "look<u>q</><a>")
+
+    def test_a_message_may_be_a_part(self):
+        parts = "{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% if loop.last %}!{% endif %}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"
+        part = [{"type": "text", "text": "one"}]
+        self.assertEqual(self.said(parts, user("q"), assistant(part), user("q2"), assistant("two")), ["one", "two!"])
+        self.refused(parts, "of the assistant one part is known here", messages=[user("q"), assistant(part * 2)])
+        self.refused("{% for m in messages %}<{{ m.role[0] }}>{% if m.content is string %}{{ m.content }}{% endif %}.{% endfor %}", "does not write what the assistant says", messages=[user("q"), assistant(part)])
+
     def test_what_is_wrong_is_named_with_its_line(self):
-        for template, expected in [("a\n{{ messages|nothing }}", "chat_template, line 2: filter 'nothing' is not known here"), ("{{ m.x }}", "line 1: 'm' is undefined"), ("\n{% if true %}", "line 2: expected {% endif %}, found the end"),
+        for template, expected in [("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}", "a namespace inside of another value"), ("{{ 1" + "+1" * 5000 + " }}", "nested too deeply"),
+                                   ("{{ 'abcd' * 4611686018427387904 }}", "the text is too long"), ("{% set ns = namespace(x=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% endfor %}", "nested too deeply"),
+                                   ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "it takes too long"), ("{{ [9223372036854775807, 1]|sum }}", "too large"), ("{{ 1 is divisibleby(0) }}", "division by 0"),
+                                   ("a\n{{ messages|nothing }}", "chat_template, line 2: filter 'nothing' is not known here"), ("{{ m.x }}", "line 1: 'm' is undefined"), ("\n{% if true %}", "line 2: expected {% endif %}, found the end"),
                                    ("{% include 'x' %}", "line 1: {% include %} is not known here"), ("{{ 'x", "line 1: a string has no end"), ("{{ 1 + 'a' }}", "line 1: expected a whole number, found a string"), ("{{ raise_exception('no ' ~ 1) }}", "line 1: no 1"),
                                    ("{{ 9223372036854775807 + 1 }}", "line 1: a whole number is too large"), ("{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}", "too deeply"), ("{{ " + "(" * 300 + "1" + ")" * 300 + " }}", "nested too deeply"),
                                    ("{{ range(10000000) }}", "range is too long"), ("{{ 'x' * 999999999 }}", "the text is too long"), ("{% for a, b in [1] %}{% endfor %}", "expected a list, found a whole number"), ("{{ 1 // 0 }}", "division by 0"),
                                    ("{% set messages.x = 1 %}", "expected a namespace"), ("{% break %}", "outside of a loop"), ("{{ messages[0](1) }}", "expected a function, found a mapping"), ("{{ strftime_now('%d') }}", "'strftime_now' is undefined")]:
             with self.subTest(template[:40]):
                 self.refused(template, expected)
+        self.assertEqual(self.rendered("{{ 'abc'[1::9223372036854775807] }}{{ (-9223372036854775807 - 1) is divisibleby(-1) }}", [{"messages": [user("q")]}])[0]["prompt"], "bTrue")
         self.refused(TURNS, "at least one message, found none", messages=[])
         self.refused(TURNS, "line[0].role: expected a string", messages=[{"content": "x"}])
         self.assertEqual(self.rendered([{"name": "default", "template": TURNS}, {"name": "tool_use", "template": "x"}], [{"messages": [user("q")]}])[0]["prompt"], "<u>q</><a>")
@@ -117,6 +143,9 @@ class ConversationsTest(CommandTest):
         self.train_on("parts", data, "--chat-template", template, "--schedule", "constant", "--steps", 3)
         self.run_command("train", "--resume", self.path("parts"), "--steps", 6, "--vram", "32MiB")
         self.assertEqual(self.weights("parts"), self.weights("whole"))
+        pathlib.Path(template).unlink()   # the run has its own
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 7)
+        self.refused("train", "--resume", self.path("parts"), "--no-chat-template", "--steps", 8, says=["--chat-template"])   # nano has none
         evaluated = json.loads(self.run_command("eval", "--model", self.path("whole"), "--data", data, "--eval-batches", 2, "--json").stdout)
         self.assertAlmostEqual(evaluated["eval_loss"], self.metrics("whole")[-1]["eval_loss"], places=6)
 
@@ -134,6 +163,10 @@ class ConversationsTest(CommandTest):
         for out, data in (("same", same), ("other", other)):
             self.train_on(out, data, "--chat-template", template, "--steps", 2)
         self.assertEqual(self.weights("same"), self.weights("other"))
+        named = self.conversations([{"system": "S", "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}] * 60, "named.jsonl")
+        self.train_on("system", self.conversations([{"messages": [{"role": "system", "content": "S"}, user("a"), assistant("b")]}] * 60), "--chat-template", template, "--steps", 1)
+        self.train_on("named", named, "--chat-template", template, "--steps", 1)
+        self.assertEqual(self.weights("named"), self.weights("system"))
         self.refused("train", "--model", "nano", "--data", self.conversations([{"conversations": [{"from": "tool", "value": "x"}]}]), "--document-end", 1, "--chat-template", template,
                      "--steps", 1, "--out", self.path("none"), says=["line 1: conversations[0].from: expected human, gpt or system, found \"tool\""])
 

@@ -24,18 +24,22 @@ struct Example {
 };
 
 // Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages.
-JsonValue messages_of(const JsonView& conversations) {
+JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"}, {"user", "user"}, {"gpt", "assistant"}, {"assistant", "assistant"}, {"system", "system"}};
   JsonValue messages;
   messages.kind = JsonValue::Kind::array;
+  const auto say = [&](std::string_view role, const std::string& content) {
+    JsonValue message;
+    message.kind = JsonValue::Kind::object;
+    message.members = {{"role", text_value(std::string(role))}, {"content", text_value(content)}};
+    messages.elements.push_back(std::move(message));
+  };
+  if (!system.is_null() && !system.text().empty()) say("system", system.text());
   for (const JsonView& one : conversations.elements()) {
     const std::string& from = one.at("from").text();
     const auto role = std::find_if(std::begin(roles), std::end(roles), [&](const auto& r) { return r.first == from; });
     if (role == std::end(roles)) one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", from));
-    JsonValue message;
-    message.kind = JsonValue::Kind::object;
-    message.members = {{"role", text_value(std::string(role->second))}, {"content", text_value(one.at("value").text())}};
-    messages.elements.push_back(std::move(message));
+    say(role->second, one.at("value").text());
   }
   return messages;
 }
@@ -90,7 +94,7 @@ struct Reader {
     asked.elements = prompt.raw_elements();
     all = asked;
     for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
-    chat::ChatTemplate::Text conversation = chat_template(place).conversation(all, line, place);
+    chat::ChatTemplate::Text conversation = chat_template(place).conversation(all, line, place, asked.elements.size());
     const std::string before = chat_template(place).prompt(asked, line, prompt.place());
     const auto begin = static_cast<size_t>(std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first - before.begin());
     for (Range& said : conversation.said) said.first = std::max(said.first, begin);
@@ -113,7 +117,7 @@ struct Reader {
     if (!messages.is_null() || !conversations.is_null()) {
       const std::string& at = messages.is_null() ? conversations.place() : messages.place();
       if (has_ids) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
-      const JsonValue list = messages.is_null() ? messages_of(conversations) : value_of(value, "messages");
+      const JsonValue list = messages.is_null() ? messages_of(conversations, object.at("system")) : value_of(value, "messages");
       return of_conversation(chat_template(at).conversation(list, value, at), at);
     }
     if (!has_ids && prompt.is_array()) return of_messages(value, prompt, completion, completion.place());

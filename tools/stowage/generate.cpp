@@ -35,13 +35,15 @@ struct GenerateCommand {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
     const stw_model_info about = query(open_model(model));
-    const auto tokenization = Tokenization::of_model(tokenizer, run_of(model), about.vocabulary);
+    const bool takes_own = converses && tokenizer == "auto" && about.vocabulary != 256;   // a conversation is text
+    const auto tokenization = takes_own ? Tokenization::of_text("", run_of(model), about.vocabulary) : Tokenization::of_model(tokenizer, run_of(model), about.vocabulary);
     std::vector<int32_t> tokens = converses ? conversation(tokenization) : tokenization.parse_prompt(prompt);
     check_sequence(plan.sequence, about.positions);
     // No longer than the sequences it was trained on: later positions may never have been trained.
     const uint64_t longest = plan.sequence.value_or(std::min(about.positions, window_limit));
     plan.sequence = std::max<uint64_t>(2, std::min(longest, tokens.size() + count));
-    if (tokenization.kind() != Tokenization::Kind::ids && !goes_on) stop = end_tokens(run_of(model));
+    if (tokenization.kind() != Tokenization::Kind::ids && !goes_on)
+      for (const int32_t end : end_tokens(run_of(model))) stop.push_back(end);
     const Inference opened = open_inference(model, plan);
     if (!converses) print(tokenization, tokens, true);
     for (uint64_t done = 0; done < count;) {
@@ -55,7 +57,7 @@ struct GenerateCommand {
   }
 
   // What the model is to answer, as its template writes it.
-  std::vector<int32_t> conversation(const Tokenization& tokenization) const {
+  std::vector<int32_t> conversation(const Tokenization& tokenization) {
     if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, "--chat: is for text; give the model's tokenizer with --tokenizer");
     const auto how = chat_template_of(chat_template, tokenization, run_of(model));
     if (!how) throw no_chat_template("--chat");
@@ -70,6 +72,9 @@ struct GenerateCommand {
     };
     if (!system.empty()) say("system", system);
     say("user", prompt);
+    // Of the end of a turn the token that stands for it, if one does.
+    const std::vector<int32_t> end = tokenization.encode(how->end_of_answer("--chat"), "--chat", true);
+    if (!goes_on && tokenization.kind() == Tokenization::Kind::text && !end.empty() && tokenization.text_of({end.data(), 1}, false).empty()) stop.push_back(end[0]);
     return tokenization.encode(how->prompt(messages, line, "--chat"), "--prompt", true);
   }
 
@@ -115,7 +120,7 @@ void add_generate(CLI::App& application) {
   command
       .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")
       ->type_name("TEXT");
-  auto* chat = command.add_flag("--chat", self->converses, "The prompt is what a user says: written as the model's chat template has it, and the answer alone is shown.");
+  auto* chat = command.add_flag("--chat", self->converses, "The prompt is what a user says: written as the model's chat template has it. The answer alone is shown, up to the token that ends a turn, if one does.");
   command.add_option("--system", self->system, "With --chat: the system's message before it.")->needs(chat)->type_name("TEXT");
   add_chat_template_flag(command, self->chat_template);
   command.add_option("--tokens", self->count, "How many new tokens. Default: 200.")

@@ -13,6 +13,7 @@ class RunFolder {
   std::string checkpoint() const { return path_ + "/checkpoint.stw"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
   std::string plan() const { return path_ + "/plan.json"; }
+  std::string chat_template() const { return path_ + "/chat_template.jinja"; }
   std::string loss_curve() const { return path_ + "/loss.svg"; }
   std::string weights() const { return path_ + "/model.safetensors"; }
   std::string settings() const { return path_ + "/settings.json"; }

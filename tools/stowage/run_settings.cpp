@@ -24,9 +24,11 @@ namespace {
 constexpr std::string_view format = "stowage-settings";
 constexpr uint64_t version = 1;
 
-constexpr std::string_view files[] = {"model", "weights", "adapter", "data", "device", "tokenizer", "chat-template"};
-// A plan that the run was given lies in its folder, wherever it came from.
-constexpr std::string_view plan = "plan";
+constexpr std::string_view files[] = {"model", "weights", "adapter", "data", "device", "tokenizer"};
+// A plan or a chat template that the run was given lies in its folder, wherever it came from.
+std::optional<std::string> own_file(const std::string& name, const RunFolder& run) {
+  return name == "plan" ? std::optional(run.plan()) : name == "chat-template" ? std::optional(run.chat_template()) : std::nullopt;
+}
 
 bool is_kept(const std::string& name) {
   constexpr std::string_view of_one_run[] = {"out", "resume", "overwrite", "profile", "help"};
@@ -113,7 +115,8 @@ std::string settings_json(const CLI::App& train) {
     bool is_text = true;
     if (option->get_expected_max() > 0)   // a flag is just there
       for (const std::string& given : option->results()) {
-        const std::string value = name == plan ? RunFolder("").plan().substr(1) : value_kept(name, given);
+        const auto own = own_file(name, RunFolder(""));
+        const std::string value = own ? own->substr(1) : value_kept(name, given);
         is_text = is_text && value == valid_utf8(value);
         values += (values.empty() ? "" : ", ") + json_quoted(value);
       }
@@ -165,7 +168,7 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
     bool is_flag = true;
     reader.list('[', ']', [&] {
       std::string value = reader.text();
-      if (name == plan) value = run.plan();
+      value = own_file(name, run).value_or(value);
       if (!overruled) more.push_back("--" + name + "=" + value);
       is_flag = false;
     });

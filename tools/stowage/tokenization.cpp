@@ -169,7 +169,7 @@ Failure no_chat_template(const std::string& asked_by) {
 
 void add_chat_template_flag(CLI::App& command, std::string& path) {
   command.add_option("--chat-template", path, "How conversations are written: a Jinja template. Default: chat_template.jinja or tokenizer_config.json beside the tokenizer.")
-      ->check(CLI::ExistingFile)
+      ->check(CLI::Validator([](std::string& value) -> std::string { return is_there(value) && !is_folder(value) ? "" : fmt::format("there is no file {}", value); }, "", ""))
       ->type_name("FILE");
 }
 

@@ -18,6 +18,7 @@
 #include "messages.h"
 #include "number_checks.h"
 #include "resume.h"
+#include "run_settings.h"
 #include "units.h"
 
 namespace command {
@@ -283,6 +284,7 @@ void train(TrainFlags flags) {
 
   const uint64_t before = memory_in_use(device.get());
   const std::string chat_template = flags.data.chat_template.empty() ? "" : read_text(flags.data.chat_template);   // before its folder may be moved away
+  const bool drops_template = !flags.resume.empty() && chat_template.empty() && setting_of_run(flags.resume, "chat-template");
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
   check_run(flags.run, trainer.get(), data.dataset.get());
   if (!flags.profile.empty())
@@ -293,7 +295,8 @@ void train(TrainFlags flags) {
     make_room(out);
   write_text(out.plan(), stw_plan_json(plan.get()));
   write_text(out.settings(), flags.settings);
-  if (!chat_template.empty()) write_text(out.path() + "/chat_template.jinja", chat_template);
+  if (!chat_template.empty()) write_text(out.chat_template(), chat_template);
+  else if (drops_template) std::remove(out.chat_template().c_str());   // taken back: the model's own holds
   const std::vector<std::string> copied = copy_tokenizer_files(tokenization, run_of(flags.model), out.path());
   std::fflush(stdout);
   const stw_progress begin = query(trainer);

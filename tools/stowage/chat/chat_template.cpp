@@ -47,8 +47,9 @@ Value value_of(const JsonValue& json, const std::string& place) {
       int64_t whole = 0;
       if (const auto read = std::from_chars(begin, end, whole); read.ec == std::errc() && read.ptr == end) return whole;
       double real = 0;
-      if (json.text.find_first_of(".eE") == std::string::npos || std::from_chars(begin, end, real).ec != std::errc())
-        throw Failure(exit_failed, fmt::format("{}: the number {} is too large", place, json.text));
+      const auto read = std::from_chars(begin, end, real);
+      if (json.text.find_first_of(".eE") == std::string::npos || read.ec != std::errc() || read.ptr != end)
+        throw Failure(exit_failed, fmt::format("{}: the number {} is none that is known here", place, json.text));
       return real;
     }
     case JsonValue::Kind::array: {
@@ -97,26 +98,41 @@ Members variables_of(const JsonValue& line, const std::string& place) {
   const JsonView object(line, place + ": ");
   for (const JsonMember& member : object.members()) {
     if (member.value.kind == JsonValue::Kind::null) continue;
-    if (member.key == "tools") variables.emplace_back("tools", value_of(member.value, place));
+    if (member.key == "tools") {   // some data has them as a text
+      const bool is_text = member.value.kind == JsonValue::Kind::string;
+      variables.emplace_back("tools", value_of(is_text ? read_json(member.value.text, place + ": tools") : member.value, place));
+    }
     if (member.key == "chat_template_kwargs")
       for (const JsonMember& one : object.at("chat_template_kwargs").members()) variables.emplace_back(one.key, value_of(one.value, place));
   }
   return variables;
 }
 
-std::string content_of(const Value& message) {
-  const Value* content = message.member("content");
-  return content && content->is(Value::Kind::string) ? content->text() : std::string();
-}
-Value with_content(const Value& message, const std::string& content) {
+// A message with another value of one of its members.
+Value with_member(const Value& message, std::string_view key, const Value& replacement) {
   Members members = message.members();
   for (auto& [name, value] : members)
-    if (name == "content") value = content;
+    if (name == key) value = replacement;
   return members;
 }
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
   return first == std::string_view::npos ? std::string_view() : text.substr(first, last + 1 - first);
+}
+
+Value without_member(const Value& message, std::string_view key) {
+  Members members = message.members();
+  std::erase_if(members, [&](const auto& m) { return m.first == key; });
+  return members;
+}
+// Whether a text is what it is without something: a template may refuse to do without.
+template <class Render>
+bool is_without(std::string_view text, const Render& render) {
+  try {
+    return render() == text;
+  } catch (const Failure&) {
+    return false;
+  }
 }
 
 size_t common(std::string_view a, std::string_view b) { return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin()); }
@@ -125,13 +141,37 @@ using Range = std::pair<size_t, size_t>;   // begin and end, in bytes
 
 // In the place of what is thought, and of what is said.
 struct Marks { std::string thought, said; };
-std::string marked_content(const std::string& content, const Marks& marks) {
+std::string marked_text(const std::string& content, const Marks& marks) {
   const size_t open = content.find("<think>"), close = content.rfind("</think>");
   if (open == std::string::npos || close == std::string::npos || close < open) return marks.said;
   const size_t thought = content.find_first_not_of(" \t\r\n", open + 7), said = content.find_first_not_of(" \t\r\n", close + 8);
   if (thought >= close) return content.substr(0, said) + marks.said;
   const size_t thought_end = content.find_last_not_of(" \t\r\n", close - 1) + 1;
   return content.substr(0, thought) + marks.thought + content.substr(thought_end, said - thought_end) + marks.said;
+}
+
+// What a message says: its content, or the one text of a list of parts.
+struct Said { bool anything = false; std::string text; };
+Said said_by(const Value& message, const std::string& place) {
+  const Value* const content = message.member("content");
+  if (!content || content->is(Value::Kind::none)) return {};
+  if (content->is(Value::Kind::string)) return {!trimmed(content->text()).empty(), content->text()};
+  if (!content->is(Value::Kind::list)) throw Failure(exit_failed, fmt::format("{}: expected the content of the assistant to be a string or a list of parts, found {}", place, content->kind_name()));
+  Said said;
+  for (const Value& part : content->list()) {
+    const Value* const text = part.is(Value::Kind::mapping) ? part.member("text") : nullptr;
+    if (!text || !text->is(Value::Kind::string) || said.anything) throw Failure(exit_failed, fmt::format("{}: of the assistant one part is known here, a text", place));
+    said = {!trimmed(text->text()).empty(), text->text()};
+  }
+  return said;
+}
+Value marked_message(const Value& message, const Said& said, const Marks& marks) {
+  const Value& content = *message.member("content");
+  const std::string text = marked_text(said.text, marks);
+  Value marked = with_member(message, "content", content.is(Value::Kind::string) ? Value(text) : Value(List{with_member(content.list()[0], "text", text)}));
+  for (const char* key : {"reasoning_content", "reasoning", "thinking", "thought"})
+    if (const Value* const thought = marked.member(key); thought && thought->is(Value::Kind::string) && !trimmed(thought->text()).empty()) marked = with_member(marked, key, marks.thought);
+  return marked;
 }
 
 // What stands in a text where another one, the same but for that, has marks, and of what follows there as much as follows the mark in
@@ -145,12 +185,14 @@ std::optional<Range> in_place_of(const Marks& marks, std::string_view text, std:
   return Range(at, end + common(answered.substr(there + marks.said.size()), behind));
 }
 
-// Where a text goes on as `answered` ends, behind what asks for it: of messages without content, which have calls of tools.
+// Where a text goes on behind what asks for it as `answered` ends, but for what is thought.
 std::optional<Range> same_end(std::string_view text, std::string_view asked, std::string_view answered) {
-  const size_t begin = common(asked, text);
-  const std::string_view rest = text.substr(begin), answer = answered.substr(common(asked, answered));
-  for (size_t length = std::min(rest.size(), answer.size()); length > answer.size() / 2; --length)
-    if (answer.ends_with(rest.substr(0, length))) return Range(begin, begin + length);
+  if (!answered.starts_with(asked)) return std::nullopt;
+  const std::string_view rest = text.substr(asked.size()), answer = answered.substr(asked.size());
+  for (size_t length = std::min(rest.size(), answer.size()); length > 0; --length) {
+    const std::string_view dropped = answer.substr(0, answer.size() - length);
+    if (answer.ends_with(rest.substr(0, length)) && (trimmed(dropped).empty() || trimmed(dropped).ends_with("</think>"))) return Range(asked.size(), asked.size() + length);
+  }
   return std::nullopt;
 }
 
@@ -165,8 +207,9 @@ std::optional<ChatTemplate> ChatTemplate::find(const std::string& file, const st
   if (const auto config = folder.empty() ? std::nullopt : read_text_if_there(config_path)) {
     const JsonValue json = read_json(*config, config_path);
     const JsonView view(json, config_path + ": ");
-    for (const char* name : {"bos_token", "eos_token", "pad_token", "unk_token"})
-      if (!view.at(name).is_null()) parts->special_tokens.emplace_back(name, token_text(view.at(name)));
+    for (const JsonMember& member : view.members())
+      if (member.key.ends_with("_token") && (member.value.kind == JsonValue::Kind::string || member.value.kind == JsonValue::Kind::object))
+        parts->special_tokens.emplace_back(member.key, token_text(view.at(member.key)));
     if (!source && (source = template_in(view))) parts->path = config_path + ": chat_template";
   }
   if (!source) return std::nullopt;
@@ -185,16 +228,16 @@ std::string ChatTemplate::prompt(const JsonValue& messages, const JsonValue& lin
 // Where the template says itself what the assistant says, that is it. Else it is what stands behind the prompt that asks for it. In the middle
 // of a conversation a template may write it otherwise than at its end (without what was thought, or without a last token), and what comes
 // before it too: then it is what changes with the content.
-ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line, const std::string& place) const {
+ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first) const {
   const List all = messages_of(messages, place);
   const Members variables = variables_of(line, place);
   Rendered whole = parts_->render(all, variables, false, place);
   Text result{std::move(whole.text), std::move(whole.generated)};
-  if (!result.said.empty()) return result;
   const std::string_view text = result.text;
   Marks marks = {"WhatTheAssistantThinks", "WhatTheAssistantSays"};
   for (std::string* const mark : {&marks.thought, &marks.said})
     while (text.find(*mark) != std::string_view::npos) *mark += 'X';
+  const bool is_marked = !result.said.empty();   // by the template
   size_t behind = 0;   // what was said before
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].member("role")->str() != "assistant") continue;
@@ -204,28 +247,47 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
       list.push_back(message);
       return parts_->render(std::move(list), variables, false, place).text;
     };
+    if (i < first) continue;
+    const std::string at = fmt::format("{}[{}]", place, i);
+    const auto failure = [&](const char* what) { return Failure(exit_failed, fmt::format("{}: {} {}", at, parts_->path, what)); };
+    const auto with = [&](Value message) {   // the whole, with another message in its place
+      List list = all;
+      list[i] = std::move(message);
+      return parts_->render(std::move(list), variables, false, place).text;
+    };
+    const Said said = said_by(all[i], at);
+    const Value* const calls = all[i].member("tool_calls");
+    const bool has_calls = calls && calls->is_true();
+    if (!said.anything && !has_calls) continue;
+    if (has_calls && is_without(text, [&] { return with(without_member(all[i], "tool_calls")); })) throw failure("writes no calls of tools");
+    if (said.anything && text.find(trimmed(said.text)) == std::string_view::npos && with(marked_message(all[i], said, marks)).find(marks.said) == std::string::npos)
+      throw failure("does not write what the assistant says");
+    if (is_marked) continue;
     const std::string asked = i == 0 ? std::string() : parts_->render(before, variables, true, place).text;
     const std::string answered = i + 1 == all.size() ? result.text : answered_by(all[i]);
     const bool is_asked = !asked.empty() && text.starts_with(asked) && asked.size() >= behind;
-    std::optional<Range> said;
+    std::optional<Range> range;
     if (is_asked && text.starts_with(answered) && answered.starts_with(asked) && asked.size() < answered.size()) {
-      said = Range(asked.size(), answered.size());
-    } else if (const std::string content = content_of(all[i]); !trimmed(content).empty()) {
-      List marked = all;
-      marked[i] = with_content(all[i], marked_content(content, marks));
-      said = in_place_of(marks, text, parts_->render(marked, variables, false, place).text, answered_by(marked[i]));
-      if (said && is_asked && asked.size() < said->first) said->first = asked.size();   // with what stands between
-    } else if (const Value* const calls = all[i].member("tool_calls"); calls && calls->is_true()) {
-      said = same_end(text, asked, answered);
+      range = Range(asked.size(), answered.size());
+    } else if (has_calls) {
+      if (is_asked) range = same_end(text, asked, answered);
     } else {
-      continue;   // says nothing
+      const Value marked = marked_message(all[i], said, marks);
+      range = in_place_of(marks, text, with(marked), answered_by(marked));
+      if (range && is_asked && asked.size() < range->first) range->first = asked.size();   // with what stands between
     }
-    if (!said || said->first < behind || said->first >= said->second)
-      throw Failure(exit_failed, fmt::format("{}[{}]: {} writes what the assistant says so that it is not found again", place, i, parts_->path));
-    result.said.push_back(*said);
-    behind = said->second;
+    if (!range || range->first < behind || range->first >= range->second) throw failure("writes what the assistant says so that it is not found again");
+    result.said.push_back(*range);
+    behind = range->second;
   }
   return result;
+}
+
+std::string ChatTemplate::end_of_answer(const std::string& place) const {
+  const auto message = [](const char* role, const char* content) { return Value(Members{{"role", role}, {"content", content}}); };
+  const std::string mark = "WhatTheAssistantSays", text = parts_->render({message("user", "-"), message("assistant", mark.c_str())}, {}, false, place).text;
+  const size_t at = text.rfind(mark);
+  return at == std::string::npos ? std::string() : text.substr(at + mark.size());
 }
 
 }  // namespace command::chat

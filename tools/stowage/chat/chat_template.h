@@ -22,10 +22,13 @@ class ChatTemplate {
     std::vector<std::pair<size_t, size_t>> said;   // what the assistant says in it, and ends with: begin and end, in bytes
   };
   // A conversation: messages, an array of objects with a role and a content; of `line`, which has it, tools and chat_template_kwargs are
-  // handed on. `place` begins every Failure: of what the template refuses, of what is not where it was asked for.
-  Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
+  // handed on. Of what the assistant says messages from `first` on count, unless the template says itself what counts. `place` begins every
+  // Failure: of what the template refuses, of what the assistant says and is not found in the text.
+  Text conversation(const JsonValue& messages, const JsonValue& line, const std::string& place, size_t first = 0) const;
   // Up to where the assistant is to speak.
   std::string prompt(const JsonValue& messages, const JsonValue& line, const std::string& place) const;
+  // What stands behind an answer: the end of a turn, if anything.
+  std::string end_of_answer(const std::string& place) const;
 
  private:
   struct Parts;

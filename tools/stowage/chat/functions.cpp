@@ -75,6 +75,7 @@ std::optional<std::string> text_or_nothing(const Value& value) {
 
 List split(const std::string& text, const std::optional<std::string>& by, int64_t most) {
   List parts;
+  most = most < 0 ? INT64_MAX : most;
   if (by && by->empty()) throw TemplateError("split by nothing");
   if (by) {
     size_t at = 0;
@@ -101,6 +102,7 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
 }
 List split_from_end(const std::string& text, const std::optional<std::string>& by, int64_t most) {
   if (!by) throw TemplateError("rsplit needs what to split by");
+  most = most < 0 ? INT64_MAX : most;
   if (by->empty()) throw TemplateError("split by nothing");
   List parts;
   size_t end = text.size();
@@ -122,6 +124,7 @@ std::string replaced(const std::string& text, const std::string& from, const std
   std::string result;
   size_t at = 0;
   if (from.empty()) throw TemplateError("replace needs what to replace");
+  most = most < 0 ? INT64_MAX : most;
   for (size_t next; most != 0 && (next = text.find(from, at)) != std::string::npos; at = next + from.size(), --most) (result += text.substr(at, next - at)) += to;
   return result + text.substr(at);
 }
@@ -241,8 +244,15 @@ Value rounded(const Value& value, int64_t digits, const std::string& how) {
   if (how != "common") throw TemplateError(fmt::format("round knows no '{}'", how));
   return std::nearbyint(scaled) / scale;
 }
+int64_t positive(int64_t x) {
+  if (x == INT64_MIN) throw TemplateError("a whole number is too large");
+  return x < 0 ? -x : x;
+}
 Value whole_of(const Value& value, int64_t otherwise) {
-  if (value.is(K::real)) return static_cast<int64_t>(value.real());
+  if (value.is(K::real)) {
+    if (!(std::fabs(value.real()) < 9.2e18)) throw TemplateError("a whole number is too large");
+    return static_cast<int64_t>(value.real());
+  }
   if (value.is_number()) return value.integer();
   if (!value.is(K::string)) return otherwise;
   const std::string text = stripped(value.text(), {}, true, true);
@@ -267,7 +277,7 @@ Value extreme(const List& list, bool largest) {
 using Filter = Value (*)(const Value&, const Arguments&);
 const std::map<std::string, Filter>& filters() {
   static const std::map<std::string, Filter> all = {
-      {"abs", [](const Value& v, const Arguments&) -> Value { return v.is(K::real) ? Value(std::fabs(v.real())) : Value(std::abs(v.integer())); }},
+      {"abs", [](const Value& v, const Arguments&) -> Value { return v.is(K::real) ? Value(std::fabs(v.real())) : Value(positive(v.integer())); }},
       {"attr", [](const Value& v, const Arguments& a) { return attribute_of(v, a.get(0, "name").text()); }},
       {"capitalize", [](const Value& v, const Arguments&) -> Value { return capitalize(v.str()); }},
       {"default", [](const Value& v, const Arguments& a) -> Value {
@@ -287,7 +297,7 @@ const std::map<std::string, Filter>& filters() {
       {"float", [](const Value& v, const Arguments&) { return number_of(v); }},
       {"indent", [](const Value& v, const Arguments& a) -> Value {
          const Value width = a.get(0, "width");
-         return indented(v.str(), width.is(K::string) ? width.text() : std::string(static_cast<size_t>(std::max<int64_t>(0, integer_or(width, 4))), ' '), a.get(1, "first").is_true(), a.get(2, "blank").is_true());
+         return indented(v.str(), width.is(K::string) ? width.text() : std::string(static_cast<size_t>(std::clamp<int64_t>(integer_or(width, 4), 0, 1000)), ' '), a.get(1, "first").is_true(), a.get(2, "blank").is_true());
        }},
       {"int", [](const Value& v, const Arguments& a) { return whole_of(v, integer_or(a.get(0, "default"), 0)); }},
       {"items", [](const Value& v, const Arguments&) -> Value { return items_of(v); }},
@@ -329,7 +339,10 @@ const std::map<std::string, Filter>& filters() {
          double real = 0;
          int64_t whole = 0;
          bool is_real = false;
-         for (const Value& item : v.elements()) is_real |= item.is(K::real), real += item.real(), whole += item.is(K::real) ? 0 : item.integer();
+         for (const Value& item : v.elements()) {
+           is_real |= item.is(K::real), real += item.real();
+           if (__builtin_add_overflow(whole, item.is(K::real) ? 0 : item.integer(), &whole)) throw TemplateError("a whole number is too large");
+         }
          return is_real ? Value(real) : Value(whole);
        }},
       {"title", [](const Value& v, const Arguments&) -> Value {   // words as Jinja cuts them
@@ -364,7 +377,11 @@ const std::map<std::string, Test>& tests() {
       {"boolean", [](const Value& v, const Arguments&) { return v.is(K::boolean); }},
       {"callable", [](const Value& v, const Arguments&) { return v.is(K::function); }},
       {"defined", [](const Value& v, const Arguments&) { return !v.is(K::undefined); }},
-      {"divisibleby", [](const Value& v, const Arguments& a) { return a.get(0, "num").integer() != 0 && v.integer() % a.get(0, "num").integer() == 0; }},
+      {"divisibleby", [](const Value& v, const Arguments& a) {
+         const int64_t by = a.get(0, "num").integer();
+         if (by == 0) throw TemplateError("division by 0");
+         return by == -1 || v.integer() % by == 0;
+       }},
       {"eq", [](const Value& v, const Arguments& a) { return v == a.get(0, "b"); }},
       {"even", [](const Value& v, const Arguments&) { return std::fmod(v.real(), 2) == 0; }},
       {"false", [](const Value& v, const Arguments&) { return v.is(K::boolean) && !v.is_true(); }},
@@ -458,14 +475,15 @@ const std::map<std::string, Method>& methods_of_lists() {
 }
 
 Value range(const Arguments& a) {
-  constexpr int64_t longest = 1000000;
+  constexpr auto longest = static_cast<int64_t>(longest_list);
   const bool has_one = a.values.size() < 2;
   const int64_t begin = has_one ? 0 : a.get(0, "").integer(), end = a.get(has_one ? 0 : 1, "").integer(), step = integer_or(a.get(2, ""), 1);
   if (step == 0) throw TemplateError("range has a step of 0");
   List list;
-  for (int64_t i = begin; step < 0 ? i > end : i < end; i += step) {
+  for (int64_t i = begin; step < 0 ? i > end : i < end;) {
     list.push_back(i);
     if (static_cast<int64_t>(list.size()) > longest) throw TemplateError("range is too long");
+    if (__builtin_add_overflow(i, step, &i)) break;
   }
   return list;
 }

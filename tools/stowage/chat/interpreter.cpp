@@ -15,7 +15,7 @@ using E = Expression::Kind;
 using S = Statement::Kind;
 using K = Value::Kind;
 
-constexpr size_t deepest_call = 100, longest_text = size_t{1} << 28;
+constexpr size_t deepest_call = 50, deepest_work = 1000, most_work = 5000000;   // of macros, of all that is carried out inside of each other, in all
 
 // What a statement asks of the loop that it stands in.
 enum class Flow { on, out_of_loop, next_round };
@@ -38,7 +38,10 @@ class Interpreter {
   // An error gets the line where it first comes by.
   template <class Body>
   auto at_line(int line, const Body& body) {
+    const Within within(*this);
     try {
+      if (within.depth > deepest_work) throw TemplateError("nested too deeply");
+      count_work();
       return body();
     } catch (const TemplateError& error) {
       const std::string what = error.what();
@@ -46,6 +49,16 @@ class Interpreter {
       throw TemplateError(fmt::format("line {}: {}", line, what));
     }
   }
+
+  void count_work() {
+    if (++work_ > most_work) throw TemplateError("it takes too long");
+  }
+  struct Within {
+    explicit Within(Interpreter& i) : interpreter(i), depth(++i.depth_) {}
+    ~Within() { --interpreter.depth_; }
+    Interpreter& interpreter;
+    const size_t depth;
+  };
 
   // ---- variables
   Value variable(const std::string& name) const {
@@ -110,6 +123,7 @@ class Interpreter {
     if (s.condition) {
       List chosen;
       for (Value& item : items) {
+        count_work();
         scopes_.emplace_back();
         assign(s.names, item);
         if (value_of(*s.condition).is_true()) chosen.push_back(std::move(item));
@@ -119,6 +133,7 @@ class Interpreter {
     }
     const auto count = static_cast<int64_t>(items.size());
     for (int64_t i = 0; i < count; ++i) {
+      count_work();
       scopes_.emplace_back();
       const auto at = [&](int64_t k) { return k >= 0 && k < count ? items[static_cast<size_t>(k)] : Value::undefined("there is no such item"); };
       scopes_.back()["loop"] = Members{{"index", i + 1}, {"index0", i}, {"revindex", count - i}, {"revindex0", count - i - 1}, {"first", i == 0}, {"last", i + 1 == count},
@@ -144,8 +159,9 @@ class Interpreter {
       scopes_.resize(std::min(depth, scopes_.size()));
       scopes_.emplace_back();
       if (given.values.size() > s.parameters.size()) throw TemplateError(fmt::format("{}() takes {} arguments, found {}", s.text, s.parameters.size(), given.values.size()));
-      for (const auto& [name, value] : given.named)
-        if (std::none_of(s.parameters.begin(), s.parameters.end(), [&](const Parameter& p) { return p.name == name; })) throw TemplateError(fmt::format("{}() has no argument '{}'", s.text, name));
+      for (const auto& argument : given.named)
+        if (std::none_of(s.parameters.begin(), s.parameters.end(), [&](const Parameter& p) { return p.name == argument.first; }))
+          throw TemplateError(fmt::format("{}() has no argument '{}'", s.text, argument.first));
       for (size_t i = 0; i < s.parameters.size(); ++i) {
         const Parameter& p = s.parameters[i];
         Value value = given.get(i, p.name);
@@ -177,9 +193,9 @@ class Interpreter {
       case E::mapping: {
         Members members;
         for (size_t i = 0; i < e.arguments.size(); i += 2) {
-          if (!argument(i).is(K::string)) throw TemplateError("a mapping whose keys are no strings is not known here");
-          const std::string key = argument(i).text();
-          const Value value = argument(i + 1);
+          const Value name = argument(i), value = argument(i + 1);
+          if (!name.is(K::string)) throw TemplateError("a mapping whose keys are no strings is not known here");
+          const std::string& key = name.text();
           const auto found = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.first == key; });
           if (found != members.end()) found->second = value;
           else members.emplace_back(key, value);
@@ -225,7 +241,8 @@ class Interpreter {
     }
     if (of.is(K::undefined)) of.text();
     if (key.is(K::string)) return attribute(of, key.text());
-    const List elements = of.elements();
+    const List characters_of = of.is(K::list) ? List() : of.elements();
+    const List& elements = of.is(K::list) ? of.list() : characters_of;
     const auto count = static_cast<int64_t>(elements.size());
     int64_t at = key.integer();
     if (at < 0) at += count;
@@ -241,7 +258,7 @@ class Interpreter {
     if (of.is(K::mapping)) throw TemplateError("a mapping has no slices");
     const List elements = of.elements();
     const auto count = static_cast<int64_t>(elements.size());
-    const int64_t step = bound(3).value_or(1);
+    const int64_t step = std::clamp(bound(3).value_or(1), -count - 1, count + 1);
     if (step == 0) throw TemplateError("a slice has a step of 0");
     const auto place = [&](std::optional<int64_t> given, int64_t standard) {   // as Python's slice.indices
       if (!given) return standard;
@@ -279,7 +296,8 @@ class Interpreter {
     return number(e.text, left, right);
   }
   static Value repeated(const std::string& text, int64_t times) {
-    if (times > 0 && text.size() * static_cast<uint64_t>(times) > longest_text) throw TemplateError("the text is too long");
+    if (times <= 0 || text.empty()) return std::string();
+    if (static_cast<uint64_t>(times) > longest_text / text.size()) throw TemplateError("the text is too long");
     std::string all;
     for (int64_t i = 0; i < times; ++i) all += text;
     return all;
@@ -332,7 +350,7 @@ class Interpreter {
   std::vector<Scope> scopes_;
   Rendered result_;
   std::string* out_ = nullptr;
-  size_t calls_ = 0;
+  size_t calls_ = 0, depth_ = 0, work_ = 0;
 };
 
 }  // namespace

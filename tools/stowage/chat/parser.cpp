@@ -13,7 +13,7 @@ using T = Token::Kind;
 using E = Expression::Kind;
 using S = Statement::Kind;
 
-constexpr int deepest = 200;
+constexpr int deepest = 200, longest_chain = 400;   // of what stands inside of each other, and of any tree
 
 class Parser {
  public:
@@ -203,9 +203,17 @@ class Parser {
   ExpressionPtr make(E kind, std::string text, ExpressionPtr first, More... more) const {
     ExpressionPtr e = make(kind, std::move(text));
     e->line = first->line;
-    e->arguments.push_back(std::move(first));
-    (e->arguments.push_back(std::move(more)), ...);
+    adopt(*e, std::move(first));
+    (adopt(*e, std::move(more)), ...);
     return e;
+  }
+  void count_depth(Expression& of, const ExpressionPtr& part) const {
+    if (part) of.depth = std::max(of.depth, part->depth + 1);
+    if (of.depth > longest_chain) fail("nested too deeply");
+  }
+  void adopt(Expression& of, ExpressionPtr part) const {
+    count_depth(of, part);
+    of.arguments.push_back(std::move(part));
   }
   ExpressionPtr constant(Value value) const {
     ExpressionPtr e = make(E::constant);
@@ -221,7 +229,7 @@ class Parser {
     ExpressionPtr all = make(E::tuple, {}, std::move(first));
     while (take_sign(",")) {
       if (now().kind == T::end_block || now().kind == T::end_output || is_sign(")") || is_sign("=")) break;
-      all->arguments.push_back(with_conditions ? expression() : disjunction());
+      adopt(*all, with_conditions ? expression() : disjunction());
     }
     return all;
   }
@@ -263,7 +271,7 @@ class Parser {
       ++at_;
       if (!all) all = make(E::comparison, {}, std::move(first));
       all->operators.push_back(op);
-      all->arguments.push_back(sum());
+      adopt(*all, sum());
     }
   }
   ExpressionPtr sum() {
@@ -354,7 +362,7 @@ class Parser {
         expect_sign(",");
         if (take_sign("]")) break;
       }
-      list->arguments.push_back(expression());
+      adopt(*list, expression());
     }
     return list;
   }
@@ -365,9 +373,9 @@ class Parser {
         expect_sign(",");
         if (take_sign("}")) break;
       }
-      mapping->arguments.push_back(expression());
+      adopt(*mapping, expression());
       expect_sign(":");
-      mapping->arguments.push_back(expression());
+      adopt(*mapping, expression());
     }
     return mapping;
   }
@@ -419,9 +427,10 @@ class Parser {
         std::string key = name();
         ++at_;
         of.named.emplace_back(std::move(key), expression());
+        count_depth(of, of.named.back().second);
       } else {
         if (!of.named.empty()) fail("expected a named argument" + found());
-        of.arguments.push_back(expression());
+        adopt(of, expression());
       }
     }
   }
@@ -439,7 +448,7 @@ class Parser {
           arguments(*e);
         } else if (starts_argument()) {
           if (is_name("is")) fail("expected one test at a time");
-          e->arguments.push_back(with_members(primary()));
+          adopt(*e, with_members(primary()));
         }
         if (is_negated) e = make(E::unary, "not", std::move(e));
       } else if (is_sign("(")) {

@@ -32,6 +32,7 @@ struct Expression {
   };
   Kind kind;
   int line;
+  int depth = 1;       // of the tree below it
   std::string text = {};
   Value value = {};
   std::vector<ExpressionPtr> arguments = {};

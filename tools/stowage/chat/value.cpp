@@ -14,6 +14,8 @@ using K = Value::Kind;
 
 namespace {
 
+constexpr int deepest_value = 100;
+
 std::string of_real(double d) {
   if (std::isnan(d)) return "nan";
   if (std::isinf(d)) return d > 0 ? "inf" : "-inf";
@@ -71,8 +73,22 @@ Value Value::none() {
   v.kind_ = K::none;
   return v;
 }
-Value::Value(List l, bool is_tuple) : kind_(K::list), is_tuple_(is_tuple), list_(std::make_shared<List>(std::move(l))) {}
-Value::Value(Members m) : kind_(K::mapping), members_(std::make_shared<Members>(std::move(m))) {}
+Value::Value(std::string s) : kind_(K::string), text_(std::move(s)) {
+  if (text_.size() > longest_text) throw TemplateError("the text is too long");
+}
+Value::Value(List l, bool is_tuple) : kind_(K::list), is_tuple_(is_tuple), list_(std::make_shared<List>(std::move(l))) {
+  if (list_->size() > longest_list) throw TemplateError("a list is too long");
+  for (const Value& v : *list_) hold(v);
+}
+Value::Value(Members m) : kind_(K::mapping), members_(std::make_shared<Members>(std::move(m))) {
+  for (const auto& [name, v] : *members_) hold(v);
+}
+// A namespace, whose members change, could hold itself.
+void Value::hold(const Value& part) {
+  if (part.is_space_) throw TemplateError("a namespace inside of another value is not known here");
+  depth_ = std::max(depth_, part.depth_ + 1);
+  if (depth_ > deepest_value) throw TemplateError("a value is nested too deeply");
+}
 Value Value::space(Members m) {
   Value v(std::move(m));
   v.is_space_ = true;
@@ -122,6 +138,7 @@ const Members& Value::members() const {
 }
 void Value::set_member(const std::string& name, Value value) const {
   if (!is_space_) fail("a namespace, whose members may be set");
+  if (value.is_space_) throw TemplateError("a namespace inside of another value is not known here");
   const auto found = std::find_if(members_->begin(), members_->end(), [&](const auto& m) { return m.first == name; });
   if (found != members_->end()) found->second = std::move(value);
   else members_->emplace_back(name, std::move(value));

@@ -16,6 +16,8 @@ struct TemplateError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+inline constexpr size_t longest_text = size_t{1} << 26, longest_list = 1000000;
+
 class Value;
 struct Arguments;
 using List = std::vector<Value>;
@@ -32,7 +34,7 @@ class Value {
   Value(bool b) : kind_(Kind::boolean), integer_(b) {}
   Value(int64_t i) : kind_(Kind::integer), integer_(i) {}
   Value(double d) : kind_(Kind::real), real_(d) {}
-  Value(std::string s) : kind_(Kind::string), text_(std::move(s)) {}
+  Value(std::string s);   // these three throw a TemplateError where a template made what is far too long, or nested too deeply
   Value(const char* s) : Value(std::string(s)) {}
   Value(List l, bool is_tuple = false);
   Value(Members m);
@@ -69,9 +71,11 @@ class Value {
 
  private:
   [[noreturn]] void fail(std::string_view expected) const;
+  void hold(const Value& part);
 
   Kind kind_ = Kind::undefined;
   bool is_tuple_ = false, is_space_ = false;
+  int depth_ = 0;                             // of lists and mappings in each other
   int64_t integer_ = 0;
   double real_ = 0;
   std::string text_;                          // of undefined: its name

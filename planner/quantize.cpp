@@ -21,14 +21,13 @@ bool is_product(const Op& op) { return op.kind == OpKind::linear || op.kind == O
 // A sixteenth of a small model; of a large one 64 MiB in 16 bits: tiles enough for a GPU, and little beside the model.
 uint64_t values_at_once_of(const Graph& graph) { return std::clamp<uint64_t>(graph.parameter_count() / 16, 4096, uint64_t{32} << 20); }
 
+int64_t pieces_of(int64_t extent, int64_t width) { return (extent + width - 1) / width; }
 // Of an extent in pieces of at most `most`, or of the least width: all alike, and multiples of what tiles of products have.
 int64_t piece_width(int64_t extent, int64_t most) {
   const auto unit = static_cast<int64_t>(std::clamp<uint64_t>(std::bit_floor(static_cast<uint64_t>(extent) / 4), 16, 128));
-  const int64_t widest = std::max(unit, most / unit * unit);
-  const int64_t pieces = (extent + widest - 1) / widest;
+  const int64_t pieces = pieces_of(extent, std::max(unit, most / unit * unit));
   return static_cast<int64_t>(round_up(ceil_div(static_cast<uint64_t>(extent), static_cast<uint64_t>(pieces)), static_cast<uint64_t>(unit)));
 }
-int64_t pieces_of(int64_t extent, int64_t width) { return (extent + width - 1) / width; }
 
 uint64_t value_bytes(const Graph& graph, int64_t rows, int64_t columns) {
   return round_up(size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(columns)), element_bytes(graph.compute)), value_alignment);
@@ -67,8 +66,7 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
   const auto at_once = static_cast<int64_t>(graph.values_at_once);
   const auto of_features = [&] {
     pieces = {ValuePieces::Cut::features, piece_width(widest, at_once / inputs), 0};
-    for (size_t i = 0; i < op.inputs.size(); ++i)
-      if (op.inputs[i] >= 0 && is_quantized(graph.at(op.inputs[i]).format)) pieces.count += pieces_of(graph.at(op.inputs[i]).shape[0], pieces.width);
+    for_quantized(graph, op, [&](const Tensor& t) { pieces.count += pieces_of(t.shape[0], pieces.width); });
     return pieces;
   };
   if (op.kind == OpKind::linear) return of_features();

@@ -239,7 +239,7 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
     while (text.find(*mark) != std::string_view::npos) *mark += 'X';
   const bool is_marked = !result.said.empty();   // by the template
   size_t behind = 0;   // what was said before
-  for (size_t i = 0; i < all.size(); ++i) {
+  for (size_t i = first; i < all.size(); ++i) {
     if (all[i].member("role")->str() != "assistant") continue;
     const List before(all.begin(), all.begin() + static_cast<ptrdiff_t>(i));
     const auto answered_by = [&](const Value& message) {
@@ -247,7 +247,6 @@ ChatTemplate::Text ChatTemplate::conversation(const JsonValue& messages, const J
       list.push_back(message);
       return parts_->render(std::move(list), variables, false, place).text;
     };
-    if (i < first) continue;
     const std::string at = fmt::format("{}[{}]", place, i);
     const auto failure = [&](const char* what) { return Failure(exit_failed, fmt::format("{}: {} {}", at, parts_->path, what)); };
     const auto with = [&](Value message) {   // the whole, with another message in its place

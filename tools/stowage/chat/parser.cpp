@@ -169,15 +169,11 @@ class Parser {
   void macro(Statement& s) {
     s.text = name();
     expect_sign("(");
-    while (!take_sign(")")) {
-      if (!s.parameters.empty()) {
-        expect_sign(",");
-        if (take_sign(")")) break;
-      }
+    list_of(")", [&] {
       Parameter p{name(), nullptr};
       if (take_sign("=")) p.standard = expression();
       s.parameters.push_back(std::move(p));
-    }
+    });
     end_block();
     const int outside = std::exchange(loops_, 0);
     s.body = statements({"endmacro"});
@@ -355,28 +351,29 @@ class Parser {
     expect_sign(")");
     return e;
   }
+  // item() for each of what stands up to `close` with commas between, of which one may be the last thing.
+  template <class Item>
+  void list_of(std::string_view close, const Item& item) {
+    for (bool is_first = true; !take_sign(close); is_first = false) {
+      if (!is_first) {
+        expect_sign(",");
+        if (take_sign(close)) return;
+      }
+      item();
+    }
+  }
   ExpressionPtr elements() {
     ExpressionPtr list = make(E::list);
-    while (!take_sign("]")) {
-      if (!list->arguments.empty()) {
-        expect_sign(",");
-        if (take_sign("]")) break;
-      }
-      adopt(*list, expression());
-    }
+    list_of("]", [&] { adopt(*list, expression()); });
     return list;
   }
   ExpressionPtr members() {
     ExpressionPtr mapping = make(E::mapping);
-    while (!take_sign("}")) {
-      if (!mapping->arguments.empty()) {
-        expect_sign(",");
-        if (take_sign("}")) break;
-      }
+    list_of("}", [&] {
       adopt(*mapping, expression());
       expect_sign(":");
       adopt(*mapping, expression());
-    }
+    });
     return mapping;
   }
   ExpressionPtr with_members(ExpressionPtr e) {
@@ -417,11 +414,7 @@ class Parser {
   void arguments(Expression& of) {
     const Nested nested(*this);
     expect_sign("(");
-    for (bool is_first = true; !take_sign(")"); is_first = false) {
-      if (!is_first) {
-        expect_sign(",");
-        if (take_sign(")")) break;
-      }
+    list_of(")", [&] {
       if (is_sign("*") || is_sign("**")) fail("unpacked arguments are not known here");
       if (now().kind == T::name && behind().kind == T::sign && behind().text == "=") {
         std::string key = name();
@@ -432,7 +425,7 @@ class Parser {
         if (!of.named.empty()) fail("expected a named argument" + found());
         adopt(of, expression());
       }
-    }
+    });
   }
   ExpressionPtr filtered(ExpressionPtr e) {
     for (;;) {

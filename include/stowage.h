@@ -209,6 +209,12 @@ typedef struct stw_model_options {
   uint32_t adapter_flags;    /* STW_ADAPTER_RANK_STABILISED: scale = alpha / sqrt(rank) */
   float adapter_alpha;       /* scale = alpha / rank; 0: twice the rank */
   float adapter_dropout;     /* of what A reads, while it is trained */
+  /* A classifier of whole samples: in place of a language model's head a matrix (labels, width) without bias, "score.weight", whose logits
+   * behind a sample's last token are the labels' (transformers' ...ForSequenceClassification). A config.json of such a model has
+   * its labels; of another one label_count makes such a model, its head drawn from `seed`. With adapters the head is trained beside
+   * them, and lies in their folder; labels.json there has the names. */
+  const char *const *label_names; /* label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ... */
+  size_t label_count;        /* 0: as the config says; else 2 to 1,048,576, and what a classifier has already */
 } stw_model_options;
 
 typedef struct stw_model_info {
@@ -223,6 +229,7 @@ typedef struct stw_model_info {
   char architecture[32];     /* "gpt2", "llama", "mistral", "qwen2", "qwen3" */
   uint32_t adapter_rank;     /* 0: there are no adapters */
   uint32_t has_codes;        /* 1: its files hold matrices in 4 bits, as bitsandbytes makes them (nf4, also with nested scales) */
+  uint64_t labels;           /* of a classifier; 0: a language model */
 } stw_model_info;
 
 typedef struct stw_tensor_info {
@@ -243,6 +250,8 @@ STW_API stw_status stw_model_query(const stw_model *model, stw_model_info *out) 
 STW_API size_t stw_model_tensor_count(const stw_model *model) STW_NOEXCEPT;
 STW_API stw_status stw_model_tensor_at(const stw_model *model, size_t index, stw_tensor_info *out) STW_NOEXCEPT;
 STW_API stw_status stw_model_tensor_find(const stw_model *model, const char *name, size_t *index) STW_NOEXCEPT;
+/* The index-th label's name, which lives as long as the model; NULL past the last one, and of a language model. Thread: any. Since: 0.1 */
+STW_API const char *stw_model_label_at(const stw_model *model, size_t index) STW_NOEXCEPT;
 /* Writes config.json and model.safetensors into a folder, with the adapters added to the matrices they are for, in the types that the
  * model's own files have (F32 where there are none). Errors: STW_IO_ERROR, STW_CORRUPT, STW_BAD_ARGUMENT (the model's own
  * files would be replaced, or the folder has adapters or shards). Thread: any. Since: 0.1 */
@@ -535,7 +544,7 @@ STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifeti
 
 /* ---- dataset ---------------------------------------------------------------------------------------------------- */
 enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };
-enum { STW_SET_DOCUMENT_END = 1 };
+enum { STW_SET_DOCUMENT_END = 1, STW_SET_HELD_OUT = 2 };
 enum { STW_MARK_TARGET = 1, STW_MARK_BEGIN = 2 };   /* of a token: the model learns to predict it; a document begins with it */
 
 typedef struct stw_dataset_options {
@@ -545,7 +554,7 @@ typedef struct stw_dataset_options {
   uint64_t vocabulary;       /* every id must be smaller */
   uint64_t sequence;         /* tokens of a sample */
   uint64_t seed;             /* of the windows; 0: 1337 */
-  uint32_t set_mask;         /* STW_SET_DOCUMENT_END */
+  uint32_t set_mask;         /* STW_SET_DOCUMENT_END, STW_SET_HELD_OUT */
   uint32_t reserved;
   uint64_t document_end;     /* the token that ends a document: attention stays inside of documents, and what follows an end
                                 is no target. Needs a plan with STW_INPUT_POSITIONS. Unset: there are no documents. */
@@ -555,18 +564,23 @@ typedef struct stw_dataset_options {
                                 samples are trained on before one is again, in another order each time. For plans of `sequence`
                                 alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and
                                 samples begin anywhere. */
+  const char *labels;        /* for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or
+                                UINT32_MAX for none. It is the target of the document's last token, or of the last one inside of the
+                                sample; STW_MARK_TARGET is not looked at then. NULL: targets are tokens. */
+  uint64_t label_count;      /* with labels: every one must be smaller */
+  double held_out;           /* STW_SET_HELD_OUT: share of the tokens that is held out, from the end on: 0 to 1. Unset: 0.1 */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
   uint32_t struct_size;
   uint32_t tokenizer;
-  uint64_t training_tokens, evaluation_tokens;   /* the last 10 % are held out; with marks, from the nearest document on */
+  uint64_t training_tokens, evaluation_tokens;   /* of held_out; with marks, from the nearest document on */
   uint64_t training_samples, evaluation_samples; /* with marks: that hold every document of a part once; else 0 */
 } stw_dataset_info;
 
 /* Opens and checks a file; it is read window by window, never loaded. Errors: STW_IO_ERROR; STW_CORRUPT for an id
  * outside of the vocabulary, marks that do not belong to the tokens, an empty file or, without marks, a training part shorter than a
- * sequence and one token. The held-out part may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the
+ * sequence and one token (with held_out 1: a held-out part). The held-out part may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the
  * caller; it may be used by several trainers one after the other. Thread: exclusive. Since: 0.1 */
 STW_API stw_status stw_dataset_open(stw_dataset **out, const stw_dataset_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_dataset_close(stw_dataset *dataset) STW_NOEXCEPT;
@@ -597,6 +611,7 @@ typedef struct stw_progress {
   double loss_scale;         /* for the next step; 1 unless the precision is fp16 */
   uint32_t skip_reason;      /* STW_SKIP_*, of the last step */
   uint32_t reserved;
+  double evaluation_accuracy;   /* of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first */
 } stw_progress;
 
 /* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. It may evaluate,
@@ -663,7 +678,8 @@ typedef struct stw_batch {
   /* Named tensors of int32 in host memory, at multiples of 4 bytes, with any strides. (samples, tokens), at most
    * (global_batch, sequence): "tokens", and either "targets" (already shifted: the token that follows) or "labels" (beside
    * their tokens; the library shifts them, so that the first one of a sample, or of a document, has no loss); -100: no
-   * loss. (samples), optional: "lengths", the tokens of a sample that count, 0 to tokens. Missing samples and tokens count
+   * loss. Of a classifier these are labels, not tokens: "targets" anywhere, or "labels" (samples), one for each sample, of its last
+   * token that counts. (samples), optional: "lengths", the tokens of a sample that count, 0 to tokens. Missing samples and tokens count
    * as ignored; what lies past a length is not looked at. With STW_INPUT_POSITIONS, optional: "positions" (samples,
    * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
    * attention stays inside of them. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
@@ -754,10 +770,16 @@ STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *datas
                                         stw_error *error) STW_NOEXCEPT;
 /* Continues a prompt, in the same arena; prompt and new tokens together fit the plan's sequence. `*count` receives the
  * number of new tokens, which is less than asked for where one of `stop` came. Errors: STW_BAD_ARGUMENT,
- * STW_UNSUPPORTED_SHAPE (too long); STW_CANCELLED, and STW_NON_FINITE where the model's logits are not finite, after which
+ * STW_UNSUPPORTED (a classifier), STW_UNSUPPORTED_SHAPE (too long); STW_CANCELLED, and STW_NON_FINITE where the model's logits are not finite, after which
  * `out` may hold tokens. Since: 0.1 */
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;
+/* The model's logits behind a text, in the same arena: of the tokens that may follow, or of a classifier's labels, vocabulary or labels
+ * of them in fp32 (not probabilities: softmax makes those). `out` has room for `capacity`. At most as many tokens as the plan's
+ * sequence has. Errors: STW_BAD_ARGUMENT (tokens, capacity), STW_UNSUPPORTED_SHAPE (no token, or too many); STW_CANCELLED; STW_NON_FINITE
+ * where they are not finite. Since: 0.1 */
+STW_API stw_status stw_trainer_logits(stw_trainer *trainer, const int32_t *tokens, uint64_t count, float *out, uint64_t capacity,
+                                      stw_error *error) STW_NOEXCEPT;
 /* Changes the budget of a trainer that stands between two steps: plans again for `memory_bytes`, with the same numerics,
  * batch, micro-batch and recompute policy (in fast mode the micro-batch that was chosen), and goes on with the same bits. `*plan`
  * (may be NULL) receives the new plan, which the caller destroys. The arena never takes more than the larger of both, unless it

@@ -84,12 +84,14 @@ struct StepState {
   double loss, grad_norm, coefficient;
   double step_size;        // learning_rate / (1 - beta1^t)
   double correction2;      // sqrt(1 - beta2^t)
-  uint64_t skip;           // a Skip
+  uint32_t skip;           // a Skip
+  // accumulated by evaluations of classifiers
+  uint32_t hits;           // targets whose logit is the largest of its row
 };
 static_assert(sizeof(StepState) == 256);
 
 // `midway`: a gradient was not finite after other parameters had been updated (a fused update, FinishStepPart).
-enum Skip : uint64_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3, skip_midway = 4 };
+enum Skip : uint32_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3, skip_midway = 4 };
 
 // ---- matrix products --------------------------------------------------------------------------------------------
 // What computes the products of a CUDA device; the CPU knows one chain. Where something else than a chain does not take an operand
@@ -315,6 +317,14 @@ struct CrossEntropyArgs {
 // and both times the row's weight.
 // state->loss_sum += Σ token losses: serial in double inside a sample, then serial over the samples.
 struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; const int32_t* targets; StepState* state; };
+// state->hits += rows whose target's logit is the largest; of equal ones the first counts, and none beside what is no number.
+struct HitCountArgs {
+  int64_t rows, classes;
+  const int32_t* targets;        // (rows); rows of ignored_target do not count
+  ConstMatrix logits;            // (rows, classes)
+  int64_t stride;                // elements from one row of logits to the next
+  StepState* state;
+};
 
 // ---- update -----------------------------------------------------------------------------------------------------
 // *sum = Σ g² with g = gradient[0] + gradient[1] (fp32 sum where both are there): fixed chunks of 4096 elements, each by
@@ -382,7 +392,7 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
   X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \
-  X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
+  X(hit_count, HitCountArgs) X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
   X(adamw8, List<UpdateArgs>) X(sgd, List<UpdateArgs>) X(lion, List<UpdateArgs>) X(lion8, List<UpdateArgs>) \
   X(muon, UpdateArgs) X(adafactor, UpdateArgs) X(fill, FillArgs) X(copy, CopyArgs)
 

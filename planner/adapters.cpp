@@ -71,6 +71,7 @@ class Adding {
     t.shape = shape;
     t.trainable = true;
     t.adapter_of = weight;
+    t.of_adapters = true;
     t.initializer = initializer;
     t.init_std = std;
     t.number = next_number_++;

@@ -309,6 +309,7 @@ int GraphBuilder::dropout(int x, float p, const char* name) {
 }
 
 void GraphBuilder::cross_entropy(int logits) {
+  assert(graph_.features(logits) == graph_.classes());
   // Vocabularies may be odd: every row begins where vectors and tensor cores can take it.
   Tensor& rows = graph_.tensors[static_cast<size_t>(logits)];
   const int64_t stride = (rows.shape.last() + logits_unit - 1) / logits_unit * logits_unit;

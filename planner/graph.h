@@ -50,6 +50,7 @@ struct FusedUpdate { int square_sum, update; int64_t sum; };
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
+  int64_t labels = 0;                // of a classifier, that targets are; 0: a language model, whose targets are tokens
   Format compute = Format::f32;      // of activations
   Kernels kernels = Kernels::portable;   // as the numerics have it
   Attention attention = Attention::own;  // the same
@@ -97,6 +98,8 @@ struct Graph {
   int fetch_op(int tensor) const { return first_transfer_op() + transfer[static_cast<size_t>(tensor)]; }
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
+  size_t loss_ops() const { return labels > 0 ? 3 : 2; }   // at the end of evaluate_ops
+  int64_t classes() const { return labels > 0 ? labels : vocabulary; }   // numbers that targets may be, and logits of a row
   int blocks() const;
   std::string segment_name(int segment) const;   // "block 3", "head"; empty for -1
   bool has_adapters() const;                     // low-rank ones (adapters.h); nothing else is trained then
@@ -143,7 +146,8 @@ class GraphBuilder {
   int swiglu(int x, const char* name);
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);       // x itself where p is 0
-  void cross_entropy(int logits);
+  void cross_entropy(int logits);                      // of tokens, or of labels where it was said how many there are
+  void labels(int64_t count) { graph_.labels = count; }
 
   Graph finish() { return std::move(graph_); }
 

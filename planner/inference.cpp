@@ -34,10 +34,13 @@ void add_inference(Graph& graph) {
     copy.attributes.dropout = 0;
     for (int& t : copy.inputs)
       if (t >= 0) t = stands_for[static_cast<size_t>(t)];
+    // Which label a row's largest logit is of is counted before the loss, whose op may be given their place.
+    if (copy.kind == OpKind::cross_entropy && graph.labels > 0)
+      graph.evaluate_ops.push_back({OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
     graph.evaluate_ops.push_back(std::move(copy));
   }
-  // The last two ops are the loss's.
-  for (size_t i = 0; i + 2 < graph.evaluate_ops.size(); ++i) {
+  // What follows the logits is the loss's.
+  for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
     // A prompt is one document.
     if (graph.positions >= 0 && copy.inputs.back() == graph.positions) copy.inputs.pop_back();

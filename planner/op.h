@@ -24,6 +24,7 @@ enum class OpKind : uint8_t {
   dropout,                // x                                    -> y
   cross_entropy,          // logits, targets, weights?            -> token_loss, dlogits?
   loss_sum,               // token_loss, targets                  -> (state)
+  hit_count,              // logits, targets                      -> (state)      (evaluation of a classifier)
   embedding_gradient,     // tokens or document positions, dy     -> dtable
   position_gradient,      // dy                                   -> dpositions
   norm_gradient,          // x, weight, dy, addend?               -> dx?, dweight?, dbias?

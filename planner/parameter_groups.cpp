@@ -66,7 +66,7 @@ std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
 // What is named is frozen for good where none of it is an adapter.
 bool names_adapters(const Graph& graph, const std::vector<bool>& named) {
   for (size_t t = 0; t < named.size(); ++t)
-    if (named[t] && graph.tensors[t].adapter_of >= 0) return true;
+    if (named[t] && graph.tensors[t].of_adapters) return true;
   return false;
 }
 
@@ -146,7 +146,7 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
     for (size_t t = 0; t < named.size(); ++t) {
       if (!named[t]) continue;
       Tensor& tensor = graph.tensors[t];
-      if (has_adapters && tensor.adapter_of < 0 && g.frozen == false)
+      if (has_adapters && !tensor.of_adapters && g.frozen == false)
         return Error{Code::bad_argument, "group \"" + g.pattern + "\": with adapters nothing but them is trained, and this names " + tensor.name};
       if (g.frozen) tensor.trainable = !*g.frozen;
       if (g.rate) tensor.rate = *g.rate;

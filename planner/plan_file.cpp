@@ -102,11 +102,11 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   const std::string model = describe(graph);
   Json body = Json::object();
   body.set("format", "stowage-plan").set("version", 1).set("fits", plan.fits);
-  body.set("model", Json::object()
-                        .set("architecture", plan.architecture).set("parameters", plan.parameters)
-                        .set("trainable", plan.trainable)
-                        .set("frozen_saves_bytes", frozen_savings(graph, plan.numerics)).set("layers", plan.layers)
-                        .set("hash", hexadecimal(hash(model.data(), model.size()))));
+  Json about = Json::object()
+                   .set("architecture", plan.architecture).set("parameters", plan.parameters).set("trainable", plan.trainable)
+                   .set("frozen_saves_bytes", frozen_savings(graph, plan.numerics)).set("layers", plan.layers);
+  if (graph.labels > 0) about.set("labels", graph.labels);
+  body.set("model", about.set("hash", hexadecimal(hash(model.data(), model.size()))));
   Json where = Json::object()
                    .set("name", r.device).set("title", device ? device->title : "")
                    .set("memory_bytes", r.device_memory).set("source", r.device_probed ? "probe" : "profile");

@@ -1,6 +1,7 @@
 #include "planner/program.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "planner/micro_builder.h"
 
@@ -55,8 +56,8 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
 Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& decisions, int threads) {
   Emitter e(graph, arena, threads, decisions.micro_batch);
   e.inputs();
-  // The last three ops are the head's: logits, loss, sum.
-  const int first = graph.first_evaluate_op(), head = first + static_cast<int>(graph.evaluate_ops.size()) - 3;
+  // The last ops are the head's: logits, what is counted and lost of them, and the sum.
+  const int first = graph.first_evaluate_op(), sum = graph.first_generate_op() - 1, head = sum - static_cast<int>(graph.loss_ops());
   for (int i = first; i < head;) {
     const auto segment = static_cast<size_t>(graph.op(i).segment);
     const FeedForward& part = graph.segments[segment].feed_forward;
@@ -66,8 +67,10 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
     else e.emit(i, Phase::forward);
     i += in_tiles ? part.op_count : 1;
   }
-  e.emit_chunks({head, head + 1}, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks), Phase::forward, false);
-  e.emit(head + 2, Phase::forward);
+  std::vector<int> of_chunks(graph.loss_ops());
+  std::iota(of_chunks.begin(), of_chunks.end(), head);
+  e.emit_chunks(of_chunks, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks), Phase::forward, false);
+  e.emit(sum, Phase::forward);
   Program p = e.finish(arena.gradients_begin);
   p.name = "evaluate";
   return p;

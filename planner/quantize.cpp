@@ -42,7 +42,7 @@ void quantize_frozen(Graph& graph, const Numerics& numerics, const std::function
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     Tensor& t = graph.tensors[i];
     const auto owner = static_cast<size_t>(graph.resolve(static_cast<int>(i)));   // names of the same bytes have the same format
-    if (t.kind != Kind::parameter || graph.tensors[owner].trainable || t.adapter_of >= 0) continue;
+    if (t.kind != Kind::parameter || graph.tensors[owner].trainable || t.of_adapters) continue;
     if (numerics.quantize != Quantize::none && is_hidden_matrix(t, uses[owner]) && !(stays && stays(t))) t.format = format_of(numerics.quantize);
     if (numerics.quantize_embeddings != Quantize::none && is_token_matrix(t, uses[owner])) t.format = format_of(numerics.quantize_embeddings);
   }

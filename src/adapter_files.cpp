@@ -6,11 +6,13 @@
 
 #include "src/file.h"
 #include "src/model.h"
+#include "src/models/labels.h"
 
 namespace stw {
 
 namespace {
 
+constexpr uint64_t largest_labels = uint64_t{1} << 28;   // bytes of labels.json
 constexpr std::string_view wrapper = "base_model.model.";
 
 Error unsupported(const std::string& what) { return {Code::unsupported_field, what}; }
@@ -21,13 +23,18 @@ Status refuse_others(const Json& json) {
   if (type != "LORA") return unsupported("peft_type \"" + type + "\" is not supported");
   STW_ASSIGN(bias, get_string(json, "bias", "none"));
   if (bias != "none") return unsupported("bias \"" + bias + "\" is not supported");
-  for (const char* key : {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "modules_to_save", "rank_pattern", "alpha_pattern", "layer_replication",
+  for (const char* key : {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "rank_pattern", "alpha_pattern", "layer_replication",
                           "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "kasa_config"}) {
     const Json* value = json.find(key);
     if (!value || value->is_null() || (value->as_bool() && !*value->as_bool())) continue;
     if ((value->is_array() && value->elements().empty()) || (value->is_object() && value->members().empty())) continue;
     return unsupported(std::string(key) + " is not supported");
   }
+  // Whole modules that are trained beside them. A classifier's is named by either of these, whichever there is.
+  if (const Json* modules = json.find("modules_to_save"))
+    for (const Json& name : modules->elements())
+      if (!name.as_string() || (*name.as_string() != "classifier" && *name.as_string() != "score"))
+        return unsupported("modules_to_save " + to_string(*modules, 0) + " is not supported");
   // Those that change the weights below.
   if (const Json* begin = json.find("init_lora_weights"); begin && begin->is_string())
     for (const char* way : {"pissa", "olora", "corda", "loftq", "lora_ga"})
@@ -52,8 +59,29 @@ Status parse(const Json& json, AdapterConfig& config) {
   return ok();
 }
 
-// The modules that tensors are of: what target_modules came to.
-Status find_targets(const std::string& folder, Adapters& adapters) {
+// A head of so many rows, and the names that belong to them.
+Status find_labels(const std::string& folder, const std::vector<int64_t>& shape, AdapterConfig& config) {
+  const std::string path = adapter_labels(folder);
+  if (shape.size() != 2 || shape[0] < 2 || shape[0] > static_cast<int64_t>(largest_label_count))
+    return corrupt(adapter_weights(folder), "expected a head for two labels or more");
+  config.label_count = static_cast<size_t>(shape[0]);
+  if (!file_exists(path)) return ok();
+  STW_ASSIGN(text, read_text(path, largest_labels));
+  auto list = parse_json(text);
+  if (!list) return corrupt(path, list.error().message);
+  for (const Json& name : list->elements()) {
+    if (!name.as_string()) return corrupt(path, "expected a list of strings");
+    config.labels.push_back(*name.as_string());
+  }
+  if (config.labels.size() != config.label_count)
+    return corrupt(path, "expected " + std::to_string(config.label_count) + " names, as many as the head has rows, found " + std::to_string(config.labels.size()));
+  if (auto status = check_labels(config.labels); !status) return corrupt(path, status.error().message);
+  return ok();
+}
+
+// The modules that tensors are of: what target_modules came to; and the labels of a head.
+Status find_targets(const std::string& folder, AdapterConfig& config) {
+  Adapters& adapters = config.adapters;
   const std::string path = adapter_weights(folder);
   if (!file_exists(path) && file_exists(folder + "/adapter_model.bin"))
     return Error{Code::unsupported, folder + "/adapter_model.bin: weights of this format are not read; save them as safetensors"};
@@ -62,6 +90,10 @@ Status find_targets(const std::string& folder, Adapters& adapters) {
   for (const SafetensorsInfo& t : reader.tensors()) {
     std::string_view name = t.name;
     if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
+    if (name == classifier_weight) {
+      STW_TRY(find_labels(folder, t.shape, config));
+      continue;
+    }
     const std::string_view low = low_suffix, high = high_suffix;
     if (!name.ends_with(low) && !name.ends_with(high))
       return Error{Code::unsupported, path + ": tensor " + t.name + " is none of a low-rank adapter of a matrix"};
@@ -114,7 +146,7 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   if (!json->is_object()) return corrupt(path, "expected an object");
   AdapterConfig config;
   if (auto status = parse(*json, config); !status) return with_path(std::move(status.error()));
-  STW_TRY(find_targets(folder, config.adapters));
+  STW_TRY(find_targets(folder, config));
   return config;
 }
 
@@ -131,12 +163,14 @@ const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, std::strin
 
 Json adapter_config_json(const Graph& graph, const Adapters& adapters, const std::string& base) {
   bool is_transposed = false;
+  Json modules;
+  if (graph.labels > 0) modules.push("classifier"), modules.push("score");
   for (const Op& op : graph.ops) is_transposed |= op.attributes.transposed;
   return Json::object()
-      .set("peft_type", "LORA").set("task_type", "CAUSAL_LM").set("base_model_name_or_path", base)
+      .set("peft_type", "LORA").set("task_type", graph.labels > 0 ? "SEQ_CLS" : "CAUSAL_LM").set("base_model_name_or_path", base)
       .set("r", adapters.rank).set("lora_alpha", number(adapters.alpha)).set("lora_dropout", adapters.dropout)
       .set("use_rslora", adapters.rank_stabilised).set("use_dora", false).set("bias", "none")
-      .set("target_modules", target_modules(graph)).set("fan_in_fan_out", is_transposed).set("inference_mode", true);
+      .set("target_modules", target_modules(graph)).set("modules_to_save", modules).set("fan_in_fan_out", is_transposed).set("inference_mode", true);
 }
 
 }  // namespace stw

@@ -14,10 +14,14 @@ namespace stw {
 struct AdapterConfig {
   Adapters adapters;   // for exactly the modules that the folder has tensors of
   std::string base;    // the model's folder or name
+  size_t label_count = 0;            // of a classifier's head in the folder; 0: it has none
+  std::vector<std::string> labels;   // their names; none where the folder does not know them
 };
 
 inline std::string adapter_config(const std::string& folder) { return folder + "/adapter_config.json"; }
 inline std::string adapter_weights(const std::string& folder) { return folder + "/adapter_model.safetensors"; }
+
+inline std::string adapter_labels(const std::string& folder) { return folder + "/labels.json"; }   // a list of names, beside a head: ours, PEFT knows none
 
 // Whether a path is a folder that has adapters and no weights of a model.
 bool holds_adapters(const std::string& folder);
@@ -29,7 +33,7 @@ const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, std::strin
 
 // The name that a parameter's tensor has in such a file.
 std::string adapter_tensor_name(const std::string& parameter);
-// The text of adapter_config.json for the adapters of a graph.
+// The text of adapter_config.json for the adapters of a graph, and a classifier's head.
 Json adapter_config_json(const Graph& graph, const Adapters& adapters, const std::string& base);
 
 }  // namespace stw

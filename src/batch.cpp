@@ -61,15 +61,34 @@ Status Batch::check_shape(const char* name, const HostMatrix<T>& m) const {
   return Error{Code::bad_argument, std::string("batch: tokens and ") + name + " have different shapes"};
 }
 
-Status Batch::check_ids(const char* name, const HostMatrix<int32_t>& m, int64_t vocabulary, bool may_be_ignored) const {
+static Error outside(const char* name, int64_t sample, int64_t token, int32_t id, const std::string& of) {
+  return wrong(name, "sample " + std::to_string(sample) + (token < 0 ? "" : ", token " + std::to_string(token)) + ": id " + std::to_string(id) + " is outside of the " + of);
+}
+
+Status Batch::check_tokens(int64_t vocabulary) const {
+  for (int64_t s = 0; s < tokens_.samples; ++s)
+    for (int64_t i = 0; i < length(s); ++i)
+      if (const int32_t id = tokens_.at(s, i); id < 0 || id >= vocabulary) return outside("tokens", s, i, id, "vocabulary of " + std::to_string(vocabulary));
+  return ok();
+}
+
+Status Batch::check_targets(const char* name, const HostMatrix<int32_t>& m, const BatchLimits& limits) const {
+  if (!m.data) return ok();
   STW_TRY(check_shape(name, m));
+  const int64_t end = limits.labels > 0 ? limits.labels : limits.vocabulary;
   for (int64_t s = 0; s < m.samples; ++s)
-    for (int64_t i = 0; i < length(s); ++i) {
-      const int32_t id = m.at(s, i);
-      if ((id >= 0 && id < vocabulary) || (may_be_ignored && id == kernels::ignored_target)) continue;
-      return wrong(name, "sample " + std::to_string(s) + ", token " + std::to_string(i) + ": id " + std::to_string(id) +
-                             " is outside of the vocabulary of " + std::to_string(vocabulary));
-    }
+    for (int64_t i = 0; i < length(s); ++i)
+      if (const int32_t id = m.at(s, i); id != kernels::ignored_target && (id < 0 || id >= end))
+        return outside(name, s, i, id, limits.labels > 0 ? std::to_string(end) + " labels" : "vocabulary of " + std::to_string(end));
+  return ok();
+}
+
+Status Batch::check_classes(int64_t labels) const {
+  if (!classes_.data) return ok();
+  if (classes_.samples != tokens_.samples)
+    return wrong("labels", "expected one for each of " + std::to_string(tokens_.samples) + " samples, found " + std::to_string(classes_.samples));
+  for (int64_t s = 0; s < classes_.samples; ++s)
+    if (const int32_t id = classes_.at(s); id != kernels::ignored_target && (id < 0 || id >= labels)) return outside("labels", s, -1, id, std::to_string(labels) + " labels");
   return ok();
 }
 
@@ -101,9 +120,10 @@ Status Batch::check_weights() const {
 Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const* tensors, uint32_t count, const BatchLimits& limits) {
   Batch batch;
   if (count > 0 && (!names || !tensors)) return Error{Code::bad_argument, "batch: names or tensors is NULL"};
+  const bool classifies = limits.labels > 0;
   const struct { const char* name; HostMatrix<int32_t>* matrix; int dimensions; } known[] = {
-      {"tokens", &batch.tokens_, 2}, {"targets", &batch.targets_, 2}, {"labels", &batch.labels_, 2}, {"lengths", &batch.lengths_, 1},
-      {"positions", &batch.positions_, 2}};
+      {"tokens", &batch.tokens_, 2}, {"targets", &batch.targets_, 2}, {"labels", classifies ? &batch.classes_ : &batch.labels_, classifies ? 1 : 2},
+      {"lengths", &batch.lengths_, 1}, {"positions", &batch.positions_, 2}};
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = names[i] ? names[i] : "";
     if ((name == "positions" && !limits.inputs.positions) || (name == "weights" && !limits.inputs.weights))
@@ -125,12 +145,14 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
       return Error{Code::bad_argument, "batch: unknown tensor \"" + name + "\"; there are tokens, targets, labels, lengths, positions and weights"};
   }
   if (!batch.tokens_.data) return wrong("tokens", "it is missing");
-  if (!batch.targets_.data && !batch.labels_.data) return wrong("targets", "it is missing, and so is labels");
-  if (batch.targets_.data && batch.labels_.data) return wrong("labels", "expected targets or labels, found both");
+  const bool has_labels = batch.labels_.data || batch.classes_.data;
+  if (!batch.targets_.data && !has_labels) return wrong("targets", "it is missing, and so is labels");
+  if (batch.targets_.data && has_labels) return wrong("labels", "expected targets or labels, found both");
   STW_TRY(batch.check_lengths());
-  STW_TRY(batch.check_ids("tokens", batch.tokens_, limits.vocabulary, false));
-  if (batch.targets_.data) STW_TRY(batch.check_ids("targets", batch.targets_, limits.vocabulary, true));
-  if (batch.labels_.data) STW_TRY(batch.check_ids("labels", batch.labels_, limits.vocabulary, true));
+  STW_TRY(batch.check_tokens(limits.vocabulary));
+  STW_TRY(batch.check_targets("targets", batch.targets_, limits));
+  STW_TRY(batch.check_targets("labels", batch.labels_, limits));
+  STW_TRY(batch.check_classes(limits.labels));
   STW_TRY(batch.check_positions());
   STW_TRY(batch.check_weights());
   return batch;
@@ -138,12 +160,13 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
 
 void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const {
   const int64_t end = length(sample);
+  const HostMatrix<int32_t>& targets = targets_.data ? targets_ : labels_;
   for (int64_t i = 0; i < sequence; ++i) {
     const bool is_there = i < end, goes_on = i + 1 < end && !(positions_.data && positions_.at(sample, i + 1) == 0);
-    const bool has_target = labels_.data ? goes_on : is_there;
+    const bool has_target = targets_.data ? is_there : labels_.data ? goes_on : i + 1 == end;
     const int64_t at = labels_.data ? i + 1 : i;   // labels and their weights are shifted together
     rows.tokens[i] = is_there ? tokens_.at(sample, i) : 0;
-    rows.targets[i] = has_target ? (labels_.data ? labels_ : targets_).at(sample, at) : kernels::ignored_target;
+    rows.targets[i] = !has_target ? kernels::ignored_target : targets.data ? targets.at(sample, at) : classes_.at(sample);
     if (weights_.data && has_target) rows.weights[i] = weights_.at(sample, at);
     // What is not there is a document of its own.
     if (positions_.data) rows.positions[i] = is_there ? positions_.at(sample, i) : 0;

@@ -20,6 +20,7 @@ struct HostMatrix {
 // What a batch must agree with.
 struct BatchLimits {
   int64_t samples, sequence, vocabulary;
+  int64_t labels;   // of a classifier, else 0
   GraphInputs inputs;
 };
 
@@ -39,11 +40,14 @@ class Batch {
   Status check_lengths() const;
   template <class T>
   Status check_shape(const char* name, const HostMatrix<T>& m) const;
-  Status check_ids(const char* name, const HostMatrix<int32_t>& m, int64_t vocabulary, bool may_be_ignored) const;
+  Status check_tokens(int64_t vocabulary) const;
+  Status check_targets(const char* name, const HostMatrix<int32_t>& m, const BatchLimits& limits) const;
+  Status check_classes(int64_t labels) const;
   Status check_positions() const;
   Status check_weights() const;
 
-  HostMatrix<int32_t> tokens_, targets_, labels_, lengths_, positions_;   // targets or labels
+  HostMatrix<int32_t> tokens_, lengths_, positions_;
+  HostMatrix<int32_t> targets_, labels_, classes_;   // one of them; classes: what a classifier's samples are called labels of
   HostMatrix<float> weights_;
 };
 

@@ -32,7 +32,7 @@ std::vector<int> state_tensors(const Graph& graph) {
   const bool has_adapters = graph.has_adapters();
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     const Kind kind = graph.at(t).kind;
-    if ((graph.owns_bytes(t) && (!has_adapters || graph.at(t).adapter_of >= 0)) || kind == Kind::master || kind == Kind::optimizer) list.push_back(t);
+    if ((graph.owns_bytes(t) && (!has_adapters || graph.at(t).of_adapters)) || kind == Kind::master || kind == Kind::optimizer) list.push_back(t);
   }
   return list;
 }
@@ -152,7 +152,7 @@ Result<std::string> Trainer::hash_of_base() {
   if (!graph().has_adapters()) return std::string();
   Hash64 hash;
   for (int t : model_->parameters())
-    if (graph().at(t).adapter_of < 0)
+    if (!graph().at(t).of_adapters)
       STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) {
         hash.update(piece.data(), piece.size());
         return ok();

@@ -45,18 +45,6 @@ uint64_t permuted(uint64_t seed, uint64_t pass, uint64_t index, uint64_t count) 
   return index;
 }
 
-// Windows of `sequence` tokens and one target more that hold the documents in order, each whole in one of them unless it is longer.
-// `begins` and `end`: of the documents.
-std::vector<uint64_t> windows_of(std::span<const uint64_t> begins, uint64_t end, int64_t sequence) {
-  std::vector<uint64_t> windows;
-  for (size_t d = 0; d < begins.size();) {
-    const uint64_t limit = begins[d] + static_cast<uint64_t>(sequence) + 1;
-    windows.push_back(begins[d] - begins[0]);
-    for (++d; d < begins.size() && (d + 1 < begins.size() ? begins[d + 1] : end) <= limit;) ++d;
-  }
-  return windows;
-}
-
 // use(at, chunk) for items [first, first + count) of a file, in pieces: `at` is the first one's number.
 template <class Item, class Use>
 Status in_chunks(const File& file, uint64_t first, uint64_t count, const Use& use) {
@@ -150,23 +138,53 @@ Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
     if (first == begins.end() || (first - begins.begin() > 1 && wanted - *(first - 1) <= *first - wanted)) --first;
     if (first == begins.begin()) first = begins.end();
   }
+  if (held_out == count) first = begins.begin();
   const auto documents = static_cast<size_t>(first - begins.begin());
   const uint64_t end = first == begins.end() ? count : *first;
-  const std::span<const uint64_t> all = begins;
-  training_ = {file_.get(), 0, end, windows_of(all.first(documents), end, options.sequence)};
-  evaluation_ = {file_.get(), end, count - end, windows_of(all.subspan(documents), count, options.sequence)};
+  if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
+  // The last token of a window may be a target alone, but has no label.
+  const uint64_t length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0);
+  training_ = {file_.get(), 0, end, windows_of(begins, 0, documents, end, length)};
+  evaluation_ = {file_.get(), end, count - end, windows_of(begins, documents, begins.size(), count, length)};
   marks_ = std::make_unique<const File>(std::move(file));
   sequence_ = options.sequence;
   return ok();
+}
+
+Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
+  const std::string& path = options.labels_path;
+  STW_ASSIGN(file, File::open(path));
+  if (file.size() != documents * sizeof(uint32_t))
+    return Error{Code::corrupt, path + ": expected " + std::to_string(documents * sizeof(uint32_t)) + " bytes, a label for each document, found " + std::to_string(file.size())};
+  label_count_ = options.label_count;
+  labels_.reserve(documents);
+  return in_chunks<uint32_t>(file, 0, documents, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
+    for (const uint32_t label : chunk) {
+      if (label >= static_cast<uint64_t>(label_count_) && label != no_label)
+        return Error{Code::corrupt, path + ": label " + std::to_string(labels_.size()) + " is " + std::to_string(label) + ", expected less than " + std::to_string(label_count_)};
+      labels_.push_back(label == no_label ? kernels::ignored_target : static_cast<int32_t>(label));
+    }
+    return ok();
+  });
+}
+
+std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length) {
+  std::vector<Window> windows;
+  for (size_t d = first; d < end;) {
+    const uint64_t limit = begins[d] + length;
+    windows.push_back({begins[d] - begins[first], d});
+    for (++d; d < end && (d + 1 < end ? begins[d + 1] : end_token) <= limit;) ++d;
+  }
+  return windows;
 }
 
 Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (options.vocabulary < 1 || options.vocabulary > INT32_MAX)
     return Error{Code::bad_argument,
                  "vocabulary: expected 1 to 2147483647, found " + std::to_string(options.vocabulary)};
-  if (!(options.evaluation_fraction >= 0 && options.evaluation_fraction < 1))
+  if (!(options.evaluation_fraction >= 0 && options.evaluation_fraction <= 1))
     return Error{Code::bad_argument,
-                 "evaluation fraction: expected [0, 1), found " + std::to_string(options.evaluation_fraction)};
+                 "evaluation fraction: expected [0, 1], found " + std::to_string(options.evaluation_fraction)};
   if (options.document_end >= options.vocabulary)
     return Error{Code::bad_argument, "document end: expected a token below the vocabulary of " + std::to_string(options.vocabulary) +
                                          ", found " + std::to_string(options.document_end)};
@@ -174,6 +192,9 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (has_marks && (options.document_end >= 0 || !options.evaluation_path.empty()))
     return Error{Code::bad_argument, "marks say where documents begin, and what is held out begins with one: expected no document end and no file of its own for that"};
   if (has_marks) STW_TRY(check_sequence(options.sequence));
+  if (!options.labels_path.empty() && !has_marks) return Error{Code::bad_argument, "labels are of documents: expected marks that say where they begin"};
+  if (!options.labels_path.empty() && (options.label_count < 1 || options.label_count > INT32_MAX))
+    return Error{Code::bad_argument, "label count: expected 1 to 2147483647, found " + std::to_string(options.label_count)};
   Dataset dataset(options.vocabulary);
   dataset.document_end_ = options.document_end;
   STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary));
@@ -208,14 +229,14 @@ Status Dataset::check_windows(Part part, int64_t sequence) const {
 
 uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const {
   if (!marks_) return draw(seed, batch, sample, training_.count - static_cast<uint64_t>(sequence));
-  const std::vector<uint64_t>& windows = training_.windows;
+  const std::vector<Window>& windows = training_.windows;
   const uint64_t number = batch * samples + sample;
-  return windows[permuted(seed, number / windows.size(), number % windows.size(), windows.size())];
+  return windows[permuted(seed, number / windows.size(), number % windows.size(), windows.size())].first;
 }
 
 uint64_t Dataset::evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const {
   if (!marks_) return draw(evaluation_seed, batch, sample, evaluation_.count - static_cast<uint64_t>(sequence));
-  return evaluation_.windows[(batch * samples + sample) % evaluation_.windows.size()];
+  return evaluation_.windows[(batch * samples + sample) % evaluation_.windows.size()].first;
 }
 
 template <class Read>
@@ -228,9 +249,39 @@ Status Dataset::read_around(const Range& range, uint64_t start, uint64_t count, 
   return ok();
 }
 
+int64_t Dataset::own_tokens(const Range& range, uint64_t start) {
+  const auto next = std::upper_bound(range.windows.begin(), range.windows.end(), start, [](uint64_t at, const Window& w) { return at < w.first; });
+  return static_cast<int64_t>((next == range.windows.end() ? range.count : next->first) - start);
+}
+
+Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
+  const auto window = std::lower_bound(range.windows.begin(), range.windows.end(), start, [](const Window& w, uint64_t at) { return w.first < at; });
+  if (window == range.windows.end() || window->first != start)
+    return Error{Code::bad_argument, marks_->path() + ": expected the first token of a sample's first document, found " + std::to_string(start)};
+  const int64_t own = std::min(own_tokens(range, start), sequence);
+  std::fill_n(targets, sequence, kernels::ignored_target);
+  uint64_t document = window->document;
+  int64_t i = 0;
+  int32_t position = 0;
+  STW_TRY(read_around(range, start, static_cast<uint64_t>(sequence), [&](uint64_t first, uint64_t count) {
+    return in_chunks<uint8_t>(*marks_, first, count, [&](uint64_t, std::span<const uint8_t> chunk) {
+      for (const uint8_t mark : chunk) {
+        if (mark & mark_begin) {
+          position = 0;
+          if (i > 0 && i < own) targets[i - 1] = labels_[document++];
+        }
+        if (positions) positions[i] = position;
+        ++i, ++position;
+      }
+      return ok();
+    });
+  }));
+  targets[own - 1] = labels_[document];
+  return ok();
+}
+
 Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
-  const auto next = std::upper_bound(range.windows.begin(), range.windows.end(), start);
-  const auto own = static_cast<int64_t>((next == range.windows.end() ? range.count : *next) - start);   // tokens of no other window
+  const int64_t own = own_tokens(range, start);
   int64_t i = 0;   // the token of the window, and one more
   int32_t position = 0;
   const auto use = [&](uint64_t, std::span<const uint8_t> chunk) {
@@ -264,6 +315,7 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* token
   STW_TRY(read_into(start, length, tokens));
   std::copy(tokens + 1, tokens + sequence, targets);
   STW_TRY(read_into((start + length) % range.count, 1, targets + sequence - 1));
+  if (label_count_ > 0) return apply_labels(range, start, sequence, targets, positions);
   if (marks_) return apply_marks(range, start, sequence, targets, positions);
   int32_t position = 0;
   for (int64_t i = 0; document_end_ >= 0 && i < sequence; ++i) {

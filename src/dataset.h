@@ -23,16 +23,19 @@ enum class TokenFormat : uint8_t {
 struct DatasetOptions {
   std::string path;
   std::string evaluation_path;        // empty: the end of `path` is held out
-  double evaluation_fraction = 0.1;   // of the tokens of `path`, rounded down, in [0, 1); unused with evaluation_path
+  double evaluation_fraction = 0.1;   // of the tokens of `path`, rounded down, in [0, 1]; unused with evaluation_path
   int64_t vocabulary = 0;             // 1 to 2^31 - 1
   TokenFormat format = TokenFormat::automatic;
   int64_t document_end = -1;          // the token that ends a document; -1: there are none
   std::string marks_path;             // a byte for each token of `path`, of mark_…; empty: all are targets. Says where documents begin,
                                       // so that there is neither document_end nor evaluation_path
   int64_t sequence = 0;               // with marks: of the windows
+  std::string labels_path;            // of a classifier: a little-endian uint32 for each document that marks begin; empty: targets are tokens
+  int64_t label_count = 0;            // every label is below it, or no_label
 };
 inline constexpr uint8_t mark_target = 1;   // the model learns to predict this token
 inline constexpr uint8_t mark_begin = 2;    // a document begins with it
+inline constexpr uint32_t no_label = UINT32_MAX;
 
 // Const methods may run on several threads at once, and do not allocate unless they fail.
 class Dataset {
@@ -47,6 +50,7 @@ class Dataset {
 
   uint64_t tokens(Part part) const { return part_of(part).count; }
   int64_t vocabulary() const { return vocabulary_; }
+  int64_t label_count() const { return label_count_; }   // 0: targets are tokens
   // With marks: that hold every document of the training part once, whole where it is not longer. Else 0.
   uint64_t training_windows() const { return training_.windows.size(); }
   uint64_t evaluation_windows() const { return evaluation_.windows.size(); }   // likewise
@@ -66,7 +70,8 @@ class Dataset {
   // tokens[i] = d[start + i], targets[i] = d[start + 1 + i] for i < sequence, d being the tokens of the part. Where there are
   // documents, positions (may be null) count from the first token of each in this window, and the token that ends one has
   // no target: what follows has nothing to do with it. With marks likewise; targets are those that are marked, and nothing that the
-  // next window begins with. Behind the last document of the part comes its first one.
+  // next window begins with. Behind the last document of the part comes its first one. With labels the last token of a document, as far as
+  // the window has it, has the document's label as its target, and no other one has a target; the window must begin where one begins.
   // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of range.
   Status read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions = nullptr) const;
 
@@ -76,10 +81,11 @@ class Dataset {
     TokenFormat format;  // never automatic
     uint64_t count;      // tokens
   };
+  struct Window { uint64_t first, document; };   // its first token, counted from the part's, and that one's document, from the file's
   struct Range {
     const TokenFile* source;
     uint64_t first, count;  // tokens
-    std::vector<uint64_t> windows{};   // with marks: their first tokens, counted from `first`, in order
+    std::vector<Window> windows{};   // with marks, in order
   };
 
   explicit Dataset(int64_t vocabulary) : vocabulary_(vocabulary) {}
@@ -88,10 +94,15 @@ class Dataset {
   static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   Status open_marks(const DatasetOptions& options, uint64_t held_out);
+  Status open_labels(const DatasetOptions& options, uint64_t documents);
+  // Windows that hold the documents [first, end) in order, each whole in one of them unless it is longer.
+  static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length);
   // Behind the last token of the part comes its first one.
   template <class Read>
   static Status read_around(const Range& range, uint64_t start, uint64_t count, const Read& read);
+  static int64_t own_tokens(const Range& range, uint64_t start);   // of the window from there on, and of no other one
   Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
+  Status apply_labels(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
   const Range& part_of(Part part) const { return part == Part::training ? training_ : evaluation_; }
 
   int64_t vocabulary_, document_end_ = -1;
@@ -100,6 +111,8 @@ class Dataset {
   Range training_{}, evaluation_{};
   std::unique_ptr<const File> marks_;   // null where there are none
   int64_t sequence_ = 0;                // of windows; with marks
+  int64_t label_count_ = 0;
+  std::vector<int32_t> labels_;         // of documents, as targets
 };
 
 }  // namespace stw

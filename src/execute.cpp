@@ -415,6 +415,18 @@ void run<OpKind::loss_sum>(const Call& c) {
 }
 
 template <>
+void run<OpKind::hit_count>(const Call& c) {
+  kernels::HitCountArgs a{};
+  a.rows = c.i.rows;
+  a.classes = c.input_features(0);
+  a.targets = c.input<int32_t>(1);
+  a.logits = c.in(0);
+  a.stride = c.input_tensor(0).stride();
+  a.state = c.x.state;
+  c.run(c.x.table->hit_count, a);
+}
+
+template <>
 void run<OpKind::fetch>(const Call& c) {
   c.run(c.x.table->copy, kernels::CopyArgs{c.output(0), c.on_host(c.op.outputs[0]), c.transferred(c.op.outputs[0])});
 }

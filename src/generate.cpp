@@ -68,25 +68,40 @@ Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
   return logits_.data();
 }
 
+Status Trainer::check_tokens(const char* what, const int32_t* tokens, uint64_t count) const {
+  for (uint64_t i = 0; i < count; ++i)
+    if (tokens[i] < 0 || tokens[i] >= graph().vocabulary)
+      return Error{Code::bad_argument, std::string(what) + ": token " + std::to_string(tokens[i]) + " is outside of the vocabulary of " + std::to_string(graph().vocabulary)};
+  return ok();
+}
+
+bool Trainer::are_finite(const float* logits) const {
+  return std::all_of(logits, logits + graph().classes(), [](float x) { return std::isfinite(x); });
+}
+
 Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
+  STW_TRY(check_ready());
   if (count < 1 || count > static_cast<uint64_t>(sequence()))
     return Error{Code::unsupported_shape, "logits: expected 1 to " + std::to_string(sequence()) + " tokens, found " + std::to_string(count)};
+  STW_TRY(check_tokens("logits", tokens, count));
+  const Computing computing(*this);
+  const InPhase phase(*this, TrainerPhase::generate);
   begin_state();
-  return feed(tokens, count);
+  STW_ASSIGN(logits, feed(tokens, count));
+  if (!are_finite(logits)) return Error{Code::non_finite, "logits: they are not finite"};
+  return logits;
 }
 
 Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
   STW_TRY(check_ready());
   const uint64_t capacity = static_cast<uint64_t>(sequence());
+  if (graph().labels > 0) return Error{Code::unsupported, "generate: the model is a classifier, and does not know what follows a text"};
   if (o.prompt_count < 1 || !o.prompt) return Error{Code::bad_argument, "generate: the prompt has no token"};
   if (o.prompt_count > capacity || o.out_capacity > capacity - o.prompt_count)
     return Error{Code::unsupported_shape, "generate: " + std::to_string(o.prompt_count) + " tokens of prompt and " +
                                               std::to_string(o.out_capacity) + " new ones do not fit the plan's sequence of " +
                                               std::to_string(capacity)};
-  for (uint64_t i = 0; i < o.prompt_count; ++i)
-    if (o.prompt[i] < 0 || o.prompt[i] >= graph().vocabulary)
-      return Error{Code::bad_argument, "generate: token " + std::to_string(o.prompt[i]) + " of the prompt is outside of the vocabulary of " +
-                                           std::to_string(graph().vocabulary)};
+  STW_TRY(check_tokens("generate", o.prompt, o.prompt_count));
   if (o.out_capacity == 0) return uint64_t{0};
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::generate);
@@ -94,8 +109,7 @@ Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
   begin_state();
   auto logits = feed(o.prompt, o.prompt_count);
   for (uint64_t i = 0; logits && i < o.out_capacity; ++i) {
-    if (!std::all_of(*logits, *logits + graph().vocabulary, [](float x) { return std::isfinite(x); }))
-      return Error{Code::non_finite, "generate: the model's logits are not finite"};
+    if (!are_finite(*logits)) return Error{Code::non_finite, "generate: the model's logits are not finite"};
     o.out[i] = sample(*logits, graph().vocabulary, o, state_.position, order);
     if (std::find(o.stop.begin(), o.stop.end(), o.out[i]) != o.stop.end()) return i + 1;
     if (i + 1 < o.out_capacity) logits = feed(&o.out[i], 1);

@@ -11,6 +11,7 @@
 #include "src/adapter_files.h"
 #include "src/elementary.h"
 #include "src/hash.h"
+#include "src/models/labels.h"
 #include "src/numbers.h"
 #include "src/random.h"
 
@@ -71,6 +72,14 @@ Result<ModelSource> with_base(ModelSource source) {
   if (source.adapters.any()) return Error{Code::bad_argument, source.adapter + ": has adapters; a rank for new ones contradicts that"};
   STW_ASSIGN(found, read_adapter_config(source.adapter));
   source.adapters = found.adapters;
+  if (found.label_count > 0) {
+    const bool same = source.label_count == found.label_count && (source.labels.empty() || found.labels.empty() || source.labels == found.labels);
+    if (source.label_count > 0 && !same)
+      return Error{Code::bad_argument, source.adapter + ": has a head for " + std::to_string(found.label_count) + " labels of its own, which are not the " +
+                                           std::to_string(source.label_count) + " that were given"};
+    source.label_count = found.label_count;
+    if (!found.labels.empty()) source.labels = found.labels;
+  }
   const auto nowhere = [&](const std::string& what) {
     return Error{Code::io_error, source.adapter + ": " + what + "; name the model itself, and this folder as its adapters (--model and --adapter)"};
   };
@@ -144,6 +153,12 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   model->seed_ = source.seed;
   model->config_ = std::move(config);
   model->config_.adapters = source.adapters;
+  if (source.label_count > 0) {
+    const std::vector<std::string>& own = model->config_.labels;
+    model->has_new_head_ = own.empty();
+    const std::vector<std::string> names = !source.labels.empty() ? source.labels : own.size() == source.label_count ? own : unnamed_labels(source.label_count);
+    if (auto status = set_labels(model->config_, names); !status) return Error{status.error().code, origin + ": " + status.error().message};
+  }
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
   if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
   model->config_.json.erase("quantization_config");   // what is written holds numbers
@@ -178,6 +193,12 @@ const SafetensorsInfo* Model::find_tied(const Tensor& parameter) const {
   return nullptr;
 }
 
+const SafetensorsInfo* Model::find_in_adapters(const Tensor& p) const {
+  return p.of_adapters && adapter_weights_ ? find_adapter(*adapter_weights_, p.name, architecture_of(config_).optional_prefix) : nullptr;
+}
+
+bool Model::is_drawn(const Tensor& p) const { return !weights_ || p.adapter_of >= 0 || (has_new_head_ && p.name == classifier_weight); }
+
 const SafetensorsInfo* Model::find_weight(const std::string& name) const {
   if (const SafetensorsInfo* found = weights_->find(name)) return found;
   const std::string_view prefix = architecture_of(config_).optional_prefix;
@@ -187,7 +208,7 @@ const SafetensorsInfo* Model::find_weight(const std::string& name) const {
 Status Model::check_weights() {
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
-    if (p.adapter_of >= 0) continue;
+    if (is_drawn(p)) continue;
     const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
     if (!own && !tied) {
       const std::string where = weights_->tensors().empty() ? "weights" : weights_->path_of(weights_->tensors()[0]);
@@ -216,8 +237,9 @@ Status Model::open_adapters(const std::string& folder) {
   STW_ASSIGN(reader, SafetensorsReader::open(adapter_weights(folder)));
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
-    if (p.adapter_of < 0) continue;
+    if (!p.of_adapters) continue;
     const SafetensorsInfo* found = find_adapter(reader, p.name, architecture_of(config_).optional_prefix);
+    if (!found && p.adapter_of < 0 && !has_new_head_) continue;   // the model's own
     if (!found) return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + p.name + " is missing"};
     STW_TRY(check_weight(reader, p, *found));
   }
@@ -238,9 +260,8 @@ Status Model::check_weight(const SafetensorsReader& file, const Tensor& paramete
 }
 
 Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) const {
-  if (p.adapter_of >= 0 && adapter_weights_)
-    return read_weight(*adapter_weights_, *find_adapter(*adapter_weights_, p.name, architecture_of(config_).optional_prefix), first, count, out);
-  if (!weights_ || p.adapter_of >= 0) {
+  if (const SafetensorsInfo* found = find_in_adapters(p)) return read_weight(*adapter_weights_, *found, first, count, out);
+  if (is_drawn(p)) {
     const uint64_t key = hash64(p.name.data(), p.name.size());
     switch (p.initializer) {
       case Initializer::normal: draw_normal(seed_, key, first, count, p.init_std, out); break;
@@ -280,7 +301,8 @@ bool Model::reads_from(const std::string& folder) const {
 }
 
 TensorDType Model::dtype_of(const Tensor& p) const {
-  if (!weights_ || p.adapter_of >= 0) return TensorDType::f32;
+  if (const SafetensorsInfo* found = find_in_adapters(p)) return *found->dtype;
+  if (is_drawn(p)) return TensorDType::f32;
   if (const auto codes = nf4_.find(p.name); codes != nf4_.end()) return codes->second.dtype();
   const SafetensorsInfo* own = find_weight(p.name);
   return *(own ? own : find_tied(p))->dtype;

@@ -21,6 +21,8 @@ struct ModelSource {
   std::optional<float> dropout;
   Adapters adapters;                  // new ones
   std::string adapter;                // or those in this folder
+  size_t label_count = 0;             // makes a classifier of a language model; 0: as the config says
+  std::vector<std::string> labels;    // their names; none: the model's own, else LABEL_0, …
 };
 
 class Model {
@@ -50,6 +52,9 @@ class Model {
 
  private:
   Status check_weights();
+  // What the adapters' folder holds of a parameter; null where that is elsewhere.
+  const SafetensorsInfo* find_in_adapters(const Tensor& parameter) const;
+  bool is_drawn(const Tensor& parameter) const;   // from the seed
   Status open_adapters(const std::string& folder);
   static Status check_shape(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found, const std::vector<int64_t>& shape);
   static Status check_weight(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found);
@@ -62,6 +67,7 @@ class Model {
   std::vector<int> parameters_;
   std::optional<SafetensorsReader> weights_, adapter_weights_;
   std::map<std::string, Nf4Weight> nf4_;   // by parameter, of weights_
+  bool has_new_head_ = false;              // although there are weights
   std::string base_;
   uint64_t seed_ = 1337;
 };

@@ -55,7 +55,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
     for (uint32_t t = 0; t < static_cast<uint32_t>(sequence()); ++t) {
       const auto draw = philox(options_.seed, {t, static_cast<uint32_t>(sample), 0, 0});
       rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(graph().vocabulary));
-      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(graph().vocabulary));
+      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(graph().classes()));
     }
     return ok();
   };

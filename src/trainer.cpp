@@ -80,9 +80,9 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   execution_.arena = arena_;
   execution_.host = host_;
   execution_.state = reinterpret_cast<kernels::StepState*>(address(graph().state));
-  const auto vocabulary = static_cast<size_t>(graph().vocabulary);
-  logits_.resize(vocabulary);
-  if (graph().compute != Format::f32) short_logits_.resize(vocabulary);
+  const auto classes = static_cast<size_t>(graph().classes());
+  logits_.resize(classes);
+  if (graph().compute != Format::f32) short_logits_.resize(classes);
   if (stream_->on_host(arena_)) return;
   const Programs& programs = planned_->programs;
   const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
@@ -281,6 +281,9 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part) const 
   if (dataset.vocabulary() > graph().vocabulary)
     return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " + std::to_string(dataset.vocabulary()) +
                                       ", the model has " + std::to_string(graph().vocabulary)};
+  if (dataset.label_count() != graph().labels)
+    return Error{Code::bad_state, "trainer: the model has " + (graph().labels > 0 ? std::to_string(graph().labels) + " labels" : std::string("no labels")) + ", the dataset " +
+                                      (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count()) : std::string("has none"))};
   if (dataset.has_documents() && graph().positions < 0)
     return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
   return dataset.check_windows(part, sequence());
@@ -329,6 +332,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   const double loss = state_.target_count > 0 ? state_.loss_sum / static_cast<double>(state_.target_count) : std::numeric_limits<double>::quiet_NaN();
   std::lock_guard lock(progress_mutex_);
   progress_.evaluation_loss = loss;
+  progress_.evaluation_accuracy = state_.target_count > 0 ? state_.hits / static_cast<double>(state_.target_count) : 0;
   return loss;
 }
 

@@ -23,7 +23,7 @@ enum class TrainerPhase : uint8_t { idle, train, evaluate, generate, save, calib
 struct Progress {
   TrainerPhase phase = TrainerPhase::idle;
   uint64_t step = 0, batches = 0, skipped = 0, tokens = 0;
-  double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0, evaluation_loss = 0;
+  double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0, evaluation_loss = 0, evaluation_accuracy = 0;
   double loss_scale = 1;               // for the next step
   kernels::Skip skip = kernels::skip_none;   // of the last step
 };
@@ -98,7 +98,7 @@ class Trainer {
              const std::function<bool(const StepResult&, const Progress&)>& after);
   Result<double> evaluate(const Dataset& dataset, uint64_t batches);
   Result<uint64_t> generate(const GenerateOptions& options);
-  // Logits (vocabulary) of the token after `count` tokens; fp32, valid until the next call that computes.
+  // Logits of the token after `count` tokens (vocabulary), or of a classifier's labels; fp32, valid until the next call that computes.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
 
   Status save(const std::string& path);
@@ -211,6 +211,8 @@ class Trainer {
   Status check_cancelled();
   // Errors: bad_state where the dataset has tokens that the model does not know, corrupt where it is too short.
   Status check_dataset(const Dataset& dataset, Dataset::Part part) const;
+  Status check_tokens(const char* what, const int32_t* tokens, uint64_t count) const;   // Errors: bad_argument
+  bool are_finite(const float* logits) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
   void enter(TrainerPhase phase);
   // Errors: bad_state after a restore or calibration that failed halfway, and those of check_free.

@@ -43,6 +43,15 @@ inline std::string small_qwen3() {
              "tie_word_embeddings": false})";
 }
 
+// With labels in place of a language model's head.
+inline constexpr int64_t small_labels = 7;
+inline std::string classifier_of(std::string config) {
+  const char* class_name = config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
+  std::string head = std::string("{\"architectures\": [\"") + class_name + "ForSequenceClassification\"], \"id2label\": {";
+  for (int64_t i = 0; i < small_labels; ++i) head += (i ? ", \"" : "\"") + std::to_string(i) + "\": \"label " + std::to_string(i) + "\"";
+  return head + "}, " + config.substr(1);
+}
+
 // A configuration, and the adapters beside its matrices.
 struct SmallModel {
   std::string config;

@@ -13,10 +13,11 @@ Cost entropy_cost(const Graph& g, const Op& op, const Extent& e) {
   c.bytes = size_add(c.bytes, operand_bytes(g, op.inputs[0], e));  // one more pass over the logits
   return c;
 }
+Cost hit_count_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 Cost loss_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
 uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
-  return workspace::cross_entropy(e.rows, g.vocabulary, e.threads);
+  return workspace::cross_entropy(e.rows, g.classes(), e.threads);
 }
 uint64_t loss_sum_workspace(const Graph&, const Op&, const Extent& e) { return workspace::loss_sum(e.samples); }
 uint64_t loss_sum_cuda_workspace(const Graph&, const Op&, const Extent& e) { return cuda_workspace::loss_sum(e.samples); }
@@ -30,9 +31,10 @@ void entropy_backward(Differentiation& d, const Op& op) {
 
 }  // namespace
 
-const OpRow loss_rows[2] = {
+const OpRow loss_rows[3] = {
     {OpKind::cross_entropy, "cross_entropy", entropy_cost, entropy_workspace, no_workspace, entropy_backward, {{{1, 0}}}},
     {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace, loss_sum_cuda_workspace, nullptr, {}},
+    {OpKind::hit_count, "hit_count", hit_count_cost, no_workspace, no_workspace, nullptr, {}},
 };
 
 }  // namespace stw

@@ -16,19 +16,24 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.tokenizer > STW_TOKENIZER_IDS) return api::fail(error, Code::bad_argument, "dataset: unknown tokenizer");
     const std::string path = o.path;
     const bool ids = o.tokenizer == STW_TOKENIZER_IDS || (o.tokenizer == STW_TOKENIZER_AUTO && path.ends_with(".bin"));
-    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DOCUMENT_END, "dataset options"));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DOCUMENT_END | STW_SET_HELD_OUT, "dataset options"));
     STW_API_TRY(api::check_reserved(o.reserved, "dataset options"));
     DatasetOptions d;
     if (o.set_mask & STW_SET_DOCUMENT_END) d.document_end = static_cast<int64_t>(std::min<uint64_t>(o.document_end, INT32_MAX));
     if (o.marks && !*o.marks) return api::fail(error, Code::bad_argument, "dataset: marks is empty");
     if (o.marks) d.marks_path = o.marks;
+    if (o.labels && !*o.labels) return api::fail(error, Code::bad_argument, "dataset: labels is empty");
+    if (!o.labels && o.label_count != 0) return api::fail(error, Code::bad_argument, "dataset: a label_count without labels");
+    if (o.labels) d.labels_path = o.labels;
+    d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
+    if (o.set_mask & STW_SET_HELD_OUT) d.evaluation_fraction = o.held_out;
     d.sequence = static_cast<int64_t>(o.sequence);
     d.path = path;
     d.vocabulary = static_cast<int64_t>(o.vocabulary);
     d.format = !ids ? TokenFormat::bytes : o.vocabulary > 65536 ? TokenFormat::uint32 : TokenFormat::uint16;
     auto dataset = Dataset::open(d);
     STW_API_TRY(dataset);
-    STW_API_TRY(dataset->check_windows(Dataset::Part::training, static_cast<int64_t>(o.sequence)));
+    STW_API_TRY(dataset->check_windows(d.evaluation_fraction == 1 ? Dataset::Part::evaluation : Dataset::Part::training, static_cast<int64_t>(o.sequence)));
     *out = new stw_dataset{std::move(*dataset), api::seed_or_default(o.seed), static_cast<int64_t>(o.sequence),
                            static_cast<uint32_t>(ids ? STW_TOKENIZER_IDS : STW_TOKENIZER_BYTE)};
     return STW_OK;

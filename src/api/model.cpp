@@ -1,5 +1,6 @@
 #include "src/api/boundary.h"
 #include "src/merge.h"
+#include "src/models/labels.h"
 #include "src/numbers.h"
 
 using namespace stw;
@@ -57,6 +58,14 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
     auto adapters = adapters_of(o);
     STW_API_TRY(adapters);
     source.adapters = *adapters;
+    if (o.label_names && o.label_count == 0) return api::fail(error, Code::bad_argument, "model: label_names without a label_count");
+    if (o.label_count == 1 || o.label_count > largest_label_count)
+      return api::fail(error, Error{Code::bad_argument, "model: label_count is " + std::to_string(o.label_count) + ", expected 2 to " + std::to_string(largest_label_count)});
+    source.label_count = o.label_count;
+    for (size_t i = 0; o.label_names && i < o.label_count; ++i) {
+      if (!o.label_names[i]) return api::fail(error, Error{Code::bad_argument, "model: label_names: name " + std::to_string(i) + " is NULL"});
+      source.labels.emplace_back(o.label_names[i]);
+    }
     auto model = Model::open(source);
     STW_API_TRY(model);
     *out = new stw_model{std::move(*model)};
@@ -81,8 +90,14 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept
     api::copy_text(info.architecture, m.config().architecture);
     info.adapter_rank = static_cast<uint32_t>(m.config().adapters.rank);
     info.has_codes = m.has_codes();
+    info.labels = m.config().labels.size();
     return api::write_info(info, out);
   });
+}
+
+const char* stw_model_label_at(const stw_model* model, size_t index) noexcept {
+  if (!model || index >= model->model->config().labels.size()) return nullptr;
+  return model->model->config().labels[index].c_str();
 }
 
 size_t stw_model_tensor_count(const stw_model* model) noexcept { return model ? model->model->parameters().size() : 0; }

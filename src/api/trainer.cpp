@@ -27,6 +27,7 @@ stw_progress progress_of(const Progress& p) {
   out.evaluation_loss = p.evaluation_loss;
   out.loss_scale = p.loss_scale;
   out.skip_reason = p.skip;
+  out.evaluation_accuracy = p.evaluation_accuracy;
   return out;
 }
 
@@ -157,7 +158,7 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
     if (!is_rate(b.learning_rate)) return api::fail(error, Code::bad_argument, "batch: learning_rate must lie in [0, 1e6]");
     Trainer& t = *trainer->trainer;
     auto read = Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
-                            {static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary, t.plan().numerics.inputs});
+                            {static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary, t.graph().labels, t.plan().numerics.inputs});
     STW_API_TRY(read);
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       read->copy(static_cast<int64_t>(sample), t.sequence(), rows);
@@ -234,6 +235,19 @@ stw_status stw_trainer_generate(stw_trainer* trainer, const stw_generate_options
                                               {o.stop, o.stop_count}});
     STW_API_TRY(result);
     *count = *result;
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint64_t count, float* out, uint64_t capacity, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !tokens || !out) return api::fail(error, Code::bad_argument, "trainer, tokens or out is NULL");
+    const auto classes = static_cast<uint64_t>(trainer->trainer->graph().classes());
+    if (capacity < classes)
+      return api::fail(error, Error{Code::bad_argument, "logits: expected a capacity of " + std::to_string(classes) + ", found " + std::to_string(capacity)});
+    auto logits = trainer->trainer->logits(tokens, count);
+    STW_API_TRY(logits);
+    std::copy_n(*logits, classes, out);
     return STW_OK;
   });
 }

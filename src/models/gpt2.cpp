@@ -99,15 +99,12 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
   b.begin(SegmentKind::final, -1, x);
   x = norm(x, "transformer.ln_f", "final_norm");
   b.end(x);
-  b.begin(SegmentKind::head, -1, x);
-  const int head = c.tied ? b.tied("lm_head.weight", table)
-                          : b.parameter("lm_head.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
-  b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits"));
+  add_head(b, c, x, table);
   return b.finish();
 }
 
 }  // namespace
 
-const Architecture gpt2_architecture = {"gpt2", parse_gpt2, build_gpt2, "transformer."};
+const Architecture gpt2_architecture = {"gpt2", parse_gpt2, build_gpt2, "GPT2", "transformer."};
 
 }  // namespace stw

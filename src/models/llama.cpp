@@ -178,18 +178,15 @@ Graph build_llama(const ModelConfig& c, int64_t sequence, Format compute, GraphI
   b.begin(SegmentKind::final, -1, x);
   x = norm(x, "model.norm", "final_norm");
   b.end(x);
-  b.begin(SegmentKind::head, -1, x);
-  const int head = c.tied ? b.tied("lm_head.weight", table)
-                          : b.parameter("lm_head.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
-  b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits"));
+  add_head(b, c, x, table);
   return b.finish();
 }
 
 }  // namespace
 
-const Architecture llama_architecture = {"llama", parse_llama, build_llama, "model."};
-const Architecture mistral_architecture = {"mistral", parse_mistral, build_llama, "model."};
-const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_llama, "model."};
-const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_llama, "model."};
+const Architecture llama_architecture = {"llama", parse_llama, build_llama, "Llama", "model."};
+const Architecture mistral_architecture = {"mistral", parse_mistral, build_llama, "Mistral", "model."};
+const Architecture qwen2_architecture = {"qwen2", parse_qwen2, build_llama, "Qwen2", "model."};
+const Architecture qwen3_architecture = {"qwen3", parse_qwen3, build_llama, "Qwen3", "model."};
 
 }  // namespace stw

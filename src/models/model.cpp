@@ -10,6 +10,7 @@
 #include "planner/quantize.h"
 #include "planner/update.h"
 #include "src/elementary.h"
+#include "src/models/labels.h"
 
 namespace stw {
 
@@ -66,6 +67,9 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
       return Error{Code::unsupported_field, origin + ": the norms' epsilon and initializer_range must not be negative, and finite in fp32"};
     for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout})
       if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
+    auto labels = read_labels(*json);
+    if (!labels) return with_origin(std::move(labels.error()));
+    config.labels = std::move(*labels);
     config.json = std::move(*json);
     return config;
   }
@@ -84,7 +88,36 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
   Graph graph = architecture_of(config).build(config, sequence, compute, optional);
   STW_TRY(add_adapters(graph, config.adapters));
+  if (!config.adapters.any() || config.labels.empty()) return graph;
+  // A head that nobody has trained would make nothing of what lies below it.
+  for (Tensor& t : graph.tensors)
+    if (t.name == classifier_weight) t.trainable = t.of_adapters = true;
   return graph;
+}
+
+void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
+  b.begin(SegmentKind::head, -1, x);
+  const auto matrix = [&](const char* name, int64_t rows) { return b.parameter(name, {rows, c.width}, Initializer::normal, c.init_std); };
+  int head;
+  if (!c.labels.empty()) {
+    b.labels(static_cast<int64_t>(c.labels.size()));
+    head = matrix(classifier_weight, static_cast<int64_t>(c.labels.size()));
+  } else {
+    head = c.tied ? b.tied("lm_head.weight", table) : matrix("lm_head.weight", c.vocabulary);
+  }
+  b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits"));
+}
+
+Status set_labels(ModelConfig& config, const std::vector<std::string>& names) {
+  STW_TRY(check_labels(names));
+  if (!config.labels.empty()) {
+    if (config.labels == names) return ok();
+    return Error{Code::bad_argument, "the model is a classifier with " + std::to_string(config.labels.size()) + " labels of its own, which are not the " +
+                                         std::to_string(names.size()) + " that were given"};
+  }
+  config.labels = names;
+  write_labels(config.json, architecture_of(config).class_name, names);
+  return ok();
 }
 
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics) {

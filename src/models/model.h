@@ -34,6 +34,7 @@ struct ModelConfig {
   RopeScaling scaling = RopeScaling::none;
   double scaling_factor = 1, low_frequency_factor = 1, high_frequency_factor = 4;
   int64_t original_positions = 0;
+  std::vector<std::string> labels; // names, of a classifier of whole samples; none: a language model
   Adapters adapters;               // not of config.json, and neither is the next
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
 };
@@ -42,6 +43,7 @@ struct Architecture {
   const char* model_type;
   Status (*parse)(const Json& json, ModelConfig& config);
   Graph (*build)(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
+  const char* class_name;   // of transformers, without "ForSequenceClassification" and the like
   // Prefix that some weight files leave out in front of every name ("transformer." for GPT-2); may be empty.
   const char* optional_prefix;
 };
@@ -62,6 +64,14 @@ const Architecture& architecture_of(const ModelConfig& config);
 // Text of the preset's config.json, or null.
 const char* find_preset(std::string_view name);
 const char* preset_name(size_t index);   // null past the last one
+
+// The head and the loss behind the last norm: one logit for every token of the vocabulary, by the table of tokens where they are tied,
+// or of a classifier for every label.
+void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
+// Makes a classifier of a language model, also of its config.json, as transformers writes it. Errors: bad_argument, of names that
+// make no sense, and where the model has other labels.
+Status set_labels(ModelConfig& config, const std::vector<std::string>& names);
+inline constexpr const char* classifier_weight = "score.weight";   // of all architectures, as in transformers
 
 // Inverse frequencies of rotary positions, in the fp32 arithmetic of transformers.
 std::vector<float> rope_frequencies(const ModelConfig& config);

@@ -145,6 +145,48 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   }
 }
 
+// Labels, and which of them were right: the CPU's bits, or on tensor cores the same at every split.
+TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
+  for (const bool with_adapters : {false, true}) {
+    model_ = model_of(SmallModel{classifier_of(small_qwen3()), with_adapters ? adapters_of_all() : Adapters{}});
+    const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
+      Request r = request();
+      r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true;
+      OpenTrainer trainer(model_, plan_for(*model_, r), {}, device);
+      Trained trained;
+      for (uint64_t step = 0; step < 3; ++step) {
+        GlobalBatch batch = random_batch(step, device_batch, device_sequence);
+        for (size_t i = 0; i < batch.targets.size(); ++i) batch.targets[i] = i % 11 == 3 ? batch.tokens[i] % static_cast<int32_t>(small_labels) : kernels::ignored_target;
+        if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
+      }
+      std::string tokens, marks, labels;
+      for (int i = 0; i < 700; ++i) {
+        tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
+        marks += static_cast<char>(i % 10 == 0 ? mark_begin : 0);
+        if (i % 10 == 9) labels += {static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0', '\0', '\0'};
+      }
+      put_file(folder_ / "labelled.bin", tokens), put_file(folder_ / "marks", marks), put_file(folder_ / "labels", labels);
+      DatasetOptions o;
+      o.path = folder_ / "labelled.bin", o.marks_path = folder_ / "marks", o.labels_path = folder_ / "labels";
+      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence, o.evaluation_fraction = 1;
+      auto dataset = Dataset::open(o);
+      EXPECT_TRUE(dataset);
+      const auto loss = trainer->evaluate(*dataset, 100);
+      EXPECT_TRUE(loss);
+      const auto logits = trainer->logits(random_batch(3, 1, 9).tokens.data(), 9);
+      EXPECT_TRUE(logits);
+      trained.figures.insert(trained.figures.end(), {*loss, trainer->progress().evaluation_accuracy, static_cast<double>((*logits)[5])});
+      trained.state = trainer.state();
+      return trained;
+    };
+    const Trained on_cpu = outcome(best_device(), "cpu", Kernels::portable, 2);
+    EXPECT_GT(on_cpu.figures[on_cpu.figures.size() - 2], 0);
+    expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), on_cpu);
+    const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
+    expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
+  }
+}
+
 // Values of codes are made and used in pieces, whose sums are kept in between; whatever adds them up does so at every split.
 TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   model_ = model_of(SmallModel{small_llama(), adapters_of_all()});

@@ -45,6 +45,7 @@ TEST(Tiling, CoversAllRowsInOrder) {
 TEST(FeedForward, IsFoundInEveryModel) {
   std::vector<Graph> graphs = small_graphs();
   for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
+  for (Graph& g : classifier_graphs()) graphs.push_back(std::move(g));
   for (Graph& g : fused_graphs()) graphs.push_back(std::move(g));
   const auto is_dropped = [](const Op& op) { return op.kind == OpKind::dropout; };
   for (const Graph& g : graphs)

@@ -65,6 +65,7 @@ TEST(Program, BoundsHold) {
   std::vector<Graph> graphs = small_graphs();
   for (Graph& g : frozen_graphs()) graphs.push_back(std::move(g));
   for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
+  for (Graph& g : classifier_graphs()) graphs.push_back(std::move(g));
   for (const Graph& g : graphs) {
     for (int round = 0; round < 60; ++round) {
       const int64_t batch = 1 + static_cast<int64_t>(random() % 9);

@@ -46,6 +46,15 @@ inline std::vector<Graph> small_graphs() {
   return graphs;
 }
 
+// Classifiers, alone and with adapters: their evaluation has one op more.
+inline std::vector<Graph> classifier_graphs() {
+  std::vector<Graph> graphs;
+  graphs.push_back(graph_of(classifier_of(small_qwen2()), 33, Precision::bf16));
+  graphs.push_back(graph_of({classifier_of(small_gpt2()), adapters_of_all()}, 24));
+  add_small_tiles(graphs);
+  return graphs;
+}
+
 // With all optional inputs.
 inline std::vector<Graph> packed_graphs() {
   std::vector<Graph> graphs;

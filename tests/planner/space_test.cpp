@@ -55,6 +55,7 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
   std::vector<Graph> graphs = small_graphs();
   for (Graph& g : frozen_graphs()) graphs.push_back(std::move(g));
   for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
+  for (Graph& g : classifier_graphs()) graphs.push_back(std::move(g));
   for (Graph& g : fused_graphs()) graphs.push_back(std::move(g));
   Numerics fused;
   fused.fused_update = true;

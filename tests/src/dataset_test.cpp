@@ -126,7 +126,7 @@ TEST(Dataset, ErrorsSayWhatWasFound) {
   EXPECT_NE(refusal(options_of(folder / "none.txt", 256)).find("No such file"), std::string::npos);
   EXPECT_FALSE(Dataset::open(options_of(folder.path(), 256)));
   auto options = options_of(folder / "text.txt", 256);
-  for (const double fraction : {-0.1, 1.0, std::nan("")}) {
+  for (const double fraction : {-0.1, 1.1, std::nan("")}) {
     options.evaluation_fraction = fraction;
     EXPECT_NE(refusal(options).find("evaluation fraction"), std::string::npos);
   }
@@ -300,6 +300,85 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   for (uint32_t k = 0; k < std::size(numbers); ++k) EXPECT_EQ(dataset->training_start(1337, 1000000, 6, k, sequence), all[numbers[k]]) << count;
   const std::vector<uint64_t> held_out = windows(e, end, e.tokens.size(), sequence);
   for (uint32_t k = 0; k < 3 * held_out.size(); ++k) ASSERT_EQ(dataset->evaluation_start(0, 1000, k, sequence), held_out[k % held_out.size()]);
+}
+
+// A document's label stands at its last token, as far as the window has it, and nowhere else.
+TEST(Labels, StandAtTheEndOfTheirDocuments) {
+  TemporaryDirectory folder;
+  const Examples e = examples(600);
+  std::vector<uint32_t> labels;
+  for (size_t d = 0; d < e.begins.size(); ++d) labels.push_back(d % 11 == 5 ? no_label : static_cast<uint32_t>(d % 1000));
+  put_file(folder / "labels", little_endian<uint32_t>(labels));
+  for (const double held_out : {0.0, 0.1, 1.0})
+    for (const int64_t sequence : {1, 7, 30, 4500}) {
+      DatasetOptions options = marked(folder, e, sequence);
+      options.labels_path = folder / "labels";
+      options.label_count = 1000;
+      options.evaluation_fraction = held_out;
+      auto dataset = Dataset::open(options);
+      ASSERT_TRUE(dataset) << dataset.error().message;
+      EXPECT_EQ(dataset->label_count(), 1000);
+      const uint64_t end = dataset->tokens(Part::training);
+      EXPECT_EQ(end == 0, held_out == 1);
+      EXPECT_EQ(end == e.tokens.size(), held_out == 0);
+      std::vector<int32_t> tokens(static_cast<size_t>(sequence)), targets(tokens.size()), positions(tokens.size());
+      std::vector<int> seen(e.begins.size());
+      for (const Part part : {Part::training, Part::evaluation}) {
+        const uint64_t windows = part == Part::training ? dataset->training_windows() : dataset->evaluation_windows();
+        const uint64_t first = part == Part::training ? 0 : end;
+        for (uint64_t k = 0; k < windows; ++k) {
+          const uint64_t start = part == Part::training ? dataset->training_start(1, 0, windows, static_cast<uint32_t>(k), sequence)
+                                                        : dataset->evaluation_start(0, windows, static_cast<uint32_t>(k), sequence);
+          ASSERT_TRUE(dataset->read(part, start, sequence, tokens.data(), targets.data(), positions.data()));
+          std::vector<int32_t> wanted(tokens.size(), -100);
+          auto d = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), first + start) - e.begins.begin());
+          ASSERT_EQ(e.begins[d], first + start);
+          const uint64_t part_end = part == Part::training ? end : e.tokens.size();
+          for (bool is_first = true; d < e.begins.size() && e.begins[d] < part_end; ++d, is_first = false) {
+            const uint64_t document_end = d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
+            const uint64_t last = document_end - 1 - first - start;   // in the window
+            if (last >= static_cast<uint64_t>(sequence) && !is_first) break;
+            wanted[std::min<uint64_t>(last, static_cast<uint64_t>(sequence) - 1)] = labels[d] == no_label ? -100 : static_cast<int32_t>(labels[d]);
+            ++seen[d];
+            if (last >= static_cast<uint64_t>(sequence)) break;
+          }
+          ASSERT_EQ(targets, wanted) << sequence << ", window " << k;
+          for (size_t i = 0; i < tokens.size(); ++i) {
+            const uint64_t at = first + (start + i) % (part_end - first);
+            ASSERT_EQ(tokens[i], static_cast<int32_t>(e.tokens[at]));
+            ASSERT_EQ(positions[i], i == 0 || e.marks[at] & mark_begin ? 0 : positions[i - 1] + 1);
+          }
+        }
+      }
+      for (const int times : seen) ASSERT_EQ(times, 1);
+      if (held_out == 0.1 && sequence > 1) {   // in the middle of a document
+        EXPECT_EQ(dataset->read(Part::training, 1, sequence, tokens.data(), targets.data()).error().code, Code::bad_argument);
+      }
+    }
+}
+
+TEST(Labels, ThatDoNotFitAreRefused) {
+  TemporaryDirectory folder;
+  const Examples e = examples(30);
+  auto options = [&](const std::vector<uint32_t>& labels) {
+    put_file(folder / "labels", little_endian<uint32_t>(labels));
+    DatasetOptions o = marked(folder, e);
+    o.labels_path = folder / "labels";
+    o.label_count = 5;
+    return o;
+  };
+  std::vector<uint32_t> labels(e.begins.size(), 4);
+  EXPECT_TRUE(Dataset::open(options(labels)));
+  labels[3] = 5;
+  EXPECT_EQ(refusal(options(labels)), (folder / "labels") + ": label 3 is 5, expected less than 5");
+  labels.pop_back();
+  EXPECT_EQ(refusal(options(labels)), (folder / "labels") + ": expected " + std::to_string(4 * e.begins.size()) + " bytes, a label for each document, found " + std::to_string(4 * e.begins.size() - 4));
+  auto o = options(std::vector<uint32_t>(e.begins.size(), 0));
+  o.label_count = 0;
+  EXPECT_NE(refusal(o).find("label count"), std::string::npos);
+  o.label_count = 5;
+  o.marks_path.clear();
+  EXPECT_NE(refusal(o).find("expected marks"), std::string::npos);
 }
 
 TEST(Marks, ThatDoNotFitAreRefused) {

@@ -4,7 +4,7 @@
 
 #include "planner/plan_file.h"
 #include "src/merge.h"
-#include "tests/src/small_trainer.h"
+#include "tests/src/golden.h"
 #include "tests/src/temporary_directory.h"
 
 namespace stw {
@@ -13,20 +13,6 @@ namespace {
 using namespace testing_tools;
 
 constexpr int64_t samples = 3, sequence = 16, vocabulary = 97;
-
-std::string folder_of(const std::string& name) { return std::string(STW_SOURCE_ROOT "/tests/golden/") + name; }
-
-template <class T>
-std::vector<T> read_tensor(const SafetensorsReader& reader, const std::string& name) {
-  const SafetensorsInfo* info = reader.find(name);
-  if (!info) {
-    ADD_FAILURE() << "no tensor " << name;
-    return {};
-  }
-  std::vector<T> values(info->bytes / sizeof(T));
-  EXPECT_TRUE(reader.read(*info, 0, std::as_writable_bytes(std::span(values))));
-  return values;
-}
 
 struct Golden {
   std::shared_ptr<const Model> model;
@@ -66,19 +52,6 @@ Golden open_golden(const std::string& name) {
     if (info.name.starts_with("grad.")) golden.gradients[info.name.substr(5)] = read_tensor<float>(*reader, info.name);
   }
   return golden;
-}
-
-// max|difference| / max|reference|
-template <class A, class B>
-double relative(const A* actual, const B* reference, size_t count) {
-  double most = 0, scale = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const double d = std::abs(static_cast<double>(actual[i]) - static_cast<double>(reference[i]));
-    if (std::isnan(d)) return d;
-    most = std::max(most, d);
-    scale = std::max(scale, std::abs(static_cast<double>(reference[i])));
-  }
-  return most / scale;
 }
 
 struct Case {

@@ -1,0 +1,221 @@
+// Classifiers through the C API: made of a language model, trained on samples and on documents, asked for what a text is.
+#include <fstream>
+#include <sstream>
+
+#include "tests/api/harness.h"
+
+namespace stw::api_test {
+namespace {
+
+constexpr const char* names[] = {"yes", "no", "maybe"};
+
+stw_model_options with_labels(const std::string& config, size_t count = 3, const char* const* label_names = names) {
+  auto o = sized<stw_model_options>();
+  o.config_json = config.data();
+  o.config_json_size = config.size();
+  o.label_names = label_names;
+  o.label_count = count;
+  return o;
+}
+
+Handle<stw_model> classifier(const std::string& config = tiny_llama) {
+  const auto o = with_labels(config);
+  return make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &o, e); });
+}
+
+struct Classifier {
+  Handle<stw_device> device = open_device();
+  Handle<stw_model> model = classifier();
+  Handle<stw_plan> plan;
+  Handle<stw_trainer> trainer;
+  explicit Classifier(uint32_t inputs = 0) {
+    auto o = plan_options();
+    o.inputs = inputs;
+    plan = make_plan(model.get(), o);
+    trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, device.get(), model.get(), plan.get(), nullptr, e); });
+  }
+};
+
+TEST(Classifier, IsMadeOfALanguageModel) {
+  const auto model = classifier();
+  auto info = sized<stw_model_info>();
+  ASSERT_EQ(stw_model_query(model.get(), &info), STW_OK);
+  EXPECT_EQ(info.labels, 3u);
+  EXPECT_EQ(info.vocabulary, 256u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_STREQ(stw_model_label_at(model.get(), i), names[i]);
+  EXPECT_EQ(stw_model_label_at(model.get(), 3), nullptr);
+  EXPECT_EQ(stw_model_label_at(nullptr, 0), nullptr);
+  size_t head = 0;
+  ASSERT_EQ(stw_model_tensor_find(model.get(), "score.weight", &head), STW_OK);
+  EXPECT_EQ(stw_model_tensor_find(model.get(), "lm_head.weight", &head), STW_BAD_ARGUMENT);
+  const auto language = make_model(tiny_llama);
+  ASSERT_EQ(stw_model_query(language.get(), &info), STW_OK);
+  EXPECT_EQ(info.labels, 0u);
+  EXPECT_EQ(stw_model_label_at(language.get(), 0), nullptr);
+  const std::string json = stw_plan_json(make_plan(model.get(), plan_options()).get());
+  EXPECT_NE(json.find("\"labels\": 3"), std::string::npos) << json.substr(0, 300);
+}
+
+TEST(Classifier, LabelsThatMakeNoSenseAreRefused) {
+  const char *twice[] = {"a", "b", "a"}, *empty[] = {"a", ""}, *null[] = {"a", nullptr};
+  const struct { size_t count; const char* const* names; const char* why; } cases[] = {
+      {0, names, "without a label_count"}, {1, names, "label_count is 1"}, {1 << 21, nullptr, "label_count is 2097152"},
+      {3, twice, "\"a\" is there twice"}, {2, empty, "label 1 has no name"}, {2, null, "name 1 is NULL"}};
+  for (const auto& c : cases) {
+    const auto o = with_labels(tiny_gpt2, c.count, c.names);
+    stw_error error = sized<stw_error>();
+    stw_model* out = nullptr;
+    EXPECT_EQ(stw_model_create(&out, &o, &error), STW_BAD_ARGUMENT) << c.why;
+    EXPECT_NE(std::string(error.message).find(c.why), std::string::npos) << error.message;
+    EXPECT_EQ(out, nullptr);
+  }
+}
+
+// Tokens and lengths of samples, and what each of them is.
+struct Samples {
+  int64_t shape[2] = {4, 16};
+  std::vector<int32_t> tokens, targets, lengths = {16, 3, 9, 1}, labels = {0, 2, 1, -100};
+  Samples() {
+    uint32_t seed = 9;
+    for (int i = 0; i < 64; ++i) tokens.push_back(static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 24));
+    targets.assign(64, -100);
+    for (size_t s = 0; s < 4; ++s) targets[16 * s + static_cast<size_t>(lengths[s]) - 1] = labels[s];
+  }
+  DLManagedTensorVersioned tensor(std::vector<int32_t>& data, int dimensions) {
+    DLManagedTensorVersioned t{};
+    t.version = {1, 0};
+    t.dl_tensor.data = data.data();
+    t.dl_tensor.device = {1, 0};   // host memory
+    t.dl_tensor.ndim = dimensions;
+    t.dl_tensor.dtype = {0, 32, 1};
+    t.dl_tensor.shape = shape;
+    return t;
+  }
+  // "labels" of samples, or "targets" of tokens.
+  stw_status step(stw_trainer* trainer, bool by_sample, stw_step_result* result, stw_error* error) {
+    DLManagedTensorVersioned of_tokens = tensor(tokens, 2), of_lengths = tensor(lengths, 1), of_labels = by_sample ? tensor(labels, 1) : tensor(targets, 2);
+    const char* const list[] = {"tokens", "lengths", by_sample ? "labels" : "targets"};
+    const DLManagedTensorVersioned* const tensors[] = {&of_tokens, &of_lengths, &of_labels};
+    auto batch = sized<stw_batch>();
+    batch.count = 3, batch.names = list, batch.tensors = tensors, batch.learning_rate = 1e-2;
+    const stw_status status = stw_trainer_step(trainer, &batch, error);
+    if (status == STW_OK) must(stw_trainer_wait(trainer, result, error), *error);
+    return status;
+  }
+};
+
+TEST(Classifier, LabelsOfSamplesAreTargetsOfTheirLastTokens) {
+  Classifier by_sample, by_token;
+  Samples samples;
+  stw_error error = sized<stw_error>();
+  auto one = sized<stw_step_result>(), other = sized<stw_step_result>();
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_EQ(samples.step(by_sample.trainer.get(), true, &one, &error), STW_OK) << error.message;
+    ASSERT_EQ(samples.step(by_token.trainer.get(), false, &other, &error), STW_OK) << error.message;
+    EXPECT_EQ(one.targets, 3u);
+    EXPECT_EQ(one.loss, other.loss);
+    EXPECT_EQ(one.grad_norm, other.grad_norm);
+  }
+  EXPECT_LT(one.loss, 1.0);
+  samples.labels[1] = 3;
+  EXPECT_EQ(samples.step(by_sample.trainer.get(), true, &one, &error), STW_BAD_ARGUMENT);
+  EXPECT_STREQ(error.message, "batch: labels: sample 1: id 3 is outside of the 3 labels");
+  samples.targets[15] = 3;
+  EXPECT_EQ(samples.step(by_sample.trainer.get(), false, &one, &error), STW_BAD_ARGUMENT);
+  EXPECT_STREQ(error.message, "batch: targets: sample 0, token 15: id 3 is outside of the 3 labels");
+  samples.labels = {0, 1};
+  samples.shape[0] = 2;
+  samples.tokens.resize(32);
+  EXPECT_EQ(samples.step(by_sample.trainer.get(), true, &one, &error), STW_OK) << error.message;
+}
+
+TEST(Classifier, LogitsTellThemApart) {
+  Classifier c;
+  Samples samples;
+  stw_error error = sized<stw_error>();
+  auto result = sized<stw_step_result>();
+  for (int step = 0; step < 12; ++step) ASSERT_EQ(samples.step(c.trainer.get(), true, &result, &error), STW_OK);
+  for (size_t s = 0; s < 3; ++s) {
+    float logits[4] = {-1, -1, -1, -1};
+    must(stw_trainer_logits(c.trainer.get(), samples.tokens.data() + 16 * s, static_cast<uint64_t>(samples.lengths[s]), logits, 4, &error), error);
+    EXPECT_EQ(std::max_element(logits, logits + 3) - logits, samples.labels[s]);
+    EXPECT_EQ(logits[3], -1);
+  }
+  float logits[3];
+  int32_t token = 256;
+  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), &token, 1, logits, 3, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 1, logits, 2, &error), STW_BAD_ARGUMENT);
+  EXPECT_STREQ(error.message, "logits: expected a capacity of 3, found 2");
+  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 17, logits, 3, &error), STW_UNSUPPORTED_SHAPE);
+  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), samples.tokens.data(), 0, logits, 3, &error), STW_UNSUPPORTED_SHAPE);
+  EXPECT_EQ(stw_trainer_logits(c.trainer.get(), nullptr, 1, logits, 3, &error), STW_BAD_ARGUMENT);
+  auto generate = sized<stw_generate_options>();
+  int32_t out[2];
+  uint64_t count = 0;
+  generate.prompt = samples.tokens.data(), generate.prompt_count = 1, generate.out = out, generate.out_capacity = 2;
+  EXPECT_EQ(stw_trainer_generate(c.trainer.get(), &generate, &count, &error), STW_UNSUPPORTED);
+  // Of a language model they are those of the token that generation takes.
+  const World world(tiny_llama, plan_options());
+  std::vector<float> all(256);
+  must(stw_trainer_logits(world.trainer.get(), samples.tokens.data(), 5, all.data(), 256, &error), error);
+  generate.prompt_count = 5;
+  must(stw_trainer_generate(world.trainer.get(), &generate, &count, &error), error);
+  EXPECT_EQ(std::max_element(all.begin(), all.end()) - all.begin(), out[0]);
+}
+
+// Documents of 5 bytes, called by what their last one is.
+TEST(Classifier, DocumentsOfAFileAreTrainedAndEvaluated) {
+  TemporaryDirectory folder;
+  const std::string tokens = folder / "tokens.txt", marks = folder / "marks", labels = folder / "labels";
+  std::string text, begins, ids;
+  for (int d = 0; d < 200; ++d) {
+    text += {'a', static_cast<char>('a' + d % 7), 'x', 'y', static_cast<char>('0' + d * d % 3)};
+    begins += {STW_MARK_BEGIN, 0, 0, 0, 0};
+    ids += {static_cast<char>(d * d % 3), 0, 0, 0};
+  }
+  put_file(tokens, text), put_file(marks, begins), put_file(labels, ids);
+  auto o = sized<stw_dataset_options>();
+  o.path = tokens.c_str(), o.marks = marks.c_str(), o.labels = labels.c_str();
+  o.label_count = 3, o.vocabulary = 256, o.sequence = 16;
+  const auto open = [&] { return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); }); };
+  const auto training = open();
+  o.set_mask = STW_SET_HELD_OUT;
+  o.held_out = 1;
+  const auto all = open();
+  auto info = sized<stw_dataset_info>();
+  ASSERT_EQ(stw_dataset_query(all.get(), &info), STW_OK);
+  EXPECT_EQ(info.training_tokens, 0u);
+  EXPECT_EQ(info.evaluation_tokens, 1000u);
+  EXPECT_EQ(info.evaluation_samples, 67u);   // three documents each
+  Classifier c(STW_INPUT_POSITIONS);
+  stw_error error = sized<stw_error>();
+  double before = 0, after = 0;
+  must(stw_trainer_evaluate(c.trainer.get(), all.get(), 100, &before, &error), error);
+  const double untrained = progress_of(c.trainer.get()).evaluation_accuracy;
+  run(c.trainer.get(), training.get(), 60);
+  must(stw_trainer_evaluate(c.trainer.get(), all.get(), 100, &after, &error), error);
+  EXPECT_NEAR(before, std::log(3.0), 0.1);
+  EXPECT_LT(after, 0.1);
+  EXPECT_LT(untrained, 0.8);
+  EXPECT_EQ(progress_of(c.trainer.get()).evaluation_accuracy, 1);
+  const std::string out = folder / "out";
+  must(stw_trainer_export_model(c.trainer.get(), out.c_str(), &error), error);
+  auto source = sized<stw_model_options>();
+  source.source = out.c_str();
+  const auto again = make<stw_model>([&](stw_model** m, stw_error* e) { return stw_model_create(m, &source, e); });
+  EXPECT_STREQ(stw_model_label_at(again.get(), 2), "maybe");
+  // A share that is none, labels of a file that is none, and of a dataset without documents.
+  stw_dataset* none = nullptr;
+  o.held_out = 1.5;
+  EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);
+  o.held_out = 0;
+  o.labels = "";
+  EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);
+  o.labels = nullptr;
+  EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);
+  o.labels = labels.c_str(), o.marks = nullptr;
+  EXPECT_EQ(stw_dataset_open(&none, &o, &error), STW_BAD_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace stw::api_test

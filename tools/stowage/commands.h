@@ -13,6 +13,7 @@ void add_plan(CLI::App& application);
 void add_train(CLI::App& application, const std::string& program);
 void add_eval(CLI::App& application);
 void add_generate(CLI::App& application);
+void add_classify(CLI::App& application);
 void add_inspect(CLI::App& application);
 void add_devices(CLI::App& application);
 void add_calibrate(CLI::App& application);

@@ -31,62 +31,110 @@ class Held {
 };
 
 // The token behind every example.
-int32_t end_of_examples(const DataFlags& flags, const ModelFlags& model, uint64_t vocabulary, std::optional<uint32_t> end) {
+int32_t end_of_examples(const std::string& path, const DataRequest& request) {
+  const std::optional<uint32_t> end = request.document_end;
   if (!end)
-    throw Failure(exit_usage, fmt::format("--data {}: {} has no end of text (eos_token_id); name the token that ends an example with --document-end", flags.path, model.source));
-  if (*end >= vocabulary)
-    throw Failure(exit_usage, fmt::format("--data {}: token {}, which ends an example, is outside of the model's vocabulary of {}; name another with --document-end",
-                                          flags.path, *end, grouped(vocabulary)));
+    throw Failure(exit_usage, fmt::format("{}: {} has no end of text (eos_token_id); name the token that ends an example with --document-end", path, request.model.source));
+  if (*end >= request.vocabulary)
+    throw Failure(exit_usage, fmt::format("{}: token {}, which ends an example, is outside of the model's vocabulary of {}; name another with --document-end",
+                                          path, *end, grouped(request.vocabulary)));
   return static_cast<int32_t>(*end);
+}
+
+// Nothing where the file is one text, or tokens.
+std::optional<Examples> examples_of(const DataFlags& flags, const std::string& path, const DataRequest& request) {
+  const bool has_labels = holds_labels(path, flags.fields);
+  if (!request.labels.empty()) {
+    if (!has_labels)
+      throw Failure(exit_failed, fmt::format("{}: the model is a classifier with {} labels: expected a .csv or .jsonl file of texts that have one (\"{}\")", path,
+                                             grouped(request.labels.size()), flags.fields.label));
+    return label_examples(read_labelled(path, flags.fields, true), request.labels, request.tokenization, request.sequence);
+  }
+  if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.model.source));
+  if (!holds_examples(path)) return std::nullopt;
+  std::optional<chat::ChatTemplate> conversations;   // asked for by the first one
+  const auto chat_template = [&](const std::string& place) -> const chat::ChatTemplate& {
+    if (!conversations) conversations = chat_template_of(flags.chat_template, request.tokenization, run_of(request.model));
+    if (!conversations) throw no_chat_template(place);
+    return *conversations;
+  };
+  return read_examples(path, request.tokenization, chat_template, end_of_examples(path, request), request.sequence);
 }
 
 }  // namespace
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("--data", flags.path, "A text in UTF-8; a .jsonl file of examples to learn from, one a line, {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …}; or a .bin file of "
-                     "little-endian uint16 (uint32) token ids.")
+  command.add_option("--data", flags.path, "A text in UTF-8; a .jsonl file of examples to learn from, one a line, {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …}; for a classifier a .csv "
+                     "file with the columns text and label, or {\"text\": …, \"label\": …}; or a .bin file of little-endian uint16 (uint32) token ids.")
       ->required()
       ->type_name("FILE");
+  add_field_flags(command, flags.fields, true);
   add_tokenizer_flag(command, flags.tokenizer);
   add_chat_template_flag(command, flags.chat_template);
 }
 
+void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
+  const auto add = [&](const char* flag, std::string& name, bool& given, const char* description) {
+    command
+        .add_option_function<std::string>(
+            flag,
+            [&name, &given](const std::string& value) {
+              name = value;
+              given = true;
+            },
+            description)
+        ->check(not_empty())
+        ->type_name("NAME");
+  };
+  add("--text-field", fields.text, fields.text_given, "Of a .csv or .jsonl file: the column, or member, that has the text. Default: text.");
+  if (with_labels)
+    add("--label-field", fields.label, fields.label_given, "The one that has what the text is called: a language model becomes a classifier of all labels that are there. Default: label.");
+}
+
 void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& model) {
-  plan.examples = holds_examples(data.path);
-  if (!plan.examples || plan.document_end) return;
+  plan.examples = holds_examples(data.path) || is_csv(data.path);
+  if (!plan.examples && (data.fields.text_given || data.fields.label_given))
+    throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
+  if (!plan.examples || holds_labels(data.path, data.fields) || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
 }
 
-OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, const ModelFlags& model, uint64_t vocabulary, uint64_t sequence,
-                   bool evaluates, std::optional<uint32_t> document_end) {
-  std::optional<Held> held, marks;
+void take_labels(ModelFlags& model, const DataFlags& data) {
+  if (!holds_labels(data.path, data.fields) || query(open_model(model)).labels > 0) return;
+  model.labels = labels_of(read_labelled(data.path, data.fields, true));
+  if (model.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, model.labels[0]));
+}
+
+OpenData open_data(const DataFlags& flags, const std::string& file, const DataRequest& request) {
+  std::optional<Held> held, marks, labels;
   OpenData opened;
-  if (holds_examples(flags.path)) {
-    std::optional<chat::ChatTemplate> conversations;   // asked for by the first one
-    const auto chat_template = [&](const std::string& place) -> const chat::ChatTemplate& {
-      if (!conversations) conversations = chat_template_of(flags.chat_template, tokenization, run_of(model));
-      if (!conversations) throw no_chat_template(place);
-      return *conversations;
-    };
-    const Examples examples = read_examples(flags.path, tokenization, chat_template, end_of_examples(flags, model, vocabulary, document_end), sequence);
-    opened.counts = examples.counts;
-    held.emplace(token_file(examples.tokens, vocabulary));
-    marks.emplace(examples.marks);
-  } else if (tokenization.kind() == Tokenization::Kind::text) {
-    held.emplace(token_file(tokenization.read(flags.path), vocabulary));
+  if (const std::optional<Examples> examples = examples_of(flags, file, request)) {
+    opened.counts = examples->counts;
+    held.emplace(token_file(examples->tokens, request.vocabulary));
+    marks.emplace(examples->marks);
+    if (!examples->labels.empty()) labels.emplace(examples->labels);
+  } else if (request.tokenization.kind() == Tokenization::Kind::text) {
+    held.emplace(token_file(request.tokenization.read(file), request.vocabulary));
   }
-  const std::string path = held ? held->path() : flags.path, marks_path = marks ? marks->path() : "";
+  const auto path_of = [](const std::optional<Held>& kept) { return kept ? kept->path() : std::string(); };
+  const std::string path = held ? held->path() : file, marks_path = path_of(marks), labels_path = path_of(labels);
   auto options = sized<stw_dataset_options>();
   options.path = path.c_str();
   options.marks = marks ? marks_path.c_str() : nullptr;
-  options.tokenizer = !held && tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
-  options.vocabulary = vocabulary;
-  options.sequence = sequence;
-  options.seed = model.seed;
-  if (document_end && !marks) {
-    options.set_mask = STW_SET_DOCUMENT_END;
-    options.document_end = *document_end;
+  options.labels = labels ? labels_path.c_str() : nullptr;
+  options.label_count = labels ? request.labels.size() : 0;
+  options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
+  options.vocabulary = request.vocabulary;
+  options.sequence = request.sequence;
+  options.seed = request.model.seed;
+  if (request.document_end && !marks) {
+    options.set_mask |= STW_SET_DOCUMENT_END;
+    options.document_end = *request.document_end;
+  }
+  if (request.held_out) {
+    options.set_mask |= STW_SET_HELD_OUT;
+    options.held_out = *request.held_out;
   }
   stw_dataset* data = nullptr;
   const auto open = [&](stw_error* error) { return stw_dataset_open(&data, &options, error); };
@@ -94,7 +142,7 @@ OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, con
     call(open);
   } catch (const Failure& failure) {
     std::string message = failure.what();
-    if (const size_t at = message.find(path); at != std::string::npos) message.replace(at, path.size(), flags.path);
+    if (const size_t at = message.find(path); at != std::string::npos) message.replace(at, path.size(), file);
     // Where windows of one token fit, it is their length that is wrong.
     options.sequence = 1;
     if (open(nullptr) != STW_OK) throw Failure(failure.exit_code, message);
@@ -103,12 +151,12 @@ OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, con
   }
   opened.dataset.reset(data);
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
-  if (evaluates && marks && held_out == 0)
-    throw Failure(exit_failed, fmt::format("{}: too few examples to hold one out for evaluations; train with --eval-batches 0", flags.path));
-  if (evaluates && !marks && held_out <= sequence)
+  if (request.evaluates && marks && held_out == 0)
+    throw Failure(exit_failed, fmt::format("{}: too few examples to hold one out for evaluations; train with --eval-batches 0", file));
+  if (request.evaluates && !marks && held_out <= request.sequence)
     throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
                                            "more), found {}; use a shorter --seq, or train with --eval-batches 0",
-                                           flags.path, grouped(sequence + 1), grouped(sequence), grouped(held_out)));
+                                           file, grouped(request.sequence + 1), grouped(request.sequence), grouped(held_out)));
   return opened;
 }
 

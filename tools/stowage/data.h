@@ -6,6 +6,7 @@
 #include "examples.h"
 #include "flags.h"
 #include "handles.h"
+#include "labelled.h"
 #include "tokenization.h"
 
 namespace CLI {   // its headers cost more to compile than all else here
@@ -16,22 +17,37 @@ namespace command {
 
 struct DataFlags {
   std::string path;
+  LabelFields fields;
   std::string tokenizer = "auto";   // see Tokenization::of_file
   std::string chat_template;        // see chat_template_of
 };
 
 void add_data_flags(CLI::App& command, DataFlags& flags);
+// --text-field, and where `with_labels` --label-field.
+void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels);
 
 struct OpenData {
   Dataset dataset;
-  ExampleCounts counts;   // of prompts and answers; else no examples
+  ExampleCounts counts;   // of prompts and answers, or texts with labels; else no examples
+};
+
+// What the tokens of a file shall be.
+struct DataRequest {
+  const Tokenization& tokenization;
+  const ModelFlags& model;
+  uint64_t vocabulary, sequence;
+  std::vector<std::string> labels;             // of a classifier
+  std::optional<uint32_t> document_end;
+  std::optional<double> held_out = {};         // share; unset: the library's
+  bool evaluates = true;                       // the held-out part must be long enough, too
 };
 
 // Whether the data is examples, and what ends one where nothing is given: the model's end of text, or what the run had that it comes from.
 void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& model);
+// Where the data has labels and the model is a language model, it is to become a classifier with those.
+void take_labels(ModelFlags& model, const DataFlags& data);
 
-// `evaluates`: the held-out part must be long enough too.
-OpenData open_data(const DataFlags& flags, const Tokenization& tokenization, const ModelFlags& model, uint64_t vocabulary, uint64_t sequence,
-                   bool evaluates, std::optional<uint32_t> document_end);
+// `path`: the one of `flags`, or another file of the same kind.
+OpenData open_data(const DataFlags& flags, const std::string& path, const DataRequest& request);
 
 }  // namespace command

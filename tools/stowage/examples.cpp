@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "files.h"
 #include "json_value.h"
+#include "shuffle.h"
 
 namespace command {
 namespace {
@@ -130,17 +131,6 @@ struct Reader {
     return std::find_if(object.members.begin(), object.members.end(), [&](const JsonMember& m) { return m.key == key; })->value;
   }
 };
-
-// Fisher and Yates, by splitmix64.
-void shuffle(std::vector<Example>& list) {
-  uint64_t state = 1337;
-  for (size_t i = list.size(); i > 1; --i) {
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    std::swap(list[i - 1], list[(z ^ (z >> 31)) % i]);
-  }
-}
 
 }  // namespace
 

@@ -16,6 +16,7 @@ struct ExampleCounts { uint64_t examples = 0, learned = 0, longer = 0, unlearned
 struct Examples {
   std::vector<int32_t> tokens;   // one example behind the other, each with the token that ends it
   std::string marks;             // STW_MARK_*, one of each token
+  std::string labels;            // of texts with labels: a little-endian uint32 of each; else empty
   ExampleCounts counts;
 };
 

@@ -286,9 +286,19 @@ Model open_model(const ModelFlags& flags) {
   options.adapter_alpha = flags.adapter_alpha.value_or(0);
   options.adapter_dropout = flags.adapter_dropout;
   options.adapter_flags = flags.adapter_stabilised ? STW_ADAPTER_RANK_STABILISED : 0;
+  std::vector<const char*> labels;
+  for (const std::string& name : flags.labels) labels.push_back(name.c_str());
+  options.label_names = labels.empty() ? nullptr : labels.data();
+  options.label_count = labels.empty() ? flags.label_count : labels.size();
   stw_model* model = nullptr;
   call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
   return Model(model);
+}
+
+std::vector<std::string> labels_of(const Model& model) {
+  std::vector<std::string> names;
+  for (size_t i = 0; const char* name = stw_model_label_at(model.get(), i); ++i) names.emplace_back(name);
+  return names;
 }
 
 }  // namespace command

@@ -28,6 +28,8 @@ struct ModelFlags {
   float adapter_dropout = 0;
   std::string adapter_targets;   // empty: all matrices of blocks
   bool adapter_stabilised = false;
+  uint64_t label_count = 0;      // of a classifier; 0: as the config says
+  std::vector<std::string> labels;   // their names; empty: the model's own
 };
 
 // Where a run may have left its settings: with the adapters, where these are of a run.
@@ -81,6 +83,7 @@ bool is_preset(const std::string& model);
 std::string presets_text();
 
 Model open_model(const ModelFlags& flags);
+std::vector<std::string> labels_of(const Model& model);   // their names; none of a language model
 
 // The --device that is meant, found on this machine or only known as a profile.
 struct DeviceChoice {

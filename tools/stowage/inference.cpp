@@ -4,6 +4,7 @@
 
 #include "files.h"
 #include "messages.h"
+#include "run_folder.h"
 #include "units.h"
 
 namespace command {
@@ -23,7 +24,7 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags) {
 
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags) {
   const auto plan = read_text_if_there(run_of(model) + "/plan.json");
-  if (plan && !flags.keeps_documents() && has_documents(*plan))
+  if (plan && !flags.keeps_documents() && has_documents(*plan) && !is_there(RunFolder(run_of(model)).labels()))
     complain("stowage: warning: {} was trained on documents; give its --document-end for the loss of its run", run_of(model));
 }
 

@@ -75,6 +75,7 @@ int main(int count, char** words) {
   command::add_train(application, count > 0 ? words[0] : "stowage");
   command::add_eval(application);
   command::add_generate(application);
+  command::add_classify(application);
   command::add_inspect(application);
   command::add_devices(application);
   command::add_calibrate(application);

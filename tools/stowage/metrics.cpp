@@ -88,9 +88,11 @@ void Metrics::step(const stw_progress& now, bool skipped) {
   write(line.finish());
 }
 
-void Metrics::evaluation(uint64_t step, double loss) {
+void Metrics::evaluation(uint64_t step, double loss, std::optional<double> accuracy) {
   Line line;
-  write(line.add("step", step).add("eval_loss", loss).finish());
+  line.add("step", step).add("eval_loss", loss);
+  if (accuracy) line.add("eval_accuracy", *accuracy);
+  write(line.finish());
 }
 
 std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation) {

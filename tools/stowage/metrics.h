@@ -1,7 +1,7 @@
 // metrics.jsonl: one JSON object a line, in the order of the run.
 //
 //   {"step":1,"loss":5.54,"grad_norm":1.9,"lr":1e-05,"tokens":768,"seconds":0.03,"tokens_per_second":25600}
-//   {"step":250,"eval_loss":2.41}
+//   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", whose "tokens" are texts
 //
 // A step without an update is told as {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
 // "outlier"; a loss that is not finite as null. fp16 has "loss_scale", that of the next step.
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,7 @@ class Metrics {
   explicit Metrics(const std::string& path);
   // Allocate nothing. A line that cannot be written is remembered, see `check`.
   void step(const stw_progress& now, bool skipped);
-  void evaluation(uint64_t step, double loss);
+  void evaluation(uint64_t step, double loss, std::optional<double> accuracy);   // of classifiers
   // Throws where a line could not be written.
   void check() const;
 

@@ -12,6 +12,7 @@
 #include "files.h"
 #include "flags.h"
 #include "messages.h"
+#include "number_checks.h"
 #include "plan_answers.h"
 #include "units.h"
 
@@ -90,6 +91,9 @@ void add_plan(CLI::App& application) {
   CLI::App& command = *application.add_subcommand("plan", "Say what lies where in memory; allocates nothing.");
   add_model_flags(command, self->model);
   add_adapter_flags(command, self->model);
+  command.add_option("--labels", self->model.label_count, "A classifier of so many labels, in place of a language model. Default: as the model's config says.")
+      ->check(whole_number(2, 1048576))
+      ->type_name("N");
   command.get_option("--model")->required(false);
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);

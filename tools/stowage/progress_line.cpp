@@ -36,12 +36,13 @@ uint64_t tenth(uint64_t batches, uint64_t last) { return last ? batches * 10 / l
 
 }  // namespace
 
-ProgressLine::ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes)
+ProgressLine::ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit)
     : first_(first),
       last_(last),
       memory_(fmt::format("{} of {}", human_bytes(planned_bytes), human_bytes(budget_bytes))),
       memory_share_(
           fmt::format("{:.0f}%", 100 * static_cast<double>(planned_bytes) / static_cast<double>(budget_bytes))),
+      unit_(std::move(unit)),
       live_(is_terminal()),
       drawn_tenth_(tenth(first, last)) {}
 
@@ -59,12 +60,12 @@ std::string ProgressLine::text(const stw_progress& now, double seconds, size_t c
   const auto plain = [](double x) { return std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x; };   // without the sign
   const double done = static_cast<double>(now.batches - first_);
   const std::string time = human_seconds(over ? seconds : seconds / done * static_cast<double>(last_ - now.batches));
-  std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  gradient {:<6.2f}  lr {:.2e}  {:>5} tokens/s  {}  {} {}",
-                                 at, total.size(), total, plain(now.loss), plain(now.grad_norm), now.learning_rate, rate, memory_,
+  std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  gradient {:<6.2f}  lr {:.2e}  {:>5} {}  {}  {} {}",
+                                 at, total.size(), total, plain(now.loss), plain(now.grad_norm), now.learning_rate, rate, unit_, memory_,
                                  time, over ? "in all" : "left");
   if (line.size() < columns) return line;
-  line = fmt::format("step {}/{} loss {:.4f} |g| {:.2f} lr {:.1e} {} tok/s {} mem {}", at, total, plain(now.loss),
-                     plain(now.grad_norm), now.learning_rate, rate, time, memory_share_);
+  line = fmt::format("step {}/{} loss {:.4f} |g| {:.2f} lr {:.1e} {} {} {} mem {}", at, total, plain(now.loss),
+                     plain(now.grad_norm), now.learning_rate, rate, unit_ == "tokens/s" ? "tok/s" : unit_, time, memory_share_);
   return line.substr(0, columns - 1);
 }
 

@@ -10,8 +10,8 @@ namespace command {
 
 class ProgressLine {
  public:
-  // From `first` batches consumed to `last`. Bytes are the plan's.
-  ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes);
+  // From `first` batches consumed to `last`. Bytes are the plan's. `unit`: of what learns in a second.
+  ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes, uint64_t budget_bytes, std::string unit);
   // After a step; draws where it is time to.
   void step(const stw_progress& now);
   // A line of its own, above the live line.
@@ -27,12 +27,12 @@ class ProgressLine {
   void draw() const;
 
   const uint64_t first_, last_;
-  const std::string memory_, memory_share_;
+  const std::string memory_, memory_share_, unit_;
   const bool live_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point drawn_{};
   uint64_t drawn_tenth_;
-  double rate_ = 0;  // tokens per second, smoothed
+  double rate_ = 0;  // of `unit`, smoothed
   std::string shown_;
 };
 

@@ -56,7 +56,7 @@ void check_weights(const TrainFlags& flags) {
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention", "quantize", "quantize-embeddings",
                                         "fast", "master", "gradients", "fused-update", "states", "freeze", "group", "lora", "lora-alpha", "lora-targets",
-                                        "lora-dropout", "rslora"};
+                                        "lora-dropout", "rslora", "text-field", "label-field"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 

@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view format = "stowage-settings";
 constexpr uint64_t version = 1;
 
-constexpr std::string_view files[] = {"model", "weights", "adapter", "data", "device", "tokenizer"};
+constexpr std::string_view files[] = {"model", "weights", "adapter", "data", "eval-data", "device", "tokenizer"};
 // A plan or a chat template that the run was given lies in its folder, wherever it came from.
 std::optional<std::string> own_file(const std::string& name, const RunFolder& run) {
   return name == "plan" ? std::optional(run.plan()) : name == "chat-template" ? std::optional(run.chat_template()) : std::nullopt;

@@ -141,6 +141,15 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
     throw Failure(exit_usage, fmt::format("--data {}: examples are documents, and --plan {} was made without --document-end", flags.data.path, flags.plan_file));
 }
 
+// Checkpoints know how many labels there are, but not what they are called.
+void check_labels_of_run(const TrainFlags& flags, const Model& model) {
+  if (flags.resume.empty()) return;
+  const std::string path = RunFolder(flags.resume).labels();
+  const auto of_run = read_text_if_there(path);
+  if (of_run && labels_in(*of_run, path) != labels_of(model))
+    throw Failure(exit_failed, fmt::format("--data {}: its labels are not those of the run, which {} has", flags.data.path, path));
+}
+
 // That the run neither replaces another one nor removes what it reads. From then on nobody else writes there.
 std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder& out) {
   const bool same = !flags.resume.empty() && is_same(flags.resume, out.path());
@@ -153,7 +162,7 @@ std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder
       throw Failure(exit_failed,
                     fmt::format("--out {}: this is the model's own folder, which would be replaced", flags.out));
     for (const auto& [flag, path] : {std::pair{"--model", &flags.model.source}, {"--weights", &flags.model.weights}, {"--adapter", &flags.model.adapter},
-                                     {"--data", &flags.data.path}, {"--plan", &flags.plan_file},
+                                     {"--data", &flags.data.path}, {"--eval-data", &flags.evaluation}, {"--plan", &flags.plan_file},
                                      {"--resume", &flags.resume}})
       if (flags.overwrite ? out.holds(*path) : path != &flags.plan_file && out.writes(*path))
         throw Failure(exit_failed, fmt::format("{} {}: lies in --out {}, which would be replaced; give another --out",
@@ -187,23 +196,27 @@ void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& o
   tell("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
 }
 
-void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const stw_plan_info& plan,
+void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
                     const std::string& json) {
   const stw_model_info about = query(model);
   const stw_dataset_info tokens = query(data.dataset);
   tell(
       "model       {}: {}, {} layers, {} parameters, {}\n", flags.model.source, about.architecture, about.layers,
       grouped(about.parameters),
-      about.has_codes ? "weights read from files, in 4 bits" : about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed));
+      (about.has_codes ? "weights read from files, in 4 bits" : about.has_weights ? "weights read from files" : fmt::format("random weights from seed {}", flags.model.seed)) +
+          (about.has_weights && !flags.model.labels.empty() ? fmt::format(", and a new head for {} labels", grouped(about.labels)) : ""));
   if (about.adapter_rank) {
     const std::string codes = json_string(json, "numerics", "quantize").value_or("none");
     const std::string embeddings = json_string(json, "numerics", "quantize_embeddings").value_or("none");
     tell("adapters    rank {}, {} parameters of the {} are trained{}\n", about.adapter_rank, grouped(about.trainable), grouped(about.parameters),
          (codes == "none" ? "" : fmt::format("; the matrices below them are {}", codes)) + (embeddings == "none" ? "" : fmt::format("; embeddings and head are {}", embeddings)));
   }
-  tell("data        {}: {} tokens to train on, {} held out\n", flags.data.path, grouped(tokens.training_tokens),
-             grouped(tokens.evaluation_tokens));
-  if (data.counts.examples)
+  tell("data        {}: {} tokens to train on, {} held out{}\n", flags.data.path, grouped(tokens.training_tokens),
+       grouped(apart.dataset ? query(apart.dataset).evaluation_tokens : tokens.evaluation_tokens), apart.dataset ? " in " + flags.evaluation : "");
+  if (about.labels > 0)
+    tell("examples    {}, each with one of {} labels{}\n", grouped(data.counts.examples), grouped(about.labels),
+         !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them", grouped(data.counts.longer)));
+  else if (data.counts.examples)
     tell("examples    {}, of which {} tokens are learned{}\n", grouped(data.counts.examples), grouped(data.counts.learned),
          !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them{}", grouped(data.counts.longer),
                                          data.counts.unlearned ? fmt::format(", {} before what is learned", grouped(data.counts.unlearned)) : ""));
@@ -239,9 +252,9 @@ void require_a_step(const stw_progress& before, const stw_progress& now) {
                                            now.loss_scale == 1 ? "" : fmt::format("; the loss scale has come to {:g}", now.loss_scale)));
 }
 
-void tell_end(const RunFolder& out, const stw_progress& now, const std::vector<std::string>& copied) {
+void tell_end(const RunFolder& out, const stw_progress& now, bool is_classifier, const std::vector<std::string>& copied) {
   if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
-  tell("trained     {} steps on {} tokens\n", grouped(now.step), grouped(now.tokens));
+  tell("trained     {} steps on {} {}\n", grouped(now.step), grouped(now.tokens), is_classifier ? "texts" : "tokens");
   std::vector<std::string> names;
   for (const std::string& file : out.files())
     if (is_there(file)) names.push_back(file.substr(out.path().size() + 1));
@@ -263,7 +276,9 @@ void train(TrainFlags flags) {
   keep_numbers_of_run(flags);
   const RunFolder out(flags.out);
   const DeviceChoice choice = choose_device(flags.plan.device);
+  take_labels(flags.model, flags.data);
   const Model model = open_model(flags.model);
+  check_labels_of_run(flags, model);
   if (const stw_model_info about = query(model); about.adapter_rank && !about.has_weights)
     throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random ones are of no use; give --model a folder that has", flags.model.source));
   const Plan plan = make_plan(flags, model, choice);
@@ -271,7 +286,12 @@ void train(TrainFlags flags) {
   check_settings(flags, info, stw_plan_json(plan.get()));
   const uint64_t vocabulary = query(model).vocabulary;
   const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), vocabulary);
-  const OpenData data = open_data(flags.data, tokenization, flags.model, vocabulary, info.sequence, flags.run.evaluation_batches > 0, flags.plan.document_end);
+  const bool evaluates = flags.run.evaluation_batches > 0, apart = evaluates && !flags.evaluation.empty();
+  DataRequest request{tokenization, flags.model, vocabulary, info.sequence, labels_of(model), flags.plan.document_end, {}, evaluates && !apart};
+  if (!flags.evaluation.empty()) request.held_out = 0;
+  const OpenData data = open_data(flags.data, flags.data.path, request);
+  request.held_out = 1, request.evaluates = true;
+  const OpenData held_out = apart ? open_data(flags.data, flags.evaluation, request) : OpenData{};
   if (flags.epochs) {
     const auto samples = static_cast<double>(samples_of_epoch(data, info.sequence));
     flags.run.steps = static_cast<uint64_t>(std::ceil(*flags.epochs * samples / static_cast<double>(info.global_batch)));
@@ -280,7 +300,7 @@ void train(TrainFlags flags) {
   const Device device = open_device(choice, flags.plan.threads);
   require_free(choice, "the plan", info.peak);
   const auto lock = take_folder(flags, out);
-  tell_beginning(flags, model, data, info, stw_plan_json(plan.get()));
+  tell_beginning(flags, model, data, held_out, info, stw_plan_json(plan.get()));
 
   const uint64_t before = memory_in_use(device.get());
   const std::string chat_template = flags.data.chat_template.empty() ? "" : read_text(flags.data.chat_template);   // before its folder may be moved away
@@ -295,13 +315,14 @@ void train(TrainFlags flags) {
     make_room(out);
   write_text(out.plan(), stw_plan_json(plan.get()));
   write_text(out.settings(), flags.settings);
+  if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels));
   if (!chat_template.empty()) write_text(out.chat_template(), chat_template);
   else if (drops_template) std::remove(out.chat_template().c_str());   // taken back: the model's own holds
   const std::vector<std::string> copied = copy_tokenizer_files(tokenization, run_of(flags.model), out.path());
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
-  TrainingRun run(flags.run, out, trainer.get(), data.dataset.get(), info);
+  TrainingRun run(flags.run, out, trainer.get(), data.dataset.get(), apart ? held_out.dataset.get() : data.dataset.get(), query(model).labels > 0, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());
   call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });
@@ -309,7 +330,7 @@ void train(TrainFlags flags) {
              loss_curve_svg(read_metrics(read_text(out.metrics())), flags.model.source + " on " + flags.data.path));
   tell_memory(info.arena, before, after);
   if (complete)
-    tell_end(out, query(trainer), copied);
+    tell_end(out, query(trainer), query(model).labels > 0, copied);
   else
     tell_interrupted(flags, query(trainer));
   if (complete) require_a_step(begin, query(trainer));

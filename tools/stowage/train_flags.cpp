@@ -57,6 +57,9 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
                   "Evaluate after every N batches; 0: only after the last. Default: 250.")
       ->check(whole_number(0))
       ->type_name("N");
+  command.add_option("--eval-data", flags.evaluation, "A file like that of --data to evaluate on; that is trained on whole then. Default: its last tenth is held out.")
+      ->check(not_empty())
+      ->type_name("FILE");
   command.add_option("--eval-batches", flags.run.evaluation_batches, "Batches of an evaluation; 0: none. Default: 20.")
       ->check(whole_number(0))
       ->type_name("N");

@@ -52,15 +52,17 @@ void check_run(const RunSettings& settings, stw_trainer* trainer, stw_dataset* d
   call([&](stw_error* error) { return stw_trainer_run(trainer, data, &no_step, error); });
 }
 
-TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
-                         const stw_plan_info& plan)
+TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data, stw_dataset* held_out,
+                         bool is_classifier, const stw_plan_info& plan)
     : settings_(settings),
       folder_(folder),
       trainer_(trainer),
       data_(data),
+      held_out_(held_out),
+      is_classifier_(is_classifier),
       start_(progress_of(trainer)),
       metrics_(folder.metrics()),
-      line_(start_.batches, settings.steps, plan.peak, plan.budget),
+      line_(start_.batches, settings.steps, plan.peak, plan.budget, is_classifier ? "texts/s" : "tokens/s"),
       check_(settings.check_every, folder, trainer),
       skipped_(start_.skipped),
       saved_batches_(start_.batches) {
@@ -135,21 +137,22 @@ void TrainingRun::evaluate() {
   try {
     const stw_status status = call(
         [&](stw_error* error) {
-          return stw_trainer_evaluate(trainer_, data_, settings_.evaluation_batches, &loss, error);
+          return stw_trainer_evaluate(trainer_, held_out_, settings_.evaluation_batches, &loss, error);
         },
         STW_CANCELLED);
     interrupt_.cancels(nullptr);
     if (status == STW_CANCELLED) return;
     evaluation_loss_ = loss;
-    metrics_.evaluation(progress().step, loss);
+    metrics_.evaluation(progress().step, loss, accuracy());
     metrics_.check();
   } catch (const Failure& failure) {
     rescue(failure);
   }
-  const stw_progress now = progress();
-  line_.say(
-      fmt::format("step {}: evaluation loss {:.4f} (perplexity {:.4g})", grouped(now.batches), loss, std::exp(loss)));
+  line_.say(fmt::format("step {}: evaluation loss {:.4f} ({})", grouped(progress().batches), loss,
+                        is_classifier_ ? fmt::format("accuracy {:.4f}", *accuracy()) : fmt::format("perplexity {:.4g}", std::exp(loss))));
 }
+
+std::optional<double> TrainingRun::accuracy() const { return is_classifier_ ? std::optional(progress().evaluation_accuracy) : std::nullopt; }
 
 void TrainingRun::save() {
   call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });
@@ -161,7 +164,7 @@ void TrainingRun::save() {
 
 bool TrainingRun::run() {
   auto info = sized<stw_dataset_info>();
-  call([&](stw_error*) { return stw_dataset_query(data_, &info); });
+  call([&](stw_error*) { return stw_dataset_query(held_out_, &info); });
   const bool evaluates = info.evaluation_tokens > 0 && settings_.evaluation_batches > 0;
   uint64_t batches = start_.batches;
   if (evaluates && evaluation_due(batches) && !is_evaluated(start_.step)) evaluate();   // the run was ended before it

@@ -40,7 +40,7 @@ class TrainingRun {
  public:
   // Borrows all of it.
   TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
-              const stw_plan_info& plan);
+              stw_dataset* held_out, bool is_classifier, const stw_plan_info& plan);
   // Trains to the end or to the first signal, saves, and evaluates after the last step. True: to the end. A failure leaves
   // a checkpoint of the last complete step where the trainer stands at one, and says so.
   bool run();
@@ -60,12 +60,14 @@ class TrainingRun {
   // Throws the failure on, with what became of the steps since the last checkpoint.
   [[noreturn]] void rescue(const Failure& failure);
   void evaluate();
+  std::optional<double> accuracy() const;   // of the last evaluation; of a classifier
   void save();
 
   const RunSettings& settings_;
   const RunFolder& folder_;
   stw_trainer* const trainer_;
-  stw_dataset* const data_;
+  stw_dataset *const data_, *const held_out_;   // held_out_: to evaluate on, perhaps the same
+  const bool is_classifier_;
   const stw_progress start_;
   Interrupt interrupt_;
   Metrics metrics_;

@@ -1,0 +1,193 @@
+"""Classifiers: `train`, `eval` and `classify` on texts with labels."""
+import csv
+import io
+import json
+import pathlib
+import random
+
+from support import FAILED, USAGE, CommandTest
+
+KINDS = {"card": ["my card is lost", "where is my card", "the card does not work"], "money, refund": ["give it back", "i want a refund", "refund me now"],
+         "other \"thing\"": ["hello there", "who are you", "nice weather today"]}
+
+
+class ClassifierTest(CommandTest):
+    def rows(self, count=120, seed=3):
+        draw = random.Random(seed)
+        rows = []
+        for _ in range(count):
+            label = draw.choice(list(KINDS))
+            rows.append((draw.choice(KINDS[label]) + draw.choice(["", "!", " please"]), label))
+        return rows
+
+    def table(self, rows, name="texts.csv", header=("text", "label")):
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow(header)
+        writer.writerows(rows)
+        return self.write(name, out.getvalue())
+
+    def lines(self, rows, name="texts.jsonl"):
+        return self.write(name, "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
+
+    def train_on(self, out, data, *more, model="nano", expect=0):
+        return self.run_command("train", "--model", model, "--data", data, "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2,
+                                "--eval-batches", 2, "--out", self.path(out), *more, expect=expect)
+
+    def said(self, model, *words):
+        return [json.loads(line) for line in self.run_command("classify", "--model", self.path(model), *words, "--json").stdout.splitlines()]
+
+    def test_labels_are_learned(self):
+        data = self.table(self.rows())
+        told = self.train_on("run", data, "--steps", 60, "--lr", "2e-3").stdout
+        self.assertIn("examples    120, each with one of 3 labels\n", told)
+        self.assertRegex(told, r"step 60: evaluation loss 0\.\d+ \(accuracy 1\.0000\)\n")
+        self.assertRegex(told, r"trained     60 steps on [\d,]+ texts\n")
+        self.assertIn(" texts/s ", told)
+        last = self.metrics("run")[-1]
+        self.assertEqual(last["eval_accuracy"], 1)
+        self.assertEqual(json.loads(self.read("run", "labels.json")), sorted(KINDS))
+        config = json.loads(self.read("run", "config.json"))
+        self.assertEqual(config["architectures"], ["GPT2ForSequenceClassification"])
+        self.assertEqual(config["id2label"], {str(i): label for i, label in enumerate(sorted(KINDS))})
+        unseen = self.rows(40, seed=9)
+        answers = self.said("run", "--data", self.table(unseen, "unseen.csv"))
+        self.assertEqual([answer["label"] for answer in answers], [label for _, label in unseen])
+        self.assertTrue(all(0.5 < answer["score"] <= 1 for answer in answers))
+        # In any other kind of file, and one by one.
+        texts = [text for text, _ in unseen]
+        self.assertEqual(self.said("run", "--data", self.write("lines.txt", "\n".join(texts) + "\n")), answers)
+        self.assertEqual(self.said("run", "--data", self.lines(unseen, "unseen.jsonl")), answers)
+        self.assertEqual(self.said("run", *[word for text in texts[:3] for word in ("--text", text)]), answers[:3])
+        first = self.said("run", "--text", texts[0], "--top", 9)[0]
+        self.assertEqual(first[0], answers[0])
+        self.assertEqual(sorted(one["label"] for one in first), sorted(KINDS))
+        self.assertAlmostEqual(sum(one["score"] for one in first), 1)
+        plain = self.run_command("classify", "--model", self.path("run"), "--text", texts[0]).stdout
+        self.assertEqual(plain, f"{answers[0]['label']} {answers[0]['score']:.4f}\n")
+
+    def test_eval_counts_what_classify_says(self):
+        self.train_on("run", self.table(self.rows()), "--steps", 12, "--lr", "1e-3")
+        unseen = self.rows(50, seed=5)
+        data = self.table(unseen, "unseen.csv")
+        said = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", data, "--all", "--json").stdout)
+        answers = self.said("run", "--data", data)
+        self.assertEqual(said["accuracy"], sum(answer["label"] == label for answer, (_, label) in zip(answers, unseen)) / 50)
+        self.assertIn("over the 50 texts of", self.run_command("eval", "--model", self.path("run"), "--data", data, "--all").stdout)
+        self.assertIn("over the texts in 1 samples of", self.run_command("eval", "--model", self.path("run"), "--data", data, "--batch", 1, "--eval-batches", 1).stdout)
+
+    def test_names_of_columns_numbers_and_a_file_to_evaluate_on(self):
+        numbers = {label: str(9 + i) for i, label in enumerate(sorted(KINDS))}   # 9, 10, 11: not in the order of their letters
+        rows = [(numbers[label], "x", text) for text, label in self.rows()]
+        header = ("intent", "id", "query")
+        fields = ["--text-field", "query", "--label-field", "intent"]
+        told = self.train_on("run", self.table(rows, header=header), *fields, "--eval-data", self.table(rows[:20], "held.csv", header), "--steps", 5).stdout
+        self.assertIn("tokens to train on, ", told)
+        self.assertIn(" in " + self.path("held.csv"), told)
+        self.assertEqual(json.loads(self.read("run", "labels.json")), ["9", "10", "11"])
+        # As objects, with numbers: the same tokens and labels, so the same bits.
+        objects = "".join(json.dumps({"query": text, "intent": int(label)}) + "\n" for label, _, text in rows)
+        self.train_on("again", self.write("objects.jsonl", objects), *fields, "--eval-data", self.path("held.csv"), "--steps", 5)
+        self.assertEqual(self.weights("again"), self.weights("run"))
+        # The last tenth is trained on, too.
+        self.train_on("tenth", self.table(rows, header=header), *fields, "--steps", 5)
+        self.assertNotEqual(self.weights("tenth"), self.weights("run"))
+        self.run_command("eval", "--model", self.path("run"), "--data", self.path("objects.jsonl"), *fields)
+
+    def test_numbers_stand_for_the_names_of_a_model(self):
+        self.train_on("run", self.table(self.rows()), "--steps", 3)
+        order = sorted(KINDS)
+        by_name = self.run_command("eval", "--model", self.path("run"), "--data", self.table(self.rows(), "a.csv"), "--all").stdout
+        by_number = self.run_command("eval", "--model", self.path("run"), "--data", self.table([(text, order.index(label)) for text, label in self.rows()], "b.csv"), "--all").stdout
+        self.assertEqual(by_name.partition(" of /")[0], by_number.partition(" of /")[0])
+        self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", 0), ("b", 3)], "c.csv"), "--all", says=["c.csv:3", "\"3\" is none of the model's 3 labels"])
+        self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "card"), ("b", "1")], "d.csv"), "--all", says=["d.csv:3", "\"1\""])
+
+    def test_a_run_goes_on_to_the_same_bits(self):
+        data = self.table(self.rows())
+        self.train_on("whole", data, "--schedule", "constant", "--steps", 8)
+        self.train_on("parts", data, "--schedule", "constant", "--steps", 5)
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 8, "--vram", "32MiB")
+        self.assertEqual(self.weights("parts"), self.weights("whole"))
+        # Other labels, of which there are as many, are other ones.
+        self.table([(text, label.upper()) for text, label in self.rows()])
+        self.refused("train", "--resume", self.path("parts"), "--steps", 9, says=["its labels are not those of the run", "labels.json"])
+        # From the run's folder on, whose labels they are, it is another run.
+        self.table(self.rows())
+        self.train_on("further", data, "--steps", 2, model=self.path("whole"))
+        self.assertEqual(self.read("further", "labels.json"), self.read("whole", "labels.json"))
+
+    def test_adapters_bring_their_head(self):
+        self.run_command("train", "--model", "nano", "--data", self.text(), "--batch", 4, "--seq", 32, "--vram", "64MiB", "--steps", 3, "--eval-batches", 0, "--out", self.path("language"))
+        told = self.train_on("run", self.table(self.rows()), "--lora", 4, "--lr", "1e-2", "--steps", 60, model=self.path("language")).stdout
+        self.assertIn("weights read from files, and a new head for 3 labels\n", told)
+        self.assertGreater(self.metrics("run")[-1]["eval_accuracy"], 0.8)
+        config = json.loads(self.read("run", "adapter_config.json"))
+        self.assertEqual([config["task_type"], config["modules_to_save"]], ["SEQ_CLS", ["classifier", "score"]])
+        answers = self.said("run", "--text", "where is my card", "--text", "i want a refund")
+        self.assertEqual([answer["label"] for answer in answers], ["card", "money, refund"])
+        self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged"))
+        merged = self.said("merged", "--text", "where is my card", "--text", "i want a refund")
+        for ours, theirs in zip(answers, merged):
+            self.assertEqual(ours["label"], theirs["label"])
+            self.assertAlmostEqual(ours["score"], theirs["score"], places=5)
+
+    def test_plans_know_the_head(self):
+        small = ["--model", "nano", "--batch", 4, "--vram", "64MiB", "--threads", 2]
+        plan = self.plan(*small, "--labels", 77)
+        self.assertEqual(plan["model"]["labels"], 77)
+        self.assertEqual(plan["model"]["parameters"] - self.plan(*small)["model"]["parameters"], 77 * 128)
+        self.assertNotIn("labels", self.plan(*small)["model"])
+        self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["--labels"])
+
+    def test_mistakes_are_told(self):
+        rows = self.rows()
+        data = self.table(rows)
+        train = ["train", "--model", "nano", "--batch", 4, "--seq", 32, "--vram", "64MiB", "--steps", 2, "--out", self.path("out"), "--data"]
+        self.refused(*train, self.table(rows, "a.csv", ("text", "category")), says=["a.csv", "there is no column \"label\"; there are text, category (--label-field names another)"])
+        self.refused(*train, self.table(rows, "a.csv", ("query", "label")), says=["\"text\"", "--text-field"])
+        self.refused(*train, self.table([*rows, ("", "card")], "b.csv"), says=["b.csv:122: \"text\" is empty"])
+        self.refused(*train, self.table([*rows, ("a", "")], "b.csv"), says=["b.csv:122: \"label\" is empty"])
+        self.refused(*train, self.table([*rows, ("a", "card", "more")], "b.csv"), says=["b.csv:122: expected 2 fields", "found 3"])
+        self.refused(*train, self.table([("a", "card"), ("b", "card")], "c.csv"), says=["all texts have the label \"card\""])
+        self.refused(*train, self.table([], "d.csv"), says=["d.csv: expected a line for each text, found none"])
+        self.refused(*train, self.write("e.csv", ""), says=["e.csv: expected a line that names the columns"])
+        self.refused(*train, self.write("f.jsonl", '{"text": "a", "label": "b"}\n{"text": "c"}\n'), says=["f.jsonl, line 2: label: expected a label"])
+        self.refused(*train, self.write("f.jsonl", '{"text": "a", "label": [1]}\n'), says=["f.jsonl, line 1: label: expected a string or a number"])
+        self.refused(*train, self.write("f.jsonl", '{"text": 4, "label": 1}\n'), says=["f.jsonl, line 1: text: expected a string"])
+        self.refused(*train, self.text(), "--label-field", "x", expect=USAGE, says=["--label-field: is for .csv and .jsonl files"])
+        self.refused(*train, data, "--document-end", 300, expect=USAGE, says=["--document-end 300"])
+        self.train_on("language", self.text(), "--steps", 1)
+        self.refused("eval", "--model", self.path("language"), "--data", data, says=["its texts have labels, and", "is a language model"])
+        self.refused("classify", "--model", self.path("language"), "--text", "a", expect=USAGE, says=["is a language model", "`stowage train` makes a classifier"])
+        self.train_on("run", data, "--steps", 1)
+        self.refused("generate", "--model", self.path("run"), expect=USAGE, says=["is a classifier", "stowage classify"])
+        self.refused("eval", "--model", self.path("run"), "--data", self.text(), says=["the model is a classifier with 3 labels: expected a .csv or .jsonl file"])
+        self.refused(*train, self.text(), "--model", self.path("run"), expect=USAGE)   # given twice
+        self.refused("train", "--model", self.path("run"), *train[3:], self.text(), says=["the model is a classifier with 3 labels"])
+        self.refused("classify", "--model", self.path("run"), expect=USAGE, says=["--text or --data is required"])
+        self.refused("classify", "--model", self.path("run"), "--data", self.path("none.txt"), says=["none.txt"])
+        self.refused("classify", "--model", self.path("run"), "--text", "", says=["--text: expected at least one token"])
+        self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "what")], "g.csv"), "--all", says=["g.csv:2: \"what\" is none of the model's 3 labels"])
+        self.assertFalse(pathlib.Path(self.path("out")).exists())
+
+    def test_long_texts_are_cut_and_count(self):
+        rows = [("a" * 40 if i % 2 else "b" * 50, "a" if i % 2 else "b") for i in range(60)]
+        told = self.train_on("run", self.table(rows), "--steps", 30, "--lr", "1e-3").stdout
+        self.assertIn("examples    60, each with one of 2 labels; 60 longer than a sample, which cuts them\n", told)
+        self.assertEqual(self.metrics("run")[-1]["eval_accuracy"], 1)
+        self.assertEqual([answer["label"] for answer in self.said("run", "--text", "b" * 200, "--text", "a" * 33)], ["b", "a"])
+
+
+class EvaluationFileTest(CommandTest):
+    def test_a_text_of_its_own(self):
+        data = self.text()
+        other = self.write("other.txt", self.read(".", "text.txt")[5000:9000])
+        told = self.run_command("train", "--model", "nano", "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2, "--eval-batches", 2, "--data", data, "--eval-data", other,
+                                "--steps", 3, "--out", self.path("run")).stdout
+        self.assertIn("20,000 tokens to train on, 4,000 held out in ", told)
+        said = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", other, "--all", "--eval-batches", 2, "--json").stdout)
+        self.assertAlmostEqual(said["eval_loss"], self.metrics("run")[-1]["eval_loss"], places=6)
+        self.run_command("train", "--resume", self.path("run"), "--steps", 4)   # the file is still known
+        self.refused("train", "--resume", self.path("run"), "--steps", 5, "--eval-data", self.write("short.txt", "abc"), says=["short.txt", "held-out part needs at least"])
+        self.refused("train", "--resume", self.path("run"), "--steps", 5, "--eval-data", self.path("none.txt"), expect=FAILED, says=["none.txt"])

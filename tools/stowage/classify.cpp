@@ -1,0 +1,121 @@
+// `stowage classify`: which of a classifier's labels a text has, and how sure that is.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include "commands.h"
+#include "data.h"
+#include "failure.h"
+#include "files.h"
+#include "inference.h"
+#include "labelled.h"
+#include "number_checks.h"
+#include "prompt.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+constexpr uint64_t longest_default = 1024;   // tokens, of a model that no run tells more of
+
+struct ClassifyCommand {
+  ModelFlags model;
+  PlanFlags plan;
+  LabelFields fields;
+  std::string tokenizer = "auto", data;
+  std::vector<std::string> texts;
+  uint64_t top = 1;
+  bool json = false;
+
+  void run() {
+    take_defaults_of_run(model, plan);
+    plan.batch = 1;
+    const Model asked = open_model(model);
+    const stw_model_info about = query(asked);
+    const std::vector<std::string> labels = labels_of(asked);
+    if (labels.empty()) throw Failure(exit_usage, fmt::format("{}: is a language model: `stowage train` makes a classifier of it, from texts with labels", model.source));
+    const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, run_of(model), about.vocabulary);
+    std::vector<std::vector<int32_t>> documents;
+    for (const LabelledText& text : all_texts()) documents.push_back(tokens_of(text, tokenization));
+    // No longer than the samples it was trained on: later positions may never have been trained.
+    check_sequence(plan.sequence, about.positions);
+    const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
+    uint64_t longest = 2;
+    for (std::vector<int32_t>& tokens : documents) {
+      tokens.resize(std::min<uint64_t>(tokens.size(), most));
+      longest = std::max<uint64_t>(longest, tokens.size());
+    }
+    plan.sequence = longest;
+    const Inference opened = open_inference(model, plan);
+    for (const std::vector<int32_t>& tokens : documents) print(probabilities(opened.trainer.get(), tokens, labels.size()), labels);
+  }
+
+  std::vector<LabelledText> all_texts() const {
+    std::vector<LabelledText> all;
+    for (const std::string& text : texts) all.push_back({text, "", "--text"});
+    if (data.empty()) {
+      if (all.empty()) throw Failure(exit_usage, "--text or --data is required: what to classify");
+      return all;
+    }
+    for (LabelledText& text : is_csv(data) || holds_examples(data) ? read_labelled(data, fields, false) : read_lines(data)) all.push_back(std::move(text));
+    return all;
+  }
+
+  static std::vector<double> probabilities(stw_trainer* trainer, const std::vector<int32_t>& tokens, size_t count) {
+    std::vector<float> logits(count);
+    call([&](stw_error* error) { return stw_trainer_logits(trainer, tokens.data(), tokens.size(), logits.data(), count, error); });
+    const double largest = *std::max_element(logits.begin(), logits.end());
+    std::vector<double> shares(count);
+    std::transform(logits.begin(), logits.end(), shares.begin(), [&](float x) { return std::exp(static_cast<double>(x) - largest); });
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (double& share : shares) share /= sum;
+    return shares;
+  }
+
+  // The most probable first; of equal ones the first.
+  void print(const std::vector<double>& shares, const std::vector<std::string>& labels) const {
+    std::vector<size_t> order(shares.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return shares[a] > shares[b]; });
+    order.resize(std::min<size_t>(order.size(), top));
+    std::string line;
+    for (const size_t i : order) {
+      const std::string separator = line.empty() ? "" : json ? "," : "\t";
+      if (json) line += fmt::format("{}{{\"label\":{},\"score\":{}}}", separator, json_quoted(labels[i]), shares[i]);
+      else line += fmt::format("{}{} {:.4f}", separator, ::isatty(STDOUT_FILENO) ? printable(labels[i]) : labels[i], shares[i]);
+    }
+    const std::string whole = json && top > 1 ? "[" + line + "]\n" : line + "\n";
+    std::fwrite(whole.data(), 1, whole.size(), stdout);
+  }
+};
+
+}  // namespace
+
+void add_classify(CLI::App& application) {
+  auto self = std::make_shared<ClassifyCommand>();
+  CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has.");
+  command.footer("A line for each text, in their order: the label and its probability. Texts are cut to the samples that the classifier was trained on.");
+  add_model_flags(command, self->model);
+  command.add_option("--text", self->texts, "What to classify. May be given several times.")->allow_extra_args(false)->type_name("TEXT");
+  command.add_option("--data", self->data, "A file of texts: .csv or .jsonl, or else a line each.")->check(not_empty())->type_name("FILE");
+  add_field_flags(command, self->fields, false);
+  command.add_option("--top", self->top, "The K most probable labels, not one alone.")->check(positive())->type_name("K");
+  command.add_flag("--json", self->json, "A JSON object a line, {\"label\": …, \"score\": …}; with --top a list of them.");
+  add_tokenizer_flag(command, self->tokenizer);
+  command.add_option("--seq", self->plan.sequence, "Longest text. Default: the samples of the training run, else the model's, at most 1024 tokens.")
+      ->check(whole_number(2))
+      ->type_name("N");
+  command.add_option("--device", self->plan.device, "cpu or cuda.")->type_name("NAME");
+  add_bytes(command, "--vram,--memory", self->plan.memory_bytes, "Bounds the memory. Default: the smallest that works.");
+  add_quantize_flags(command, self->plan);
+  add_threads_flag(command, self->plan);
+  command.callback([self] { self->run(); });
+}
+
+}  // namespace command

@@ -1,0 +1,215 @@
+#include "labelled.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stowage.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "csv.h"
+#include "failure.h"
+#include "files.h"
+#include "json_value.h"
+#include "shuffle.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+// line(number, text) for every line that is not blank, until it returns false.
+template <class Line>
+void for_lines(std::string_view content, const Line& line) {
+  if (content.starts_with(byte_order_mark)) content.remove_prefix(byte_order_mark.size());
+  for (uint64_t number = 1; !content.empty(); ++number) {
+    const size_t end = std::min(content.find('\n'), content.size());
+    const std::string_view here = content.substr(0, end);
+    content.remove_prefix(std::min(end + 1, content.size()));
+    if (!is_blank(here) && !line(number, here)) return;
+  }
+}
+
+std::optional<uint64_t> number_of(std::string_view label) {
+  uint64_t number = 0;
+  const auto read = std::from_chars(label.data(), label.data() + label.size(), number);
+  return read.ec == std::errc() && read.ptr == label.data() + label.size() ? std::optional(number) : std::nullopt;
+}
+
+// A string, a number or a truth as it is written.
+std::string word_of(const JsonValue& value, const JsonView& view) {
+  switch (value.kind) {
+    case JsonValue::Kind::string:
+    case JsonValue::Kind::number: return value.text;
+    case JsonValue::Kind::boolean: return value.boolean ? "true" : "false";
+    default: view.fail("a string or a number");
+  }
+}
+
+const JsonValue* member(const JsonValue& object, std::string_view key) {
+  const auto found = std::find_if(object.members.begin(), object.members.end(), [&](const JsonMember& m) { return m.key == key; });
+  return found == object.members.end() || found->value.kind == JsonValue::Kind::null ? nullptr : &found->value;
+}
+
+LabelledText of_object(std::string_view line, const std::string& place, const LabelFields& fields, bool with_labels) {
+  const JsonValue object = read_json(line, place);
+  const JsonView view(object, place + ": ");
+  view.members();   // of an object
+  LabelledText text;
+  text.place = place;
+  text.text = view.at(fields.text).text();
+  if (!with_labels) return text;
+  const JsonValue* const label = member(object, fields.label);
+  if (!label) view.at(fields.label).fail("a label");
+  text.label = word_of(*label, view.at(fields.label));
+  return text;
+}
+
+std::vector<LabelledText> read_csv(const std::string& content, const std::string& path, const LabelFields& fields, bool with_labels) {
+  CsvReader reader(content, path);
+  const auto header = reader.record();
+  if (!header) throw Failure(exit_failed, fmt::format("{}: expected a line that names the columns, found none", path));
+  const auto column = [&](const std::string& name, const char* flag) {
+    const auto found = std::find(header->begin(), header->end(), name);
+    if (found == header->end())
+      throw Failure(exit_failed, fmt::format("{}: there is no column \"{}\"; there are {} ({} names another)", path, name, fmt::join(*header, ", "), flag));
+    return static_cast<size_t>(found - header->begin());
+  };
+  const size_t text = column(fields.text, "--text-field"), label = with_labels ? column(fields.label, "--label-field") : 0;
+  std::vector<LabelledText> texts;
+  while (const auto record = reader.record()) {
+    if (record->size() != header->size())
+      throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}", reader.where(), header->size(), record->size()));
+    texts.push_back({(*record)[text], with_labels ? (*record)[label] : "", reader.where()});
+  }
+  return texts;
+}
+
+bool ends_as(const std::string& path, std::string_view suffix) {
+  return path.size() >= suffix.size() &&
+         std::equal(suffix.begin(), suffix.end(), path.end() - static_cast<ptrdiff_t>(suffix.size()), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
+}
+
+// Which of the model's labels a word is.
+class Labels {
+ public:
+  Labels(std::span<const std::string> names, std::span<const LabelledText> texts) : count_(names.size()) {
+    for (size_t i = 0; i < names.size(); ++i) numbers_.emplace(names[i], static_cast<uint32_t>(i));
+    by_number_ = std::none_of(texts.begin(), texts.end(), [&](const LabelledText& t) { return numbers_.count(t.label) > 0; });
+  }
+  uint32_t operator()(const LabelledText& text) const {
+    if (by_number_) {
+      if (const auto number = number_of(text.label); number && *number < count_) return static_cast<uint32_t>(*number);
+    } else if (const auto found = numbers_.find(text.label); found != numbers_.end()) {
+      return found->second;
+    }
+    throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", text.place, text.label, grouped(count_)));
+  }
+
+ private:
+  size_t count_;
+  std::map<std::string_view, uint32_t> numbers_;
+  bool by_number_ = false;
+};
+
+}  // namespace
+
+bool is_csv(const std::string& path) { return ends_as(path, ".csv"); }
+
+bool holds_labels(const std::string& path, const LabelFields& fields) {
+  if (is_csv(path)) return true;
+  if (!holds_examples(path)) return false;
+  if (fields.text_given || fields.label_given) return true;
+  bool found = false;
+  for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
+    const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
+    found = object.kind == JsonValue::Kind::object && member(object, fields.label);
+    return false;
+  });
+  return found;
+}
+
+std::vector<LabelledText> read_labelled(const std::string& path, const LabelFields& fields, bool with_labels) {
+  const std::string content = read_text(path);
+  std::vector<LabelledText> texts;
+  if (is_csv(path)) {
+    texts = read_csv(content, path, fields, with_labels);
+  } else {
+    for_lines(content, [&](uint64_t number, std::string_view line) {
+      texts.push_back(of_object(line, fmt::format("{}, line {}", path, number), fields, with_labels));
+      return true;
+    });
+  }
+  if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", path));
+  for (const LabelledText& text : texts) {
+    if (is_blank(text.text)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.text));
+    if (with_labels && text.label.empty()) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.label));
+  }
+  return texts;
+}
+
+std::vector<LabelledText> read_lines(const std::string& path) {
+  std::vector<LabelledText> texts;
+  for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    texts.push_back({std::string(line), "", fmt::format("{}, line {}", path, number)});
+    return true;
+  });
+  if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", path));
+  return texts;
+}
+
+std::vector<std::string> labels_of(std::span<const LabelledText> texts) {
+  std::set<std::string> names;
+  for (const LabelledText& text : texts) names.insert(text.label);
+  std::vector<std::string> list(names.begin(), names.end());
+  if (std::all_of(list.begin(), list.end(), [](const std::string& name) { return number_of(name).has_value(); }))
+    std::stable_sort(list.begin(), list.end(), [](const std::string& a, const std::string& b) { return *number_of(a) < *number_of(b); });
+  return list;
+}
+
+std::string labels_json(std::span<const std::string> names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + json_quoted(name);
+  return "[" + text + "]\n";
+}
+
+std::vector<std::string> labels_in(const std::string& json, const std::string& path) {
+  std::vector<std::string> names;
+  const JsonValue list = read_json(json, path);
+  for (const JsonView& name : JsonView(list, path).elements()) names.push_back(name.text());
+  return names;
+}
+
+std::vector<int32_t> tokens_of(const LabelledText& text, const Tokenization& tokenization) {
+  if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, fmt::format("{}: is a text; there is no tokenizer (--tokenizer)", text.place));
+  std::vector<int32_t> tokens = tokenization.encode(text.text, text.place);
+  if (tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
+  return tokens;
+}
+
+Examples label_examples(std::vector<LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, uint64_t sequence) {
+  const Labels number_of_label(labels, texts);
+  shuffle(texts);
+  Examples all;
+  all.counts.examples = all.counts.learned = texts.size();
+  for (const LabelledText& text : texts) {
+    const std::vector<int32_t> tokens = tokens_of(text, tokenization);
+    const uint32_t label = number_of_label(text);
+    for (int byte = 0; byte < 4; ++byte) all.labels += static_cast<char>(label >> (8 * byte));
+    all.marks += static_cast<char>(STW_MARK_BEGIN);
+    all.marks.append(tokens.size() - 1, '\0');
+    all.tokens.insert(all.tokens.end(), tokens.begin(), tokens.end());
+    all.counts.longer += tokens.size() > sequence;
+  }
+  return all;
+}
+
+}  // namespace command

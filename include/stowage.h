@@ -23,7 +23,7 @@
  *    datasets go on in both.
  *  - stw_*_destroy and stw_*_close take NULL.
  *  - Callbacks return: no exception or jump leaves them. Those of a trainer come in the middle of what it computes:
- *    stw_trainer_step, _run, _evaluate, _generate, _replan, _calibrate, _timeline, _save, _restore, _import_tensor and
+ *    stw_trainer_step, _run, _evaluate, _generate, _logits, _replan, _calibrate, _timeline, _save, _restore, _import_tensor and
  *    _export_model answer STW_BAD_STATE from inside of them. Only the progress callback, between two steps, may call all of
  *    these but _replan and the two that measure.
  *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.

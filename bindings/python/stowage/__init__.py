@@ -1,0 +1,34 @@
+"""Stowage in Python: train neural networks on one device in exactly the memory you give it.
+
+    import stowage
+
+    model = stowage.Model("path/to/model")                      # or a preset such as "nano"
+    device = stowage.Device()                                   # a GPU where there is one, else the CPU
+    plan = stowage.Plan(model, device=device, global_batch=32, sequence=512, memory_bytes=4 << 30)
+    trainer = stowage.Trainer(device, model, plan)              # the only allocation of tensors
+    data = stowage.Dataset("tokens.bin", vocabulary=model.info.vocabulary, sequence=512)
+    trainer.run(data, until=1000, learning_rate=3e-4, progress=lambda now: print(now.step, now.loss))
+    trainer.export_model("out")
+
+Over the C API alone, by ctypes, with nothing beside Python. What options mean, and what is guaranteed, is in stowage.h: keyword arguments
+have the names of its fields, and where numbers have names there, words do ("bf16", "adamw"). Failures are `stowage.Error`.
+"""
+from ._library import Cancelled, Error, Info, entry, load, text
+from .device import Device, devices, profiles
+from .model import Model, presets
+from .plan import OverBudget, Plan, longest_sequence, pack
+from .trainer import Dataset, Trainer, verify_checkpoint
+
+__all__ = ["Cancelled", "Dataset", "Device", "Error", "Info", "Model", "OverBudget", "Plan", "Trainer", "build_info", "devices", "load",
+           "longest_sequence", "pack", "presets", "profiles", "verify_checkpoint", "version"]
+
+
+def version():
+    """Of the library that is loaded: (major, minor, patch)."""
+    number = entry("stw_version")
+    return number // 10000, number // 100 % 100, number % 100
+
+
+def build_info():
+    """What the library was built with, and what it finds of that here."""
+    return text(entry("stw_build_info"))

@@ -1,0 +1,132 @@
+"""The shared library, and how it is called: structs that tell their size, statuses that become exceptions."""
+import ctypes
+import ctypes.util
+import pathlib
+import types
+
+from . import _abi
+
+_library = None
+
+
+class Error(Exception):
+    """What the library answered instead of success: `name` such as "STW_OVER_BUDGET", its number `status`, one line of text."""
+
+    def __init__(self, status, name, message, native_code=0, bytes_needed=0, bytes_available=0):
+        super().__init__(f"{name}: {message}" if message else name)
+        self.status, self.name, self.message = status, name, message
+        self.native_code, self.bytes_needed, self.bytes_available = native_code, bytes_needed, bytes_available
+
+
+class Cancelled(Error):
+    """Something that was under way was stopped by `Trainer.cancel`."""
+
+
+class Info(types.SimpleNamespace):
+    """Numbers and names that the library told."""
+
+
+def load(path=None):
+    """Takes the library at `path`: before anything else is done with this package. Without a path, and where nobody calls this, it is the one
+    that lies in this package's folder, else the one that the system finds."""
+    global _library
+    beside = pathlib.Path(__file__).parent / "libstowage.so.0"
+    name = str(path) if path else str(beside) if beside.exists() else ctypes.util.find_library("stowage") or "libstowage.so.0"
+    found = ctypes.CDLL(name)
+    for function, (result, arguments) in _abi.FUNCTIONS.items():
+        if hasattr(found, function):   # an older library lacks some
+            getattr(found, function).restype, getattr(found, function).argtypes = result, arguments
+    _library = found
+    return found
+
+
+def library():
+    return _library or load()
+
+
+def struct(name, **values):
+    """A struct of that name, zero but for its size and these fields."""
+    made = getattr(_abi, name)(**values)
+    if hasattr(made, "struct_size"):
+        made.struct_size = ctypes.sizeof(made)
+    return made
+
+
+def text(value):
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def entry(function, *arguments):
+    """Calls an entry as it is; objects stand for what they hold."""
+    return getattr(library(), function)(*(one.pointer if isinstance(one, Handle) else one for one in arguments))
+
+
+def status_name(status):
+    return text(entry("stw_status_name", status))
+
+
+def check(status, error=None):
+    if status == _abi.STW_OK:
+        return
+    kind = Cancelled if status == _abi.STW_CANCELLED else Error
+    details = (text(error.message), error.native_code, error.bytes_needed, error.bytes_available) if error else ("",)
+    raise kind(status, status_name(status), *details)
+
+
+def call(function, *arguments, allowed=()):
+    """Calls an entry whose last argument is an error. Raises Error but for the statuses that are allowed, and returns the status."""
+    error = struct("stw_error")
+    status = entry(function, *arguments, ctypes.byref(error))
+    if status not in allowed:
+        check(status, error)
+    return status
+
+
+def query(function, kind, *arguments):
+    """What an entry without an error tells in a struct of that kind; None where it answers that there is no such thing."""
+    told = struct(kind)
+    status = entry(function, *arguments, ctypes.byref(told))
+    if status == _abi.STW_BAD_ARGUMENT:
+        return None
+    check(status)
+    return told
+
+
+def every(function, kind, *arguments):
+    """All that there is, from index 0 on."""
+    index = 0
+    while (one := query(function, kind, *arguments, index)) is not None:
+        yield one
+        index += 1
+
+
+class Handle:
+    """Something of the library's that is given back once."""
+
+    _destroy = None   # the entry that does it
+
+    def __init__(self):
+        self._pointer = ctypes.c_void_p()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_pointer", None) and _library:
+            self.close()
+
+    def close(self):
+        """Gives it back; nothing may be done with it any more."""
+        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        if pointer:
+            entry(self._destroy, pointer)
+
+    @property
+    def pointer(self):
+        """What the library knows it by."""
+        if not self._pointer:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return self._pointer

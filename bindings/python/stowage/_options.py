@@ -1,0 +1,78 @@
+"""Option structs from keyword arguments, and results as Python has them: words for numbers that have names."""
+import ctypes
+import os
+
+from . import _abi
+from ._library import Info, struct, text
+
+# Fields whose numbers have names: the beginning that the constants share.
+NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISION_", "optimizer": "STW_OPTIMIZER_", "master": "STW_MASTER_",
+         "gradients": "STW_GRADIENTS_", "kernels": "STW_KERNELS_", "attention": "STW_ATTENTION_", "quantize": "STW_QUANTIZE_",
+         "quantize_embeddings": "STW_QUANTIZE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
+         "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "phase": "STW_PHASE_", "skip_reason": "STW_SKIP_", "answer": "STW_PACK_"}
+
+# Fields that are read only where a bit says so.
+MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT",
+          ("stw_plan_options", "reserve_bytes"): "STW_SET_RESERVE",
+          ("stw_parameter_group", "frozen"): "STW_SET_GROUP_FROZEN", ("stw_parameter_group", "learning_rate"): "STW_SET_GROUP_RATE",
+          ("stw_parameter_group", "weight_decay"): "STW_SET_GROUP_DECAY", ("stw_parameter_group", "state_bits"): "STW_SET_GROUP_STATES",
+          ("stw_dataset_options", "document_end"): "STW_SET_DOCUMENT_END", ("stw_dataset_options", "held_out"): "STW_SET_HELD_OUT",
+          ("stw_trainer_options", "weight_decay"): "STW_SET_WEIGHT_DECAY", ("stw_trainer_options", "clip_norm"): "STW_SET_CLIP_NORM",
+          ("stw_trainer_options", "beta1"): "STW_SET_BETA1", ("stw_trainer_options", "beta2"): "STW_SET_BETA2",
+          ("stw_trainer_options", "momentum"): "STW_SET_MOMENTUM", ("stw_run_options", "min_rate"): "STW_SET_MIN_RATE"}
+
+HIDDEN = {"struct_size", "set_mask", "reserved"}
+
+
+def number_of(field, value):
+    """Of a word such as "bf16"; a number stays one."""
+    if not isinstance(value, str):
+        return value
+    constant = NAMED[field] + value.upper().replace("-", "_")
+    if not hasattr(_abi, constant):
+        known = [name.removeprefix(NAMED[field]).lower() for name in vars(_abi) if name.startswith(NAMED[field])]
+        raise ValueError(f"{field} \"{value}\": expected one of {', '.join(known)}")
+    return getattr(_abi, constant)
+
+
+def encoded(value):
+    """Text or a path as bytes that end with a zero byte where C looks."""
+    return value if value is None or isinstance(value, bytes) else os.fspath(value).encode()
+
+
+def options(kind, **values):
+    """A struct of options. None means that nothing was said."""
+    made = struct(kind)
+    types = dict(made._fields_)
+    for field, value in values.items():
+        if field not in types or field in HIDDEN:
+            raise TypeError(f"there is no option \"{field}\"; there are {', '.join(name for name in types if name not in HIDDEN)}")
+        if value is None:
+            continue
+        if field in NAMED:
+            value = number_of(field, value)
+        elif types[field] is ctypes.c_char_p:
+            value = encoded(value)
+        setattr(made, field, value)
+        if (kind, field) in MASKED:
+            made.set_mask |= getattr(_abi, MASKED[kind, field])
+    return made
+
+
+def strings(values):
+    """An array of C strings."""
+    return (ctypes.c_char_p * len(values))(*map(encoded, values))
+
+
+def info(told):
+    """What the library told in a struct."""
+    fields = {}
+    for field, kind in told._fields_:
+        if field in HIDDEN:
+            continue
+        value = text(getattr(told, field))
+        if field in NAMED and isinstance(value, int):
+            words = [name.removeprefix(NAMED[field]).lower() for name, number in vars(_abi).items() if name.startswith(NAMED[field]) and number == value]
+            value = words[0] if words else value
+        fields[field] = list(value) if isinstance(value, ctypes.Array) else value
+    return Info(**fields)

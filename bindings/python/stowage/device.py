@@ -1,0 +1,89 @@
+"""What computes: the CPU, or a CUDA device."""
+import ctypes
+import weakref
+
+from . import _abi
+from ._library import Handle, call, check, entry, every, query, struct, text
+from ._options import info, options
+
+
+class _Open:
+    """A device that is given back once nothing computes on it: where Python ends several objects at once, it does so in no order."""
+
+    def __init__(self, pointer):
+        self.pointer, self.uses = pointer, 1
+
+    def release(self):
+        self.uses -= 1
+        if self.uses == 0:
+            entry("stw_device_close", self.pointer)
+
+
+class Device(Handle):
+    """An open device. `log(level, component, message)` is told what happens. Keyword arguments: stw_device_options.
+
+    Trainers on it are closed before it is.
+    """
+
+    def __init__(self, backend="auto", log=None, **values):
+        super().__init__()
+        self._trainers = weakref.WeakSet()
+        if log:
+            self._log = _abi.stw_log_fn(lambda _, level, component, message: log(level, text(component), text(message)))
+            values["log"] = self._log
+        chosen = options("stw_device_options", backend=backend, **values)
+        call("stw_device_open", ctypes.byref(self._pointer), ctypes.byref(chosen))
+        self._open = _Open(self._pointer)
+
+    def __del__(self):
+        self._release()   # trainers go on
+
+    def close(self):
+        for trainer in list(self._trainers):
+            trainer.close()
+        self._release()
+
+    def _release(self):
+        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        if pointer and hasattr(self, "_open"):
+            self._open.release()
+
+    def _lend(self, trainer):
+        """To a trainer, which releases what this returns after its own end."""
+        self._trainers.add(trainer)
+        self._open.uses += 1
+        return self._open
+
+    @property
+    def info(self):
+        told = struct("stw_device_info")
+        check(entry("stw_device_query", self, ctypes.byref(told)))
+        return info(told)
+
+    @property
+    def holders(self):
+        """The processes that hold memory of a CUDA device, as far as the driver tells."""
+        return [info(one) for one in every("stw_device_holder_at", "stw_memory_holder", self)]
+
+    def logged(self, after=0):
+        """Messages with a larger number than `after`."""
+        while (told := query("stw_device_next_log", "stw_log_message", self, after)) and told.number:
+            yield info(told)
+            after = told.number
+
+
+def devices():
+    """What can train here, the CPU first."""
+    found, index = [], 0
+    while True:
+        told = struct("stw_device_info")
+        status = call("stw_device_at", index, ctypes.byref(told), allowed=(_abi.STW_BAD_ARGUMENT,))
+        if status != _abi.STW_OK:
+            return found
+        found.append(info(told))
+        index += 1
+
+
+def profiles():
+    """What can be planned for, present or not."""
+    return [info(one) for one in every("stw_profile_at", "stw_profile_info")]

@@ -1,0 +1,67 @@
+"""A model: its configuration, and where its weights come from."""
+import ctypes
+import json
+
+from ._library import Handle, call, check, entry, every, struct, text
+from ._options import encoded, info, options, strings
+
+
+class Model(Handle):
+    """`source`: a folder, a config.json, a preset, or a dict that is a config. Keyword arguments: stw_model_options; `labels`, a number or a list of
+    names, makes a classifier of a language model."""
+
+    _destroy = "stw_model_destroy"
+
+    def __init__(self, source=None, labels=None, **values):
+        super().__init__()
+        if isinstance(source, dict):
+            values["config_json"] = json.dumps(source).encode()
+            values["config_json_size"] = len(values["config_json"])
+        else:
+            values["source"] = source
+        if isinstance(labels, int):
+            values["label_count"] = labels
+        elif labels is not None:
+            values["label_names"], values["label_count"] = strings(labels), len(labels)
+        chosen = options("stw_model_options", **values)
+        call("stw_model_create", ctypes.byref(self._pointer), ctypes.byref(chosen))
+
+    @property
+    def info(self):
+        told = struct("stw_model_info")
+        check(entry("stw_model_query", self, ctypes.byref(told)))
+        return info(told)
+
+    @property
+    def labels(self):
+        """Names of a classifier's labels; none of a language model."""
+        names = []
+        while (name := entry("stw_model_label_at", self, len(names))) is not None:
+            names.append(text(name))
+        return names
+
+    @property
+    def tensors(self):
+        """Parameters as they are in files, tied ones once: `name`, `shape`, `elements`."""
+        found = [info(one) for one in every("stw_model_tensor_at", "stw_tensor_info", self)]
+        for one in found:
+            one.shape = tuple(one.shape[:one.ndim])
+        return found
+
+    def index_of(self, name):
+        """Of a parameter, by its name."""
+        index = ctypes.c_size_t()
+        if entry("stw_model_tensor_find", self, encoded(name), ctypes.byref(index)):
+            raise KeyError(name)
+        return index.value
+
+    def export(self, folder):
+        """Writes config.json and model.safetensors, with the adapters added to the matrices they are for."""
+        call("stw_model_export", self, encoded(folder))
+
+
+def presets():
+    names = []
+    while (name := entry("stw_model_preset_at", len(names))) is not None:
+        names.append(text(name))
+    return names

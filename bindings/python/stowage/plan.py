@@ -1,0 +1,143 @@
+"""Plans: what lies where in memory before anything is allocated; and offsets for any other buffers."""
+import ctypes
+import json
+
+from . import _abi
+from ._library import Error, Handle, call, check, entry, every, struct, text
+from ._options import encoded, info, options
+
+INPUTS = {"positions": _abi.STW_INPUT_POSITIONS, "weights": _abi.STW_INPUT_WEIGHTS}
+
+
+class OverBudget(Error):
+    """Nothing fits. `plan` can be queried and printed all the same: its report says what would."""
+
+    def __init__(self, error, plan):
+        super().__init__(error.status, "STW_OVER_BUDGET", text(error.message), error.native_code, error.bytes_needed, error.bytes_available)
+        self.plan = plan
+
+
+def plan_options(global_batch, device=None, inputs=(), groups=(), profile=None, **values):
+    """stw_plan_options. `device`: an open one, or a profile's name. `inputs`: what batches may bring ("positions", "weights"). `groups`: a dict
+    for each, such as {"pattern": "embeddings", "frozen": True}. `profile`: what Trainer.calibrate gave."""
+    if device is not None and not isinstance(device, str):
+        about = device.info
+        device = about.profile
+        if about.backend == "cuda":
+            values.setdefault("device_memory", about.memory_free)
+        else:
+            values.setdefault("threads", about.threads)
+    if profile is not None:
+        values["profile"] = encoded(profile)
+        values["profile_size"] = len(values["profile"])
+    chosen = options("stw_plan_options", global_batch=global_batch, device=device, inputs=sum(INPUTS[name] for name in set(inputs)), **values)
+    if groups:
+        chosen.groups = (_abi.stw_parameter_group * len(groups))(*(options("stw_parameter_group", **group) for group in groups))
+        chosen.group_count = len(groups)
+    return chosen
+
+
+class Plan(Handle):
+    """The fastest way to train that fits. Raises OverBudget where nothing does. Keyword arguments: plan_options."""
+
+    _destroy = "stw_plan_destroy"
+
+    def __init__(self, model, global_batch, **values):
+        super().__init__()
+        error = struct("stw_error")
+        chosen = plan_options(global_batch, **values)
+        status = entry("stw_plan_create", ctypes.byref(self._pointer), model, ctypes.byref(chosen), ctypes.byref(error))
+        if status == _abi.STW_OVER_BUDGET:
+            raise OverBudget(error, self)
+        check(status, error)
+
+    @classmethod
+    def _around(cls, pointer):
+        plan = cls.__new__(cls)
+        plan._pointer = pointer
+        return plan
+
+    @classmethod
+    def load(cls, model, json_text):
+        """Of the text that `json` had."""
+        pointer, data = ctypes.c_void_p(), encoded(json_text)
+        call("stw_plan_load", ctypes.byref(pointer), model, data, len(data))
+        return cls._around(pointer)
+
+    @property
+    def info(self):
+        told = struct("stw_plan_info")
+        check(entry("stw_plan_query", self, ctypes.byref(told)))
+        return info(told)
+
+    @property
+    def json(self):
+        return text(entry("stw_plan_json", self))
+
+    @property
+    def details(self):
+        """What `json` says, as Python has it."""
+        return json.loads(self.json)
+
+    @property
+    def report(self):
+        """A table for people."""
+        return text(entry("stw_plan_report", self))
+
+    def verify(self):
+        """Replays every program of the plan in an independent judge, which raises Error."""
+        call("stw_plan_verify", self)
+
+    @property
+    def relaxations(self):
+        """What could be given up where the plan does not fit."""
+        return [info(one) for one in every("stw_plan_relaxation_at", "stw_relaxation_info", self)]
+
+    @property
+    def offloads(self):
+        """What lies in host memory."""
+        return [info(one) for one in every("stw_plan_offload_at", "stw_offload_info", self)]
+
+    @property
+    def buffers(self):
+        """What lies where in the arena, and how long."""
+        return [info(one) for one in every("stw_plan_buffer_at", "stw_buffer_info", self)]
+
+    def frontier(self, most=1024):
+        """The plans that other budgets would get, by growing peak."""
+        points = (_abi.stw_frontier_point * most)()
+        points[0].struct_size = ctypes.sizeof(_abi.stw_frontier_point)
+        count = ctypes.c_size_t()
+        call("stw_plan_frontier", self, points, most, ctypes.byref(count))
+        return [info(points[i]) for i in range(min(count.value, most))]
+
+    def picture(self, kind="svg"):
+        """The plan as "svg", "html" (a page that needs nothing beside it) or "csv"."""
+        number, size = number_of_picture(kind), ctypes.c_size_t()
+        call("stw_plan_picture", self, number, None, 0, ctypes.byref(size), allowed=(_abi.STW_BAD_ARGUMENT,))
+        out = ctypes.create_string_buffer(size.value)
+        call("stw_plan_picture", self, number, out, size.value, None)
+        return text(out.value)
+
+
+def number_of_picture(kind):
+    constant = f"STW_PICTURE_{kind.upper()}"
+    if not hasattr(_abi, constant):
+        raise ValueError(f"picture \"{kind}\": expected svg, html or csv")
+    return getattr(_abi, constant)
+
+
+def longest_sequence(model, global_batch, **values):
+    """The longest sequence that fits with otherwise these options: those of a Plan."""
+    chosen, length = plan_options(global_batch, **values), ctypes.c_uint64()
+    call("stw_plan_longest_sequence", model, ctypes.byref(chosen), ctypes.byref(length))
+    return length.value
+
+
+def pack(buffers, **values):
+    """Offsets for `buffers`, each (lower, upper, size): alive in [lower, upper). Returns them and what is known of them: `answer`, `height`,
+    `bound`, `nodes`. Keyword arguments: stw_pack_options. Raises Error where they do not fit into `capacity`."""
+    lives = (_abi.stw_buffer_lifetime * len(buffers))(*(_abi.stw_buffer_lifetime(*buffer) for buffer in buffers))
+    offsets, found, chosen = (ctypes.c_uint64 * len(buffers))(), struct("stw_pack_result"), options("stw_pack_options", **values)
+    call("stw_pack", offsets, lives, len(buffers), ctypes.byref(chosen), ctypes.byref(found))
+    return list(offsets), info(found)

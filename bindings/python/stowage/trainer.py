@@ -1,0 +1,208 @@
+"""Training: a dataset's windows or a program's own batches, steps, and what a trained model says."""
+import ctypes
+
+from . import _abi
+from ._library import Error, Handle, call, check, entry, struct
+from ._options import encoded, info, options
+from ._tensors import View, numbers, tensor_of
+from .plan import Plan
+
+KINDS = {"parameter": _abi.STW_TENSOR_PARAMETER, "gradient": _abi.STW_TENSOR_GRADIENT, "first_moment": _abi.STW_TENSOR_FIRST_MOMENT,
+         "second_moment": _abi.STW_TENSOR_SECOND_MOMENT}
+
+
+class Dataset(Handle):
+    """A file of tokens. Keyword arguments: stw_dataset_options."""
+
+    _destroy = "stw_dataset_close"
+
+    def __init__(self, path, vocabulary, sequence, **values):
+        super().__init__()
+        chosen = options("stw_dataset_options", path=path, vocabulary=vocabulary, sequence=sequence, **values)
+        call("stw_dataset_open", ctypes.byref(self._pointer), ctypes.byref(chosen))
+
+    @property
+    def info(self):
+        told = struct("stw_dataset_info")
+        check(entry("stw_dataset_query", self, ctypes.byref(told)))
+        return info(told)
+
+
+class Gradients:
+    """What a gradient hook may change before the update: sums over the targets, of all trained parameters."""
+
+    def __init__(self, gradients):
+        self._gradients = gradients
+        self.count, self.scale, self.stream = gradients.count, gradients.scale, gradients.stream
+
+    @property
+    def address(self):
+        """Of `count` floats: in host memory on a CPU, in the device's on a GPU."""
+        return ctypes.cast(self._gradients.data, ctypes.c_void_p).value
+
+    @property
+    def memory(self):
+        """On a CPU: a memoryview of them."""
+        return memoryview((ctypes.c_float * self.count).from_address(self.address)).cast("B").cast("f")
+
+    loss_sum = property(lambda self: self._gradients.loss_sum[0], lambda self, value: self._gradients.loss_sum.__setitem__(0, value),
+                        doc="Of the batch; on a CPU.")
+    target_count = property(lambda self: self._gradients.target_count[0], lambda self, value: self._gradients.target_count.__setitem__(0, value),
+                            doc="Of the batch; on a CPU.")
+
+
+class _Raised:
+    """Keeps what a callback raises until the library has returned: nothing may pass through it."""
+
+    def __init__(self):
+        self.error = None
+
+    def guard(self, function, *arguments):
+        """The callback's answer as the library wants it: anything but 0 stops."""
+        try:
+            return int(bool(function(*arguments)))
+        except BaseException as error:   # KeyboardInterrupt too
+            self.error = error
+            return 1
+
+    def throw(self):
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+
+class Trainer(Handle):
+    """A model in an arena of the plan's bytes. `gradient_hook(gradients)` is called between the last micro-step and the update. Keyword
+    arguments: stw_trainer_options."""
+
+    _destroy = "stw_trainer_destroy"
+
+    def __init__(self, device, model, plan, gradient_hook=None, **values):
+        super().__init__()
+        self._raised, self._model = _Raised(), model
+        if gradient_hook:
+            self._hook = _abi.stw_gradient_fn(lambda _, gradients: self._raised.guard(lambda: gradient_hook(Gradients(gradients.contents))))
+            values["gradient_hook"] = self._hook
+        chosen = options("stw_trainer_options", **values)
+        call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
+        self._open = device._lend(self)
+
+    def close(self):
+        is_open = bool(self._pointer)
+        super().close()
+        if is_open:
+            self._open.release()
+
+    def _call(self, function, *arguments, allowed=()):
+        try:
+            return call(function, self, *arguments, allowed=allowed)
+        except Error:
+            self._raised.throw()
+            raise
+
+    def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, weights=None, learning_rate):
+        """One update from a whole global batch: tensors of int32 in host memory (weights: float32), by DLPack, as buffers, or as lists. Returns
+        what the step did: `loss`, `grad_norm`, `targets`, ..."""
+        named = {"tokens": tokens, "targets": targets, "labels": labels, "lengths": lengths, "positions": positions, "weights": weights}
+        given = {name: tensor_of(values, "f" if name == "weights" else "i") for name, values in named.items() if values is not None}
+        batch = struct("stw_batch", count=len(given), learning_rate=learning_rate)
+        batch.names = (ctypes.c_char_p * len(given))(*(name.encode() for name in given))
+        batch.tensors = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given.values()))
+        self._call("stw_trainer_step", ctypes.byref(batch))
+        told = struct("stw_step_result")
+        self._call("stw_trainer_wait", ctypes.byref(told))
+        return info(told)
+
+    def run(self, dataset, until, progress=None, **values):
+        """Steps until so many batches have been consumed. `progress(now)` is called after every `progress_every` steps; what it returns, if that is
+        true, stops the run. True: it went to the end; False: it was stopped, by that or by cancel(). Keyword arguments: stw_run_options."""
+        if progress:
+            seen = _abi.stw_progress_fn(lambda _, now: self._raised.guard(lambda: progress(info(now.contents))))
+            values["progress"] = seen
+        chosen = options("stw_run_options", until=until, **values)
+        status = self._call("stw_trainer_run", dataset, ctypes.byref(chosen), allowed=(_abi.STW_CANCELLED,))
+        self._raised.throw()
+        return status == _abi.STW_OK
+
+    def evaluate(self, dataset, batches=20):
+        """The mean loss per target over so many global batches of the held-out part. Of classifiers `progress.evaluation_accuracy` has more."""
+        loss = ctypes.c_double()
+        self._call("stw_trainer_evaluate", dataset, batches, ctypes.byref(loss))
+        return loss.value
+
+    def generate(self, prompt, count, stop=(), **values):
+        """At most `count` tokens that follow those of the prompt. Keyword arguments: stw_generate_options."""
+        asked, ends, out = numbers(prompt, ctypes.c_int32), numbers(stop, ctypes.c_int32), (ctypes.c_int32 * count)()
+        chosen = options("stw_generate_options", prompt=asked, prompt_count=len(asked), out=out, out_capacity=count, stop=ends, stop_count=len(ends), **values)
+        received = ctypes.c_uint64()
+        self._call("stw_trainer_generate", ctypes.byref(chosen), ctypes.byref(received))
+        return list(out[:received.value])
+
+    def logits(self, tokens):
+        """Behind these tokens: of those that may follow, or of a classifier's labels."""
+        asked, about = numbers(tokens, ctypes.c_int32), self._model.info
+        out = (ctypes.c_float * (about.labels or about.vocabulary))()
+        self._call("stw_trainer_logits", asked, len(asked), out, len(out))
+        return list(out)
+
+    def replan(self, memory_bytes):
+        """Another budget from the next step on, with the same bits. Returns the new plan. Views of tensors end."""
+        pointer = ctypes.c_void_p()
+        self._call("stw_trainer_replan", memory_bytes, ctypes.byref(pointer))
+        return Plan._around(pointer)
+
+    def calibrate(self):
+        """Measures the device: the profile to plan with."""
+        out = ctypes.create_string_buffer(_abi.STW_PROFILE_BYTES)
+        self._call("stw_trainer_calibrate", out, len(out), None)
+        return out.value.decode()
+
+    def timeline(self, path):
+        """Measures the same and writes it as a trace."""
+        self._call("stw_trainer_timeline", encoded(path))
+
+    def cancel(self):
+        """From any thread: stops what is under way, or else what comes next."""
+        entry("stw_trainer_cancel", self)
+
+    @property
+    def progress(self):
+        told = struct("stw_progress")
+        check(entry("stw_trainer_progress", self, ctypes.byref(told)))
+        return info(told)
+
+    def _index(self, parameter):
+        return self._model.index_of(parameter) if isinstance(parameter, str) else parameter
+
+    def tensor(self, parameter, kind="parameter"):
+        """A View of a parameter, by name or index, or of its "gradient", "first_moment" or "second_moment"; valid until the trainer is closed or
+        planned again."""
+        pointer = ctypes.c_void_p()
+        self._call("stw_trainer_export_tensor", self._index(parameter), KINDS[kind], ctypes.byref(pointer))
+        return View(pointer.value, self)
+
+    def set_tensor(self, parameter, values):
+        """Overwrites a parameter with fp32 values of its shape."""
+        given = tensor_of(values, "f")
+        self._call("stw_trainer_import_tensor", self._index(parameter), ctypes.addressof(given))
+
+    def save(self, path):
+        """A checkpoint."""
+        self._call("stw_trainer_save", encoded(path))
+
+    def restore(self, path):
+        self._call("stw_trainer_restore", encoded(path))
+
+    def export_model(self, folder):
+        """What transformers, or of adapters PEFT, loads."""
+        self._call("stw_trainer_export_model", encoded(folder))
+
+    @property
+    def stream(self):
+        """Of a CUDA device: the address of its stream, else None."""
+        return entry("stw_trainer_stream", self)
+
+
+def verify_checkpoint(path):
+    """Raises Error where a checkpoint is damaged."""
+    call("stw_checkpoint_verify", encoded(path))

@@ -1,0 +1,397 @@
+"""bindings/python against the library: python_test.py SOURCE_ROOT LIBRARY. With NumPy or PyTorch installed their arrays are tried, too."""
+import array
+import ctypes
+import gc
+import importlib.util
+import json
+import math
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+ROOT, LIBRARY = pathlib.Path(sys.argv[1]), sys.argv[2]
+FOLDER = ROOT / "bindings/python"
+sys.path.insert(0, str(FOLDER))
+
+import stowage  # noqa: E402
+from stowage import _abi, _options, _tensors  # noqa: E402
+
+GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
+        "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+numpy = __import__("numpy") if importlib.util.find_spec("numpy") else None
+torch = __import__("torch") if importlib.util.find_spec("torch") else None
+
+
+def tokens_of(samples=4, length=16, seed=1):
+    rows = []
+    for _ in range(samples):
+        rows.append([])
+        for _ in range(length):
+            seed = (seed * 1664525 + 1013904223) % 2**32
+            rows[-1].append(seed >> 26)
+    return rows
+
+
+class World:
+    def __init__(self, model=None, hook=None, trainer=(), **plan):
+        self.device = stowage.Device("cpu", threads=2)
+        self.model = model or stowage.Model(GPT2)
+        self.plan = stowage.Plan(self.model, 4, device=self.device, sequence=16, memory_bytes=64 << 20, state_bits=32, **plan)
+        self.trainer = stowage.Trainer(self.device, self.model, self.plan, gradient_hook=hook, **dict(trainer))
+
+    def weights(self):
+        return {one.name: bytes(self.trainer.tensor(i).memory) for i, one in enumerate(self.model.tensors)}
+
+
+class Abi(unittest.TestCase):
+    def test_is_made_of_the_header(self):
+        made = subprocess.run([sys.executable, FOLDER / "generate_abi.py", ROOT / "include/stowage.h"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(made, (FOLDER / "stowage/_abi.py").read_text(encoding="utf-8"), "run bindings/python/generate_abi.py")
+
+    def test_has_the_sizes_and_offsets_that_compilers_give(self):
+        asserted = (ROOT / "tests/api/abi_test.c").read_text(encoding="utf-8")
+        sizes = re.findall(r"\bSIZE\((stw_\w+), (\d+)\)", asserted)
+        offsets = re.findall(r"\bAT\((stw_\w+), (\w+), (\d+)\)", asserted)
+        self.assertGreater(len(sizes), 20)
+        for name, size in sizes:
+            self.assertEqual(ctypes.sizeof(getattr(_abi, name)), int(size), name)
+        for name, field, offset in offsets:
+            self.assertEqual(getattr(getattr(_abi, name), field).offset, int(offset), (name, field))
+
+    def test_has_every_entry(self):
+        symbols = (ROOT / "tests/api/symbols.txt").read_text(encoding="utf-8").split()
+        self.assertEqual(sorted(_abi.FUNCTIONS), sorted(symbols))
+
+    def test_words_and_masks_are_complete(self):
+        self.assertEqual(set(_options.MASKED.values()), {name for name in vars(_abi) if name.startswith("STW_SET_")})
+        for kind, field in _options.MASKED:
+            self.assertIn(field, dict(getattr(_abi, kind)._fields_))
+        for prefix in _options.NAMED.values():
+            self.assertTrue(any(name.startswith(prefix) for name in vars(_abi)), prefix)
+
+
+class Library(unittest.TestCase):
+    def test_says_what_it_is(self):
+        self.assertEqual(stowage.version(), (0, 1, 0))
+        self.assertIn("stowage 0.1.0", stowage.build_info())
+        self.assertIn("nano", stowage.presets())
+        self.assertEqual(stowage.devices()[0].backend, "cpu")
+        self.assertIn("rtx4090", [one.name for one in stowage.profiles()])
+
+    def test_failures_are_exceptions(self):
+        with self.assertRaises(stowage.Error) as raised:
+            stowage.Model("no/such/model")
+        self.assertEqual(raised.exception.name, "STW_IO_ERROR")
+        self.assertIn("no such file or folder", str(raised.exception))
+        with self.assertRaisesRegex(TypeError, 'no option "adaptor_rank"; there are .*adapter_rank'):
+            stowage.Model("nano", adaptor_rank=3)
+        with self.assertRaisesRegex(ValueError, 'precision "fp8": expected one of .*bf16'):
+            stowage.Plan(stowage.Model("nano"), 4, precision="fp8")
+        with self.assertRaisesRegex(TypeError, 'no option "set_mask"'):
+            stowage.Model("nano", set_mask=1)
+        with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT"):
+            stowage.Model("nano", dropout=7)
+
+    def test_over_budget_is_an_answer(self):
+        with self.assertRaises(stowage.OverBudget) as raised:
+            stowage.Plan(stowage.Model("nano"), 4, sequence=64, memory_bytes=1 << 20, device="cpu")
+        self.assertGreater(raised.exception.bytes_needed, 1 << 20)
+        self.assertEqual(raised.exception.plan.info.minimum_bytes, raised.exception.bytes_needed)
+        self.assertTrue(raised.exception.plan.relaxations)
+        self.assertIn("does not fit", raised.exception.plan.report)
+
+    def test_what_is_closed_is_of_no_use(self):
+        model = stowage.Model("nano")
+        with model:
+            self.assertEqual(model.info.layers, 4)
+        with self.assertRaisesRegex(ValueError, "this Model is closed"):
+            model.info
+        model.close()
+        world = World()
+        world.device.close()
+        with self.assertRaisesRegex(ValueError, "this Trainer is closed"):
+            world.trainer.progress
+        trainer = World().trainer   # the device goes last, whoever else has forgotten it
+        gc.collect()
+        self.assertEqual(trainer.progress.step, 0)
+
+    def test_pack(self):
+        offsets, found = stowage.pack([(0, 2, 10), (1, 3, 5), (2, 4, 10)])
+        self.assertEqual([found.answer, found.height], ["optimal", 15])
+        self.assertEqual(len(offsets), 3)
+        with self.assertRaises(stowage.Error) as raised:
+            stowage.pack([(0, 2, 10), (1, 3, 5)], capacity=14)
+        self.assertEqual([raised.exception.name, raised.exception.bytes_needed], ["STW_OVER_BUDGET", 15])
+
+
+class Example(unittest.TestCase):
+    def test_runs_with_a_library_beside_the_package(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(FOLDER / "stowage", pathlib.Path(folder, "stowage"))
+            shutil.copy(LIBRARY, pathlib.Path(folder, "stowage/libstowage.so.0"))
+            shutil.copy(FOLDER / "train.py", folder)
+            text = pathlib.Path(folder, "text.txt")
+            text.write_text("How much wood would a woodchuck chuck if a woodchuck could chuck wood?\n" * 60, encoding="utf-8")
+            run = [sys.executable, "-B", folder + "/train.py"]
+            done = subprocess.run([*run, text, "nano", "5", folder], capture_output=True, text=True, check=True)
+            losses = [float(line.split("loss ")[1].split()[0]) for line in done.stdout.splitlines() if line.startswith("step ") and "loss" in line]
+            self.assertEqual(len(losses), 5)
+            self.assertLess(losses[-1], losses[0])
+            self.assertTrue(pathlib.Path(folder, "checkpoint.stw").exists())
+            self.assertEqual(json.loads(pathlib.Path(folder, "config.json").read_text(encoding="utf-8"))["model_type"], "gpt2")
+            failed = subprocess.run([*run, folder + "/none"], capture_output=True, text=True, check=False)
+            self.assertEqual(failed.returncode, 1)
+            self.assertIn("STW_IO_ERROR", failed.stderr)
+
+
+class Plans(unittest.TestCase):
+    def test_tell_what_they_are(self):
+        model = stowage.Model("nano", dropout=0)
+        plan = stowage.Plan(model, 12, sequence=64, device="rtx4090", memory_bytes=1 << 30, precision="bf16", optimizer="lion", state_bits=8, inputs=["positions"],
+                            groups=[{"pattern": "embeddings", "frozen": True}, {"pattern": "norms", "learning_rate": 0.5, "weight_decay": 0}])
+        details = plan.details
+        self.assertEqual([details["numerics"]["precision"], details["numerics"]["optimizer"], details["numerics"]["state_bits"]], ["bf16", "lion", 8])
+        self.assertEqual(details["numerics"]["inputs"], ["positions"])
+        self.assertLess(details["model"]["trainable"], model.info.parameters)
+        self.assertEqual(plan.info.precision, "bf16")
+        plan.verify()
+        self.assertEqual(stowage.Plan.load(model, plan.json).json, plan.json)
+        self.assertEqual(max(one.offset + one.bytes for one in plan.buffers if one.bytes), plan.info.arena)
+        frontier = plan.frontier()
+        self.assertEqual([one.peak for one in frontier], sorted(one.peak for one in frontier))
+        self.assertTrue(plan.picture("svg").startswith("<svg"))
+        self.assertIn("id,lower,upper,size", plan.picture("csv"))
+        with self.assertRaisesRegex(ValueError, "expected svg, html or csv"):
+            plan.picture("png")
+        self.assertGreater(stowage.longest_sequence(model, 12, device="rtx4090", memory_bytes=1 << 30), 64)
+        with self.assertRaisesRegex(stowage.Error, "STW_CORRUPT"):
+            stowage.Plan.load(model, plan.json.replace("\"micro_batch\": ", "\"micro_batch\": 1"))
+
+
+class Training(unittest.TestCase):
+    def test_learns_and_is_saved(self):
+        world = World()
+        tokens, targets = tokens_of(), tokens_of(seed=5)
+        losses = [world.trainer.step(tokens, targets, learning_rate=1e-2).loss for _ in range(8)]
+        self.assertLess(losses[-1], losses[0] - 1)
+        self.assertEqual([world.trainer.progress.step, world.trainer.progress.phase], [8, "idle"])
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint = pathlib.Path(folder) / "checkpoint.stw"
+            world.trainer.save(checkpoint)
+            stowage.verify_checkpoint(checkpoint)
+            other = World()
+            other.trainer.restore(checkpoint)
+            self.assertEqual(other.weights(), world.weights())
+            smaller = other.trainer.replan(world.plan.info.minimum_bytes)
+            self.assertEqual(smaller.info.budget, world.plan.info.minimum_bytes)
+            for one in (world, other):
+                one.trainer.step(tokens, targets, learning_rate=1e-2)
+            self.assertEqual(other.weights(), world.weights())   # the same bits in less memory
+            world.trainer.export_model(folder)
+            again = stowage.Model(folder)
+            self.assertEqual(again.info.has_weights, 1)
+            self.assertEqual(World(again).weights(), world.weights())
+            checkpoint.write_bytes(checkpoint.read_bytes()[:-9])
+            with self.assertRaisesRegex(stowage.Error, "STW_CORRUPT"):
+                stowage.verify_checkpoint(checkpoint)
+
+    def test_takes_whatever_has_numbers(self):
+        tokens, targets = tokens_of(), tokens_of(seed=5)
+        flat = array.array("i", (token for row in tokens for token in row))
+        matrix = memoryview(flat).cast("B").cast("i", (4, 16))
+        wide = array.array("i", (token for row in tokens for token in [*row, *row]))   # of which every row's first half is meant
+        worlds, kinds = [], [(tokens, targets), (matrix, targets), (memoryview(bytes(flat)).cast("i", (4, 16)), targets)]
+        if numpy is not None:
+            strided = numpy.frombuffer(wide, dtype="i4").reshape(4, 32)[:, :16]
+            backwards = numpy.ascontiguousarray(numpy.array(tokens, "i4")[::-1])[::-1]
+            kinds += [(numpy.array(tokens, "i4"), numpy.array(targets, "i4")), (strided, targets), (backwards, targets)]
+        if torch is not None:
+            kinds += [(torch.tensor(tokens, dtype=torch.int32), torch.tensor(targets, dtype=torch.int32)), (torch.tensor(tokens, dtype=torch.int32).T.contiguous().T, targets)]
+        for one in kinds:
+            world = World()
+            world.trainer.step(*one, learning_rate=1e-2)
+            worlds.append(world.weights())
+        for one in worlds[1:]:
+            self.assertEqual(one, worlds[0])
+        world = World()
+        with self.assertRaisesRegex(ValueError, "rows of one length"):
+            world.trainer.step([[1, 2], [3]], [[1, 2], [3, 4]], learning_rate=1e-2)
+        with self.assertRaisesRegex(stowage.Error, "tokens: expected int32"):
+            world.trainer.step(array.array("q", [1, 2]), [[1, 2]], learning_rate=1e-2)
+        with self.assertRaisesRegex(stowage.Error, "outside of the vocabulary"):
+            world.trainer.step([[1, 64]], [[1, 2]], learning_rate=1e-2)
+        with self.assertRaises(TypeError):
+            world.trainer.step("text", [[1, 2]], learning_rate=1e-2)
+
+    def test_lengths_weights_and_positions(self):
+        world = World(inputs=["positions", "weights"])
+        tokens = tokens_of(2, 8)
+        result = world.trainer.step(tokens, labels=tokens, lengths=[8, 3], weights=[[1.0] * 8, [0.5] * 8], positions=[[0, 1, 2, 0, 1, 2, 3, 4], [*range(8)]],
+                                    learning_rate=1e-3)
+        self.assertEqual(result.targets, 6 + 2)
+        with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED"):
+            World().trainer.step(tokens, tokens, weights=[[1.0] * 8] * 2, learning_rate=1e-3)
+
+    def test_runs_over_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tokens.bin"
+            path.write_bytes(array.array("H", [i * 7 % 61 for i in range(3000)]).tobytes())
+            with stowage.Dataset(path, 64, 16) as data:
+                self.assertEqual([data.info.training_tokens, data.info.evaluation_tokens], [2700, 300])
+                world = World()
+                before, seen = world.trainer.evaluate(data, 2), []
+                self.assertTrue(world.trainer.run(data, 30, seen.append, learning_rate=1e-2, schedule="linear", min_rate=0, progress_every=10))
+                self.assertEqual([now.step for now in seen], [10, 20, 30])
+                self.assertLess(world.trainer.evaluate(data, 2), before - 1)
+                self.assertEqual(world.trainer.progress.evaluation_loss, world.trainer.evaluate(data, 2))
+                self.assertFalse(world.trainer.run(data, 60, lambda now: now.step == 33))
+                self.assertEqual(world.trainer.progress.batches, 33)
+
+                def fail(now):
+                    raise KeyError(now.step)
+
+                with self.assertRaisesRegex(KeyError, "34"):
+                    world.trainer.run(data, 60, fail)
+                # From another thread.
+                started = threading.Event()
+                canceller = threading.Thread(target=lambda: (started.wait(), world.trainer.cancel()))
+                canceller.start()
+                self.assertFalse(world.trainer.run(data, 10**9, lambda _: started.set()))
+                canceller.join()
+                world.trainer.cancel()
+                with self.assertRaises(stowage.Cancelled):
+                    world.trainer.evaluate(data)
+
+    def test_gradients_may_be_changed(self):
+        told = []
+
+        def hook(gradients):
+            told.append((gradients.count, gradients.loss_sum, gradients.target_count, gradients.scale))
+            memory = gradients.memory
+            for i in range(len(memory)):
+                memory[i] = 0.0
+
+        world = World(hook=hook, trainer={"weight_decay": 0})
+        before = world.weights()
+        result = world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-2)
+        self.assertEqual(result.grad_norm, 0)
+        self.assertEqual(world.weights(), before)
+        self.assertEqual(told[0][2:], (64, 1.0))
+        self.assertAlmostEqual(told[0][1] / 64, result.loss)
+
+        def fail(_):
+            raise RuntimeError("no network")
+
+        world = World(hook=fail)
+        before = world.weights()
+        with self.assertRaisesRegex(RuntimeError, "no network"):
+            world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-2)
+        self.assertEqual(world.weights(), before)
+
+    def test_says_what_follows(self):
+        world = World()
+        for _ in range(40):
+            world.trainer.step([[1, 2, 3, 4, 5, 6]] * 4, [[2, 3, 4, 5, 6, 7]] * 4, learning_rate=1e-2)
+        self.assertEqual(world.trainer.generate([1, 2], 4), [3, 4, 5, 6])
+        self.assertEqual(world.trainer.generate([1, 2], 4, stop=[5]), [3, 4, 5])
+        self.assertEqual(len(world.trainer.generate([1], 5, temperature=2.0, top_k=3, seed=9)), 5)
+        logits = world.trainer.logits([1, 2])
+        self.assertEqual([len(logits), logits.index(max(logits))], [64, 3])
+
+    def test_calibrates(self):
+        world = World()
+        profile = world.trainer.calibrate()
+        self.assertEqual(json.loads(profile)["format"], "stowage-profile")
+        plan = stowage.Plan(world.model, 4, sequence=16, memory_bytes=64 << 20, profile=profile, threads=2)
+        self.assertIn("calibration", plan.details["device"])
+        with tempfile.TemporaryDirectory() as folder:
+            world.trainer.timeline(folder + "/step.json")
+            self.assertIn("traceEvents", json.loads(pathlib.Path(folder, "step.json").read_text(encoding="utf-8")))
+
+    def test_classifies(self):
+        model = stowage.Model(GPT2, labels=["low", "high"])
+        self.assertEqual([model.labels, model.info.labels], [["low", "high"], 2])
+        self.assertEqual(stowage.Model(GPT2, labels=3).labels, ["LABEL_0", "LABEL_1", "LABEL_2"])
+        world = World(model)
+        texts = [[1, 2, 3, 0], [40, 50, 60, 0], [4, 5, 6, 7], [33, 44, 0, 0]]
+        for _ in range(30):
+            world.trainer.step(texts, labels=[0, 1, 0, 1], lengths=[3, 3, 4, 2], learning_rate=1e-2)
+        self.assertGreater(*world.trainer.logits([1, 2, 3]))
+        self.assertLess(*world.trainer.logits([33, 44]))
+
+    def test_messages_of_a_device(self):
+        told = []
+        with stowage.Device("cpu", log=lambda *message: told.append(message), log_level=2) as device:
+            model = stowage.Model(GPT2)
+            plan = stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20)
+            trainer = stowage.Trainer(device, model, plan)
+            trainer.step([[1, 2]], [[-100, -100]], learning_rate=1e-3)
+            self.assertEqual([one.text for one in device.logged()], [message for _, _, message in told])
+            self.assertIn("no target has a loss", told[0][2])
+            self.assertEqual(device.holders, [])
+
+
+class Tensors(unittest.TestCase):
+    def test_views_are_the_trainers_own_memory(self):
+        world = World()
+        name = "transformer.h.0.mlp.c_fc.bias"
+        view = world.trainer.tensor(name)
+        self.assertEqual([view.shape, view.dtype, view.device], [(128,), "float32", (1, 0)])
+        world.trainer.set_tensor(name, [i / 8 for i in range(128)])
+        self.assertEqual(list(view.memory), [i / 8 for i in range(128)])
+        view.memory[3] = -5.0
+        again = world.trainer.tensor(world.model.index_of(name))
+        self.assertEqual(again.memory[3], -5.0)
+        matrix = world.trainer.tensor("transformer.h.1.attn.c_proj.weight", "first_moment")
+        self.assertEqual(matrix.memory.shape, (32, 32))
+        with self.assertRaises(KeyError):
+            world.trainer.tensor("no.such.tensor")
+        with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT"):
+            world.trainer.set_tensor(name, [1.0])
+
+    def test_views_go_through_dlpack(self):
+        world = World()
+        view = world.trainer.tensor("transformer.wpe.weight")
+        world.trainer.set_tensor("transformer.wpe.weight", view)   # read by DLPack, as other libraries' tensors are
+        before = len(_tensors._exports)
+        capsule = view.__dlpack__(max_version=(1, 1))
+        self.assertEqual(len(_tensors._exports), before + 1)
+        del capsule
+        self.assertEqual(len(_tensors._exports), before)
+        with self.assertRaises(BufferError):
+            view.__dlpack__()
+        bf16 = World(precision="bf16").trainer.tensor("transformer.wpe.weight")
+        self.assertEqual([bf16.dtype, bf16.memory.format, bf16.memory.shape], ["bfloat16", "H", (16, 32)])
+        self.assertFalse(hasattr(bf16, "__array_interface__"))
+
+    @unittest.skipIf(numpy is None, "NumPy is not installed")
+    def test_numpy(self):
+        world = World()
+        view = world.trainer.tensor("transformer.wpe.weight")
+        for taken in (numpy.asarray(view), numpy.from_dlpack(view)):
+            self.assertEqual([taken.shape, taken.dtype.name], [(16, 32), "float32"])
+            self.assertTrue(math.isclose(taken[3, 5], view.memory[3, 5]))
+        numpy.asarray(view)[:] = 2
+        self.assertEqual(view.memory[15, 31], 2)
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_torch(self):
+        world = World(precision="bf16")
+        view = world.trainer.tensor("transformer.wpe.weight")
+        taken = torch.from_dlpack(view)
+        self.assertEqual([taken.shape, taken.dtype], [(16, 32), torch.bfloat16])
+        taken.fill_(1)
+        self.assertEqual(bytes(view.memory), b"\x80\x3f" * 512)
+        del view, taken
+        gc.collect()
+        self.assertFalse(_tensors._exports)
+
+
+if __name__ == "__main__":
+    stowage.load(LIBRARY)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -230,6 +230,8 @@ typedef struct stw_model_info {
   uint32_t adapter_rank;     /* 0: there are no adapters */
   uint32_t has_codes;        /* 1: its files hold matrices in 4 bits, as bitsandbytes makes them (nf4, also with nested scales) */
   uint64_t labels;           /* of a classifier; 0: a language model */
+  int64_t padding_token;     /* of the config: transformers takes what stands at a text's end and is this token for padding, and looks at the last
+                                token before it; -1: none */
 } stw_model_info;
 
 typedef struct stw_tensor_info {
@@ -611,7 +613,8 @@ typedef struct stw_progress {
   double loss_scale;         /* for the next step; 1 unless the precision is fp16 */
   uint32_t skip_reason;      /* STW_SKIP_*, of the last step */
   uint32_t reserved;
-  double evaluation_accuracy;   /* of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first */
+  double evaluation_accuracy;   /* of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the
+                                   first; not a number where there were none */
 } stw_progress;
 
 /* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. It may evaluate,
@@ -683,7 +686,7 @@ typedef struct stw_batch {
    * as ignored; what lies past a length is not looked at. With STW_INPUT_POSITIONS, optional: "positions" (samples,
    * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
    * attention stays inside of them. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
-   * factors of the losses of the targets or labels beside which they stand (with labels they are shifted, too), which are
+   * factors of the losses of the targets or labels beside which they stand (with a language model's labels they are shifted, too), which are
    * still divided by the number of targets. */
   const char *const *names;
   const struct DLManagedTensorVersioned *const *tensors;

@@ -223,6 +223,7 @@ Status Dataset::check_windows(Part part, int64_t sequence) const {
   if (!marks_) return check_length(range.source->file.path(), part == Part::training ? "training" : "held-out", range.count, sequence);
   if (sequence != sequence_)
     return Error{Code::bad_state, marks_->path() + ": opened for samples of " + std::to_string(sequence_) + " tokens, found " + std::to_string(sequence)};
+  if (range.count == 0 && part == Part::training) return Error{Code::corrupt, marks_->path() + ": all documents are held out, so that none is left to train on"};
   if (range.count == 0) return Error{Code::corrupt, marks_->path() + ": too few documents to hold one out"};
   return ok();
 }

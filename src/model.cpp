@@ -239,7 +239,7 @@ Status Model::open_adapters(const std::string& folder) {
     const Tensor& p = graph_.at(t);
     if (!p.of_adapters) continue;
     const SafetensorsInfo* found = find_adapter(reader, p.name, architecture_of(config_).optional_prefix);
-    if (!found && p.adapter_of < 0 && !has_new_head_) continue;   // the model's own
+    if (!found && p.adapter_of < 0) continue;   // a head of the model's own, or a new one
     if (!found) return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + p.name + " is missing"};
     STW_TRY(check_weight(reader, p, *found));
   }

@@ -11,7 +11,7 @@
 
 namespace stw {
 
-constexpr uint64_t largest_config = 1 << 20;   // bytes of a config.json
+constexpr uint64_t largest_config = 1 << 28;   // bytes of a config.json, which may name a million labels
 
 struct ModelSource {
   std::string source;                 // folder, config.json or preset; empty: config_json

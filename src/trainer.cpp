@@ -332,7 +332,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   const double loss = state_.target_count > 0 ? state_.loss_sum / static_cast<double>(state_.target_count) : std::numeric_limits<double>::quiet_NaN();
   std::lock_guard lock(progress_mutex_);
   progress_.evaluation_loss = loss;
-  progress_.evaluation_accuracy = state_.target_count > 0 ? state_.hits / static_cast<double>(state_.target_count) : 0;
+  progress_.evaluation_accuracy = state_.target_count > 0 ? state_.hits / static_cast<double>(state_.target_count) : loss;
   return loss;
 }
 

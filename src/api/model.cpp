@@ -91,6 +91,7 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept
     info.adapter_rank = static_cast<uint32_t>(m.config().adapters.rank);
     info.has_codes = m.has_codes();
     info.labels = m.config().labels.size();
+    info.padding_token = padding_token(m.config().json, m.config().vocabulary);
     return api::write_info(info, out);
   });
 }

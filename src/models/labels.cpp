@@ -1,8 +1,11 @@
 #include "src/models/labels.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <string_view>
+
+#include "planner/utf8.h"
 
 namespace stw {
 
@@ -10,12 +13,18 @@ namespace {
 
 constexpr std::string_view classifier_suffix = "ForSequenceClassification";
 
-bool is_classifier(const Json& config) {
+// The class of transformers that the config names, or nothing.
+std::string class_of(const Json& config) {
   const Json* const list = config.find("architectures");
-  if (!list) return false;
-  for (const Json& name : list->elements())
-    if (name.as_string() && name.as_string()->ends_with(classifier_suffix)) return true;
-  return false;
+  if (!list || list->elements().empty() || !list->elements()[0].as_string()) return {};
+  return *list->elements()[0].as_string();
+}
+
+bool is_text(std::string_view name) {
+  if (name.find('\0') != name.npos) return false;
+  for (size_t length; !name.empty(); name.remove_prefix(length))
+    if ((length = utf8_sequence(name)) == 0) return false;
+  return true;
 }
 
 Error corrupt(const std::string& what) { return {Code::corrupt, what}; }
@@ -41,7 +50,10 @@ Result<std::vector<std::string>> names_of(const Json& id2label) {
 
 Result<std::vector<std::string>> read_labels(const Json& config) {
   std::vector<std::string> names;
-  if (!is_classifier(config)) return names;
+  const std::string name = class_of(config);
+  for (const char* other : {"ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"})
+    if (name.ends_with(other)) return Error{Code::unsupported_field, "architectures: " + name + " is not supported"};
+  if (!name.ends_with(classifier_suffix)) return names;
   STW_ASSIGN(problem, get_string(config, "problem_type", "single_label_classification"));
   if (problem != "single_label_classification") return Error{Code::unsupported_field, "problem_type \"" + problem + "\" is not supported"};
   const Json* const id2label = config.find("id2label");
@@ -66,6 +78,7 @@ Status check_labels(const std::vector<std::string>& names) {
   std::set<std::string_view> seen;
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) return wrong("label " + std::to_string(i) + " has no name");
+    if (!is_text(names[i])) return wrong("the name of label " + std::to_string(i) + " is not UTF-8, or has a zero byte");
     if (!seen.insert(names[i]).second) return wrong("\"" + names[i] + "\" is there twice");
   }
   return ok();
@@ -77,7 +90,7 @@ std::vector<std::string> unnamed_labels(size_t count) {
   return names;
 }
 
-void write_labels(Json& config, const std::string& class_name, const std::vector<std::string>& names) {
+void write_labels(Json& config, const std::string& class_name, const std::vector<std::string>& names, int64_t vocabulary) {
   Json::Object by_id, by_name;
   for (size_t i = 0; i < names.size(); ++i) {
     by_id.emplace_back(std::to_string(i), names[i]);
@@ -89,12 +102,16 @@ void write_labels(Json& config, const std::string& class_name, const std::vector
   config.set("problem_type", "single_label_classification");
   config.erase("num_labels");
   // transformers looks at a row's last token that is not this one, and takes one row at a time where there is none.
-  const Json* const padding = config.find("pad_token_id");
-  if (padding && !padding->is_null()) return;
+  if (padding_token(config, vocabulary) >= 0) return;
   const Json* const end = config.find("eos_token_id");
-  if (!end || end->is_null() || (end->is_array() && end->elements().empty())) return;
-  const Json token = end->is_array() ? end->elements()[0] : *end;
-  config.set("pad_token_id", token);
+  const Json* const first = !end ? nullptr : end->is_array() ? (end->elements().empty() ? nullptr : &end->elements()[0]) : end;
+  if (const int64_t token = first && first->as_int() ? *first->as_int() : -1; token >= 0 && token < vocabulary) config.set("pad_token_id", token);
+}
+
+int64_t padding_token(const Json& config, int64_t vocabulary) {
+  const Json* const found = config.find("pad_token_id");
+  const int64_t token = found && found->as_int() ? *found->as_int() : -1;
+  return token < vocabulary ? std::max<int64_t>(token, -1) : -1;
 }
 
 }  // namespace stw

@@ -116,7 +116,7 @@ Status set_labels(ModelConfig& config, const std::vector<std::string>& names) {
                                          std::to_string(names.size()) + " that were given"};
   }
   config.labels = names;
-  write_labels(config.json, architecture_of(config).class_name, names);
+  write_labels(config.json, architecture_of(config).class_name, names, config.vocabulary);
   return ok();
 }
 

@@ -42,6 +42,7 @@ TEST(Classifier, IsMadeOfALanguageModel) {
   ASSERT_EQ(stw_model_query(model.get(), &info), STW_OK);
   EXPECT_EQ(info.labels, 3u);
   EXPECT_EQ(info.vocabulary, 256u);
+  EXPECT_EQ(info.padding_token, -1);
   for (size_t i = 0; i < 3; ++i) EXPECT_STREQ(stw_model_label_at(model.get(), i), names[i]);
   EXPECT_EQ(stw_model_label_at(model.get(), 3), nullptr);
   EXPECT_EQ(stw_model_label_at(nullptr, 0), nullptr);
@@ -57,10 +58,10 @@ TEST(Classifier, IsMadeOfALanguageModel) {
 }
 
 TEST(Classifier, LabelsThatMakeNoSenseAreRefused) {
-  const char *twice[] = {"a", "b", "a"}, *empty[] = {"a", ""}, *null[] = {"a", nullptr};
+  const char *twice[] = {"a", "b", "a"}, *latin[] = {"a", "caf\xe9"}, *empty[] = {"a", ""}, *null[] = {"a", nullptr};
   const struct { size_t count; const char* const* names; const char* why; } cases[] = {
       {0, names, "without a label_count"}, {1, names, "label_count is 1"}, {1 << 21, nullptr, "label_count is 2097152"},
-      {3, twice, "\"a\" is there twice"}, {2, empty, "label 1 has no name"}, {2, null, "name 1 is NULL"}};
+      {3, twice, "\"a\" is there twice"}, {2, latin, "label 1 is not UTF-8"}, {2, empty, "label 1 has no name"}, {2, null, "name 1 is NULL"}};
   for (const auto& c : cases) {
     const auto o = with_labels(tiny_gpt2, c.count, c.names);
     stw_error error = sized<stw_error>();

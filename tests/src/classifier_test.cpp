@@ -415,6 +415,13 @@ TEST(ClassifierConfig, SaysItsLabelsAsTransformersDoes) {
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": 7}, )"), "config: id2label: 1: expected a string, found an integer");
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "a"}, )"), "config: labels: \"a\" is there twice");
   EXPECT_EQ(refusal(R"("id2label": [], )").substr(0, 18), "config: \"id2label\"");
+  EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "b\u0000"}, )"), "config: labels: the name of label 1 is not UTF-8, or has a zero byte");
+  // Heads of other kinds.
+  for (const char* other : {"LlamaForTokenClassification", "LlamaForQuestionAnswering"}) {
+    const auto read = parse_model(std::string("{\"architectures\": [\"") + other + "\"], " + small_llama().substr(1), "config");
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().message, std::string("config: architectures: ") + other + " is not supported");
+  }
   // A language model may have such members too: they mean nothing there.
   EXPECT_TRUE(parse_model("{\"architectures\": [\"LlamaForCausalLM\"], \"num_labels\": 3, " + small_llama().substr(1), "config")->labels.empty());
 }
@@ -436,6 +443,8 @@ TEST(ClassifierConfig, AnEndOfTextStandsForPadding) {
   EXPECT_EQ(padding_of("\"eos_token_id\": [7, 5], \"pad_token_id\": null, "), "7");
   EXPECT_EQ(padding_of("\"eos_token_id\": 5, \"pad_token_id\": 3, "), "3");
   EXPECT_EQ(padding_of("\"eos_token_id\": null, "), "absent");
+  EXPECT_EQ(padding_of("\"eos_token_id\": 61, "), "absent");   // outside of the vocabulary
+  EXPECT_EQ(padding_of("\"eos_token_id\": 60, \"pad_token_id\": -1, "), "60");
 }
 
 }  // namespace

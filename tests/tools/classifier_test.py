@@ -150,10 +150,16 @@ class ClassifierTest(CommandTest):
         self.refused(*train, self.table([*rows, ("a", "")], "b.csv"), says=["b.csv:122: \"label\" is empty"])
         self.refused(*train, self.table([*rows, ("a", "card", "more")], "b.csv"), says=["b.csv:122: expected 2 fields", "found 3"])
         self.refused(*train, self.table([("a", "card"), ("b", "card")], "c.csv"), says=["all texts have the label \"card\""])
+        self.refused(*train, self.table(rows, "h.csv"), "--label-field", "text2", says=["no column \"text2\""])
+        self.refused(*train, self.table([("a", "b", "c")], "i.csv", ("text", "label", "label")), says=["i.csv: there are several columns \"label\""])
+        self.refused(*train, self.write("j.csv", b"text,label\na,caf\xe9\nb,x\n"), says=["j.csv:2: \"label\" is not UTF-8"])
+        self.refused(*train, self.write("k.jsonl", '{"text": "a", "label": "a\\u0000b"}\n'), says=["k.jsonl, line 1: \"label\" is not UTF-8, or has a zero byte"])
+        self.refused(*train, self.write("l.jsonl", '{"text": "a", "label": "b"}\n[1]\n'), says=["l.jsonl, line 2: expected an object"])
         self.refused(*train, self.table([], "d.csv"), says=["d.csv: expected a line for each text, found none"])
         self.refused(*train, self.write("e.csv", ""), says=["e.csv: expected a line that names the columns"])
         self.refused(*train, self.write("f.jsonl", '{"text": "a", "label": "b"}\n{"text": "c"}\n'), says=["f.jsonl, line 2: label: expected a label"])
         self.refused(*train, self.write("f.jsonl", '{"text": "a", "label": [1]}\n'), says=["f.jsonl, line 1: label: expected a string or a number"])
+        self.refused(*train, self.write("f.jsonl", '{"text": "c", "label": null}\n{"text": "a", "label": "b"}\n'), says=["f.jsonl, line 1: label: expected a label"])
         self.refused(*train, self.write("f.jsonl", '{"text": 4, "label": 1}\n'), says=["f.jsonl, line 1: text: expected a string"])
         self.refused(*train, self.text(), "--label-field", "x", expect=USAGE, says=["--label-field: is for .csv and .jsonl files"])
         self.refused(*train, data, "--document-end", 300, expect=USAGE, says=["--document-end 300"])
@@ -165,11 +171,46 @@ class ClassifierTest(CommandTest):
         self.refused("eval", "--model", self.path("run"), "--data", self.text(), says=["the model is a classifier with 3 labels: expected a .csv or .jsonl file"])
         self.refused(*train, self.text(), "--model", self.path("run"), expect=USAGE)   # given twice
         self.refused("train", "--model", self.path("run"), *train[3:], self.text(), says=["the model is a classifier with 3 labels"])
+        self.refused("train", "--resume", self.path("run"), "--steps", 3, "--data", self.text(), says=["is of a classifier: expected a .csv or .jsonl file"])
+        self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "card")], "m.csv"), says=["m.csv: too few examples", "evaluate on --all of it"])
         self.refused("classify", "--model", self.path("run"), expect=USAGE, says=["--text or --data is required"])
         self.refused("classify", "--model", self.path("run"), "--data", self.path("none.txt"), says=["none.txt"])
         self.refused("classify", "--model", self.path("run"), "--text", "", says=["--text: expected at least one token"])
         self.refused("eval", "--model", self.path("run"), "--data", self.table([("a", "what")], "g.csv"), "--all", says=["g.csv:2: \"what\" is none of the model's 3 labels"])
         self.assertFalse(pathlib.Path(self.path("out")).exists())
+
+    def test_a_label_beside_something_else_is_none(self):
+        """Preference data has one, too; and texts may have another name."""
+        rows = [{"prompt": "q", "completion": " a", "label": True}] * 30 + [{"text": "some text", "label": None}] * 10
+        told = self.train_on("run", self.write("kto.jsonl", "".join(json.dumps(row) + "\n" for row in rows)), "--steps", 2, "--document-end", 1).stdout
+        self.assertIn("tokens are learned", told)
+        self.train_on("texts", self.write("texts.jsonl", '{"content": "some text"}\n' * 40), "--text-field", "content", "--steps", 2, "--document-end", 1)
+
+    def test_labels_of_any_kind(self):
+        names = ["one\nline", "tab\there", "\u00e9t\u00e9 \U0001f600", "a" * 3000, "1.0", "-1", "01", "1"]
+        rows = [(f"text of {i % len(names)}", names[i % len(names)]) for i in range(80)]
+        self.train_on("run", self.table(rows), "--steps", 3)
+        self.assertEqual(json.loads(self.read("run", "labels.json")), sorted(names))
+        self.assertEqual(len(self.run_command("classify", "--model", self.path("run"), "--data", self.table(rows, "again.csv"), "--top", 8).stdout.splitlines()), 80)
+        self.assertEqual({one["label"] for one in self.said("run", "--text", "a", "--top", 8)[0]}, set(names))
+        inspected = self.run_command("inspect", self.path("run")).stdout
+        self.assertIn("accuracy 0.", inspected)
+        self.assertRegex(inspected, r"labels +8: ")
+
+    def test_more_labels_than_a_small_config_holds(self):
+        count = 14000
+        rows = [(f"{i}", f"customer_intent_number_{i:06}") for i in range(count)]
+        self.train_on("run", self.table(rows), "--steps", 1)
+        self.assertTrue(self.said("run", "--text", "a")[0]["label"].startswith("customer_intent"))
+
+    def test_adapters_of_a_language_model_become_a_classifiers(self):
+        text = ["--batch", 4, "--seq", 32, "--vram", "64MiB", "--steps", 3, "--eval-batches", 0, "--data", self.text()]
+        self.run_command("train", "--model", "nano", *text, "--out", self.path("language"))
+        self.run_command("train", "--model", self.path("language"), "--lora", 2, *text, "--out", self.path("adapters"))
+        told = self.train_on("run", self.table(self.rows()), "--steps", 2, model=self.path("adapters")).stdout
+        self.assertIn("a new head for 3 labels\n", told)
+        self.assertIn("are trained, with those of the head\n", told)
+        self.assertIn("labels", self.run_command("inspect", self.path("run")).stdout)
 
     def test_long_texts_are_cut_and_count(self):
         rows = [("a" * 40 if i % 2 else "b" * 50, "a" if i % 2 else "b") for i in range(60)]

@@ -42,7 +42,7 @@ struct ClassifyCommand {
     if (labels.empty()) throw Failure(exit_usage, fmt::format("{}: is a language model: `stowage train` makes a classifier of it, from texts with labels", model.source));
     const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, run_of(model), about.vocabulary);
     std::vector<std::vector<int32_t>> documents;
-    for (const LabelledText& text : all_texts()) documents.push_back(tokens_of(text, tokenization));
+    for (const LabelledText& text : all_texts()) documents.push_back(tokens_of(text, tokenization, about.padding_token));
     // No longer than the samples it was trained on: later positions may never have been trained.
     check_sequence(plan.sequence, about.positions);
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
@@ -78,6 +78,12 @@ struct ClassifyCommand {
     return shares;
   }
 
+  // On one line, whatever it is.
+  static std::string name_of(const std::string& label) {
+    const bool breaks = std::any_of(label.begin(), label.end(), [](unsigned char c) { return c < 0x20; });
+    return breaks ? json_quoted(label) : ::isatty(STDOUT_FILENO) ? printable(label) : label;
+  }
+
   // The most probable first; of equal ones the first.
   void print(const std::vector<double>& shares, const std::vector<std::string>& labels) const {
     std::vector<size_t> order(shares.size());
@@ -88,7 +94,7 @@ struct ClassifyCommand {
     for (const size_t i : order) {
       const std::string separator = line.empty() ? "" : json ? "," : "\t";
       if (json) line += fmt::format("{}{{\"label\":{},\"score\":{}}}", separator, json_quoted(labels[i]), shares[i]);
-      else line += fmt::format("{}{} {:.4f}", separator, ::isatty(STDOUT_FILENO) ? printable(labels[i]) : labels[i], shares[i]);
+      else line += fmt::format("{}{} {:.4f}", separator, name_of(labels[i]), shares[i]);
     }
     const std::string whole = json && top > 1 ? "[" + line + "]\n" : line + "\n";
     std::fwrite(whole.data(), 1, whole.size(), stdout);

@@ -48,7 +48,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
     if (!has_labels)
       throw Failure(exit_failed, fmt::format("{}: the model is a classifier with {} labels: expected a .csv or .jsonl file of texts that have one (\"{}\")", path,
                                              grouped(request.labels.size()), flags.fields.label));
-    return label_examples(read_labelled(path, flags.fields, true), request.labels, request.tokenization, request.sequence);
+    return label_examples(read_labelled(path, flags.fields, true), request.labels, request.tokenization, request.padding, request.sequence);
   }
   if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.model.source));
   if (!holds_examples(path)) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
     if (!conversations) throw no_chat_template(place);
     return *conversations;
   };
-  return read_examples(path, request.tokenization, chat_template, end_of_examples(path, request), request.sequence);
+  return read_examples(path, flags.fields.text, request.tokenization, chat_template, end_of_examples(path, request), request.sequence);
 }
 
 }  // namespace
@@ -101,9 +101,21 @@ void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& mod
 }
 
 void take_labels(ModelFlags& model, const DataFlags& data) {
-  if (!holds_labels(data.path, data.fields) || query(open_model(model)).labels > 0) return;
-  model.labels = labels_of(read_labelled(data.path, data.fields, true));
-  if (model.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, model.labels[0]));
+  if (!holds_labels(data.path, data.fields)) return;
+  ModelFlags classifier = model;
+  classifier.labels = labels_of(read_labelled(data.path, data.fields, true));
+  try {
+    if (query(open_model(model)).labels > 0) return;
+  } catch (const Failure&) {   // weights of a language model without its head are enough for another one
+    if (classifier.labels.size() < 2) throw;
+    try {
+      open_model(classifier);
+    } catch (const Failure&) {
+      open_model(model);   // says what is wrong with it
+    }
+  }
+  if (classifier.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, classifier.labels[0]));
+  model = std::move(classifier);
 }
 
 OpenData open_data(const DataFlags& flags, const std::string& file, const DataRequest& request) {
@@ -152,11 +164,11 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
   opened.dataset.reset(data);
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
   if (request.evaluates && marks && held_out == 0)
-    throw Failure(exit_failed, fmt::format("{}: too few examples to hold one out for evaluations; train with --eval-batches 0", file));
+    throw Failure(exit_failed, fmt::format("{}: too few examples to hold one out for evaluations; {}", file, request.way_out));
   if (request.evaluates && !marks && held_out <= request.sequence)
     throw Failure(exit_failed, fmt::format("{}: the held-out part needs at least {} tokens (a window of {} and one target "
-                                           "more), found {}; use a shorter --seq, or train with --eval-batches 0",
-                                           file, grouped(request.sequence + 1), grouped(request.sequence), grouped(held_out)));
+                                           "more), found {}; use a shorter --seq, or {}",
+                                           file, grouped(request.sequence + 1), grouped(request.sequence), grouped(held_out), request.way_out));
   return opened;
 }
 

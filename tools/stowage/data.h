@@ -37,9 +37,11 @@ struct DataRequest {
   const ModelFlags& model;
   uint64_t vocabulary, sequence;
   std::vector<std::string> labels;             // of a classifier
+  int64_t padding;                             // stw_model_info.padding_token
   std::optional<uint32_t> document_end;
   std::optional<double> held_out = {};         // share; unset: the library's
-  bool evaluates = true;                       // the held-out part must be long enough, too
+  bool evaluates = true;                       // the held-out part must be long enough, too,
+  const char* way_out = "train with --eval-batches 0";   // else there is this to do
 };
 
 // Whether the data is examples, and what ends one where nothing is given: the model's end of text, or what the run had that it comes from.

@@ -35,7 +35,8 @@ struct EvalCommand {
     const uint64_t vocabulary = query(opened.model).vocabulary;
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), vocabulary);
     const std::optional<double> held_out = all ? std::optional(1.0) : std::nullopt;
-    const OpenData tokens = open_data(data, data.path, {tokenization, model, vocabulary, info.sequence, labels_of(opened.model), plan.document_end, held_out});
+    const OpenData tokens = open_data(data, data.path, {tokenization, model, vocabulary, info.sequence, labels_of(opened.model), query(opened.model).padding_token, plan.document_end, held_out, true,
+                                                         "evaluate on --all of it"});
     const uint64_t there = query(tokens.dataset).evaluation_samples;
     const uint64_t wanted = batches.value_or(all && there ? (there + info.global_batch - 1) / info.global_batch : default_batches);
     double loss = 0;

@@ -46,6 +46,7 @@ JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
 }
 
 struct Reader {
+  const std::string& text_member;
   const Tokenization& tokenization;
   const FindTemplate& chat_template;
 
@@ -106,12 +107,12 @@ struct Reader {
   Example parse(std::string_view text_of_line, const std::string& place) const {
     const JsonValue value = read_json(text_of_line, place);
     const JsonView object(value, place + ": ");
-    const JsonView text = object.at("text"), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages"), conversations = object.at("conversations");
+    const JsonView text = object.at(text_member), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages"), conversations = object.at("conversations");
     if (!text.is_null() + !messages.is_null() + !conversations.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null()) {
       std::vector<std::string> keys;
       for (const JsonMember& member : object.members())
         if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + member.key + '"');
-      throw Failure(exit_failed, fmt::format("{}: expected \"prompt\" and \"completion\", \"messages\", or \"text\", found {}", place,
+      throw Failure(exit_failed, fmt::format("{}: expected \"prompt\" and \"completion\", \"messages\", or \"{}\", found {}", place, text_member,
                                              keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
     }
     const bool has_ids = tokenization.kind() == Tokenization::Kind::ids;
@@ -139,9 +140,9 @@ bool holds_examples(const std::string& path) {
   return path.size() >= suffix.size() && std::equal(suffix.begin(), suffix.end(), path.end() - suffix.size(), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
 }
 
-Examples read_examples(const std::string& path, const Tokenization& tokenization, const FindTemplate& chat_template, int32_t end, uint64_t sequence) {
+Examples read_examples(const std::string& path, const std::string& text_member, const Tokenization& tokenization, const FindTemplate& chat_template, int32_t end, uint64_t sequence) {
   const std::string content = read_text(path);
-  const Reader reader{tokenization, chat_template};
+  const Reader reader{text_member, tokenization, chat_template};
   const std::string_view mark = "\xEF\xBB\xBF";   // of UTF-8, which some editors put in front
   std::vector<Example> list;
   uint64_t number = 0;

@@ -26,8 +26,8 @@ bool holds_examples(const std::string& path);   // as its name says
 
 // In an order of their own, the same each time: files are often sorted, and the last ones are held out. `end` is learned too, but for
 // conversations, which end as their template says. Strings are tokens by the tokenizer, prompt and completion as one text; for token ids they
-// are arrays of numbers. Prompt and completion may be messages too, whose template is asked for with the place of the first ones.
+// are arrays of numbers. `text_member`: where a text is, else "text". Prompt and completion may be messages too, whose template is asked for with the place of the first ones.
 // Throws a Failure that names `path` and the line.
-Examples read_examples(const std::string& path, const Tokenization& tokenization, const FindTemplate& chat_template, int32_t end, uint64_t sequence);
+Examples read_examples(const std::string& path, const std::string& text_member, const Tokenization& tokenization, const FindTemplate& chat_template, int32_t end, uint64_t sequence);
 
 }  // namespace command

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -43,6 +44,11 @@ void show_model(const std::string& source, const std::string& name) {
   show("parameters", info.trainable == info.parameters
                          ? grouped(info.parameters)
                          : fmt::format("{}, {} of them trainable", grouped(info.parameters), grouped(info.trainable)));
+  if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) {
+    constexpr size_t most_shown = 8;
+    const std::vector<std::string> first(labels.begin(), labels.begin() + static_cast<ptrdiff_t>(std::min(labels.size(), most_shown)));
+    show("labels", fmt::format("{}: {}{}", grouped(labels.size()), fmt::join(first, ", "), labels.size() > most_shown ? ", ..." : ""));
+  }
   if (info.adapter_rank) show("adapters", fmt::format("of rank {}", info.adapter_rank));
   show("weights", info.has_codes ? "read from files, matrices in 4 bits" : info.has_weights ? "read from files" : "none, drawn from a seed when training begins");
   const size_t count = stw_model_tensor_count(model.get());
@@ -58,14 +64,12 @@ void show_model(const std::string& source, const std::string& name) {
 }
 
 void show_history(const MetricHistory& history) {
-  const auto last = [](const char* name, const std::vector<MetricPoint>& points, bool perplexity) {
-    if (points.empty()) return;
-    const MetricPoint& point = points.back();
-    show(name, fmt::format("{:.4f} at step {:.0f}{}", point.value, point.step,
-                           perplexity ? fmt::format(", perplexity {:.4g}", std::exp(point.value)) : ""));
+  const auto last = [](const char* name, const std::vector<MetricPoint>& points, const std::string& more) {
+    if (!points.empty()) show(name, fmt::format("{:.4f} at step {:.0f}{}", points.back().value, points.back().step, more));
   };
-  last("training loss", history.losses, false);
-  last("evaluation", history.evaluations, true);
+  last("training loss", history.losses, "");
+  if (!history.accuracies.empty()) last("evaluation", history.evaluations, fmt::format(", accuracy {:.4f}", history.accuracies.back().value));
+  else if (!history.evaluations.empty()) last("evaluation", history.evaluations, fmt::format(", perplexity {:.4g}", std::exp(history.evaluations.back().value)));
 }
 
 void show_checkpoint(const std::string& path, const std::string& header) {

@@ -17,6 +17,7 @@
 #include "json_value.h"
 #include "shuffle.h"
 #include "units.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -60,8 +61,8 @@ const JsonValue* member(const JsonValue& object, std::string_view key) {
 
 LabelledText of_object(std::string_view line, const std::string& place, const LabelFields& fields, bool with_labels) {
   const JsonValue object = read_json(line, place);
+  JsonView(object, place).members();   // of an object
   const JsonView view(object, place + ": ");
-  view.members();   // of an object
   LabelledText text;
   text.place = place;
   text.text = view.at(fields.text).text();
@@ -78,6 +79,7 @@ std::vector<LabelledText> read_csv(const std::string& content, const std::string
   if (!header) throw Failure(exit_failed, fmt::format("{}: expected a line that names the columns, found none", path));
   const auto column = [&](const std::string& name, const char* flag) {
     const auto found = std::find(header->begin(), header->end(), name);
+    if (std::count(header->begin(), header->end(), name) > 1) throw Failure(exit_failed, fmt::format("{}: there are several columns \"{}\"", path, name));
     if (found == header->end())
       throw Failure(exit_failed, fmt::format("{}: there is no column \"{}\"; there are {} ({} names another)", path, name, fmt::join(*header, ", "), flag));
     return static_cast<size_t>(found - header->begin());
@@ -102,7 +104,8 @@ class Labels {
  public:
   Labels(std::span<const std::string> names, std::span<const LabelledText> texts) : count_(names.size()) {
     for (size_t i = 0; i < names.size(); ++i) numbers_.emplace(names[i], static_cast<uint32_t>(i));
-    by_number_ = std::none_of(texts.begin(), texts.end(), [&](const LabelledText& t) { return numbers_.count(t.label) > 0; });
+    by_number_ = std::none_of(names.begin(), names.end(), [](const std::string& name) { return number_of(name).has_value(); }) &&
+                 std::none_of(texts.begin(), texts.end(), [&](const LabelledText& t) { return numbers_.count(t.label) > 0; });
   }
   uint32_t operator()(const LabelledText& text) const {
     if (by_number_) {
@@ -126,11 +129,14 @@ bool is_csv(const std::string& path) { return ends_as(path, ".csv"); }
 bool holds_labels(const std::string& path, const LabelFields& fields) {
   if (is_csv(path)) return true;
   if (!holds_examples(path)) return false;
-  if (fields.text_given || fields.label_given) return true;
+  if (fields.label_given) return true;
+  const std::string content = read_text(path);
+  if (content.find(json_quoted(fields.label)) == std::string::npos) return false;   // most files, without reading them as JSON twice
   bool found = false;
-  for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
+  for_lines(content, [&](uint64_t number, std::string_view line) {
     const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
-    found = object.kind == JsonValue::Kind::object && member(object, fields.label);
+    if (object.kind != JsonValue::Kind::object || !member(object, fields.label) || !member(object, fields.text)) return true;
+    found = !member(object, "prompt") && !member(object, "completion") && !member(object, "messages") && !member(object, "conversations");
     return false;
   });
   return found;
@@ -151,6 +157,8 @@ std::vector<LabelledText> read_labelled(const std::string& path, const LabelFiel
   for (const LabelledText& text : texts) {
     if (is_blank(text.text)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.text));
     if (with_labels && text.label.empty()) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.label));
+    if (text.label != valid_utf8(text.label) || text.label.find('\0') != std::string::npos)
+      throw Failure(exit_failed, fmt::format("{}: \"{}\" is not UTF-8, or has a zero byte", text.place, fields.label));
   }
   return texts;
 }
@@ -188,21 +196,23 @@ std::vector<std::string> labels_in(const std::string& json, const std::string& p
   return names;
 }
 
-std::vector<int32_t> tokens_of(const LabelledText& text, const Tokenization& tokenization) {
+std::vector<int32_t> tokens_of(const LabelledText& text, const Tokenization& tokenization, int64_t padding) {
   if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, fmt::format("{}: is a text; there is no tokenizer (--tokenizer)", text.place));
   std::vector<int32_t> tokens = tokenization.encode(text.text, text.place);
   if (tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
+  while (tokens.size() > 1 && tokens.back() == padding) tokens.pop_back();
   return tokens;
 }
 
-Examples label_examples(std::vector<LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, uint64_t sequence) {
+Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, int64_t padding, uint64_t sequence) {
   const Labels number_of_label(labels, texts);
-  shuffle(texts);
+  struct Document { std::vector<int32_t> tokens; uint32_t label; };
+  std::vector<Document> documents;
+  for (const LabelledText& text : texts) documents.push_back({tokens_of(text, tokenization, padding), number_of_label(text)});
+  shuffle(documents);
   Examples all;
-  all.counts.examples = all.counts.learned = texts.size();
-  for (const LabelledText& text : texts) {
-    const std::vector<int32_t> tokens = tokens_of(text, tokenization);
-    const uint32_t label = number_of_label(text);
+  all.counts.examples = all.counts.learned = documents.size();
+  for (const auto& [tokens, label] : documents) {
     for (int byte = 0; byte < 4; ++byte) all.labels += static_cast<char>(label >> (8 * byte));
     all.marks += static_cast<char>(STW_MARK_BEGIN);
     all.marks.append(tokens.size() - 1, '\0');

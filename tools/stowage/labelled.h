@@ -14,7 +14,7 @@ namespace command {
 // Names of columns, or of members of objects.
 struct LabelFields {
   std::string text = "text", label = "label";
-  bool text_given = false, label_given = false;   // by name: then every .jsonl file has labels
+  bool text_given = false, label_given = false;   // a label by its name: then every .jsonl file has some
 };
 
 struct LabelledText {
@@ -23,7 +23,7 @@ struct LabelledText {
 };
 
 bool is_csv(const std::string& path);   // as its name says
-// Whether it is such a file: a .csv file, or a .jsonl file whose first object has a label.
+// Whether it is such a file: a .csv file, or a .jsonl file of which an object has a text and a label, and neither a completion nor messages.
 bool holds_labels(const std::string& path, const LabelFields& fields);
 
 // Throws a Failure that names the line: one without a text, or where labels are wanted without a label; a .csv file without these columns.
@@ -38,11 +38,13 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 std::string labels_json(std::span<const std::string> names);
 std::vector<std::string> labels_in(const std::string& json, const std::string& path);
 
-// The tokens that a classifier sees of a text: with those that the tokenizer puts around it. Throws a Failure where there are none.
-std::vector<int32_t> tokens_of(const LabelledText& text, const Tokenization& tokenization);
+// The tokens that a classifier sees of a text: with those that the tokenizer puts around it, up to the last one that is not `padding`, the one that
+// it looks at (transformers, …ForSequenceClassification). Throws a Failure where there are none.
+std::vector<int32_t> tokens_of(const LabelledText& text, const Tokenization& tokenization, int64_t padding);
 
-// As documents, in an order of their own. `labels`: the model's; a label is one of their names, or where none is, all may be their numbers.
+// As documents, in an order of their own. `labels`: the model's; a label is one of their names, or where no text has one, and none of the names is
+// a number, all may be their numbers.
 // Throws a Failure that names the line of a label that the model does not know.
-Examples label_examples(std::vector<LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, uint64_t sequence);
+Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, int64_t padding, uint64_t sequence);
 
 }  // namespace command

@@ -115,6 +115,7 @@ MetricHistory read_metrics(const std::string& text) {
     if (!step) return;
     if (const auto loss = json_number(line, "", "loss")) history.losses.push_back({*step, *loss});
     if (const auto loss = json_number(line, "", "eval_loss")) history.evaluations.push_back({*step, *loss});
+    if (const auto accuracy = json_number(line, "", "eval_accuracy")) history.accuracies.push_back({*step, *accuracy});
   });
   return history;
 }

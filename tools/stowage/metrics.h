@@ -49,7 +49,7 @@ struct MetricPoint {
   double step, value;
 };
 struct MetricHistory {
-  std::vector<MetricPoint> losses, evaluations;
+  std::vector<MetricPoint> losses, evaluations, accuracies;   // accuracies: of classifiers
 };
 MetricHistory read_metrics(const std::string& text);
 

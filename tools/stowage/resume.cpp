@@ -35,6 +35,8 @@ void keep(const TrainFlags& flags, const char* flag, std::optional<uint64_t> of_
 }
 
 void check_documents(const TrainFlags& flags, const RunNumbers& run) {
+  if (is_there(RunFolder(flags.resume).labels()) && !flags.plan.examples)
+    throw Failure(exit_failed, fmt::format("--data {}: the run in {} is of a classifier: expected a .csv or .jsonl file of texts with labels", flags.data.path, flags.resume));
   if (run.documents && *run.documents != flags.plan.keeps_documents())
     throw Failure(exit_failed, fmt::format("--document-end: the run in {} was trained {} it; another would change its bits", flags.resume,
                                            *run.documents ? "with" : "without"));

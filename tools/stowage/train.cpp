@@ -208,8 +208,8 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   if (about.adapter_rank) {
     const std::string codes = json_string(json, "numerics", "quantize").value_or("none");
     const std::string embeddings = json_string(json, "numerics", "quantize_embeddings").value_or("none");
-    tell("adapters    rank {}, {} parameters of the {} are trained{}\n", about.adapter_rank, grouped(about.trainable), grouped(about.parameters),
-         (codes == "none" ? "" : fmt::format("; the matrices below them are {}", codes)) + (embeddings == "none" ? "" : fmt::format("; embeddings and head are {}", embeddings)));
+    tell("adapters    rank {}, {} parameters of the {} are trained{}{}\n", about.adapter_rank, grouped(about.trainable), grouped(about.parameters), about.labels ? ", with those of the head" : "",
+         (codes == "none" ? "" : fmt::format("; the matrices below them are {}", codes)) + (embeddings == "none" ? "" : fmt::format("; embeddings{} are {}", about.labels ? "" : " and head", embeddings)));
   }
   tell("data        {}: {} tokens to train on, {} held out{}\n", flags.data.path, grouped(tokens.training_tokens),
        grouped(apart.dataset ? query(apart.dataset).evaluation_tokens : tokens.evaluation_tokens), apart.dataset ? " in " + flags.evaluation : "");
@@ -287,7 +287,7 @@ void train(TrainFlags flags) {
   const uint64_t vocabulary = query(model).vocabulary;
   const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), vocabulary);
   const bool evaluates = flags.run.evaluation_batches > 0, apart = evaluates && !flags.evaluation.empty();
-  DataRequest request{tokenization, flags.model, vocabulary, info.sequence, labels_of(model), flags.plan.document_end, {}, evaluates && !apart};
+  DataRequest request{tokenization, flags.model, vocabulary, info.sequence, labels_of(model), query(model).padding_token, flags.plan.document_end, {}, evaluates && !apart};
   if (!flags.evaluation.empty()) request.held_out = 0;
   const OpenData data = open_data(flags.data, flags.data.path, request);
   request.held_out = 1, request.evaluates = true;

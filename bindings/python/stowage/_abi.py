@@ -272,6 +272,7 @@ class stw_model_info(Structure):
         ("adapter_rank", c_uint32),
         ("has_codes", c_uint32),
         ("labels", c_uint64),
+        ("padding_token", c_int64),
     ]
 
 

@@ -41,15 +41,14 @@ struct ClassifyCommand {
     const std::vector<std::string> labels = labels_of(asked);
     if (labels.empty()) throw Failure(exit_usage, fmt::format("{}: is a language model: `stowage train` makes a classifier of it, from texts with labels", model.source));
     const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, run_of(model), about.vocabulary);
-    std::vector<std::vector<int32_t>> documents;
-    for (const LabelledText& text : all_texts()) documents.push_back(tokens_of(text, tokenization, about.padding_token));
     // No longer than the samples it was trained on: later positions may never have been trained.
     check_sequence(plan.sequence, about.positions);
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
     uint64_t longest = 2;
-    for (std::vector<int32_t>& tokens : documents) {
-      tokens.resize(std::min<uint64_t>(tokens.size(), most));
-      longest = std::max<uint64_t>(longest, tokens.size());
+    std::vector<std::vector<int32_t>> documents;
+    for (const LabelledText& text : all_texts()) {
+      documents.push_back(tokens_of(text, tokenization, about.padding_token, most).tokens);
+      longest = std::max<uint64_t>(longest, documents.back().size());
     }
     plan.sequence = longest;
     const Inference opened = open_inference(model, plan);

@@ -196,28 +196,35 @@ std::vector<std::string> labels_in(const std::string& json, const std::string& p
   return names;
 }
 
-std::vector<int32_t> tokens_of(const LabelledText& text, const Tokenization& tokenization, int64_t padding) {
+SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, int64_t padding, uint64_t most) {
   if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, fmt::format("{}: is a text; there is no tokenizer (--tokenizer)", text.place));
-  std::vector<int32_t> tokens = tokenization.encode(text.text, text.place);
+  SeenText seen{tokenization.encode(text.text, text.place), false};
+  std::vector<int32_t>& tokens = seen.tokens;
   if (tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
-  while (tokens.size() > 1 && tokens.back() == padding) tokens.pop_back();
-  return tokens;
+  seen.is_cut = tokens.size() > most;
+  uint64_t behind = 0;   // what stands at the end keeps its room
+  for (; tokens.size() > 1 && tokens.back() == padding; ++behind) tokens.pop_back();
+  if (seen.is_cut) tokens.resize(std::min<uint64_t>(tokens.size(), most > behind ? most - behind : 1));
+  return seen;
 }
 
 Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, int64_t padding, uint64_t sequence) {
   const Labels number_of_label(labels, texts);
   struct Document { std::vector<int32_t> tokens; uint32_t label; };
   std::vector<Document> documents;
-  for (const LabelledText& text : texts) documents.push_back({tokens_of(text, tokenization, padding), number_of_label(text)});
-  shuffle(documents);
   Examples all;
+  for (const LabelledText& text : texts) {
+    SeenText seen = tokens_of(text, tokenization, padding, sequence);
+    documents.push_back({std::move(seen.tokens), number_of_label(text)});
+    all.counts.longer += seen.is_cut;
+  }
+  shuffle(documents);
   all.counts.examples = all.counts.learned = documents.size();
   for (const auto& [tokens, label] : documents) {
     for (int byte = 0; byte < 4; ++byte) all.labels += static_cast<char>(label >> (8 * byte));
     all.marks += static_cast<char>(STW_MARK_BEGIN);
     all.marks.append(tokens.size() - 1, '\0');
     all.tokens.insert(all.tokens.end(), tokens.begin(), tokens.end());
-    all.counts.longer += tokens.size() > sequence;
   }
   return all;
 }

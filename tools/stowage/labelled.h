@@ -38,9 +38,13 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 std::string labels_json(std::span<const std::string> names);
 std::vector<std::string> labels_in(const std::string& json, const std::string& path);
 
-// The tokens that a classifier sees of a text: with those that the tokenizer puts around it, up to the last one that is not `padding`, the one that
-// it looks at (transformers, …ForSequenceClassification). Throws a Failure where there are none.
-std::vector<int32_t> tokens_of(const LabelledText& text, const Tokenization& tokenization, int64_t padding);
+// The tokens that a classifier sees of a text, up to the one that it looks at: with those that the tokenizer puts around it, cut so that all of them
+// are at most `most`, and then without `padding` at the end (transformers, …ForSequenceClassification). Throws a Failure where there are none.
+struct SeenText {
+  std::vector<int32_t> tokens;
+  bool is_cut;
+};
+SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, int64_t padding, uint64_t most);
 
 // As documents, in an order of their own. `labels`: the model's; a label is one of their names, or where no text has one, and none of the names is
 // a number, all may be their numbers.

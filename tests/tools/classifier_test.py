@@ -94,6 +94,13 @@ class ClassifierTest(CommandTest):
         self.assertNotEqual(self.weights("tenth"), self.weights("run"))
         self.run_command("eval", "--model", self.path("run"), "--data", self.path("objects.jsonl"), *fields)
 
+    def test_the_last_evaluation_is_of_all_that_is_held_out(self):
+        test = self.table(self.rows(400, seed=8), "test.csv")
+        self.run_command("train", "--model", "nano", "--data", self.table(self.rows()), "--eval-data", test, "--batch", 2, "--seq", 32, "--vram", "64MiB", "--steps", 10,
+                         "--lr", "2e-3", "--out", self.path("run"))
+        said = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", test, "--all", "--json").stdout)
+        self.assertEqual(self.metrics("run")[-1]["eval_accuracy"], said["accuracy"])
+
     def test_numbers_stand_for_the_names_of_a_model(self):
         self.train_on("run", self.table(self.rows()), "--steps", 3)
         order = sorted(KINDS)

@@ -60,7 +60,7 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--eval-data", flags.evaluation, "A file like that of --data to evaluate on; that is trained on whole then. Default: its last tenth is held out.")
       ->check(not_empty())
       ->type_name("FILE");
-  command.add_option("--eval-batches", flags.run.evaluation_batches, "Batches of an evaluation; 0: none. Default: 20.")
+  command.add_option("--eval-batches", flags.run.evaluation_batches, "Batches of an evaluation; 0: none. Default: 20, and of a classifier at the end all that there are.")
       ->check(whole_number(0))
       ->type_name("N");
   command
@@ -147,6 +147,7 @@ void add_train(CLI::App& application, const std::string& program) {
   const auto* seed = command.get_option("--seed");
   command.callback([flags, seed, program, &command] {
     flags->seed_given = seed->count() > 0;
+    flags->run.evaluates_all = command.get_option("--eval-batches")->count() == 0;
     keep_end_of_examples(*flags, *command.get_option("--document-end"));
     flags->settings = settings_json(command);
     flags->again = quoted(program) + " train --resume " + quoted(RunFolder(flags->out.empty() ? flags->resume : flags->out).path());

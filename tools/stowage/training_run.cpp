@@ -60,6 +60,7 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       data_(data),
       held_out_(held_out),
       is_classifier_(is_classifier),
+      global_batch_(plan.global_batch),
       start_(progress_of(trainer)),
       metrics_(folder.metrics()),
       line_(start_.batches, settings.steps, plan.peak, plan.budget, is_classifier ? "texts/s" : "tokens/s"),
@@ -131,13 +132,17 @@ void TrainingRun::train_until(uint64_t batches, bool told) {
   }
 }
 
-void TrainingRun::evaluate() {
+void TrainingRun::evaluate(bool is_last) {
   double loss = 0;
+  auto info = sized<stw_dataset_info>();
+  call([&](stw_error*) { return stw_dataset_query(held_out_, &info); });
+  const uint64_t all = (info.evaluation_samples + global_batch_ - 1) / global_batch_;
+  const uint64_t count = is_last && is_classifier_ && settings_.evaluates_all ? all : settings_.evaluation_batches;
   interrupt_.cancels(trainer_);
   try {
     const stw_status status = call(
         [&](stw_error* error) {
-          return stw_trainer_evaluate(trainer_, held_out_, settings_.evaluation_batches, &loss, error);
+          return stw_trainer_evaluate(trainer_, held_out_, count, &loss, error);
         },
         STW_CANCELLED);
     interrupt_.cancels(nullptr);
@@ -181,7 +186,7 @@ bool TrainingRun::run() {
   if (check_.checked() > 0) line_.say(fmt::format("{} steps were made twice, with the same bytes", grouped(check_.checked())));
   line_.finish();
   save();   // before what may still fail, or be killed
-  if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate();
+  if (evaluates && batches == settings_.steps && !interrupt_.requested()) evaluate(true);
   return batches == settings_.steps && (evaluation_loss_ || !evaluates);
 }
 

@@ -23,6 +23,7 @@ struct RunSettings {
   uint64_t base_batch = 0;         // 0: learning rates are not scaled
   uint64_t evaluate_every = 250;  // batches; 0: only after the last
   uint64_t evaluation_batches = 20;
+  bool evaluates_all = false;      // after the last batch a classifier on all that is held out, however many batches that are
   std::optional<uint64_t> save_every;  // batches; unset: every ten minutes
   uint64_t check_every = 0;        // batches; 0: no step is made twice
 };
@@ -59,7 +60,7 @@ class TrainingRun {
   bool is_evaluated(uint64_t step) const;   // as the metrics say
   // Throws the failure on, with what became of the steps since the last checkpoint.
   [[noreturn]] void rescue(const Failure& failure);
-  void evaluate();
+  void evaluate(bool is_last = false);
   std::optional<double> accuracy() const;   // of the last evaluation; of a classifier
   void save();
 
@@ -68,6 +69,7 @@ class TrainingRun {
   stw_trainer* const trainer_;
   stw_dataset *const data_, *const held_out_;   // held_out_: to evaluate on, perhaps the same
   const bool is_classifier_;
+  const uint64_t global_batch_;
   const stw_progress start_;
   Interrupt interrupt_;
   Metrics metrics_;

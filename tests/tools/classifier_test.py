@@ -238,4 +238,7 @@ class EvaluationFileTest(CommandTest):
         self.assertAlmostEqual(said["eval_loss"], self.metrics("run")[-1]["eval_loss"], places=6)
         self.run_command("train", "--resume", self.path("run"), "--steps", 4)   # the file is still known
         self.refused("train", "--resume", self.path("run"), "--steps", 5, "--eval-data", self.write("short.txt", "abc"), says=["short.txt", "held-out part needs at least"])
+        self.refused("train", "--resume", self.path("run"), "--steps", 5, "--no-eval-data", expect=USAGE, says=["the bits of the run"])
+        self.train("without", "--steps", 1)
+        self.refused("train", "--resume", self.path("without"), "--steps", 2, "--eval-data", other, says=["--eval-data: the run in", "was trained without it"])
         self.refused("train", "--resume", self.path("run"), "--steps", 5, "--eval-data", self.path("none.txt"), expect=FAILED, says=["none.txt"])

@@ -53,18 +53,26 @@ void check_weights(const TrainFlags& flags) {
     throw Failure(exit_usage, fmt::format("--weights: --resume {} goes on with the weights of its checkpoint; leave one of both out", flags.resume));
 }
 
+// With a file of its own for evaluations a run trains on what is held out without one.
+void check_evaluation(const TrainFlags& flags) {
+  const bool of_run = setting_of_run(flags.resume, "eval-data").has_value();
+  if (of_run == flags.evaluation.empty())
+    throw Failure(exit_failed, fmt::format("--eval-data: the run in {} was trained {} it; another would change its bits", flags.resume, of_run ? "with" : "without"));
+}
+
 }  // namespace
 
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention", "quantize", "quantize-embeddings",
                                         "fast", "master", "gradients", "fused-update", "states", "freeze", "group", "lora", "lora-alpha", "lora-targets",
-                                        "lora-dropout", "rslora", "text-field", "label-field"};
+                                        "lora-dropout", "rslora", "text-field", "label-field", "eval-data"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.resume.empty()) return;
   check_weights(flags);
+  check_evaluation(flags);
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
   // What a file names, it is checked against once it is read.
   if (flags.plan_file.empty()) {

@@ -36,10 +36,11 @@ class Header:
 
     def take(self, found):
         if found["enum"]:
-            for name, value in re.findall(r"(STW_\w+) = (\d+)", found["enum"]):
-                self.constants[name] = int(value)
-            if len(re.findall(r"STW_\w+", found["enum"])) != found["enum"].count("="):
-                sys.exit(f"not understood: enum {found['enum']}")
+            for one in found["enum"].split(","):
+                constant = re.fullmatch(r"\s*(STW_\w+) = (-?\d+)\s*", one)
+                if not constant or re.fullmatch(r"-?0\d+", constant[2]):
+                    sys.exit(f"not understood: enum {' '.join(one.split())}")
+                self.constants[constant[1]] = int(constant[2])
         elif found["opaque"] or found["foreign"]:
             self.opaque.append(found["opaque"] or found["foreign"])
         elif found["struct"]:

@@ -1,11 +1,13 @@
 """bindings/python against the library: python_test.py SOURCE_ROOT LIBRARY. With NumPy or PyTorch installed their arrays are tried, too."""
 import array
+import copy
 import ctypes
 import gc
 import importlib.util
 import json
 import math
 import pathlib
+import pickle
 import re
 import shutil
 import subprocess
@@ -13,6 +15,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import weakref
 
 ROOT, LIBRARY = pathlib.Path(sys.argv[1]), sys.argv[2]
 FOLDER = ROOT / "bindings/python"
@@ -46,6 +49,16 @@ class World:
 
     def weights(self):
         return {one.name: bytes(self.trainer.tensor(i).memory) for i, one in enumerate(self.model.tensors)}
+
+
+def run_program(text):
+    """A process of its own: its exit code and what it says."""
+    begin = (f"import gc, os, signal, sys, threading\nsys.path.insert(0, {str(FOLDER)!r})\nimport stowage\nstowage.load({LIBRARY!r})\n"
+             f"class world:\n    def __init__(self, **more):\n        self.device = stowage.Device('cpu', threads=2)\n        self.model = stowage.Model({GPT2!r})\n"
+             "        self.plan = stowage.Plan(self.model, 4, device=self.device, sequence=16, memory_bytes=64 << 20)\n"
+             "        self.trainer = stowage.Trainer(self.device, self.model, self.plan, **more)\n")
+    done = subprocess.run([sys.executable, "-B", "-c", begin + text], capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 class Abi(unittest.TestCase):
@@ -127,6 +140,104 @@ class Library(unittest.TestCase):
         with self.assertRaises(stowage.Error) as raised:
             stowage.pack([(0, 2, 10), (1, 3, 5)], capacity=14)
         self.assertEqual([raised.exception.name, raised.exception.bytes_needed], ["STW_OVER_BUDGET", 15])
+
+
+class Lifetimes(unittest.TestCase):
+    def test_callbacks_live_as_long_as_who_calls_them(self):
+        told = []
+        device = stowage.Device("cpu", log=lambda *message: told.append(message))
+        model = stowage.Model(GPT2)
+        trainer = stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20))
+        del device
+        gc.collect()
+        trainer.step([[1, 2]], [[-100, -100]], learning_rate=1e-3)
+        self.assertEqual(len(told), 1)
+
+    def test_a_hook_makes_no_cycle(self):
+        world = World(hook=lambda _: None)
+        gone = weakref.ref(world.trainer)
+        gc.disable()
+        try:
+            world.trainer = None
+            self.assertIsNone(gone())
+        finally:
+            gc.enable()
+
+    def test_what_is_in_use_is_not_closed(self):
+        said = []
+
+        def close(what):
+            try:
+                what.close()
+            except RuntimeError as error:
+                said.append(str(error))
+
+        world = World(hook=lambda _: (close(world.trainer), close(world.device)))
+        world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
+        self.assertEqual(said, ["this Trainer is in use"] * 2)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tokens.bin"
+            path.write_bytes(array.array("H", [i * 7 % 61 for i in range(3000)]).tobytes())
+            data = stowage.Dataset(path, 64, 16)
+            world.trainer.run(data, 3, lambda _: close(data))
+        self.assertEqual([one for one in said if "Dataset" in one], ["this Dataset is in use"] * 2)
+        data.close()
+
+    def test_objects_are_of_their_kinds_and_have_no_copies(self):
+        world = World()
+        for use in (lambda: stowage.Plan("nano", 4), lambda: stowage.Trainer(world.model, world.device, world.plan), lambda: stowage.Trainer("cpu", world.model, world.plan),
+                    lambda: world.trainer.evaluate(12345), lambda: world.trainer.run("tokens.bin", 3), lambda: stowage.Plan(world.model, 4, device=3),
+                    lambda: stowage.Plan.load("nano", "{}"), lambda: copy.copy(world.model), lambda: copy.deepcopy(world.trainer), lambda: copy.copy(world.trainer.tensor(0))):
+            with self.assertRaises(TypeError):
+                use()
+        with self.assertRaises(stowage.Error) as raised:
+            stowage.Model("none")
+        again = pickle.loads(pickle.dumps(raised.exception))
+        self.assertEqual([again.name, again.message, str(again)], [raised.exception.name, raised.exception.message, str(raised.exception)])
+        stowage.Device.__new__(stowage.Device).__del__()   # of one that never came to be
+
+    def test_gradients_end_with_their_hook(self):
+        kept = []
+        world = World(hook=kept.append)
+        world.trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
+        for use in (lambda: kept[0].memory, lambda: kept[0].loss_sum, lambda: kept[0].address):
+            with self.assertRaisesRegex(ValueError, "hook has returned"):
+                use()
+
+    def test_ctrl_c_ends_a_run(self):
+        data = "open('t.bin', 'wb').write(bytes(6000))\ndata = stowage.Dataset('t.bin', 64, 16)\n"
+        for progress in ("None", "lambda now: None"):
+            with tempfile.TemporaryDirectory() as folder:
+                code, said, problem = run_program(f"os.chdir({folder!r})\n{data}w = world()\nthreading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+                                                  f"try:\n    w.trainer.run(data, 10**9, {progress})\nexcept KeyboardInterrupt:\n    print('interrupted', w.trainer.progress.step > 0)\n"
+                                                  "w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nprint(signal.getsignal(signal.SIGINT) is signal.default_int_handler)")
+            self.assertEqual((code, said, problem), (0, "interrupted True\nTrue\n", ""))
+
+    def test_forks_leave_their_parents_trainers_alone(self):
+        text = "w = world()\nw.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3)\nsys.stdout.flush()\nchild = os.fork()\nif child == 0:\n    sys.exit(0)\n" \
+               "print(os.waitpid(child, 0)[1], w.trainer.step([[1, 2]], [[2, 3]], learning_rate=1e-3).step)"
+        self.assertEqual(run_program(text)[:2], (0, "0 2\n"))   # newer Pythons warn of threads
+
+
+class Numbers(unittest.TestCase):
+    def test_that_c_does_not_hold_are_refused(self):
+        world = World()
+        for use in (lambda: world.trainer.generate([2**32 + 1], 3), lambda: world.trainer.logits([-2**31 - 1]), lambda: stowage.Plan(world.model, 4, micro_batch=2**32 + 1),
+                    lambda: stowage.Plan(world.model, 4, precision=2**32 + 2), lambda: stowage.Plan(world.model, 4, memory_bytes=-1), lambda: stowage.Plan(world.model, -1),
+                    lambda: stowage.pack([(0, 1, 2**64 + 10)]), lambda: world.trainer.tensor(2**64 + 1), lambda: world.trainer.replan(-5),
+                    lambda: world.trainer.step([[2**31]], [[1]], learning_rate=1e-3), lambda: stowage.Model("nano\0junk"), lambda: world.trainer.save("a\0b"),
+                    lambda: world.trainer.tensor(0, "bogus"), lambda: stowage.Plan(world.model, 4, inputs="lengths")):
+            with self.assertRaises(ValueError):
+                use()
+        with self.assertRaises(TypeError):
+            stowage.Model(GPT2, labels="low")
+        self.assertEqual(stowage.Plan(world.model, 4, inputs=None, groups={"pattern": "norms", "frozen": True}, state_bits="8", device="cpu", memory_bytes=1 << 28).info.state_bits, 8)
+        self.assertIsInstance(world.plan.info.gradients, int)
+        if numpy is not None:
+            for dtype in (">i4", "i8", "?"):
+                with self.assertRaises((TypeError, BufferError, stowage.Error)):
+                    world.trainer.step(numpy.ones((2, 3), dtype), [[1, 2, 3]] * 2, learning_rate=1e-3)
+        world.trainer.step((ctypes.c_int32 * 3 * 2)(*[(1, 2, 3)] * 2), [[1, 2, 3]] * 2, learning_rate=1e-3)
 
 
 class Example(unittest.TestCase):
@@ -307,6 +418,9 @@ class Training(unittest.TestCase):
         world = World()
         profile = world.trainer.calibrate()
         self.assertEqual(json.loads(profile)["format"], "stowage-profile")
+        about = stowage.profile_info(profile)
+        self.assertEqual([about.precision, about.threads], ["fp32", 2])
+        self.assertIn("linear", [op.name for op in about.ops])
         plan = stowage.Plan(world.model, 4, sequence=16, memory_bytes=64 << 20, profile=profile, threads=2)
         self.assertIn("calibration", plan.details["device"])
         with tempfile.TemporaryDirectory() as folder:
@@ -358,11 +472,16 @@ class Tensors(unittest.TestCase):
         world = World()
         view = world.trainer.tensor("transformer.wpe.weight")
         world.trainer.set_tensor("transformer.wpe.weight", view)   # read by DLPack, as other libraries' tensors are
-        before = len(_tensors._exports)
+        _tensors.drop_unclaimed()
+        self.assertFalse(_tensors._exports)
         capsule = view.__dlpack__(max_version=(1, 1))
-        self.assertEqual(len(_tensors._exports), before + 1)
+        _tensors.drop_unclaimed()
+        self.assertEqual(len(_tensors._exports), 1)
         del capsule
-        self.assertEqual(len(_tensors._exports), before)
+        _tensors.drop_unclaimed()
+        self.assertFalse(_tensors._exports)
+        with self.assertRaises(BufferError):
+            view.__dlpack__(max_version=(1, 0), dl_device=(2, 0))
         with self.assertRaises(BufferError):
             view.__dlpack__()
         bf16 = World(precision="bf16").trainer.tensor("transformer.wpe.weight")
@@ -390,6 +509,25 @@ class Tensors(unittest.TestCase):
         del view, taken
         gc.collect()
         self.assertFalse(_tensors._exports)
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_torch_may_hold_one_to_the_end(self):
+        self.assertEqual(run_program("import torch\nx = torch.from_dlpack(world().trainer.tensor(0))\nx.me = x\nprint('end')"), (0, "end\n", ""))
+
+    def test_views_end_with_their_memory(self):
+        world = World()
+        view = world.trainer.tensor(0)
+        memory = view.memory
+        world.trainer.replan(32 << 20)
+        del memory
+        for use in (lambda: view.memory, lambda: view.__dlpack__(max_version=(1, 0)), lambda: view.__array_interface__):
+            with self.assertRaisesRegex(ValueError, "closed or planned again"):
+                use()
+        again = world.trainer.tensor(0)
+        self.assertEqual(again.memory.shape, (64, 32))
+        world.trainer.close()
+        with self.assertRaisesRegex(ValueError, "closed or planned again"):
+            again.memory
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "files.h"
 #include "json_value.h"
+#include "lines.h"
 #include "shuffle.h"
 
 namespace command {
@@ -135,28 +136,20 @@ struct Reader {
 
 }  // namespace
 
-bool holds_examples(const std::string& path) {
-  constexpr std::string_view suffix = ".jsonl";
-  return path.size() >= suffix.size() && std::equal(suffix.begin(), suffix.end(), path.end() - suffix.size(), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
-}
+bool holds_examples(const std::string& path) { return is_named(path, ".jsonl"); }
 
 Examples read_examples(const std::string& path, const std::string& text_member, const Tokenization& tokenization, const FindTemplate& chat_template, int32_t end, uint64_t sequence) {
   const std::string content = read_text(path);
   const Reader reader{text_member, tokenization, chat_template};
-  const std::string_view mark = "\xEF\xBB\xBF";   // of UTF-8, which some editors put in front
   std::vector<Example> list;
-  uint64_t number = 0;
-  for (size_t begin = content.starts_with(mark) ? mark.size() : 0; begin < content.size(); ++number) {
-    const size_t line_end = std::min(content.find('\n', begin), content.size());
-    const std::string_view line = std::string_view(content).substr(begin, line_end - begin);
-    begin = line_end + 1;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    list.push_back(reader.parse(line, fmt::format("{}, line {}", path, number + 1)));
+  for_lines(content, [&](uint64_t number, std::string_view line) {
+    list.push_back(reader.parse(line, fmt::format("{}, line {}", path, number)));
     Example& example = list.back();
-    if (example.has_end) continue;
+    if (example.has_end) return true;
     if (example.tokens.back() != end) example.tokens.push_back(end);
     example.learned.back().second = example.tokens.size();
-  }
+    return true;
+  });
   if (list.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each example, found none", path));
   shuffle(list);
   Examples all;

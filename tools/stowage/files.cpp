@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cctype>
 #include <charconv>
@@ -110,6 +111,11 @@ void write_text(const std::string& path, std::string_view text) {
     ::unlink(temporary.c_str());
     fail(path, "cannot replace");
   }
+}
+
+bool is_named(const std::string& path, std::string_view suffix) {
+  return path.size() >= suffix.size() &&
+         std::equal(suffix.begin(), suffix.end(), path.end() - static_cast<ptrdiff_t>(suffix.size()), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
 }
 
 bool is_folder(const std::string& path) {

@@ -16,6 +16,8 @@ bool may_be_json(const std::string& path);
 // A kill at any moment leaves the old or the new file.
 void write_text(const std::string& path, std::string_view text);
 
+// Whether its name ends so, in letters of either case; `suffix` in small ones.
+bool is_named(const std::string& path, std::string_view suffix);
 bool is_folder(const std::string& path);
 bool is_there(const std::string& path);
 // Whether both are there and one and the same, whatever their names.

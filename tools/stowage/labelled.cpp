@@ -15,28 +15,13 @@
 #include "failure.h"
 #include "files.h"
 #include "json_value.h"
+#include "lines.h"
 #include "shuffle.h"
 #include "units.h"
 #include "utf8.h"
 
 namespace command {
 namespace {
-
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
-
-// line(number, text) for every line that is not blank, until it returns false.
-template <class Line>
-void for_lines(std::string_view content, const Line& line) {
-  if (content.starts_with(byte_order_mark)) content.remove_prefix(byte_order_mark.size());
-  for (uint64_t number = 1; !content.empty(); ++number) {
-    const size_t end = std::min(content.find('\n'), content.size());
-    const std::string_view here = content.substr(0, end);
-    content.remove_prefix(std::min(end + 1, content.size()));
-    if (!is_blank(here) && !line(number, here)) return;
-  }
-}
 
 std::optional<uint64_t> number_of(std::string_view label) {
   uint64_t number = 0;
@@ -94,11 +79,6 @@ std::vector<LabelledText> read_csv(const std::string& content, const std::string
   return texts;
 }
 
-bool ends_as(const std::string& path, std::string_view suffix) {
-  return path.size() >= suffix.size() &&
-         std::equal(suffix.begin(), suffix.end(), path.end() - static_cast<ptrdiff_t>(suffix.size()), [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
-}
-
 // Which of the model's labels a word is.
 class Labels {
  public:
@@ -124,7 +104,7 @@ class Labels {
 
 }  // namespace
 
-bool is_csv(const std::string& path) { return ends_as(path, ".csv"); }
+bool is_csv(const std::string& path) { return is_named(path, ".csv"); }
 
 bool holds_labels(const std::string& path, const LabelFields& fields) {
   if (is_csv(path)) return true;

@@ -16,11 +16,11 @@ have the names of its fields, and where numbers have names there, words do ("bf1
 from ._library import Cancelled, Error, Info, entry, load, text
 from .device import Device, devices, profiles
 from .model import Model, presets
-from .plan import OverBudget, Plan, longest_sequence, pack
+from .plan import OverBudget, Plan, longest_sequence, pack, profile_info
 from .trainer import Dataset, Trainer, verify_checkpoint
 
 __all__ = ["Cancelled", "Dataset", "Device", "Error", "Info", "Model", "OverBudget", "Plan", "Trainer", "build_info", "devices", "load",
-           "longest_sequence", "pack", "presets", "profiles", "verify_checkpoint", "version"]
+           "longest_sequence", "pack", "presets", "profile_info", "profiles", "verify_checkpoint", "version"]
 
 
 def version():

@@ -1,12 +1,18 @@
 """The shared library, and how it is called: structs that tell their size, statuses that become exceptions."""
 import ctypes
 import ctypes.util
+import os
 import pathlib
+import threading
 import types
 
 from . import _abi
 
 _library = None
+_lock = threading.Lock()
+# The ends of what C can hold: ctypes would wrap other numbers without a word.
+_LIMITS = {kind: (lowest, highest) for bits in (8, 32, 64) for kind, lowest, highest in (
+    (getattr(ctypes, f"c_int{bits}"), -(1 << bits - 1), (1 << bits - 1) - 1), (getattr(ctypes, f"c_uint{bits}"), 0, (1 << bits) - 1))}
 
 
 class Error(Exception):
@@ -16,6 +22,9 @@ class Error(Exception):
         super().__init__(f"{name}: {message}" if message else name)
         self.status, self.name, self.message = status, name, message
         self.native_code, self.bytes_needed, self.bytes_available = native_code, bytes_needed, bytes_available
+
+    def __reduce__(self):
+        return Error, (self.status, self.name, self.message, self.native_code, self.bytes_needed, self.bytes_available)
 
 
 class Cancelled(Error):
@@ -31,7 +40,7 @@ def load(path=None):
     that lies in this package's folder, else the one that the system finds."""
     global _library
     beside = pathlib.Path(__file__).parent / "libstowage.so.0"
-    name = str(path) if path else str(beside) if beside.exists() else ctypes.util.find_library("stowage") or "libstowage.so.0"
+    name = os.fsdecode(path) if path else str(beside) if beside.exists() else ctypes.util.find_library("stowage") or "libstowage.so.0"
     found = ctypes.CDLL(name)
     for function, (result, arguments) in _abi.FUNCTIONS.items():
         if hasattr(found, function):   # an older library lacks some
@@ -56,9 +65,35 @@ def text(value):
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
+def fitting(kind, value, name):
+    """The number where a C type holds it."""
+    lowest, highest = _LIMITS.get(kind, (value, value))
+    if isinstance(value, int) and not lowest <= value <= highest:
+        raise ValueError(f"{name}: expected {lowest} to {highest}, found {value}")
+    return value
+
+
+def expect(value, kind, name):
+    """ctypes would take any address for the one of such an object."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}: expected a {kind.__name__}, found {type(value).__name__}")
+    return value
+
+
 def entry(function, *arguments):
-    """Calls an entry as it is; objects stand for what they hold."""
-    return getattr(library(), function)(*(one.pointer if isinstance(one, Handle) else one for one in arguments))
+    """Calls an entry as it is; objects stand for what they hold, and stay open meanwhile."""
+    called = getattr(library(), function)
+    used = [one for one in arguments if isinstance(one, Handle)]
+    given = [one.pointer if isinstance(one, Handle) else fitting(kind, one, function) if isinstance(one, int) else one for one, kind in zip(arguments, called.argtypes)]
+    with _lock:
+        for one in used:
+            one._uses += 1
+    try:
+        return called(*given)
+    finally:
+        with _lock:
+            for one in used:
+                one._uses -= 1
 
 
 def status_name(status):
@@ -103,10 +138,12 @@ def every(function, kind, *arguments):
 class Handle:
     """Something of the library's that is given back once."""
 
-    _destroy = None   # the entry that does it
+    _destroy = None        # the entry that does it
+    _of_process = False    # a child of fork() leaves it to its parent
+    _uses = 0              # calls that are under way
 
     def __init__(self):
-        self._pointer = ctypes.c_void_p()
+        self._pointer, self._process = ctypes.c_void_p(), os.getpid()
 
     def __enter__(self):
         return self
@@ -118,10 +155,15 @@ class Handle:
         if getattr(self, "_pointer", None) and _library:
             self.close()
 
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} has no copies")
+
     def close(self):
-        """Gives it back; nothing may be done with it any more."""
+        """Gives it back; nothing may be done with it any more. Raises RuntimeError in the middle of something that is done with it."""
+        if self._uses:
+            raise RuntimeError(f"this {type(self).__name__} is in use")
         pointer, self._pointer = self._pointer, ctypes.c_void_p()
-        if pointer:
+        if pointer and not (self._of_process and self._process != os.getpid()):
             entry(self._destroy, pointer)
 
     @property

@@ -3,13 +3,16 @@ import ctypes
 import os
 
 from . import _abi
-from ._library import Info, struct, text
+from ._library import Info, fitting, struct, text
 
 # Fields whose numbers have names: the beginning that the constants share.
 NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISION_", "optimizer": "STW_OPTIMIZER_", "master": "STW_MASTER_",
          "gradients": "STW_GRADIENTS_", "kernels": "STW_KERNELS_", "attention": "STW_ATTENTION_", "quantize": "STW_QUANTIZE_",
          "quantize_embeddings": "STW_QUANTIZE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
-         "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "phase": "STW_PHASE_", "skip_reason": "STW_SKIP_", "answer": "STW_PACK_"}
+         "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
+         "skip_reason": "STW_SKIP_", "answer": "STW_PACK_"}
+# Of results; others have such names for numbers of bytes.
+TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_reason", "answer"}
 
 # Fields that are read only where a bit says so.
 MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT",
@@ -28,6 +31,8 @@ def number_of(field, value):
     """Of a word such as "bf16"; a number stays one."""
     if not isinstance(value, str):
         return value
+    if field == "state_bits" and value.isdigit():
+        return int(value)
     constant = NAMED[field] + value.upper().replace("-", "_")
     if not hasattr(_abi, constant):
         known = [name.removeprefix(NAMED[field]).lower() for name in vars(_abi) if name.startswith(NAMED[field])]
@@ -37,7 +42,12 @@ def number_of(field, value):
 
 def encoded(value):
     """Text or a path as bytes that end with a zero byte where C looks."""
-    return value if value is None or isinstance(value, bytes) else os.fspath(value).encode()
+    if value is None:
+        return None
+    value = os.fsencode(value)
+    if b"\0" in value:
+        raise ValueError(f"a zero byte in {value!r}")
+    return value
 
 
 def options(kind, **values):
@@ -53,7 +63,7 @@ def options(kind, **values):
             value = number_of(field, value)
         elif types[field] is ctypes.c_char_p:
             value = encoded(value)
-        setattr(made, field, value)
+        setattr(made, field, fitting(types[field], value, field))
         if (kind, field) in MASKED:
             made.set_mask |= getattr(_abi, MASKED[kind, field])
     return made
@@ -61,6 +71,8 @@ def options(kind, **values):
 
 def strings(values):
     """An array of C strings."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"expected a list of names, found {values!r}")
     return (ctypes.c_char_p * len(values))(*map(encoded, values))
 
 
@@ -71,7 +83,7 @@ def info(told):
         if field in HIDDEN:
             continue
         value = text(getattr(told, field))
-        if field in NAMED and isinstance(value, int):
+        if field in TOLD and isinstance(value, int):
             words = [name.removeprefix(NAMED[field]).lower() for name, number in vars(_abi).items() if name.startswith(NAMED[field]) and number == value]
             value = words[0] if words else value
         fields[field] = list(value) if isinstance(value, ctypes.Array) else value

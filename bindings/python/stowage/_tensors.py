@@ -2,7 +2,10 @@
 import array
 import ctypes
 import math
+import sys
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+
+from ._library import fitting
 
 CPU = 1
 INT, UNSIGNED, FLOAT, BFLOAT = 0, 1, 2, 4
@@ -41,10 +44,10 @@ def _integers(values):
 
 def _of_buffer(view):
     """A tensor over a memoryview, which must outlive it."""
-    if view.format not in _FORMATS:
+    form = view.format[1:] if view.format[:1] in ("@", "=", "<" if sys.byteorder == "little" else ">") else view.format
+    if form not in _FORMATS:
         raise TypeError(f"a buffer of format {view.format!r} is no tensor of numbers")
-    size = view.itemsize
-    code = _FORMATS[view.format]
+    size, code = view.itemsize, _FORMATS[form]
     made = DLManagedTensorVersioned(major=1, minor=0)
     made.keeps = (view, _integers(view.shape), _integers([stride // size for stride in view.strides]))
     tensor = made.dl_tensor
@@ -78,7 +81,10 @@ def _of_rows(rows, code):
     nested = bool(rows) and hasattr(rows[0], "__len__")
     if nested and any(len(row) != len(rows[0]) for row in rows):
         raise ValueError("rows of one length were expected; pad them, and say how long they are (lengths)")
-    flat = array.array(code, (x for row in rows for x in row) if nested else rows)
+    try:
+        flat = array.array(code, (x for row in rows for x in row) if nested else rows)
+    except OverflowError as error:
+        raise ValueError(f"a number that int32 does not hold: {error}") from None
     view = memoryview(flat)
     return _of_buffer(view.cast("B").cast(code, (len(rows), len(rows[0]))) if nested and flat else view)
 
@@ -112,12 +118,13 @@ def _of_capsule(values):
 
 
 class View:
-    """A tensor of a trainer, in its own memory. NumPy and PyTorch take it without a copy (`numpy.asarray`, `torch.from_dlpack`), and so does
-    everything else that reads DLPack or, of fp32 in host memory, buffers (`memoryview(view.memory)`)."""
+    """A tensor of a trainer, in its own memory, until the trainer is closed or planned again. NumPy and PyTorch take it without a copy
+    (`numpy.asarray`, `torch.from_dlpack`), and so does everything else that reads DLPack, or of host memory buffers (`view.memory`). What they made
+    of it ends with the trainer's memory, too."""
 
     def __init__(self, pointer, owner):
         self._managed = DLManagedTensorVersioned.from_address(pointer)
-        self._owner = owner   # whose memory it is
+        self._owner, self._lease = owner, owner._lease
         tensor = self._managed.dl_tensor
         self.shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
         self.device = (tensor.device.device_type, tensor.device.device_id)
@@ -128,24 +135,32 @@ class View:
         if managed is not None:
             managed.deleter(ctypes.addressof(managed))
 
+    def __reduce__(self):
+        raise TypeError("a View has no copies")
+
+    def _check(self, on_host=False):
+        if self._owner._lease is not self._lease:
+            raise ValueError("the trainer was closed or planned again, and its views have ended")
+        if on_host and self.device[0] != CPU:
+            raise BufferError("the tensor lies in a GPU's memory")
+
     def __dlpack_device__(self):
         return self.device
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        self._check()
         if not max_version or max_version[0] < 1:
             raise BufferError("DLPack 1.0 was expected")
-        if copy:
+        if copy or (dl_device is not None and tuple(dl_device) != self.device):
             raise BufferError("a view makes no copies")
         return _exported(self)
 
     @property
     def memory(self):
         """Of a tensor in host memory: a memoryview of its numbers, of 16 bits as they are stored."""
-        if self.device[0] != CPU:
-            raise BufferError("the tensor lies in a GPU's memory")
+        self._check(on_host=True)
         kind = ctypes.c_float if self.dtype == "float32" else ctypes.c_uint16
-        count = math.prod(self.shape)
-        numbers = (kind * count).from_address(self._managed.dl_tensor.data)
+        numbers = (kind * math.prod(self.shape)).from_address(self._managed.dl_tensor.data)
         numbers.keeps = self
         return memoryview(numbers).cast("B").cast("f" if self.dtype == "float32" else "H", self.shape)
 
@@ -153,33 +168,50 @@ class View:
     def __array_interface__(self):
         if self.device[0] != CPU or self.dtype == "bfloat16":
             raise AttributeError("__array_interface__")
+        self._check()
         return {"version": 3, "shape": self.shape, "typestr": "<f4" if self.dtype == "float32" else "<f2", "data": (self._managed.dl_tensor.data, False)}
+
+    def __array__(self, *_, **__):
+        raise TypeError(f"NumPy has no {self.dtype} of this device; `memory` has its bits")
 
 
 _exports = {}   # what others hold, by the address of its struct
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
-def _delete(address):
-    _exports.pop(address, None)
+def _delete(address, exports=_exports):   # its own, whatever the module still has when Python ends
+    exports.pop(address, None)
 
 
-@ctypes.CFUNCTYPE(None, c_void_p)
-def _discard(capsule):
-    """A capsule that nobody took still has its name."""
-    if _is_capsule(capsule, _VERSIONED):
-        _exports.pop(_capsule_pointer(capsule, _VERSIONED), None)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_delete))   # who holds a tensor may let go of it after everything here is gone
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_exports))
+
+
+def _references(address):
+    return sys.getrefcount(_exports[address][0])
+
+
+def drop_unclaimed():
+    """Lets go of what was exported and that nobody took. A capsule's own end would be too late: there may be an exception under way."""
+    _exports[0] = (object(),)   # that nobody else has
+    alone = _references(0)
+    del _exports[0]
+    for address in list(_exports):
+        if _references(address) == alone and _is_capsule(id(_exports[address][0]), _VERSIONED):
+            del _exports[address]
 
 
 def _exported(view):
     """A struct of its own, which keeps the view until its new owner deletes it."""
+    drop_unclaimed()
     made = DLManagedTensorVersioned(major=1, minor=0, deleter=_delete, dl_tensor=view._managed.dl_tensor)
     address = ctypes.addressof(made)
-    _exports[address] = (made, view)
-    return _new_capsule(address, _VERSIONED, ctypes.cast(_discard, c_void_p))
+    capsule = _new_capsule(address, _VERSIONED, None)
+    _exports[address] = (capsule, made, view)
+    return capsule
 
 
-def numbers(values, kind):
+def numbers(values, kind, name):
     """A one-dimensional C array of the numbers."""
-    values = list(values)
+    values = [fitting(kind, value, name) for value in values]
     return (kind * len(values))(*values)

@@ -1,5 +1,6 @@
 """What computes: the CPU, or a CUDA device."""
 import ctypes
+import os
 import weakref
 
 from . import _abi
@@ -10,35 +11,37 @@ from ._options import info, options
 class _Open:
     """A device that is given back once nothing computes on it: where Python ends several objects at once, it does so in no order."""
 
-    def __init__(self, pointer):
-        self.pointer, self.uses = pointer, 1
+    def __init__(self, pointer, keeps):
+        self.pointer, self.uses, self.process = pointer, 1, os.getpid()
+        self.keeps = keeps   # callbacks
 
     def release(self):
         self.uses -= 1
-        if self.uses == 0:
+        if self.uses == 0 and self.process == os.getpid():
             entry("stw_device_close", self.pointer)
 
 
 class Device(Handle):
-    """An open device. `log(level, component, message)` is told what happens. Keyword arguments: stw_device_options.
-
-    Trainers on it are closed before it is.
+    """An open device. `log(level, component, message)` is told what happens; what it raises is printed. Keyword arguments: stw_device_options (of
+    which those that bring memory and threads of the host are not for Python). Closing it closes the trainers on it.
     """
 
     def __init__(self, backend="auto", log=None, **values):
         super().__init__()
         self._trainers = weakref.WeakSet()
         if log:
-            self._log = _abi.stw_log_fn(lambda _, level, component, message: log(level, text(component), text(message)))
-            values["log"] = self._log
+            values["log"] = _abi.stw_log_fn(lambda _, level, component, message: log(level, text(component), text(message)))
         chosen = options("stw_device_options", backend=backend, **values)
         call("stw_device_open", ctypes.byref(self._pointer), ctypes.byref(chosen))
-        self._open = _Open(self._pointer)
+        self._open = _Open(self._pointer, (chosen, values))
 
     def __del__(self):
-        self._release()   # trainers go on
+        if getattr(self, "_pointer", None):
+            self._release()   # trainers go on
 
     def close(self):
+        if self._uses:
+            raise RuntimeError("this Device is in use")
         for trainer in list(self._trainers):
             trainer.close()
         self._release()

@@ -15,7 +15,9 @@ class Model(Handle):
     def __init__(self, source=None, labels=None, **values):
         super().__init__()
         if isinstance(source, dict):
-            values["config_json"] = json.dumps(source).encode()
+            values["config_json"] = json.dumps(source)
+        if "config_json" in values:
+            values["config_json"] = encoded(values["config_json"])
             values["config_json_size"] = len(values["config_json"])
         else:
             values["source"] = source

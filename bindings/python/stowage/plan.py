@@ -3,8 +3,10 @@ import ctypes
 import json
 
 from . import _abi
-from ._library import Error, Handle, call, check, entry, every, struct, text
+from ._library import Error, Handle, call, check, entry, every, expect, fitting, struct, text
 from ._options import encoded, info, options
+from .device import Device
+from .model import Model
 
 INPUTS = {"positions": _abi.STW_INPUT_POSITIONS, "weights": _abi.STW_INPUT_WEIGHTS}
 
@@ -12,16 +14,17 @@ INPUTS = {"positions": _abi.STW_INPUT_POSITIONS, "weights": _abi.STW_INPUT_WEIGH
 class OverBudget(Error):
     """Nothing fits. `plan` can be queried and printed all the same: its report says what would."""
 
-    def __init__(self, error, plan):
+    def __init__(self, error, plan):   # as Error, it may be copied: without the plan
         super().__init__(error.status, "STW_OVER_BUDGET", text(error.message), error.native_code, error.bytes_needed, error.bytes_available)
         self.plan = plan
 
 
-def plan_options(global_batch, device=None, inputs=(), groups=(), profile=None, **values):
+def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile=None, **values):
     """stw_plan_options. `device`: an open one, or a profile's name. `inputs`: what batches may bring ("positions", "weights"). `groups`: a dict
     for each, such as {"pattern": "embeddings", "frozen": True}. `profile`: what Trainer.calibrate gave."""
+    expect(model, Model, "model")
     if device is not None and not isinstance(device, str):
-        about = device.info
+        about = expect(device, Device, "device").info
         device = about.profile
         if about.backend == "cuda":
             values.setdefault("device_memory", about.memory_free)
@@ -30,6 +33,11 @@ def plan_options(global_batch, device=None, inputs=(), groups=(), profile=None, 
     if profile is not None:
         values["profile"] = encoded(profile)
         values["profile_size"] = len(values["profile"])
+    inputs = [inputs] if isinstance(inputs, str) else inputs or ()
+    for name in inputs:
+        if name not in INPUTS:
+            raise ValueError(f"inputs: expected {' or '.join(INPUTS)}, found {name!r}")
+    groups = [groups] if isinstance(groups, dict) else list(groups or ())
     chosen = options("stw_plan_options", global_batch=global_batch, device=device, inputs=sum(INPUTS[name] for name in set(inputs)), **values)
     if groups:
         chosen.groups = (_abi.stw_parameter_group * len(groups))(*(options("stw_parameter_group", **group) for group in groups))
@@ -45,7 +53,7 @@ class Plan(Handle):
     def __init__(self, model, global_batch, **values):
         super().__init__()
         error = struct("stw_error")
-        chosen = plan_options(global_batch, **values)
+        chosen = plan_options(model, global_batch, **values)
         status = entry("stw_plan_create", ctypes.byref(self._pointer), model, ctypes.byref(chosen), ctypes.byref(error))
         if status == _abi.STW_OVER_BUDGET:
             raise OverBudget(error, self)
@@ -54,6 +62,7 @@ class Plan(Handle):
     @classmethod
     def _around(cls, pointer):
         plan = cls.__new__(cls)
+        Handle.__init__(plan)
         plan._pointer = pointer
         return plan
 
@@ -61,7 +70,7 @@ class Plan(Handle):
     def load(cls, model, json_text):
         """Of the text that `json` had."""
         pointer, data = ctypes.c_void_p(), encoded(json_text)
-        call("stw_plan_load", ctypes.byref(pointer), model, data, len(data))
+        call("stw_plan_load", ctypes.byref(pointer), expect(model, Model, "model"), data, len(data))
         return cls._around(pointer)
 
     @property
@@ -129,7 +138,7 @@ def number_of_picture(kind):
 
 def longest_sequence(model, global_batch, **values):
     """The longest sequence that fits with otherwise these options: those of a Plan."""
-    chosen, length = plan_options(global_batch, **values), ctypes.c_uint64()
+    chosen, length = plan_options(model, global_batch, **values), ctypes.c_uint64()
     call("stw_plan_longest_sequence", model, ctypes.byref(chosen), ctypes.byref(length))
     return length.value
 
@@ -137,7 +146,17 @@ def longest_sequence(model, global_batch, **values):
 def pack(buffers, **values):
     """Offsets for `buffers`, each (lower, upper, size): alive in [lower, upper). Returns them and what is known of them: `answer`, `height`,
     `bound`, `nodes`. Keyword arguments: stw_pack_options. Raises Error where they do not fit into `capacity`."""
-    lives = (_abi.stw_buffer_lifetime * len(buffers))(*(_abi.stw_buffer_lifetime(*buffer) for buffer in buffers))
+    kinds = [kind for _, kind in _abi.stw_buffer_lifetime._fields_]
+    lives = (_abi.stw_buffer_lifetime * len(buffers))(*(_abi.stw_buffer_lifetime(*map(fitting, kinds, buffer, ("lower", "upper", "size"))) for buffer in buffers))
     offsets, found, chosen = (ctypes.c_uint64 * len(buffers))(), struct("stw_pack_result"), options("stw_pack_options", **values)
     call("stw_pack", offsets, lives, len(buffers), ctypes.byref(chosen), ctypes.byref(found))
     return list(offsets), info(found)
+
+
+def profile_info(profile):
+    """Of a calibrated profile, what Trainer.calibrate gave: its figures, and in `ops` those of every kind of op."""
+    data, told = encoded(profile), struct("stw_profile_info")
+    call("stw_profile_read", data, len(data), ctypes.byref(told))
+    found = info(told)
+    found.ops = [info(one) for one in every("stw_profile_op_at", "stw_profile_op_info", data, len(data))]
+    return found

@@ -1,10 +1,15 @@
 """Training: a dataset's windows or a program's own batches, steps, and what a trained model says."""
+import contextlib
 import ctypes
+import signal
+import threading
 
 from . import _abi
-from ._library import Error, Handle, call, check, entry, struct
+from ._library import Error, Handle, call, check, entry, expect, struct
 from ._options import encoded, info, options
-from ._tensors import View, numbers, tensor_of
+from ._tensors import View, drop_unclaimed, numbers, tensor_of
+from .device import Device
+from .model import Model
 from .plan import Plan
 
 KINDS = {"parameter": _abi.STW_TENSOR_PARAMETER, "gradient": _abi.STW_TENSOR_GRADIENT, "first_moment": _abi.STW_TENSOR_FIRST_MOMENT,
@@ -29,39 +34,53 @@ class Dataset(Handle):
 
 
 class Gradients:
-    """What a gradient hook may change before the update: sums over the targets, of all trained parameters."""
+    """What a gradient hook may change before the update, while it is called: sums over the targets, of all trained parameters. On a GPU they lie at
+    `address`, in the order of `stream`."""
 
-    def __init__(self, gradients):
-        self._gradients = gradients
+    def __init__(self, gradients, on_host):
+        self._gradients, self._on_host = gradients, on_host
         self.count, self.scale, self.stream = gradients.count, gradients.scale, gradients.stream
+
+    def _end(self):
+        self._gradients = None
+
+    def _of_host(self):
+        if self._gradients is None:
+            raise ValueError("the gradients' hook has returned")
+        if not self._on_host:
+            raise BufferError("the gradients lie in a GPU's memory")
+        return self._gradients
 
     @property
     def address(self):
         """Of `count` floats: in host memory on a CPU, in the device's on a GPU."""
+        if self._gradients is None:
+            raise ValueError("the gradients' hook has returned")
         return ctypes.cast(self._gradients.data, ctypes.c_void_p).value
 
     @property
     def memory(self):
-        """On a CPU: a memoryview of them."""
-        return memoryview((ctypes.c_float * self.count).from_address(self.address)).cast("B").cast("f")
+        """On a CPU: a memoryview of them, which nobody may keep."""
+        return memoryview((ctypes.c_float * self.count).from_address(ctypes.cast(self._of_host().data, ctypes.c_void_p).value)).cast("B").cast("f")
 
-    loss_sum = property(lambda self: self._gradients.loss_sum[0], lambda self, value: self._gradients.loss_sum.__setitem__(0, value),
+    loss_sum = property(lambda self: self._of_host().loss_sum[0], lambda self, value: self._of_host().loss_sum.__setitem__(0, value),
                         doc="Of the batch; on a CPU.")
-    target_count = property(lambda self: self._gradients.target_count[0], lambda self, value: self._gradients.target_count.__setitem__(0, value),
+    target_count = property(lambda self: self._of_host().target_count[0], lambda self, value: self._of_host().target_count.__setitem__(0, value),
                             doc="Of the batch; on a CPU.")
 
 
 class _Raised:
-    """Keeps what a callback raises until the library has returned: nothing may pass through it."""
+    """Keeps what a callback raises until the library has returned: nothing may pass through it. An interrupt waits, too: Python would raise it where
+    a callback begins, and ctypes drops what is raised there."""
 
     def __init__(self):
         self.error = None
 
-    def guard(self, function, *arguments):
+    def guard(self, function):
         """The callback's answer as the library wants it: anything but 0 stops."""
         try:
-            return int(bool(function(*arguments)))
-        except BaseException as error:   # KeyboardInterrupt too
+            return 1 if self.error is not None else int(bool(function()))
+        except BaseException as error:
             self.error = error
             return 1
 
@@ -70,19 +89,47 @@ class _Raised:
         if error is not None:
             raise error
 
+    def keep(self, *_):
+        self.error = KeyboardInterrupt()
+
+    @contextlib.contextmanager
+    def interrupts(self):
+        mine = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if mine:
+            signal.signal(signal.SIGINT, self.keep)
+        try:
+            yield
+        finally:
+            if mine:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _hook_of(hook, raised, on_host):
+    """Without the trainer: what it holds must not hold it."""
+    def called(_, gradients):
+        given = Gradients(gradients.contents, on_host)
+        try:
+            return raised.guard(lambda: hook(given) and None)   # whatever it returns
+        finally:
+            given._end()
+    return _abi.stw_gradient_fn(called)
+
 
 class Trainer(Handle):
     """A model in an arena of the plan's bytes. `gradient_hook(gradients)` is called between the last micro-step and the update. Keyword
-    arguments: stw_trainer_options."""
+    arguments: stw_trainer_options. Ctrl-C ends a run between two steps. When Python ends, no daemon thread may be inside of a call."""
 
     _destroy = "stw_trainer_destroy"
+    _of_process = True
 
     def __init__(self, device, model, plan, gradient_hook=None, **values):
         super().__init__()
-        self._raised, self._model = _Raised(), model
+        expect(device, Device, "device"), expect(model, Model, "model"), expect(plan, Plan, "plan")
+        self._raised, self._model, self._lease = _Raised(), model, object()
+        about = model.info
+        self._classes = about.labels or about.vocabulary
         if gradient_hook:
-            self._hook = _abi.stw_gradient_fn(lambda _, gradients: self._raised.guard(lambda: gradient_hook(Gradients(gradients.contents))))
-            values["gradient_hook"] = self._hook
+            values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu")
         chosen = options("stw_trainer_options", **values)
         call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
         self._open = device._lend(self)
@@ -91,14 +138,19 @@ class Trainer(Handle):
         is_open = bool(self._pointer)
         super().close()
         if is_open:
+            self._lease = None
+            drop_unclaimed()
             self._open.release()
 
     def _call(self, function, *arguments, allowed=()):
         try:
-            return call(function, self, *arguments, allowed=allowed)
+            with self._raised.interrupts():
+                status = call(function, self, *arguments, allowed=allowed)
         except Error:
             self._raised.throw()
             raise
+        self._raised.throw()
+        return status
 
     def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, weights=None, learning_rate):
         """One update from a whole global batch: tensors of int32 in host memory (weights: float32), by DLPack, as buffers, or as lists. Returns
@@ -116,23 +168,20 @@ class Trainer(Handle):
     def run(self, dataset, until, progress=None, **values):
         """Steps until so many batches have been consumed. `progress(now)` is called after every `progress_every` steps; what it returns, if that is
         true, stops the run. True: it went to the end; False: it was stopped, by that or by cancel(). Keyword arguments: stw_run_options."""
-        if progress:
-            seen = _abi.stw_progress_fn(lambda _, now: self._raised.guard(lambda: progress(info(now.contents))))
-            values["progress"] = seen
+        told = progress or (lambda _: None)   # so that Ctrl-C has somewhere to be heard
+        values["progress"] = _abi.stw_progress_fn(lambda _, now: self._raised.guard(lambda: told(info(now.contents))))
         chosen = options("stw_run_options", until=until, **values)
-        status = self._call("stw_trainer_run", dataset, ctypes.byref(chosen), allowed=(_abi.STW_CANCELLED,))
-        self._raised.throw()
-        return status == _abi.STW_OK
+        return self._call("stw_trainer_run", expect(dataset, Dataset, "dataset"), ctypes.byref(chosen), allowed=(_abi.STW_CANCELLED,)) == _abi.STW_OK
 
     def evaluate(self, dataset, batches=20):
         """The mean loss per target over so many global batches of the held-out part. Of classifiers `progress.evaluation_accuracy` has more."""
         loss = ctypes.c_double()
-        self._call("stw_trainer_evaluate", dataset, batches, ctypes.byref(loss))
+        self._call("stw_trainer_evaluate", expect(dataset, Dataset, "dataset"), batches, ctypes.byref(loss))
         return loss.value
 
     def generate(self, prompt, count, stop=(), **values):
         """At most `count` tokens that follow those of the prompt. Keyword arguments: stw_generate_options."""
-        asked, ends, out = numbers(prompt, ctypes.c_int32), numbers(stop, ctypes.c_int32), (ctypes.c_int32 * count)()
+        asked, ends, out = numbers(prompt, ctypes.c_int32, "prompt"), numbers(stop, ctypes.c_int32, "stop"), (ctypes.c_int32 * count)()
         chosen = options("stw_generate_options", prompt=asked, prompt_count=len(asked), out=out, out_capacity=count, stop=ends, stop_count=len(ends), **values)
         received = ctypes.c_uint64()
         self._call("stw_trainer_generate", ctypes.byref(chosen), ctypes.byref(received))
@@ -140,8 +189,7 @@ class Trainer(Handle):
 
     def logits(self, tokens):
         """Behind these tokens: of those that may follow, or of a classifier's labels."""
-        asked, about = numbers(tokens, ctypes.c_int32), self._model.info
-        out = (ctypes.c_float * (about.labels or about.vocabulary))()
+        asked, out = numbers(tokens, ctypes.c_int32, "tokens"), (ctypes.c_float * self._classes)()
         self._call("stw_trainer_logits", asked, len(asked), out, len(out))
         return list(out)
 
@@ -149,6 +197,7 @@ class Trainer(Handle):
         """Another budget from the next step on, with the same bits. Returns the new plan. Views of tensors end."""
         pointer = ctypes.c_void_p()
         self._call("stw_trainer_replan", memory_bytes, ctypes.byref(pointer))
+        self._lease = object()
         return Plan._around(pointer)
 
     def calibrate(self):
@@ -177,6 +226,8 @@ class Trainer(Handle):
     def tensor(self, parameter, kind="parameter"):
         """A View of a parameter, by name or index, or of its "gradient", "first_moment" or "second_moment"; valid until the trainer is closed or
         planned again."""
+        if kind not in KINDS:
+            raise ValueError(f"kind \"{kind}\": expected one of {', '.join(KINDS)}")
         pointer = ctypes.c_void_p()
         self._call("stw_trainer_export_tensor", self._index(parameter), KINDS[kind], ctypes.byref(pointer))
         return View(pointer.value, self)

@@ -132,6 +132,8 @@ void real_kernels() {
   CrossEntropyArgs entropy{};
   entropy.rows = rows, entropy.vocabulary = entropy.stride = width, entropy.targets = tokens.data(), entropy.logits = {x.data(), DType::f32};
   entropy.gradient = true, entropy.token_loss = loss.data();
+  StepState counted{};
+  call(table.hit_count, HitCountArgs{rows, width, tokens.data(), {x.data(), DType::f32}, width, &counted}, 0);
   call(table.cross_entropy, entropy, 0);
   EmbeddingArgs embedding{};
   embedding.rows = rows, embedding.rows_per_sample = sequence, embedding.features = width, embedding.vocabulary = 31;

@@ -269,16 +269,20 @@ class Solver {
     const Variant& variant = stretches_[current_].variants[v];
     const std::vector<int64_t>& room = room_[current_][v];
     const int64_t segments = stretches_[current_].count;
-    std::sort(front.begin(), front.end(), [&](int a, int b) {
+    const auto in_order = [&](int a, int b) {
       const Label &x = at(a), &y = at(b);
       if (placed(x) != placed(y)) return placed(x) < placed(y);
       return x.kept != y.kept ? x.kept < y.kept : a < b;
-    });
+    };
+    if (!std::is_sorted(front.begin(), front.end(), in_order)) std::sort(front.begin(), front.end(), in_order);   // as they were made, they mostly are
+    const bool bounds_stay = v + 1 < stretches_[current_].variants.size() &&
+                             std::all_of(multipliers_.begin(), multipliers_.end(), [&](const Multiplier& m) { return m.least[current_][v] == m.least[current_][v + 1]; });
     const auto before = [](const Chain& x, const Chain& y) {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
     };
     std::vector<Label> next;
+    next.reserve(front.size() + front.size() / 4);
     std::vector<Chain> longer, here;   // with one segment more than those that are here now
     size_t f = 0;
     for (int64_t n = front.empty() ? segments + 1 : placed(at(front[0])); n <= segments; ++n) {
@@ -296,7 +300,8 @@ class Solver {
       for (Chain& chain : here) {
         const Label label{current_, n, chain.kept, chain.picoseconds, chain.parent, static_cast<int>(v), chain.count};
         if (n >= chain.hopeful_from) {
-          const int64_t more = wait(label, v + 1);
+          // Without a segment of this variant it is what it was, and so is its bound where others may take its place as well.
+          const int64_t more = bounds_stay && chain.count == 0 && at(chain.parent).stretch == current_ ? 0 : wait(label, v + 1);
           if (more == hopeless) continue;
           chain.hopeful_from = n + more;
           if (more == 0 && has_room(label, v + 1)) {
@@ -327,15 +332,14 @@ class Solver {
       for (size_t i = 0; i < beam_; ++i) next.push_back(best[bounds[i].second]);
       best = std::move(next);
     }
-    std::vector<int> front;
-    for (const Label& l : best) {
-      if (labels_.size() >= most_labels_) {
-        cut_off_ = true;
-        break;
-      }
-      front.push_back(static_cast<int>(labels_.size()));
-      labels_.push_back(l);
+    const size_t room = most_labels_ - std::min(labels_.size(), most_labels_);
+    if (best.size() > room) {
+      cut_off_ = true;
+      best.resize(room);
     }
+    std::vector<int> front(best.size());
+    std::iota(front.begin(), front.end(), static_cast<int>(labels_.size()));
+    labels_.insert(labels_.end(), best.begin(), best.end());
     return front;
   }
 

@@ -250,6 +250,21 @@ Status Dataset::read_around(const Range& range, uint64_t start, uint64_t count, 
   return ok();
 }
 
+template <class Use>
+Status Dataset::for_marks(const Range& range, uint64_t start, int64_t count, const Use& use) const {
+  int64_t i = 0;
+  int32_t position = 0;
+  return read_around(range, start, static_cast<uint64_t>(count), [&](uint64_t first, uint64_t now) {
+    return in_chunks<uint8_t>(*marks_, first, now, [&](uint64_t, std::span<const uint8_t> chunk) {
+      for (const uint8_t mark : chunk) {
+        if (mark & mark_begin) position = 0;
+        use(i++, mark, position++);
+      }
+      return ok();
+    });
+  });
+}
+
 int64_t Dataset::own_tokens(const Range& range, uint64_t start) {
   const auto next = std::upper_bound(range.windows.begin(), range.windows.end(), start, [](uint64_t at, const Window& w) { return at < w.first; });
   return static_cast<int64_t>((next == range.windows.end() ? range.count : next->first) - start);
@@ -262,20 +277,9 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   const int64_t own = std::min(own_tokens(range, start), sequence);
   std::fill_n(targets, sequence, kernels::ignored_target);
   uint64_t document = window->document;
-  int64_t i = 0;
-  int32_t position = 0;
-  STW_TRY(read_around(range, start, static_cast<uint64_t>(sequence), [&](uint64_t first, uint64_t count) {
-    return in_chunks<uint8_t>(*marks_, first, count, [&](uint64_t, std::span<const uint8_t> chunk) {
-      for (const uint8_t mark : chunk) {
-        if (mark & mark_begin) {
-          position = 0;
-          if (i > 0 && i < own) targets[i - 1] = labels_[document++];
-        }
-        if (positions) positions[i] = position;
-        ++i, ++position;
-      }
-      return ok();
-    });
+  STW_TRY(for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
+    if (i > 0 && i < own && mark & mark_begin) targets[i - 1] = labels_[document++];
+    if (positions) positions[i] = position;
   }));
   targets[own - 1] = labels_[document];
   return ok();
@@ -283,20 +287,10 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
 
 Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
   const int64_t own = own_tokens(range, start);
-  int64_t i = 0;   // the token of the window, and one more
-  int32_t position = 0;
-  const auto use = [&](uint64_t, std::span<const uint8_t> chunk) {
-    for (const uint8_t mark : chunk) {
-      const bool begins = mark & mark_begin;
-      if (begins) position = 0;
-      if (positions && i < sequence) positions[i] = position;
-      if (i > 0 && (begins || i >= own || !(mark & mark_target))) targets[i - 1] = kernels::ignored_target;
-      ++i, ++position;
-    }
-    return ok();
-  };
-  return read_around(range, start, static_cast<uint64_t>(sequence) + 1,
-                     [&](uint64_t first, uint64_t count) { return in_chunks<uint8_t>(*marks_, first, count, use); });
+  return for_marks(range, start, sequence + 1, [&](int64_t i, uint8_t mark, int32_t position) {
+    if (positions && i < sequence) positions[i] = position;
+    if (i > 0 && (mark & mark_begin || i >= own || !(mark & mark_target))) targets[i - 1] = kernels::ignored_target;
+  });
 }
 
 Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions) const {

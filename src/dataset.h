@@ -100,6 +100,9 @@ class Dataset {
   // Behind the last token of the part comes its first one.
   template <class Read>
   static Status read_around(const Range& range, uint64_t start, uint64_t count, const Read& read);
+  // use(i, mark, position in its document) for `count` tokens from there on; a document that began before begins there.
+  template <class Use>
+  Status for_marks(const Range& range, uint64_t start, int64_t count, const Use& use) const;
   static int64_t own_tokens(const Range& range, uint64_t start);   // of the window from there on, and of no other one
   Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
   Status apply_labels(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;

@@ -8,7 +8,7 @@ import sys
 
 import torch
 from adapters import Adapters
-from models import TOLERANCE, VOCABULARY, configurations, modeling_llama, modeling_qwen3, randomise, relative, rms_norm
+from models import TOLERANCE, VOCABULARY, configurations, evaluate_double, randomise, relative
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForSequenceClassification
@@ -33,18 +33,6 @@ def evaluate(model, tokens, labels):
     values = {"logits": output.logits.detach(), "loss": output.loss.detach().reshape(1)}
     values |= {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters()}
     return values
-
-
-def evaluate_double(model, tokens, labels):
-    norms = (modeling_llama.LlamaRMSNorm, modeling_qwen3.Qwen3RMSNorm)
-    published = [norm.forward for norm in norms]
-    for norm in norms:
-        norm.forward = rms_norm
-    try:
-        return evaluate(model.double(), tokens, labels)
-    finally:
-        for norm, forward in zip(norms, published):
-            norm.forward = forward
 
 
 def check(model, expected):
@@ -82,7 +70,7 @@ def generate(name, seed, root):
     randomise(model, generator)
     model.save_pretrained(folder)
     tokens, labels = batch(generator)
-    expected = write(folder, evaluate_double(model, tokens, labels), tokens, labels)
+    expected = write(folder, evaluate_double(model, tokens, labels, evaluate), tokens, labels)
     tell(folder, expected, check(AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32), expected))
 
 
@@ -106,7 +94,7 @@ def generate_adapters(name, seed, root):
     written["target_modules"].sort()
     (folder / "adapter_config.json").write_text(json.dumps(written, indent=2, sort_keys=True))
     tokens, labels = batch(generator)
-    values = {key.replace(".modules_to_save.", "."): value for key, value in evaluate_double(model, tokens, labels).items()}
+    values = {key.replace(".modules_to_save.", "."): value for key, value in evaluate_double(model, tokens, labels, evaluate).items()}
     expected = write(folder, values, tokens, labels)
     stranger = Adapters(PeftModel.from_pretrained(base_model(base), folder, is_trainable=True))
     actual = evaluate(stranger, tokens, labels)

@@ -99,7 +99,7 @@ def relative(actual, reference):
     return ((actual.double() - reference).abs().max() / reference.abs().max()).item()
 
 
-def evaluate_double(model, tokens, targets):
+def evaluate_double(model, tokens, targets, evaluate=evaluate):
     # SDPA: the eager path of Llama and Qwen2 computes its softmax in fp32 whatever the type of its input.
     norms = (modeling_llama.LlamaRMSNorm, modeling_mistral.MistralRMSNorm, modeling_qwen2.Qwen2RMSNorm, modeling_qwen3.Qwen3RMSNorm)
     published = [norm.forward for norm in norms]

@@ -33,28 +33,29 @@ class Held {
 // The token behind every example.
 int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   const std::optional<uint32_t> end = request.document_end;
+  const uint64_t vocabulary = query(request.model).vocabulary;
   if (!end)
-    throw Failure(exit_usage, fmt::format("{}: {} has no end of text (eos_token_id); name the token that ends an example with --document-end", path, request.model.source));
-  if (*end >= request.vocabulary)
+    throw Failure(exit_usage, fmt::format("{}: {} has no end of text (eos_token_id); name the token that ends an example with --document-end", path, request.flags.source));
+  if (*end >= vocabulary)
     throw Failure(exit_usage, fmt::format("{}: token {}, which ends an example, is outside of the model's vocabulary of {}; name another with --document-end",
-                                          path, *end, grouped(request.vocabulary)));
+                                          path, *end, grouped(vocabulary)));
   return static_cast<int32_t>(*end);
 }
 
 // Nothing where the file is one text, or tokens.
 std::optional<Examples> examples_of(const DataFlags& flags, const std::string& path, const DataRequest& request) {
-  const bool has_labels = holds_labels(path, flags.fields);
-  if (!request.labels.empty()) {
+  const bool has_labels = path == flags.path ? flags.has_labels : holds_labels(path, flags.fields);
+  if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
     if (!has_labels)
       throw Failure(exit_failed, fmt::format("{}: the model is a classifier with {} labels: expected a .csv or .jsonl file of texts that have one (\"{}\")", path,
-                                             grouped(request.labels.size()), flags.fields.label));
-    return label_examples(read_labelled(path, flags.fields, true), request.labels, request.tokenization, request.padding, request.sequence);
+                                             grouped(labels.size()), flags.fields.label));
+    return label_examples(read_labelled(path, flags.fields, true), labels, request.tokenization, query(request.model).padding_token, request.sequence);
   }
-  if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.model.source));
+  if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.flags.source));
   if (!holds_examples(path)) return std::nullopt;
   std::optional<chat::ChatTemplate> conversations;   // asked for by the first one
   const auto chat_template = [&](const std::string& place) -> const chat::ChatTemplate& {
-    if (!conversations) conversations = chat_template_of(flags.chat_template, request.tokenization, run_of(request.model));
+    if (!conversations) conversations = chat_template_of(flags.chat_template, request.tokenization, run_of(request.flags));
     if (!conversations) throw no_chat_template(place);
     return *conversations;
   };
@@ -91,17 +92,18 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
     add("--label-field", fields.label, fields.label_given, "The one that has what the text is called: a language model becomes a classifier of all labels that are there. Default: label.");
 }
 
-void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& model) {
+void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   plan.examples = holds_examples(data.path) || is_csv(data.path);
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
     throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
-  if (!plan.examples || holds_labels(data.path, data.fields) || plan.document_end) return;
+  data.has_labels = holds_labels(data.path, data.fields);
+  if (!plan.examples || data.has_labels || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
 }
 
 void take_labels(ModelFlags& model, const DataFlags& data) {
-  if (!holds_labels(data.path, data.fields)) return;
+  if (!data.has_labels) return;
   ModelFlags classifier = model;
   classifier.labels = labels_of(read_labelled(data.path, data.fields, true));
   try {
@@ -120,14 +122,15 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
 
 OpenData open_data(const DataFlags& flags, const std::string& file, const DataRequest& request) {
   std::optional<Held> held, marks, labels;
+  const stw_model_info about = query(request.model);
   OpenData opened;
   if (const std::optional<Examples> examples = examples_of(flags, file, request)) {
     opened.counts = examples->counts;
-    held.emplace(token_file(examples->tokens, request.vocabulary));
+    held.emplace(token_file(examples->tokens, about.vocabulary));
     marks.emplace(examples->marks);
     if (!examples->labels.empty()) labels.emplace(examples->labels);
   } else if (request.tokenization.kind() == Tokenization::Kind::text) {
-    held.emplace(token_file(request.tokenization.read(file), request.vocabulary));
+    held.emplace(token_file(request.tokenization.read(file), about.vocabulary));
   }
   const auto path_of = [](const std::optional<Held>& kept) { return kept ? kept->path() : std::string(); };
   const std::string path = held ? held->path() : file, marks_path = path_of(marks), labels_path = path_of(labels);
@@ -135,11 +138,11 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
   options.path = path.c_str();
   options.marks = marks ? marks_path.c_str() : nullptr;
   options.labels = labels ? labels_path.c_str() : nullptr;
-  options.label_count = labels ? request.labels.size() : 0;
+  options.label_count = labels ? about.labels : 0;
   options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
-  options.vocabulary = request.vocabulary;
+  options.vocabulary = about.vocabulary;
   options.sequence = request.sequence;
-  options.seed = request.model.seed;
+  options.seed = request.flags.seed;
   if (request.document_end && !marks) {
     options.set_mask |= STW_SET_DOCUMENT_END;
     options.document_end = *request.document_end;

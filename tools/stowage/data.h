@@ -18,6 +18,7 @@ namespace command {
 struct DataFlags {
   std::string path;
   LabelFields fields;
+  bool has_labels = false;          // filled in by find_examples
   std::string tokenizer = "auto";   // see Tokenization::of_file
   std::string chat_template;        // see chat_template_of
 };
@@ -34,18 +35,17 @@ struct OpenData {
 // What the tokens of a file shall be.
 struct DataRequest {
   const Tokenization& tokenization;
-  const ModelFlags& model;
-  uint64_t vocabulary, sequence;
-  std::vector<std::string> labels;             // of a classifier
-  int64_t padding;                             // stw_model_info.padding_token
+  const ModelFlags& flags;                     // of the model
+  const Model& model;
+  uint64_t sequence;
   std::optional<uint32_t> document_end;
   std::optional<double> held_out = {};         // share; unset: the library's
   bool evaluates = true;                       // the held-out part must be long enough, too,
   const char* way_out = "train with --eval-batches 0";   // else there is this to do
 };
 
-// Whether the data is examples, and what ends one where nothing is given: the model's end of text, or what the run had that it comes from.
-void find_examples(PlanFlags& plan, const DataFlags& data, const ModelFlags& model);
+// Whether the data is examples, and has labels, and what ends one where nothing is given: the model's end of text, or what the run had that it comes from.
+void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model);
 // Where the data has labels and the model is a language model, it is to become a classifier with those.
 void take_labels(ModelFlags& model, const DataFlags& data);
 

@@ -32,18 +32,17 @@ struct EvalCommand {
     if (!plan.batch) plan.batch = 8;
     const Inference opened = open();
     const stw_plan_info info = query(opened.plan);
-    const uint64_t vocabulary = query(opened.model).vocabulary;
-    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), vocabulary);
+    const stw_model_info about = query(opened.model);
+    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), about.vocabulary);
     const std::optional<double> held_out = all ? std::optional(1.0) : std::nullopt;
-    const OpenData tokens = open_data(data, data.path, {tokenization, model, vocabulary, info.sequence, labels_of(opened.model), query(opened.model).padding_token, plan.document_end, held_out, true,
-                                                         "evaluate on --all of it"});
+    const OpenData tokens = open_data(data, data.path, {tokenization, model, opened.model, info.sequence, plan.document_end, held_out, true, "evaluate on --all of it"});
     const uint64_t there = query(tokens.dataset).evaluation_samples;
     const uint64_t wanted = batches.value_or(all && there ? (there + info.global_batch - 1) / info.global_batch : default_batches);
     double loss = 0;
     call([&](stw_error* error) { return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), wanted, &loss, error); });
     const uint64_t samples = there ? std::min(there, wanted * info.global_batch) : wanted * info.global_batch, count = samples * info.sequence;
     const double perplexity = std::exp(loss);
-    const bool is_classifier = query(opened.model).labels > 0;
+    const bool is_classifier = about.labels > 0;
     const double accuracy = query(opened.trainer).evaluation_accuracy;
     if (json) {
       // JSON has no way to write what is not finite.

@@ -120,7 +120,7 @@ struct Reader {
     if (!messages.is_null() || !conversations.is_null()) {
       const std::string& at = messages.is_null() ? conversations.place() : messages.place();
       if (has_ids) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
-      const JsonValue list = messages.is_null() ? messages_of(conversations, object.at("system")) : value_of(value, "messages");
+      const JsonValue list = messages.is_null() ? messages_of(conversations, object.at("system")) : messages.raw();
       return of_conversation(chat_template(at).conversation(list, value, at), at);
     }
     if (!has_ids && prompt.is_array()) return of_messages(value, prompt, completion, completion.place());
@@ -128,9 +128,6 @@ struct Reader {
     const Example example = has_ids ? of_ids(prompt, rest) : of_text(prompt, rest);
     if (example.learned[0].first == example.tokens.size()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", rest.place()));
     return example;
-  }
-  static const JsonValue& value_of(const JsonValue& object, std::string_view key) {
-    return std::find_if(object.members.begin(), object.members.end(), [&](const JsonMember& m) { return m.key == key; })->value;
   }
 };
 

@@ -100,6 +100,15 @@ const std::string& JsonView::text() const {
   return value_->text;
 }
 
+std::string JsonView::word() const {
+  switch (value_->kind) {
+    case Kind::string:
+    case Kind::number: return value_->text;
+    case Kind::boolean: return value_->boolean ? "true" : "false";
+    default: fail("a string or a number");
+  }
+}
+
 uint64_t JsonView::whole(uint64_t largest) const {
   const std::string_view digits = value_->text;
   uint64_t whole = 0;

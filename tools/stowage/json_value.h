@@ -45,6 +45,8 @@ class JsonView {
   std::vector<JsonView> elements() const;
   const std::vector<JsonValue>& raw_elements() const;
   const std::string& text() const;
+  std::string word() const;   // a string, a number or a truth, as it is written
+  const JsonValue& raw() const { return *value_; }
   uint64_t whole(uint64_t largest) const;
   // The same, but null has a default.
   bool flag_or(bool otherwise) const;

@@ -29,21 +29,6 @@ std::optional<uint64_t> number_of(std::string_view label) {
   return read.ec == std::errc() && read.ptr == label.data() + label.size() ? std::optional(number) : std::nullopt;
 }
 
-// A string, a number or a truth as it is written.
-std::string word_of(const JsonValue& value, const JsonView& view) {
-  switch (value.kind) {
-    case JsonValue::Kind::string:
-    case JsonValue::Kind::number: return value.text;
-    case JsonValue::Kind::boolean: return value.boolean ? "true" : "false";
-    default: view.fail("a string or a number");
-  }
-}
-
-const JsonValue* member(const JsonValue& object, std::string_view key) {
-  const auto found = std::find_if(object.members.begin(), object.members.end(), [&](const JsonMember& m) { return m.key == key; });
-  return found == object.members.end() || found->value.kind == JsonValue::Kind::null ? nullptr : &found->value;
-}
-
 LabelledText of_object(std::string_view line, const std::string& place, const LabelFields& fields, bool with_labels) {
   const JsonValue object = read_json(line, place);
   JsonView(object, place).members();   // of an object
@@ -52,9 +37,9 @@ LabelledText of_object(std::string_view line, const std::string& place, const La
   text.place = place;
   text.text = view.at(fields.text).text();
   if (!with_labels) return text;
-  const JsonValue* const label = member(object, fields.label);
-  if (!label) view.at(fields.label).fail("a label");
-  text.label = word_of(*label, view.at(fields.label));
+  const JsonView label = view.at(fields.label);
+  if (label.is_null()) label.fail("a label");
+  text.label = label.word();
   return text;
 }
 
@@ -115,8 +100,9 @@ bool holds_labels(const std::string& path, const LabelFields& fields) {
   bool found = false;
   for_lines(content, [&](uint64_t number, std::string_view line) {
     const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
-    if (object.kind != JsonValue::Kind::object || !member(object, fields.label) || !member(object, fields.text)) return true;
-    found = !member(object, "prompt") && !member(object, "completion") && !member(object, "messages") && !member(object, "conversations");
+    const JsonView view(object, path);
+    if (object.kind != JsonValue::Kind::object || view.at(fields.label).is_null() || view.at(fields.text).is_null()) return true;
+    found = view.at("prompt").is_null() && view.at("completion").is_null() && view.at("messages").is_null() && view.at("conversations").is_null();
     return false;
   });
   return found;

@@ -279,15 +279,15 @@ void train(TrainFlags flags) {
   take_labels(flags.model, flags.data);
   const Model model = open_model(flags.model);
   check_labels_of_run(flags, model);
-  if (const stw_model_info about = query(model); about.adapter_rank && !about.has_weights)
+  const stw_model_info about = query(model);
+  if (about.adapter_rank && !about.has_weights)
     throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random ones are of no use; give --model a folder that has", flags.model.source));
   const Plan plan = make_plan(flags, model, choice);
   const stw_plan_info info = query(plan);
   check_settings(flags, info, stw_plan_json(plan.get()));
-  const uint64_t vocabulary = query(model).vocabulary;
-  const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), vocabulary);
+  const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), about.vocabulary);
   const bool evaluates = flags.run.evaluation_batches > 0, apart = evaluates && !flags.evaluation.empty();
-  DataRequest request{tokenization, flags.model, vocabulary, info.sequence, labels_of(model), query(model).padding_token, flags.plan.document_end, {}, evaluates && !apart};
+  DataRequest request{tokenization, flags.model, model, info.sequence, flags.plan.document_end, {}, evaluates && !apart};
   if (!flags.evaluation.empty()) request.held_out = 0;
   const OpenData data = open_data(flags.data, flags.data.path, request);
   request.held_out = 1, request.evaluates = true;
@@ -322,7 +322,7 @@ void train(TrainFlags flags) {
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
-  TrainingRun run(flags.run, out, trainer.get(), data.dataset.get(), apart ? held_out.dataset.get() : data.dataset.get(), query(model).labels > 0, info);
+  TrainingRun run(flags.run, out, trainer.get(), data.dataset.get(), apart ? held_out.dataset.get() : data.dataset.get(), about.labels > 0, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());
   call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });
@@ -330,7 +330,7 @@ void train(TrainFlags flags) {
              loss_curve_svg(read_metrics(read_text(out.metrics())), flags.model.source + " on " + flags.data.path));
   tell_memory(info.arena, before, after);
   if (complete)
-    tell_end(out, query(trainer), query(model).labels > 0, copied);
+    tell_end(out, query(trainer), about.labels > 0, copied);
   else
     tell_interrupted(flags, query(trainer));
   if (complete) require_a_step(begin, query(trainer));

@@ -134,9 +134,7 @@ void TrainingRun::train_until(uint64_t batches, bool told) {
 
 void TrainingRun::evaluate(bool is_last) {
   double loss = 0;
-  auto info = sized<stw_dataset_info>();
-  call([&](stw_error*) { return stw_dataset_query(held_out_, &info); });
-  const uint64_t all = (info.evaluation_samples + global_batch_ - 1) / global_batch_;
+  const uint64_t all = (query<stw_dataset_info>(stw_dataset_query, held_out_).evaluation_samples + global_batch_ - 1) / global_batch_;
   const uint64_t count = is_last && is_classifier_ && settings_.evaluates_all ? all : settings_.evaluation_batches;
   interrupt_.cancels(trainer_);
   try {
@@ -168,9 +166,7 @@ void TrainingRun::save() {
 }
 
 bool TrainingRun::run() {
-  auto info = sized<stw_dataset_info>();
-  call([&](stw_error*) { return stw_dataset_query(held_out_, &info); });
-  const bool evaluates = info.evaluation_tokens > 0 && settings_.evaluation_batches > 0;
+  const bool evaluates = query<stw_dataset_info>(stw_dataset_query, held_out_).evaluation_tokens > 0 && settings_.evaluation_batches > 0;
   uint64_t batches = start_.batches;
   if (evaluates && evaluation_due(batches) && !is_evaluated(start_.step)) evaluate();   // the run was ended before it
   while (batches < settings_.steps && !interrupt_.requested()) {

@@ -135,6 +135,14 @@ def every(function, kind, *arguments):
         index += 1
 
 
+def names(function, *arguments):
+    """All names that an entry tells, from index 0 on."""
+    found = []
+    while (name := entry(function, *arguments, len(found))) is not None:
+        found.append(text(name))
+    return found
+
+
 class Handle:
     """Something of the library's that is given back once."""
 
@@ -160,10 +168,17 @@ class Handle:
 
     def close(self):
         """Gives it back; nothing may be done with it any more. Raises RuntimeError in the middle of something that is done with it."""
+        self._check_unused()
+        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        if pointer:
+            self._give_back(pointer)
+
+    def _check_unused(self):
         if self._uses:
             raise RuntimeError(f"this {type(self).__name__} is in use")
-        pointer, self._pointer = self._pointer, ctypes.c_void_p()
-        if pointer and not (self._of_process and self._process != os.getpid()):
+
+    def _give_back(self, pointer):
+        if not (self._of_process and self._process != os.getpid()):
             entry(self._destroy, pointer)
 
     @property

@@ -3,7 +3,7 @@ import ctypes
 import os
 
 from . import _abi
-from ._library import Info, fitting, struct, text
+from ._library import Info, check, entry, fitting, struct, text
 
 # Fields whose numbers have names: the beginning that the constants share.
 NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISION_", "optimizer": "STW_OPTIMIZER_", "master": "STW_MASTER_",
@@ -88,3 +88,10 @@ def info(told):
             value = words[0] if words else value
         fields[field] = list(value) if isinstance(value, ctypes.Array) else value
     return Info(**fields)
+
+
+def ask(function, kind, *arguments):
+    """What an entry tells in a struct of that kind."""
+    told = struct(kind)
+    check(entry(function, *arguments, ctypes.byref(told)))
+    return info(told)

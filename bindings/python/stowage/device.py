@@ -4,8 +4,8 @@ import os
 import weakref
 
 from . import _abi
-from ._library import Handle, call, check, entry, every, query, struct, text
-from ._options import info, options
+from ._library import Handle, call, entry, every, query, struct, text
+from ._options import ask, info, options
 
 
 class _Open:
@@ -37,19 +37,16 @@ class Device(Handle):
 
     def __del__(self):
         if getattr(self, "_pointer", None):
-            self._release()   # trainers go on
+            super().close()   # trainers go on
 
     def close(self):
-        if self._uses:
-            raise RuntimeError("this Device is in use")
+        self._check_unused()
         for trainer in list(self._trainers):
             trainer.close()
-        self._release()
+        super().close()
 
-    def _release(self):
-        pointer, self._pointer = self._pointer, ctypes.c_void_p()
-        if pointer and hasattr(self, "_open"):
-            self._open.release()
+    def _give_back(self, pointer):
+        self._open.release()
 
     def _lend(self, trainer):
         """To a trainer, which releases what this returns after its own end."""
@@ -59,9 +56,7 @@ class Device(Handle):
 
     @property
     def info(self):
-        told = struct("stw_device_info")
-        check(entry("stw_device_query", self, ctypes.byref(told)))
-        return info(told)
+        return ask("stw_device_query", "stw_device_info", self)
 
     @property
     def holders(self):

@@ -2,8 +2,8 @@
 import ctypes
 import json
 
-from ._library import Handle, call, check, entry, every, struct, text
-from ._options import encoded, info, options, strings
+from ._library import Handle, call, entry, every, names
+from ._options import ask, encoded, info, options, strings
 
 
 class Model(Handle):
@@ -30,17 +30,12 @@ class Model(Handle):
 
     @property
     def info(self):
-        told = struct("stw_model_info")
-        check(entry("stw_model_query", self, ctypes.byref(told)))
-        return info(told)
+        return ask("stw_model_query", "stw_model_info", self)
 
     @property
     def labels(self):
         """Names of a classifier's labels; none of a language model."""
-        names = []
-        while (name := entry("stw_model_label_at", self, len(names))) is not None:
-            names.append(text(name))
-        return names
+        return names("stw_model_label_at", self)
 
     @property
     def tensors(self):
@@ -63,7 +58,4 @@ class Model(Handle):
 
 
 def presets():
-    names = []
-    while (name := entry("stw_model_preset_at", len(names))) is not None:
-        names.append(text(name))
-    return names
+    return names("stw_model_preset_at")

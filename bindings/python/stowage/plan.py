@@ -4,7 +4,7 @@ import json
 
 from . import _abi
 from ._library import Error, Handle, call, check, entry, every, expect, fitting, struct, text
-from ._options import encoded, info, options
+from ._options import ask, encoded, info, options
 from .device import Device
 from .model import Model
 
@@ -75,9 +75,7 @@ class Plan(Handle):
 
     @property
     def info(self):
-        told = struct("stw_plan_info")
-        check(entry("stw_plan_query", self, ctypes.byref(told)))
-        return info(told)
+        return ask("stw_plan_query", "stw_plan_info", self)
 
     @property
     def json(self):

@@ -5,8 +5,8 @@ import signal
 import threading
 
 from . import _abi
-from ._library import Error, Handle, call, check, entry, expect, struct
-from ._options import encoded, info, options
+from ._library import Error, Handle, call, entry, expect, struct
+from ._options import ask, encoded, info, options
 from ._tensors import View, drop_unclaimed, numbers, tensor_of
 from .device import Device
 from .model import Model
@@ -28,9 +28,7 @@ class Dataset(Handle):
 
     @property
     def info(self):
-        told = struct("stw_dataset_info")
-        check(entry("stw_dataset_query", self, ctypes.byref(told)))
-        return info(told)
+        return ask("stw_dataset_query", "stw_dataset_info", self)
 
 
 class Gradients:
@@ -134,13 +132,11 @@ class Trainer(Handle):
         call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
         self._open = device._lend(self)
 
-    def close(self):
-        is_open = bool(self._pointer)
-        super().close()
-        if is_open:
-            self._lease = None
-            drop_unclaimed()
-            self._open.release()
+    def _give_back(self, pointer):
+        super()._give_back(pointer)
+        self._lease = None
+        drop_unclaimed()
+        self._open.release()
 
     def _call(self, function, *arguments, allowed=()):
         try:
@@ -216,9 +212,7 @@ class Trainer(Handle):
 
     @property
     def progress(self):
-        told = struct("stw_progress")
-        check(entry("stw_trainer_progress", self, ctypes.byref(told)))
-        return info(told)
+        return ask("stw_trainer_progress", "stw_progress", self)
 
     def _index(self, parameter):
         return self._model.index_of(parameter) if isinstance(parameter, str) else parameter

@@ -246,8 +246,9 @@ struct DropoutArgs {
 struct RopeArgs {
   int64_t rows, rows_per_sample;
   int query_heads, kv_heads, head_dim;
+  int turned;                    // elements of a head that are turned, the first ones; even. The others are copied
   bool inverse;
-  const float* cosine;           // (positions, head_dim / 2)
+  const float* cosine;           // (positions, turned / 2)
   const float* sine;
   const StepState* state;        // null: positions start at 0, else at state->position
   const int32_t* position_ids;   // (rows): of each token in its document, whatever `state`; null: its row in the sample
@@ -258,6 +259,7 @@ struct AttentionArgs {
   int query_heads, kv_heads, head_dim;
   float scale;                   // of the scores, usually 1 / sqrt(head_dim)
   bool causal;
+  int64_t window;                // a row sees so many keys up to its own; 0: all of them. Causal only.
   float dropout; uint32_t stream;// of the probabilities; element = (head·rows_per_sample + query)·rows_per_sample + key
   const StepState* state;        // null where dropout is 0
   const int32_t* position_ids;   // (rows): row r sees no key before row r - position_ids[r], the first of its document;
@@ -275,6 +277,7 @@ struct AttentionCachedArgs {
   int64_t rows, capacity;        // capacity: positions of the cache
   int query_heads, kv_heads, head_dim;
   float scale;
+  int64_t window;                // as in AttentionArgs
   const StepState* state;
   ConstMatrix qkv; Matrix out;
   Matrix key_cache, value_cache; // (capacity, kv_heads·head_dim) each

@@ -53,15 +53,15 @@ bool Graph::is_wgmma_product(const Op& op) const {
   return kernels == Kernels::wgmma && is_product(op) && (op.kind != OpKind::linear_weight_gradient || !has_rounded_outputs(*this, op));
 }
 
-// With dropout or documents inside of a sample it is ours.
+// With dropout, a window or documents inside of a sample it is ours.
 bool Graph::is_library_attention(const Op& op) const {
   if (attention != Attention::cudnn || compute == Format::f32) return false;
-  return (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) && op.attributes.dropout == 0 && positions < 0 &&
+  return (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) && op.attributes.dropout == 0 && !hides_keys(op) && positions < 0 &&
          op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128;
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
-  if (kernels != Kernels::wgmma || compute == Format::f32 || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
+  if (kernels != Kernels::wgmma || compute == Format::f32 || hides_keys(op) || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
   return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient && (op.attributes.head_dim == 64 || op.attributes.dropout == 0));
 }
 
@@ -157,16 +157,20 @@ int GraphBuilder::tied(std::string name, int to) {
   return static_cast<int>(graph_.tensors.size()) - 1;
 }
 
-void GraphBuilder::rotary(std::vector<float> inverse_frequencies) {
-  for (int* id : {&graph_.cosine, &graph_.sine}) {
+int GraphBuilder::rotary(std::vector<float> inverse_frequencies, float scale) {
+  RotaryTables tables;
+  for (int* id : {&tables.cosine, &tables.sine}) {
     Tensor t;
-    t.name = id == &graph_.cosine ? "rope.cosine" : "rope.sine";
+    t.name = id == &tables.cosine ? "rope.cosine" : "rope.sine";
     t.kind = Kind::constant;
     t.shape = {graph_.sequence, static_cast<int64_t>(inverse_frequencies.size())};
     graph_.tensors.push_back(std::move(t));
     *id = static_cast<int>(graph_.tensors.size()) - 1;
   }
-  graph_.inverse_frequencies = std::move(inverse_frequencies);
+  tables.inverse_frequencies = std::move(inverse_frequencies);
+  tables.scale = scale;
+  graph_.rotary.push_back(std::move(tables));
+  return static_cast<int>(graph_.rotary.size()) - 1;
 }
 
 void GraphBuilder::begin(SegmentKind kind, int block, int input) {
@@ -251,16 +255,18 @@ int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_hea
   return y;
 }
 
-int GraphBuilder::rope(int x, int query_heads, int kv_heads, int head_dim, const char* name) {
+int GraphBuilder::rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name) {
   const Attributes a = of_heads(query_heads, kv_heads, head_dim);
   int y = rows(name, graph_.features(x));
-  op(OpKind::rope, a, with_positions({x, graph_.cosine, graph_.sine}), {y});
+  const RotaryTables& tables = graph_.rotary[static_cast<size_t>(table)];
+  op(OpKind::rope, a, with_positions({x, tables.cosine, tables.sine}), {y});
   return y;
 }
 
 int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
-                            const char* name) {
+                            const char* name, int64_t window) {
   Attributes a = of_heads(query_heads, kv_heads, head_dim);
+  a.window = window;
   a.scale = scale;
   a.dropout = dropout;
   if (dropout > 0) a.stream = ++streams_;

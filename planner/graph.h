@@ -47,6 +47,13 @@ struct ParameterGradient { int parameter; int gradient; };
 // is a value of the program like any other.
 struct FusedUpdate { int square_sum, update; int64_t sum; };
 
+// Rotary positions: what angles grow by from position to position, and tables of scale·cos and scale·sin of them, (sequence, frequencies).
+struct RotaryTables {
+  int cosine = -1, sine = -1;   // tensors
+  std::vector<float> inverse_frequencies;
+  float scale = 1;
+};
+
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
@@ -70,9 +77,9 @@ struct Graph {
   std::vector<std::vector<FusedUpdate>> updates_after;
   int begin_update = -1;         // the op that comes before them all, or -1
   std::vector<int> producer;     // forward op that makes a tensor, or -1
-  int tokens = -1, targets = -1, cosine = -1, sine = -1, state = -1;
+  int tokens = -1, targets = -1, state = -1;
   int positions = -1, weights = -1;          // optional inputs
-  std::vector<float> inverse_frequencies;    // of the rotary embedding; empty without one
+  std::vector<RotaryTables> rotary;          // of models that have several kinds of rotary positions, one for each
   // Rows that a tile of a feed-forward part may have: multiples of tile_unit. Few for little memory, more for full speed on a GPU.
   std::vector<int64_t> tile_rows{256, 1024};
 
@@ -105,6 +112,8 @@ struct Graph {
   bool has_adapters() const;                     // low-rank ones (adapters.h); nothing else is trained then
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
+  // Whether a row of this attention does not see all keys before it: its window is shorter than samples.
+  bool hides_keys(const Op& op) const { return op.attributes.window > 0 && op.attributes.window < sequence; }
   bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs
   bool is_wgmma_product(const Op& op) const;     // whether warpgroups do, where operands are aligned
   bool is_wgmma_attention(const Op& op) const;
@@ -127,7 +136,8 @@ class GraphBuilder {
 
   int parameter(std::string name, Shape shape, Initializer initializer, float std = 0);
   int tied(std::string name, int to);                  // another name for a parameter's bytes
-  void rotary(std::vector<float> inverse_frequencies); // declares the cosine and sine tables
+  // Declares tables of cosines and sines, half as many frequencies as a head has numbers that are turned. For `rope`: which ones they are.
+  int rotary(std::vector<float> inverse_frequencies, float scale = 1);
   void begin(SegmentKind kind, int block, int input);
   void end(int output);
 
@@ -140,8 +150,9 @@ class GraphBuilder {
   }
   // x: queries, keys and values side by side; the weights are one head long.
   int qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name);
-  int rope(int x, int query_heads, int kv_heads, int head_dim, const char* name);
-  int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name);
+  int rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name);
+  // window: keys up to its own that a row sees; 0: all of them.
+  int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, int64_t window = 0);
   int gelu(int x, GeluForm form, const char* name);
   int swiglu(int x, const char* name);
   int add(int a, int b, const char* name);

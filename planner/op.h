@@ -64,6 +64,7 @@ struct Attributes {
   int query_heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 0;              // of attention's scores; of a scale op
   bool causal = true;
+  int64_t window = 0;           // of attention: keys up to its own that a row sees; 0: all
   bool inverse = false;         // rope: turn back
   float dropout = 0;
   std::array<int64_t, 4> columns{};   // adapter: where in y each part begins

@@ -89,9 +89,13 @@ std::string describe(const Graph& graph) {
     s += std::string("\n") + op_row(op.kind).name;
     for (float x : {a.epsilon, a.scale, a.dropout}) add(x);
     for (int x : {a.query_heads, a.kv_heads, a.head_dim, int{a.rms}, int{a.transposed}, static_cast<int>(a.gelu)}) add(x);
+    if (a.window > 0) add(a.window);
     if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";   // as it was when that was an op
   }
-  for (float f : graph.inverse_frequencies) add(f);
+  for (const RotaryTables& tables : graph.rotary) {
+    for (float f : tables.inverse_frequencies) add(f);
+    if (tables.scale != 1) add(tables.scale);
+  }
   return s;
 }
 

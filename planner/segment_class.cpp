@@ -46,7 +46,7 @@ class Signature {
     add(static_cast<int64_t>(op.kind));
     for (float x : {a.epsilon, a.scale, a.dropout}) add(x);
     for (int64_t x : {int64_t{a.rms}, int64_t{a.transposed}, static_cast<int64_t>(a.gelu), int64_t{a.query_heads},
-                      int64_t{a.kv_heads}, int64_t{a.head_dim}, int64_t{a.causal}, int64_t{a.inverse}})
+                      int64_t{a.kv_heads}, int64_t{a.head_dim}, int64_t{a.causal}, a.window, int64_t{a.inverse}})
       add(x);
     for (int64_t column : a.columns) add(column);
     for (const auto* list : {&op.inputs, &op.outputs}) {

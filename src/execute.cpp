@@ -228,6 +228,7 @@ void run<OpKind::rope>(const Call& c) {
   a.rows_per_sample = c.rows_per_sample();
   set_heads(c, a);
   a.inverse = c.attributes.inverse;
+  a.turned = static_cast<int>(2 * c.input_features(1));
   a.cosine = c.input<float>(1);
   a.sine = c.input<float>(2);
   a.state = c.position_state();
@@ -244,6 +245,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
   set_heads(c, a);
   a.scale = c.attributes.scale;
   a.causal = c.attributes.causal;
+  a.window = c.x.graph->hides_keys(c.op) ? c.attributes.window : 0;
   a.dropout = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
@@ -281,6 +283,7 @@ void run<OpKind::attention_cached>(const Call& c) {
   a.capacity = c.x.graph->sequence;
   set_heads(c, a);
   a.scale = c.attributes.scale;
+  a.window = c.x.graph->hides_keys(c.op) ? c.attributes.window : 0;
   a.state = c.x.state;
   a.qkv = c.in(0);
   a.out = c.out(0);

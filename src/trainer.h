@@ -178,7 +178,7 @@ class Trainer {
   // At most as many as `filling` converts.
   void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count, Filling& filling);
   void put_codes(int tensor, uint64_t first, uint64_t count, Filling& filling);   // that `filling` holds
-  void fill_table(int tensor, double (*function)(double), Filling& filling);
+  void fill_table(const RotaryTables& tables, int tensor, double (*function)(double), Filling& filling);
   // The scalars of a step; those that steps hand on are `carried_`.
   void begin_state(double learning_rate = 0);
   void push_state() { stream_->upload(execution_.state, &state_, sizeof state_); }

@@ -133,9 +133,9 @@ Status Trainer::fill(Filling& filling) {
   // Every page is touched now: what the plan promised is there from the first step on.
   stream_->zero(arena_, plan().bytes.arena);
   if (host_) std::memset(host_, 0, plan().bytes.host);
-  if (graph().cosine >= 0) {
-    fill_table(graph().cosine, portable_cos, filling);
-    fill_table(graph().sine, portable_sin, filling);
+  for (const RotaryTables& tables : graph().rotary) {
+    fill_table(tables, tables.cosine, portable_cos, filling);
+    fill_table(tables, tables.sine, portable_sin, filling);
   }
   for (size_t p = 0; p < model_->parameters().size(); ++p) {
     const Tensor& tensor = model_->graph().at(model_->parameters()[p]);
@@ -164,16 +164,17 @@ Status Trainer::read_weights(const Tensor& tensor, uint64_t first, uint64_t coun
   return ok();
 }
 
-// (sequence, frequencies). Source: transformers: the angle is a product in fp32, cosine and sine of it are rounded to fp32.
-void Trainer::fill_table(int tensor, double (*function)(double), Filling& filling) {
-  const std::vector<float>& frequencies = graph().inverse_frequencies;
+// (sequence, frequencies). Source: transformers: the angle is a product in fp32, cosine and sine of it are rounded to fp32, and so is
+// their product with the scale.
+void Trainer::fill_table(const RotaryTables& tables, int tensor, double (*function)(double), Filling& filling) {
+  const std::vector<float>& frequencies = tables.inverse_frequencies;
   const uint64_t count = static_cast<uint64_t>(graph().sequence) * frequencies.size();
   for (uint64_t first = 0; first < count; first += Filling::elements) {
     const uint64_t n = std::min(Filling::elements, count - first);
     for (uint64_t i = 0; i < n; ++i) {
       const uint64_t position = (first + i) / frequencies.size();
       const float angle = static_cast<float>(position) * frequencies[(first + i) % frequencies.size()];
-      filling.values[i] = static_cast<float>(function(static_cast<double>(angle)));
+      filling.values[i] = tables.scale * static_cast<float>(function(static_cast<double>(angle)));
     }
     stream_->upload(address(tensor) + first * sizeof(float), filling.values.data(), n * sizeof(float));
   }

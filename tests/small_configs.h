@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "planner/adapters.h"
 
@@ -41,6 +42,25 @@ inline std::string small_qwen3() {
   return R"({"model_type": "qwen3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "head_dim": 18,
              "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
              "tie_word_embeddings": false})";
+}
+
+// Joined matrices, half of each head turned, a window shorter than samples.
+inline std::string small_phi3(const char* dropout = "0") {
+  const std::string p = dropout;
+  return R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48, "original_max_position_embeddings": 20,
+             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "partial_rotary_factor": 0.5,
+             "rope_scaling": {"type": "longrope", "short_factor": [1, 1.5, 2], "long_factor": [2, 3, 4.5]}, "sliding_window": 7,
+             "tie_word_embeddings": false, "embd_pdrop": )" + p + R"(, "resid_pdrop": )" + p + "}";
+}
+// Layers of three kinds: with positions, without them, and those with a window too.
+inline std::string small_smollm3() {
+  return R"({"model_type": "smollm3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40,
+             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "no_rope_layers": [1, 0, 0],
+             "use_sliding_window": true, "sliding_window": 11, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+             "tie_word_embeddings": true})";
+}
+inline std::vector<std::string> small_models(const char* dropout = "0") {
+  return {small_gpt2(dropout), small_llama(), small_qwen2(), small_qwen3(), small_phi3(dropout), small_smollm3()};
 }
 
 // With labels in place of a language model's head.

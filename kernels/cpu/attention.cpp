@@ -7,7 +7,7 @@ namespace stw::kernels::STW_ISA {
 
 void attention(const Launch& launch, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
-  assert(args.position_ids == nullptr || args.causal);
+  assert((args.position_ids == nullptr && args.window == 0) || args.causal);
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim;
   const int64_t width = (args.query_heads + 2 * args.kv_heads) * head_dim, out_width = args.query_heads * head_dim;
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;
@@ -33,6 +33,7 @@ void attention(const Launch& launch, const AttentionArgs& args) {
     h.head_dim = head_dim;
     h.scale = args.scale;
     h.causal = args.causal;
+    h.window = args.window;
     h.position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
     h.dropout = args.dropout > 0 ? &dropout : nullptr;
     h.dropout_first = head * rows * rows;

@@ -39,6 +39,7 @@ void attention_cached(const Launch& launch, const AttentionCachedArgs& args) {
     h.head_dim = head_dim;
     h.scale = args.scale;
     h.causal = true;
+    h.window = args.window;
     h.position_ids = nullptr;
     h.dropout = nullptr;
     h.dropout_first = 0;

@@ -41,6 +41,7 @@ struct HeadAttention {
   int64_t head_dim;
   float scale;
   bool causal;
+  int64_t window;               // as in AttentionArgs
   const int32_t* position_ids;  // (query_rows), or null; only where position is 0
   const Dropout* dropout;       // or null
   int64_t dropout_first;        // element of (query row 0, key 0)
@@ -51,7 +52,8 @@ struct HeadAttention {
 
 // Scores of `rows` rows of one document against one block of keys, then their exponentials in place, then outputs +=
 // scores · values. `row` counts from the chunk's first row; `visible` keys of this block are seen by the group's last row,
-// none before `start`, the document's first key. `first`: the rows have seen no block yet.
+// none before `start`, the first one that the group's first row sees. `first`: the rows have seen no block yet. Where there is a
+// window a row may see nothing of it: its exponentials are 0, and so are its sums until it does.
 static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first, int64_t row,
                                 int64_t rows, int64_t key_first, int64_t visible, int64_t start) {
   const int64_t stride = row_stride(h.head_dim), panels = panels_of(visible);
@@ -66,7 +68,8 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
     float* s = w.scores + r * turned_stride;
     int64_t seen = visible;
     if (h.causal) seen = max(0, min(seen, h.position + chunk_first + row + r - key_first + 1));
-    for (int64_t k = from; k < hidden; ++k) s[k] = -infinity;
+    const int64_t unseen = h.window > 0 ? min(16 * panels, first_seen(h.position_ids, h.window, chunk_first + row + r, h.position) - key_first) : hidden;
+    for (int64_t k = from; k < unseen; ++k) s[k] = -infinity;
     for (int64_t k = seen; k < 16 * panels; ++k) s[k] = -infinity;
     F16 largest = load(s + from);
     for (int64_t p = hidden_panels + 1; p < panels; ++p) largest = maximum(largest, load(s + 16 * p));
@@ -74,6 +77,7 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
     const float found = fold_maximum(largest);
     now[r] = found > before[r] ? found : before[r];
     maxima[r] = now[r];
+    if (before[r] == -infinity && unseen >= seen) now[r] = 0;   // it has seen nothing so far: -inf less itself is no number
   }
   for (int64_t r = rows; r < 32; ++r) before[r] = now[r] = 0;
   for (int i = 0; i < 32; i += 16) store(w.rescale + i, exp(sub(load(before + i), load(now + i))));
@@ -107,13 +111,13 @@ static inline void attend_chunk(const HeadAttention& h, const ForwardWorkspace& 
   pack_rows(h.queries, first, count, h.head_dim, h.scale, w.queries);
   for (int64_t r = 0; r < count; ++r) w.maxima[r] = -infinity;
   const int64_t last = h.causal ? min(h.keys_count, h.position + first + count) : h.keys_count;
-  const int64_t first_key = document_start(h.position_ids, first);
+  const int64_t first_key = first_seen(h.position_ids, h.window, first, h.position);
   for (int64_t key = first_key - first_key % key_block; key < last; key += key_block) {
     const int64_t keys = min(key_block, last - key);
     pack_turned(h.keys, key, keys, h.head_dim, w.turned_keys);
     pack_rows(h.values, key, keys, h.head_dim, 1.0f, w.values);
     for (int64_t row = 0, rows; row < count; row += rows) {
-      const int64_t start = document_start(h.position_ids, first + row);
+      const int64_t start = first_seen(h.position_ids, h.window, first + row, h.position);
       if (start >= key + keys) break;
       rows = document_end(h.position_ids, first + row, first + min(count, row + query_group)) - first - row;
       const int64_t visible = h.causal ? min(keys, h.position + first + row + rows - key) : keys;

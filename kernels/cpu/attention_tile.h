@@ -40,6 +40,12 @@ namespace STW_ISA {
 STW_INLINE int64_t document_start(const int32_t* position_ids, int64_t row) {
   return position_ids == nullptr ? 0 : row - position_ids[row];
 }
+// The first key that a row sees, which is row `position` + row of the keys: none of another document, and no more than `window` keys
+// up to its own; 0: all. Later rows never see earlier keys.
+STW_INLINE int64_t first_seen(const int32_t* position_ids, int64_t window, int64_t row, int64_t position = 0) {
+  const int64_t start = document_start(position_ids, row), of_window = position + row - window + 1;
+  return window > 0 && of_window > start ? of_window : start;
+}
 // The first row in (row, end) of a document other than row's, or `end`.
 STW_INLINE int64_t document_end(const int32_t* position_ids, int64_t row, int64_t end) {
   if (position_ids == nullptr) return end;

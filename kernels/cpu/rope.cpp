@@ -1,12 +1,12 @@
 // Rotary positions (Su et al., "RoFormer"), in the layout of Hugging Face's `rotate_half`: element i of a head is paired
-// with element i + head_dim / 2. The backward pass is the rotation by the opposite angle, hence the same function.
+// with element i + turned / 2. The backward pass is the rotation by the opposite angle, hence the same function.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/split.h"
 
 namespace stw::kernels::STW_ISA {
 
 void rope(const Launch& launch, const RopeArgs& args) {
-  const int64_t half = args.head_dim / 2;
+  const int64_t half = args.turned / 2;
   const int64_t rotated = ((int64_t)args.query_heads + args.kv_heads) * args.head_dim;
   const int64_t width = rotated + (int64_t)args.kv_heads * args.head_dim;
   const int64_t start = args.state == nullptr ? 0 : (int64_t)args.state->position;
@@ -25,6 +25,7 @@ void rope(const Launch& launch, const RopeArgs& args) {
           store_group(args.y.data, args.y.dtype, head + i, fma(a, c, mul(sub(zero(), b), s)), n);
           store_group(args.y.data, args.y.dtype, head + half + i, fma(a, s, mul(b, c)), n);
         });
+        if (!in_place && args.turned < args.head_dim) copy_elements(args.x, args.y, head + args.turned, head + args.head_dim);
       }
       if (!in_place) copy_elements(args.x, args.y, row * width + rotated, (row + 1) * width);
     }

@@ -24,6 +24,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_kernel(Attentio
   h.head_dim = args.head_dim;
   h.scale = args.scale;
   h.causal = args.causal;
+  h.window = args.window;
   h.dropped = args.dropout > 0;
   h.position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
   h.dropout = {};
@@ -38,7 +39,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_kernel(Attentio
 
 void attention(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
-  assert(args.position_ids == nullptr || args.causal);
+  assert((args.position_ids == nullptr && args.window == 0) || args.causal);
   if (library_takes(l, args, false)) return library_attention(l, args);
   if (warpgroups_take(args)) return warpgroup_attention(l, args);
   if (tensor_cores_take(args)) return tensor_attention(l, args);

@@ -34,6 +34,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_cached_kernel(A
   h.head_dim = args.head_dim;
   h.scale = args.scale;
   h.causal = true;
+  h.window = args.window;
   h.dropped = false;
   h.position_ids = nullptr;
   h.dropout = {};

@@ -15,6 +15,7 @@ struct HeadAttention {
   int head_dim;
   float scale;
   bool causal, dropped;
+  int64_t window;               // as in AttentionArgs
   const int32_t* position_ids;  // (query_rows), or null; only where position is 0
   Dropout dropout;              // where `dropped`
   int64_t dropout_first;        // element of (query row 0, key 0)
@@ -41,10 +42,10 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
   const int r = static_cast<int>(threadIdx.x) / quad;   // the row of this quad
   const int64_t row = first + r, end_row = min(first + tile_rows, h.query_rows);
   const int64_t last = h.causal ? min(h.keys_count, h.position + end_row) : h.keys_count;
-  const int64_t first_key = document_start(h.position_ids, first);
+  const int64_t first_key = first_seen(h.position_ids, h.window, first, h.position);
   int64_t row_start = 0, row_end = 0;                   // the keys that it sees
   if (row < h.query_rows) {
-    row_start = document_start(h.position_ids, row);
+    row_start = first_seen(h.position_ids, h.window, row, h.position);
     row_end = h.causal ? h.position + row + 1 : h.keys_count;
   }
   float* s = scores + r * score_stride;

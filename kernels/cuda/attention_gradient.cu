@@ -103,12 +103,12 @@ static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_
   int64_t row_start = 0, row_end = 0;
   float lse = 0, dot = 0;
   if (row < rows) {
-    row_start = document_start(position_ids, row);
+    row_start = first_seen(position_ids, args.window, row);
     row_end = args.causal ? row + 1 : rows;
     lse = h.lse[row];
     dot = h.dots[row];
   }
-  const int64_t first_key = document_start(position_ids, first);
+  const int64_t first_key = first_seen(position_ids, args.window, first);
   for (int64_t key = first_key - first_key % key_block; key < last; key += key_block) {
     const int keys = static_cast<int>(min(static_cast<int64_t>(key_block), last - key));
     store_scores(multiply_rows({h.queries, first, queries, args.scale}, {h.keys, key, keys, 1.0f}, args.head_dim, slices), scores);
@@ -140,7 +140,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
   float* scores = slices + slices_floats;
   float* dscores = scores + key_block * turned_score_stride;
   Range* ranges = reinterpret_cast<Range*>(dscores + key_block * turned_score_stride);
-  int* starts = reinterpret_cast<int*>(ranges + tile_rows);   // of each query's document, from the tile's first key
+  int* starts = reinterpret_cast<int*>(ranges + tile_rows);   // the first key that each query sees, from the tile's first one
   float* dkeys = reinterpret_cast<float*>(starts + key_block);
   const int64_t stride = round_up(args.head_dim, output_columns);
   float* dvalues = dkeys + tile_rows * stride;
@@ -155,13 +155,13 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
   for (int64_t member = 0; member < group; ++member) {
     const GradientHead h = gradient_head(args, dots, sample, kv_head * group + member);
     for (int64_t query = args.causal ? key : 0; query < rows; query += key_block) {
-      if (document_start(position_ids, query) >= key + keys) break;   // later documents see none of the keys
+      if (first_seen(position_ids, args.window, query) >= key + keys) break;   // later rows see none of the keys
       const int queries = static_cast<int>(min(static_cast<int64_t>(key_block), rows - query));
       const SomeRows query_rows = {h.queries, query, queries, args.scale}, dout_rows = {h.douts, query, queries, 1.0f};
       store_scores_turned(multiply_rows({h.keys, key, keys, 1.0f}, query_rows, args.head_dim, slices), scores);
       store_scores_turned(multiply_rows({h.values, key, keys, 1.0f}, dout_rows, args.head_dim, slices), dscores);
       for (int i = static_cast<int>(threadIdx.x); i < queries; i += tile_threads)
-        starts[i] = static_cast<int>(document_start(position_ids, query + i) - key);
+        starts[i] = static_cast<int>(first_seen(position_ids, args.window, query + i) - key);
       __syncthreads();
       Range range = {0, key_block};
       if (static_cast<int>(threadIdx.x) < tile_rows) {
@@ -195,7 +195,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
 
 void attention_gradient(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention_gradient);
-  assert(args.position_ids == nullptr || args.causal);
+  assert((args.position_ids == nullptr && args.window == 0) || args.causal);
   if (library_takes(l, args, true)) return library_attention_gradient(l, args);
   auto* dots = static_cast<float*>(l.workspace);
   const int64_t rows = args.samples * args.rows_per_sample, tiles = args.samples * ceil_div(args.rows_per_sample, tile_rows);

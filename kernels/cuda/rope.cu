@@ -1,17 +1,18 @@
 // Rotary positions (Su et al., "RoFormer"), in the layout of Hugging Face's `rotate_half`: element i of a head is paired
-// with element i + head_dim / 2. The backward pass is the rotation by the opposite angle. Bound by memory; a quad turns 16
-// pairs, and values are copied where y is not x. Four loads are under way a thread: both halves, cosine and sine.
+// with element i + turned / 2. The backward pass is the rotation by the opposite angle. Bound by memory; a quad turns 16
+// pairs, and values, and what is not turned of a head, are copied where y is not x. Four loads are under way a thread: both halves,
+// cosine and sine.
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
 
-// How many groups of pairs a head has, how many tasks a row, how many rows a sample.
-struct RopeShape { Divisor head, row, sample; };
+// How many tasks a head has, of which so many turn a group of pairs and the others copy; how many a row; how many rows a sample.
+struct RopeShape { Divisor head; int groups; Divisor row, sample; };
 
 template <class Stored>
 static __global__ void __launch_bounds__(block_threads) rope_kernel(RopeArgs args, RopeShape shape, bool vectors) {
   const DType x_dtype = Stored::of(args.x.dtype), y_dtype = Stored::of(args.y.dtype);
-  const int half = args.head_dim / 2, heads = args.query_heads + args.kv_heads;
+  const int half = args.turned / 2, heads = args.query_heads + args.kv_heads;
   const int rotated = heads * args.head_dim, copied = args.kv_heads * args.head_dim;
   const int64_t width = rotated + copied, start = args.state == nullptr ? 0 : static_cast<int64_t>(args.state->position);
   const float sign = args.inverse ? -1.0f : 1.0f;
@@ -19,16 +20,20 @@ static __global__ void __launch_bounds__(block_threads) rope_kernel(RopeArgs arg
   for_tasks_of_grid(args.rows * shape.row.number, [&](int64_t task) {
     const int64_t row = quotient(task, shape.row), top = row * width;
     const int part = static_cast<int>(task - row * shape.row.number);
-    if (part >= turned) {
-      const int i = (part - turned) * 16, left = copied - i;
-      const auto copy_group = [&](auto n) { store_copied(args.y.data, y_dtype, top + rotated + i, load_copied(args.x.data, x_dtype, top + rotated + i, n), n); };
+    const auto copy_at = [&](int64_t at, int left) {
+      const auto copy_group = [&](auto n) { store_copied(args.y.data, y_dtype, at, load_copied(args.x.data, x_dtype, at, n), n); };
       if (vectors && left >= 16) copy_group(Whole{});
       else copy_group(min(static_cast<int64_t>(16), left));
-      return;
+    };
+    if (part >= turned) return copy_at(top + rotated + (part - turned) * 16, copied - (part - turned) * 16);
+    const int head = quotient(part, shape.head), group = part - head * static_cast<int>(shape.head.number);
+    if (group >= shape.groups) {
+      const int from = args.turned + (group - shape.groups) * 16;
+      return copy_at(top + head * args.head_dim + from, args.head_dim - from);
     }
     const int64_t position = args.position_ids != nullptr ? args.position_ids[row]
                                                           : start + row - quotient(static_cast<int>(row), shape.sample) * shape.sample.number;
-    const int head = quotient(part, shape.head), i = (part - head * static_cast<int>(shape.head.number)) * 16, left = half - i;
+    const int i = group * 16, left = half - i;
     const int64_t at = top + head * args.head_dim + i;
     const auto turn_group = [&](auto n) {
       const F16 c = load_group(args.cosine + position * half, DType::f32, i, n), sine = load_group(args.sine + position * half, DType::f32, i, n);
@@ -43,13 +48,16 @@ static __global__ void __launch_bounds__(block_threads) rope_kernel(RopeArgs arg
 }
 
 void rope(const Launch& l, const RopeArgs& args) {
-  // Halves of heads begin at multiples of half, and so does everything else.
-  const int64_t half = args.head_dim / 2;
-  const bool vectors = vectors_at(args.x.data, args.x.dtype, half) && vectors_at(args.y.data, args.y.dtype, half) &&
+  // Heads begin at multiples of head_dim, what is turned has two halves, and so does everything else begin.
+  const int64_t half = args.turned / 2, head_dim = args.head_dim;
+  const bool vectors = vectors_at(args.x.data, args.x.dtype, half) && vectors_at(args.x.data, args.x.dtype, head_dim) &&
+                       vectors_at(args.y.data, args.y.dtype, half) && vectors_at(args.y.data, args.y.dtype, head_dim) &&
                        vectors_at(args.cosine, DType::f32, half) && vectors_at(args.sine, DType::f32, half);
-  const int64_t groups_of_head = ceil_div(half, 16), heads = static_cast<int64_t>(args.query_heads) + args.kv_heads;
-  const int64_t copied = args.x.data == args.y.data ? 0 : ceil_div(static_cast<int64_t>(args.kv_heads) * args.head_dim, 16);
-  const RopeShape shape = {divisor_of(groups_of_head), divisor_of(heads * groups_of_head + copied), divisor_of(args.rows_per_sample)};
+  const bool in_place = args.x.data == args.y.data;
+  const int64_t groups = ceil_div(half, 16), heads = static_cast<int64_t>(args.query_heads) + args.kv_heads;
+  const int64_t tasks_of_head = groups + (in_place ? 0 : ceil_div(static_cast<int64_t>(args.head_dim) - args.turned, 16));
+  const int64_t copied = in_place ? 0 : ceil_div(static_cast<int64_t>(args.kv_heads) * args.head_dim, 16);
+  const RopeShape shape = {divisor_of(tasks_of_head), static_cast<int>(groups), divisor_of(heads * tasks_of_head + copied), divisor_of(args.rows_per_sample)};
   for_dtypes({args.x.dtype, args.y.dtype}, [&](auto stored) {
     launch(l, rope_kernel<decltype(stored)>, blocks_for_rows(args.rows * shape.row.number), block_threads, 0, args, shape, vectors);
   });

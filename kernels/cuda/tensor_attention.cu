@@ -12,6 +12,7 @@
 namespace stw::kernels::cuda {
 
 inline constexpr int tensor_keys = 64;   // of a block
+inline constexpr float lowest = -3.402823466e38f;
 
 // Shared memory: a tile of queries, of keys and of values.
 template <DType dtype, int depth>
@@ -32,7 +33,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
     segment = segment_at(position_ids, next, tile_end, count);
-    const int begin = segment.document_begin, last = args.causal ? segment.end : segment.document_end;
+    const int begin = segment.document_begin + keys_before_window(args, segment.document_begin, segment.begin, tensor_keys), last = args.causal ? segment.end : segment.document_end;
     copy_tile<depth, tensor_rows>(half_rows(args.qkv.data, top + head * head_dim, width), first, segment.begin, segment.end, args.head_dim, queries);
     copy_tile<depth, tensor_keys>(all_keys, begin, begin, last, args.head_dim, keys);
     commit_copies();
@@ -43,7 +44,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     const float factor = args.scale * log2_of_e;   // scores are powers of 2
     uint32_t q[depth / 16][4];
     float out[depth / 8][4] = {};
-    float largest[2] = {-infinity, -infinity}, sum[2] = {0, 0};   // of rows lane / 4 and lane / 4 + 8; sums of this lane's columns
+    float largest[2] = {lowest, lowest}, sum[2] = {0, 0};   // of rows lane / 4 and lane / 4 + 8; sums of this lane's columns
     for (int key = begin; key < last; key += tensor_keys) {
       wait_copies<1>();   // the keys; the values may be on their way
       __syncthreads();
@@ -60,14 +61,16 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       if (key + tensor_keys < last) copy_tile<depth, tensor_keys>(all_keys, key + tensor_keys, begin, last, args.head_dim, keys);
       commit_copies();
 
-      // Blocks in front of the diagonal and of the document's end are seen by every row. A row that sees none is all -inf
-      // there, but it has a maximum from the blocks before.
-      if (key + tensor_keys > (args.causal ? segment.begin + 1 : last))
+      // Blocks in front of the diagonal and of the document's end, and inside of the window, are seen by every row. A row that sees
+      // none is all -inf there, less than any maximum.
+      const int window = static_cast<int>(args.window);
+      if (key + tensor_keys > (args.causal ? segment.begin + 1 : last) || (window > 0 && key + window < first + warp_row + 16))
         STW_UNROLL for (int half = 0; half < 2; ++half) {
           const int row = first + warp_row + accumulator_row(2 * half), seen = (args.causal && row < last ? row + 1 : last) - key;
+          const int unseen = window > 0 ? row - window + 1 - key : 0;
           STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
             STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e)
-              if (8 * n + accumulator_column(e) >= seen) s[n][e] = -infinity;
+              if (8 * n + accumulator_column(e) >= seen || 8 * n + accumulator_column(e) < unseen) s[n][e] = -infinity;
         }
       float found[2] = {largest[0], largest[1]};
       STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)

@@ -60,6 +60,12 @@ STW_DEVICE Segment segment_at(const int32_t* position_ids, int row, int tile_end
   return {row, tile_end < high ? tile_end : high, start, high};
 }
 
+// Keys in front of those that `row` and all rows behind it see, of a document that begins at `begin`: whole blocks of them.
+STW_DEVICE int keys_before_window(const AttentionArgs& args, int begin, int row, int block) {
+  const int before = row - static_cast<int>(args.window) + 1 - begin;
+  return args.window > 0 && before > 0 ? before / block * block : 0;
+}
+
 // Rows [first, first + rows) of a head to a tile, asynchronously; those outside of [begin, end) are 0. Unrolled, its
 // addresses would fill the registers.
 template <int depth, int rows>

@@ -43,8 +43,12 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
     segment = segment_at(position_ids, next, tile_end, count);
-    const int others_first = of_keys && args.causal ? segment.begin : segment.document_begin;
-    const int others_end = !of_keys && args.causal ? segment.end : segment.document_end;
+    const int window = static_cast<int>(args.window), past_window = segment.end - 1 + window;
+    const int others_first = of_keys && args.causal ? segment.begin
+                                                    : segment.document_begin + keys_before_window(args, segment.document_begin, segment.begin, tensor_others);
+    const int others_end = !of_keys && args.causal                                                ? segment.end
+                           : of_keys && window > 0 && past_window < segment.document_end ? past_window
+                                                                                         : segment.document_end;
     // A stage is tensor_others rows from `at` of one query head; after a head's last one comes the next head's first.
     struct Stage { int64_t head; int at, parity; };
     const auto next_stage = [&](Stage s) {
@@ -121,19 +125,22 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
             s[n][e] = p * f;
           }
       };
-      // The others that a row meets: a query the keys up to its own, a key the queries from its own on.
+      // The others that a row meets: a query the keys up to its own, a key the queries from its own on, both no further than the window.
       int begins[2], ends[2];
       STW_UNROLL for (int half = 0; half < 2; ++half) {
         const int own_row = first + warp_row + accumulator_row(2 * half);
         begins[half] = args.causal && of_keys ? own_row - at : 0;
         ends[half] = (args.causal && !of_keys && own_row < others_end ? own_row + 1 : others_end) - at;
+        if (window > 0 && of_keys && own_row + window < others_end) ends[half] = own_row + window - at;
+        if (window > 0 && !of_keys) begins[half] = own_row - window + 1 - at;
         if (own_row < segment.begin || own_row >= segment.end) ends[half] = 0;
       }
       const auto is_met = [&](int half, int other) { return other >= begins[half] && other < ends[half]; };
       // Most stages lie off the diagonal and inside of what there is: all rows of a warp meet all of their others, and nothing is asked.
       const int warp_first = first + warp_row, warp_last = warp_first + 15, last_other = at + tensor_others - 1;
       const bool all_met = warp_first >= segment.begin && warp_last < segment.end && last_other < others_end &&
-                           (!args.causal || (of_keys ? at >= warp_last : last_other <= warp_first));
+                           (!args.causal || (of_keys ? at >= warp_last : last_other <= warp_first)) &&
+                           (window == 0 || (of_keys ? last_other < warp_first + window : at > warp_last - window));
       if (args.dropout > 0) {
         const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
         const int64_t top_row = stage.head * rows;

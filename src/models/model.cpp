@@ -9,18 +9,17 @@
 #include "planner/parameter_groups.h"
 #include "planner/quantize.h"
 #include "planner/update.h"
-#include "src/elementary.h"
 #include "src/models/labels.h"
 
 namespace stw {
 
 namespace {
 constexpr int64_t largest_size = int64_t{1} << 31;
-constexpr int64_t largest_depth = 1024;   // beyond all published models; keeps planning in seconds
 }
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {gpt2_architecture, llama_architecture, mistral_architecture, qwen2_architecture, qwen3_architecture};
+  static const Architecture list[] = {gpt2_architecture, llama_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
+                                      smollm3_architecture};
   return list;
 }
 
@@ -134,33 +133,6 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   find_feed_forward(graph);
   tie_choices(graph);
   return graph;
-}
-
-// Source: transformers, modeling_rope_utils.py: default, linear and llama3 scaling.
-std::vector<float> rope_frequencies(const ModelConfig& c) {
-  std::vector<float> f;
-  for (int i = 0; i < c.head_dim; i += 2) {
-    const float exponent = static_cast<float>(i) / static_cast<float>(c.head_dim);
-    const float power = static_cast<float>(portable_pow(c.theta, static_cast<double>(exponent)));
-    float inverse = 1.0f / power;
-    if (c.scaling == RopeScaling::linear) inverse = static_cast<float>(inverse / c.scaling_factor);
-    if (c.scaling == RopeScaling::llama3) {
-      const double pi2 = 6.283185307179586;
-      const double wavelength = static_cast<double>(static_cast<float>(pi2 / inverse));
-      const double low = static_cast<double>(c.original_positions) / c.low_frequency_factor;
-      const double high = static_cast<double>(c.original_positions) / c.high_frequency_factor;
-      const float scaled = static_cast<float>(inverse / c.scaling_factor);
-      if (wavelength > low) {
-        inverse = scaled;
-      } else if (wavelength >= high) {
-        const float smooth = static_cast<float>((static_cast<double>(c.original_positions) / wavelength - c.low_frequency_factor) /
-                                                (c.high_frequency_factor - c.low_frequency_factor));
-        inverse = (1 - smooth) * scaled + smooth * inverse;
-      }
-    }
-    f.push_back(inverse);
-  }
-  return f;
 }
 
 }  // namespace stw

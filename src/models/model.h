@@ -1,5 +1,5 @@
-// Model architectures: from a Hugging Face config.json to a graph. One file an architecture (gpt2.cpp, llama.cpp), one
-// row each in `architectures`; presets are configs with a name (presets.cpp).
+// Model architectures: from a Hugging Face config.json to a graph. One file a family (gpt2.cpp, llama.cpp, …), one
+// row an architecture in `architectures`; presets are configs with a name (presets.cpp).
 #pragma once
 #include <set>
 #include <span>
@@ -11,14 +11,21 @@
 #include "planner/json.h"
 #include "planner/numerics.h"
 #include "planner/result.h"
+#include "src/models/rotary.h"
 
 namespace stw {
 
-enum class RopeScaling : uint8_t { none, linear, llama3 };
+// What attention of one layer differs by from that of others.
+struct LayerAttention {
+  int64_t window = 0;   // keys up to its own that a token sees; 0: all of them
+  int rotary = 0;       // of ModelConfig::rotary; -1: it has no positions
+};
+
+inline constexpr int64_t largest_depth = 1024;   // beyond all published models; keeps planning in seconds
 
 // What all architectures have in common, in the words of the field; each fills in its own part.
 struct ModelConfig {
-  std::string architecture;        // "gpt2", "llama", "mistral", "qwen2", "qwen3"
+  std::string architecture;        // "gpt2", "llama", …: a model_type
   Json json;                       // as read: written beside exported weights
   int64_t vocabulary = 0, width = 0, layers = 0, positions = 0, intermediate = 0;
   int heads = 0, kv_heads = 0, head_dim = 0;
@@ -26,14 +33,12 @@ struct ModelConfig {
   float init_std = 0.02f;
   bool tied = false;
   bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
+  bool joined_matrices = false;    // queries, keys and values are one parameter, and so are gate and up
   GeluForm gelu = GeluForm::tanh;
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float attention_scale = 0;
-  // Rotary positions
-  double theta = 10000;
-  RopeScaling scaling = RopeScaling::none;
-  double scaling_factor = 1, low_frequency_factor = 1, high_frequency_factor = 4;
-  int64_t original_positions = 0;
+  std::vector<RotaryConfig> rotary;
+  std::vector<LayerAttention> layer_attention;   // of every layer; none: all as they are by themselves
   std::vector<std::string> labels; // names, of a classifier of whole samples; none: a language model
   Adapters adapters;               // not of config.json, and neither is the next
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
@@ -49,7 +54,8 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture gpt2_architecture, llama_architecture, mistral_architecture, qwen2_architecture, qwen3_architecture;
+extern const Architecture gpt2_architecture, llama_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
+    smollm3_architecture;
 
 // `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.
 Result<ModelConfig> parse_model(std::string_view json, const std::string& origin);
@@ -72,8 +78,5 @@ void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table
 // make no sense, and where the model has other labels.
 Status set_labels(ModelConfig& config, const std::vector<std::string>& names);
 inline constexpr const char* classifier_weight = "score.weight";   // of all architectures, as in transformers
-
-// Inverse frequencies of rotary positions, in the fp32 arithmetic of transformers.
-std::vector<float> rope_frequencies(const ModelConfig& config);
 
 }  // namespace stw

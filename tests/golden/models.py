@@ -9,11 +9,15 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import (AutoConfig, AutoModelForCausalLM, Gemma3TextConfig, GPT2Config, LlamaConfig, MistralConfig, Phi3Config,
+                          Qwen2Config, Qwen3Config, SmolLM3Config)
+from transformers.models.gemma3 import modeling_gemma3
 from transformers.models.llama import modeling_llama
 from transformers.models.mistral import modeling_mistral
+from transformers.models.phi3 import modeling_phi3
 from transformers.models.qwen2 import modeling_qwen2
 from transformers.models.qwen3 import modeling_qwen3
+from transformers.models.smollm3 import modeling_smollm3
 from transformers.utils import logging
 
 VOCABULARY = 97
@@ -45,11 +49,25 @@ def configurations():
         "qwen2": Qwen2Config(**shared, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True,
                              use_sliding_window=False,
                              rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
-        # The window is as long as the rows, so that it hides nothing; heads that do not fill the width, as in Mistral Nemo.
+        # A window that hides what lies further back; heads that do not fill the width, as in Mistral Nemo.
         "mistral": MistralConfig(**shared, head_dim=12, rms_norm_eps=1e-5, max_position_embeddings=128, tie_word_embeddings=False,
-                                 sliding_window=LENGTH, rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+                                 sliding_window=6, rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
         "qwen3": Qwen3Config(**shared, head_dim=20, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True,
                              rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}),
+        # The second layer has no positions.
+        "smollm3": SmolLM3Config(**shared, rms_norm_eps=1e-6, max_position_embeddings=128, tie_word_embeddings=True, no_rope_layers=[1, 0],
+                                 pad_token_id=None, rope_parameters={"rope_theta": 2000000.0, "rope_type": "default"}),
+        # Half of each head is turned, by angles of their own, and a window.
+        "phi3": Phi3Config(**shared, rms_norm_eps=1e-5, max_position_embeddings=128, original_max_position_embeddings=64, tie_word_embeddings=False,
+                           pad_token_id=None, sliding_window=9,
+                           rope_parameters={"rope_theta": 10000.0, "rope_type": "longrope", "partial_rotary_factor": 0.5,
+                                            "short_factor": [1.0, 1.25], "long_factor": [4.0, 9.5]}),
+        # Windows in the first layer only, whose angles are others; the scale of scores is not that of heads.
+        "gemma3_text": Gemma3TextConfig(**{**shared, "hidden_act": None}, head_dim=12, rms_norm_eps=1e-6, max_position_embeddings=128,
+                                        tie_word_embeddings=True, sliding_window=5, layer_types=["sliding_attention", "full_attention"],
+                                        query_pre_attn_scalar=10,
+                                        rope_parameters={"full_attention": {"rope_theta": 1000000.0, "rope_type": "linear", "factor": 8.0},
+                                                         "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}),
     }
 
 
@@ -57,6 +75,10 @@ def rms_norm(self, hidden):
     """The published forward casts to fp32; this one keeps the type of its input, so that fp64 stays fp64."""
     variance = hidden.pow(2).mean(-1, keepdim=True)
     return self.weight * (hidden * torch.rsqrt(variance + self.variance_epsilon))
+
+
+def gemma_norm(self, hidden):
+    return self._norm(hidden) * (1.0 + self.weight)
 
 
 def randomise(model, generator):
@@ -68,7 +90,7 @@ def randomise(model, generator):
             if name.endswith("bias"):
                 parameter.copy_(0.1 * noise)
             elif is_norm:
-                parameter.copy_(1.0 + 0.1 * noise)
+                parameter.copy_((0.0 if "gemma" in model.config.model_type else 1.0) + 0.1 * noise)
             else:
                 parameter.copy_(0.18 * noise)
 
@@ -101,10 +123,11 @@ def relative(actual, reference):
 
 def evaluate_double(model, tokens, targets, evaluate=evaluate):
     # SDPA: the eager path of Llama and Qwen2 computes its softmax in fp32 whatever the type of its input.
-    norms = (modeling_llama.LlamaRMSNorm, modeling_mistral.MistralRMSNorm, modeling_qwen2.Qwen2RMSNorm, modeling_qwen3.Qwen3RMSNorm)
+    norms = (modeling_llama.LlamaRMSNorm, modeling_mistral.MistralRMSNorm, modeling_phi3.Phi3RMSNorm, modeling_qwen2.Qwen2RMSNorm,
+             modeling_qwen3.Qwen3RMSNorm, modeling_smollm3.SmolLM3RMSNorm, modeling_gemma3.Gemma3RMSNorm)
     published = [norm.forward for norm in norms]
     for norm in norms:
-        norm.forward = rms_norm
+        norm.forward = gemma_norm if norm is modeling_gemma3.Gemma3RMSNorm else rms_norm
     try:
         return evaluate(model.double(), tokens, targets)
     finally:
@@ -117,7 +140,13 @@ def write_legacy_config(folder):
     config = json.loads((folder / "config.json").read_text())
     rope = config.pop("rope_parameters")
     config["torch_dtype"] = config.pop("dtype")
+    if "full_attention" in rope:
+        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        config["sliding_window_pattern"] = config.pop("layer_types").index("full_attention") + 1
+        rope = rope["full_attention"]
     config["rope_theta"] = rope.pop("rope_theta")
+    if "partial_rotary_factor" in rope:
+        config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
     config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
     (folder / "config_legacy.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
@@ -178,7 +207,8 @@ def main():
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     for seed, (name, config) in enumerate(configurations().items(), start=20240):
-        generate(name, config, seed, root)
+        if not sys.argv[2:] or name in sys.argv[2:]:   # those that are named, or all
+            generate(name, config, seed, root)
 
 
 if __name__ == "__main__":

@@ -14,17 +14,19 @@ struct AttentionShape {
   DType dtype;
   std::vector<int32_t> position_ids = {};   // none: null
   ProductKernels products = ProductKernels::chain;
+  int64_t window = 0;
   int64_t width() const { return (query_heads + 2 * kv_heads) * head_dim; }
   int64_t out_width() const { return query_heads * head_dim; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
   int64_t document_start(int64_t sample, int64_t row) const {
     return position_ids.empty() ? 0 : row - position_ids[static_cast<size_t>(sample * rows + row)];
   }
+  int64_t first_key(int64_t sample, int64_t row) const { return std::max(document_start(sample, row), window > 0 ? row - window + 1 : 0); }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const AttentionShape& s) {
   return out << s.samples << "x" << s.rows << " heads " << s.query_heads << "/" << s.kv_heads << " of " << s.head_dim
-             << (s.causal ? " causal" : "") << (s.position_ids.empty() ? "" : " packed") << " dropout " << s.dropout << " "
+             << (s.causal ? " causal" : "") << (s.position_ids.empty() ? "" : " packed") << " window " << s.window << " dropout " << s.dropout << " "
              << name_of(s.dtype);
 }
 
@@ -75,7 +77,7 @@ inline Reference reference(const AttentionShape& s, const std::vector<double>& q
         const int64_t q = first + row * s.width() + head * dim, o = (sample * rows + row) * s.out_width() + head * dim;
         const auto key = [&](int64_t k) { return first + k * s.width() + (s.query_heads + head / group) * dim; };
         const auto value = [&](int64_t k) { return key(k) + s.kv_heads * dim; };
-        const int64_t begin = s.document_start(sample, row), seen = s.causal ? row + 1 : rows;
+        const int64_t begin = s.first_key(sample, row), seen = s.causal ? row + 1 : rows;
         double largest = -INFINITY, sum = 0, mean = 0;
         for (int64_t k = begin; k < seen; ++k) {
           p[k] = 0;
@@ -132,7 +134,7 @@ inline Outcome compute(const Table& table, const AttentionShape& s, const Buffer
   AttentionArgs args = {};
   args.samples = s.samples, args.rows_per_sample = s.rows;
   args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
-  args.scale = s.scale(), args.causal = s.causal, args.dropout = s.dropout, args.stream = stream;
+  args.scale = s.scale(), args.causal = s.causal, args.window = s.window, args.dropout = s.dropout, args.stream = stream;
   args.state = s.dropout > 0 ? &state : nullptr;
   args.position_ids = s.position_ids.empty() ? nullptr : s.position_ids.data();
   args.products = s.products;
@@ -163,7 +165,7 @@ inline Buffer compute_cached(const Table& table, const AttentionShape& s, const 
     AttentionCachedArgs args = {};
     args.rows = count, args.capacity = capacity;
     args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
-    args.scale = s.scale(), args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
+    args.scale = s.scale(), args.window = s.window, args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
     args.key_cache = keys.matrix(), args.value_cache = values.matrix();
     run(table.attention_cached, args, 2, attention_cached_workspace(args, 2));
     for (int64_t i = 0; i < part_out.count(); ++i) out.set(row * s.out_width() + i, part_out.get(i));
@@ -175,6 +177,10 @@ inline Buffer compute_cached(const Table& table, const AttentionShape& s, const 
   return out;
 }
 
+inline AttentionShape within(int64_t window, AttentionShape s) {
+  s.window = window;
+  return s;
+}
 // The position ids of documents that follow each other; where a sample ends, so does a document.
 inline std::vector<int32_t> position_ids_of(const std::vector<int64_t>& lengths) {
   std::vector<int32_t> ids;

@@ -59,7 +59,8 @@ void check(const AttentionShape& s, uint64_t seed) {
 
 TEST(Attention, ReferenceGradientAgreesWithFiniteDifferences) {
   for (const AttentionShape& s : {AttentionShape{2, 5, 4, 2, 4, false, 0.3f, DType::f32}, AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32},
-                         AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 0, 1, 2, 3}}}) {
+                         AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 0, 1, 2, 3}},
+                         within(2, {2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}})}) {
     Random random(1);
     const std::vector<double> qkv = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.width()));
     const std::vector<double> dout = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.out_width()));
@@ -176,20 +177,22 @@ TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
 
 // A token alone sees nothing but itself: the output is its value, and nothing moves its query and key.
 TEST(AttentionOfDocuments, SingleTokensPassTheirValues) {
-  const AttentionShape s = {1, 200, 2, 2, 16, true, 0, DType::f32, std::vector<int32_t>(200, 0)};
+  const AttentionShape alone = {1, 200, 2, 2, 16, true, 0, DType::f32, std::vector<int32_t>(200, 0)};
+  const AttentionShape by_window = within(1, {1, 200, 2, 2, 16, true, 0, DType::f32});
   Random random(42);
-  const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width());
-  const Buffer dout = Buffer::normal(s.dtype, random, s.rows * s.out_width());
-  for (const NamedTable& named : tables()) {
-    const Outcome got = compute(*named.table, s, qkv, dout, 2);
-    for (int64_t row = 0; row < s.rows; ++row)
-      for (int64_t i = 0; i < 32; ++i) {
-        ASSERT_EQ(got.out.get(row * 32 + i), qkv.get(row * 96 + 64 + i)) << named.name;
-        ASSERT_EQ(got.dqkv.get(row * 96 + 64 + i), dout.get(row * 32 + i)) << named.name;
-        ASSERT_NEAR(got.dqkv.get(row * 96 + i), 0, 1e-5) << named.name;
-        ASSERT_NEAR(got.dqkv.get(row * 96 + 32 + i), 0, 1e-5) << named.name;
-      }
-  }
+  const Buffer qkv = Buffer::normal(alone.dtype, random, alone.rows * alone.width());
+  const Buffer dout = Buffer::normal(alone.dtype, random, alone.rows * alone.out_width());
+  for (const NamedTable& named : tables())
+    for (const AttentionShape& s : {alone, by_window}) {
+      const Outcome got = compute(*named.table, s, qkv, dout, 2);
+      for (int64_t row = 0; row < s.rows; ++row)
+        for (int64_t i = 0; i < 32; ++i) {
+          ASSERT_EQ(got.out.get(row * 32 + i), qkv.get(row * 96 + 64 + i)) << named.name;
+          ASSERT_EQ(got.dqkv.get(row * 96 + 64 + i), dout.get(row * 32 + i)) << named.name;
+          ASSERT_NEAR(got.dqkv.get(row * 96 + i), 0, 1e-5) << named.name;
+          ASSERT_NEAR(got.dqkv.get(row * 96 + 32 + i), 0, 1e-5) << named.name;
+        }
+    }
 }
 
 // Rows [first, first + count) of every output of a sample.
@@ -260,6 +263,45 @@ TEST(AttentionOfDocuments, DoNotTouchEachOther) {
     }
 }
 
+// Windows shorter and longer than blocks of keys, of queries and of what a task has, that begin at all places of them.
+TEST(AttentionOfWindows, AgreesWithDoublePrecision) {
+  uint64_t seed = 400;
+  for (DType dtype : all_dtypes) {
+    const AttentionShape shapes[] = {within(3, {1, 150, 2, 1, 16, true, 0, dtype}),    within(2, {1, 130, 1, 1, 18, true, 0, dtype}),
+                                     within(17, {2, 200, 4, 2, 16, true, 0, dtype}),   within(64, {1, 325, 2, 2, 16, true, 0.2f, dtype}),
+                                     within(65, {1, 257, 2, 1, 32, true, 0, dtype}),   within(100, {2, 230, 3, 1, 20, true, 0.1f, dtype}),
+                                     within(200, {1, 410, 2, 1, 16, true, 0, dtype})};
+    for (int kind = 0; kind < 7; ++kind, ++seed)
+      if (takes(dtype, kind)) check(shapes[kind], seed);
+  }
+}
+
+TEST(AttentionOfWindows, AgreesOnRandomShapesAndDocuments) {
+  Random random(79);
+  for (int round = 0; round < rounds(); ++round) {
+    const int kv_heads = static_cast<int>(random.between(1, 2));
+    AttentionShape s = {random.between(1, 2), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
+                        2 * static_cast<int>(random.between(1, 16)), true, random.between(0, 1) == 1 ? 0.2f : 0.0f, dtype_of(random.between(0, 2))};
+    s.window = random.between(2, random.between(0, 1) == 1 ? 70 : s.rows);
+    std::vector<int64_t> lengths;
+    for (int64_t sample = 0; sample < s.samples; ++sample)
+      for (int64_t left = s.rows; left > 0; left -= lengths.back()) lengths.push_back(std::min(left, random.between(1, s.rows)));
+    if (random.between(0, 1) == 1) s.position_ids = position_ids_of(lengths);
+    check(s, 5000 + static_cast<uint64_t>(round));
+  }
+}
+
+TEST(AttentionOfWindows, OneThatHoldsTheSampleHasTheBitsOfNone) {
+  for (DType dtype : all_dtypes) {
+    const AttentionShape plain = {2, 300, 4, 2, 24, true, 0.2f, dtype};
+    const AttentionInputs in = inputs(plain, 46);
+    for (const NamedTable& named : tables())
+      for (int64_t window : {300, 1000})
+        EXPECT_TRUE(same(compute(*named.table, plain, in.qkv, in.dout, 2), compute(*named.table, within(window, plain), in.qkv, in.dout, 2)))
+            << plain << " " << named.name;
+  }
+}
+
 // The whole sequence at once, and cut into steps of several sizes over a cache, give the same bits.
 void check_cached(const AttentionShape& s, const std::vector<int64_t>& steps) {
   Random random(31);
@@ -274,6 +316,8 @@ TEST(AttentionCached, AgreesWithTheWholeSequenceBitForBit) {
   check_cached({1, 150, 4, 2, 32, true, 0, DType::f32}, {1, 7, 90, 150});
   check_cached({1, 300, 2, 2, 18, true, 0, DType::bf16}, {1, 7, 90, 300});
   check_cached({1, 130, 2, 1, 24, true, 0, DType::f16}, {1, 7, 90, 130});
+  check_cached(within(70, {1, 300, 2, 1, 18, true, 0, DType::f32}), {1, 7, 90, 300});
+  check_cached(within(9, {1, 200, 2, 2, 16, true, 0, DType::bf16}), {1, 7, 90, 200});
 }
 
 }  // namespace

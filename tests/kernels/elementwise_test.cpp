@@ -205,11 +205,12 @@ TEST(Dropout, CutBetweenSamplesChangesNothing) {
 
 TEST(Rope, RotatesPairsAndTurnsBack) {
   Random random(6);
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 18; ++round) {
     const int heads = static_cast<int>(random.between(1, 6)), kv = static_cast<int>(random.between(1, heads));
     const int head_dim = 2 * static_cast<int>(random.between(1, 70));
     const int64_t rows_per_sample = random.between(1, 20), rows = rows_per_sample * random.between(1, 3);
-    const int64_t half = head_dim / 2, width = (heads + 2 * kv) * static_cast<int64_t>(head_dim);
+    const int turned = round < 9 ? head_dim : 2 * static_cast<int>(random.between(1, head_dim / 2));   // some of a head, or all
+    const int64_t half = turned / 2, width = (heads + 2 * kv) * static_cast<int64_t>(head_dim);
     const DType dtype = dtype_of(round / 3);
     StepState state{};
     state.position = round % 3 == 0 ? 7 : 0;
@@ -227,7 +228,7 @@ TEST(Rope, RotatesPairsAndTurnsBack) {
     const Buffer x = Buffer::normal(dtype, random, rows * width);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer y(dtype, rows * width), in_place = x, back(dtype, rows * width);
-      RopeArgs args{rows, rows_per_sample, heads, kv, head_dim, false, cosine.data(), sine.data(),
+      RopeArgs args{rows, rows_per_sample, heads, kv, head_dim, turned, false, cosine.data(), sine.data(),
                     round % 3 == 1 ? nullptr : &state, position_ids.empty() ? nullptr : position_ids.data(),
                     x.const_matrix(), y.matrix()};
       run(table.rope, args, threads, 0);

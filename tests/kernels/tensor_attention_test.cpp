@@ -73,11 +73,11 @@ TEST(LibraryAttention, AgreesWithDoublePrecision) {
   check(by_library({20, 5, 14, 2, 8, true, 0, DType::bf16}), seed++);   // the second part's sums begin at an odd multiple of 8 bytes
 }
 
-// Dropout, documents, sizes and types that are not the library's have the bits of our own kernels.
+// Dropout, documents, windows, sizes and types that are not the library's have the bits of our own kernels.
 TEST(LibraryAttention, LeavesTheRestToOurKernels) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
   for (AttentionShape s : {AttentionShape{2, 33, 2, 1, 16, true, 0.2f, DType::bf16}, {1, 40, 2, 2, 16, true, 0, DType::bf16, position_ids_of({7, 33})},
-                           {2, 33, 2, 1, 20, true, 0, DType::f16}, {1, 9, 1, 1, 136, true, 0, DType::bf16}, {2, 33, 2, 1, 16, true, 0, DType::f32}}) {
+                           within(20, {2, 33, 2, 1, 16, true, 0, DType::bf16}), {2, 33, 2, 1, 20, true, 0, DType::f16}, {1, 9, 1, 1, 136, true, 0, DType::bf16}, {2, 33, 2, 1, 16, true, 0, DType::f32}}) {
     const AttentionInputs in = inputs(s, 950);
     EXPECT_TRUE(same(compute_on_device(by_library(s), in), compute_on_device(on_tensor_cores(s), in))) << s;
   }
@@ -111,6 +111,19 @@ TEST(TensorAttention, DropsWhatTheReferenceDrops) {
         const bool small = head_dim == 16;
         check_in_all_ways({small ? 2 : 1, rows, small ? 4 : 2, small ? 2 : 1, head_dim, causal, 0.3f, rows % 8 == 0 ? DType::f16 : DType::bf16}, seed++);
       }
+}
+
+// Warpgroups leave windows to mma.sync.
+TEST(TensorAttention, AgreesInsideOfWindows) {
+  uint64_t seed = 780;
+  for (const AttentionShape& s : {within(2, {1, 70, 1, 1, 16, true, 0, DType::bf16}), within(5, {1, 129, 2, 1, 32, true, 0, DType::f16}),
+                                  within(33, {2, 200, 4, 2, 16, true, 0.2f, DType::bf16}), within(64, {1, 260, 2, 2, 64, true, 0, DType::bf16}),
+                                  within(100, {1, 330, 2, 1, 24, true, 0, DType::f16}), within(97, {1, 200, 1, 1, 128, true, 0, DType::bf16}),
+                                  within(40, {2, 163, 2, 1, 64, true, 0, DType::f16, position_ids_of({1, 99, 63, 130, 33})})})
+    check(on_tensor_cores(s), seed++);
+  const AttentionShape s = within(50, {1, 150, 2, 1, 64, true, 0, DType::bf16});
+  const AttentionInputs in = inputs(s, seed);
+  for (const AttentionShape& way : in_all_ways(s)) EXPECT_TRUE(same(compute_on_device(way, in), compute_on_device(on_tensor_cores(s), in)));
 }
 
 TEST(TensorAttention, AgreesOnRandomShapes) {

@@ -139,7 +139,7 @@ TEST(Differentiate, ProductsAreOfTheComputeFormat) {
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     Numerics n;
     n.precision = precision;
-    for (const std::string& config : {testing_tools::small_gpt2(), testing_tools::small_llama(), testing_tools::small_qwen2(), testing_tools::small_qwen3()}) {
+    for (const std::string& config : testing_tools::small_models()) {
       const Graph g = build_model(testing_tools::config_of(config), 12, n);
       const auto check = [&](const Op& op, int operands) {
         for (int k = 0; k < operands; ++k) {

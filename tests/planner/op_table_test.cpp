@@ -66,6 +66,20 @@ TEST(OpTable, FlopsAreThoseOfTheFormula) {
   EXPECT_EQ(attention, uint64_t{3} * 7 * 66 * 33 * 48);
 }
 
+// A window of 7 leaves a band of the triangle: T² - (T - 7)² in place of T².
+TEST(OpTable, FlopsOfAttentionAreThoseInsideOfItsWindow) {
+  const Graph g = graph_of(small_phi3(), 33), inside = graph_of(small_phi3(), 7);
+  const auto attention_of = [](const Graph& graph, int64_t rows) {
+    uint64_t flops = 0;
+    for (const std::vector<Op>* list : {&graph.ops, &graph.gradient_ops})
+      for (const Op& op : *list)
+        if (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) flops += op_row(op.kind).cost(graph, op, {2, 2 * rows, 1}).flops;
+    return flops;
+  };
+  EXPECT_EQ(attention_of(g, 33), uint64_t{3} * 7 * 2 * (33 * 33 - 26 * 26) * 48);
+  EXPECT_EQ(attention_of(inside, 7), uint64_t{3} * 7 * 2 * 49 * 48);
+}
+
 // In 16 bits a GPU's tensor cores compute it, whoever computes the other products; chains are bound by the other cores, and take
 // more scratch memory.
 TEST(OpTable, MuonCountsAsWhatComputesIt) {

@@ -45,7 +45,7 @@ TEST(Budget, SmallModels) {
 #else
   const int points = 24;
 #endif
-  for (const std::string& config : {small_gpt2("0.1"), small_llama(), small_qwen2(), small_qwen3()}) {
+  for (const std::string& config : small_models("0.1")) {
     sweep(config, request(12, 33), points);
     Request r = request(7, 33);
     r.state_bits = 8;

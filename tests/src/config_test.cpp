@@ -23,7 +23,7 @@ Json with(const char* fields, const char* key, Json value) {
 
 TEST(Config, BadOnesAreRefusedByName) {
   const struct { Json json; Code code; const char* part; } cases[] = {
-      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gpt2, llama, mistral, qwen2, qwen3, found \"bert\""},
+      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gpt2, llama, mistral, phi3, qwen2, qwen3, smollm3, found \"bert\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},
@@ -119,7 +119,7 @@ TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
         "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2)" + more + "}";
     return Model::open(source);
   };
-  const auto plain = open(""), biased = open(R"(, "attention_bias": true, "head_dim": 32)"), sliding = open(R"(, "use_sliding_window": true)");
+  const auto plain = open(""), biased = open(R"(, "attention_bias": true, "head_dim": 32)");
   ASSERT_TRUE(plain && biased);
   EXPECT_EQ((*plain)->config().head_dim, 128);
   EXPECT_EQ((*biased)->config().head_dim, 32);
@@ -134,27 +134,101 @@ TEST(Config, HeadsOfQwen3AreNormedAndHave128) {
   };
   EXPECT_EQ(parameters(plain), std::pair(size_t{2}, size_t{0}));
   EXPECT_EQ(parameters(biased), std::pair(size_t{2}, size_t{4}));
-  ASSERT_FALSE(sliding);
-  EXPECT_EQ(sliding.error().code, Code::unsupported_field);
-  EXPECT_NE(sliding.error().message.find("use_sliding_window"), std::string::npos);
 }
 
-// Within the window attention is that of all tokens before; behind it, it is not computed.
-TEST(Config, SamplesAreNoLongerThanTheWindowOfMistral) {
+// Keys up to its own that a token sees in each layer.
+std::vector<int64_t> windows_of(const std::string& type, const std::string& more) {
+  ModelSource source;
+  source.config_json = R"({"model_type": ")" + type + R"(", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64,
+      "intermediate_size": 88, "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2)" + more + "}";
+  const auto model = Model::open(source);
+  if (!model) return {model.error().code == Code::unsupported_field ? -1 : -2};
+  std::vector<int64_t> windows;
+  for (const Op& op : (*model)->graph().ops)
+    if (op.kind == OpKind::attention) windows.push_back(op.attributes.window);
+  return windows;
+}
+
+// Source: transformers, configuration_qwen2.py, configuration_qwen3.py, configuration_smollm3.py, configuration_phi3.py.
+TEST(Config, LayersHaveWindows) {
+  using Windows = std::vector<int64_t>;
+  for (const char* type : {"qwen2", "qwen3"}) {
+    EXPECT_EQ(windows_of(type, R"(, "sliding_window": 9, "max_window_layers": 2)"), Windows(5, 0));
+    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 9, "max_window_layers": 2)"), (Windows{0, 0, 9, 9, 9}));
+    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "max_window_layers": 0)"), Windows(5, 4096));
+    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null, "max_window_layers": 0)"), Windows(5, 0));
+    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "sliding_attention",
+        "full_attention", "full_attention", "sliding_attention"])"), (Windows{0, 7, 0, 0, 7}));
+    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention"])"), Windows{-1});
+    EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "linear_attention",
+        "full_attention", "full_attention", "full_attention"])"), Windows{-1});
+  }
+  EXPECT_EQ(windows_of("smollm3", R"(, "sliding_window": 9)"), Windows(5, 0));
+  EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": true, "sliding_window": 9)"), (Windows{0, 0, 0, 9, 0}));
+  EXPECT_EQ(windows_of("phi3", ""), Windows(5, 0));
+  EXPECT_EQ(windows_of("phi3", R"(, "sliding_window": 9)"), Windows(5, 9));
+}
+
+// Source: configuration_smollm3.py: every fourth layer has none, or those that a list has 0 for.
+TEST(Config, LayersOfSmolLM3WithoutPositions) {
+  const auto rotary_of = [](const std::string& more) {
+    ModelSource source;
+    source.config_json = R"({"model_type": "smollm3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2)" + more + "}";
+    const auto model = Model::open(source);
+    std::string layers;
+    for (const Op& op : model ? (*model)->graph().ops : std::vector<Op>{}) {
+      if (op.kind == OpKind::rope) layers += 'r';
+      if (op.kind == OpKind::attention) layers += 'a';
+    }
+    return layers;
+  };
+  EXPECT_EQ(rotary_of(""), "rararaara");
+  EXPECT_EQ(rotary_of(R"(, "no_rope_layer_interval": 2)"), "raaraara");
+  EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 1, 0])"), "aararaa");
+  EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1])"), "");
+  EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 2, 0])"), "");
+}
+
+// Frequencies of LongRoPE, and of part of a head: those of transformers' _compute_longrope_parameters for the same config.
+TEST(Config, Phi3ScalesAnglesOneByOne) {
+  const std::string factors = R"("short_factor": [1, 1.5, 2], "long_factor": [4, 5.0, 6.5])";
+  const auto open = [](const std::string& more) {
+    return parse_model(R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75, "original_max_position_embeddings": 64)" + more + "}", "test");
+  };
+  const auto model = open(R"(, "rope_scaling": {"type": "longrope", )" + factors + "}");
+  ASSERT_TRUE(model) << model.error().message;
+  const RotaryConfig& r = model->rotary[0];
+  EXPECT_EQ(r.turned, 6);
+  EXPECT_NEAR(r.table_scale, std::sqrt(1 + std::log(4.0) / std::log(64.0)), 1e-12);
+  const auto check = [&](int64_t sequence, const std::vector<double>& scaled_by) {
+    const std::vector<float> f = rotary_frequencies(r, sequence);
+    ASSERT_EQ(f.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(f[i], 1 / (scaled_by[i] * std::pow(10000.0, static_cast<double>(i) / 3)), 1e-6 * f[i]) << i;
+  };
+  check(64, {1, 1.5, 2});
+  check(65, {4, 5, 6.5});
+  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1, 2, 3]})").error().code, Code::unsupported_field);
+  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3]})").error().code, Code::corrupt);
+  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "yarn", "factor": 2})").error().code, Code::unsupported_field);
+}
+
+// Samples may be longer than the window.
+TEST(Config, MistralHasAWindowInEveryLayer) {
   const auto open = [](const char* window) {
     ModelSource source;
     source.config_json = std::string(R"({"model_type": "mistral", "vocab_size": 61, "max_position_embeddings": 32768, "hidden_size": 48,
         "intermediate_size": 88, "num_hidden_layers": 1, "num_attention_heads": 6)") + window + "}";
     return Model::open(source);
   };
-  const auto positions_of = [&](const char* window) {
+  const auto window_of = [&](const char* window) {
     const auto model = open(window);
-    return model ? (*model)->config().positions : -1;
+    return model && (*model)->config().positions == 32768 ? (*model)->config().layer_attention[0].window : -1;
   };
-  EXPECT_EQ(positions_of(""), 4096);   // transformers' default
-  EXPECT_EQ(positions_of(R"(, "sliding_window": null)"), 32768);
-  EXPECT_EQ(positions_of(R"(, "sliding_window": 1000)"), 1000);
-  EXPECT_EQ(positions_of(R"(, "sliding_window": 40000)"), 32768);
+  EXPECT_EQ(window_of(""), 4096);   // transformers' default
+  EXPECT_EQ(window_of(R"(, "sliding_window": null)"), 0);
+  EXPECT_EQ(window_of(R"(, "sliding_window": 1000)"), 1000);
   EXPECT_EQ(open(R"(, "sliding_window": 0)").error().code, Code::unsupported_field);
   EXPECT_EQ(open(R"(, "sliding_window": "all")").error().code, Code::corrupt);
 }
@@ -164,7 +238,7 @@ TEST(Config, ThetaLiesInRopeParametersOrBeside) {
     ModelSource source;
     source.config_json = to_string(json, 0);
     const auto model = Model::open(source);
-    return model ? (*model)->config().theta : -1;
+    return model ? (*model)->config().rotary[0].theta : -1;
   };
   const Json none = Json::object().set("rope_type", "default"), own = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
   Json beside = with(llama_fields, "rope_theta", 500000.0);
@@ -183,20 +257,20 @@ TEST(Config, RopeScalingGoesBeforeRopeParameters) {
   };
   const Json newer = Json::object().set("rope_type", "default").set("rope_theta", 7.0);
   Json both = with(llama_fields, "rope_parameters", newer);
-  EXPECT_EQ(config_of(both.set("rope_scaling", Json::object())).theta, 7);
-  EXPECT_EQ(config_of(both).scaling, RopeScaling::none);
+  EXPECT_EQ(config_of(both.set("rope_scaling", Json::object())).rotary[0].theta, 7);
+  EXPECT_EQ(config_of(both).rotary[0].scaling, RotaryScaling::none);
   both.set("rope_scaling", Json::object().set("type", "linear").set("factor", 4.0));
-  EXPECT_EQ(config_of(both).scaling, RopeScaling::linear);
-  EXPECT_EQ(config_of(both).scaling_factor, 4);
-  EXPECT_EQ(config_of(both).theta, 10000);
-  EXPECT_EQ(config_of(both.set("rope_theta", 9.0)).theta, 9);
+  EXPECT_EQ(config_of(both).rotary[0].scaling, RotaryScaling::linear);
+  EXPECT_EQ(config_of(both).rotary[0].factor, 4);
+  EXPECT_EQ(config_of(both).rotary[0].theta, 10000);
+  EXPECT_EQ(config_of(both.set("rope_theta", 9.0)).rotary[0].theta, 9);
 }
 
 TEST(Config, OriginalPositionsLieBesideRopeParametersToo) {
   const auto original_of = [](const Json& json) {
     ModelSource source;
     source.config_json = to_string(json, 0);
-    return open_model(source)->config().original_positions;
+    return open_model(source)->config().rotary[0].original_positions;
   };
   Json rope = Json::object().set("rope_type", "llama3").set("factor", 8.0).set("low_freq_factor", 1.0).set("high_freq_factor", 4.0);
   EXPECT_EQ(original_of(with(llama_fields, "rope_parameters", rope)), 40);   // max_position_embeddings

@@ -74,7 +74,7 @@ Outcome outcome_of(const Model& model, std::shared_ptr<const Model> shared, cons
 }
 
 TEST(Documents, TrainAsIfEachWereASample) {
-  for (const std::string& config : {small_gpt2(), small_llama(), small_qwen2(), small_qwen3()}) {
+  for (const std::string& config : small_models()) {
     const auto model = model_of(config);
     const GlobalBatch packed = packed_batch(3, 4), alone = unpacked(packed);
     ASSERT_GT(alone.samples(), 8u);

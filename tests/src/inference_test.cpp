@@ -38,7 +38,7 @@ TEST(Evaluate, LossIsThatOfEveryPlanAndNothingChanges) {
 TEST(Evaluate, AgreesWithLogits) {
   TemporaryDirectory folder;
   const Dataset dataset = open_tokens(folder, 5, 2000);
-  for (const std::string& config : {small_gpt2("0.3"), small_llama(), small_qwen2(), small_qwen3()}) {
+  for (const std::string& config : small_models("0.3")) {
     const auto model = model_of(config);
     Request r = request_for(2, sequence);
     auto trainer = trainer_for(model, plan_for(*model, r));

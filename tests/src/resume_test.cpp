@@ -184,7 +184,7 @@ TEST(Restore, AnotherRunIsRefusedByName) {
 // The exported folder is a model: opened again it gives the same weights, logits and config.
 TEST(Export, OpensAgain) {
   for (Precision precision : {Precision::fp32, Precision::bf16})
-    for (const std::string& config : {small_gpt2(), small_llama(), small_qwen2(), small_qwen3()}) {
+    for (const std::string& config : small_models()) {
       TemporaryDirectory folder;
       Case c{"", config, precision, 32};
       const auto model = model_of(config);

@@ -152,6 +152,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"qwen2", small_qwen2(), Precision::bf16, 32},
                                          Case{"qwen3", small_qwen3(), Precision::fp32, 32},
                                          Case{"qwen3", small_qwen3(), Precision::bf16, 8},
+                                         Case{"phi3", small_phi3("0.1"), Precision::fp32, 8},
+                                         Case{"smollm3", small_smollm3(), Precision::bf16, 32},
                                          Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp16, 8},
                                          Case{"llama", small_llama(), Precision::fp16, 32, Optimizer::adafactor},
                                          Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},
@@ -394,7 +396,7 @@ TEST(UnfinishedStep, IsAsIfItHadNotBeen) {
 }
 
 TEST_F(Step, ReducesTheLossOfABatch) {
-  for (const std::string& config : {small_gpt2(), small_llama(), small_qwen2(), small_qwen3()})
+  for (const std::string& config : small_models())
     for (int bits : {32, 8}) {
       const auto model = model_of(config);
       Request r = request_for(batch_size, sequence, 2);

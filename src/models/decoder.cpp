@@ -1,0 +1,141 @@
+#include "src/models/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stw {
+
+Status parse_decoder(const Json& json, ModelConfig& c, const DecoderDefaults& absent) {
+  STW_ASSIGN(vocabulary, get_int(json, "vocab_size"));
+  STW_ASSIGN(positions, get_int(json, "max_position_embeddings"));
+  STW_ASSIGN(width, get_int(json, "hidden_size"));
+  STW_ASSIGN(layers, get_int(json, "num_hidden_layers"));
+  STW_ASSIGN(heads, get_int(json, "num_attention_heads"));
+  STW_ASSIGN(intermediate, get_int(json, "intermediate_size"));
+  const bool is_default = absent.kv_heads && heads % *absent.kv_heads == 0 && !json.find("num_key_value_heads");
+  STW_ASSIGN(kv_heads, get_int(json, "num_key_value_heads", is_default ? *absent.kv_heads : heads));
+  STW_ASSIGN(epsilon, get_double(json, "rms_norm_eps", absent.epsilon));
+  STW_ASSIGN(dropout, get_double(json, "attention_dropout", 0.0));
+  STW_ASSIGN(range, get_double(json, "initializer_range", 0.02));
+  STW_ASSIGN(tied, get_bool(json, "tie_word_embeddings", absent.tied));
+  if (heads < 1 || heads > 65536 || kv_heads < 1 || kv_heads > heads)
+    return Error{Code::unsupported_field, std::to_string(heads) + " heads and " + std::to_string(kv_heads) + " key-value heads make no sense"};
+  STW_ASSIGN(head_dim, get_int(json, "head_dim", absent.head_dim.value_or(width / heads)));
+  if (head_dim < 1 || head_dim > 65536) return Error{Code::unsupported_field, "head_dim is " + std::to_string(head_dim)};
+  c.vocabulary = vocabulary;
+  c.positions = positions;
+  c.width = width;
+  c.layers = layers;
+  c.heads = static_cast<int>(heads);
+  c.kv_heads = static_cast<int>(kv_heads);
+  c.head_dim = static_cast<int>(head_dim);
+  c.intermediate = intermediate;
+  c.epsilon = static_cast<float>(epsilon);
+  c.attention_dropout = static_cast<float>(dropout);
+  c.init_std = static_cast<float>(range);
+  c.tied = tied;
+  c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
+  c.layer_attention.assign(static_cast<size_t>(std::clamp<int64_t>(layers, 0, largest_depth)), {});   // other numbers are refused afterwards
+  return ok();
+}
+
+Status parse_llama_like(const Json& json, ModelConfig& c, const DecoderDefaults& absent) {
+  STW_TRY(parse_decoder(json, c, absent));
+  STW_ASSIGN(activation, get_string(json, "hidden_act", "silu"));
+  if (activation != "silu") return Error{Code::unsupported_field, "hidden_act \"" + activation + "\" is not supported"};
+  STW_ASSIGN(rotary, parse_rotary(json, c.head_dim, c.positions, absent.theta));
+  if (rotary.turned != c.head_dim && !absent.partial_rotary) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
+  c.rotary = {rotary};
+  return ok();
+}
+
+Result<int64_t> parse_window(const Json& json, std::optional<int64_t> absent) {
+  const Json* given = json.find("sliding_window");
+  if (given ? given->is_null() : !absent) return int64_t{0};
+  STW_ASSIGN(window, get_int(json, "sliding_window", absent.value_or(0)));
+  if (window < 1) return Error{Code::unsupported_field, "sliding_window is " + std::to_string(window)};
+  return window;
+}
+
+Status set_windows(const Json& json, ModelConfig& c, int64_t window, const std::function<bool(int64_t layer)>& is_windowed) {
+  const Json* types = json.find("layer_types");
+  if (types && types->is_null()) types = nullptr;
+  if (types && (!types->is_array() || types->elements().size() != c.layer_attention.size()))
+    return Error{Code::unsupported_field, "expected a kind of attention for each of " + std::to_string(c.layers) + " layers as layer_types"};
+  for (size_t layer = 0; layer < c.layer_attention.size(); ++layer) {
+    bool is_sliding;
+    if (types) {
+      const Json& type = types->elements()[layer];
+      const std::string name = type.as_string() ? *type.as_string() : to_string(type, 0);
+      is_sliding = name == "sliding_attention";
+      if (!is_sliding && name != "full_attention") return Error{Code::unsupported_field, "layer_types has \"" + name + "\", which is not supported"};
+    } else {
+      is_sliding = is_windowed(static_cast<int64_t>(layer));
+    }
+    if (is_sliding) c.layer_attention[layer].window = window;
+  }
+  return ok();
+}
+
+Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
+  GraphBuilder b(c.architecture, sequence, c.vocabulary, compute, optional);
+  auto weight = [&](const std::string& name, int64_t inputs, int64_t features) {
+    return b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
+  };
+  auto matrix = [&](const std::string& name, int64_t inputs, int64_t features, bool bias) {
+    const int w = weight(name, inputs, features);
+    return LinearWeights{w, bias ? b.parameter(name + ".bias", {features}, Initializer::zeros) : -1};
+  };
+  auto norm = [&](int x, const std::string& name, const char* label) {
+    return b.norm(x, b.parameter(name + ".weight", {c.width}, Initializer::ones), -1, c.epsilon, true, label);
+  };
+  const int64_t queries = int64_t{c.heads} * c.head_dim, keys = int64_t{c.kv_heads} * c.head_dim;
+
+  for (const RotaryConfig& rotary : c.rotary) b.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
+  b.begin(SegmentKind::embedding, -1, -1);
+  const int table = b.parameter("model.embed_tokens.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
+  int x = b.dropout(b.embedding(table, -1, "embedding"), c.embedding_dropout, "embedding_dropout");
+  b.end(x);
+
+  for (int64_t layer = 0; layer < c.layers; ++layer) {
+    const LayerAttention& how = c.layer_attention[static_cast<size_t>(layer)];
+    const std::string name = "model.layers." + std::to_string(layer) + ".";
+    const std::string attn = name + "self_attn.", mlp = name + "mlp.";
+    b.begin(SegmentKind::block, static_cast<int>(layer), x);
+    int n = norm(x, name + "input_layernorm", "attn_norm");
+    std::vector<LinearWeights> parts;
+    if (c.joined_matrices) {
+      parts = {matrix(attn + "qkv_proj", c.width, queries + 2 * keys, c.qkv_bias)};
+    } else {
+      parts = {matrix(attn + "q_proj", c.width, queries, c.qkv_bias), matrix(attn + "k_proj", c.width, keys, c.qkv_bias),
+               matrix(attn + "v_proj", c.width, keys, c.qkv_bias)};
+    }
+    int qkv = b.linear(n, parts, false, "qkv");
+    if (c.qk_norm) {
+      const int of_queries = b.parameter(attn + "q_norm.weight", {c.head_dim}, Initializer::ones), of_keys = b.parameter(attn + "k_norm.weight", {c.head_dim}, Initializer::ones);
+      qkv = b.qk_norm(qkv, of_queries, of_keys, c.heads, c.kv_heads, c.epsilon, "qk_norm");
+    }
+    if (how.rotary >= 0) qkv = b.rope(qkv, how.rotary, c.heads, c.kv_heads, c.head_dim, "qkv_rope");
+    const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention", how.window);
+    int out = b.linear(attended, {matrix(attn + "o_proj", queries, c.width, c.output_bias)}, false, "attn_out");
+    const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
+    n = norm(middle, name + "post_attention_layernorm", "ffn_norm");
+    if (c.joined_matrices) {
+      parts = {matrix(mlp + "gate_up_proj", c.width, 2 * c.intermediate, c.mlp_bias)};
+    } else {
+      parts = {matrix(mlp + "gate_proj", c.width, c.intermediate, c.mlp_bias), matrix(mlp + "up_proj", c.width, c.intermediate, c.mlp_bias)};
+    }
+    const int activated = b.swiglu(b.linear(n, parts, false, "gate_up"), "swiglu");
+    out = b.linear(activated, {matrix(mlp + "down_proj", c.intermediate, c.width, c.mlp_bias)}, false, "ffn_out");
+    x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
+    b.end(x);
+  }
+
+  b.begin(SegmentKind::final, -1, x);
+  x = norm(x, "model.norm", "final_norm");
+  b.end(x);
+  add_head(b, c, x, table);
+  return b.finish();
+}
+
+}  // namespace stw

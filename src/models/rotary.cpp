@@ -1,0 +1,134 @@
+#include "src/models/rotary.h"
+
+#include <cmath>
+
+#include "src/elementary.h"
+
+namespace stw {
+
+namespace {
+
+Status parse_llama3(const Json& config, const Json& parameters, int64_t positions, RotaryConfig& r) {
+  STW_ASSIGN(low, get_double(parameters, "low_freq_factor"));
+  STW_ASSIGN(high, get_double(parameters, "high_freq_factor"));
+  STW_ASSIGN(original_within, get_int(parameters, "original_max_position_embeddings", positions));
+  STW_ASSIGN(original, get_int(config, "original_max_position_embeddings", original_within));
+  if (!(low > 0) || !(high > low) || original < 1) return Error{Code::unsupported_field, "rope scaling factors make no sense"};
+  r.low_frequency_factor = low;
+  r.high_frequency_factor = high;
+  r.original_positions = original;
+  r.scaling = RotaryScaling::llama3;
+  return ok();
+}
+
+Result<std::vector<double>> parse_factors(const Json& parameters, const char* key, int count) {
+  const Json* list = parameters.find(key);
+  if (!list || !list->is_array()) return Error{Code::corrupt, std::string("expected a list of numbers as ") + key};
+  std::vector<double> factors;
+  for (const Json& x : list->elements()) {
+    const double value = x.as_double() ? *x.as_double() : x.as_int() ? static_cast<double>(*x.as_int()) : 0;
+    if (!(value > 0)) return Error{Code::unsupported_field, std::string("expected positive numbers in ") + key};
+    factors.push_back(value);
+  }
+  if (factors.size() != static_cast<size_t>(count))
+    return Error{Code::unsupported_field, std::string("expected ") + std::to_string(count) + " numbers in " + key + ", found " + std::to_string(factors.size())};
+  return factors;
+}
+
+// LongRoPE (Ding et al., arXiv 2402.13753), as Phi-3 has it. Source: transformers, modeling_rope_utils.py.
+Status parse_longrope(const Json& config, const Json& parameters, int64_t positions, RotaryConfig& r) {
+  STW_ASSIGN(original_beside, get_int(config, "original_max_position_embeddings", positions));
+  STW_ASSIGN(original, get_int(parameters, "original_max_position_embeddings", original_beside));
+  if (original < 2) return Error{Code::unsupported_field, "original_max_position_embeddings is " + std::to_string(original)};
+  STW_ASSIGN(short_factors, parse_factors(parameters, "short_factor", r.turned / 2));
+  STW_ASSIGN(long_factors, parse_factors(parameters, "long_factor", r.turned / 2));
+  STW_ASSIGN(factor, get_double(parameters, "factor", static_cast<double>(positions) / static_cast<double>(original)));
+  const double usual = factor <= 1 ? 1 : std::sqrt(1 + portable_log(factor) / portable_log(static_cast<double>(original)));
+  STW_ASSIGN(scale, get_double(parameters, "attention_factor", usual));
+  if (!(scale > 0) || !std::isfinite(scale)) return Error{Code::unsupported_field, "attention_factor must be positive"};
+  r.original_positions = original;
+  r.short_factors = short_factors;
+  r.long_factors = long_factors;
+  r.table_scale = scale;
+  r.scaling = RotaryScaling::longrope;
+  return ok();
+}
+
+}  // namespace
+
+Result<const Json*> find_object(const Json& json, const char* key) {
+  const Json* found = json.find(key);
+  if (!found || found->is_null()) return nullptr;
+  STW_ASSIGN(object, get_object(json, key));
+  return object->members().empty() ? nullptr : object;
+}
+
+Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, int64_t positions, double absent_theta) {
+  RotaryConfig r;
+  const Json& first = parameters ? *parameters : config;
+  STW_ASSIGN(theta, get_double(first, "rope_theta", absent_theta));
+  if (!(theta > 0)) return Error{Code::unsupported_field, "rope_theta must be positive"};
+  STW_ASSIGN(partial_beside, get_double(config, "partial_rotary_factor", 1.0));
+  STW_ASSIGN(partial, get_double(first, "partial_rotary_factor", partial_beside));
+  r.theta = theta;
+  r.turned = partial > 0 && partial <= 1 ? static_cast<int>(head_dim * partial) : 0;
+  if (r.turned < 2 || (r.turned % 2 != 0 && r.turned != head_dim))   // odd heads are refused by themselves
+    return Error{Code::unsupported_field, "a partial_rotary_factor of " + to_string(Json(partial), 0) + " turns no even part of heads of " + std::to_string(head_dim)};
+  if (!parameters) return r;
+  STW_ASSIGN(legacy, get_string(*parameters, "type", "default"));
+  STW_ASSIGN(type, get_string(*parameters, "rope_type", legacy));
+  if (type == "default") return r;
+  if (type == "longrope" || type == "su") {
+    STW_TRY(parse_longrope(config, *parameters, positions, r));
+    return r;
+  }
+  if (type != "linear" && type != "llama3") return Error{Code::unsupported_field, "rope scaling \"" + type + "\" is not supported"};
+  STW_ASSIGN(factor, get_double(*parameters, "factor"));
+  if (!(factor >= 1)) return Error{Code::unsupported_field, "rope scaling factor is below 1"};
+  r.factor = factor;
+  r.scaling = RotaryScaling::linear;
+  if (type == "llama3") STW_TRY(parse_llama3(config, *parameters, positions, r));
+  return r;
+}
+
+// Some files have theta beside "rope_parameters". Source: transformers, modeling_rope_utils.py: where both are there, the older one
+// alone counts.
+Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, int64_t positions, double absent_theta) {
+  STW_ASSIGN(older, find_object(config, "rope_scaling"));
+  STW_ASSIGN(newer, find_object(config, "rope_parameters"));
+  STW_ASSIGN(theta_beside, get_double(config, "rope_theta", absent_theta));
+  return parse_rotary_parameters(config, older ? older : newer, head_dim, positions, theta_beside);
+}
+
+// Source: transformers, modeling_rope_utils.py.
+std::vector<float> rotary_frequencies(const RotaryConfig& r, int64_t sequence) {
+  std::vector<float> f;
+  for (int i = 0; i < r.turned; i += 2) {
+    const float exponent = static_cast<float>(i) / static_cast<float>(r.turned);
+    const float power = static_cast<float>(portable_pow(r.theta, static_cast<double>(exponent)));
+    float inverse = 1.0f / power;
+    if (r.scaling == RotaryScaling::linear) inverse = static_cast<float>(inverse / r.factor);
+    if (r.scaling == RotaryScaling::longrope) {
+      const std::vector<double>& factors = sequence > r.original_positions ? r.long_factors : r.short_factors;
+      inverse = 1.0f / (static_cast<float>(factors[static_cast<size_t>(i / 2)]) * power);
+    }
+    if (r.scaling == RotaryScaling::llama3) {
+      const double pi2 = 6.283185307179586;
+      const double wavelength = static_cast<double>(static_cast<float>(pi2 / inverse));
+      const double low = static_cast<double>(r.original_positions) / r.low_frequency_factor;
+      const double high = static_cast<double>(r.original_positions) / r.high_frequency_factor;
+      const float scaled = static_cast<float>(inverse / r.factor);
+      if (wavelength > low) {
+        inverse = scaled;
+      } else if (wavelength >= high) {
+        const float smooth = static_cast<float>((static_cast<double>(r.original_positions) / wavelength - r.low_frequency_factor) /
+                                                (r.high_frequency_factor - r.low_frequency_factor));
+        inverse = (1 - smooth) * scaled + smooth * inverse;
+      }
+    }
+    f.push_back(inverse);
+  }
+  return f;
+}
+
+}  // namespace stw

@@ -1,0 +1,34 @@
+// What a config.json says of rotary positions (Su et al., "RoFormer", arXiv 2104.09864), and what angles grow by.
+#pragma once
+#include <vector>
+
+#include "planner/json.h"
+#include "planner/result.h"
+
+namespace stw {
+
+enum class RotaryScaling : uint8_t { none, linear, llama3, longrope };
+
+struct RotaryConfig {
+  double theta = 10000;
+  int turned = 0;                  // numbers of a head that are turned, the first ones; even
+  RotaryScaling scaling = RotaryScaling::none;
+  double factor = 1;
+  double low_frequency_factor = 1, high_frequency_factor = 4;   // llama3
+  int64_t original_positions = 0;  // of llama3 and longrope: those of the model before its angles were scaled
+  std::vector<double> short_factors, long_factors;   // longrope: of every frequency, for samples up to original_positions and for longer ones
+  double table_scale = 1;          // longrope: of cosines and sines
+};
+
+// Of a whole config.json. Newer files hold everything in "rope_parameters", older ones theta beside "rope_scaling".
+// Errors: corrupt, unsupported_field.
+Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, int64_t positions, double absent_theta = 10000);
+// Of one such object, beside what is said in its absence: parameters may be null.
+Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, int64_t positions, double absent_theta);
+// Null where there is none, or an empty one.
+Result<const Json*> find_object(const Json& json, const char* key);
+
+// Inverse frequencies for samples of that length, in the fp32 arithmetic of transformers.
+std::vector<float> rotary_frequencies(const RotaryConfig& rotary, int64_t sequence);
+
+}  // namespace stw

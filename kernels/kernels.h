@@ -185,6 +185,7 @@ struct NormArgs {
   bool rms;                // RMSNorm: no mean, no bias
   bool accumulate;
   DType weight_dtype;
+  float weight_offset;     // what the weight counts from: 0, or 1 where it is the share by which a feature grows
   const void* weight;      // (features)
   const void* bias;        // (features) or null
   Matrix x;                // (rows, features)
@@ -205,6 +206,7 @@ struct QkNormArgs {
   float epsilon;
   bool accumulate;
   DType weight_dtype;
+  float weight_offset;       // as in NormArgs
   const void* weight[2];     // of queries, of keys: (head_dim)
   Matrix x;
   Matrix y;                  // output, may be x; for qk_norm_gradient the input dy
@@ -224,11 +226,13 @@ struct GeluArgs {
   bool fast = false;             // CUDA, x in 16 bits, gelu_tanh: 2^x and 1 / x by the special function unit; false: the CPU's bits
 };
 // Columns [0, features) of x are the gate, [features, 2·features) the up projection: y = silu(gate)·up.
+enum class Gate : uint8_t { silu, gelu_tanh };   // SwiGLU, GeGLU
 struct SwigluArgs {
   int64_t rows, features;
   ConstMatrix x, dy;
   Matrix y;                      // gradient: dx (rows, 2·features), may be x
   bool fast = false;             // as GELU's
+  Gate gate = Gate::silu;
 };
 // Inverted dropout: an element is kept with probability 1 - p and then scaled by 1 / (1 - p). Philox4x32-10, key = seed,
 // counter = (element / 4, sample in the global batch, stream, step), where element counts inside the sample and word

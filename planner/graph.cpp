@@ -211,10 +211,11 @@ int GraphBuilder::embedding(int table, int positions, const char* name) {
   return y;
 }
 
-int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, const char* name) {
+int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, const char* name, float weight_offset) {
   Attributes a;
   a.epsilon = epsilon;
   a.rms = rms;
+  a.weight_offset = weight_offset;
   int y = rows(name, graph_.features(x));
   op(OpKind::norm, a, {x, weight, bias}, {y});
   return y;
@@ -246,10 +247,11 @@ static Attributes of_heads(int query_heads, int kv_heads, int head_dim) {
   return a;
 }
 
-int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name) {
+int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name, float weight_offset) {
   Attributes a = of_heads(query_heads, kv_heads, static_cast<int>(graph_.at(query_weight).shape[0]));
   a.epsilon = epsilon;
   a.rms = true;
+  a.weight_offset = weight_offset;
   int y = rows(name, graph_.features(x));
   op(OpKind::qk_norm, a, {x, query_weight, key_weight}, {y});
   return y;
@@ -284,9 +286,20 @@ int GraphBuilder::gelu(int x, GeluForm form, const char* name) {
   return y;
 }
 
-int GraphBuilder::swiglu(int x, const char* name) {
+int GraphBuilder::swiglu(int x, const char* name, Gate gate) {
+  Attributes a;
+  a.gate = gate;
   int y = rows(name, graph_.features(x) / 2);
-  op(OpKind::swiglu, {}, {x}, {y});
+  op(OpKind::swiglu, a, {x}, {y});
+  return y;
+}
+
+int GraphBuilder::scale(int x, float factor, const char* name) {
+  if (factor == 1) return x;
+  Attributes a;
+  a.scale = factor;
+  int y = rows(name, graph_.features(x));
+  op(OpKind::scale, a, {x}, {y});
   return y;
 }
 

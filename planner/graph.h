@@ -142,19 +142,20 @@ class GraphBuilder {
   void end(int output);
 
   int embedding(int table, int positions, const char* name);
-  int norm(int x, int weight, int bias, float epsilon, bool rms, const char* name);
+  int norm(int x, int weight, int bias, float epsilon, bool rms, const char* name, float weight_offset = 0);
   int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
              Format output);
   int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name) {
     return linear(x, parts, transposed, name, graph_.compute);
   }
   // x: queries, keys and values side by side; the weights are one head long.
-  int qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name);
+  int qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name, float weight_offset = 0);
   int rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name);
   // window: keys up to its own that a row sees; 0: all of them.
   int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, int64_t window = 0);
   int gelu(int x, GeluForm form, const char* name);
-  int swiglu(int x, const char* name);
+  int swiglu(int x, const char* name, Gate gate = Gate::silu);
+  int scale(int x, float factor, const char* name);    // x itself where it is 1
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);       // x itself where p is 0
   void cross_entropy(int logits);                      // of tokens, or of labels where it was said how many there are

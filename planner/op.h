@@ -19,7 +19,7 @@ enum class OpKind : uint8_t {
   attention,              // qkv, document positions?             -> out, lse
   attention_cached,       // qkv, key cache, value cache          -> out          (generation)
   gelu,                   // x                                    -> y
-  swiglu,                 // x                                    -> y
+  swiglu,                 // x: gate and up                       -> y        (and GeGLU, by its gate)
   add,                    // a, b                                 -> y
   dropout,                // x                                    -> y
   cross_entropy,          // logits, targets, weights?            -> token_loss, dlogits?
@@ -55,12 +55,15 @@ inline constexpr int op_kind_count = static_cast<int>(OpKind::store) + 1;
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 
 enum class GeluForm : uint8_t { tanh, erf };
+enum class Gate : uint8_t { silu, gelu };   // by tanh
 
 struct Attributes {
   float epsilon = 0;
   bool rms = false;
   bool transposed = false;      // linear: weights are (inputs, features)
   GeluForm gelu = GeluForm::tanh;
+  Gate gate = Gate::silu;       // swiglu
+  float weight_offset = 0;      // norms: what weights count from
   int query_heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 0;              // of attention's scores; of a scale op
   bool causal = true;

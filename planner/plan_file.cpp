@@ -89,7 +89,10 @@ std::string describe(const Graph& graph) {
     s += std::string("\n") + op_row(op.kind).name;
     for (float x : {a.epsilon, a.scale, a.dropout}) add(x);
     for (int x : {a.query_heads, a.kv_heads, a.head_dim, int{a.rms}, int{a.transposed}, static_cast<int>(a.gelu)}) add(x);
+    // What came later stands there only where it is used, so that the text of models of before is that of before.
     if (a.window > 0) add(a.window);
+    if (a.gate != Gate::silu) add(static_cast<int>(a.gate));
+    if (a.weight_offset != 0) add(a.weight_offset);
     if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";   // as it was when that was an op
   }
   for (const RotaryTables& tables : graph.rotary) {

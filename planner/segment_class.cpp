@@ -44,8 +44,8 @@ class Signature {
   void add(const Op& op) {
     const Attributes& a = op.attributes;
     add(static_cast<int64_t>(op.kind));
-    for (float x : {a.epsilon, a.scale, a.dropout}) add(x);
-    for (int64_t x : {int64_t{a.rms}, int64_t{a.transposed}, static_cast<int64_t>(a.gelu), int64_t{a.query_heads},
+    for (float x : {a.epsilon, a.scale, a.dropout, a.weight_offset}) add(x);
+    for (int64_t x : {int64_t{a.rms}, int64_t{a.transposed}, static_cast<int64_t>(a.gelu), static_cast<int64_t>(a.gate), int64_t{a.query_heads},
                       int64_t{a.kv_heads}, int64_t{a.head_dim}, int64_t{a.causal}, a.window, int64_t{a.inverse}})
       add(x);
     for (int64_t column : a.columns) add(column);

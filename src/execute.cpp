@@ -161,6 +161,7 @@ kernels::NormArgs norm_args(const Call& c) {
   a.rms = c.attributes.rms;
   a.accumulate = c.i.accumulate;
   a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  a.weight_offset = c.attributes.weight_offset;
   a.weight = c.input(1);
   a.x = c.in_out(0);
   return a;
@@ -200,6 +201,7 @@ kernels::QkNormArgs qk_norm_args(const Call& c) {
   a.epsilon = c.attributes.epsilon;
   a.accumulate = c.i.accumulate;
   a.weight_dtype = dtype_of(c.input_tensor(1).format);
+  a.weight_offset = c.attributes.weight_offset;
   for (int k = 0; k < 2; ++k) a.weight[k] = c.input(1 + k);
   a.x = c.in_out(0);
   return a;
@@ -312,14 +314,16 @@ void run<OpKind::gelu_gradient>(const Call& c) {
   c.run(c.x.table->gelu_gradient, a);
 }
 
+kernels::Gate gate_of(const Call& c) { return c.attributes.gate == Gate::gelu ? kernels::Gate::gelu_tanh : kernels::Gate::silu; }
+
 template <>
 void run<OpKind::swiglu>(const Call& c) {
-  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c)});
+  c.run(c.x.table->swiglu, kernels::SwigluArgs{c.i.rows, c.output_features(0), c.in(0), {}, c.out(0), !is_portable(c), gate_of(c)});
 }
 
 template <>
 void run<OpKind::swiglu_gradient>(const Call& c) {
-  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), !is_portable(c)});
+  c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), !is_portable(c), gate_of(c)});
 }
 
 template <>

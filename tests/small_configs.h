@@ -59,8 +59,14 @@ inline std::string small_smollm3() {
              "use_sliding_window": true, "sliding_window": 11, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
              "tie_word_embeddings": true})";
 }
+// Norms before and behind, windows in two layers of three, heads that do not fill the width.
+inline std::string small_gemma3() {
+  return R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "head_dim": 16,
+             "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "query_pre_attn_scalar": 12,
+             "sliding_window": 9, "sliding_window_pattern": 2})";
+}
 inline std::vector<std::string> small_models(const char* dropout = "0") {
-  return {small_gpt2(dropout), small_llama(), small_qwen2(), small_qwen3(), small_phi3(dropout), small_smollm3()};
+  return {small_gpt2(dropout), small_llama(), small_qwen2(), small_qwen3(), small_phi3(dropout), small_smollm3(), small_gemma3()};
 }
 
 // With labels in place of a language model's head.

@@ -9,10 +9,10 @@ namespace stw::kernels::STW_ISA {
 
 STW_INLINE void normalize_row(const NormArgs& args, int64_t row) {
   RowStatistics statistics = row_statistics(args, row);
-  F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd);
+  F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd), offset = splat(args.weight_offset);
   for_groups(0, args.features, [&](int64_t i, int64_t n) {
     F16 x = load_group(args.x.data, args.x.dtype, row * args.features + i, n);
-    F16 normalized = mul(sub(x, mean), rstd), w = load_group(args.weight, args.weight_dtype, i, n);
+    F16 normalized = mul(sub(x, mean), rstd), w = add(load_group(args.weight, args.weight_dtype, i, n), offset);
     F16 y = args.bias == nullptr ? mul(normalized, w)
                                  : fma(normalized, w, load_group(args.bias, args.weight_dtype, i, n));
     store_group(args.y.data, args.y.dtype, row * args.features + i, y, n);
@@ -22,9 +22,9 @@ STW_INLINE void normalize_row(const NormArgs& args, int64_t row) {
 // dx of a row; it may take dy's place.
 STW_INLINE void row_input_gradient(const NormArgs& args, int64_t row, RowStatistics statistics) {
   const int64_t base = row * args.features;
-  const F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd);
+  const F16 mean = splat(statistics.mean), rstd = splat(statistics.rstd), offset = splat(args.weight_offset);
   auto g_at = [&](int64_t i, int64_t n) {
-    return mul(load_group(args.y.data, args.y.dtype, base + i, n), load_group(args.weight, args.weight_dtype, i, n));
+    return mul(load_group(args.y.data, args.y.dtype, base + i, n), add(load_group(args.weight, args.weight_dtype, i, n), offset));
   };
   auto h_at = [&](int64_t i, int64_t n) {
     return mul(sub(load_group(args.x.data, args.x.dtype, base + i, n), mean), rstd);

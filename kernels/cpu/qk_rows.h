@@ -19,6 +19,7 @@ STW_INLINE QkRows qk_rows(const QkNormArgs& args, int part, int64_t heads, int64
   norm.epsilon = args.epsilon;
   norm.rms = true;
   norm.weight_dtype = args.weight_dtype;
+  norm.weight_offset = args.weight_offset;
   norm.weight = args.weight[part];
   norm.x = args.x;
   norm.y = args.y;

@@ -1,10 +1,9 @@
-// GELU (by tanh), SwiGLU and their gradients by the special function unit: the functions of gelu_form.h and swiglu_form.h with a σ of
+// GELU (by tanh), SwiGLU, GeGLU and their gradients by the special function unit: the functions of gelu_form.h and swiglu_form.h with a σ of
 // two instructions of that unit, 2^x and 1 / x, where the portable one takes some thirty others. Errors are far below the rounding to 16
 // bits (tests/kernels/fast_activation_test.cpp has the bounds, for every number in 16 bits). Finite for every finite x: 2^x may be
 // infinite, where σ is 0, which it is below 2^-126 too.
 #pragma once
-#include "kernels/common/gelu_form.h"
-#include "kernels/common/swiglu_form.h"
+#include "kernels/common/geglu_form.h"
 #include "kernels/cuda/lanes.h"
 
 namespace stw::kernels::cuda {
@@ -50,6 +49,11 @@ STW_DEVICE SwigluGradient fast_swiglu_gradient(const F16& gate, const F16& up, c
     dx.gate.f[i] = one.gate, dx.up.f[i] = one.up;
   }
   return dx;
+}
+
+STW_DEVICE F16 fast_geglu(const F16& gate, const F16& up) { return mul(fast_gelu(gate), up); }
+STW_DEVICE SwigluGradient fast_geglu_gradient(const F16& gate, const F16& up, const F16& dy) {
+  return {mul(mul(dy, up), fast_gelu_gradient(gate)), mul(dy, fast_gelu(gate))};
 }
 
 // Of numbers in 16 bits alone; whether kernels of this tag (for_dtypes) may meet any.

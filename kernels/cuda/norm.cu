@@ -42,8 +42,8 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 4 : 2) n
         for_team_groups<4>(teams, team, live ? count : 0, vectors,
           [&](int at, auto n) { return Affine{load_group(w, weight_dtype, at, n), has_bias.value ? load_group(b, weight_dtype, at, n) : zero()}; },
           [&](const Affine& f, int at, auto n) {
-            const F16 normalized = mul(sub(load(staged + at, Whole{}), mean), rstd);
-            store_group(y, dtype, at, has_bias.value ? fma(normalized, f.w, f.b) : mul(normalized, f.w), n);
+            const F16 factor = add(f.w, splat(args.weight_offset)), normalized = mul(sub(load(staged + at, Whole{}), mean), rstd);
+            store_group(y, dtype, at, has_bias.value ? fma(normalized, factor, f.b) : mul(normalized, factor), n);
           });
       });
     };

@@ -47,7 +47,7 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
         [&](int at, auto n) { return Operands{load_group(x, x_dtype, at, n), load_group(dy, dy_dtype, at, n), load_group(w, weight_dtype, at, n)}; },
         [&](const Operands& o, int at, auto) {
           store_shared(staged + at, o.x);
-          store_shared(staged_g + at, mul(o.dy, o.w));
+          store_shared(staged_g + at, mul(o.dy, add(o.w, splat(args.weight_offset))));
         });
     };
     const RowStatistics mine = team_statistics(args, teams, team, live, staged, fetch);

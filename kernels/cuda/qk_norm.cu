@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(block_threads) qk_norm_kernel(QkNormArg
     struct Operands { F16 x, w; };
     for_head_groups<groups>(args.head_dim, vectors,
       [&](int i, auto n) { return Operands{load_group(x, x_dtype, i, n), load_group(weight, weight_dtype, i, n)}; },
-      [&](const Operands& o, int i, auto n) { store_group(y, y_dtype, i, mul(mul(o.x, rstd), o.w), n); });
+      [&](const Operands& o, int i, auto n) { store_group(y, y_dtype, i, mul(mul(o.x, rstd), add(o.w, splat(args.weight_offset))), n); });
   });
 }
 

@@ -28,7 +28,7 @@ STW_DEVICE void head_input_gradient(const QkNormArgs& args, const void* weight, 
   struct Operands { F16 x, dy, w; };
   struct Normed { F16 g, h; };
   const auto load = [&](int i, auto n) { return Operands{load_group(x, x_dtype, i, n), load_group(dy, dy_dtype, i, n), load_group(weight, weight_dtype, i, n)}; };
-  const auto normed = [&](const Operands& o) { return Normed{mul(o.dy, o.w), mul(o.x, rstd)}; };
+  const auto normed = [&](const Operands& o) { return Normed{mul(o.dy, add(o.w, splat(args.weight_offset))), mul(o.x, rstd)}; };
   F16 product = zero();   // lanes past the end of the head add nothing: g is 0 there
   for_head_groups<groups>(args.head_dim, vectors, load, [&](const Operands& operands, int, auto) {
     const Normed o = normed(operands);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/numbers.h"
+
 namespace stw {
 
 Status parse_decoder(const Json& json, ModelConfig& c, const DecoderDefaults& absent) {
@@ -77,6 +79,11 @@ Status set_windows(const Json& json, ModelConfig& c, int64_t window, const std::
   return ok();
 }
 
+static float rounded_to(Format format, float x) {
+  if (format == Format::bf16) return from_bf16(to_bf16(x));
+  return format == Format::f16 ? from_f16(to_f16(x)) : x;
+}
+
 Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   GraphBuilder b(c.architecture, sequence, c.vocabulary, compute, optional);
   auto weight = [&](const std::string& name, int64_t inputs, int64_t features) {
@@ -86,15 +93,19 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
     const int w = weight(name, inputs, features);
     return LinearWeights{w, bias ? b.parameter(name + ".bias", {features}, Initializer::zeros) : -1};
   };
+  // So that a weight is 1 in effect.
+  const Initializer norm_start = c.norm_weight_offset == 0 ? Initializer::ones : Initializer::zeros;
   auto norm = [&](int x, const std::string& name, const char* label) {
-    return b.norm(x, b.parameter(name + ".weight", {c.width}, Initializer::ones), -1, c.epsilon, true, label);
+    return b.norm(x, b.parameter(name + ".weight", {c.width}, norm_start), -1, c.epsilon, true, label, c.norm_weight_offset);
   };
   const int64_t queries = int64_t{c.heads} * c.head_dim, keys = int64_t{c.kv_heads} * c.head_dim;
 
   for (const RotaryConfig& rotary : c.rotary) b.rotary(rotary_frequencies(rotary, sequence), static_cast<float>(rotary.table_scale));
   b.begin(SegmentKind::embedding, -1, -1);
   const int table = b.parameter("model.embed_tokens.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
-  int x = b.dropout(b.embedding(table, -1, "embedding"), c.embedding_dropout, "embedding_dropout");
+  // The factor is one of the type that is computed in, as transformers has it.
+  int x = b.scale(b.embedding(table, -1, "embedding"), rounded_to(compute, c.embedding_scale), "embedding_scale");
+  x = b.dropout(x, c.embedding_dropout, "embedding_dropout");
   b.end(x);
 
   for (int64_t layer = 0; layer < c.layers; ++layer) {
@@ -112,21 +123,23 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
     }
     int qkv = b.linear(n, parts, false, "qkv");
     if (c.qk_norm) {
-      const int of_queries = b.parameter(attn + "q_norm.weight", {c.head_dim}, Initializer::ones), of_keys = b.parameter(attn + "k_norm.weight", {c.head_dim}, Initializer::ones);
-      qkv = b.qk_norm(qkv, of_queries, of_keys, c.heads, c.kv_heads, c.epsilon, "qk_norm");
+      const int of_queries = b.parameter(attn + "q_norm.weight", {c.head_dim}, norm_start), of_keys = b.parameter(attn + "k_norm.weight", {c.head_dim}, norm_start);
+      qkv = b.qk_norm(qkv, of_queries, of_keys, c.heads, c.kv_heads, c.epsilon, "qk_norm", c.norm_weight_offset);
     }
     if (how.rotary >= 0) qkv = b.rope(qkv, how.rotary, c.heads, c.kv_heads, c.head_dim, "qkv_rope");
     const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention", how.window);
     int out = b.linear(attended, {matrix(attn + "o_proj", queries, c.width, c.output_bias)}, false, "attn_out");
+    if (c.norms_behind) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
     const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
-    n = norm(middle, name + "post_attention_layernorm", "ffn_norm");
+    n = norm(middle, name + (c.norms_behind ? "pre_feedforward_layernorm" : "post_attention_layernorm"), "ffn_norm");
     if (c.joined_matrices) {
       parts = {matrix(mlp + "gate_up_proj", c.width, 2 * c.intermediate, c.mlp_bias)};
     } else {
       parts = {matrix(mlp + "gate_proj", c.width, c.intermediate, c.mlp_bias), matrix(mlp + "up_proj", c.width, c.intermediate, c.mlp_bias)};
     }
-    const int activated = b.swiglu(b.linear(n, parts, false, "gate_up"), "swiglu");
+    const int activated = b.swiglu(b.linear(n, parts, false, "gate_up"), c.gate == Gate::silu ? "swiglu" : "geglu", c.gate);
     out = b.linear(activated, {matrix(mlp + "down_proj", c.intermediate, c.width, c.mlp_bias)}, false, "ffn_out");
+    if (c.norms_behind) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");
     b.end(x);
   }

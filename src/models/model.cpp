@@ -18,8 +18,8 @@ constexpr int64_t largest_size = int64_t{1} << 31;
 }
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {gpt2_architecture, llama_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
-                                      smollm3_architecture};
+  static const Architecture list[] = {gemma3_architecture, gpt2_architecture,  llama_architecture, mistral_architecture,
+                                      phi3_architecture,   qwen2_architecture, qwen3_architecture, smollm3_architecture};
   return list;
 }
 

@@ -34,6 +34,10 @@ struct ModelConfig {
   bool tied = false;
   bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
   bool joined_matrices = false;    // queries, keys and values are one parameter, and so are gate and up
+  bool norms_behind = false;       // both halves of a block are normed before they are added, too
+  float norm_weight_offset = 0;    // what weights of norms count from: 0 or 1
+  Gate gate = Gate::silu;
+  float embedding_scale = 1;
   GeluForm gelu = GeluForm::tanh;
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float attention_scale = 0;
@@ -54,7 +58,7 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture gpt2_architecture, llama_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
+extern const Architecture gemma3_architecture, gpt2_architecture, llama_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
 // `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.

@@ -65,7 +65,7 @@ Result<const Json*> find_object(const Json& json, const char* key) {
 
 Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, int64_t positions, double absent_theta) {
   RotaryConfig r;
-  const Json& first = parameters ? *parameters : config;
+  const Json nothing = Json::object(), &first = parameters ? *parameters : nothing;
   STW_ASSIGN(theta, get_double(first, "rope_theta", absent_theta));
   if (!(theta > 0)) return Error{Code::unsupported_field, "rope_theta must be positive"};
   STW_ASSIGN(partial_beside, get_double(config, "partial_rotary_factor", 1.0));

@@ -23,7 +23,7 @@ struct RotaryConfig {
 // Of a whole config.json. Newer files hold everything in "rope_parameters", older ones theta beside "rope_scaling".
 // Errors: corrupt, unsupported_field.
 Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, int64_t positions, double absent_theta = 10000);
-// Of one such object, beside what is said in its absence: parameters may be null.
+// Of one such object, or null; `absent_theta` where it has none.
 Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, int64_t positions, double absent_theta);
 // Null where there is none, or an empty one.
 Result<const Json*> find_object(const Json& json, const char* key);

@@ -106,29 +106,30 @@ TEST(Gelu, StaysFiniteFarOut) {
   }
 }
 
-double swiglu_of(double gate, double up) { return gate / (1 + std::exp(-gate)) * up; }
+double swiglu_of(Gate gate, double g, double up) { return (gate == Gate::silu ? g / (1 + std::exp(-g)) : gelu_of(Activation::gelu_tanh, g)) * up; }
 
 TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
   Random random(3);
   for (int round = 0; round < 12; ++round) {
     const int64_t rows = random.between(1, 60), n = random.between(1, 500);
     const DType dtype = dtype_of(round);
+    const Gate by = round % 2 == 0 ? Gate::silu : Gate::gelu_tanh;
     const Buffer x = Buffer::normal(dtype, random, rows * 2 * n, 3), dy = Buffer::normal(dtype, random, rows * n);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer y(dtype, rows * n), dx(dtype, rows * 2 * n), in_place = x;
-      run(table.swiglu, SwigluArgs{rows, n, x.const_matrix(), {}, y.matrix()}, threads, 0);
-      run(table.swiglu_gradient, SwigluArgs{rows, n, x.const_matrix(), dy.const_matrix(), dx.matrix()}, threads, 0);
+      run(table.swiglu, SwigluArgs{rows, n, x.const_matrix(), {}, y.matrix(), false, by}, threads, 0);
+      run(table.swiglu_gradient, SwigluArgs{rows, n, x.const_matrix(), dy.const_matrix(), dx.matrix(), false, by}, threads, 0);
       run(table.swiglu_gradient,
-          SwigluArgs{rows, n, in_place.const_matrix(), dy.const_matrix(), in_place.matrix()}, threads, 0);
+          SwigluArgs{rows, n, in_place.const_matrix(), dy.const_matrix(), in_place.matrix(), false, by}, threads, 0);
       return std::vector<Buffer>{y, dx, in_place};
     });
     std::vector<double> y, dx(static_cast<size_t>(rows * 2 * n));
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < n; ++i) {
         const double gate = x.get(row * 2 * n + i), up = x.get(row * 2 * n + n + i), d = dy.get(row * n + i);
-        y.push_back(swiglu_of(gate, up));
-        dx[static_cast<size_t>(row * 2 * n + i)] = d * slope([&](double v) { return swiglu_of(v, up); }, gate);
-        dx[static_cast<size_t>(row * 2 * n + n + i)] = d * slope([&](double v) { return swiglu_of(gate, v); }, up);
+        y.push_back(swiglu_of(by, gate, up));
+        dx[static_cast<size_t>(row * 2 * n + i)] = d * slope([&](double v) { return swiglu_of(by, v, up); }, gate);
+        dx[static_cast<size_t>(row * 2 * n + n + i)] = d * slope([&](double v) { return swiglu_of(by, gate, v); }, up);
       }
     EXPECT_LE(relative_error(out[0].floats(), y), tolerance(dtype));
     EXPECT_LE(relative_error(out[1].floats(), dx), tolerance(dtype));

@@ -72,12 +72,12 @@ Gelu gelu(const Table& table, const Buffer& x, float dy, bool fast, DType result
 const std::vector<float> ups = {1, -0.625f, 0.0078125f};
 constexpr float swiglu_dy = -0.75f;
 struct Swiglu { Buffer y, dx; };
-Swiglu swiglu(const Table& table, const Buffer& x, bool fast, DType result, int threads = 1) {
+Swiglu swiglu(const Table& table, const Buffer& x, bool fast, DType result, Gate gate = Gate::silu, int threads = 1) {
   const int64_t rows = x.count() / (2 * patterns);
   Swiglu out{Buffer(result, rows * patterns), Buffer(result, x.count())};
   const Buffer dy(x.dtype(), std::vector<float>(static_cast<size_t>(rows * patterns), swiglu_dy));
-  run(table.swiglu, SwigluArgs{rows, patterns, x.const_matrix(), {}, out.y.matrix(), fast}, threads, 0);
-  run(table.swiglu_gradient, SwigluArgs{rows, patterns, x.const_matrix(), dy.const_matrix(), out.dx.matrix(), fast}, threads, 0);
+  run(table.swiglu, SwigluArgs{rows, patterns, x.const_matrix(), {}, out.y.matrix(), fast, gate}, threads, 0);
+  run(table.swiglu_gradient, SwigluArgs{rows, patterns, x.const_matrix(), dy.const_matrix(), out.dx.matrix(), fast, gate}, threads, 0);
   return out;
 }
 
@@ -113,16 +113,17 @@ TEST(FastActivation, GeluIsWhatOneAskedFor) {
 
 TEST(FastActivation, SwigluIsWhatOneAskedFor) {
   for (const DType dtype : all_dtypes)
-    for (const DType result : {dtype, DType::f32}) {
-      SCOPED_TRACE(testing::Message() << name_of(dtype) << " to " << name_of(result));
-      const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16, ups)).floats()) : numbers_alone(all_numbers(dtype, ups));
-      const auto compute = [&](const Table& table, int threads, bool fast) {
-        const Swiglu out = swiglu(table, x, fast, result, threads);
-        return std::vector<Buffer>{out.y, out.dx};
-      };
-      const std::vector<Buffer> portable = everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
-      for (const NamedTable& entry : tables()) check(entry, compute(*entry.table, 1, true), portable, dtype != DType::f32);
-    }
+    for (const DType result : {dtype, DType::f32})
+      for (const Gate gate : {Gate::silu, Gate::gelu_tanh}) {
+        SCOPED_TRACE(testing::Message() << name_of(dtype) << " to " << name_of(result));
+        const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16, ups)).floats()) : numbers_alone(all_numbers(dtype, ups));
+        const auto compute = [&](const Table& table, int threads, bool fast) {
+          const Swiglu out = swiglu(table, x, fast, result, gate, threads);
+          return std::vector<Buffer>{out.y, out.dx};
+        };
+        const std::vector<Buffer> portable = everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
+        for (const NamedTable& entry : tables()) check(entry, compute(*entry.table, 1, true), portable, dtype != DType::f32);
+      }
 }
 
 // A number in 16 bits is within 2^-9 (bf16) or 2^-12 (f16) of what it stands for. As emulated, GELU and its gradient are off by at most
@@ -159,6 +160,24 @@ TEST(FastActivation, SwigluIsFarMoreExactThanSixteenBits) {
       EXPECT_LE(worst_error(gate, of_up, no_zero, [&](int64_t i) { return dy * silu_of(gate.get(i)); }), bound);
       EXPECT_TRUE(is_rounding_of(rounded.y, s.y));
       EXPECT_TRUE(is_rounding_of(rounded.dx, s.dx));
+    }
+}
+
+// A share more than GELU alone: y and both gradients are products of its values.
+TEST(FastActivation, GegluIsFarMoreExactThanSixteenBits) {
+  constexpr double bound = 0x1p-16;
+  const Table& table = *tables().back().table;
+  for (const DType dtype : halves)
+    for (const bool fast : {false, true}) {
+      SCOPED_TRACE(testing::Message() << name_of(dtype) << (fast ? ", fast" : ""));
+      const Buffer x = all_numbers(dtype, ups);
+      const Swiglu s = swiglu(table, x, fast, DType::f32, Gate::gelu_tanh);
+      const Buffer gate = columns_of(x, 0, patterns, 2 * patterns), up = columns_of(x, patterns, 2 * patterns, 2 * patterns);
+      const Buffer of_gate = columns_of(s.dx, 0, patterns, 2 * patterns), of_up = columns_of(s.dx, patterns, 2 * patterns, 2 * patterns);
+      const double dy = static_cast<double>(swiglu_dy);
+      EXPECT_LE(worst_error(gate, s.y, no_zero, [&](int64_t i) { return gelu_of(gate.get(i)) * up.get(i); }), bound);
+      EXPECT_LE(worst_error(gate, of_gate, gelu_slope_zero, [&](int64_t i) { return dy * up.get(i) * gelu_slope(gate.get(i)); }), bound);
+      EXPECT_LE(worst_error(gate, of_up, no_zero, [&](int64_t i) { return dy * gelu_of(gate.get(i)); }), bound);
     }
 }
 

@@ -22,9 +22,11 @@ struct Problem {
     dy = Buffer::normal(dtype, random, elements());
     for (Buffer& w : weight) w = Buffer::normal(dtype, random, head_dim);
   }
+  float weight_offset() const { return static_cast<float>(rows() % 2); }
+  double factor(int part, size_t i) const { return static_cast<double>(weight[part].get(static_cast<int64_t>(i))) + static_cast<double>(weight_offset()); }
   QkNormArgs args() {
     return {.rows = rows(), .rows_per_sample = rows_per_sample, .query_heads = query_heads, .kv_heads = kv_heads, .head_dim = head_dim,
-            .epsilon = 1e-5f, .accumulate = false, .weight_dtype = dtype, .weight = {weight[0].data(), weight[1].data()},
+            .epsilon = 1e-5f, .accumulate = false, .weight_dtype = dtype, .weight_offset = weight_offset(), .weight = {weight[0].data(), weight[1].data()},
             .x = x.matrix(), .y = {}, .dx = {}, .weight_gradient = {nullptr, nullptr}};
   }
 };
@@ -47,7 +49,6 @@ std::vector<double> normalized(const Problem& p, const double* x) {
 
 std::vector<double> reference_dx(const Problem& p) {
   std::vector<double> x = doubles(p.x), dy = doubles(p.dy), dx = dy;   // of values
-  const std::vector<double> w[] = {doubles(p.weight[0]), doubles(p.weight[1])};
   constexpr double step = 1e-5;
   for (size_t at = 0; at < x.size(); ++at) {
     const int part = p.part(static_cast<int64_t>(at));
@@ -59,7 +60,7 @@ std::vector<double> reference_dx(const Problem& p) {
       const std::vector<double> h = normalized(p, &x[head]);
       x[at] = old;
       double sum = 0;
-      for (size_t i = 0; i < n; ++i) sum += h[i] * w[part][i] * dy[head + i];
+      for (size_t i = 0; i < n; ++i) sum += h[i] * p.factor(part, i) * dy[head + i];
       return sum;
     };
     dx[at] = (loss(step) - loss(-step)) / (2 * step);
@@ -85,7 +86,7 @@ TEST(QkNorm, AgreesWithDoubleOnRandomShapes) {
     for (int64_t head = 0; head < p.elements(); head += p.head_dim) {
       if (p.part(head) == 2) continue;
       const std::vector<double> h = normalized(p, &x[static_cast<size_t>(head)]);
-      for (int i = 0; i < p.head_dim; ++i) expected[static_cast<size_t>(head + i)] = h[static_cast<size_t>(i)] * p.weight[p.part(head)].get(i);
+      for (int i = 0; i < p.head_dim; ++i) expected[static_cast<size_t>(head + i)] = h[static_cast<size_t>(i)] * p.factor(p.part(head), static_cast<size_t>(i));
     }
     EXPECT_LE(relative_error(out[0].floats(), expected), tolerance(p.dtype)) << p.rows() << " rows, heads of " << p.head_dim;
     EXPECT_TRUE(same_bits(out[0], out[1]));

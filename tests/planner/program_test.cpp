@@ -141,11 +141,15 @@ TEST(Program, TilesDoNotWaitForTheResidual) {
   int seen = 0;
   for (const Graph& g : small_graphs()) {
     Decisions d = uniform_decisions(g, 0);
-    for (size_t s = 0; s < g.segments.size(); ++s) {   // each keeps what its part begins with
+    for (size_t s = 0; s < g.segments.size(); ++s) {   // each keeps what its part begins with, and what is read behind it
       const Segment& segment = g.segments[s];
-      d.tile_rows.push_back(segment.feed_forward.exists() ? g.tile_rows[0] : 0);
-      for (size_t bit = 0; bit < segment.saveable.size() && segment.feed_forward.exists(); ++bit)
-        if (g.op(segment.saveable[bit]).outputs[0] == g.op(segment.feed_forward.first_op).inputs[0]) d.saved[s] |= 1u << bit;
+      const FeedForward& part = segment.feed_forward;
+      d.tile_rows.push_back(part.exists() ? g.tile_rows[0] : 0);
+      for (size_t bit = 0; bit < segment.saveable.size() && part.exists(); ++bit) {
+        const int op = segment.saveable[bit];
+        if (g.op(op).outputs[0] == g.op(part.first_op).inputs[0] || op >= part.first_op + part.op_count - 1) d.saved[s] |= 1u << bit;
+      }
+      EXPECT_EQ(may_tile(g, segment, d.saved[s]), part.exists());
     }
     const Programs p = make_programs(g, d, 2, 1, 64);
     for (const Segment& segment : g.segments) {

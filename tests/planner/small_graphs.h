@@ -42,6 +42,7 @@ inline std::vector<Graph> small_graphs() {
   graphs.push_back(graph_of(small_qwen3(), 24, Precision::bf16));
   graphs.push_back(graph_of(small_phi3("0.1"), 33));
   graphs.push_back(graph_of(small_smollm3(), 40, Precision::bf16, 8));
+  graphs.push_back(graph_of(small_gemma3(), 33, Precision::bf16));
   for (const double dropout : {0.0, 0.1}) graphs.push_back(graph_of({small_gpt2(), adapters_of_all(dropout)}, 33, Precision::bf16));
   graphs.push_back(graph_of({small_llama(), adapters_of_some()}, 40, Precision::fp32, 8));
   add_small_tiles(graphs);

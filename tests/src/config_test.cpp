@@ -23,7 +23,7 @@ Json with(const char* fields, const char* key, Json value) {
 
 TEST(Config, BadOnesAreRefusedByName) {
   const struct { Json json; Code code; const char* part; } cases[] = {
-      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gpt2, llama, mistral, phi3, qwen2, qwen3, smollm3, found \"bert\""},
+      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gemma3_text, gpt2, llama, mistral, phi3, qwen2, qwen3, smollm3, found \"bert\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},

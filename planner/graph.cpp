@@ -68,6 +68,9 @@ bool Graph::is_wgmma_attention(const Op& op) const {
 Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
   if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op) || is_wgmma_attention(op)) return Peak::tensor;
+  // Other heads than those are attended to by chains, as in fp32.
+  const bool is_attention = op.kind == OpKind::attention || op.kind == OpKind::attention_gradient;
+  if (is_attention && (op.attributes.head_dim % 8 != 0 || op.attributes.head_dim > 128)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }
 

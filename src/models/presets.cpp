@@ -1,6 +1,6 @@
 // Presets: published shapes under short names. Each is the config.json that an export writes; dropout is 0.
 // Sources: the models' published configuration files (openai-community/gpt2*, HuggingFaceTB/SmolLM-*, Qwen/Qwen2.5-*,
-// Qwen/Qwen3-*, meta-llama/Llama-3.*); `nano` is nanoGPT's setting for small machines with a vocabulary of bytes.
+// Qwen/Qwen3-*, meta-llama/Llama-3.*, HuggingFaceTB/SmolLM3-3B, microsoft/Phi-3-mini-4k-instruct, google/gemma-3-*); `nano` is nanoGPT's setting for small machines with a vocabulary of bytes.
 #include "src/models/model.h"
 
 namespace stw {
@@ -97,6 +97,25 @@ constexpr Preset presets[] = {
 "rope_theta": 500000.0, "hidden_act": "silu", "initializer_range": 0.02,
 "tie_word_embeddings": false,
 "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})"},
+    {"smollm3-3b", R"({"architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "vocab_size": 128256,
+"hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16,
+"num_key_value_heads": 4, "max_position_embeddings": 65536, "rms_norm_eps": 1e-06, "rope_theta": 5000000.0,
+"hidden_act": "silu", "initializer_range": 0.02, "tie_word_embeddings": true, "no_rope_layer_interval": 4})"},
+    {"phi-3-mini", R"({"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "vocab_size": 32064,
+"hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32, "num_attention_heads": 32,
+"num_key_value_heads": 32, "max_position_embeddings": 4096, "original_max_position_embeddings": 4096,
+"rms_norm_eps": 1e-05, "rope_theta": 10000.0, "hidden_act": "silu", "initializer_range": 0.02,
+"sliding_window": 2047, "tie_word_embeddings": false})"},
+    {"gemma3-270m", R"({"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "vocab_size": 262144,
+"hidden_size": 640, "intermediate_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 4,
+"num_key_value_heads": 1, "head_dim": 256, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06,
+"rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "sliding_window": 512, "sliding_window_pattern": 6,
+"query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "initializer_range": 0.02})"},
+    {"gemma3-1b", R"({"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "vocab_size": 262144,
+"hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 26, "num_attention_heads": 4,
+"num_key_value_heads": 1, "head_dim": 256, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06,
+"rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "sliding_window": 512, "sliding_window_pattern": 6,
+"query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "initializer_range": 0.02})"},
 };
 
 }  // namespace

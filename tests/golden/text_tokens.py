@@ -96,6 +96,14 @@ def tokenizers():
     llama2.post_processor = around("<s> $A", **{"<s>": 1})
     yield "llama2", llama2
 
+    # Gemma's: spaces are marked, and a word goes with the space behind it.
+    gemma = of(normalizers.Replace(" ", MARK), Split(" ", "merged_with_previous"),
+               decoders.Sequence([decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse()]),
+               size=400, alphabet=False, special=["<pad>", "<eos>", "<bos>", "<unk>", *as_bytes], unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    gemma = changed(gemma, lambda text: text.update(added_tokens=text["added_tokens"][:4]))
+    gemma.post_processor = around("<bos> $A", **{"<bos>": 2})
+    yield "gemma", gemma
+
     for scheme, split, fused in (("first", False, True), ("always", True, False), ("never", True, True)):
         space = {"replacement": MARK, "prepend_scheme": scheme, "split": split}
         yield f"space {scheme}", of(None, Metaspace(**space), decoders.Metaspace(**space), size=120, alphabet=False, special=["<unk>", "<s>"],

@@ -165,6 +165,10 @@ TEST(Config, LayersHaveWindows) {
   }
   EXPECT_EQ(windows_of("smollm3", R"(, "sliding_window": 9)"), Windows(5, 0));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": true, "sliding_window": 9)"), (Windows{0, 0, 0, 9, 0}));
+  EXPECT_EQ(windows_of("gemma3_text", ""), Windows(5, 4096));
+  EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": 9, "sliding_window_pattern": 2)"), (Windows{9, 0, 9, 0, 9}));
+  EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": null)"), Windows{-1});
+  EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window_pattern": 0)"), Windows{-1});
   EXPECT_EQ(windows_of("phi3", ""), Windows(5, 0));
   EXPECT_EQ(windows_of("phi3", R"(, "sliding_window": 9)"), Windows(5, 9));
 }
@@ -212,6 +216,37 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1, 2, 3]})").error().code, Code::unsupported_field);
   EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3]})").error().code, Code::corrupt);
   EXPECT_EQ(open(R"(, "rope_scaling": {"type": "yarn", "factor": 2})").error().code, Code::unsupported_field);
+}
+
+// Source: configuration_gemma3.py.
+TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
+  const auto open = [](const std::string& more) {
+    return parse_model(R"({"model_type": "gemma3_text", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 6, "num_attention_heads": 8)" + more + "}", "test");
+  };
+  const auto model = open("");
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->head_dim, 256);
+  EXPECT_EQ(model->kv_heads, 4);
+  EXPECT_TRUE(model->tied);
+  EXPECT_EQ(model->embedding_scale, 8);
+  EXPECT_EQ(model->attention_scale, 1.0f / 16);
+  ASSERT_EQ(model->rotary.size(), 2u);
+  EXPECT_EQ(model->rotary[0].theta, 1000000);
+  EXPECT_EQ(model->rotary[1].theta, 10000);
+  for (size_t layer = 0; layer < 6; ++layer) EXPECT_EQ(model->layer_attention[layer].rotary, layer == 5 ? 0 : 1);
+  const auto scaled = open(R"(, "rope_theta": 7.0, "rope_local_base_freq": 9.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0})");
+  ASSERT_TRUE(scaled);
+  EXPECT_EQ(scaled->rotary[0].theta, 7);
+  EXPECT_EQ(scaled->rotary[0].factor, 8);
+  EXPECT_EQ(scaled->rotary[1].theta, 9);
+  EXPECT_EQ(scaled->rotary[1].scaling, RotaryScaling::none);
+  for (const char* refused : {R"(, "final_logit_softcapping": 30.0)", R"(, "attn_logit_softcapping": 50.0)", R"(, "use_bidirectional_attention": true)",
+                              R"(, "hidden_activation": "relu")", R"(, "query_pre_attn_scalar": 0)"}) {
+    const auto found = open(refused);
+    ASSERT_FALSE(found) << refused;
+    EXPECT_EQ(found.error().code, Code::unsupported_field) << refused;
+  }
 }
 
 // Samples may be longer than the window.
@@ -334,7 +369,8 @@ TEST(Preset, ParametersAreAsPublished) {
       {"smollm-135m", 134515008}, {"smollm-360m", 361821120}, {"qwen2.5-0.5b", 494032768}, {"qwen2.5-1.5b", 1543714304},
       {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976},
       {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"llama-1b", 1235814400}, {"llama-3b", 3212749824},
-      {"llama-8b", 8030261248}, {"nano", 858880}};
+      {"llama-8b", 8030261248}, {"smollm3-3b", 3075098624}, {"phi-3-mini", 3821079552}, {"gemma3-270m", 268098176},
+      {"gemma3-1b", 999885952}, {"nano", 858880}};
   size_t count = 0;
   while (preset_name(count)) ++count;
   EXPECT_EQ(count, std::size(published));

@@ -226,7 +226,7 @@ typedef struct stw_model_info {
   uint64_t positions;        /* longest sequence */
   uint32_t has_weights;      /* 1: read from files; 0: drawn from the seed */
   uint32_t width;
-  char architecture[32];     /* "gpt2", "llama", "mistral", "qwen2", "qwen3" */
+  char architecture[32];     /* its model_type: "gpt2", "llama", "gemma3_text", … */
   uint32_t adapter_rank;     /* 0: there are no adapters */
   uint32_t has_codes;        /* 1: its files hold matrices in 4 bits, as bitsandbytes makes them (nf4, also with nested scales) */
   uint64_t labels;           /* of a classifier; 0: a language model */

@@ -86,12 +86,19 @@ static float rounded_to(Format format, float x) {
 
 Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, GraphInputs optional) {
   GraphBuilder b(c.architecture, sequence, c.vocabulary, compute, optional);
-  auto weight = [&](const std::string& name, int64_t inputs, int64_t features) {
-    return b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
-  };
   auto matrix = [&](const std::string& name, int64_t inputs, int64_t features, bool bias) {
-    const int w = weight(name, inputs, features);
-    return LinearWeights{w, bias ? b.parameter(name + ".bias", {features}, Initializer::zeros) : -1};
+    const int weight = b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std);
+    return LinearWeights{weight, bias ? b.parameter(name + ".bias", {features}, Initializer::zeros) : -1};
+  };
+  // Matrices of one input whose outputs lie side by side, or the one that holds them all.
+  struct Part { const char* name; int64_t features; };
+  auto side_by_side = [&](const std::string& prefix, const char* joined, std::initializer_list<Part> parts, bool bias) {
+    std::vector<LinearWeights> list;
+    int64_t features = 0;
+    for (const Part& part : parts) features += part.features;
+    if (c.joined_matrices) return std::vector<LinearWeights>{matrix(prefix + joined, c.width, features, bias)};
+    for (const Part& part : parts) list.push_back(matrix(prefix + part.name, c.width, part.features, bias));
+    return list;
   };
   // So that a weight is 1 in effect.
   const Initializer norm_start = c.norm_weight_offset == 0 ? Initializer::ones : Initializer::zeros;
@@ -114,14 +121,7 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
     const std::string attn = name + "self_attn.", mlp = name + "mlp.";
     b.begin(SegmentKind::block, static_cast<int>(layer), x);
     int n = norm(x, name + "input_layernorm", "attn_norm");
-    std::vector<LinearWeights> parts;
-    if (c.joined_matrices) {
-      parts = {matrix(attn + "qkv_proj", c.width, queries + 2 * keys, c.qkv_bias)};
-    } else {
-      parts = {matrix(attn + "q_proj", c.width, queries, c.qkv_bias), matrix(attn + "k_proj", c.width, keys, c.qkv_bias),
-               matrix(attn + "v_proj", c.width, keys, c.qkv_bias)};
-    }
-    int qkv = b.linear(n, parts, false, "qkv");
+    int qkv = b.linear(n, side_by_side(attn, "qkv_proj", {{"q_proj", queries}, {"k_proj", keys}, {"v_proj", keys}}, c.qkv_bias), false, "qkv");
     if (c.qk_norm) {
       const int of_queries = b.parameter(attn + "q_norm.weight", {c.head_dim}, norm_start), of_keys = b.parameter(attn + "k_norm.weight", {c.head_dim}, norm_start);
       qkv = b.qk_norm(qkv, of_queries, of_keys, c.heads, c.kv_heads, c.epsilon, "qk_norm", c.norm_weight_offset);
@@ -132,12 +132,8 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
     if (c.norms_behind) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
     const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");
     n = norm(middle, name + (c.norms_behind ? "pre_feedforward_layernorm" : "post_attention_layernorm"), "ffn_norm");
-    if (c.joined_matrices) {
-      parts = {matrix(mlp + "gate_up_proj", c.width, 2 * c.intermediate, c.mlp_bias)};
-    } else {
-      parts = {matrix(mlp + "gate_proj", c.width, c.intermediate, c.mlp_bias), matrix(mlp + "up_proj", c.width, c.intermediate, c.mlp_bias)};
-    }
-    const int activated = b.swiglu(b.linear(n, parts, false, "gate_up"), c.gate == Gate::silu ? "swiglu" : "geglu", c.gate);
+    const int gate_up = b.linear(n, side_by_side(mlp, "gate_up_proj", {{"gate_proj", c.intermediate}, {"up_proj", c.intermediate}}, c.mlp_bias), false, "gate_up");
+    const int activated = b.swiglu(gate_up, c.gate == Gate::silu ? "swiglu" : "geglu", c.gate);
     out = b.linear(activated, {matrix(mlp + "down_proj", c.intermediate, c.width, c.mlp_bias)}, false, "ffn_out");
     if (c.norms_behind) out = norm(out, name + "post_feedforward_layernorm", "ffn_out_norm");
     x = b.add(middle, b.dropout(out, c.residual_dropout, "ffn_dropout"), "ffn_residual");

@@ -278,11 +278,11 @@ enum { STW_GRADIENTS_FP32 = 0, STW_GRADIENTS_BF16 = 1 };
  * tensor cores of a CUDA device add up 16-bit products in an order of their own, many times faster; auto: tensor where the
  * device and the precision have it, cublaslt in fast mode. cublaslt: NVIDIA's library adds up products of a CUDA device,
  * found at run time (stw_device_options.cublaslt); its bits are those of its version and the card. wgmma: as tensor, with the
- * products, and attention with heads of 64 or 128, by the tensor cores' asynchronous instructions of compute
+ * products, and attention with heads of 64 or 128 and no sliding window, by the tensor cores' asynchronous instructions of compute
  * capability 9.0 (H100, H200); elsewhere it is unsupported. */
 enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, STW_KERNELS_CUBLASLT = 3, STW_KERNELS_WGMMA = 4 };
 /* own: by the kernels above; cudnn: by NVIDIA's cuDNN on a CUDA device, found at run time (stw_device_options.cudnn), of 16-bit values,
- * where a model has no dropout of attention and a sample is one document; its gradient takes two bytes of scratch memory for every
+ * where a model has no dropout of attention, no sliding window shorter than a sample, and a sample is one document; its gradient takes two bytes of scratch memory for every
  * score of some samples or heads, which the plan counts as workspace. Its bits are those of its version and the card. */
 enum { STW_ATTENTION_OWN = 0, STW_ATTENTION_CUDNN = 1 };
 /* What the blocks' matrices below adapters are stored as; all others are in the precision, but for quantize_embeddings. nf4: 4 bits, the

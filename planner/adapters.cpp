@@ -172,7 +172,7 @@ void tie_choices(Graph& graph) {
   std::vector<bool> is_narrow(graph.tensors.size()), is_dropped(graph.tensors.size());
   for (const Op& o : graph.ops) {
     const auto y = static_cast<size_t>(o.outputs.empty() ? 0 : o.outputs[0]);
-    if (o.kind == OpKind::scale) is_narrow[y] = true;
+    if (o.kind == OpKind::scale && is_narrow[static_cast<size_t>(o.inputs[0])]) is_narrow[y] = true;
     if (o.kind != OpKind::linear || graph.at(o.inputs[1]).adapter_of < 0) continue;
     is_narrow[y] = true;
     const int made_by = graph.producer[static_cast<size_t>(o.inputs[0])];

@@ -48,12 +48,11 @@ void draw_normal(uint64_t seed, uint64_t parameter, uint64_t first, uint64_t cou
 }
 
 // An absent key may stand for a rate that is not 0.
-void set_dropout(ModelConfig& config, float given) {
-  const double rate = as_written(given);
-  if (config.architecture == "gpt2")
-    for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop"}) config.json.set(key, rate);
-  else
-    config.json.set("attention_dropout", rate);
+void set_dropout(ModelConfig& config, float rate) {
+  for (const DropoutRate& dropout : architecture_of(config).dropouts) {
+    config.*dropout.rate = rate;
+    config.json.set(dropout.key, as_written(rate));
+  }
 }
 
 // A folder of adapters names the model that they were made for.
@@ -146,8 +145,6 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   if (source.dropout) {
     if (!(*source.dropout >= 0 && *source.dropout < 1))
       return Error{Code::bad_argument, "dropout must lie in [0, 1)"};
-    config.embedding_dropout = config.attention_dropout = config.residual_dropout = *source.dropout;
-    if (config.architecture != "gpt2") config.embedding_dropout = config.residual_dropout = 0;
     set_dropout(config, *source.dropout);
   }
   model->seed_ = source.seed;

@@ -50,7 +50,7 @@ inline std::string small_phi3(const char* dropout = "0") {
   return R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 48, "original_max_position_embeddings": 20,
              "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "partial_rotary_factor": 0.5,
              "rope_scaling": {"type": "longrope", "short_factor": [1, 1.5, 2], "long_factor": [2, 3, 4.5]}, "sliding_window": 7,
-             "tie_word_embeddings": false, "embd_pdrop": )" + p + R"(, "resid_pdrop": )" + p + "}";
+             "tie_word_embeddings": false, "attention_dropout": )" + p + R"(, "resid_pdrop": )" + p + "}";
 }
 // Layers of three kinds: with positions, without them, and those with a window too.
 inline std::string small_smollm3() {

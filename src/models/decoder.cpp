@@ -45,7 +45,7 @@ Status parse_llama_like(const Json& json, ModelConfig& c, const DecoderDefaults&
   STW_TRY(parse_decoder(json, c, absent));
   STW_ASSIGN(activation, get_string(json, "hidden_act", "silu"));
   if (activation != "silu") return Error{Code::unsupported_field, "hidden_act \"" + activation + "\" is not supported"};
-  STW_ASSIGN(rotary, parse_rotary(json, c.head_dim, c.positions, absent.theta));
+  STW_ASSIGN(rotary, parse_rotary(json, c.head_dim, {c.positions, absent.original_positions}, absent.theta));
   if (rotary.turned != c.head_dim && !absent.partial_rotary) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.rotary = {rotary};
   return ok();
@@ -112,7 +112,6 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
   const int table = b.parameter("model.embed_tokens.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);
   // The factor is one of the type that is computed in, as transformers has it.
   int x = b.scale(b.embedding(table, -1, "embedding"), rounded_to(compute, c.embedding_scale), "embedding_scale");
-  x = b.dropout(x, c.embedding_dropout, "embedding_dropout");
   b.end(x);
 
   for (int64_t layer = 0; layer < c.layers; ++layer) {

@@ -13,6 +13,7 @@ struct DecoderDefaults {
   std::optional<int64_t> kv_heads = {};   // where heads can share them; else, and where the config says null, as many as heads
   std::optional<int64_t> head_dim = {};   // none: what makes heads fill the width
   double epsilon = 1e-6, theta = 10000;
+  std::optional<int64_t> original_positions = {};   // before angles were scaled; none: what rope parameters say, or as many as there are
   bool tied = false;
   bool partial_rotary = false;       // whether part of a head may be turned
 };
@@ -25,6 +26,8 @@ Status parse_llama_like(const Json& json, ModelConfig& config, const DecoderDefa
 Result<int64_t> parse_window(const Json& json, std::optional<int64_t> absent = std::nullopt);
 // Gives layers that window: those that "layer_types" names, or where there is no such list those of `is_windowed`.
 Status set_windows(const Json& json, ModelConfig& config, int64_t window, const std::function<bool(int64_t layer)>& is_windowed);
+
+inline constexpr DropoutRate decoder_dropouts[] = {{"attention_dropout", &ModelConfig::attention_dropout}};
 
 Graph build_decoder(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
 

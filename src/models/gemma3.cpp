@@ -24,8 +24,8 @@ Status parse_rotaries(const Json& json, ModelConfig& c) {
     if (!older) full = of_full;
     windowed = of_windowed;
   }
-  STW_ASSIGN(first, parse_rotary_parameters(json, full, c.head_dim, c.positions, theta));
-  STW_ASSIGN(second, parse_rotary_parameters(json, windowed, c.head_dim, c.positions, local_theta));
+  STW_ASSIGN(first, parse_rotary_parameters(json, full, c.head_dim, {c.positions}, theta));
+  STW_ASSIGN(second, parse_rotary_parameters(json, windowed, c.head_dim, {c.positions}, local_theta));
   if (first.turned != c.head_dim || second.turned != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.rotary = {first, second};
   return ok();
@@ -41,7 +41,7 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
   STW_ASSIGN(logits_cap, get_double(json, "final_logit_softcapping", 0.0));
   if (activation != "gelu_pytorch_tanh" && activation != "gelu_new")
     return Error{Code::unsupported_field, "hidden_activation \"" + activation + "\" is not supported"};
-  if (!(scalar > 0)) return Error{Code::unsupported_field, "query_pre_attn_scalar must be positive"};
+  if (!is_positive_in_fp32(scalar)) return Error{Code::unsupported_field, "query_pre_attn_scalar must be positive, and neither tiny nor huge in fp32"};
   if (bidirectional) return Error{Code::unsupported_field, "use_bidirectional_attention is not supported"};
   if (attention_cap != 0 || logits_cap != 0) return Error{Code::unsupported_field, "logit softcapping is not supported"};
   c.qkv_bias = c.output_bias = attention_bias;
@@ -63,6 +63,6 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
 
 }  // namespace
 
-const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3, build_decoder, "Gemma3Text", "model."};
+const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3, build_decoder, "Gemma3Text", "model.", decoder_dropouts};
 
 }  // namespace stw

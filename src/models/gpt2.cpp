@@ -103,8 +103,11 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
   return b.finish();
 }
 
+constexpr DropoutRate rates[] = {{"embd_pdrop", &ModelConfig::embedding_dropout}, {"attn_pdrop", &ModelConfig::attention_dropout},
+                                 {"resid_pdrop", &ModelConfig::residual_dropout}};
+
 }  // namespace
 
-const Architecture gpt2_architecture = {"gpt2", parse_gpt2, build_gpt2, "GPT2", "transformer."};
+const Architecture gpt2_architecture = {"gpt2", parse_gpt2, build_gpt2, "GPT2", "transformer.", rates};
 
 }  // namespace stw

@@ -35,8 +35,8 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
   if (interval < 1) return Error{Code::unsupported_field, "no_rope_layer_interval is " + std::to_string(interval)};
   const Json* given = json.find("no_rope_layers");
   if (given && given->is_null()) given = nullptr;
-  if (given && (!given->is_array() || given->elements().size() != c.layer_attention.size()))
-    return Error{Code::unsupported_field, "expected a number for each of " + std::to_string(c.layers) + " layers as no_rope_layers"};
+  if (given && (!given->is_array() || given->elements().size() < c.layer_attention.size()))
+    return Error{Code::unsupported_field, "expected 0 or 1 for each of " + std::to_string(c.layers) + " layers as no_rope_layers"};
   for (size_t layer = 0; layer < c.layer_attention.size(); ++layer) {
     bool has_positions = (static_cast<int64_t>(layer) + 1) % interval != 0;
     if (given) {
@@ -53,8 +53,8 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
 
 }  // namespace
 
-const Architecture llama_architecture = {"llama", parse_llama, build_decoder, "Llama", "model."};
-const Architecture mistral_architecture = {"mistral", parse_mistral, build_decoder, "Mistral", "model."};
-const Architecture smollm3_architecture = {"smollm3", parse_smollm3, build_decoder, "SmolLM3", "model."};
+const Architecture llama_architecture = {"llama", parse_llama, build_decoder, "Llama", "model.", decoder_dropouts};
+const Architecture mistral_architecture = {"mistral", parse_mistral, build_decoder, "Mistral", "model.", decoder_dropouts};
+const Architecture smollm3_architecture = {"smollm3", parse_smollm3, build_decoder, "SmolLM3", "model.", decoder_dropouts};
 
 }  // namespace stw

@@ -48,6 +48,8 @@ struct ModelConfig {
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
 };
 
+struct DropoutRate { const char* key; float ModelConfig::* rate; };   // of config.json
+
 struct Architecture {
   const char* model_type;
   Status (*parse)(const Json& json, ModelConfig& config);
@@ -55,6 +57,7 @@ struct Architecture {
   const char* class_name;   // of transformers, without "ForSequenceClassification" and the like
   // Prefix that some weight files leave out in front of every name ("transformer." for GPT-2); may be empty.
   const char* optional_prefix;
+  std::span<const DropoutRate> dropouts;
 };
 
 std::span<const Architecture> architectures();

@@ -6,12 +6,10 @@ namespace stw {
 
 namespace {
 
-// Source: transformers, configuration_phi3.py.
+// Source: transformers, configuration_phi3.py; its "embd_pdrop" is of no use there, and neither here.
 Status parse_phi3(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_llama_like(json, c, {.epsilon = 1e-5, .partial_rotary = true}));
-  STW_ASSIGN(embedding, get_double(json, "embd_pdrop", 0.0));
+  STW_TRY(parse_llama_like(json, c, {.epsilon = 1e-5, .original_positions = 4096, .partial_rotary = true}));
   STW_ASSIGN(residual, get_double(json, "resid_pdrop", 0.0));
-  c.embedding_dropout = static_cast<float>(embedding);
   c.residual_dropout = static_cast<float>(residual);
   c.joined_matrices = true;
   STW_ASSIGN(window, parse_window(json));
@@ -19,8 +17,10 @@ Status parse_phi3(const Json& json, ModelConfig& c) {
   return ok();
 }
 
+constexpr DropoutRate rates[] = {decoder_dropouts[0], {"resid_pdrop", &ModelConfig::residual_dropout}};
+
 }  // namespace
 
-const Architecture phi3_architecture = {"phi3", parse_phi3, build_decoder, "Phi3", "model."};
+const Architecture phi3_architecture = {"phi3", parse_phi3, build_decoder, "Phi3", "model.", rates};
 
 }  // namespace stw

@@ -8,11 +8,16 @@ namespace stw {
 
 namespace {
 
-Status parse_llama3(const Json& config, const Json& parameters, int64_t positions, RotaryConfig& r) {
+// Source: transformers, modeling_rope_utils.py: what stands beside counts before what stands within.
+Result<int64_t> parse_original_positions(const Json& config, const Json& parameters, PositionCounts positions) {
+  STW_ASSIGN(within, get_int(parameters, "original_max_position_embeddings", positions.now));
+  return get_int(config, "original_max_position_embeddings", positions.original.value_or(within));
+}
+
+Status parse_llama3(const Json& config, const Json& parameters, PositionCounts positions, RotaryConfig& r) {
   STW_ASSIGN(low, get_double(parameters, "low_freq_factor"));
   STW_ASSIGN(high, get_double(parameters, "high_freq_factor"));
-  STW_ASSIGN(original_within, get_int(parameters, "original_max_position_embeddings", positions));
-  STW_ASSIGN(original, get_int(config, "original_max_position_embeddings", original_within));
+  STW_ASSIGN(original, parse_original_positions(config, parameters, positions));
   if (!(low > 0) || !(high > low) || original < 1) return Error{Code::unsupported_field, "rope scaling factors make no sense"};
   r.low_frequency_factor = low;
   r.high_frequency_factor = high;
@@ -27,7 +32,7 @@ Result<std::vector<double>> parse_factors(const Json& parameters, const char* ke
   std::vector<double> factors;
   for (const Json& x : list->elements()) {
     const double value = x.as_double() ? *x.as_double() : x.as_int() ? static_cast<double>(*x.as_int()) : 0;
-    if (!(value > 0)) return Error{Code::unsupported_field, std::string("expected positive numbers in ") + key};
+    if (!is_positive_in_fp32(value)) return Error{Code::unsupported_field, std::string("expected positive numbers, neither tiny nor huge, in ") + key};
     factors.push_back(value);
   }
   if (factors.size() != static_cast<size_t>(count))
@@ -36,16 +41,15 @@ Result<std::vector<double>> parse_factors(const Json& parameters, const char* ke
 }
 
 // LongRoPE (Ding et al., arXiv 2402.13753), as Phi-3 has it. Source: transformers, modeling_rope_utils.py.
-Status parse_longrope(const Json& config, const Json& parameters, int64_t positions, RotaryConfig& r) {
-  STW_ASSIGN(original_beside, get_int(config, "original_max_position_embeddings", positions));
-  STW_ASSIGN(original, get_int(parameters, "original_max_position_embeddings", original_beside));
+Status parse_longrope(const Json& config, const Json& parameters, PositionCounts positions, RotaryConfig& r) {
+  STW_ASSIGN(original, parse_original_positions(config, parameters, positions));
   if (original < 2) return Error{Code::unsupported_field, "original_max_position_embeddings is " + std::to_string(original)};
   STW_ASSIGN(short_factors, parse_factors(parameters, "short_factor", r.turned / 2));
   STW_ASSIGN(long_factors, parse_factors(parameters, "long_factor", r.turned / 2));
-  STW_ASSIGN(factor, get_double(parameters, "factor", static_cast<double>(positions) / static_cast<double>(original)));
+  STW_ASSIGN(factor, get_double(parameters, "factor", static_cast<double>(positions.now) / static_cast<double>(original)));
   const double usual = factor <= 1 ? 1 : std::sqrt(1 + portable_log(factor) / portable_log(static_cast<double>(original)));
   STW_ASSIGN(scale, get_double(parameters, "attention_factor", usual));
-  if (!(scale > 0) || !std::isfinite(scale)) return Error{Code::unsupported_field, "attention_factor must be positive"};
+  if (!is_positive_in_fp32(scale)) return Error{Code::unsupported_field, "attention_factor must be positive, and neither tiny nor huge in fp32"};
   r.original_positions = original;
   r.short_factors = short_factors;
   r.long_factors = long_factors;
@@ -63,11 +67,11 @@ Result<const Json*> find_object(const Json& json, const char* key) {
   return object->members().empty() ? nullptr : object;
 }
 
-Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, int64_t positions, double absent_theta) {
+Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, PositionCounts positions, double absent_theta) {
   RotaryConfig r;
   const Json nothing = Json::object(), &first = parameters ? *parameters : nothing;
   STW_ASSIGN(theta, get_double(first, "rope_theta", absent_theta));
-  if (!(theta > 0)) return Error{Code::unsupported_field, "rope_theta must be positive"};
+  if (!is_positive_in_fp32(theta)) return Error{Code::unsupported_field, "rope_theta must be positive, and neither tiny nor huge in fp32"};
   STW_ASSIGN(partial_beside, get_double(config, "partial_rotary_factor", 1.0));
   STW_ASSIGN(partial, get_double(first, "partial_rotary_factor", partial_beside));
   r.theta = theta;
@@ -85,6 +89,7 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
   if (type != "linear" && type != "llama3") return Error{Code::unsupported_field, "rope scaling \"" + type + "\" is not supported"};
   STW_ASSIGN(factor, get_double(*parameters, "factor"));
   if (!(factor >= 1)) return Error{Code::unsupported_field, "rope scaling factor is below 1"};
+  if (!is_positive_in_fp32(factor)) return Error{Code::unsupported_field, "rope scaling factor is too large"};
   r.factor = factor;
   r.scaling = RotaryScaling::linear;
   if (type == "llama3") STW_TRY(parse_llama3(config, *parameters, positions, r));
@@ -93,7 +98,7 @@ Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* par
 
 // Some files have theta beside "rope_parameters". Source: transformers, modeling_rope_utils.py: where both are there, the older one
 // alone counts.
-Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, int64_t positions, double absent_theta) {
+Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions, double absent_theta) {
   STW_ASSIGN(older, find_object(config, "rope_scaling"));
   STW_ASSIGN(newer, find_object(config, "rope_parameters"));
   STW_ASSIGN(theta_beside, get_double(config, "rope_theta", absent_theta));

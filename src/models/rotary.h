@@ -1,5 +1,6 @@
 // What a config.json says of rotary positions (Su et al., "RoFormer", arXiv 2104.09864), and what angles grow by.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "planner/json.h"
@@ -20,11 +21,14 @@ struct RotaryConfig {
   double table_scale = 1;          // longrope: of cosines and sines
 };
 
+struct PositionCounts { int64_t now; std::optional<int64_t> original = {}; };   // a model's, and a family's before angles were scaled, if it has any
 // Of a whole config.json. Newer files hold everything in "rope_parameters", older ones theta beside "rope_scaling".
 // Errors: corrupt, unsupported_field.
-Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, int64_t positions, double absent_theta = 10000);
+Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions, double absent_theta);
 // Of one such object, or null; `absent_theta` where it has none.
-Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, int64_t positions, double absent_theta);
+Result<RotaryConfig> parse_rotary_parameters(const Json& config, const Json* parameters, int head_dim, PositionCounts positions, double absent_theta);
+// Whether it is, and so are its roots and quotients.
+inline bool is_positive_in_fp32(double x) { return x >= 1e-30 && x <= 1e30; }
 // Null where there is none, or an empty one.
 Result<const Json*> find_object(const Json& json, const char* key);
 

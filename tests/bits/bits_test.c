@@ -31,7 +31,7 @@ static const char qwen3[] =
 static const char phi3[] =
     "{\"model_type\":\"phi3\",\"vocab_size\":256,\"hidden_size\":80,\"intermediate_size\":100,\"num_hidden_layers\":2,"
     "\"num_attention_heads\":5,\"num_key_value_heads\":1,\"max_position_embeddings\":128,\"original_max_position_embeddings\":16,"
-    "\"partial_rotary_factor\":0.5,\"sliding_window\":9,\"embd_pdrop\":0.1,\"resid_pdrop\":0.1,\"tie_word_embeddings\":false,\"rope_scaling\":"
+    "\"partial_rotary_factor\":0.5,\"sliding_window\":9,\"attention_dropout\":0.1,\"resid_pdrop\":0.1,\"tie_word_embeddings\":false,\"rope_scaling\":"
     "{\"type\":\"longrope\",\"short_factor\":[1,1.1,1.2,1.3],\"long_factor\":[1,2,3.5,6]}}";
 static const char gemma3[] =
     "{\"model_type\":\"gemma3_text\",\"vocab_size\":256,\"hidden_size\":72,\"intermediate_size\":100,\"num_hidden_layers\":3,"
@@ -65,7 +65,7 @@ static const struct {
   {"llama bf16, adapters over nf4", llama, 0x536949ebcf79681au, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4, 0},
   {"gpt2 fp32, adapters over int8", gpt2, 0x0fb38b60eaba0d6eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 5, STW_QUANTIZE_INT8, 0},
   {"qwen3 bf16, adapters over nf4 and int8", qwen3, 0xb8730cd33f6fcbacu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4, STW_QUANTIZE_INT8},
-  {"phi3 fp32, documents", phi3, 0x91b050e0ae04d22eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 0, 0, 0},
+  {"phi3 fp32, documents", phi3, 0x9d0ca8f12b7e8c9du, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 0, 0, 0},
   {"gemma3 bf16, 8-bit states", gemma3, 0x4e49ec28a7c56aebu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
   {"gemma3 fp16, Muon", gemma3, 0xafaa4d4576c55aafu, STW_PRECISION_FP16, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0, 0, 0, 0},
 };

@@ -190,6 +190,7 @@ TEST(Config, LayersOfSmolLM3WithoutPositions) {
   EXPECT_EQ(rotary_of(""), "rararaara");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layer_interval": 2)"), "raaraara");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 1, 0])"), "aararaa");
+  EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 1, 0, 1, 1])"), "aararaa");   // of a model that was cut
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1])"), "");
   EXPECT_EQ(rotary_of(R"(, "no_rope_layers": [0, 0, 1, 2, 0])"), "");
 }
@@ -213,6 +214,18 @@ TEST(Config, Phi3ScalesAnglesOneByOne) {
   };
   check(64, {1, 1.5, 2});
   check(65, {4, 5, 6.5});
+  // What stands beside counts, and where it does not Phi's own 4096, not what stands within.
+  const auto original_of = [&](const std::string& beside, const std::string& within) {
+    const auto found = parse_model(R"({"model_type": "phi3", "vocab_size": 61, "max_position_embeddings": 256, "hidden_size": 64, "intermediate_size": 88,
+        "num_hidden_layers": 1, "num_attention_heads": 8, "partial_rotary_factor": 0.75)" + beside + R"(, "rope_scaling": {"type": "longrope", )" + factors + within + "}}", "test");
+    return found ? found->rotary[0].original_positions : -1;
+  };
+  EXPECT_EQ(original_of(R"(, "original_max_position_embeddings": 24)", R"(, "original_max_position_embeddings": 64)"), 24);
+  EXPECT_EQ(original_of("", R"(, "original_max_position_embeddings": 24)"), 4096);
+  EXPECT_EQ(original_of("", ""), 4096);
+  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "attention_factor": 1e300, )" + factors + "}").error().code, Code::unsupported_field);
+  EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3], "long_factor": [1e-300, 1, 1]})").error().code, Code::unsupported_field);
+  EXPECT_EQ(open(R"(, "rope_theta": 1e308)").error().code, Code::unsupported_field);
   EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1, 2, 3]})").error().code, Code::unsupported_field);
   EXPECT_EQ(open(R"(, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3]})").error().code, Code::corrupt);
   EXPECT_EQ(open(R"(, "rope_scaling": {"type": "yarn", "factor": 2})").error().code, Code::unsupported_field);
@@ -242,7 +255,7 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   EXPECT_EQ(scaled->rotary[1].theta, 9);
   EXPECT_EQ(scaled->rotary[1].scaling, RotaryScaling::none);
   for (const char* refused : {R"(, "final_logit_softcapping": 30.0)", R"(, "attn_logit_softcapping": 50.0)", R"(, "use_bidirectional_attention": true)",
-                              R"(, "hidden_activation": "relu")", R"(, "query_pre_attn_scalar": 0)"}) {
+                              R"(, "hidden_activation": "relu")", R"(, "query_pre_attn_scalar": 0)", R"(, "query_pre_attn_scalar": 1e-300)"}) {
     const auto found = open(refused);
     ASSERT_FALSE(found) << refused;
     EXPECT_EQ(found.error().code, Code::unsupported_field) << refused;
@@ -361,6 +374,30 @@ TEST(Config, DropoutCanBeOverruled) {
   EXPECT_TRUE(without->config().json == open_model(source)->config().json);
   source.dropout = 0.1f;   // which is written as 0.1
   EXPECT_TRUE(open_model(source)->config().json == with_dropout->config().json);
+}
+
+// Every rate that an architecture has is replaced, in its graph and in what an export writes.
+TEST(ModelSource, DropoutReplacesAllRatesOfTheConfig) {
+  const auto with_rate = [](const std::string& config, float rate) {
+    ModelSource source;
+    source.config_json = config;
+    source.dropout = rate;
+    return open_model(source)->config();
+  };
+  for (const std::string& config : small_models("0.1")) {
+    const ModelConfig none = with_rate(config, 0), some = with_rate(config, 0.25f);
+    EXPECT_EQ(none.attention_dropout + none.residual_dropout + none.embedding_dropout, 0) << config;
+    size_t keys = 0;
+    for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop", "attention_dropout"})
+      if (const Json* rate = some.json.find(key)) {
+        EXPECT_EQ(*rate, Json(0.25)) << key << config;
+        EXPECT_EQ(*none.json.find(key), Json(0.0)) << key << config;
+        ++keys;
+      }
+    EXPECT_EQ(keys, some.architecture == "gpt2" ? 3u : some.architecture == "phi3" ? 2u : 1u);
+    EXPECT_EQ(some.attention_dropout, 0.25f);
+    EXPECT_EQ(some.residual_dropout > 0, keys > 1);
+  }
 }
 
 TEST(Preset, ParametersAreAsPublished) {

@@ -53,15 +53,18 @@ bool Graph::is_wgmma_product(const Op& op) const {
   return kernels == Kernels::wgmma && is_product(op) && (op.kind != OpKind::linear_weight_gradient || !has_rounded_outputs(*this, op));
 }
 
+static bool is_attention(const Op& op) { return op.kind == OpKind::attention || op.kind == OpKind::attention_gradient; }
+// Heads that attention on tensor cores takes, ours by mma.sync and cuDNN's alike.
+static bool suits_tensor_cores(const Op& op) { return op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128; }
+
 // With dropout, a window or documents inside of a sample it is ours.
 bool Graph::is_library_attention(const Op& op) const {
   if (attention != Attention::cudnn || compute == Format::f32) return false;
-  return (op.kind == OpKind::attention || op.kind == OpKind::attention_gradient) && op.attributes.dropout == 0 && !hides_keys(op) && positions < 0 &&
-         op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128;
+  return is_attention(op) && op.attributes.dropout == 0 && window_of(op) == 0 && positions < 0 && suits_tensor_cores(op);
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
-  if (kernels != Kernels::wgmma || compute == Format::f32 || hides_keys(op) || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
+  if (kernels != Kernels::wgmma || compute == Format::f32 || window_of(op) > 0 || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
   return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient && (op.attributes.head_dim == 64 || op.attributes.dropout == 0));
 }
 
@@ -69,8 +72,7 @@ Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
   if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op) || is_wgmma_attention(op)) return Peak::tensor;
   // Other heads than those are attended to by chains, as in fp32.
-  const bool is_attention = op.kind == OpKind::attention || op.kind == OpKind::attention_gradient;
-  if (is_attention && (op.attributes.head_dim % 8 != 0 || op.attributes.head_dim > 128)) return Peak::fp32;
+  if (is_attention(op) && !suits_tensor_cores(op)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }
 

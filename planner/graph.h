@@ -112,8 +112,8 @@ struct Graph {
   bool has_adapters() const;                     // low-rank ones (adapters.h); nothing else is trained then
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
-  // Whether a row of this attention does not see all keys before it: its window is shorter than samples.
-  bool hides_keys(const Op& op) const { return op.attributes.window > 0 && op.attributes.window < sequence; }
+  // Keys up to its own that a row of this attention sees, where a sample has more; else 0.
+  int64_t window_of(const Op& op) const { return op.attributes.window < sequence ? op.attributes.window : 0; }
   bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs
   bool is_wgmma_product(const Op& op) const;     // whether warpgroups do, where operands are aligned
   bool is_wgmma_attention(const Op& op) const;

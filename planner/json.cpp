@@ -71,13 +71,12 @@ std::string_view kind_name(Json::Kind kind) {
   return "nothing";
 }
 
-namespace {
-
-// The member, or null where it is absent.
-const Json* present(const Json& object, std::string_view key) {
+const Json* find_present(const Json& object, std::string_view key) {
   const Json* value = object.find(key);
   return value && !value->is_null() ? value : nullptr;
 }
+
+namespace {
 
 std::string quoted(std::string_view key) {
   std::string text(1, '"');
@@ -131,7 +130,7 @@ Result<std::string> to_text(const Json& value, std::string_view key) {
 
 template <class T>
 Result<T> get(const Json& object, std::string_view key, Result<T> (*convert)(const Json&, std::string_view)) {
-  const Json* value = present(object, key);
+  const Json* value = find_present(object, key);
   if (!value) return missing(object, key);
   return convert(*value, key);
 }
@@ -139,7 +138,7 @@ Result<T> get(const Json& object, std::string_view key, Result<T> (*convert)(con
 template <class T>
 Result<T> get(const Json& object, std::string_view key, T absent, Result<T> (*convert)(const Json&, std::string_view)) {
   if (!object.is_object()) return missing(object, key);
-  const Json* value = present(object, key);
+  const Json* value = find_present(object, key);
   if (!value) return absent;
   return convert(*value, key);
 }
@@ -168,14 +167,14 @@ Result<std::string> get_string(const Json& object, std::string_view key, std::st
 }
 
 Result<const Json*> get_array(const Json& object, std::string_view key) {
-  const Json* value = present(object, key);
+  const Json* value = find_present(object, key);
   if (!value) return missing(object, key);
   if (!value->is_array()) return mismatch(*value, key, "an array");
   return value;
 }
 
 Result<const Json*> get_object(const Json& object, std::string_view key) {
-  const Json* value = present(object, key);
+  const Json* value = find_present(object, key);
   if (!value) return missing(object, key);
   if (!value->is_object()) return mismatch(*value, key, "an object");
   return value;

@@ -100,6 +100,9 @@ Result<Json> parse_json(std::string_view text);
 // that are not UTF-8 are written as U+FFFD, so that the text always parses.
 std::string to_string(const Json& value, int indent);
 
+// The member; null where it is absent, for which JSON null counts.
+const Json* find_present(const Json& object, std::string_view key);
+
 // Typed members of an object. JSON null counts as absent; without `absent` an absent member is an error. Wrong types,
 // and integers that do not fit, are errors. get_double takes integers too. Errors: corrupt, naming key and finding.
 Result<bool> get_bool(const Json& object, std::string_view key);

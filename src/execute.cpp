@@ -247,7 +247,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
   set_heads(c, a);
   a.scale = c.attributes.scale;
   a.causal = c.attributes.causal;
-  a.window = c.x.graph->hides_keys(c.op) ? c.attributes.window : 0;
+  a.window = c.x.graph->window_of(c.op);
   a.dropout = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
@@ -285,7 +285,7 @@ void run<OpKind::attention_cached>(const Call& c) {
   a.capacity = c.x.graph->sequence;
   set_heads(c, a);
   a.scale = c.attributes.scale;
-  a.window = c.x.graph->hides_keys(c.op) ? c.attributes.window : 0;
+  a.window = c.x.graph->window_of(c.op);
   a.state = c.x.state;
   a.qkv = c.in(0);
   a.out = c.out(0);

@@ -94,8 +94,8 @@ Result<ModelSource> with_base(ModelSource source) {
 
 // Weights that are neither numbers nor codes that are known here.
 Status check_quantization(const Json& config, const std::string& origin) {
-  const Json* const quantization = config.find("quantization_config");
-  if (!quantization || quantization->is_null()) return ok();
+  const Json* const quantization = find_present(config, "quantization_config");
+  if (!quantization) return ok();
   const auto text = [&](const char* key, const char* absent) {
     const Json* const value = quantization->find(key);
     return value && value->as_string() ? *value->as_string() : std::string(absent);

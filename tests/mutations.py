@@ -54,7 +54,7 @@ MUTATIONS = [
      [("min(row + token_tile, round_up(row + 1, rows_per_sample))", "row + token_tile")],
      SOURCE_TESTS, "Models/SameBits.MicroBatchRecomputeChunksAndThreads/qwen3_fp32*"),
     ("a window that hides the token at its edge, backward", "kernels/cpu/attention_gradient.cpp",
-     [("min(lanes, row - b.window + 1 - b.key)", "min(lanes, row - b.window + 2 - b.key)")],
+     [("min(lanes, row - window + 1 - b.key)", "min(lanes, row - window + 2 - b.key)")],
      KERNEL_TESTS, "AttentionOfWindows.AgreesWithDoublePrecision"),
     ("keys that a tensor core's last queries in the window do not reach", "kernels/cuda/tensor_attention_gradient.cu",
      [("past_window = segment.end - 1 + window", "past_window = segment.begin + window")],

@@ -24,10 +24,10 @@ struct Head {
   int64_t dropout_first;       // element of (query 0, key 0)
 };
 
-// What the product of two blocks needs to know: rows of queries and keys, all of one document, whether query r sees
-// keys 0..r only, and with how many keys up to its own (0: all). `first`: the queries have seen no keys yet.
+// What the product of two blocks needs to know: rows of queries and keys, all of one document, and whether query r sees
+// keys 0..r only, of which a window may hide the first. `first`: the queries have seen no keys yet.
 struct BlockPair {
-  int64_t query, queries, key, keys, window;
+  int64_t query, queries, key, keys;
   bool diagonal, first;
 };
 
@@ -57,7 +57,7 @@ void differentiate_scores(const Head& h, const GradientWorkspace& w, const Block
     const int64_t row = b.query + r, seen = b.diagonal ? min(b.keys, r + 1) : b.keys;
     const int64_t lanes = 16 * panels_of(seen);
     for (int64_t k = seen; k < lanes; ++k) s[k] = -infinity, d[k] = 0;
-    const int64_t unseen = b.window > 0 ? min(lanes, row - b.window + 1 - b.key) : 0;
+    const int64_t window = h.args->window, unseen = window > 0 ? min(lanes, row - window + 1 - b.key) : 0;
     for (int64_t k = 0; k < unseen; ++k) s[k] = -infinity, d[k] = 0;
     const F16 lse = splat(h.lse[row]), dot = splat(-w.dot[row]);
     if (h.dropout != nullptr)
@@ -137,13 +137,13 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
       // keys only where they belong to its last document, and their window reaches them.
       for (int64_t row = key, end; args.causal && row < key + count; row = end) {
         end = document_end(position_ids, row, key + count);
-        differentiate({row, end - row, row, end - row, args.window, true, row == first_seen(position_ids, args.window, row)}, member == 0);
+        differentiate({row, end - row, row, end - row, true, row == first_seen(position_ids, args.window, row)}, member == 0);
       }
       for (int64_t query = args.causal ? key + query_block : 0; query < rows; query += query_block) {
         const int64_t start = first_seen(position_ids, args.window, query), first_key = max(start, key);
         if (first_key >= key + count) break;
         const int64_t end = document_end(position_ids, query, min(rows, query + query_block));
-        differentiate({query, end - query, first_key, key + count - first_key, args.window, false, first_key == start},
+        differentiate({query, end - query, first_key, key + count - first_key, false, first_key == start},
                       member == 0 && !args.causal && query == 0);
       }
       if (member + 1 < group) continue;

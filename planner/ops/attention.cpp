@@ -13,7 +13,7 @@ namespace {
 // Half of the score matrix where it is causal, of which a window hides a smaller half.
 uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
   const auto square = [](int64_t rows) { return size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(rows)); };
-  const uint64_t of_sample = square(g.sequence) - (g.hides_keys(op) ? square(g.sequence - op.attributes.window) : 0);
+  const uint64_t of_sample = square(g.sequence) - (g.window_of(op) > 0 ? square(g.sequence - g.window_of(op)) : 0);
   uint64_t n = size_mul(of_sample, static_cast<uint64_t>(e.samples));
   n = size_mul(n, static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
   return op.attributes.causal ? n / 2 : n;
@@ -31,7 +31,7 @@ Cost attention_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
-  const int64_t keys = g.hides_keys(op) ? op.attributes.window : g.sequence;
+  const int64_t keys = g.window_of(op) > 0 ? g.window_of(op) : g.sequence;
   c.flops = size_mul(size_mul(4 * static_cast<uint64_t>(e.rows), static_cast<uint64_t>(keys)),
                      static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
   return c;

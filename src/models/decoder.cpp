@@ -60,8 +60,7 @@ Result<int64_t> parse_window(const Json& json, std::optional<int64_t> absent) {
 }
 
 Status set_windows(const Json& json, ModelConfig& c, int64_t window, const std::function<bool(int64_t layer)>& is_windowed) {
-  const Json* types = json.find("layer_types");
-  if (types && types->is_null()) types = nullptr;
+  const Json* const types = find_present(json, "layer_types");
   if (types && (!types->is_array() || types->elements().size() != c.layer_attention.size()))
     return Error{Code::unsupported_field, "expected a kind of attention for each of " + std::to_string(c.layers) + " layers as layer_types"};
   for (size_t layer = 0; layer < c.layer_attention.size(); ++layer) {

@@ -13,8 +13,7 @@ namespace {
 Result<int64_t> get_size(const Json& json, const char* name, const char* also, int64_t absent) {
   STW_ASSIGN(other, get_int(json, also, absent));
   STW_ASSIGN(size, get_int(json, name, other));
-  const Json* given = json.find(also);
-  if (given && !given->is_null() && size != other)
+  if (find_present(json, also) && size != other)
     return Error{Code::unsupported_field, std::string(name) + " is " + std::to_string(size) + " and " + also + " " + std::to_string(other)};
   return size;
 }

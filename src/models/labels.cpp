@@ -56,8 +56,7 @@ Result<std::vector<std::string>> read_labels(const Json& config) {
   if (!name.ends_with(classifier_suffix)) return names;
   STW_ASSIGN(problem, get_string(config, "problem_type", "single_label_classification"));
   if (problem != "single_label_classification") return Error{Code::unsupported_field, "problem_type \"" + problem + "\" is not supported"};
-  const Json* const id2label = config.find("id2label");
-  if (id2label && !id2label->is_null()) {
+  if (find_present(config, "id2label")) {
     STW_ASSIGN(object, get_object(config, "id2label"));
     STW_ASSIGN(found, names_of(*object));
     names = std::move(found);

@@ -33,8 +33,7 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
   STW_TRY(parse_biases(json, c));
   STW_ASSIGN(interval, get_int(json, "no_rope_layer_interval", 4));
   if (interval < 1) return Error{Code::unsupported_field, "no_rope_layer_interval is " + std::to_string(interval)};
-  const Json* given = json.find("no_rope_layers");
-  if (given && given->is_null()) given = nullptr;
+  const Json* const given = find_present(json, "no_rope_layers");
   if (given && (!given->is_array() || given->elements().size() < c.layer_attention.size()))
     return Error{Code::unsupported_field, "expected 0 or 1 for each of " + std::to_string(c.layers) + " layers as no_rope_layers"};
   for (size_t layer = 0; layer < c.layer_attention.size(); ++layer) {

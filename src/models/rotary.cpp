@@ -61,8 +61,7 @@ Status parse_longrope(const Json& config, const Json& parameters, PositionCounts
 }  // namespace
 
 Result<const Json*> find_object(const Json& json, const char* key) {
-  const Json* found = json.find(key);
-  if (!found || found->is_null()) return nullptr;
+  if (!find_present(json, key)) return nullptr;
   STW_ASSIGN(object, get_object(json, key));
   return object->members().empty() ? nullptr : object;
 }

@@ -1,4 +1,4 @@
-"""Counts the cases in the log of a `meson test`: those of GoogleTest and unittest, and each other program as one.
+"""Counts the cases in the log of a `meson test`: those of GoogleTest, unittest, Cargo and Go, and each other program as one.
 
 usage: count_tests.py TESTLOG.json STATUS COUNTS   appends "passed failed skipped" to COUNTS
 """
@@ -28,9 +28,21 @@ def count_unittest(text):
     return [max(0, int(total[-1]) - failed - skipped), failed, skipped]
 
 
+def count_cargo(text):
+    """A line for each program of tests."""
+    totals = re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;", text, re.M)
+    return [sum(map(int, numbers)) for numbers in zip(*totals)] or [0, 0, 0]
+
+
+def count_go(text):
+    """A line for each case, those inside of others indented."""
+    found = re.findall(r"^--- (PASS|FAIL|SKIP): \S+ \(", text, re.M)
+    return [found.count(word) for word in ("PASS", "FAIL", "SKIP")]
+
+
 def count_program(entry):
     text = (entry.get("stdout") or "") + "\n" + (entry.get("stderr") or "")
-    counts = [a + b for a, b in zip(count_google(text), count_unittest(text))]
+    counts = [sum(numbers) for numbers in zip(*(count(text) for count in (count_google, count_unittest, count_cargo, count_go)))]
     result = entry["result"]
     if result in ("SKIP", "EXPECTEDFAIL"):
         return counts if sum(counts) else [0, 0, 1]

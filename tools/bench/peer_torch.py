@@ -22,6 +22,7 @@ MODELS = {
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", choices=MODELS, default="nano")
+    parser.add_argument("--config", help="folder with the config.json of any language model that transformers knows, in place of --model")
     parser.add_argument("--batch", type=int, help="sequences a step (nano 12, else 4)")
     parser.add_argument("--seq", type=int, help="tokens a sequence (nano 64, else 256)")
     parser.add_argument("--steps", type=int, default=20, help="timed steps, after the warm-up")
@@ -33,15 +34,15 @@ def arguments():
     parser.add_argument("--lora", type=int, default=0, help="train adapters of this rank by PEFT, beside all matrices of blocks, and nothing else")
     parser.add_argument("--quantize", choices=["none", "nf4"], default="none", help="the matrices below adapters, by bitsandbytes")
     options = parser.parse_args()
-    if "kv_heads" in MODELS[options.model] and options.implementation != "transformers":
-        parser.error(f"--model {options.model} needs --implementation transformers")
-    if options.quantize != "none" and not (options.lora and "kv_heads" in MODELS[options.model]):
-        parser.error("--quantize needs --lora, and a model of the Llama family")
+    if (options.config or "kv_heads" in MODELS[options.model]) and options.implementation != "transformers":
+        parser.error(f"{'--config' if options.config else f'--model {options.model}'} needs --implementation transformers")
+    if options.quantize != "none" and (options.config or not options.lora or "kv_heads" not in MODELS[options.model]):
+        parser.error("--quantize needs --lora, and a --model of the Llama family")
     if options.lora and options.implementation != "transformers":
         parser.error("--lora needs --implementation transformers")
     for name in ("batch", "seq"):
         if getattr(options, name) is None:
-            setattr(options, name, MODELS[options.model][name])
+            setattr(options, name, {"batch": 4, "seq": 256}[name] if options.config else MODELS[options.model][name])
     if min(options.batch, options.seq, options.steps, options.threads) < 1 or options.warmup < 1:
         parser.error("batch, seq, steps, warmup and threads must be at least 1")
     return options
@@ -131,7 +132,25 @@ class TransformersLlama(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
 
 
+class TransformersModel(nn.Module):
+    """Any language model that transformers knows, by its config.json."""
+
+    def __init__(self, folder):
+        super().__init__()
+        from transformers import AutoConfig, AutoModelForCausalLM
+        config = AutoConfig.from_pretrained(folder)
+        config.use_cache = False
+        self.model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=torch.float32)
+        self.vocabulary = config.vocab_size
+
+    def forward(self, tokens, targets):
+        logits = self.model(input_ids=tokens, use_cache=False).logits
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+
+
 def model_of(shape):
+    if OPTIONS.config:
+        return TransformersModel(OPTIONS.config)
     sizes = {name: shape[name] for name in ("layers", "heads", "width", "vocabulary")} | {"positions": max(shape["positions"], OPTIONS.seq)}
     if "kv_heads" in shape:
         return TransformersLlama(**sizes, kv_heads=shape["kv_heads"], intermediate=shape["intermediate"])
@@ -143,9 +162,10 @@ def seconds_of_steps(mode, adamw, steps):
     torch.manual_seed(1)
     shape = MODELS[OPTIONS.model]
     model = model_of(shape).train()
+    vocabulary = model.vocabulary if OPTIONS.config else shape["vocabulary"]
     if OPTIONS.lora:
         from peft import LoraConfig, get_peft_model
-        is_gpt2 = "kv_heads" not in shape
+        is_gpt2 = not OPTIONS.config and "kv_heads" not in shape
         model.model = get_peft_model(model.model, LoraConfig(r=OPTIONS.lora, lora_alpha=2 * OPTIONS.lora, fan_in_fan_out=is_gpt2, task_type="CAUSAL_LM",
                                                              target_modules=["c_attn", "c_proj", "c_fc"] if is_gpt2 else "all-linear"))
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -155,7 +175,7 @@ def seconds_of_steps(mode, adamw, steps):
     forward = torch.compile(model) if mode == "compile" else model
     seconds = []
     for _ in range(OPTIONS.warmup + steps):
-        tokens = torch.randint(0, shape["vocabulary"], (OPTIONS.batch, OPTIONS.seq + 1))
+        tokens = torch.randint(0, vocabulary, (OPTIONS.batch, OPTIONS.seq + 1))
         start = time.perf_counter()
         loss = forward(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
         loss.backward()
@@ -189,7 +209,7 @@ def main():
     if "failed" in best:
         sys.exit(f"no candidate ran: {candidates}")
     print(json.dumps({
-        "peer": "torch", "version": torch.__version__, "model": OPTIONS.model, "batch": OPTIONS.batch,
+        "peer": "torch", "version": torch.__version__, "model": OPTIONS.config or OPTIONS.model, "batch": OPTIONS.batch,
         "seq": OPTIONS.seq, "tokens_per_second": best["tokens_per_second"], "threads": OPTIONS.threads,
         "mode": best["mode"], "adamw": best["adamw"], "implementation": OPTIONS.implementation,
         "steps": OPTIONS.steps, "candidates": candidates}))

@@ -26,6 +26,7 @@ def arguments():
     parser.add_argument("--stowage", required=True, help="command under test, such as build/tools/stowage")
     parser.add_argument("--torch-python", default=sys.executable, help="Python that has torch")
     parser.add_argument("--model", choices=DEFAULTS, default="nano")
+    parser.add_argument("--config", help="folder with the config.json of any language model that both sides know, in place of --model")
     parser.add_argument("--batch", type=int)
     parser.add_argument("--seq", type=int)
     parser.add_argument("--steps", type=int, help=f"timed steps, after {SKIPPED_STEPS} that are skipped")
@@ -38,10 +39,10 @@ def arguments():
     parser.add_argument("--torch-args", default="", help="further arguments for peer_torch.py; skips the probe")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each run")
     options = parser.parse_args()
-    for name, default in zip(("batch", "seq", "steps"), DEFAULTS[options.model]):
+    for name, default in zip(("batch", "seq", "steps"), (4, 256, 8) if options.config else DEFAULTS[options.model]):
         if getattr(options, name) is None:
             setattr(options, name, default)
-    if options.quantize != "none" and not (options.lora and options.model == "smollm-135m"):
+    if options.quantize != "none" and (options.config or not options.lora or options.model != "smollm-135m"):
         parser.error("--quantize needs --lora and --model smollm-135m")
     if min(options.batch, options.seq, options.steps, options.threads, options.rounds) < 1:
         parser.error("batch, seq, steps, threads and rounds must be at least 1")
@@ -92,10 +93,10 @@ def stowage_speed(options, data, out):
     if options.lora:   # adapters are for weights in a folder
         base = out.parent / "base"
         if not base.exists():
-            train(options, options.model, 1, data, base)
+            train(options, options.config or options.model, 1, data, base)
         train(options, base, options.steps + SKIPPED_STEPS, data, out, ["--lora", str(options.lora), "--quantize", options.quantize])
     else:
-        train(options, options.model, options.steps + SKIPPED_STEPS, data, out)
+        train(options, options.config or options.model, options.steps + SKIPPED_STEPS, data, out)
     speeds = []
     for record in list(step_records(out / "metrics.jsonl"))[SKIPPED_STEPS:]:
         speed = record.get("tokens_per_second")
@@ -110,7 +111,8 @@ def stowage_speed(options, data, out):
 
 def torch_result(options, extra):
     peer = pathlib.Path(__file__).with_name("peer_torch.py")
-    command = [options.torch_python, str(peer), "--model", options.model, "--batch", str(options.batch), "--seq",
+    model = ["--config", options.config] if options.config else ["--model", options.model]
+    command = [options.torch_python, str(peer), *model, "--batch", str(options.batch), "--seq",
                str(options.seq), "--steps", str(options.steps), "--warmup", str(SKIPPED_STEPS), "--threads",
                str(options.threads), "--lora", str(options.lora), "--quantize", options.quantize] + extra
     lines = [line for line in execute(command, options.timeout).splitlines() if line.startswith("{")]
@@ -124,7 +126,7 @@ def fastest_torch(options):
     if options.torch_args:
         return shlex.split(options.torch_args)
     results = []
-    for implementation in ("transformers",) if options.lora or options.model == "smollm-135m" else ("plain", "transformers"):
+    for implementation in ("transformers",) if options.lora or options.config or options.model == "smollm-135m" else ("plain", "transformers"):
         try:
             results.append(torch_result(options, ["--mode", "best", "--implementation", implementation]))
         except Failed as error:
@@ -141,7 +143,7 @@ def compare(options, directory):
     if not options.data:
         write_text(data, max(1 << 20, 8 * options.batch * options.seq))
     extra = fastest_torch(options)
-    print(f"{options.model}: batch {options.batch}, seq {options.seq}, {options.threads} threads, median of "
+    print(f"{options.config or options.model}: batch {options.batch}, seq {options.seq}, {options.threads} threads, median of "
           f"{options.steps} steps, tokens/s")
     print(f"{'round':>6} {'stowage':>12} {'torch':>12} {'ratio':>8}")
     ratios, ours, theirs = [], [], []

@@ -1,0 +1,97 @@
+"""Makes src/abi.rs of include/stowage.h: python generate_abi.py HEADER > src/abi.rs"""
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from header import Header, split  # noqa: E402
+
+SCALARS = {"uint8_t": "u8", "uint32_t": "u32", "int32_t": "i32", "uint64_t": "u64", "int64_t": "i64", "size_t": "usize", "float": "f32",
+           "double": "f64", "char": "c_char", "void": "c_void", "stw_status": "stw_status"}
+KEYWORDS = {"type", "in", "ref", "move", "match", "loop", "use", "mod", "impl", "fn", "box", "final", "where", "yield"}
+FUNCTION = re.compile(r"void \(\*(\w+)\)\(([^()]*)\)")
+
+
+def name_of(field):
+    return f"r#{field}" if field in KEYWORDS else field
+
+
+class Writer:
+    def __init__(self, header):
+        self.header = header
+
+    def type(self, kind):
+        """A pointer is `const` where what it points to is; the outermost `const` of all says nothing."""
+        words = re.findall(r"\w+|\*", kind.replace("struct ", " "))
+        base = next(word for word in words if word not in ("const", "*"))
+        if base in self.header.callbacks or base in self.header.opaque or base in self.header.structs:
+            made = base
+        elif base in SCALARS:
+            made = SCALARS[base]
+        else:
+            sys.exit(f"no type is known of {kind}")
+        constant = words[0] == "const"
+        for word in words[words.index(base) + 1:]:
+            if word == "const":
+                constant = True
+            else:
+                made = f"*{'const' if constant else 'mut'} {made}"
+                constant = False
+        return made
+
+    def arguments(self, text):
+        """`name: type` of each, one that is a function too."""
+        functions = {name: taken for name, taken in FUNCTION.findall(text)}
+        taken = []
+        for part in FUNCTION.sub(r"void *\1", text).split(","):
+            if part.strip() == "void":
+                continue
+            kind, name, _ = split(part)
+            taken.append(f"{name_of(name)}: {self.function(functions[name], 'void') if name in functions else self.type(kind)}")
+        return taken
+
+    def function(self, taken, returned):
+        result = "" if returned.strip() == "void" else f" -> {self.type(returned)}"
+        return f"Option<unsafe extern \"C\" fn({', '.join(self.arguments(taken))}){result}>"
+
+    def field(self, kind, count):
+        if count and kind == "char":
+            return f"Text<{count}>"
+        return f"[{self.type(kind)}; {count}]" if count else self.type(kind)
+
+    def write(self):
+        header = self.header
+        lines = ["//! The C API as Rust sees it: made by generate_abi.py of include/stowage.h, not by hand.", "#![allow(non_camel_case_types)]",
+                 "use crate::text::Text;", "use std::os::raw::{c_char, c_void};", "", "pub type stw_status = i32;"]
+        lines += [f"pub const {name}: {'stw_status' if name in header.statuses else 'u32'} = {value};" for name, value in header.constants.items()]
+        for name in header.opaque:
+            if name == "DLManagedTensorVersioned":
+                lines += ["", f"pub use crate::dlpack::{name};"]
+            else:
+                lines += ["", "#[repr(C)]", f"pub struct {name} {{", "    _private: [u8; 0],", "}"]
+        for name, (returned, taken) in header.callbacks.items():
+            lines += ["", f"pub type {name} = {self.function(taken, returned)};"]
+        for name, fields in header.structs.items():
+            derived = "Clone, Copy" + ("" if any(kind.strip("* ") in header.callbacks for _, kind, _ in fields) else ", Debug")
+            lines += ["", "#[repr(C)]", f"#[derive({derived})]", f"pub struct {name} {{"]
+            lines += [f"    pub {name_of(field)}: {self.field(kind, count)}," for field, kind, count in fields]
+            size = "made.struct_size = std::mem::size_of::<Self>() as u32; " if fields and fields[0][0] == "struct_size" else ""
+            lines += ["}", "", f"impl Default for {name} {{", "    /// Zero, but for its size.", "    fn default() -> Self {",
+                      f"        let {'mut ' if size else ''}made: Self = unsafe {{ std::mem::zeroed() }};", *([f"        {size.strip()}"] if size else []), "        made", "    }", "}"]
+        lines += ["", "extern \"C\" {"]
+        for name, (result, taken) in header.functions.items():
+            returned = "" if result.strip() == "void" else f" -> {self.type(result)}"
+            lines += [f"    pub fn {name}({', '.join(self.arguments(taken))}){returned};"]
+        lines += ["}", "", "/// Struct, field (none: the whole struct), offset or size: as this compiler has them.", "#[doc(hidden)]",
+                  "pub fn layout() -> Vec<(&'static str, &'static str, usize)> {", "    let mut found = Vec::new();", "    macro_rules! of {",
+                  "        ($kind:ident $(, $field:ident)*) => {", "            found.push((stringify!($kind), \"\", std::mem::size_of::<$kind>()));",
+                  "            let _at = std::mem::MaybeUninit::<$kind>::uninit();",
+                  "            $(found.push((stringify!($kind), stringify!($field), unsafe { std::ptr::addr_of!((*_at.as_ptr()).$field) } as usize - _at.as_ptr() as usize));)*",
+                  "        };", "    }"]
+        lines += [f"    of!({name}, {', '.join(name_of(field) for field, _, _ in fields)});" for name, fields in header.structs.items()]
+        lines += ["    found", "}"]
+        return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(Writer(Header(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))).write())

@@ -1,0 +1,89 @@
+//! A program's own batches.
+use std::ffi::CStr;
+use std::os::raw::c_char;
+
+use crate::abi::{self, DLManagedTensorVersioned};
+use crate::dlpack::{Borrowed, Number};
+use crate::error::{Error, Result, Status};
+
+/// A tensor of a batch: rows of one length, one after the other, or a number for each sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a, T> {
+    values: &'a [T],
+    length: Option<usize>,
+}
+
+impl<'a, T: Number> Rows<'a, T> {
+    /// (samples, tokens): every row has `length` tokens.
+    pub fn new(values: &'a [T], length: usize) -> Rows<'a, T> {
+        Rows { values, length: Some(length) }
+    }
+
+    /// (samples): a number each.
+    pub fn one_each(values: &'a [T]) -> Rows<'a, T> {
+        Rows { values, length: None }
+    }
+
+    fn tensor(&self, name: &str) -> Result<Borrowed<'a>> {
+        match self.length {
+            None => Borrowed::new(self.values, &[self.values.len() as i64]),
+            Some(length) if length > 0 && self.values.len() % length == 0 => Borrowed::new(self.values, &[(self.values.len() / length) as i64, length as i64]),
+            Some(length) => Err(Error::new(Status::BAD_ARGUMENT, format!("\"{name}\": {} numbers are no rows of {length}", self.values.len()))),
+        }
+    }
+}
+
+/// `stw_batch`: tokens, and either `targets` or `labels`; −100: no loss.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    pub tokens: Rows<'a, i32>,
+    /// The token that follows each.
+    pub targets: Option<Rows<'a, i32>>,
+    /// Beside their tokens: the library shifts them. Of a classifier one for each sample.
+    pub labels: Option<Rows<'a, i32>>,
+    /// Of each sample the tokens that count.
+    pub lengths: Option<&'a [i32]>,
+    /// Of each token in its document.
+    pub positions: Option<Rows<'a, i32>>,
+    /// Factors of the losses.
+    pub weights: Option<Rows<'a, f32>>,
+}
+
+impl<'a> Batch<'a> {
+    /// Of a language model: every token is to be predicted from those before it in its row of `length`.
+    pub fn of_tokens(tokens: &'a [i32], length: usize) -> Batch<'a> {
+        let tokens = Rows::new(tokens, length);
+        Batch { tokens, targets: None, labels: Some(tokens), lengths: None, positions: None, weights: None }
+    }
+
+    /// With targets for each token.
+    pub fn with_targets(tokens: Rows<'a, i32>, targets: Rows<'a, i32>) -> Batch<'a> {
+        Batch { tokens, targets: Some(targets), labels: None, lengths: None, positions: None, weights: None }
+    }
+
+    /// With labels: of each token, or of a classifier of each sample.
+    pub fn with_labels(tokens: Rows<'a, i32>, labels: Rows<'a, i32>) -> Batch<'a> {
+        Batch { tokens, targets: None, labels: Some(labels), lengths: None, positions: None, weights: None }
+    }
+
+    /// Calls with this batch as C has it.
+    pub(crate) fn with<R>(&self, learning_rate: f64, call: impl FnOnce(&abi::stw_batch) -> Result<R>) -> Result<R> {
+        let mut names: Vec<*const c_char> = Vec::new();
+        let mut tensors: Vec<Borrowed<'a>> = Vec::new();
+        let mut add = |name: &'static [u8], tensor: Option<Result<Borrowed<'a>>>| -> Result<()> {
+            if let Some(tensor) = tensor.transpose()? {
+                names.push(CStr::from_bytes_with_nul(name).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))?.as_ptr());
+                tensors.push(tensor);
+            }
+            Ok(())
+        };
+        add(b"tokens\0", Some(self.tokens.tensor("tokens")))?;
+        add(b"targets\0", self.targets.map(|rows| rows.tensor("targets")))?;
+        add(b"labels\0", self.labels.map(|rows| rows.tensor("labels")))?;
+        add(b"lengths\0", self.lengths.map(|values| Rows::one_each(values).tensor("lengths")))?;
+        add(b"positions\0", self.positions.map(|rows| rows.tensor("positions")))?;
+        add(b"weights\0", self.weights.map(|rows| rows.tensor("weights")))?;
+        let pointers: Vec<*const DLManagedTensorVersioned> = tensors.iter_mut().map(Borrowed::pointer).collect();
+        call(&abi::stw_batch { count: names.len() as u32, names: names.as_ptr(), tensors: pointers.as_ptr(), learning_rate, ..Default::default() })
+    }
+}

@@ -1,0 +1,73 @@
+//! Numbers of the API that have names.
+use crate::abi;
+
+macro_rules! choices {
+    ($($(#[$about:meta])* $kind:ident { $($name:ident = $constant:ident,)* })*) => {$(
+        $(#[$about])*
+        #[repr(u32)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $kind { $($name = abi::$constant,)* }
+
+        impl $kind {
+            /// Of a number that the library told; none where a newer library knows more.
+            pub fn from_number(number: u32) -> Option<$kind> {
+                match number {
+                    $(abi::$constant => Some($kind::$name),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl Default for $kind {
+            /// The one whose number is 0, or the first.
+            fn default() -> $kind {
+                $kind::from_number(0).unwrap_or([$($kind::$name),*][0])
+            }
+        }
+    )*};
+}
+
+choices! {
+    /// Where to compute.
+    Backend { Auto = STW_BACKEND_AUTO, Cpu = STW_BACKEND_CPU, Cuda = STW_BACKEND_CUDA, }
+    /// Which messages are told.
+    LogLevel { Warning = STW_LOG_WARNING, Error = STW_LOG_ERROR, Info = STW_LOG_INFO, }
+    /// Instructions of a CPU. No bit depends on them.
+    Isa { Auto = STW_ISA_AUTO, Scalar = STW_ISA_SCALAR, Avx2 = STW_ISA_AVX2, Avx512 = STW_ISA_AVX512, Neon = STW_ISA_NEON, }
+    /// What activations, and the weights that products read, are stored as.
+    Precision { Default = STW_PRECISION_DEFAULT, Fp32 = STW_PRECISION_FP32, Bf16 = STW_PRECISION_BF16, Fp16 = STW_PRECISION_FP16, }
+    /// The rule of updates.
+    Optimizer { AdamW = STW_OPTIMIZER_ADAMW, Sgd = STW_OPTIMIZER_SGD, Lion = STW_OPTIMIZER_LION, Muon = STW_OPTIMIZER_MUON, Adafactor = STW_OPTIMIZER_ADAFACTOR, }
+    /// Bits of the optimizer's states.
+    States { Auto = STW_STATES_AUTO, Bits32 = STW_STATES_32, Bits8 = STW_STATES_8, }
+    /// What bf16 keeps of a trained parameter's fp32 value.
+    Master { Exact = STW_MASTER_EXACT, Split8 = STW_MASTER_SPLIT8, Stochastic = STW_MASTER_STOCHASTIC, }
+    /// What the matrices of blocks sum their gradients up in.
+    GradientPrecision { Fp32 = STW_GRADIENTS_FP32, Bf16 = STW_GRADIENTS_BF16, }
+    /// In which order products add up, and by whose code.
+    Kernels { Auto = STW_KERNELS_AUTO, Portable = STW_KERNELS_PORTABLE, Tensor = STW_KERNELS_TENSOR, CublasLt = STW_KERNELS_CUBLASLT, Wgmma = STW_KERNELS_WGMMA, }
+    /// Whose attention it is.
+    Attention { Own = STW_ATTENTION_OWN, Cudnn = STW_ATTENTION_CUDNN, }
+    /// What frozen matrices below adapters are stored as.
+    Quantize { Auto = STW_QUANTIZE_AUTO, None = STW_QUANTIZE_NONE, Nf4 = STW_QUANTIZE_NF4, Int8 = STW_QUANTIZE_INT8, }
+    /// Whether the micro-batch may change bits.
+    Mode { Exact = STW_MODE_EXACT, Fast = STW_MODE_FAST, }
+    /// Whether activations are computed again in the backward pass.
+    Recompute { Auto = STW_RECOMPUTE_AUTO, None = STW_RECOMPUTE_NONE, Full = STW_RECOMPUTE_FULL, }
+    /// What the bytes of a dataset's file are.
+    Tokenizer { Auto = STW_TOKENIZER_AUTO, Byte = STW_TOKENIZER_BYTE, Ids = STW_TOKENIZER_IDS, }
+    /// The learning rate's course after the warm-up.
+    Schedule { Cosine = STW_SCHEDULE_COSINE, Linear = STW_SCHEDULE_LINEAR, Constant = STW_SCHEDULE_CONSTANT, Wsd = STW_SCHEDULE_WSD, InverseRoot = STW_SCHEDULE_INVERSE_ROOT, }
+    /// What happens where a loss or gradient is not finite.
+    NonFinite { Skip = STW_NON_FINITE_SKIP, Stop = STW_NON_FINITE_STOP, }
+    /// What a trainer is doing.
+    Phase { Idle = STW_PHASE_IDLE, Train = STW_PHASE_TRAIN, Evaluate = STW_PHASE_EVALUATE, Generate = STW_PHASE_GENERATE, Save = STW_PHASE_SAVE, Calibrate = STW_PHASE_CALIBRATE, }
+    /// Why a step updated nothing.
+    SkipReason { None = STW_SKIP_NONE, NoTarget = STW_SKIP_NO_TARGET, NotFinite = STW_SKIP_NOT_FINITE, Outlier = STW_SKIP_OUTLIER, }
+    /// Pictures of a plan.
+    Picture { Svg = STW_PICTURE_SVG, Html = STW_PICTURE_HTML, Csv = STW_PICTURE_CSV, }
+    /// What a search for offsets has found.
+    PackAnswer { Optimal = STW_PACK_OPTIMAL, Fits = STW_PACK_FITS, Impossible = STW_PACK_IMPOSSIBLE, Unknown = STW_PACK_UNKNOWN, }
+    /// Which of a parameter's tensors.
+    TensorKind { Parameter = STW_TENSOR_PARAMETER, Gradient = STW_TENSOR_GRADIENT, FirstMoment = STW_TENSOR_FIRST_MOMENT, SecondMoment = STW_TENSOR_SECOND_MOMENT, }
+}

@@ -1,0 +1,81 @@
+//! Files of tokens.
+use std::path::Path;
+use std::ptr::{self, NonNull};
+
+use crate::abi::{self, stw_dataset_info as DatasetInfo};
+use crate::choices::Tokenizer;
+use crate::error::{check, told, Error, Result, Status};
+use crate::text::{optional_path, path_to_c, pointer};
+
+/// `stw_dataset_options`; the rest is `..Default::default()`.
+#[derive(Default, Clone)]
+pub struct DatasetOptions<'a> {
+    pub tokenizer: Tokenizer,
+    /// Every id must be smaller.
+    pub vocabulary: u64,
+    /// Tokens of a sample.
+    pub sequence: u64,
+    /// Of the windows; 0: 1337.
+    pub seed: u64,
+    /// The token that ends a document. Needs a plan with [`PlanOptions::positions`](crate::PlanOptions::positions).
+    pub document_end: Option<u64>,
+    /// A file with a byte for each token: 1: the model learns to predict it; 2: a document begins with it; 3: both.
+    pub marks: Option<&'a Path>,
+    /// For classifiers: a file with a little-endian u32 for each document that `marks` begin.
+    pub labels: Option<&'a Path>,
+    pub label_count: u64,
+    /// Share of the tokens that is held out, from the end on; none: 0.1.
+    pub held_out: Option<f64>,
+}
+
+/// An open file, read window by window.
+pub struct Dataset {
+    pub(crate) pointer: NonNull<abi::stw_dataset>,
+}
+
+// Whoever reads it has it `&mut`.
+unsafe impl Send for Dataset {}
+unsafe impl Sync for Dataset {}
+
+impl Drop for Dataset {
+    fn drop(&mut self) {
+        unsafe { abi::stw_dataset_close(self.pointer.as_ptr()) }
+    }
+}
+
+impl Dataset {
+    /// Text, or little-endian u16 ids (u32 where the vocabulary exceeds 65,536).
+    ///
+    /// # Errors
+    /// [`Status::IO_ERROR`]; [`Status::CORRUPT`] for an id outside of the vocabulary, marks that do not belong to the tokens, or too few tokens.
+    pub fn open(path: impl AsRef<Path>, options: &DatasetOptions) -> Result<Dataset> {
+        let path = path_to_c(path.as_ref())?;
+        let (marks, labels) = (optional_path(options.marks)?, optional_path(options.labels)?);
+        let mut given = abi::stw_dataset_options {
+            tokenizer: options.tokenizer as u32,
+            path: path.as_ptr(),
+            vocabulary: options.vocabulary,
+            sequence: options.sequence,
+            seed: options.seed,
+            marks: pointer(&marks),
+            labels: pointer(&labels),
+            label_count: options.label_count,
+            ..Default::default()
+        };
+        if let Some(token) = options.document_end {
+            given.document_end = token;
+            given.set_mask |= abi::STW_SET_DOCUMENT_END;
+        }
+        if let Some(share) = options.held_out {
+            given.held_out = share;
+            given.set_mask |= abi::STW_SET_HELD_OUT;
+        }
+        let mut out = ptr::null_mut();
+        check(|error| unsafe { abi::stw_dataset_open(&mut out, &given, error) })?;
+        Ok(Dataset { pointer: NonNull::new(out).ok_or_else(|| Error::new(Status::INTERNAL, "no dataset"))? })
+    }
+
+    pub fn info(&self) -> DatasetInfo {
+        told(|out| unsafe { abi::stw_dataset_query(self.pointer.as_ptr(), out) }).unwrap_or_default()
+    }
+}

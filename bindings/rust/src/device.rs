@@ -1,0 +1,193 @@
+//! What computes: the CPU, or a CUDA device.
+use std::ffi::CStr;
+use std::os::raw::{c_char, c_void};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use crate::abi::{self, stw_device_info as DeviceInfo, stw_log_message as LogMessage, stw_memory_holder as MemoryHolder};
+use crate::choices::{Backend, Isa, LogLevel};
+use crate::error::{check, every, told, Error, Result, Status};
+use crate::text::{optional_path, pointer};
+
+/// Is told what happens, on the threads that call: level, component, message.
+pub type Log = Box<dyn Fn(LogLevel, &str, &str) + Send + Sync>;
+
+/// The host's memory for arenas.
+///
+/// # Safety
+/// `allocate` returns memory of at least `bytes` at a multiple of `alignment` that nobody else uses until `release` is called, or null. On a CUDA
+/// device that is memory of the device, and `stream` its stream; on the CPU it is null. Neither panics.
+pub unsafe trait Memory: Send + Sync {
+    fn allocate(&self, bytes: usize, alignment: usize, stream: *mut c_void) -> *mut c_void;
+    /// # Safety
+    /// `memory` came from `allocate`, with as many bytes, and is not used any more.
+    unsafe fn release(&self, memory: *mut c_void, bytes: usize, stream: *mut c_void);
+}
+
+/// The host's threads.
+///
+/// # Safety
+/// `run` calls `task(i)` once for every i in 0..tasks, on any threads, in any order, at most [`DeviceOptions::threads`] of them at once, and
+/// returns when all have returned. It does not panic.
+pub unsafe trait Executor: Send + Sync {
+    fn run(&self, tasks: u32, task: &(dyn Fn(u32) + Sync));
+}
+
+/// `stw_device_options`; the rest is `..Default::default()`.
+#[derive(Default)]
+pub struct DeviceOptions<'a> {
+    pub backend: Backend,
+    /// Of several CUDA devices.
+    pub ordinal: i32,
+    /// CPU: threads that compute; 0: one for each processor.
+    pub threads: u32,
+    pub isa: Isa,
+    pub log_level: LogLevel,
+    pub log: Option<Log>,
+    pub memory: Option<Box<dyn Memory>>,
+    /// None: threads of the library's that sleep when idle.
+    pub executor: Option<Box<dyn Executor>>,
+    /// CUDA: where a libcublasLt.so.13 or libcudnn.so.9 lies; none: what the system finds.
+    pub cublaslt: Option<&'a Path>,
+    pub cudnn: Option<&'a Path>,
+}
+
+/// What the library calls; boxed twice, so that C has a thin pointer.
+#[derive(Default)]
+struct Callbacks {
+    log: Option<Box<Log>>,
+    memory: Option<Box<Box<dyn Memory>>>,
+    executor: Option<Box<Box<dyn Executor>>>,
+}
+
+pub(crate) struct Open {
+    pub(crate) pointer: NonNull<abi::stw_device>,
+    _callbacks: Callbacks,   // dropped after the device is closed
+}
+
+// What may be called of a device by several threads is what takes it `const`; creating trainers takes a `&mut Device`.
+unsafe impl Send for Open {}
+unsafe impl Sync for Open {}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        unsafe { abi::stw_device_close(self.pointer.as_ptr()) }
+    }
+}
+
+unsafe extern "C" fn log(user: *mut c_void, level: i32, component: *const c_char, message: *const c_char) {
+    let told = &*(user as *const Log);
+    let level = LogLevel::from_number(level as u32).unwrap_or_default();
+    let (component, message) = (CStr::from_ptr(component).to_string_lossy(), CStr::from_ptr(message).to_string_lossy());
+    let _ = catch_unwind(AssertUnwindSafe(|| told(level, &component, &message)));   // there is nobody to tell
+}
+
+unsafe extern "C" fn allocate(user: *mut c_void, bytes: usize, alignment: usize, stream: *mut c_void) -> *mut c_void {
+    let memory = &*(user as *const Box<dyn Memory>);
+    catch_unwind(AssertUnwindSafe(|| memory.allocate(bytes, alignment, stream))).unwrap_or(ptr::null_mut())
+}
+
+unsafe extern "C" fn release(user: *mut c_void, memory: *mut c_void, bytes: usize, stream: *mut c_void) {
+    let of = &*(user as *const Box<dyn Memory>);
+    let _ = catch_unwind(AssertUnwindSafe(|| of.release(memory, bytes, stream)));
+}
+
+unsafe extern "C" fn run(user: *mut c_void, tasks: u32, task: Option<unsafe extern "C" fn(*mut c_void, u32)>, context: *mut c_void) {
+    struct Shared(*mut c_void);
+    unsafe impl Sync for Shared {}
+    impl Shared {
+        fn context(&self) -> *mut c_void {
+            self.0
+        }
+    }
+    let (executor, shared) = (&*(user as *const Box<dyn Executor>), Shared(context));
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        if let Some(task) = task {
+            executor.run(tasks, &|index| unsafe { task(shared.context(), index) });
+        }
+    }));
+    if done.is_err() {
+        std::process::abort();   // nobody knows which tasks still run
+    }
+}
+
+/// An open device. It is closed after the last trainer on it is dropped. CUDA work is asynchronous on the library's own stream.
+pub struct Device {
+    pub(crate) open: Arc<Open>,
+}
+
+impl Device {
+    /// # Errors
+    /// [`Status::UNSUPPORTED`] where this library or machine has no such backend or instruction set.
+    pub fn open(options: DeviceOptions) -> Result<Device> {
+        let (cublaslt, cudnn) = (optional_path(options.cublaslt)?, optional_path(options.cudnn)?);
+        let callbacks = Callbacks { log: options.log.map(Box::new), memory: options.memory.map(Box::new), executor: options.executor.map(Box::new) };
+        let mut given = abi::stw_device_options {
+            backend: options.backend as u32,
+            ordinal: options.ordinal,
+            threads: options.threads,
+            isa: options.isa as u32,
+            log_level: options.log_level as i32,
+            cublaslt: pointer(&cublaslt),
+            cudnn: pointer(&cudnn),
+            ..Default::default()
+        };
+        if let Some(told) = &callbacks.log {
+            given.log = Some(log);
+            given.log_user = &**told as *const Log as *mut c_void;
+        }
+        if let Some(memory) = &callbacks.memory {
+            given.allocate = Some(allocate);
+            given.release = Some(release);
+            given.memory_user = &**memory as *const Box<dyn Memory> as *mut c_void;
+        }
+        if let Some(executor) = &callbacks.executor {
+            given.run = Some(run);
+            given.run_user = &**executor as *const Box<dyn Executor> as *mut c_void;
+        }
+        let mut out = ptr::null_mut();
+        check(|error| unsafe { abi::stw_device_open(&mut out, &given, error) })?;
+        let pointer = NonNull::new(out).ok_or_else(|| Error::new(Status::INTERNAL, "no device"))?;
+        Ok(Device { open: Arc::new(Open { pointer, _callbacks: callbacks }) })
+    }
+
+    fn pointer(&self) -> *const abi::stw_device {
+        self.open.pointer.as_ptr()
+    }
+
+    pub fn info(&self) -> DeviceInfo {
+        told(|out| unsafe { abi::stw_device_query(self.pointer(), out) }).unwrap_or_default()
+    }
+
+    /// The processes that hold memory of a CUDA device, the largest first, as far as the driver tells.
+    pub fn holders(&self) -> Vec<MemoryHolder> {
+        every(|index, out| unsafe { abi::stw_device_holder_at(self.pointer(), index, out) })
+    }
+
+    /// The oldest message kept whose number is larger than `after`.
+    pub fn next_log(&self, after: u64) -> Option<LogMessage> {
+        told(|out: &mut LogMessage| unsafe { abi::stw_device_next_log(self.pointer(), after, out) }).filter(|message| message.number != 0)
+    }
+}
+
+impl DeviceInfo {
+    /// CPU or CUDA.
+    pub fn backend(&self) -> Backend {
+        Backend::from_number(self.backend).unwrap_or_default()
+    }
+}
+
+/// What can train here, the CPU first.
+pub fn devices() -> Result<Vec<DeviceInfo>> {
+    let mut found = Vec::new();
+    loop {
+        let mut told = DeviceInfo::default();
+        match check(|error| unsafe { abi::stw_device_at(found.len(), &mut told, error) }) {
+            Ok(()) => found.push(told),
+            Err(error) if error.status == Status::BAD_ARGUMENT => return Ok(found),
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the library answers instead of success.
+use std::fmt;
+use std::sync::Arc;
+
+use crate::abi;
+use crate::plan::Plan;
+use crate::text::from_c;
+
+/// What an operation gives, or why it gives nothing.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// One of the library's codes; `code / 1000` is its category.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Status(pub i32);
+
+macro_rules! statuses {
+    ($($name:ident = $constant:ident,)*) => {
+        impl Status { $(#[doc = concat!("`", stringify!($constant), "` of stowage.h")] pub const $name: Status = Status(abi::$constant);)* }
+    };
+}
+
+statuses! {
+    BAD_ARGUMENT = STW_BAD_ARGUMENT, BAD_STRUCT_SIZE = STW_BAD_STRUCT_SIZE, BAD_STATE = STW_BAD_STATE,
+    UNSUPPORTED = STW_UNSUPPORTED, UNSUPPORTED_FIELD = STW_UNSUPPORTED_FIELD, UNSUPPORTED_SHAPE = STW_UNSUPPORTED_SHAPE,
+    OUT_OF_MEMORY = STW_OUT_OF_MEMORY, OVER_BUDGET = STW_OVER_BUDGET, HOST_OUT_OF_MEMORY = STW_HOST_OUT_OF_MEMORY,
+    DEVICE_ERROR = STW_DEVICE_ERROR, DEVICE_LOST = STW_DEVICE_LOST, IO_ERROR = STW_IO_ERROR, CORRUPT = STW_CORRUPT,
+    CANCELLED = STW_CANCELLED, CALLBACK_FAILED = STW_CALLBACK_FAILED, NUMERIC = STW_NUMERIC, NON_FINITE = STW_NON_FINITE,
+    INTERNAL = STW_INTERNAL,
+}
+
+impl Status {
+    /// Such as `"STW_OVER_BUDGET"`.
+    pub fn name(self) -> &'static str {
+        unsafe { from_c(abi::stw_status_name(self.0)) }
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.name())
+    }
+}
+
+/// A code, one line of text, and what else there is to know.
+#[derive(Debug, Clone)]
+pub struct Error {
+    pub status: Status,
+    pub message: String,
+    /// errno or cudaError_t, else 0.
+    pub native_code: i32,
+    /// Where memory was missing, else 0.
+    pub bytes_needed: u64,
+    pub bytes_available: u64,
+    plan: Option<Arc<Plan>>,
+    cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    pub(crate) fn new(status: Status, message: impl Into<String>) -> Error {
+        Error { status, message: message.into(), native_code: 0, bytes_needed: 0, bytes_available: 0, plan: None, cause: None }
+    }
+
+    pub(crate) fn with_plan(mut self, plan: Plan) -> Error {
+        self.plan = Some(Arc::new(plan));
+        self
+    }
+
+    pub(crate) fn with_cause(mut self, cause: Box<dyn std::error::Error + Send + Sync>) -> Error {
+        self.cause = Some(Arc::from(cause));
+        self
+    }
+
+    /// Of [`Plan::new`] where nothing fits: the plan that needs the least. It cannot be trained, but has a report, what would fit, and what
+    /// could be given up.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.message.is_empty() {
+            return to.write_str(self.status.name());
+        }
+        write!(to, "{}: {}", self.status.name(), self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static))
+    }
+}
+
+/// Makes a call that may fail; its error is what the library wrote.
+pub(crate) fn check(call: impl FnOnce(*mut abi::stw_error) -> abi::stw_status) -> Result<()> {
+    let mut error = abi::stw_error::default();
+    match call(&mut error) {
+        abi::STW_OK => Ok(()),
+        status => Err(Error {
+            native_code: error.native_code,
+            bytes_needed: error.bytes_needed,
+            bytes_available: error.bytes_available,
+            ..Error::new(Status(status), error.message.as_str())
+        }),
+    }
+}
+
+/// What an entry without an error tells; none where it answers that there is no such thing.
+pub(crate) fn told<T: Default>(ask: impl FnOnce(&mut T) -> abi::stw_status) -> Option<T> {
+    let mut told = T::default();
+    (ask(&mut told) == abi::STW_OK).then_some(told)
+}
+
+/// All of them, from index 0 on.
+pub(crate) fn every<T: Default>(ask: impl Fn(usize, &mut T) -> abi::stw_status) -> Vec<T> {
+    (0..).map_while(|index| told(|out| ask(index, out))).collect()
+}

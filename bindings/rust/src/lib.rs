@@ -1,0 +1,66 @@
+//! Train neural networks on one device in exactly the memory you give it: Stowage, over its C API and nothing else.
+//!
+//! ```no_run
+//! use stowage::{Batch, Device, DeviceOptions, Model, Plan, PlanOptions, Trainer, TrainerOptions};
+//!
+//! # fn main() -> stowage::Result<()> {
+//! let model = Model::open("path/to/model")?;                        // or a preset
+//! let mut device = Device::open(DeviceOptions::default())?;         // a GPU where there is one, else the CPU
+//! let about = device.info();
+//! let plan = Plan::new(&model, &PlanOptions {
+//!     device: Some(&about.profile), global_batch: 32, sequence: 512, memory_bytes: 4 << 30, ..Default::default()
+//! })?;                                                              // over budget: error.plan() says what would fit
+//! let mut trainer = Trainer::new(&mut device, &model, &plan, TrainerOptions::default())?;   // the only allocation of tensors
+//! let tokens = vec![0i32; 32 * 512];
+//! let done = trainer.step(&Batch::of_tokens(&tokens, 512), 3e-4)?;
+//! println!("{}", done.loss);
+//! trainer.export_model("out")
+//! # }
+//! ```
+//!
+//! `stowage.h` is the contract: what every entry guarantees, and what the fields of options and results mean, which have the same names here. What it
+//! lets several threads do takes `&self` here, all else `&mut self`. A panic in a callback ends the call, and goes on from it.
+#![allow(clippy::missing_safety_doc, unused_unsafe)]
+
+pub mod abi;
+mod batch;
+mod choices;
+mod dataset;
+mod device;
+mod dlpack;
+mod error;
+mod hook;
+mod model;
+mod pack;
+mod plan;
+mod text;
+mod trainer;
+
+pub use abi::{
+    stw_buffer_lifetime as Lifetime, stw_dataset_info as DatasetInfo, stw_device_info as DeviceInfo, stw_frontier_point as FrontierPoint, stw_log_message as LogMessage,
+    stw_memory_holder as MemoryHolder, stw_model_info as ModelInfo, stw_plan_info as PlanInfo, stw_progress as Progress, stw_relaxation_info as Relaxation,
+    stw_step_result as StepResult,
+};
+pub use batch::{Batch, Rows};
+pub use choices::*;
+pub use dataset::{Dataset, DatasetOptions};
+pub use device::{devices, Device, DeviceOptions, Executor, Log, Memory};
+pub use dlpack::{DLDevice, DType, Number, View};
+pub use error::{Error, Result, Status};
+pub use hook::{BoxedError, GradientHook, Gradients, HostGradients};
+pub use model::{presets, Model, ModelOptions, TensorInfo};
+pub use pack::{pack, Packed};
+pub use plan::{profiles, Buffer, Offload, ParameterGroup, Plan, PlanOptions, Profile};
+pub use text::Text;
+pub use trainer::{verify_checkpoint, Between, Ended, GenerateOptions, Remote, RunOptions, Trainer, TrainerOptions};
+
+/// Major, minor and patch of the library that is loaded.
+pub fn version() -> (u32, u32, u32) {
+    let number = unsafe { abi::stw_version() };
+    (number / 10000, number / 100 % 100, number % 100)
+}
+
+/// What the library was built with, in words.
+pub fn build_info() -> String {
+    unsafe { text::from_c(abi::stw_build_info()) }.to_owned()
+}

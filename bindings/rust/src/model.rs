@@ -1,0 +1,144 @@
+//! Models: what is trained.
+use std::ffi::CString;
+use std::os::raw::c_char;
+use std::path::Path;
+use std::ptr::{self, NonNull};
+
+use crate::abi::{self, stw_model_info as ModelInfo};
+use crate::error::{check, told, Error, Result, Status};
+use crate::text::{from_c, optional, optional_path, path_to_c, pointer, to_c};
+
+/// `stw_model_options`; the rest is `..Default::default()`.
+#[derive(Default, Clone)]
+pub struct ModelOptions<'a> {
+    /// A folder with config.json, a config.json, or the name of a preset such as `"nano"`.
+    pub source: Option<&'a Path>,
+    /// Instead of `source`: the text of a config.json.
+    pub config_json: Option<&'a str>,
+    /// A .safetensors file, or a folder of them; none: those of the source folder if it has any, else random values drawn from `seed`.
+    pub weights: Option<&'a Path>,
+    /// 0: 1337.
+    pub seed: u64,
+    /// Replaces all rates of the config.
+    pub dropout: Option<f32>,
+    /// A folder of adapters (LoRA) to go on with.
+    pub adapter: Option<&'a Path>,
+    /// New ones: rows of A and columns of B; 0: no new ones.
+    pub adapter_rank: u32,
+    /// Which matrices have one, such as `"q_proj,v_proj"`; none: all of blocks.
+    pub adapter_targets: Option<&'a str>,
+    /// scale = alpha / rank; 0: twice the rank.
+    pub adapter_alpha: f32,
+    pub adapter_dropout: f32,
+    /// scale = alpha / √rank.
+    pub adapter_rank_stabilised: bool,
+    /// Makes a classifier of whole texts with so many labels; 0: as the config says.
+    pub label_count: usize,
+    /// `label_count` of them; empty: the model's own, else `LABEL_0`, `LABEL_1`, …
+    pub label_names: &'a [&'a str],
+}
+
+/// A tensor of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorInfo<'a> {
+    /// As in weight files.
+    pub name: &'a str,
+    pub shape: Vec<i64>,
+    pub elements: u64,
+}
+
+/// A model's description; weights are read when a trainer is made of it. It may be dropped before what was made from it.
+pub struct Model {
+    pub(crate) pointer: NonNull<abi::stw_model>,
+}
+
+// Everything but its end takes it `const`.
+unsafe impl Send for Model {}
+unsafe impl Sync for Model {}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        unsafe { abi::stw_model_destroy(self.pointer.as_ptr()) }
+    }
+}
+
+impl Model {
+    /// A folder, a config.json, or a preset by its name.
+    pub fn open(source: impl AsRef<Path>) -> Result<Model> {
+        Model::new(&ModelOptions { source: Some(source.as_ref()), ..Default::default() })
+    }
+
+    /// # Errors
+    /// [`Status::IO_ERROR`], [`Status::CORRUPT`], [`Status::UNSUPPORTED`] (architecture), [`Status::UNSUPPORTED_FIELD`], [`Status::BAD_ARGUMENT`].
+    pub fn new(options: &ModelOptions) -> Result<Model> {
+        let (source, weights, adapter) = (optional_path(options.source)?, optional_path(options.weights)?, optional_path(options.adapter)?);
+        let targets = optional(options.adapter_targets)?;
+        let labels = options.label_names.iter().map(|name| to_c(name)).collect::<Result<Vec<CString>>>()?;
+        let names: Vec<*const c_char> = labels.iter().map(|name| name.as_ptr()).collect();
+        if !names.is_empty() && options.label_count != 0 && options.label_count != names.len() {
+            return Err(Error::new(Status::BAD_ARGUMENT, format!("label_count {}: there are {} label_names", options.label_count, names.len())));
+        }
+        let given = abi::stw_model_options {
+            set_mask: if options.dropout.is_some() { abi::STW_SET_DROPOUT } else { 0 },
+            source: pointer(&source),
+            config_json: options.config_json.map_or(ptr::null(), |text| text.as_ptr() as *const c_char),
+            config_json_size: options.config_json.map_or(0, str::len),
+            weights: pointer(&weights),
+            seed: options.seed,
+            dropout: options.dropout.unwrap_or(0.0),
+            adapter: pointer(&adapter),
+            adapter_targets: pointer(&targets),
+            adapter_rank: options.adapter_rank,
+            adapter_flags: if options.adapter_rank_stabilised { abi::STW_ADAPTER_RANK_STABILISED } else { 0 },
+            adapter_alpha: options.adapter_alpha,
+            adapter_dropout: options.adapter_dropout,
+            label_names: if names.is_empty() { ptr::null() } else { names.as_ptr() },
+            label_count: if names.is_empty() { options.label_count } else { names.len() },
+            ..Default::default()
+        };
+        let mut out = ptr::null_mut();
+        check(|error| unsafe { abi::stw_model_create(&mut out, &given, error) })?;
+        Ok(Model { pointer: NonNull::new(out).ok_or_else(|| Error::new(Status::INTERNAL, "no model"))? })
+    }
+
+    fn pointer(&self) -> *const abi::stw_model {
+        self.pointer.as_ptr()
+    }
+
+    pub fn info(&self) -> ModelInfo {
+        told(|out| unsafe { abi::stw_model_query(self.pointer(), out) }).unwrap_or_default()
+    }
+
+    /// All tensors, by index.
+    pub fn tensors(&self) -> Vec<TensorInfo<'_>> {
+        let count = unsafe { abi::stw_model_tensor_count(self.pointer()) };
+        let of = |index| told(|out: &mut abi::stw_tensor_info| unsafe { abi::stw_model_tensor_at(self.pointer(), index, out) });
+        (0..count).filter_map(of).map(|found| TensorInfo {
+            name: unsafe { from_c(found.name) },
+            shape: found.shape[..(found.ndim as usize).min(4)].to_vec(),
+            elements: found.elements,
+        }).collect()
+    }
+
+    /// Of the tensor with that name.
+    pub fn tensor_index(&self, name: &str) -> Option<usize> {
+        let (name, mut index) = (to_c(name).ok()?, 0);
+        (unsafe { abi::stw_model_tensor_find(self.pointer(), name.as_ptr(), &mut index) } == abi::STW_OK).then_some(index)
+    }
+
+    /// Of a classifier; else there are none.
+    pub fn labels(&self) -> Vec<&str> {
+        (0..).map(|index| unsafe { abi::stw_model_label_at(self.pointer(), index) }).take_while(|name| !name.is_null()).map(|name| unsafe { from_c(name) }).collect()
+    }
+
+    /// Writes config.json and model.safetensors, adapters added to the matrices they are for.
+    pub fn export(&self, folder: impl AsRef<Path>) -> Result<()> {
+        let folder = path_to_c(folder.as_ref())?;
+        check(|error| unsafe { abi::stw_model_export(self.pointer(), folder.as_ptr(), error) })
+    }
+}
+
+/// Models that need no file.
+pub fn presets() -> Vec<&'static str> {
+    (0..).map(|index| unsafe { abi::stw_model_preset_at(index) }).take_while(|name| !name.is_null()).map(|name| unsafe { from_c(name) }).collect()
+}

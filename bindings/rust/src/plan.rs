@@ -1,0 +1,295 @@
+//! Plans: what lies where, what fits, and what it costs. Planning needs no device, no file and no clock.
+use std::os::raw::c_char;
+use std::ptr::{self, NonNull};
+
+use crate::abi::{self, stw_plan_info as PlanInfo, stw_relaxation_info as Relaxation, stw_frontier_point as FrontierPoint};
+use crate::choices::{Attention, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Quantize, Recompute, States};
+use crate::error::{check, every, told, Error, Result, Status};
+use crate::model::Model;
+use crate::text::{from_c, optional, pointer, to_c};
+
+/// Settings of all parameters that a pattern names: `"embeddings"`, `"blocks.0-1"`, `"norms"`, …, or a tensor's name with * and ?. What is
+/// none stays as it is.
+#[derive(Default, Clone, Debug)]
+pub struct ParameterGroup<'a> {
+    pub pattern: &'a str,
+    pub frozen: Option<bool>,
+    /// A factor of the run's.
+    pub learning_rate: Option<f64>,
+    pub weight_decay: Option<f64>,
+    pub states: Option<States>,
+}
+
+/// `stw_plan_options`; the rest is `..Default::default()`.
+#[derive(Default, Clone, Debug)]
+pub struct PlanOptions<'a> {
+    /// Bounds the peak; 0: what the device has.
+    pub memory_bytes: u64,
+    /// Samples of one optimizer step; required.
+    pub global_batch: u64,
+    /// Tokens of a sample; 0: the model's positions, at most 1024.
+    pub sequence: u64,
+    /// `"cpu"`, a profile's name such as `"rtx4090"`, or a device's [`DeviceInfo::profile`](crate::DeviceInfo); none: `"cpu"`.
+    pub device: Option<&'a str>,
+    /// Bytes that are free there now; 0: as `memory_bytes` says.
+    pub device_memory: u64,
+    /// Taken off for what lies outside of the arena; none: the profile's.
+    pub reserve_bytes: Option<u64>,
+    /// CPU: threads that will compute; 0: one a processor.
+    pub threads: u32,
+    pub precision: Precision,
+    pub optimizer: Optimizer,
+    pub states: States,
+    /// 0: chosen.
+    pub micro_batch: u32,
+    pub recompute: Recompute,
+    pub mode: Mode,
+    /// Batches may bring positions: several documents in a sample.
+    pub positions: bool,
+    /// Batches may bring weights of tokens.
+    pub weights: bool,
+    /// Of host memory for what is offloaded; 0: nothing is.
+    pub host_bytes: u64,
+    /// What [`Trainer::calibrate`](crate::Trainer::calibrate) gave.
+    pub profile: Option<&'a str>,
+    /// Of groups that name the same parameter later ones win.
+    pub groups: &'a [ParameterGroup<'a>],
+    pub master: Master,
+    pub kernels: Kernels,
+    pub gradients: GradientPrecision,
+    /// Parameters of blocks are updated inside the backward pass, which keeps no gradients of them.
+    pub fused_update: bool,
+    pub attention: Attention,
+    pub quantize: Quantize,
+    pub quantize_embeddings: Quantize,
+}
+
+impl PlanOptions<'_> {
+    /// Calls with these options as C has them.
+    fn with<T>(&self, call: impl FnOnce(&abi::stw_plan_options) -> T) -> Result<T> {
+        let device = optional(self.device)?;
+        let patterns = self.groups.iter().map(|group| to_c(group.pattern)).collect::<Result<Vec<_>>>()?;
+        let groups: Vec<abi::stw_parameter_group> = self.groups.iter().zip(&patterns).map(|(group, pattern)| {
+            let mask = [(group.frozen.is_some(), abi::STW_SET_GROUP_FROZEN), (group.learning_rate.is_some(), abi::STW_SET_GROUP_RATE),
+                        (group.weight_decay.is_some(), abi::STW_SET_GROUP_DECAY), (group.states.is_some(), abi::STW_SET_GROUP_STATES)];
+            abi::stw_parameter_group {
+                set_mask: mask.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum(),
+                pattern: pattern.as_ptr(),
+                frozen: group.frozen.unwrap_or(false) as u32,
+                state_bits: group.states.map_or(0, |states| states as u32),
+                learning_rate: group.learning_rate.unwrap_or(0.0),
+                weight_decay: group.weight_decay.unwrap_or(0.0),
+                ..Default::default()
+            }
+        }).collect();
+        let inputs = [(self.positions, abi::STW_INPUT_POSITIONS), (self.weights, abi::STW_INPUT_WEIGHTS)];
+        Ok(call(&abi::stw_plan_options {
+            set_mask: if self.reserve_bytes.is_some() { abi::STW_SET_RESERVE } else { 0 },
+            memory_bytes: self.memory_bytes,
+            global_batch: self.global_batch,
+            sequence: self.sequence,
+            device: pointer(&device),
+            device_memory: self.device_memory,
+            reserve_bytes: self.reserve_bytes.unwrap_or(0),
+            threads: self.threads,
+            precision: self.precision as u32,
+            optimizer: self.optimizer as u32,
+            state_bits: self.states as u32,
+            micro_batch: self.micro_batch,
+            recompute: self.recompute as u32,
+            mode: self.mode as u32,
+            inputs: inputs.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum(),
+            host_bytes: self.host_bytes,
+            profile: self.profile.map_or(ptr::null(), |text| text.as_ptr() as *const c_char),
+            profile_size: self.profile.map_or(0, str::len),
+            groups: if groups.is_empty() { ptr::null() } else { groups.as_ptr() },
+            group_count: groups.len(),
+            master: self.master as u32,
+            kernels: self.kernels as u32,
+            gradients: self.gradients as u32,
+            fused_update: self.fused_update as u32,
+            attention: self.attention as u32,
+            quantize: self.quantize as u32,
+            quantize_embeddings: self.quantize_embeddings as u32,
+            ..Default::default()
+        }))
+    }
+}
+
+/// A buffer of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buffer<'a> {
+    pub name: &'a str,
+    /// `"parameters"`, `"gradients"`, …
+    pub owner: &'a str,
+    /// In the arena.
+    pub offset: u64,
+    pub bytes: u64,
+    /// Instructions of the micro-step's program; none: it lives for ever.
+    pub lifetime: Option<std::ops::RangeInclusive<u32>>,
+}
+
+/// What a plan keeps in host memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offload {
+    /// `"optimizer"`, `"masters"`, `"gradients"`, `"weights"` or `"inputs"`.
+    pub tensors: &'static str,
+    /// Of the first so many blocks.
+    pub blocks: u32,
+    pub outside_blocks: bool,
+    pub bytes: u64,
+}
+
+/// A plan: it is trained, printed or kept as JSON.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) pointer: NonNull<abi::stw_plan>,
+}
+
+// Everything but its end takes it `const`.
+unsafe impl Send for Plan {}
+unsafe impl Sync for Plan {}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        unsafe { abi::stw_plan_destroy(self.pointer.as_ptr()) }
+    }
+}
+
+impl Plan {
+    pub(crate) fn around(pointer: *mut abi::stw_plan) -> Option<Plan> {
+        NonNull::new(pointer).map(|pointer| Plan { pointer })
+    }
+
+    fn created(pointer: *mut abi::stw_plan) -> Result<Plan> {
+        Plan::around(pointer).ok_or_else(|| Error::new(Status::INTERNAL, "no plan"))
+    }
+
+    /// Chooses the fastest way to train that fits.
+    ///
+    /// # Errors
+    /// [`Status::OVER_BUDGET`] where nothing fits: [`Error::plan`] tells what would; [`Status::BAD_ARGUMENT`], [`Status::UNSUPPORTED`];
+    /// [`Status::CORRUPT`] for a profile that is none.
+    pub fn new(model: &Model, options: &PlanOptions) -> Result<Plan> {
+        let mut out = ptr::null_mut();
+        match options.with(|given| check(|error| unsafe { abi::stw_plan_create(&mut out, model.pointer.as_ptr(), given, error) }))? {
+            Ok(()) => Plan::created(out),
+            Err(error) => Err(match Plan::around(out) {
+                Some(plan) => error.with_plan(plan),
+                None => error,
+            }),
+        }
+    }
+
+    /// Reads what [`Plan::json`] gave.
+    ///
+    /// # Errors
+    /// [`Status::CORRUPT`] where the text was edited or is of another model or version.
+    pub fn load(model: &Model, json: &str) -> Result<Plan> {
+        let mut out = ptr::null_mut();
+        check(|error| unsafe { abi::stw_plan_load(&mut out, model.pointer.as_ptr(), json.as_ptr() as *const c_char, json.len(), error) })?;
+        Plan::created(out)
+    }
+
+    /// The longest sequence that fits with otherwise these options.
+    pub fn longest_sequence(model: &Model, options: &PlanOptions) -> Result<u64> {
+        let mut longest = 0;
+        options.with(|given| check(|error| unsafe { abi::stw_plan_longest_sequence(model.pointer.as_ptr(), given, &mut longest, error) }))??;
+        Ok(longest)
+    }
+
+    fn pointer(&self) -> *const abi::stw_plan {
+        self.pointer.as_ptr()
+    }
+
+    pub fn info(&self) -> PlanInfo {
+        told(|out| unsafe { abi::stw_plan_query(self.pointer(), out) }).unwrap_or_default()
+    }
+
+    pub fn json(&self) -> &str {
+        unsafe { from_c(abi::stw_plan_json(self.pointer())) }
+    }
+
+    /// A table for people.
+    pub fn report(&self) -> &str {
+        unsafe { from_c(abi::stw_plan_report(self.pointer())) }
+    }
+
+    /// Replays every program of the plan in an independent judge.
+    pub fn verify(&self) -> Result<()> {
+        check(|error| unsafe { abi::stw_plan_verify(self.pointer(), error) })
+    }
+
+    /// What could be given up where the plan does not fit, those that keep the bits first.
+    pub fn relaxations(&self) -> Vec<Relaxation> {
+        every(|index, out| unsafe { abi::stw_plan_relaxation_at(self.pointer(), index, out) })
+    }
+
+    /// What lies in host memory.
+    pub fn offloads(&self) -> Vec<Offload> {
+        every(|index, out: &mut abi::stw_offload_info| unsafe { abi::stw_plan_offload_at(self.pointer(), index, out) }).into_iter().map(|found| Offload {
+            tensors: unsafe { from_c(found.tensors) },
+            blocks: found.blocks,
+            outside_blocks: found.outside_blocks != 0,
+            bytes: found.bytes,
+        }).collect()
+    }
+
+    /// The plans that other budgets would get, by growing peak.
+    pub fn frontier(&self) -> Result<Vec<FrontierPoint>> {
+        let mut found = vec![FrontierPoint::default(); 64];
+        loop {
+            let mut count = 0;
+            check(|error| unsafe { abi::stw_plan_frontier(self.pointer(), found.as_mut_ptr(), found.len(), &mut count, error) })?;
+            let all = count < found.len();
+            found.resize_with(if all { count } else { 2 * found.len() }, FrontierPoint::default);
+            if all {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The arena as a picture, or its buffers as a table.
+    pub fn picture(&self, kind: Picture) -> Result<String> {
+        let mut size = 0;
+        check(|error| unsafe { abi::stw_plan_picture(self.pointer(), kind as u32, ptr::null_mut(), 0, &mut size, error) })?;
+        let mut text = vec![0u8; size];
+        check(|error| unsafe { abi::stw_plan_picture(self.pointer(), kind as u32, text.as_mut_ptr() as *mut c_char, size, ptr::null_mut(), error) })?;
+        text.pop();   // the zero byte
+        String::from_utf8(text).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))
+    }
+
+    /// All buffers of the micro-step.
+    pub fn buffers(&self) -> Vec<Buffer<'_>> {
+        let count = unsafe { abi::stw_plan_buffer_count(self.pointer()) };
+        let of = |index| told(|out: &mut abi::stw_buffer_info| unsafe { abi::stw_plan_buffer_at(self.pointer(), index, out) });
+        (0..count).filter_map(of).map(|found| Buffer {
+            name: unsafe { from_c(found.name) },
+            owner: unsafe { from_c(found.owner) },
+            offset: found.offset,
+            bytes: found.bytes,
+            lifetime: (found.persistent == 0).then_some(found.first..=found.last),
+        }).collect()
+    }
+}
+
+/// What the cost model knows of a device, present or not.
+#[derive(Debug, Clone, Copy)]
+pub struct Profile {
+    /// What [`PlanOptions::device`] takes.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// Of its figures.
+    pub source: &'static str,
+    pub figures: abi::stw_profile_info,
+}
+
+/// What can be planned for.
+pub fn profiles() -> Vec<Profile> {
+    every(|index, out: &mut abi::stw_profile_info| unsafe { abi::stw_profile_at(index, out) }).into_iter().map(|figures| Profile {
+        name: unsafe { from_c(figures.name) },
+        title: unsafe { from_c(figures.title) },
+        source: unsafe { from_c(figures.source) },
+        figures,
+    }).collect()
+}

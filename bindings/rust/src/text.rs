@@ -1,0 +1,82 @@
+//! Text on its way to C and back.
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::os::raw::c_char;
+use std::path::Path;
+
+use crate::error::{Error, Result, Status};
+
+/// Text in an array of a struct, as the library told it.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Text<const N: usize>([u8; N]);
+
+impl<const N: usize> Text<N> {
+    /// Up to its zero byte; what is not UTF-8, such as the end of a name that was cut, is left off.
+    pub fn as_str(&self) -> &str {
+        let bytes = &self.0[..self.0.iter().position(|&byte| byte == 0).unwrap_or(N)];
+        match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or(""),
+        }
+    }
+}
+
+impl<const N: usize> std::ops::Deref for Text<N> {
+    type Target = str;
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl<const N: usize> fmt::Display for Text<N> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.as_str(), to)
+    }
+}
+
+impl<const N: usize> fmt::Debug for Text<N> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), to)
+    }
+}
+
+impl<const N: usize> PartialEq<&str> for Text<N> {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+/// For the time of a call.
+pub(crate) fn to_c(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::new(Status::BAD_ARGUMENT, format!("a zero byte in {text:?}")))
+}
+
+pub(crate) fn path_to_c(path: &Path) -> Result<CString> {
+    #[cfg(unix)]
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).to_vec();
+    #[cfg(not(unix))]
+    let bytes = path.to_str().ok_or_else(|| Error::new(Status::BAD_ARGUMENT, format!("{path:?} is no UTF-8")))?.as_bytes().to_vec();
+    CString::new(bytes).map_err(|_| Error::new(Status::BAD_ARGUMENT, format!("a zero byte in {path:?}")))
+}
+
+/// None where there is nothing to say.
+pub(crate) fn optional(text: Option<&str>) -> Result<Option<CString>> {
+    text.map(to_c).transpose()
+}
+
+pub(crate) fn optional_path(path: Option<&Path>) -> Result<Option<CString>> {
+    path.map(path_to_c).transpose()
+}
+
+pub(crate) fn pointer(text: &Option<CString>) -> *const c_char {
+    text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr())
+}
+
+/// What C returned: "" of a null pointer and of what is not UTF-8. It must live as long as the caller says.
+pub(crate) unsafe fn from_c<'a>(text: *const c_char) -> &'a str {
+    if text.is_null() {
+        return "";
+    }
+    CStr::from_ptr(text).to_str().unwrap_or("")
+}

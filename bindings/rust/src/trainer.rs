@@ -1,0 +1,458 @@
+//! Training: a dataset's windows or a program's own batches, and what a trained model says.
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::os::raw::{c_char, c_void};
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::abi::{self, stw_progress as Progress, stw_step_result as StepResult};
+use crate::batch::Batch;
+use crate::choices::{Backend, NonFinite, Phase, Schedule, SkipReason, TensorKind};
+use crate::dataset::Dataset;
+use crate::device::{Device, Open};
+use crate::dlpack::{Borrowed, View};
+use crate::error::{check, told, Error, Result, Status};
+use crate::hook::{call_hook, GradientHook, Hook};
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::text::path_to_c;
+
+/// `stw_trainer_options`; none: the optimizer's own. The rest is `..Default::default()`.
+#[derive(Default)]
+pub struct TrainerOptions {
+    /// Of dropout; 0: 1337.
+    pub seed: u64,
+    pub beta1: Option<f32>,
+    pub beta2: Option<f32>,
+    /// 0: 1e-8.
+    pub epsilon: f32,
+    pub weight_decay: Option<f32>,
+    /// Some(0.0): no clipping.
+    pub clip_norm: Option<f32>,
+    pub nesterov: bool,
+    pub momentum: Option<f32>,
+    pub gradient_hook: Option<GradientHook>,
+    pub label_smoothing: f32,
+    pub z_loss: f32,
+    /// 0: none; else how many standard deviations a loss or norm may lie above its running mean.
+    pub outlier_limit: f32,
+    /// fp16: of the first step; 0: 65536.
+    pub loss_scale: f64,
+    /// fp16: updates after which it doubles; 0: 2000.
+    pub growth_interval: u32,
+    pub non_finite: NonFinite,
+}
+
+/// `stw_run_options`; the rest is `..Default::default()`.
+#[derive(Default, Clone, Debug)]
+pub struct RunOptions {
+    /// Until this many batches have been consumed.
+    pub until: u64,
+    /// Length of the schedule; 0: `until`.
+    pub total: u64,
+    pub warmup: u64,
+    /// 0: the optimizer's own.
+    pub learning_rate: f64,
+    /// None: a tenth of it.
+    pub min_rate: Option<f64>,
+    pub schedule: Schedule,
+    /// 0: 1.
+    pub progress_every: u32,
+    pub decay_steps: u64,
+    pub base_batch: u64,
+}
+
+/// `stw_generate_options`; the rest is `..Default::default()`.
+#[derive(Default, Clone, Debug)]
+pub struct GenerateOptions<'a> {
+    /// New tokens, at most.
+    pub count: usize,
+    /// 0: all.
+    pub top_k: u32,
+    /// 0: the most probable token.
+    pub temperature: f64,
+    /// 0: 1337.
+    pub seed: u64,
+    /// Tokens of which any ends the answer; it is the last one then.
+    pub stop: &'a [i32],
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// All batches were consumed.
+    Finished,
+    /// The callback or [`Remote::cancel`] stopped it before.
+    Stopped,
+}
+
+/// None after the trainer's end.
+struct Alive(Mutex<Option<NonNull<abi::stw_trainer>>>);
+
+// What is called through it may be called from any thread.
+unsafe impl Send for Alive {}
+unsafe impl Sync for Alive {}
+
+/// For other threads, while a trainer computes; it may outlive the trainer.
+#[derive(Clone)]
+pub struct Remote(Arc<Alive>);
+
+impl Remote {
+    fn with<T>(&self, call: impl FnOnce(NonNull<abi::stw_trainer>) -> T) -> Option<T> {
+        let alive = self.0 .0.lock().unwrap_or_else(PoisonError::into_inner);
+        alive.map(call)
+    }
+
+    /// Stops what is under way before its next micro-step, or else what comes next.
+    pub fn cancel(&self) {
+        self.with(|trainer| unsafe { abi::stw_trainer_cancel(trainer.as_ptr()) });
+    }
+
+    /// None after the trainer's end.
+    pub fn progress(&self) -> Option<Progress> {
+        self.with(|trainer| told(|out| unsafe { abi::stw_trainer_progress(trainer.as_ptr(), out) })).flatten()
+    }
+}
+
+/// A model in an arena of the plan's bytes.
+pub struct Trainer {
+    pointer: NonNull<abi::stw_trainer>,
+    hook: Option<NonNull<Hook>>,
+    alive: Arc<Alive>,
+    classes: usize,
+    shapes: Vec<Vec<i64>>,
+    _device: Arc<Open>,   // closed after the last of its trainers
+}
+
+// One thread at a time computes with it (`&mut`), and hooks are Send.
+unsafe impl Send for Trainer {}
+unsafe impl Sync for Trainer {}
+
+impl Drop for Trainer {
+    fn drop(&mut self) {
+        *self.alive.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        unsafe {
+            abi::stw_trainer_destroy(self.pointer.as_ptr());
+            if let Some(hook) = self.hook {
+                drop(Box::from_raw(hook.as_ptr()));
+            }
+        }
+    }
+}
+
+impl Trainer {
+    /// Allocates the plan's arena, once, and fills it with weights. Model and plan may be dropped.
+    ///
+    /// # Errors
+    /// [`Status::OUT_OF_MEMORY`]; [`Status::BAD_STATE`] for a plan that does not fit, or is of another model or device; those of reading weights.
+    pub fn new(device: &mut Device, model: &Model, plan: &Plan, options: TrainerOptions) -> Result<Trainer> {
+        let on_host = device.info().backend() == Backend::Cpu;
+        let hook = options.gradient_hook.map(|hook| Box::new(Hook::new(hook, on_host)));
+        let mut given = abi::stw_trainer_options {
+            seed: options.seed,
+            epsilon: options.epsilon,
+            nesterov: options.nesterov as u32,
+            label_smoothing: options.label_smoothing,
+            z_loss: options.z_loss,
+            outlier_limit: options.outlier_limit,
+            loss_scale: options.loss_scale,
+            growth_interval: options.growth_interval,
+            non_finite: options.non_finite as u32,
+            ..Default::default()
+        };
+        let mut set = |value: Option<f32>, field: fn(&mut abi::stw_trainer_options) -> &mut f32, bit: u32| {
+            if let Some(value) = value {
+                *field(&mut given) = value;
+                given.set_mask |= bit;
+            }
+        };
+        set(options.beta1, |o| &mut o.beta1, abi::STW_SET_BETA1);
+        set(options.beta2, |o| &mut o.beta2, abi::STW_SET_BETA2);
+        set(options.weight_decay, |o| &mut o.weight_decay, abi::STW_SET_WEIGHT_DECAY);
+        set(options.clip_norm, |o| &mut o.clip_norm, abi::STW_SET_CLIP_NORM);
+        set(options.momentum, |o| &mut o.momentum, abi::STW_SET_MOMENTUM);
+        let hook = hook.map(|hook| unsafe { NonNull::new_unchecked(Box::into_raw(hook)) });
+        if let Some(hook) = hook {
+            given.gradient_hook = Some(call_hook);
+            given.gradient_user = hook.as_ptr() as *mut c_void;
+        }
+        let mut out = ptr::null_mut();
+        let made = check(|error| unsafe {
+            abi::stw_trainer_create(&mut out, device.open.pointer.as_ptr(), model.pointer.as_ptr(), plan.pointer.as_ptr(), &given, error)
+        });
+        let pointer = match (made, NonNull::new(out)) {
+            (Ok(()), Some(pointer)) => pointer,
+            (made, _) => {
+                if let Some(hook) = hook {
+                    drop(unsafe { Box::from_raw(hook.as_ptr()) });
+                }
+                return Err(made.err().unwrap_or_else(|| Error::new(Status::INTERNAL, "no trainer")));
+            }
+        };
+        let about = model.info();
+        Ok(Trainer {
+            pointer,
+            hook,
+            alive: Arc::new(Alive(Mutex::new(Some(pointer)))),
+            classes: if about.labels > 0 { about.labels } else { about.vocabulary } as usize,
+            shapes: model.tensors().into_iter().map(|tensor| tensor.shape).collect(),
+            _device: Arc::clone(&device.open),
+        })
+    }
+
+    /// A call that may call the hook.
+    fn call(&mut self, made: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status) -> Result<()> {
+        check(|error| made(self.pointer.as_ptr(), error)).map_err(|error| match self.hook {
+            Some(mut hook) => unsafe { hook.as_mut() }.explain(error),
+            None => error,
+        })
+    }
+
+    /// One update from a whole global batch.
+    ///
+    /// # Errors
+    /// [`Status::BAD_ARGUMENT`] (shapes, a token outside of the vocabulary, the rate), [`Status::UNSUPPORTED`] (an input that the plan was not made
+    /// for), [`Status::CANCELLED`], [`Status::CALLBACK_FAILED`], whose source is the hook's error.
+    pub fn step(&mut self, batch: &Batch, learning_rate: f64) -> Result<StepResult> {
+        let mut result = StepResult::default();
+        batch.with(learning_rate, |given| {
+            self.call(|trainer, error| unsafe { abi::stw_trainer_step(trainer, given, error) })?;
+            self.call(|trainer, error| unsafe { abi::stw_trainer_wait(trainer, &mut result, error) })
+        })?;
+        Ok(result)
+    }
+
+    /// Steps over a dataset. `progress` is called after every `progress_every` steps; it may stop the run.
+    pub fn run<F>(&mut self, dataset: &mut Dataset, options: &RunOptions, progress: F) -> Result<Ended>
+    where
+        F: FnMut(&mut Between, &Progress) -> ControlFlow<()>,
+    {
+        struct Call<F> {
+            trainer: *mut Trainer,
+            progress: F,
+            panic: Option<Box<dyn Any + Send>>,
+        }
+        unsafe extern "C" fn show<F: FnMut(&mut Between, &Progress) -> ControlFlow<()>>(user: *mut c_void, now: *const Progress) -> i32 {
+            let call = &mut *(user as *mut Call<F>);
+            let (trainer, progress) = (&mut *call.trainer, &mut call.progress);
+            match catch_unwind(AssertUnwindSafe(|| progress(&mut Between { trainer }, &*now))) {
+                Ok(ControlFlow::Continue(())) => 0,
+                Ok(ControlFlow::Break(())) => 1,
+                Err(panic) => {
+                    call.panic = Some(panic);
+                    1
+                }
+            }
+        }
+        let trainer: *mut Trainer = self;
+        let mut call = Call { trainer, progress, panic: None };
+        let call_pointer: *mut Call<F> = &mut call;
+        let given = abi::stw_run_options {
+            set_mask: if options.min_rate.is_some() { abi::STW_SET_MIN_RATE } else { 0 },
+            until: options.until,
+            total: options.total,
+            warmup: options.warmup,
+            learning_rate: options.learning_rate,
+            min_rate: options.min_rate.unwrap_or(0.0),
+            schedule: options.schedule as u32,
+            progress_every: options.progress_every,
+            progress: Some(show::<F>),
+            progress_user: call_pointer as *mut c_void,
+            decay_steps: options.decay_steps,
+            base_batch: options.base_batch,
+            ..Default::default()
+        };
+        // Nothing else of this function uses the trainer while `progress` may have it.
+        let handle = unsafe { (*trainer).pointer.as_ptr() };
+        let done = check(|error| unsafe { abi::stw_trainer_run(handle, dataset.pointer.as_ptr(), &given, error) });
+        if let Some(panic) = unsafe { (*call_pointer).panic.take() } {
+            resume_unwind(panic);
+        }
+        match done {
+            Ok(()) => Ok(Ended::Finished),
+            Err(error) if error.status == Status::CANCELLED => Ok(Ended::Stopped),
+            Err(error) => Err(match unsafe { (*trainer).hook } {
+                Some(mut hook) => unsafe { hook.as_mut() }.explain(error),
+                None => error,
+            }),
+        }
+    }
+
+    /// The mean loss per target over so many global batches of the held-out part. [`Progress`] then has a classifier's accuracy.
+    pub fn evaluate(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
+        let mut loss = 0.0;
+        self.call(|trainer, error| unsafe { abi::stw_trainer_evaluate(trainer, dataset.pointer.as_ptr(), batches, &mut loss, error) })?;
+        Ok(loss)
+    }
+
+    /// Tokens that follow those of the prompt.
+    pub fn generate(&mut self, prompt: &[i32], options: &GenerateOptions) -> Result<Vec<i32>> {
+        let (mut out, mut count) = (vec![0; options.count], 0);
+        let given = abi::stw_generate_options {
+            top_k: options.top_k,
+            prompt: prompt.as_ptr(),
+            prompt_count: prompt.len() as u64,
+            out: out.as_mut_ptr(),
+            out_capacity: out.len() as u64,
+            temperature: options.temperature,
+            seed: options.seed,
+            stop: options.stop.as_ptr(),
+            stop_count: options.stop.len() as u64,
+            ..Default::default()
+        };
+        self.call(|trainer, error| unsafe { abi::stw_trainer_generate(trainer, &given, &mut count, error) })?;
+        out.truncate(count as usize);
+        Ok(out)
+    }
+
+    /// Behind these tokens: of those that may follow, or of a classifier's labels.
+    pub fn logits(&mut self, tokens: &[i32]) -> Result<Vec<f32>> {
+        let mut out = vec![0.0; self.classes];
+        self.call(|trainer, error| unsafe { abi::stw_trainer_logits(trainer, tokens.as_ptr(), tokens.len() as u64, out.as_mut_ptr(), out.len() as u64, error) })?;
+        Ok(out)
+    }
+
+    /// Another budget from the next step on, with the same bits.
+    ///
+    /// # Errors
+    /// [`Status::OVER_BUDGET`]; [`Status::OUT_OF_MEMORY`]; [`Status::BAD_STATE`]: the trainer is then unchanged.
+    pub fn replan(&mut self, memory_bytes: u64) -> Result<Plan> {
+        let mut out = ptr::null_mut();
+        self.call(|trainer, error| unsafe { abi::stw_trainer_replan(trainer, memory_bytes, &mut out, error) })?;
+        Plan::around(out).ok_or_else(|| Error::new(Status::INTERNAL, "no plan"))
+    }
+
+    /// Measures the device: a profile to plan with, [`PlanOptions::profile`](crate::PlanOptions::profile). For a trainer that has not stepped.
+    pub fn calibrate(&mut self) -> Result<String> {
+        let (mut out, mut size) = (vec![0u8; abi::STW_PROFILE_BYTES as usize], 0);
+        self.call(|trainer, error| unsafe { abi::stw_trainer_calibrate(trainer, out.as_mut_ptr() as *mut c_char, out.len(), &mut size, error) })?;
+        out.truncate(size);
+        String::from_utf8(out).map_err(|error| Error::new(Status::INTERNAL, error.to_string()))
+    }
+
+    /// Measures the same and writes it as a trace that Perfetto shows.
+    pub fn timeline(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path_to_c(path.as_ref())?;
+        self.call(|trainer, error| unsafe { abi::stw_trainer_timeline(trainer, path.as_ptr(), error) })
+    }
+
+    pub fn progress(&self) -> Progress {
+        told(|out| unsafe { abi::stw_trainer_progress(self.pointer.as_ptr(), out) }).unwrap_or_default()
+    }
+
+    /// For other threads.
+    pub fn remote(&self) -> Remote {
+        Remote(Arc::clone(&self.alive))
+    }
+
+    /// Of a CUDA device; else null.
+    pub fn stream(&self) -> *mut c_void {
+        unsafe { abi::stw_trainer_stream(self.pointer.as_ptr()) }
+    }
+
+    /// A tensor in the arena, without a copy, by its index among [`Model::tensors`]; the trainer waits meanwhile.
+    ///
+    /// # Errors
+    /// [`Status::UNSUPPORTED`] where it is not stored as one array of fp32, bf16 or fp16.
+    pub fn tensor(&mut self, index: usize, kind: TensorKind) -> Result<View<'_>> {
+        let mut out = ptr::null_mut();
+        self.call(|trainer, error| unsafe { abi::stw_trainer_export_tensor(trainer, index, kind as u32, &mut out, error) })?;
+        unsafe { View::new(out) }
+    }
+
+    /// Overwrites a parameter with fp32 values, as many as it has.
+    pub fn set_tensor(&mut self, index: usize, values: &[f32]) -> Result<()> {
+        let shape = self.shapes.get(index).ok_or_else(|| Error::new(Status::BAD_ARGUMENT, format!("tensor {index}: there are {}", self.shapes.len())))?;
+        let mut given = Borrowed::new(values, shape)?;
+        let given = given.pointer();
+        self.call(|trainer, error| unsafe { abi::stw_trainer_import_tensor(trainer, index, given, error) })
+    }
+
+    /// A checkpoint, which any budget may restore.
+    pub fn save(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path_to_c(path.as_ref())?;
+        self.call(|trainer, error| unsafe { abi::stw_trainer_save(trainer, path.as_ptr(), error) })
+    }
+
+    /// # Errors
+    /// [`Status::CORRUPT`]; [`Status::BAD_STATE`] naming the field that does not match; the trainer is then unchanged.
+    pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path_to_c(path.as_ref())?;
+        self.call(|trainer, error| unsafe { abi::stw_trainer_restore(trainer, path.as_ptr(), error) })
+    }
+
+    /// Writes what transformers, or of adapters PEFT, loads.
+    pub fn export_model(&mut self, folder: impl AsRef<Path>) -> Result<()> {
+        let folder = path_to_c(folder.as_ref())?;
+        self.call(|trainer, error| unsafe { abi::stw_trainer_export_model(trainer, folder.as_ptr(), error) })
+    }
+}
+
+/// A trainer in the middle of a run, between two steps: what may be done with it there.
+pub struct Between<'a> {
+    trainer: &'a mut Trainer,
+}
+
+impl Between<'_> {
+    /// See [`Trainer::step`].
+    pub fn step(&mut self, batch: &Batch, learning_rate: f64) -> Result<StepResult> {
+        self.trainer.step(batch, learning_rate)
+    }
+
+    /// Over another dataset than the run's. See [`Trainer::evaluate`].
+    pub fn evaluate(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
+        self.trainer.evaluate(dataset, batches)
+    }
+
+    /// See [`Trainer::generate`].
+    pub fn generate(&mut self, prompt: &[i32], options: &GenerateOptions) -> Result<Vec<i32>> {
+        self.trainer.generate(prompt, options)
+    }
+
+    /// See [`Trainer::logits`].
+    pub fn logits(&mut self, tokens: &[i32]) -> Result<Vec<f32>> {
+        self.trainer.logits(tokens)
+    }
+
+    /// See [`Trainer::tensor`].
+    pub fn tensor(&mut self, index: usize, kind: TensorKind) -> Result<View<'_>> {
+        self.trainer.tensor(index, kind)
+    }
+
+    /// See [`Trainer::save`].
+    pub fn save(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        self.trainer.save(path)
+    }
+
+    /// See [`Trainer::export_model`].
+    pub fn export_model(&mut self, folder: impl AsRef<Path>) -> Result<()> {
+        self.trainer.export_model(folder)
+    }
+}
+
+impl Progress {
+    /// What the trainer is doing.
+    pub fn phase(&self) -> Option<Phase> {
+        Phase::from_number(self.phase)
+    }
+
+    /// Why the last step updated nothing.
+    pub fn skip_reason(&self) -> Option<SkipReason> {
+        SkipReason::from_number(self.skip_reason)
+    }
+}
+
+impl StepResult {
+    /// Why it updated nothing.
+    pub fn skip_reason(&self) -> Option<SkipReason> {
+        SkipReason::from_number(self.skip_reason)
+    }
+}
+
+/// Reads a checkpoint once and compares every checksum.
+pub fn verify_checkpoint(path: impl AsRef<Path>) -> Result<()> {
+    let path = path_to_c(path.as_ref())?;
+    check(|error| unsafe { abi::stw_checkpoint_verify(path.as_ptr(), error) })
+}

@@ -1,0 +1,473 @@
+//! bindings/rust against the library: rust_test.py runs it.
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::os::raw::c_void;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use stowage::*;
+
+const GPT2: &str = r#"{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
+                      "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}"#;
+const LENGTH: usize = 16;
+
+fn tokens() -> Vec<i32> {
+    let mut seed = 1u32;
+    (0..4 * LENGTH).map(|_| { seed = seed.wrapping_mul(1664525).wrapping_add(1013904223); (seed >> 26) as i32 }).collect()
+}
+
+struct World {
+    trainer: Trainer,   // dropped before its device, or after it: both are right
+    model: Model,
+    device: Device,
+}
+
+fn small() -> PlanOptions<'static> {
+    PlanOptions { global_batch: 4, sequence: LENGTH as u64, memory_bytes: 64 << 20, states: States::Bits32, threads: 2, ..Default::default() }
+}
+
+fn world_of(model: Model, plan: PlanOptions, options: TrainerOptions, device: DeviceOptions) -> Result<World> {
+    let mut device = Device::open(DeviceOptions { backend: Backend::Cpu, threads: 2, ..device })?;
+    let plan = Plan::new(&model, &plan)?;
+    let trainer = Trainer::new(&mut device, &model, &plan, options)?;
+    Ok(World { trainer, model, device })
+}
+
+fn world(plan: PlanOptions, options: TrainerOptions) -> World {
+    world_of(gpt2(), plan, options, DeviceOptions::default()).unwrap()
+}
+
+fn gpt2() -> Model {
+    Model::new(&ModelOptions { config_json: Some(GPT2), ..Default::default() }).unwrap()
+}
+
+impl World {
+    fn steps(&mut self, count: usize) -> StepResult {
+        let tokens = tokens();
+        (0..count).map(|_| self.trainer.step(&Batch::of_tokens(&tokens, LENGTH), 1e-3).unwrap()).last().unwrap()
+    }
+
+    fn weights(&mut self) -> Vec<Vec<u32>> {
+        let count = self.model.tensors().len();
+        (0..count).map(|index| self.trainer.tensor(index, TensorKind::Parameter).unwrap().as_f32().unwrap().iter().map(|x| x.to_bits()).collect()).collect()
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    let made = std::env::temp_dir().join(format!("stowage-rust-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&made).unwrap();
+    made
+}
+
+fn data(folder: &Path) -> Dataset {
+    let bytes: Vec<u8> = (0..4000u32).flat_map(|i| ((i * i / 7 % 64) as u16).to_le_bytes()).collect();
+    let path = folder.join("data.bin");
+    std::fs::write(&path, bytes).unwrap();
+    Dataset::open(&path, &DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, ..Default::default() }).unwrap()
+}
+
+/// What compilers of C are held to.
+#[test]
+fn layout_is_that_of_c() {
+    let asserted = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/api/abi_test.c")).unwrap();
+    let here = stowage::abi::layout();
+    let mut compared = 0;
+    for (macro_name, with_field) in [("SIZE(", false), ("AT(", true)] {
+        for found in asserted.split(macro_name).skip(1) {
+            let words: Vec<&str> = found.split(')').next().unwrap().split(',').map(str::trim).collect();
+            if words.len() != 2 + with_field as usize || !words[0].starts_with("stw_") {
+                continue;
+            }
+            let (field, number) = if with_field { (words[1], words[2]) } else { ("", words[1]) };
+            if let Ok(number) = number.parse::<usize>() {
+                let mine = here.iter().find(|(kind, name, _)| *kind == words[0] && *name == field).unwrap_or_else(|| panic!("no {words:?}"));
+                assert_eq!(mine.2, number, "{words:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+#[test]
+fn says_what_it_is() {
+    assert_eq!(version(), (0, 1, 0));
+    assert!(build_info().contains("stowage 0.1.0"));
+    assert!(presets().contains(&"nano"));
+    assert!(profiles().iter().any(|profile| profile.name == "rtx4090" && profile.figures.memory > 23 << 30));
+    assert_eq!(devices().unwrap()[0].backend(), Backend::Cpu);
+    let device = Device::open(DeviceOptions { threads: 1, ..Default::default() }).unwrap();
+    assert!(!device.info().name.is_empty());
+    assert_eq!(device.info().profile, "cpu");
+}
+
+#[test]
+fn failures_are_errors() {
+    let error = Model::open("no/such/model").err().unwrap();
+    assert_eq!((error.status, error.status.name()), (Status::IO_ERROR, "STW_IO_ERROR"));
+    assert!(error.to_string().contains("no such file or folder"), "{error}");
+    assert!(error.plan().is_none());
+    assert_eq!(Model::open("na\0no").err().unwrap().status, Status::BAD_ARGUMENT);
+    let rate = ModelOptions { source: Some(Path::new("nano")), dropout: Some(7.0), ..Default::default() };
+    assert_eq!(Model::new(&rate).err().unwrap().status, Status::BAD_ARGUMENT);
+    let free: Box<dyn std::error::Error + Send + Sync> = Box::new(error);   // as hosts pass them on
+    assert!(free.source().is_none());
+}
+
+#[test]
+fn models_tell_their_tensors() {
+    let model = gpt2();
+    assert_eq!((model.info().layers, model.info().architecture.as_str()), (2, "gpt2"));
+    let tensors = model.tensors();
+    let index = model.tensor_index("transformer.wte.weight").or_else(|| model.tensor_index("wte.weight")).unwrap();
+    assert_eq!((tensors[index].shape.as_slice(), tensors[index].elements), (&[64, 32][..], 2048));
+    assert_eq!(model.tensor_index("no such tensor"), None);
+    assert!(model.labels().is_empty());
+    let labels = ModelOptions { config_json: Some(GPT2), label_names: &["no", "yes"], ..Default::default() };
+    assert_eq!(Model::new(&labels).unwrap().labels(), ["no", "yes"]);
+    assert_eq!(Model::new(&ModelOptions { label_count: 3, ..labels }).err().unwrap().status, Status::BAD_ARGUMENT);
+}
+
+#[test]
+fn over_budget_is_an_answer() {
+    let model = Model::open("nano").unwrap();
+    let asked = PlanOptions { global_batch: 4, sequence: 64, memory_bytes: 1 << 20, ..Default::default() };
+    let error = Plan::new(&model, &asked).err().unwrap();
+    assert_eq!(error.status, Status::OVER_BUDGET);
+    let plan = error.plan().unwrap();
+    assert_eq!(plan.info().fits, 0);
+    assert_eq!(plan.info().minimum_bytes, error.bytes_needed);
+    assert!(plan.report().contains("does not fit"));
+    assert!(plan.relaxations().iter().any(|one| !one.change.is_empty() && one.saves_bytes > 0));
+    let fits = Plan::new(&model, &PlanOptions { memory_bytes: error.bytes_needed, ..asked }).unwrap();
+    assert_eq!(fits.info().peak, error.bytes_needed);
+}
+
+#[test]
+fn plans_tell_all() {
+    let model = gpt2();
+    let groups = [ParameterGroup { pattern: "embeddings", frozen: Some(true), ..Default::default() }];
+    let plan = Plan::new(&model, &PlanOptions { groups: &groups, ..small() }).unwrap();
+    let all = Plan::new(&model, &small()).unwrap();
+    assert!(plan.info().gradients < all.info().gradients);
+    plan.verify().unwrap();
+    assert_eq!(Plan::load(&model, plan.json()).unwrap().info().fingerprint.as_str(), plan.info().fingerprint.as_str());
+    assert_eq!(Plan::load(&model, &plan.json().replace("64", "65")).err().unwrap().status, Status::CORRUPT);
+    assert!(plan.picture(Picture::Svg).unwrap().ends_with("</svg>\n"));
+    let buffers = plan.buffers();
+    assert!(buffers.iter().any(|buffer| buffer.lifetime.is_none() && buffer.owner == "parameters"));
+    assert!(buffers.iter().any(|buffer| buffer.lifetime.is_some()));
+    assert!(buffers.iter().all(|buffer| buffer.offset + buffer.bytes <= plan.info().arena));
+    let points = plan.frontier().unwrap();
+    assert!(points.windows(2).all(|two| two[0].peak < two[1].peak && two[0].step_seconds > two[1].step_seconds));
+    assert_eq!(Plan::longest_sequence(&model, &small()).unwrap(), 16);
+    let offloaded = PlanOptions { host_bytes: 1 << 30, memory_bytes: points[0].peak / 2, ..small() };
+    if let Ok(plan) = Plan::new(&model, &offloaded) {
+        assert!(plan.offloads().iter().any(|one| one.bytes > 0 && !one.tensors.is_empty()));
+    }
+}
+
+#[test]
+fn packs() {
+    let lifetimes = [(0, 2, 10), (1, 3, 5), (2, 4, 10)].map(|(lower, upper, size)| Lifetime { lower, upper, size });
+    let found = pack(&lifetimes, 0, 0).unwrap();
+    assert_eq!((found.answer, found.height, found.offsets.unwrap().len()), (PackAnswer::Optimal, 15, 3));
+    let found = pack(&lifetimes, 14, 0).unwrap();
+    assert_eq!((found.answer, found.offsets), (PackAnswer::Impossible, None));
+    let wrong = [Lifetime { lower: 2, upper: 1, size: 3 }];
+    assert_eq!(pack(&wrong, 0, 0).err().unwrap().status, Status::BAD_ARGUMENT);
+    assert_eq!(pack(&[], 0, 0).unwrap().height, 0);
+}
+
+#[test]
+fn every_budget_trains_the_same_bits() {
+    let mut all = world(small(), TrainerOptions::default());
+    let smallest = Plan::new(&all.model, &small()).unwrap().frontier().unwrap()[0].peak;
+    let mut least = world(PlanOptions { memory_bytes: smallest, ..small() }, TrainerOptions::default());
+    let first = all.steps(1);
+    assert!((first.loss - 64f64.ln()).abs() < 0.5, "{}", first.loss);
+    assert_eq!(first.targets, 60);
+    assert!(all.steps(9).loss < first.loss);
+    least.steps(10);
+    assert!(all.weights() == least.weights());
+    let plan = all.trainer.replan(smallest).unwrap();
+    assert_eq!(plan.info().peak, smallest);
+    all.steps(2);
+    least.steps(2);
+    assert!(all.weights() == least.weights());
+    assert_eq!(all.trainer.replan(1).err().unwrap().status, Status::OVER_BUDGET);
+}
+
+#[test]
+fn targets_are_labels_one_further() {
+    let tokens = tokens();
+    let mut targets: Vec<i32> = tokens.iter().skip(1).copied().chain([0]).collect();
+    targets.iter_mut().skip(LENGTH - 1).step_by(LENGTH).for_each(|last| *last = -100);
+    let (mut one, mut other) = (world(small(), TrainerOptions::default()), world(small(), TrainerOptions::default()));
+    one.steps(1);
+    let lengths = [LENGTH as i32; 4];
+    let batch = Batch { lengths: Some(&lengths), ..Batch::with_targets(Rows::new(&tokens, LENGTH), Rows::new(&targets, LENGTH)) };
+    other.trainer.step(&batch, 1e-3).unwrap();
+    assert!(one.weights() == other.weights());
+    let weights = vec![1.0; 64];
+    let refused = Batch { weights: Some(Rows::new(&weights, LENGTH)), ..batch };
+    assert_eq!(other.trainer.step(&refused, 1e-3).err().unwrap().status, Status::UNSUPPORTED);
+    let ragged = other.trainer.step(&Batch::of_tokens(&tokens[1..], LENGTH), 1e-3).err().unwrap();
+    assert_eq!((ragged.status, ragged.message.as_str()), (Status::BAD_ARGUMENT, "\"tokens\": 63 numbers are no rows of 16"));
+    assert_eq!(other.trainer.step(&Batch::of_tokens(&[99; 64], LENGTH), 1e-3).err().unwrap().status, Status::BAD_ARGUMENT);
+}
+
+#[test]
+fn runs_over_datasets() {
+    let folder = folder("run");
+    let (mut world, mut data) = (world(small(), TrainerOptions::default()), data(&folder));
+    assert_eq!(data.info().training_tokens, 3600);
+    let mut seen = Vec::new();
+    let options = RunOptions { until: 6, learning_rate: 1e-2, progress_every: 2, ..Default::default() };
+    let ended = world.trainer.run(&mut data, &options, |between, now| {
+        seen.push((now.step, now.loss, between.generate(&[1, 2], &GenerateOptions { count: 3, ..Default::default() }).unwrap().len()));
+        ControlFlow::Continue(())
+    }).unwrap();
+    assert_eq!((ended, seen.iter().map(|one| one.0).collect::<Vec<_>>()), (Ended::Finished, vec![2, 4, 6]));
+    assert!(seen.iter().all(|one| one.1 > 0.0 && one.2 == 3));
+    let loss = world.trainer.evaluate(&mut data, 2).unwrap();
+    assert!(loss.is_finite() && world.trainer.progress().evaluation_loss == loss);
+    assert_eq!(world.trainer.progress().phase(), Some(Phase::Idle));
+    let stopped = world.trainer.run(&mut data, &RunOptions { until: 20, ..options.clone() }, |_, _| ControlFlow::Break(())).unwrap();
+    assert_eq!((stopped, world.trainer.progress().step), (Ended::Stopped, 8));
+    // The run's dataset is the run's: `run(&mut data, …, |between, _| between.evaluate(&mut data, 1))` does not compile.
+    let panicked = catch_unwind(AssertUnwindSafe(|| world.trainer.run(&mut data, &options_until(20), |_, _| panic!("of the host"))));
+    assert_eq!(panicked.err().unwrap().downcast_ref::<&str>(), Some(&"of the host"));
+    assert_eq!(world.trainer.run(&mut data, &options_until(10), |_, _| ControlFlow::Continue(())).unwrap(), Ended::Finished);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+fn options_until(until: u64) -> RunOptions {
+    RunOptions { until, ..Default::default() }
+}
+
+#[test]
+fn checkpoints_go_on_with_the_same_bits() {
+    let folder = folder("checkpoint");
+    let path = folder.join("checkpoint.stw");
+    let mut whole = world(small(), TrainerOptions::default());
+    whole.steps(2);
+    whole.trainer.save(&path).unwrap();
+    verify_checkpoint(&path).unwrap();
+    whole.steps(2);
+    let mut other = world(PlanOptions { micro_batch: 1, ..small() }, TrainerOptions::default());
+    other.trainer.restore(&path).unwrap();
+    other.steps(2);
+    assert!(whole.weights() == other.weights());
+    whole.trainer.export_model(&folder).unwrap();
+    let read = Model::open(&folder).unwrap();
+    assert_eq!(read.info().has_weights, 1);
+    let mut again = world_of(read, small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    assert!(again.weights() == whole.weights());
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 40;
+    bytes[last] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(verify_checkpoint(&path).err().unwrap().status, Status::CORRUPT);
+    assert_eq!(other.trainer.restore(&path).err().unwrap().status, Status::CORRUPT);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn tensors_are_views_and_can_be_set() {
+    let mut world = world(small(), TrainerOptions::default());
+    world.steps(1);
+    let index = world.model.tensors().iter().position(|tensor| tensor.shape.len() == 1).unwrap();
+    let count = world.model.tensors()[index].elements as usize;
+    world.trainer.set_tensor(index, &vec![0.5; count]).unwrap();
+    let view = world.trainer.tensor(index, TensorKind::Parameter).unwrap();
+    assert_eq!((view.shape(), view.dtype(), view.as_bits16()), (&[count as i64][..], DType::F32, None));
+    assert!(view.as_f32().unwrap().iter().all(|&x| x == 0.5));
+    drop(view);
+    assert!(world.trainer.tensor(index, TensorKind::FirstMoment).unwrap().as_f32().unwrap().iter().any(|&x| x != 0.0));
+    assert_eq!(world.trainer.set_tensor(index, &[1.0]).err().unwrap().status, Status::BAD_ARGUMENT);
+    assert_eq!(world.trainer.set_tensor(1000, &[1.0]).err().unwrap().status, Status::BAD_ARGUMENT);
+    let mut half = world_of(gpt2(), PlanOptions { precision: Precision::Bf16, ..small() }, TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let view = half.trainer.tensor(0, TensorKind::Parameter).unwrap();
+    assert_eq!((view.dtype(), view.as_bits16().unwrap().len(), view.as_f32()), (DType::Bf16, 64 * 32, None));
+}
+
+#[test]
+fn hooks_change_gradients() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    // Twice the sum over twice the targets is the same step.
+    let hook: GradientHook = Box::new(move |gradients| {
+        count.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(gradients.scale(), 1.0);
+        let all = gradients.on_host().ok_or("on a GPU")?;
+        all.data.iter_mut().for_each(|x| *x *= 2.0);
+        *all.loss_sum *= 2.0;
+        *all.target_count *= 2;
+        Ok(())
+    });
+    let (mut one, mut other) = (world(small(), TrainerOptions { gradient_hook: Some(hook), ..Default::default() }), world(small(), TrainerOptions::default()));
+    assert_eq!(one.steps(3).targets, 2 * other.steps(3).targets);
+    assert!(one.weights() == other.weights());
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn hooks_may_fail_and_panic() {
+    let call = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&call);
+    let hook: GradientHook = Box::new(move |_| match count.fetch_add(1, Ordering::Relaxed) {
+        0 => Err("the network is gone".into()),
+        1 => panic!("of the hook"),
+        _ => Ok(()),
+    });
+    let mut world = world(small(), TrainerOptions { gradient_hook: Some(hook), ..Default::default() });
+    let (before, tokens) = (world.weights(), tokens());
+    let batch = Batch::of_tokens(&tokens, LENGTH);
+    let error = world.trainer.step(&batch, 1e-3).err().unwrap();
+    assert_eq!(error.status, Status::CALLBACK_FAILED);
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the network is gone");
+    let panicked = catch_unwind(AssertUnwindSafe(|| world.trainer.step(&batch, 1e-3).map(|_| ())));
+    assert_eq!(panicked.err().unwrap().downcast_ref::<&str>(), Some(&"of the hook"));
+    assert!(before == world.weights());
+    assert_eq!(world.trainer.step(&batch, 1e-3).unwrap().step, 1);
+}
+
+#[test]
+fn others_may_stop_it() {
+    let folder = folder("cancel");
+    let (mut one, mut data) = (world(small(), TrainerOptions::default()), data(&folder));
+    let remote = one.trainer.remote();
+    let told = std::thread::scope(|scope| {
+        let canceller = scope.spawn(|| {
+            while remote.progress().unwrap().step < 3 {
+                std::thread::yield_now();
+            }
+            remote.cancel();
+        });
+        let ended = one.trainer.run(&mut data, &options_until(1_000_000_000), |_, _| ControlFlow::Continue(())).unwrap();
+        canceller.join().unwrap();
+        ended
+    });
+    assert_eq!(told, Ended::Stopped);
+    let mut moved = std::thread::spawn(move || { one.steps(1); one }).join().unwrap();   // a trainer may go to another thread
+    let step = moved.trainer.progress().step;
+    assert!(step >= 4, "{step}");
+    moved.steps(1);
+    drop(moved);
+    remote.cancel();   // of a trainer that is gone
+    assert!(remote.progress().is_none());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+struct Counted {
+    held: Arc<AtomicU64>,
+    most: Arc<AtomicU64>,
+}
+
+unsafe impl Memory for Counted {
+    fn allocate(&self, bytes: usize, alignment: usize, _: *mut c_void) -> *mut c_void {
+        let held = self.held.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        self.most.fetch_max(held, Ordering::Relaxed);
+        unsafe { std::alloc::alloc(std::alloc::Layout::from_size_align(bytes, alignment.max(256)).unwrap()) as *mut c_void }
+    }
+    unsafe fn release(&self, memory: *mut c_void, bytes: usize, _: *mut c_void) {
+        self.held.fetch_sub(bytes as u64, Ordering::Relaxed);
+        std::alloc::dealloc(memory as *mut u8, std::alloc::Layout::from_size_align(bytes, 256).unwrap());
+    }
+}
+
+struct Backwards(Arc<Mutex<HashSet<std::thread::ThreadId>>>);
+
+unsafe impl Executor for Backwards {
+    fn run(&self, tasks: u32, task: &(dyn Fn(u32) + Sync)) {
+        std::thread::scope(|scope| {
+            for first in [0, 1] {
+                scope.spawn(move || {
+                    self.0.lock().unwrap().insert(std::thread::current().id());
+                    (0..tasks).rev().filter(|index| index % 2 == first).for_each(task);
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn the_host_brings_memory_threads_and_ears() {
+    let (held, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (threads, heard) = (Arc::new(Mutex::new(HashSet::new())), Arc::new(Mutex::new(Vec::new())));
+    let told = Arc::clone(&heard);
+    let device = DeviceOptions {
+        memory: Some(Box::new(Counted { held: Arc::clone(&held), most: Arc::clone(&most) })),
+        executor: Some(Box::new(Backwards(Arc::clone(&threads)))),
+        log_level: LogLevel::Info,
+        log: Some(Box::new(move |level, component, message| told.lock().unwrap().push(format!("{level:?} {component} {message}")))),
+        ..Default::default()
+    };
+    let mut hosted = world_of(gpt2(), small(), TrainerOptions::default(), device).unwrap();
+    let arena = Plan::new(&hosted.model, &small()).unwrap().info().arena;
+    assert_eq!(most.load(Ordering::Relaxed), arena);
+    let mut own = world(small(), TrainerOptions::default());
+    hosted.steps(3);
+    own.steps(3);
+    assert!(hosted.weights() == own.weights());
+    assert!(threads.lock().unwrap().len() > 1);
+    let World { trainer, device, .. } = hosted;
+    let first = device.next_log(0);
+    drop(device);   // it is open until its trainer is gone
+    assert_eq!(held.load(Ordering::Relaxed), arena);
+    drop(trainer);
+    assert_eq!(held.load(Ordering::Relaxed), 0);
+    assert_eq!(first.is_some(), !heard.lock().unwrap().is_empty());
+}
+
+#[test]
+fn classifiers() {
+    let labels = ModelOptions { config_json: Some(GPT2), label_names: &["a", "b", "c"], ..Default::default() };
+    let mut world = world_of(Model::new(&labels).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let (tokens, classes) = (tokens(), [0, 1, 2, 1]);
+    let batch = Batch::with_labels(Rows::new(&tokens, LENGTH), Rows::one_each(&classes));
+    assert_eq!(world.trainer.step(&batch, 1e-3).unwrap().targets, 4);
+    assert_eq!(world.trainer.logits(&tokens[..5]).unwrap().len(), 3);
+    assert_eq!(world.trainer.generate(&tokens[..5], &GenerateOptions { count: 1, ..Default::default() }).err().unwrap().status, Status::UNSUPPORTED);
+}
+
+#[test]
+fn adapters() {
+    let (base, tuned, merged) = (folder("base"), folder("tuned"), folder("merged"));
+    world(small(), TrainerOptions::default()).trainer.export_model(&base).unwrap();
+    let asked = ModelOptions { source: Some(&base), adapter_rank: 4, adapter_targets: Some("c_attn"), ..Default::default() };
+    let plan = PlanOptions { quantize: Quantize::Nf4, ..small() };
+    let mut world = world_of(Model::new(&asked).unwrap(), plan.clone(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    assert_eq!((world.model.info().adapter_rank, world.model.info().trainable), (4, 2 * 4 * (32 + 96)));
+    let before = world.trainer.logits(&tokens()[..8]).unwrap();
+    world.steps(3);
+    let after = world.trainer.logits(&tokens()[..8]).unwrap();
+    assert!(before != after);
+    world.trainer.export_model(&tuned).unwrap();
+    let read = Model::open(&tuned).unwrap();   // its adapter_config.json names the model
+    read.export(&merged).unwrap();
+    assert_eq!(Model::open(&merged).unwrap().info().adapter_rank, 0);
+    let mut again = world_of(read, plan, TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    assert!(again.trainer.logits(&tokens()[..8]).unwrap() == after);
+    for folder in [base, tuned, merged] {
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn calibrates() {
+    let mut world = world(small(), TrainerOptions::default());
+    let profile = world.trainer.calibrate().unwrap();
+    let plan = Plan::new(&world.model, &PlanOptions { profile: Some(&profile), ..small() }).unwrap();
+    assert!(plan.info().step_seconds > 0.0);
+    assert!(plan.json().contains("\"profile\""), "a plan holds its figures");
+    let folder = folder("timeline");
+    world.trainer.timeline(folder.join("step.json")).unwrap();
+    assert!(std::fs::read_to_string(folder.join("step.json")).unwrap().contains("traceEvents"));
+    std::fs::remove_dir_all(folder).unwrap();
+    world.steps(1);
+    assert_eq!(world.trainer.calibrate().err().unwrap().status, Status::BAD_STATE);
+}

@@ -464,6 +464,9 @@ fn calibrates() {
     let plan = Plan::new(&world.model, &PlanOptions { profile: Some(&profile), ..small() }).unwrap();
     assert!(plan.info().step_seconds > 0.0);
     assert!(plan.json().contains("\"profile\""), "a plan holds its figures");
+    let read = Profile::read(&profile).unwrap();
+    assert!(read.name == "cpu" && read.figures.threads == 2 && read.ops.iter().any(|op| op.name == "linear" && op.nanoseconds > 0), "{read:?}");
+    assert_eq!(Profile::read("{}").err().unwrap().status, Status::CORRUPT);
     let folder = folder("timeline");
     world.trainer.timeline(folder.join("step.json")).unwrap();
     assert!(std::fs::read_to_string(folder.join("step.json")).unwrap().contains("traceEvents"));

@@ -50,7 +50,7 @@ pub use error::{Error, Result, Status};
 pub use hook::{BoxedError, GradientHook, Gradients, HostGradients};
 pub use model::{presets, Model, ModelOptions, TensorInfo};
 pub use pack::{pack, Packed};
-pub use plan::{profiles, Buffer, Offload, ParameterGroup, Plan, PlanOptions, Profile};
+pub use plan::{profiles, Buffer, Offload, ParameterGroup, Plan, PlanOptions, Profile, ProfileOp};
 pub use text::Text;
 pub use trainer::{verify_checkpoint, Between, Ended, GenerateOptions, Remote, RunOptions, Trainer, TrainerOptions};
 

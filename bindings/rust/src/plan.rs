@@ -274,7 +274,7 @@ impl Plan {
 }
 
 /// What the cost model knows of a device, present or not.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Profile {
     /// What [`PlanOptions::device`] takes.
     pub name: &'static str,
@@ -282,14 +282,46 @@ pub struct Profile {
     /// Of its figures.
     pub source: &'static str,
     pub figures: abi::stw_profile_info,
+    /// Of a calibrated one: what was measured of each kind of op.
+    pub ops: Vec<ProfileOp>,
+}
+
+/// A kind of op of a calibrated profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileOp {
+    pub name: &'static str,
+    /// Of the peak that bounds it; above 1000 in caches.
+    pub permille: u32,
+    /// Of every op of the kind.
+    pub launch_nanoseconds: u64,
+    /// Of all of them in the step that was timed.
+    pub nanoseconds: u64,
+}
+
+impl Profile {
+    /// Reads what [`Trainer::calibrate`](crate::Trainer::calibrate) gave.
+    ///
+    /// # Errors
+    /// [`Status::CORRUPT`], naming the figure, op, device or version that is wrong.
+    pub fn read(text: &str) -> Result<Profile> {
+        let (pointer, mut figures) = (text.as_ptr() as *const c_char, abi::stw_profile_info::default());
+        check(|error| unsafe { abi::stw_profile_read(pointer, text.len(), &mut figures, error) })?;
+        let ops = every(|index, out: &mut abi::stw_profile_op_info| unsafe { abi::stw_profile_op_at(pointer, text.len(), index, out) });
+        Ok(Profile::of(figures, ops.into_iter().map(|op| ProfileOp {
+            name: unsafe { from_c(op.name) },
+            permille: op.permille,
+            launch_nanoseconds: op.launch_nanoseconds,
+            nanoseconds: op.nanoseconds,
+        }).collect()))
+    }
+
+    fn of(figures: abi::stw_profile_info, ops: Vec<ProfileOp>) -> Profile {
+        let text = |text| unsafe { from_c(text) };
+        Profile { name: text(figures.name), title: text(figures.title), source: text(figures.source), figures, ops }
+    }
 }
 
 /// What can be planned for.
 pub fn profiles() -> Vec<Profile> {
-    every(|index, out: &mut abi::stw_profile_info| unsafe { abi::stw_profile_at(index, out) }).into_iter().map(|figures| Profile {
-        name: unsafe { from_c(figures.name) },
-        title: unsafe { from_c(figures.title) },
-        source: unsafe { from_c(figures.source) },
-        figures,
-    }).collect()
+    every(|index, out| unsafe { abi::stw_profile_at(index, out) }).into_iter().map(|figures| Profile::of(figures, Vec::new())).collect()
 }

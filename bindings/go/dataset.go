@@ -1,0 +1,84 @@
+package stowage
+
+/*
+#include "glue.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// DatasetOptions are stw_dataset_options.
+type DatasetOptions struct {
+	Tokenizer   Tokenizer
+	Vocabulary  uint64 // every id must be smaller
+	Sequence    uint64 // tokens of a sample
+	Seed        uint64 // of the windows; 0: 1337
+	DocumentEnd *uint64
+	Marks       string // a file with a byte for each token: 1: learned; 2: a document begins; 3: both
+	Labels      string // for classifiers: a file with a little-endian uint32 for each document
+	LabelCount  uint64
+	HeldOut     *float64 // share of the tokens that is held out, from the end on; nil: 0.1
+}
+
+// DatasetInfo is what is known of a file of tokens.
+type DatasetInfo struct {
+	Tokenizer                          Tokenizer
+	TrainingTokens, EvaluationTokens   uint64
+	TrainingSamples, EvaluationSamples uint64 // with marks
+}
+
+// Dataset is an open file of tokens, read window by window.
+type Dataset struct {
+	handle[C.stw_dataset]
+}
+
+// OpenDataset reads text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536). It answers IOError or Corrupt.
+func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
+	if err := noZero(path, options.Marks, options.Labels); err != nil {
+		return nil, err
+	}
+	var given texts
+	defer func() { given.free() }()
+	asked := C.stw_dataset_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_options{})), tokenizer: C.uint32_t(options.Tokenizer),
+		path: given.of(path), vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence), seed: C.uint64_t(options.Seed),
+		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount)}
+	if options.DocumentEnd != nil {
+		asked.set_mask |= C.STW_SET_DOCUMENT_END
+		asked.document_end = C.uint64_t(*options.DocumentEnd)
+	}
+	if options.HeldOut != nil {
+		asked.set_mask |= C.STW_SET_HELD_OUT
+		asked.held_out = C.double(*options.HeldOut)
+	}
+	var pointer *C.stw_dataset
+	told := newError()
+	if err := check(C.stw_dataset_open(&pointer, &asked, &told), &told); err != nil {
+		return nil, err
+	}
+	dataset := &Dataset{handle[C.stw_dataset]{pointer: pointer}}
+	runtime.SetFinalizer(dataset, func(d *Dataset) { d.Close() })
+	return dataset, nil
+}
+
+// Close lets the file go.
+func (d *Dataset) Close() error {
+	pointer, err := d.close("Dataset")
+	C.stw_dataset_close(pointer)
+	return err
+}
+
+// Info is zero for a dataset that is closed.
+func (d *Dataset) Info() DatasetInfo {
+	pointer, err := d.use("Dataset")
+	if err != nil {
+		return DatasetInfo{}
+	}
+	defer d.done()
+	told := C.stw_dataset_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_info{}))}
+	C.stw_dataset_query(pointer, &told)
+	return DatasetInfo{Tokenizer: Tokenizer(told.tokenizer), TrainingTokens: uint64(told.training_tokens), EvaluationTokens: uint64(told.evaluation_tokens),
+		TrainingSamples: uint64(told.training_samples), EvaluationSamples: uint64(told.evaluation_samples)}
+}

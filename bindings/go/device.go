@@ -1,0 +1,179 @@
+package stowage
+
+/*
+#include "glue.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+// DeviceOptions say where to compute; the host's own memory and threads are not for Go.
+type DeviceOptions struct {
+	Backend  Backend // auto: CUDA where there is one, else the CPU
+	Ordinal  int     // of several CUDA devices
+	Threads  int     // CPU: threads that compute; 0: one for each processor
+	ISA      ISA
+	LogLevel LogLevel // 0: LogWarning
+	// Log is told what happens, on the threads that call.
+	Log      func(level LogLevel, component, message string)
+	CublasLt string // CUDA: the path of a libcublasLt.so.13; "": what the system finds
+	Cudnn    string // CUDA: the path of a libcudnn.so.9
+}
+
+// DeviceInfo is what is known of a device.
+type DeviceInfo struct {
+	Backend                 Backend
+	MemoryTotal, MemoryFree uint64
+	ComputeMajor            int // CUDA
+	ComputeMinor            int
+	Threads                 int // CPU
+	ISA                     ISA
+	Name                    string
+	Profile                 string // what PlanOptions.Device takes
+}
+
+// MemoryHolder is a process that holds memory of a CUDA device.
+type MemoryHolder struct {
+	Process, Bytes uint64
+	Name           string
+}
+
+// LogMessage is what DeviceOptions.Log is told.
+type LogMessage struct {
+	Level           LogLevel
+	Number          uint64
+	Component, Text string
+}
+
+// opened is a device that is closed after its last user.
+type opened struct {
+	pointer *C.stw_device
+	calls   *calls
+	mutex   sync.Mutex
+	users   int
+}
+
+func (o *opened) lend() {
+	o.mutex.Lock()
+	o.users++
+	o.mutex.Unlock()
+}
+
+func (o *opened) release() {
+	o.mutex.Lock()
+	o.users--
+	last := o.users == 0
+	o.mutex.Unlock()
+	if last {
+		C.stw_device_close(o.pointer)
+		o.calls.release()
+	}
+}
+
+// Device is an open device.
+type Device struct {
+	handle[opened]
+}
+
+// OpenDevice answers Unsupported where this library or machine has no such backend or instruction set.
+func OpenDevice(options DeviceOptions) (*Device, error) {
+	if err := noZero(options.CublasLt, options.Cudnn); err != nil {
+		return nil, err
+	}
+	var given texts
+	defer func() { given.free() }()
+	asked := C.stw_device_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_options{})), backend: C.uint32_t(options.Backend),
+		ordinal: C.int32_t(options.Ordinal), threads: C.uint32_t(options.Threads), isa: C.uint32_t(options.ISA), log_level: C.int32_t(options.LogLevel),
+		cublaslt: given.of(options.CublasLt), cudnn: given.of(options.Cudnn)}
+	made := &opened{users: 1}
+	if options.Log != nil {
+		made.calls = &calls{log: options.Log}
+		C.go_set_log(&asked, made.calls.register())
+	}
+	told := newError()
+	if err := check(C.stw_device_open(&made.pointer, &asked, &told), &told); err != nil {
+		made.calls.release()
+		return nil, err
+	}
+	device := &Device{handle[opened]{pointer: made}}
+	runtime.SetFinalizer(device, func(d *Device) { d.Close() })
+	return device, nil
+}
+
+// Close lets the device go; trainers on it go on.
+func (d *Device) Close() error {
+	pointer, err := d.close("Device")
+	if pointer != nil {
+		pointer.release()
+	}
+	return err
+}
+
+// Info is zero for a device that is closed.
+func (d *Device) Info() DeviceInfo {
+	pointer, err := d.use("Device")
+	if err != nil {
+		return DeviceInfo{}
+	}
+	defer d.done()
+	told := C.stw_device_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_info{}))}
+	C.stw_device_query(pointer.pointer, &told)
+	return deviceInfoOf(&told)
+}
+
+func deviceInfoOf(told *C.stw_device_info) DeviceInfo {
+	return DeviceInfo{Backend: Backend(told.backend), MemoryTotal: uint64(told.memory_total), MemoryFree: uint64(told.memory_free),
+		ComputeMajor: int(told.compute_major), ComputeMinor: int(told.compute_minor), Threads: int(told.threads), ISA: ISA(told.isa),
+		Name: array(told.name[:]), Profile: array(told.profile[:])}
+}
+
+// Holders are the processes that hold memory of a CUDA device, the largest first, as far as the driver tells.
+func (d *Device) Holders() []MemoryHolder {
+	pointer, err := d.use("Device")
+	if err != nil {
+		return nil
+	}
+	defer d.done()
+	var found []MemoryHolder
+	for {
+		told := C.stw_memory_holder{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_memory_holder{}))}
+		if C.stw_device_holder_at(pointer.pointer, C.size_t(len(found)), &told) != C.STW_OK {
+			return found
+		}
+		found = append(found, MemoryHolder{Process: uint64(told.process), Bytes: uint64(told.bytes), Name: array(told.name[:])})
+	}
+}
+
+// NextLog is the oldest message kept whose number is larger than after; false: there is none.
+func (d *Device) NextLog(after uint64) (LogMessage, bool) {
+	pointer, err := d.use("Device")
+	if err != nil {
+		return LogMessage{}, false
+	}
+	defer d.done()
+	told := C.stw_log_message{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_log_message{}))}
+	if C.stw_device_next_log(pointer.pointer, C.uint64_t(after), &told) != C.STW_OK || told.number == 0 {
+		return LogMessage{}, false
+	}
+	return LogMessage{Level: LogLevel(told.level), Number: uint64(told.number), Component: array(told.component[:]), Text: array(told.text[:])}, true
+}
+
+// Devices are what can train here, the CPU first.
+func Devices() ([]DeviceInfo, error) {
+	var found []DeviceInfo
+	for {
+		info, told := C.stw_device_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_info{}))}, newError()
+		status := C.stw_device_at(C.size_t(len(found)), &info, &told)
+		if status == C.STW_BAD_ARGUMENT {
+			return found, nil
+		}
+		if err := check(status, &told); err != nil {
+			return nil, err
+		}
+		found = append(found, deviceInfoOf(&info))
+	}
+}

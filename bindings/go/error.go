@@ -1,0 +1,80 @@
+package stowage
+
+/*
+#include "glue.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Status is one of the library's codes: errors.Is(err, stowage.OverBudget).
+type Status int32
+
+const (
+	BadArgument      Status = C.STW_BAD_ARGUMENT
+	BadStructSize    Status = C.STW_BAD_STRUCT_SIZE
+	BadState         Status = C.STW_BAD_STATE
+	Unsupported      Status = C.STW_UNSUPPORTED
+	UnsupportedField Status = C.STW_UNSUPPORTED_FIELD
+	UnsupportedShape Status = C.STW_UNSUPPORTED_SHAPE
+	OutOfMemory      Status = C.STW_OUT_OF_MEMORY
+	OverBudget       Status = C.STW_OVER_BUDGET
+	HostOutOfMemory  Status = C.STW_HOST_OUT_OF_MEMORY
+	DeviceError      Status = C.STW_DEVICE_ERROR
+	DeviceLost       Status = C.STW_DEVICE_LOST
+	IOError          Status = C.STW_IO_ERROR
+	Corrupt          Status = C.STW_CORRUPT
+	Cancelled        Status = C.STW_CANCELLED
+	CallbackFailed   Status = C.STW_CALLBACK_FAILED
+	Numeric          Status = C.STW_NUMERIC
+	NonFinite        Status = C.STW_NON_FINITE
+	Internal         Status = C.STW_INTERNAL
+)
+
+// Error is the code's name, such as "STW_OVER_BUDGET".
+func (s Status) Error() string { return C.GoString(C.stw_status_name(C.stw_status(s))) }
+
+// Error is what the library answers instead of success.
+type Error struct {
+	Status                      Status
+	Message                     string // one line
+	NativeCode                  int    // errno or cudaError_t, else 0
+	BytesNeeded, BytesAvailable uint64 // where memory was missing
+	cause                       error
+}
+
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Status.Error()
+	}
+	return e.Status.Error() + ": " + e.Message
+}
+
+// Is compares with a Status.
+func (e *Error) Is(target error) bool { return e.Status == target }
+
+// Unwrap is the error of a gradient hook.
+func (e *Error) Unwrap() error { return e.cause }
+
+func failure(status Status, format string, values ...any) error {
+	return &Error{Status: status, Message: fmt.Sprintf(format, values...)}
+}
+
+// closed is for what is used after its end.
+func closed(what string) error { return failure(BadState, "this %s is closed", what) }
+
+func newError() C.stw_error {
+	return C.stw_error{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_error{}))}
+}
+
+// check makes an error of what an entry returned and wrote.
+func check(status C.stw_status, told *C.stw_error) error {
+	if status == C.STW_OK {
+		return nil
+	}
+	return &Error{Status: Status(status), Message: array(told.message[:]), NativeCode: int(told.native_code), BytesNeeded: uint64(told.bytes_needed),
+		BytesAvailable: uint64(told.bytes_available)}
+}

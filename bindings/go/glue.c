@@ -1,0 +1,92 @@
+#include "glue.h"
+
+#include <string.h>
+
+#include "_cgo_export.h"
+
+static DLManagedTensorVersioned tensor_of(const void *values, uint8_t code, int64_t *shape, int32_t ndim) {
+  DLManagedTensorVersioned made;
+  memset(&made, 0, sizeof made);
+  made.version.major = 1;
+  made.dl_tensor.data = (void *)values;
+  made.dl_tensor.device.device_type = 1;
+  made.dl_tensor.ndim = ndim;
+  made.dl_tensor.dtype.code = code;
+  made.dl_tensor.dtype.bits = 32;
+  made.dl_tensor.dtype.lanes = 1;
+  made.dl_tensor.shape = shape;
+  return made;
+}
+
+stw_status go_step(stw_trainer *trainer, const go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
+                   const int32_t *lengths, const int32_t *positions, const float *weights, stw_step_result *result, stw_error *error) {
+  const void *values[] = {tokens, targets, labels, lengths, positions, weights};
+  const char *names[] = {"tokens", "targets", "labels", "lengths", "positions", "weights"};
+  const int32_t dimensions[] = {2, 2, batch->labels_ndim, 1, 2, 2};
+  int64_t shape[2] = {batch->samples, batch->tokens};
+  DLManagedTensorVersioned made[6];
+  const DLManagedTensorVersioned *tensors[6];
+  const char *given[6];
+  stw_batch all;
+  memset(&all, 0, sizeof all);
+  all.struct_size = sizeof all;
+  for (int i = 0; i < 6; ++i) {
+    if (!values[i]) continue;
+    made[i] = tensor_of(values[i], i == 5 ? 2 : 0, shape, dimensions[i]);
+    given[all.count] = names[i];
+    tensors[all.count++] = &made[i];
+  }
+  all.names = given;
+  all.tensors = tensors;
+  all.learning_rate = batch->learning_rate;
+  const stw_status status = stw_trainer_step(trainer, &all, error);
+  return status == STW_OK ? stw_trainer_wait(trainer, result, error) : status;
+}
+
+stw_status go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
+                       uint64_t stop_count, int32_t *out, uint64_t capacity, uint64_t *count, stw_error *error) {
+  stw_generate_options all = *options;
+  all.prompt = prompt;
+  all.prompt_count = prompt_count;
+  all.stop = stop;
+  all.stop_count = stop_count;
+  all.out = out;
+  all.out_capacity = capacity;
+  return stw_trainer_generate(trainer, &all, count, error);
+}
+
+stw_status go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error) {
+  const DLManagedTensorVersioned given = tensor_of(values, 2, shape, ndim);
+  return stw_trainer_import_tensor(trainer, index, &given, error);
+}
+
+stw_status go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataType *type, int32_t *device_type, void *out, uint64_t bytes, stw_error *error) {
+  DLManagedTensorVersioned *view = NULL;
+  const stw_status status = stw_trainer_export_tensor(trainer, index, kind, &view, error);
+  if (status != STW_OK) return status;
+  *type = view->dl_tensor.dtype;
+  *device_type = view->dl_tensor.device.device_type;
+  if (out) memcpy(out, (const char *)view->dl_tensor.data + view->dl_tensor.byte_offset, bytes);
+  view->deleter(view);
+  return STW_OK;
+}
+
+// Go's declarations have no const.
+static void log_to_go(void *user, int32_t level, const char *component, const char *message) { goLog(user, level, (char *)component, (char *)message); }
+static int32_t hook_of_go(void *user, const stw_gradients *gradients) { return goHook(user, (stw_gradients *)gradients); }
+static int32_t progress_of_go(void *user, const stw_progress *now) { return goProgress(user, (stw_progress *)now); }
+
+void go_set_log(stw_device_options *options, void *user) {
+  options->log = log_to_go;
+  options->log_user = user;
+}
+
+void go_set_hook(stw_trainer_options *options, void *user) {
+  options->gradient_hook = hook_of_go;
+  options->gradient_user = user;
+}
+
+void go_set_progress(stw_run_options *options, void *user) {
+  options->progress = progress_of_go;
+  options->progress_user = user;
+}

@@ -1,0 +1,42 @@
+// What Go cannot say to C: calls whose options would hold pointers to Go's memory, and callbacks that lead to Go's functions.
+#pragma once
+#include <stdint.h>
+
+#include "stowage.h"
+
+// DLPack 1.0 (https://dmlc.github.io/dlpack, "C API").
+typedef struct { int32_t device_type, device_id; } DLDevice;
+typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
+typedef struct {
+  void *data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+} DLTensor;
+typedef struct DLManagedTensorVersioned {
+  struct { uint32_t major, minor; } version;
+  void *manager_ctx;
+  void (*deleter)(struct DLManagedTensorVersioned *self);
+  uint64_t flags;
+  DLTensor dl_tensor;
+} DLManagedTensorVersioned;
+
+// Of a batch's tensors those that are not NULL: (samples, tokens), of labels where labels_ndim is 1 and of lengths (samples).
+typedef struct {
+  int64_t samples, tokens;
+  int32_t labels_ndim;
+  double learning_rate;
+} go_batch;
+stw_status go_step(stw_trainer *trainer, const go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
+                   const int32_t *lengths, const int32_t *positions, const float *weights, stw_step_result *result, stw_error *error);
+stw_status go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
+                       uint64_t stop_count, int32_t *out, uint64_t capacity, uint64_t *count, stw_error *error);
+stw_status go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error);
+// Copies a tensor in host memory: `bytes` of it into `out`. Tells what it is first, where `out` is NULL.
+stw_status go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataType *type, int32_t *device_type, void *out, uint64_t bytes, stw_error *error);
+// Each sets the callback's fields; `user` is C's memory with a cgo.Handle.
+void go_set_log(stw_device_options *options, void *user);
+void go_set_hook(stw_trainer_options *options, void *user);
+void go_set_progress(stw_run_options *options, void *user);

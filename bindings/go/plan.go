@@ -1,0 +1,445 @@
+package stowage
+
+/*
+#include <stdlib.h>
+#include "glue.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// ParameterGroup is settings of all parameters that a pattern names: "embeddings", "blocks.0-1", "norms", …, or a tensor's name with * and ?. What
+// is nil stays as it is.
+type ParameterGroup struct {
+	Pattern      string
+	Frozen       *bool
+	LearningRate *float64 // a factor of the run's
+	WeightDecay  *float64
+	StateBits    int // 32 or 8; 0: as it is
+}
+
+// PlanOptions are stw_plan_options.
+type PlanOptions struct {
+	MemoryBytes        uint64 // bounds the peak; 0: what the device has
+	GlobalBatch        uint64 // samples of one optimizer step; required
+	Sequence           uint64 // tokens of a sample; 0: the model's positions, at most 1024
+	Device             string // "cpu", or a profile's name such as "rtx4090", or DeviceInfo.Profile; "": "cpu"
+	DeviceMemory       uint64 // bytes that are free there now; 0: as MemoryBytes says
+	ReserveBytes       *uint64
+	Threads            int // CPU: threads that will compute; 0: one a processor
+	Precision          Precision
+	Optimizer          Optimizer
+	StateBits          int // 32 or 8; 0: chosen
+	MicroBatch         int // 0: chosen
+	Recompute          Recompute
+	Mode               Mode
+	Positions          bool   // batches may bring positions: several documents in a sample
+	Weights            bool   // batches may bring weights of tokens
+	HostBytes          uint64 // of host memory for what is offloaded; 0: nothing is
+	Profile            string // what Trainer.Calibrate gave
+	Groups             []ParameterGroup
+	Master             Master
+	Kernels            Kernels
+	Gradients          GradientPrecision
+	FusedUpdate        bool
+	Attention          Attention
+	Quantize           Quantize
+	QuantizeEmbeddings Quantize
+}
+
+// PlanInfo is what a plan says. Bytes are those at the moment of the peak; Parameters to Padding add up to Arena.
+type PlanInfo struct {
+	Fits                                                    bool
+	MicroBatch, AccumulationSteps, LastMicroBatch           uint64
+	LossChunks, GlobalBatch, Sequence                       uint64
+	Parameters, Gradients, Optimizer                        uint64
+	SavedActivations, Transient, Workspace, Inputs, Padding uint64
+	Arena, Reserve, Peak, Budget, Host, MinimumBytes        uint64
+	StateBits                                               int
+	Precision                                               Precision
+	StepSeconds, TokensPerSecond, RecomputeFraction         float64 // predicted
+	Fingerprint                                             string
+	Proven                                                  bool
+	BoundSeconds, UnlimitedSeconds, NextGiBSeconds          float64
+	CopiedBytes, TiledBlocks, TileRows                      uint64
+}
+
+// Buffer is one of a plan's.
+type Buffer struct {
+	Name, Owner   string
+	Offset, Bytes uint64 // in the arena
+	Persistent    bool   // it lives for ever
+	First, Last   int    // instructions of the micro-step's program
+}
+
+// Relaxation is what could be given up where a plan does not fit.
+type Relaxation struct {
+	Change          string
+	SavesBytes      uint64
+	CostsFraction   float64 // of the step time
+	ChangesNumerics bool
+}
+
+// Offload is what a plan keeps in host memory.
+type Offload struct {
+	Tensors       string
+	Blocks        int // of the first so many
+	OutsideBlocks bool
+	Bytes         uint64
+}
+
+// FrontierPoint is a plan that another budget would get.
+type FrontierPoint struct {
+	Peak, MicroBatch, LossChunks uint64
+	StepSeconds, TokensPerSecond float64
+	IsKnee                       bool
+}
+
+// Profile is what the cost model knows of a device, present or not.
+type Profile struct {
+	Name, Title, Source             string
+	IsCUDA                          bool
+	Memory, Reserve                 uint64 // 0: the machine's own
+	GFLOPSFP32, GFLOPSBF16          uint64 // peak; CPU: of one thread
+	GBytesPerSecond                 uint64
+	HostGBytesPerSecond             uint64
+	ProductPermille, StreamPermille int // shares of them that are reached
+	LaunchNanoseconds               uint64
+	// Of a calibrated one: what was measured.
+	Threads         int
+	Precision       Precision
+	Kernels         Kernels
+	StepNanoseconds uint64
+	Ops             []ProfileOp
+}
+
+// ProfileOp is a kind of op of a calibrated profile.
+type ProfileOp struct {
+	Name              string
+	Permille          int // of the peak that bounds it; above 1000 in caches
+	LaunchNanoseconds uint64
+	Nanoseconds       uint64 // of all of them in the step that was timed
+}
+
+// Plan is trained, printed or kept as JSON.
+type Plan struct {
+	handle[C.stw_plan]
+}
+
+// with calls with the options as C has them.
+func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_status) error {
+	all := []string{o.Device, o.Profile}
+	for _, group := range o.Groups {
+		all = append(all, group.Pattern)
+	}
+	if err := noZero(all...); err != nil {
+		return err
+	}
+	for _, one := range []int{o.Threads, o.StateBits, o.MicroBatch} {
+		if one < 0 || int64(one) > 1<<31 {
+			return failure(BadArgument, "Threads, StateBits and MicroBatch: expected 0 to %d, found %d", int64(1)<<31, one)
+		}
+	}
+	var given texts
+	defer func() { given.free() }()
+	asked := C.stw_plan_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_plan_options{})), memory_bytes: C.uint64_t(o.MemoryBytes),
+		global_batch: C.uint64_t(o.GlobalBatch), sequence: C.uint64_t(o.Sequence), device: given.of(o.Device), device_memory: C.uint64_t(o.DeviceMemory),
+		threads: C.uint32_t(o.Threads), precision: C.uint32_t(o.Precision), optimizer: C.uint32_t(o.Optimizer), state_bits: C.uint32_t(o.StateBits),
+		micro_batch: C.uint32_t(o.MicroBatch), recompute: C.uint32_t(o.Recompute), mode: C.uint32_t(o.Mode), host_bytes: C.uint64_t(o.HostBytes),
+		profile: given.of(o.Profile), profile_size: C.size_t(len(o.Profile)), group_count: C.size_t(len(o.Groups)), master: C.uint32_t(o.Master),
+		kernels: C.uint32_t(o.Kernels), gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate), attention: C.uint32_t(o.Attention),
+		quantize: C.uint32_t(o.Quantize), quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings)}
+	if o.ReserveBytes != nil {
+		asked.set_mask, asked.reserve_bytes = C.STW_SET_RESERVE, C.uint64_t(*o.ReserveBytes)
+	}
+	asked.inputs = number(o.Positions)*C.STW_INPUT_POSITIONS | number(o.Weights)*C.STW_INPUT_WEIGHTS
+	if len(o.Groups) > 0 {
+		memory := C.calloc(C.size_t(len(o.Groups)), C.size_t(unsafe.Sizeof(C.stw_parameter_group{})))
+		given = append(given, memory)
+		asked.groups = (*C.stw_parameter_group)(memory)
+		groups := unsafe.Slice(asked.groups, len(o.Groups))
+		for i := range groups {
+			groups[i] = o.Groups[i].asked(&given)
+		}
+	}
+	told := newError()
+	return check(call(&asked, &told), &told)
+}
+
+func (g *ParameterGroup) asked(given *texts) C.stw_parameter_group {
+	made := C.stw_parameter_group{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_parameter_group{})), pattern: given.of(g.Pattern)}
+	if g.Frozen != nil {
+		made.set_mask |= C.STW_SET_GROUP_FROZEN
+		made.frozen = number(*g.Frozen)
+	}
+	if g.LearningRate != nil {
+		made.set_mask |= C.STW_SET_GROUP_RATE
+		made.learning_rate = C.double(*g.LearningRate)
+	}
+	if g.WeightDecay != nil {
+		made.set_mask |= C.STW_SET_GROUP_DECAY
+		made.weight_decay = C.double(*g.WeightDecay)
+	}
+	if g.StateBits != 0 {
+		made.set_mask |= C.STW_SET_GROUP_STATES
+		made.state_bits = C.uint32_t(g.StateBits)
+	}
+	return made
+}
+
+func planAround(pointer *C.stw_plan) *Plan {
+	if pointer == nil {
+		return nil
+	}
+	plan := &Plan{handle[C.stw_plan]{pointer: pointer}}
+	runtime.SetFinalizer(plan, func(p *Plan) { p.Close() })
+	return plan
+}
+
+// NewPlan chooses the fastest way to train that fits. Where nothing does it answers OverBudget and a plan all the same, which cannot be trained but
+// has a Report, what would fit, and what could be given up.
+func NewPlan(model *Model, options PlanOptions) (*Plan, error) {
+	of, err := model.use("Model")
+	if err != nil {
+		return nil, err
+	}
+	defer model.done()
+	var pointer *C.stw_plan
+	err = options.with(func(asked *C.stw_plan_options, told *C.stw_error) C.stw_status {
+		return C.stw_plan_create(&pointer, of, asked, told)
+	})
+	return planAround(pointer), err
+}
+
+// LoadPlan reads what Plan.JSON gave. It answers Corrupt where the text was edited or is of another model or version.
+func LoadPlan(model *Model, json string) (*Plan, error) {
+	of, err := model.use("Model")
+	if err != nil {
+		return nil, err
+	}
+	defer model.done()
+	var given texts
+	defer func() { given.free() }()
+	if err := noZero(json); err != nil {
+		return nil, err
+	}
+	var pointer *C.stw_plan
+	told := newError()
+	err = check(C.stw_plan_load(&pointer, of, given.of(json), C.size_t(len(json)), &told), &told)
+	return planAround(pointer), err
+}
+
+// LongestSequence is the longest one that fits with otherwise these options.
+func LongestSequence(model *Model, options PlanOptions) (uint64, error) {
+	of, err := model.use("Model")
+	if err != nil {
+		return 0, err
+	}
+	defer model.done()
+	var longest C.uint64_t
+	err = options.with(func(asked *C.stw_plan_options, told *C.stw_error) C.stw_status {
+		return C.stw_plan_longest_sequence(of, asked, &longest, told)
+	})
+	return uint64(longest), err
+}
+
+// Close lets the plan go; trainers of it go on.
+func (p *Plan) Close() error {
+	pointer, err := p.close("Plan")
+	C.stw_plan_destroy(pointer)
+	return err
+}
+
+// Info is zero for a plan that is closed.
+func (p *Plan) Info() PlanInfo {
+	pointer, err := p.use("Plan")
+	if err != nil {
+		return PlanInfo{}
+	}
+	defer p.done()
+	t := C.stw_plan_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_plan_info{}))}
+	C.stw_plan_query(pointer, &t)
+	return PlanInfo{Fits: t.fits != 0, MicroBatch: uint64(t.micro_batch), AccumulationSteps: uint64(t.accumulation_steps), LastMicroBatch: uint64(t.last_micro_batch),
+		LossChunks: uint64(t.loss_chunks), GlobalBatch: uint64(t.global_batch), Sequence: uint64(t.sequence), Parameters: uint64(t.parameters),
+		Gradients: uint64(t.gradients), Optimizer: uint64(t.optimizer), SavedActivations: uint64(t.saved_activations), Transient: uint64(t.transient),
+		Workspace: uint64(t.workspace), Inputs: uint64(t.inputs), Padding: uint64(t.padding), Arena: uint64(t.arena), Reserve: uint64(t.reserve), Peak: uint64(t.peak),
+		Budget: uint64(t.budget), Host: uint64(t.host), MinimumBytes: uint64(t.minimum_bytes), StateBits: int(t.state_bits), Precision: Precision(t.precision),
+		StepSeconds: float64(t.step_seconds), TokensPerSecond: float64(t.tokens_per_second), RecomputeFraction: float64(t.recompute_fraction),
+		Fingerprint: array(t.fingerprint[:]), Proven: t.proven != 0, BoundSeconds: float64(t.bound_seconds), UnlimitedSeconds: float64(t.unlimited_seconds),
+		NextGiBSeconds: float64(t.next_gib_seconds), CopiedBytes: uint64(t.copied_bytes), TiledBlocks: uint64(t.tiled_blocks), TileRows: uint64(t.tile_rows)}
+}
+
+func (p *Plan) text(of func(*C.stw_plan) *C.char) string {
+	pointer, err := p.use("Plan")
+	if err != nil {
+		return ""
+	}
+	defer p.done()
+	return C.GoString(of(pointer))
+}
+
+// JSON is the plan as text, which LoadPlan reads.
+func (p *Plan) JSON() string {
+	return p.text(func(pointer *C.stw_plan) *C.char { return C.stw_plan_json(pointer) })
+}
+
+// Report is a table for people.
+func (p *Plan) Report() string {
+	return p.text(func(pointer *C.stw_plan) *C.char { return C.stw_plan_report(pointer) })
+}
+
+// Verify replays every program of the plan in an independent judge.
+func (p *Plan) Verify() error {
+	pointer, err := p.use("Plan")
+	if err != nil {
+		return err
+	}
+	defer p.done()
+	told := newError()
+	return check(C.stw_plan_verify(pointer, &told), &told)
+}
+
+// Relaxations are what could be given up, those that keep the bits first.
+func (p *Plan) Relaxations() []Relaxation {
+	pointer, err := p.use("Plan")
+	if err != nil {
+		return nil
+	}
+	defer p.done()
+	var found []Relaxation
+	for {
+		told := C.stw_relaxation_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_relaxation_info{}))}
+		if C.stw_plan_relaxation_at(pointer, C.size_t(len(found)), &told) != C.STW_OK {
+			return found
+		}
+		found = append(found, Relaxation{Change: array(told.change[:]), SavesBytes: uint64(told.saves_bytes), CostsFraction: float64(told.costs_fraction),
+			ChangesNumerics: told.changes_numerics != 0})
+	}
+}
+
+// Offloads are what lies in host memory.
+func (p *Plan) Offloads() []Offload {
+	pointer, err := p.use("Plan")
+	if err != nil {
+		return nil
+	}
+	defer p.done()
+	var found []Offload
+	for {
+		told := C.stw_offload_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_offload_info{}))}
+		if C.stw_plan_offload_at(pointer, C.size_t(len(found)), &told) != C.STW_OK {
+			return found
+		}
+		found = append(found, Offload{Tensors: C.GoString(told.tensors), Blocks: int(told.blocks), OutsideBlocks: told.outside_blocks != 0, Bytes: uint64(told.bytes)})
+	}
+}
+
+// Frontier is the plans that other budgets would get, by growing peak.
+func (p *Plan) Frontier() ([]FrontierPoint, error) {
+	pointer, err := p.use("Plan")
+	if err != nil {
+		return nil, err
+	}
+	defer p.done()
+	for capacity := 64; ; capacity *= 2 {
+		told := make([]C.stw_frontier_point, capacity)
+		told[0].struct_size = C.uint32_t(unsafe.Sizeof(told[0]))
+		var count C.size_t
+		problem := newError()
+		if err := check(C.stw_plan_frontier(pointer, &told[0], C.size_t(capacity), &count, &problem), &problem); err != nil {
+			return nil, err
+		}
+		if int(count) == capacity {
+			continue
+		}
+		found := make([]FrontierPoint, int(count))
+		for i := range found {
+			t := &told[i]
+			found[i] = FrontierPoint{Peak: uint64(t.peak), MicroBatch: uint64(t.micro_batch), LossChunks: uint64(t.loss_chunks),
+				StepSeconds: float64(t.step_seconds), TokensPerSecond: float64(t.tokens_per_second), IsKnee: t.is_knee != 0}
+		}
+		return found, nil
+	}
+}
+
+// Picture is the arena as a picture, or its buffers as a table.
+func (p *Plan) Picture(kind Picture) (string, error) {
+	pointer, err := p.use("Plan")
+	if err != nil {
+		return "", err
+	}
+	defer p.done()
+	var size C.size_t
+	told := newError()
+	if err := check(C.stw_plan_picture(pointer, C.uint32_t(kind), nil, 0, &size, &told), &told); err != nil {
+		return "", err
+	}
+	text := make([]byte, int(size))
+	if err := check(C.stw_plan_picture(pointer, C.uint32_t(kind), (*C.char)(unsafe.Pointer(&text[0])), size, nil, &told), &told); err != nil {
+		return "", err
+	}
+	return string(text[:len(text)-1]), nil
+}
+
+// Buffers are all of the micro-step.
+func (p *Plan) Buffers() []Buffer {
+	pointer, err := p.use("Plan")
+	if err != nil {
+		return nil
+	}
+	defer p.done()
+	found := make([]Buffer, int(C.stw_plan_buffer_count(pointer)))
+	for i := range found {
+		told := C.stw_buffer_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_buffer_info{}))}
+		C.stw_plan_buffer_at(pointer, C.size_t(i), &told)
+		found[i] = Buffer{Name: C.GoString(told.name), Owner: C.GoString(told.owner), Offset: uint64(told.offset), Bytes: uint64(told.bytes),
+			Persistent: told.persistent != 0, First: int(told.first), Last: int(told.last)}
+	}
+	return found
+}
+
+// ReadProfile reads what Trainer.Calibrate gave. It answers Corrupt, naming the figure, op, device or version that is wrong.
+func ReadProfile(profile string) (Profile, error) {
+	if err := noZero(profile); err != nil {
+		return Profile{}, err
+	}
+	var given texts
+	defer func() { given.free() }()
+	text, size := given.of(profile), C.size_t(len(profile))
+	figures, told := C.stw_profile_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_profile_info{}))}, newError()
+	if err := check(C.stw_profile_read(text, size, &figures, &told), &told); err != nil {
+		return Profile{}, err
+	}
+	found := profileOf(&figures)
+	for {
+		op := C.stw_profile_op_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_profile_op_info{}))}
+		if C.stw_profile_op_at(text, size, C.size_t(len(found.Ops)), &op) != C.STW_OK {
+			return found, nil
+		}
+		found.Ops = append(found.Ops, ProfileOp{Name: C.GoString(op.name), Permille: int(op.permille), LaunchNanoseconds: uint64(op.launch_nanoseconds),
+			Nanoseconds: uint64(op.nanoseconds)})
+	}
+}
+
+func profileOf(t *C.stw_profile_info) Profile {
+	return Profile{Name: C.GoString(t.name), Title: C.GoString(t.title), Source: C.GoString(t.source), IsCUDA: t.is_cuda != 0, Memory: uint64(t.memory),
+		Reserve: uint64(t.reserve), GFLOPSFP32: uint64(t.gflops_fp32), GFLOPSBF16: uint64(t.gflops_bf16), GBytesPerSecond: uint64(t.gbytes_per_second),
+		HostGBytesPerSecond: uint64(t.host_gbytes_per_second), ProductPermille: int(t.product_permille), StreamPermille: int(t.stream_permille),
+		LaunchNanoseconds: uint64(t.launch_nanoseconds), Threads: int(t.threads), Precision: Precision(t.precision), Kernels: Kernels(t.kernels),
+		StepNanoseconds: uint64(t.step_nanoseconds)}
+}
+
+// Profiles are what can be planned for.
+func Profiles() []Profile {
+	var found []Profile
+	for {
+		t := C.stw_profile_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_profile_info{}))}
+		if C.stw_profile_at(C.size_t(len(found)), &t) != C.STW_OK {
+			return found
+		}
+		found = append(found, profileOf(&t))
+	}
+}

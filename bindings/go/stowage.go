@@ -1,0 +1,102 @@
+// Package stowage trains neural networks on one device in exactly the memory you give it, over Stowage's C API and nothing else.
+//
+//	model, err := stowage.OpenModel("path/to/model")               // or a preset
+//	device, err := stowage.OpenDevice(stowage.DeviceOptions{})     // a GPU where there is one, else the CPU
+//	plan, err := stowage.NewPlan(model, stowage.PlanOptions{Device: device.Info().Profile, GlobalBatch: 32, Sequence: 512, MemoryBytes: 4 << 30})
+//	trainer, err := stowage.NewTrainer(device, model, plan, stowage.TrainerOptions{})   // the only allocation of tensors
+//	result, err := trainer.Step(stowage.Batch{Tokens: tokens, Labels: tokens, Samples: 32}, 3e-4)
+//
+// stowage.h is the contract: what every entry guarantees, and what the fields of options and results mean, which have their names here. A zero
+// value means the default; what may be zero itself is a pointer. What is made here is closed by Close, in any order; nothing happens when it is
+// closed again, and whatever is done with it afterwards fails. Models and plans may be used by several goroutines at once, datasets, trainers and
+// what makes a trainer on a device by one at a time; Trainer.Cancel, Trainer.Progress and Close may be called from any.
+//
+// cgo finds the library where the compiler looks; elsewhere by CGO_CFLAGS=-I… and CGO_LDFLAGS=-L….
+package stowage
+
+/*
+#cgo LDFLAGS: -lstowage
+#include <stdlib.h>
+#include "glue.h"
+*/
+import "C"
+
+import (
+	"strings"
+	"unsafe"
+)
+
+// Version is major, minor and patch of the library that is loaded.
+func Version() (int, int, int) {
+	number := int(C.stw_version())
+	return number / 10000, number / 100 % 100, number % 100
+}
+
+// BuildInfo says what the library was built with.
+func BuildInfo() string { return C.GoString(C.stw_build_info()) }
+
+// Of returns a pointer to a value, for fields whose zero would be one.
+func Of[T any](value T) *T { return &value }
+
+// texts are strings as C has them, freed together.
+type texts []unsafe.Pointer
+
+// of returns NULL for "".
+func (t *texts) of(text string) *C.char {
+	if text == "" {
+		return nil
+	}
+	made := C.CString(text)
+	*t = append(*t, unsafe.Pointer(made))
+	return made
+}
+
+// array returns an array in C's memory, NULL where it would be empty.
+func (t *texts) array(all []string) **C.char {
+	if len(all) == 0 {
+		return nil
+	}
+	memory := C.calloc(C.size_t(len(all)), C.size_t(unsafe.Sizeof((*C.char)(nil))))
+	*t = append(*t, memory)
+	list := unsafe.Slice((**C.char)(memory), len(all))
+	for i, text := range all {
+		list[i] = C.CString(text)
+		*t = append(*t, unsafe.Pointer(list[i]))
+	}
+	return (**C.char)(memory)
+}
+
+func (t texts) free() {
+	for _, memory := range t {
+		C.free(memory)
+	}
+}
+
+// noZero refuses what C would take for the end.
+func noZero(all ...string) error {
+	for _, text := range all {
+		if strings.ContainsRune(text, 0) {
+			return failure(BadArgument, "a zero byte in a text")
+		}
+	}
+	return nil
+}
+
+// array is text in a struct.
+func array(text []C.char) string { return C.GoStringN(&text[0], C.int(length(text))) }
+
+func length(text []C.char) int {
+	for i, c := range text {
+		if c == 0 {
+			return i
+		}
+	}
+	return len(text)
+}
+
+func number(set bool) C.uint32_t {
+	if set {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,488 @@
+package stowage
+
+/*
+#include "glue.h"
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"unsafe"
+)
+
+// TrainerOptions are stw_trainer_options; nil: the optimizer's own.
+type TrainerOptions struct {
+	Seed         uint64 // of dropout; 0: 1337
+	Beta1, Beta2 *float32
+	Epsilon      float32 // 0: 1e-8
+	WeightDecay  *float32
+	ClipNorm     *float32 // 0: no clipping
+	Nesterov     bool
+	Momentum     *float32
+	// GradientHook may change the gradients before they are used; an error fails the step, which then has updated nothing.
+	GradientHook   func(*Gradients) error
+	LabelSmoothing float32
+	ZLoss          float32
+	OutlierLimit   float32 // 0: none
+	LossScale      float64 // fp16: of the first step; 0: 65536
+	GrowthInterval int     // fp16: 0: 2000
+	NonFinite      NonFinitePolicy
+}
+
+// RunOptions are stw_run_options.
+type RunOptions struct {
+	Until         uint64 // this many batches have been consumed
+	Total         uint64 // length of the schedule; 0: Until
+	Warmup        uint64
+	LearningRate  float64  // 0: the optimizer's own
+	MinRate       *float64 // nil: a tenth of it
+	Schedule      Schedule
+	ProgressEvery int // 0: 1
+	// Progress is called after every ProgressEvery steps, between two of them: it may evaluate, generate and save. False stops the run.
+	Progress   func(now Progress) bool
+	DecaySteps uint64
+	BaseBatch  uint64
+}
+
+// GenerateOptions are stw_generate_options.
+type GenerateOptions struct {
+	Count       int // new tokens, at most
+	TopK        int // 0: all
+	Temperature float64
+	Seed        uint64  // 0: 1337
+	Stop        []int32 // any of them ends the answer, and is the last one then
+}
+
+// Batch is stw_batch: samples of one length, row by row, in Tokens; and of the same shape Targets (the token that follows each) or Labels (beside
+// their tokens: the library shifts them; of a classifier one for each sample); -100: no loss.
+type Batch struct {
+	Samples   int
+	Tokens    []int32
+	Targets   []int32
+	Labels    []int32
+	Lengths   []int32 // of each sample the tokens that count
+	Positions []int32 // of each token in its document
+	Weights   []float32
+}
+
+// StepResult is what a step did.
+type StepResult struct {
+	Skipped                            bool
+	Step, Targets                      uint64
+	Loss, GradNorm, Seconds, LossScale float64
+	SkipReason                         SkipReason
+}
+
+// Progress is how far a trainer is.
+type Progress struct {
+	Phase                                      Phase
+	Step, Batches, Skipped, Tokens             uint64
+	Loss, GradNorm, LearningRate, Seconds      float64
+	TokensPerSecond, EvaluationLoss, LossScale float64
+	SkipReason                                 SkipReason
+	EvaluationAccuracy                         float64 // of a classifier
+}
+
+// Tensor is a copy of one of a trainer's.
+type Tensor struct {
+	Shape  []int64
+	DType  string    // "float32", "bfloat16" or "float16"
+	Values []float32 // of any of them
+	Bits   []uint16  // of the 16 bits' ones: as they are stored
+}
+
+// Trainer is a model in an arena of the plan's bytes.
+type Trainer struct {
+	handle[C.stw_trainer]
+	device  *opened
+	calls   *calls
+	labels  int // of a classifier
+	classes int // of its labels, or of tokens
+	tensors []TensorInfo
+}
+
+// NewTrainer allocates the plan's arena, once, and fills it with weights. It answers OutOfMemory, BadState for a plan that does not fit or is of
+// another model or device, or what reading weights may answer.
+func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions) (*Trainer, error) {
+	on, err := device.use("Device")
+	if err != nil {
+		return nil, err
+	}
+	defer device.done()
+	of, err := model.use("Model")
+	if err != nil {
+		return nil, err
+	}
+	defer model.done()
+	by, err := plan.use("Plan")
+	if err != nil {
+		return nil, err
+	}
+	defer plan.done()
+	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})), seed: C.uint64_t(options.Seed), epsilon: C.float(options.Epsilon),
+		nesterov: number(options.Nesterov), label_smoothing: C.float(options.LabelSmoothing), z_loss: C.float(options.ZLoss), outlier_limit: C.float(options.OutlierLimit),
+		loss_scale: C.double(options.LossScale), growth_interval: C.uint32_t(options.GrowthInterval), non_finite: C.uint32_t(options.NonFinite)}
+	for _, one := range []struct {
+		value *float32
+		to    *C.float
+		bit   C.uint32_t
+	}{{options.Beta1, &asked.beta1, C.STW_SET_BETA1}, {options.Beta2, &asked.beta2, C.STW_SET_BETA2}, {options.WeightDecay, &asked.weight_decay, C.STW_SET_WEIGHT_DECAY},
+		{options.ClipNorm, &asked.clip_norm, C.STW_SET_CLIP_NORM}, {options.Momentum, &asked.momentum, C.STW_SET_MOMENTUM}} {
+		if one.value != nil {
+			*one.to = C.float(*one.value)
+			asked.set_mask |= one.bit
+		}
+	}
+	info := model.Info()
+	made := &Trainer{device: on, labels: info.Labels, classes: int(info.Vocabulary), tensors: model.Tensors()}
+	if made.labels > 0 {
+		made.classes = made.labels
+	}
+	if options.GradientHook != nil {
+		made.calls = &calls{hook: options.GradientHook, onHost: device.Info().Backend == CPU}
+		C.go_set_hook(&asked, made.calls.register())
+	}
+	told := newError()
+	if err := check(C.stw_trainer_create(&made.pointer, on.pointer, of, by, &asked, &told), &told); err != nil {
+		made.calls.release()
+		return nil, err
+	}
+	on.lend()
+	runtime.SetFinalizer(made, func(t *Trainer) { t.Close() })
+	return made, nil
+}
+
+// Close frees the arena.
+func (t *Trainer) Close() error {
+	pointer, err := t.close("Trainer")
+	if pointer != nil {
+		C.stw_trainer_destroy(pointer)
+		t.calls.release()
+		t.device.release()
+	}
+	return err
+}
+
+// call makes a call that may call the hook.
+func (t *Trainer) call(made func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status) error {
+	pointer, err := t.use("Trainer")
+	if err != nil {
+		return err
+	}
+	defer t.done()
+	told := newError()
+	return t.calls.explain(check(made(pointer, &told), &told))
+}
+
+func (b *Batch) check(ofClassifier bool) error {
+	if b.Samples <= 0 || len(b.Tokens) == 0 || len(b.Tokens)%b.Samples != 0 {
+		return failure(BadArgument, "Tokens: %d numbers are no %d rows of one length", len(b.Tokens), b.Samples)
+	}
+	for _, one := range []struct {
+		name     string
+		count    int
+		perToken bool
+	}{{"Targets", len(b.Targets), true}, {"Labels", len(b.Labels), !ofClassifier}, {"Lengths", len(b.Lengths), false},
+		{"Positions", len(b.Positions), true}, {"Weights", len(b.Weights), true}} {
+		expected := b.Samples
+		if one.perToken {
+			expected = len(b.Tokens)
+		}
+		if one.count != 0 && one.count != expected {
+			return failure(BadArgument, "%s: expected %d numbers, found %d", one.name, expected, one.count)
+		}
+	}
+	return nil
+}
+
+func integers(values []int32) *C.int32_t {
+	if len(values) == 0 {
+		return nil
+	}
+	return (*C.int32_t)(unsafe.Pointer(&values[0]))
+}
+
+func floats(values []float32) *C.float {
+	if len(values) == 0 {
+		return nil
+	}
+	return (*C.float)(unsafe.Pointer(&values[0]))
+}
+
+// Step is one update from a whole global batch. It answers BadArgument (shapes, a token outside of the vocabulary, the rate), Unsupported (an
+// input that the plan was not made for), Cancelled, or CallbackFailed, which wraps the hook's error.
+func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
+	if err := batch.check(t.labels > 0); err != nil {
+		return StepResult{}, err
+	}
+	shape := C.go_batch{samples: C.int64_t(batch.Samples), tokens: C.int64_t(len(batch.Tokens) / batch.Samples), labels_ndim: 2, learning_rate: C.double(learningRate)}
+	if t.labels > 0 {
+		shape.labels_ndim = 1
+	}
+	told := C.stw_step_result{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_step_result{}))}
+	err := t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
+		return C.go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
+			floats(batch.Weights), &told, to)
+	})
+	if err != nil {
+		return StepResult{}, err
+	}
+	return StepResult{Skipped: told.skipped != 0, Step: uint64(told.step), Targets: uint64(told.targets), Loss: float64(told.loss), GradNorm: float64(told.grad_norm),
+		Seconds: float64(told.seconds), LossScale: float64(told.loss_scale), SkipReason: SkipReason(told.skip_reason)}, nil
+}
+
+// Run steps over a dataset. Where Progress or Cancel stopped it the error is Cancelled, and where the context did, after a step, the context's.
+func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions) error {
+	from, err := dataset.use("Dataset")
+	if err != nil {
+		return err
+	}
+	defer dataset.done()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if options.ProgressEvery < 0 || int64(options.ProgressEvery) > math.MaxUint32 {
+		return failure(BadArgument, "ProgressEvery: expected 0 to %d, found %d", uint32(math.MaxUint32), options.ProgressEvery)
+	}
+	progress := options.Progress
+	if progress == nil {
+		progress = func(Progress) bool { return true }
+	}
+	every := uint64(options.ProgressEvery)
+	if every == 0 {
+		every = 1
+	}
+	// A cancel would stop what comes next where the run is over: so the context is looked at between steps, after every one.
+	called := &calls{progress: func(now Progress) bool {
+		return ctx.Err() == nil && (now.Batches%every != 0 && now.Batches < options.Until || progress(now))
+	}}
+	asked := C.stw_run_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_run_options{})), until: C.uint64_t(options.Until), total: C.uint64_t(options.Total),
+		warmup: C.uint64_t(options.Warmup), learning_rate: C.double(options.LearningRate), schedule: C.uint32_t(options.Schedule),
+		progress_every: 1, decay_steps: C.uint64_t(options.DecaySteps), base_batch: C.uint64_t(options.BaseBatch)}
+	if options.MinRate != nil {
+		asked.set_mask, asked.min_rate = C.STW_SET_MIN_RATE, C.double(*options.MinRate)
+	}
+	C.go_set_progress(&asked, called.register())
+	defer called.release()
+	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_run(pointer, from, &asked, told)
+	})
+	err = called.explain(err)
+	if errors.Is(err, Cancelled) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// Evaluate is the mean loss per target over so many global batches of the held-out part. Progress then has a classifier's accuracy.
+func (t *Trainer) Evaluate(dataset *Dataset, batches uint64) (float64, error) {
+	from, err := dataset.use("Dataset")
+	if err != nil {
+		return 0, err
+	}
+	defer dataset.done()
+	var loss C.double
+	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_evaluate(pointer, from, C.uint64_t(batches), &loss, told)
+	})
+	return float64(loss), err
+}
+
+// Generate returns tokens that follow those of the prompt.
+func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, error) {
+	if options.Count < 0 || options.TopK < 0 || int64(options.TopK) > math.MaxUint32 {
+		return nil, failure(BadArgument, "Count and TopK: expected 0 or more")
+	}
+	out := make([]int32, options.Count)
+	asked := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})), top_k: C.uint32_t(options.TopK),
+		temperature: C.double(options.Temperature), seed: C.uint64_t(options.Seed)}
+	var count C.uint64_t
+	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.go_generate(pointer, &asked, integers(prompt), C.uint64_t(len(prompt)), integers(options.Stop), C.uint64_t(len(options.Stop)), integers(out),
+			C.uint64_t(len(out)), &count, told)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out[:int(count)], nil
+}
+
+// Logits are those behind these tokens: of the ones that may follow, or of a classifier's labels.
+func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
+	out := make([]float32, t.classes)
+	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_logits(pointer, integers(tokens), C.uint64_t(len(tokens)), floats(out), C.uint64_t(len(out)), told)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Replan is another budget from the next step on, with the same bits: the new plan. It answers OverBudget, OutOfMemory or BadState, and the
+// trainer is then unchanged.
+func (t *Trainer) Replan(memoryBytes uint64) (*Plan, error) {
+	var pointer *C.stw_plan
+	err := t.call(func(trainer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_replan(trainer, C.uint64_t(memoryBytes), &pointer, told)
+	})
+	return planAround(pointer), err
+}
+
+// Calibrate measures the device: the profile to plan with, PlanOptions.Profile. For a trainer that has not stepped.
+func (t *Trainer) Calibrate() (string, error) {
+	out := make([]byte, C.STW_PROFILE_BYTES)
+	var size C.size_t
+	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_calibrate(pointer, (*C.char)(unsafe.Pointer(&out[0])), C.size_t(len(out)), &size, told)
+	})
+	return string(out[:int(size)]), err
+}
+
+// Timeline measures the same and writes it as a trace that Perfetto shows.
+func (t *Trainer) Timeline(path string) error {
+	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_timeline(pointer, path, told)
+	})
+}
+
+// Cancel stops what is under way before its next micro-step, or else what comes next. From any goroutine.
+func (t *Trainer) Cancel() {
+	if pointer, err := t.use("Trainer"); err == nil {
+		defer t.done()
+		C.stw_trainer_cancel(pointer)
+	}
+}
+
+// Progress is zero for a trainer that is closed. From any goroutine.
+func (t *Trainer) Progress() Progress {
+	pointer, err := t.use("Trainer")
+	if err != nil {
+		return Progress{}
+	}
+	defer t.done()
+	told := C.stw_progress{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_progress{}))}
+	C.stw_trainer_progress(pointer, &told)
+	return progressOf(&told)
+}
+
+func progressOf(t *C.stw_progress) Progress {
+	return Progress{Phase: Phase(t.phase), Step: uint64(t.step), Batches: uint64(t.batches), Skipped: uint64(t.skipped), Tokens: uint64(t.tokens), Loss: float64(t.loss),
+		GradNorm: float64(t.grad_norm), LearningRate: float64(t.learning_rate), Seconds: float64(t.seconds), TokensPerSecond: float64(t.tokens_per_second),
+		EvaluationLoss: float64(t.evaluation_loss), LossScale: float64(t.loss_scale), SkipReason: SkipReason(t.skip_reason),
+		EvaluationAccuracy: float64(t.evaluation_accuracy)}
+}
+
+// Tensor copies a parameter, by its index among Model.Tensors, or its gradient or states. It answers Unsupported where it is not stored as one
+// array of fp32, bf16 or fp16, and where it lies in a GPU's memory.
+func (t *Trainer) Tensor(index int, kind TensorKind) (*Tensor, error) {
+	if index < 0 || index >= len(t.tensors) {
+		return nil, failure(BadArgument, "tensor %d: there are %d", index, len(t.tensors))
+	}
+	var dtype C.DLDataType
+	var device C.int32_t
+	get := func(out unsafe.Pointer, bytes uint64) error {
+		return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+			return C.go_tensor(pointer, C.size_t(index), C.uint32_t(kind), &dtype, &device, out, C.uint64_t(bytes), told)
+		})
+	}
+	if err := get(nil, 0); err != nil {
+		return nil, err
+	}
+	if device != 1 {
+		return nil, failure(Unsupported, "tensor %d lies in a GPU's memory", index)
+	}
+	made := &Tensor{Shape: append([]int64(nil), t.tensors[index].Shape...), DType: "float32", Values: make([]float32, t.tensors[index].Elements)}
+	if dtype.bits == 32 {
+		return made, get(unsafe.Pointer(floats(made.Values)), 4*t.tensors[index].Elements)
+	}
+	made.Bits = make([]uint16, len(made.Values))
+	if err := get(unsafe.Pointer(&made.Bits[0]), 2*t.tensors[index].Elements); err != nil {
+		return nil, err
+	}
+	value := fromFP16
+	made.DType = "float16"
+	if dtype.code == 4 {
+		value, made.DType = fromBF16, "bfloat16"
+	}
+	for i, bits := range made.Bits {
+		made.Values[i] = value(bits)
+	}
+	return made, nil
+}
+
+func fromBF16(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
+
+// IEEE 754 binary16: a sign, five bits of exponent, ten of the fraction.
+func fromFP16(bits uint16) float32 {
+	sign, exponent, fraction := uint32(bits>>15)<<31, uint32(bits>>10&31), uint32(bits&1023)
+	switch {
+	case exponent == 31:
+		return math.Float32frombits(sign | 255<<23 | fraction<<13)
+	case exponent == 0:
+		value := float32(fraction) / (1 << 24)
+		return math.Float32frombits(sign | math.Float32bits(value))
+	}
+	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+}
+
+// SetTensor overwrites a parameter with as many values as it has.
+func (t *Trainer) SetTensor(index int, values []float32) error {
+	if index < 0 || index >= len(t.tensors) || uint64(len(values)) != t.tensors[index].Elements {
+		return failure(BadArgument, "tensor %d: there is none of %d values with that index", index, len(values))
+	}
+	shape := t.tensors[index].Shape
+	return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.go_set_tensor(pointer, C.size_t(index), floats(values), (*C.int64_t)(unsafe.Pointer(&shape[0])), C.int32_t(len(shape)), told)
+	})
+}
+
+func (t *Trainer) withPath(path string, call func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status) error {
+	if err := noZero(path); err != nil {
+		return err
+	}
+	var given texts
+	defer func() { given.free() }()
+	return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return call(pointer, given.of(path), told)
+	})
+}
+
+// Save writes a checkpoint, which any budget may restore.
+func (t *Trainer) Save(path string) error {
+	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_save(pointer, path, told)
+	})
+}
+
+// Restore answers Corrupt, or BadState naming the field that does not match; the trainer is then unchanged.
+func (t *Trainer) Restore(path string) error {
+	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_restore(pointer, path, told)
+	})
+}
+
+// ExportModel writes what transformers, or of adapters PEFT, loads.
+func (t *Trainer) ExportModel(folder string) error {
+	return t.withPath(folder, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_export_model(pointer, path, told)
+	})
+}
+
+// Stream is a CUDA device's, else nil.
+func (t *Trainer) Stream() unsafe.Pointer {
+	pointer, err := t.use("Trainer")
+	if err != nil {
+		return nil
+	}
+	defer t.done()
+	return C.stw_trainer_stream(pointer)
+}
+
+// VerifyCheckpoint reads a checkpoint once and compares every checksum.
+func VerifyCheckpoint(path string) error {
+	return withPath(path, func(path *C.char, told *C.stw_error) C.stw_status { return C.stw_checkpoint_verify(path, told) })
+}

@@ -1,0 +1,446 @@
+// Package stowage_test is bindings/go against the library: tests/bindings/go_test.py runs it.
+package stowage_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	. "stowage"
+)
+
+const gpt2 = `{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
+ "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}`
+
+func tokens() []int32 {
+	made, seed := make([]int32, 64), uint32(1)
+	for i := range made {
+		seed = seed*1664525 + 1013904223
+		made[i] = int32(seed >> 26)
+	}
+	return made
+}
+
+func batch() Batch { return Batch{Samples: 4, Tokens: tokens(), Labels: tokens()} }
+
+func small() PlanOptions {
+	return PlanOptions{GlobalBatch: 4, Sequence: 16, MemoryBytes: 64 << 20, StateBits: 32, Threads: 2}
+}
+
+type world struct {
+	*testing.T
+	device  *Device
+	model   *Model
+	trainer *Trainer
+}
+
+func must[V any](t *testing.T) func(V, error) V {
+	return func(value V, err error) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func expect(t *testing.T, err error, status Status) {
+	t.Helper()
+	if !errors.Is(err, status) {
+		t.Fatalf("expected %v, found %v", status, err)
+	}
+}
+
+func equal(t *testing.T, found, expected any) {
+	t.Helper()
+	if !reflect.DeepEqual(found, expected) {
+		t.Fatalf("expected %v, found %v", expected, found)
+	}
+}
+
+func worldOf(t *testing.T, model ModelOptions, plan PlanOptions, trainer TrainerOptions) *world {
+	t.Helper()
+	made := &world{T: t}
+	made.device = must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 2}))
+	made.model = must[*Model](t)(NewModel(model))
+	by := must[*Plan](t)(NewPlan(made.model, plan))
+	made.trainer = must[*Trainer](t)(NewTrainer(made.device, made.model, by, trainer))
+	equal(t, by.Close(), nil)
+	t.Cleanup(func() { made.trainer.Close(); made.model.Close(); made.device.Close() })
+	return made
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return worldOf(t, ModelOptions{ConfigJSON: gpt2}, small(), TrainerOptions{})
+}
+
+func (w *world) steps(count int) (last StepResult) {
+	w.Helper()
+	for i := 0; i < count; i++ {
+		last = must[StepResult](w.T)(w.trainer.Step(batch(), 1e-3))
+	}
+	return last
+}
+
+func (w *world) weights() (all [][]float32) {
+	w.Helper()
+	for i := range w.model.Tensors() {
+		all = append(all, must[*Tensor](w.T)(w.trainer.Tensor(i, Parameter)).Values)
+	}
+	return all
+}
+
+func data(t *testing.T) *Dataset {
+	var bytes []byte
+	for i := uint32(0); i < 4000; i++ {
+		bytes = binary.LittleEndian.AppendUint16(bytes, uint16(i*i/7%64))
+	}
+	path := filepath.Join(t.TempDir(), "data.bin")
+	equal(t, os.WriteFile(path, bytes, 0o600), nil)
+	opened := must[*Dataset](t)(OpenDataset(path, DatasetOptions{Vocabulary: 64, Sequence: 16}))
+	t.Cleanup(func() { opened.Close() })
+	return opened
+}
+
+func TestSaysWhatItIs(t *testing.T) {
+	major, minor, patch := Version()
+	equal(t, [3]int{major, minor, patch}, [3]int{0, 1, 0})
+	if !strings.Contains(BuildInfo(), "stowage 0.1.0") {
+		t.Fatal(BuildInfo())
+	}
+	equal(t, must[[]DeviceInfo](t)(Devices())[0].Backend, CPU)
+	var found bool
+	for _, profile := range Profiles() {
+		found = found || profile.Name == "rtx4090" && profile.IsCUDA && profile.Memory > 23<<30
+	}
+	equal(t, found, true)
+	equal(t, strings.Contains(strings.Join(Presets(), " "), "nano"), true)
+}
+
+func TestFailuresAreErrors(t *testing.T) {
+	_, err := OpenModel("no/such/model")
+	expect(t, err, IOError)
+	if !strings.HasPrefix(err.Error(), "STW_IO_ERROR: ") || !strings.Contains(err.Error(), "no such file or folder") {
+		t.Fatal(err)
+	}
+	_, err = OpenModel("na\x00no")
+	expect(t, err, BadArgument)
+	_, err = NewModel(ModelOptions{Source: "nano", Dropout: Of(float32(7))})
+	expect(t, err, BadArgument)
+	_, err = NewModel(ModelOptions{ConfigJSON: gpt2, LabelCount: 3, LabelNames: []string{"a", "b"}})
+	expect(t, err, BadArgument)
+}
+
+func TestModelsTellTheirTensors(t *testing.T) {
+	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2, LabelNames: []string{"no", "yes"}}))
+	equal(t, model.Labels(), []string{"no", "yes"})
+	equal(t, []any{model.Info().Layers, model.Info().Architecture, model.Info().Labels}, []any{2, "gpt2", 2})
+	equal(t, model.Tensors()[0].Shape, []int64{64, 32})
+	index, ok := model.TensorIndex(model.Tensors()[1].Name)
+	equal(t, []any{index, ok}, []any{1, true})
+	_, ok = model.TensorIndex("no such tensor")
+	equal(t, ok, false)
+	equal(t, model.Close(), nil)
+	equal(t, model.Close(), nil)
+	equal(t, model.Info(), ModelInfo{})
+	_, err := NewPlan(model, small())
+	expect(t, err, BadState)
+}
+
+func TestOverBudgetIsAnAnswer(t *testing.T) {
+	model := must[*Model](t)(OpenModel("nano"))
+	asked := PlanOptions{GlobalBatch: 4, Sequence: 64, MemoryBytes: 1 << 20}
+	plan, err := NewPlan(model, asked)
+	expect(t, err, OverBudget)
+	var told *Error
+	equal(t, errors.As(err, &told), true)
+	equal(t, []any{plan.Info().Fits, plan.Info().MinimumBytes}, []any{false, told.BytesNeeded})
+	equal(t, strings.Contains(plan.Report(), "does not fit"), true)
+	equal(t, len(plan.Relaxations()) > 0 && plan.Relaxations()[0].Change != "", true)
+	asked.MemoryBytes = told.BytesNeeded
+	equal(t, must[*Plan](t)(NewPlan(model, asked)).Info().Peak, told.BytesNeeded)
+}
+
+func TestPlansTellAll(t *testing.T) {
+	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
+	asked := small()
+	all := must[*Plan](t)(NewPlan(model, asked))
+	asked.Groups = []ParameterGroup{{Pattern: "blocks.0", LearningRate: Of(0.5)}, {Pattern: "embeddings", Frozen: Of(true)}}
+	plan := must[*Plan](t)(NewPlan(model, asked))
+	equal(t, plan.Info().Gradients < all.Info().Gradients, true)
+	equal(t, plan.Verify(), nil)
+	equal(t, must[*Plan](t)(LoadPlan(model, plan.JSON())).Info(), plan.Info())
+	_, err := LoadPlan(model, strings.Replace(plan.JSON(), "64", "65", 1))
+	expect(t, err, Corrupt)
+	equal(t, strings.HasSuffix(must[string](t)(plan.Picture(SVG)), "</svg>\n"), true)
+	var persistent, passing bool
+	for _, buffer := range plan.Buffers() {
+		persistent, passing = persistent || buffer.Persistent, passing || !buffer.Persistent
+		equal(t, buffer.Offset+buffer.Bytes <= plan.Info().Arena, true)
+	}
+	equal(t, persistent && passing, true)
+	points := must[[]FrontierPoint](t)(plan.Frontier())
+	for i := 1; i < len(points); i++ {
+		equal(t, points[i-1].Peak < points[i].Peak && points[i-1].StepSeconds > points[i].StepSeconds, true)
+	}
+	equal(t, must[uint64](t)(LongestSequence(model, small())), uint64(16))
+	_, err = NewPlan(model, PlanOptions{GlobalBatch: 4, Groups: []ParameterGroup{{Pattern: "no such", Frozen: Of(true)}}})
+	expect(t, err, BadArgument)
+	_, err = NewPlan(model, PlanOptions{GlobalBatch: 4, Threads: -1})
+	expect(t, err, BadArgument)
+}
+
+func TestPack(t *testing.T) {
+	lifetimes := []Lifetime{{0, 2, 10}, {1, 3, 5}, {2, 4, 10}}
+	found := must[Packed](t)(Pack(lifetimes, 0, 0))
+	equal(t, []any{found.Answer, found.Height, len(found.Offsets)}, []any{PackOptimal, uint64(15), 3})
+	found, err := Pack(lifetimes, 14, 0)
+	expect(t, err, OverBudget)
+	equal(t, []any{found.Answer, found.Offsets == nil}, []any{PackImpossible, true})
+	_, err = Pack([]Lifetime{{2, 1, 3}}, 0, 0)
+	expect(t, err, BadArgument)
+	equal(t, must[Packed](t)(Pack(nil, 0, 0)).Height, uint64(0))
+}
+
+func TestEveryBudgetTrainsTheSameBits(t *testing.T) {
+	all := newWorld(t)
+	asked := small()
+	asked.MemoryBytes = must[[]FrontierPoint](t)(must[*Plan](t)(NewPlan(all.model, asked)).Frontier())[0].Peak
+	least := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{})
+	first := all.steps(1)
+	equal(t, math.Abs(first.Loss-math.Log(64)) < 0.5, true)
+	equal(t, first.Targets, uint64(60))
+	equal(t, all.steps(9).Loss < first.Loss, true)
+	least.steps(10)
+	equal(t, all.weights(), least.weights())
+	plan := must[*Plan](t)(all.trainer.Replan(asked.MemoryBytes))
+	equal(t, plan.Info().Peak, asked.MemoryBytes)
+	all.steps(2)
+	least.steps(2)
+	equal(t, all.weights(), least.weights())
+	_, err := all.trainer.Replan(1)
+	expect(t, err, OverBudget)
+}
+
+func TestBatches(t *testing.T) {
+	one, other := newWorld(t), newWorld(t)
+	one.steps(1)
+	given := batch()
+	targets := append(given.Tokens[1:len(given.Tokens):len(given.Tokens)], 0)
+	for i := 15; i < len(targets); i += 16 {
+		targets[i] = -100
+	}
+	given.Labels, given.Targets, given.Lengths = nil, targets, []int32{16, 16, 16, 16}
+	must[StepResult](t)(other.trainer.Step(given, 1e-3))
+	equal(t, one.weights(), other.weights())
+	given.Weights = make([]float32, 64)
+	_, err := other.trainer.Step(given, 1e-3)
+	expect(t, err, Unsupported)
+	_, err = other.trainer.Step(Batch{Samples: 4, Tokens: tokens()[1:]}, 1e-3)
+	expect(t, err, BadArgument)
+	_, err = other.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Labels: tokens()[1:]}, 1e-3)
+	expect(t, err, BadArgument)
+	wrong := batch()
+	wrong.Tokens[5] = 99
+	_, err = other.trainer.Step(wrong, 1e-3)
+	expect(t, err, BadArgument)
+}
+
+func TestRunsOverDatasets(t *testing.T) {
+	world, data := newWorld(t), data(t)
+	equal(t, data.Info().TrainingTokens, uint64(3600))
+	var seen []uint64
+	options := RunOptions{Until: 5, LearningRate: 1e-2, ProgressEvery: 2, Progress: func(now Progress) bool {
+		seen = append(seen, now.Step)
+		equal(t, len(must[[]int32](t)(world.trainer.Generate([]int32{1, 2}, GenerateOptions{Count: 3}))), 3)
+		return true
+	}}
+	equal(t, world.trainer.Run(context.Background(), data, options), nil)
+	equal(t, seen, []uint64{2, 4, 5})
+	loss := must[float64](t)(world.trainer.Evaluate(data, 2))
+	equal(t, []any{world.trainer.Progress().EvaluationLoss, world.trainer.Progress().Phase}, []any{loss, Idle})
+	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 20, Progress: func(Progress) bool { return false }}), Cancelled)
+	equal(t, world.trainer.Progress().Step, uint64(6))
+	ctx, cancel := context.WithCancel(context.Background())
+	err := world.trainer.Run(ctx, data, RunOptions{Until: 1 << 40, ProgressEvery: 3, Progress: func(now Progress) bool { cancel(); return true }})
+	equal(t, err, context.Canceled)
+	equal(t, world.trainer.Run(ctx, data, RunOptions{Until: 1 << 40}), context.Canceled)
+	func() {
+		defer func() { equal(t, recover(), "of the host") }()
+		_ = world.trainer.Run(context.Background(), data, RunOptions{Until: 20, Progress: func(Progress) bool { panic("of the host") }})
+	}()
+	equal(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 12}), nil)
+	equal(t, world.trainer.Close(), nil)
+	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 20}), BadState)
+}
+
+func TestOthersMayStopIt(t *testing.T) {
+	world, data := newWorld(t), data(t)
+	var group sync.WaitGroup
+	group.Add(1)
+	go func() {
+		defer group.Done()
+		for world.trainer.Progress().Step < 3 {
+		}
+		expect(t, world.trainer.Close(), BadState) // in use
+		world.trainer.Cancel()
+	}()
+	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 1 << 40}), Cancelled)
+	group.Wait()
+	equal(t, world.trainer.Progress().Step >= 3, true)
+	world.steps(1)
+}
+
+func TestCheckpointsGoOnWithTheSameBits(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "checkpoint.stw")
+	whole := newWorld(t)
+	whole.steps(2)
+	equal(t, whole.trainer.Save(path), nil)
+	equal(t, VerifyCheckpoint(path), nil)
+	whole.steps(2)
+	asked := small()
+	asked.MicroBatch = 1
+	other := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{})
+	equal(t, other.trainer.Restore(path), nil)
+	other.steps(2)
+	equal(t, whole.weights(), other.weights())
+	equal(t, whole.trainer.ExportModel(folder), nil)
+	again := worldOf(t, ModelOptions{Source: folder}, small(), TrainerOptions{})
+	equal(t, again.model.Info().HasWeights, true)
+	equal(t, again.weights(), whole.weights())
+	bytes := must[[]byte](t)(os.ReadFile(path))
+	bytes[len(bytes)-40] ^= 1
+	equal(t, os.WriteFile(path, bytes, 0o600), nil)
+	expect(t, VerifyCheckpoint(path), Corrupt)
+	expect(t, other.trainer.Restore(path), Corrupt)
+}
+
+func TestTensors(t *testing.T) {
+	world := newWorld(t)
+	world.steps(1)
+	index := 0
+	for len(world.model.Tensors()[index].Shape) != 1 {
+		index++
+	}
+	values := make([]float32, world.model.Tensors()[index].Elements)
+	for i := range values {
+		values[i] = 0.5
+	}
+	equal(t, world.trainer.SetTensor(index, values), nil)
+	equal(t, must[*Tensor](t)(world.trainer.Tensor(index, Parameter)).Values, values)
+	expect(t, world.trainer.SetTensor(index, values[1:]), BadArgument)
+	_, err := world.trainer.Tensor(1000, Parameter)
+	expect(t, err, BadArgument)
+	for dtype, precision := range map[string]Precision{"bfloat16": BF16, "float16": FP16} {
+		asked := small()
+		asked.Precision = precision
+		half := must[*Tensor](t)(worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{}).trainer.Tensor(0, Parameter))
+		whole := must[*Tensor](t)(newWorld(t).trainer.Tensor(0, Parameter))
+		equal(t, []any{half.DType, len(half.Bits), whole.Bits == nil}, []any{dtype, 2048, true})
+		for i, value := range half.Values {
+			if math.Abs(float64(value-whole.Values[i])) > math.Abs(float64(whole.Values[i]))/200+1e-7 {
+				t.Fatal(dtype, value, whole.Values[i])
+			}
+		}
+	}
+}
+
+func TestHooks(t *testing.T) {
+	count, gone := 0, errors.New("the network is gone")
+	hook := func(gradients *Gradients) error {
+		count++
+		switch count {
+		case 1:
+			return gone
+		case 2:
+			panic("of the hook")
+		}
+		for i := range gradients.Data() { // twice the sum over twice the targets is the same step
+			gradients.Data()[i] *= 2
+		}
+		*gradients.LossSum() *= 2
+		*gradients.TargetCount() *= 2
+		return nil
+	}
+	one := worldOf(t, ModelOptions{ConfigJSON: gpt2}, small(), TrainerOptions{GradientHook: hook})
+	before := one.weights()
+	_, err := one.trainer.Step(batch(), 1e-3)
+	expect(t, err, CallbackFailed)
+	equal(t, errors.Is(err, gone), true)
+	func() {
+		defer func() { equal(t, recover(), "of the hook") }()
+		_, _ = one.trainer.Step(batch(), 1e-3)
+	}()
+	equal(t, one.weights(), before)
+	other := newWorld(t)
+	equal(t, one.steps(1).Targets, 2*other.steps(1).Targets)
+	equal(t, one.weights(), other.weights())
+}
+
+func TestClassifiers(t *testing.T) {
+	world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 3}, small(), TrainerOptions{})
+	equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Labels: []int32{0, 1, 2, 1}}, 1e-3)).Targets, uint64(4))
+	equal(t, len(must[[]float32](t)(world.trainer.Logits(tokens()[:5]))), 3)
+	_, err := world.trainer.Generate(tokens()[:5], GenerateOptions{Count: 1})
+	expect(t, err, Unsupported)
+}
+
+func TestAdapters(t *testing.T) {
+	base, tuned, merged := t.TempDir(), t.TempDir(), t.TempDir()
+	equal(t, newWorld(t).trainer.ExportModel(base), nil)
+	asked := small()
+	asked.Quantize = NF4
+	world := worldOf(t, ModelOptions{Source: base, AdapterRank: 4, AdapterTargets: "c_attn"}, asked, TrainerOptions{})
+	equal(t, world.model.Info().Trainable, uint64(2*4*(32+96)))
+	world.steps(3)
+	after := must[[]float32](t)(world.trainer.Logits(tokens()[:8]))
+	equal(t, world.trainer.ExportModel(tuned), nil)
+	again := worldOf(t, ModelOptions{Source: tuned}, asked, TrainerOptions{})
+	equal(t, must[[]float32](t)(again.trainer.Logits(tokens()[:8])), after)
+	equal(t, again.model.Export(merged), nil)
+	equal(t, must[*Model](t)(OpenModel(merged)).Info().AdapterRank, 0)
+}
+
+func TestDevicesOutliveTheirName(t *testing.T) {
+	var told []string
+	device := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1, LogLevel: LogInfo, Log: func(_ LogLevel, component, message string) {
+		told = append(told, component+": "+message)
+	}}))
+	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
+	plan := must[*Plan](t)(NewPlan(model, small()))
+	trainer := must[*Trainer](t)(NewTrainer(device, model, plan, TrainerOptions{}))
+	message, ok := device.NextLog(0)
+	equal(t, ok, len(told) > 0)
+	equal(t, !ok || strings.HasSuffix(told[0], message.Text), true)
+	equal(t, []error{device.Close(), model.Close(), plan.Close()}, []error{nil, nil, nil})
+	must[StepResult](t)(trainer.Step(batch(), 1e-3))
+	_, err := NewTrainer(device, model, plan, TrainerOptions{})
+	expect(t, err, BadState)
+	equal(t, trainer.Close(), nil)
+}
+
+func TestCalibrates(t *testing.T) {
+	world := newWorld(t)
+	asked := small()
+	asked.Profile = must[string](t)(world.trainer.Calibrate())
+	equal(t, strings.Contains(must[*Plan](t)(NewPlan(world.model, asked)).JSON(), `"profile"`), true)
+	profile := must[Profile](t)(ReadProfile(asked.Profile))
+	equal(t, []any{profile.Name, profile.Threads, len(profile.Ops) > 3 && profile.Ops[0].Nanoseconds > 0}, []any{"cpu", 2, true})
+	_, err := ReadProfile("{}")
+	expect(t, err, Corrupt)
+	path := filepath.Join(t.TempDir(), "step.json")
+	equal(t, world.trainer.Timeline(path), nil)
+	equal(t, strings.Contains(string(must[[]byte](t)(os.ReadFile(path))), "traceEvents"), true)
+	world.steps(1)
+	_, err = world.trainer.Calibrate()
+	expect(t, err, BadState)
+}

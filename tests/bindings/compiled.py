@@ -23,13 +23,13 @@ class Binding:
         print(text)
         self.failed = True
 
-    def names_all(self, files, but=()):
-        """Every entry, number and option of the header has its place in these files."""
+    def names_all(self, files, but=(), entries_alone=False):
+        """Every entry of the header, and what does not take them from it every number and option, has its place in these files."""
         text = "\n".join(path.read_text(encoding="utf-8") for path in files)
         words = set(re.findall(r"\w+", text))
         options = [field for name, fields in self.header.structs.items() if name.endswith("_options") for field, _, _ in fields
                    if field not in ("struct_size", "reserved")]
-        for name in [*self.header.functions, *self.header.constants, *options]:
+        for name in [*self.header.functions, *([] if entries_alone else [*self.header.constants, *options])]:
             if name not in words and name not in but:
                 self.fail(f"{self.folder.name} lacks {name}")
 
@@ -39,10 +39,13 @@ class Binding:
         if made.stdout != path.read_text(encoding="utf-8"):
             self.fail(f"{path.name} is not made of stowage.h: run {self.folder.name}/generate_abi.py")
 
-    def finish(self, compiler, environment, commands):
-        """Runs the commands, each in a folder, up to the first that fails, and ends."""
+    def end_if_failed(self):
         if self.failed:
             sys.exit(1)
+
+    def finish(self, compiler, environment, commands):
+        """Runs the commands, each in a folder, up to the first that fails, and ends."""
+        self.end_if_failed()
         if not shutil.which(compiler):
             print(f"skipped: there is no {compiler}")
             sys.exit(SKIPPED)

@@ -1,0 +1,661 @@
+// Stowage's C API for C++20: owners are objects, failures exceptions, callbacks functions. One header, over stowage.h alone.
+//
+//   stowage::Model model("path/to/model");                                  // or a preset
+//   stowage::Device device;                                                 // a GPU where there is one, else the CPU
+//   auto options = stowage::made<stw_plan_options>();
+//   options.global_batch = 32, options.sequence = 512, options.memory_bytes = 4ull << 30;
+//   stowage::Plan plan(model, device, options);                             // throws OverBudget, which says what would fit
+//   stowage::Trainer trainer(device, model, plan);                          // the only allocation of tensors
+//   stw_step_result done = trainer.step({.tokens = stowage::rows(tokens, 512), .labels = stowage::rows(tokens, 512)}, 3e-4);
+//
+// stowage.h is the contract: options and results are its structs, and what it lets several threads do is `const` here. Objects move and do not
+// copy; a device is closed after the last trainer on it. What a callback throws ends the call that called it, which throws it on.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stowage.h"
+
+namespace stowage {
+
+/// A struct of the API, zero but for its size.
+template <class Struct>
+Struct made() {
+  Struct zero;
+  std::memset(&zero, 0, sizeof zero);
+  zero.struct_size = sizeof zero;
+  return zero;
+}
+
+/// What the library answered instead of success; what() is "STW_OVER_BUDGET: …".
+class Error : public std::runtime_error {
+ public:
+  Error(stw_status status, const std::string& message) : Error(status, message, made<stw_error>()) {}
+  explicit Error(const stw_error& told) : Error(told.status, told.message, told) {}
+
+  stw_status status() const noexcept { return told_.status; }
+  /// errno or cudaError_t, else 0.
+  int native_code() const noexcept { return told_.native_code; }
+  /// Where memory was missing, else 0.
+  uint64_t bytes_needed() const noexcept { return told_.bytes_needed; }
+  uint64_t bytes_available() const noexcept { return told_.bytes_available; }
+
+ private:
+  Error(stw_status status, const std::string& message, const stw_error& told)
+      : std::runtime_error(message.empty() ? stw_status_name(status) : stw_status_name(status) + (": " + message)), told_(told) {
+    told_.status = status;
+  }
+
+  stw_error told_;
+};
+
+namespace detail {
+
+/// Calls with an error to be written to, and throws it.
+template <class Call>
+void check(Call&& call) {
+  auto error = made<stw_error>();
+  if (const stw_status status = call(&error); status != STW_OK) {
+    error.status = status;
+    throw Error(error);
+  }
+}
+
+/// What an entry without an error tells; none where it answers that there is no such thing.
+template <class Struct, class Ask>
+std::optional<Struct> told(Ask&& ask) {
+  auto out = made<Struct>();
+  if (ask(&out) != STW_OK) return std::nullopt;
+  return out;
+}
+
+/// All of them, from index 0 on.
+template <class Struct, class Ask>
+std::vector<Struct> every(Ask&& ask) {
+  std::vector<Struct> found;
+  while (auto one = told<Struct>([&](Struct* out) { return ask(found.size(), out); })) found.push_back(*one);
+  return found;
+}
+
+template <class At>
+std::vector<std::string> names(At&& at) {
+  std::vector<std::string> found;
+  while (const char* name = at(found.size())) found.emplace_back(name);
+  return found;
+}
+
+template <class T, void (*end)(T*) noexcept>
+struct Ends {
+  void operator()(T* object) const noexcept { end(object); }
+};
+template <class T, void (*end)(T*) noexcept>
+using Owner = std::unique_ptr<T, Ends<T, end>>;
+
+/// DLPack 1.0 (https://dmlc.github.io/dlpack, "C API"), under a name that no dlpack.h has.
+struct ManagedTensor {
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(ManagedTensor*);
+  uint64_t flags;
+  void* data;
+  int32_t device_type, device_id, ndim;
+  uint8_t code, bits;
+  uint16_t lanes;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+inline constexpr uint8_t integer = 0, floating = 2, bfloat = 4;
+inline constexpr int32_t host = 1;
+
+inline DLManagedTensorVersioned* as_dlpack(ManagedTensor* tensor) { return reinterpret_cast<DLManagedTensorVersioned*>(tensor); }
+
+/// What a callback threw, for the call that called it.
+class Thrown {
+ public:
+  template <class Call>
+  int32_t guard(Call&& call) noexcept {
+    try {
+      return call() ? 0 : 1;
+    } catch (...) {
+      thrown_ = std::current_exception();
+      return 1;
+    }
+  }
+  void rethrow() {
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  }
+
+ private:
+  std::exception_ptr thrown_;
+};
+
+}  // namespace detail
+
+/// Major, minor and patch of the library that is loaded: major * 10000 + minor * 100 + patch.
+inline uint32_t version() { return stw_version(); }
+inline std::string build_info() { return stw_build_info(); }
+inline std::vector<std::string> presets() { return detail::names([](size_t index) { return stw_model_preset_at(index); }); }
+/// What can be planned for.
+inline std::vector<stw_profile_info> profiles() { return detail::every<stw_profile_info>([](size_t index, auto* out) { return stw_profile_at(index, out); }); }
+
+/// What can train here, the CPU first.
+inline std::vector<stw_device_info> devices() {
+  return detail::every<stw_device_info>([](size_t index, auto* out) { return stw_device_at(index, out, nullptr); });
+}
+
+/// A calibrated profile's figures and ops.
+struct CalibratedProfile {
+  stw_profile_info figures;
+  std::vector<stw_profile_op_info> ops;
+};
+/// Reads what Trainer::calibrate gave.
+inline CalibratedProfile read_profile(std::string_view text) {
+  CalibratedProfile found{made<stw_profile_info>(), {}};
+  detail::check([&](stw_error* error) { return stw_profile_read(text.data(), text.size(), &found.figures, error); });
+  found.ops = detail::every<stw_profile_op_info>([&](size_t index, auto* out) { return stw_profile_op_at(text.data(), text.size(), index, out); });
+  return found;
+}
+
+/// What computes. Moved from, it is of no use.
+class Device {
+ public:
+  using Log = std::function<void(int32_t level, std::string_view component, std::string_view message)>;
+
+  explicit Device(const stw_device_options& options = made<stw_device_options>()) : Device(options, {}) {}
+  /// `log` is told what happens, on the threads that call; what it throws is dropped.
+  Device(stw_device_options options, Log log) {
+    auto heard = log ? std::make_unique<Log>(std::move(log)) : nullptr;
+    if (heard) {
+      options.log = [](void* user, int32_t level, const char* component, const char* message) noexcept {
+        try {
+          (*static_cast<Log*>(user))(level, component, message);
+        } catch (...) {   // there is nobody to tell
+        }
+      };
+      options.log_user = heard.get();
+    }
+    stw_device* out = nullptr;
+    detail::check([&](stw_error* error) { return stw_device_open(&out, &options, error); });
+    open_ = std::shared_ptr<stw_device>(out, [heard = std::shared_ptr<Log>(std::move(heard))](stw_device* device) { stw_device_close(device); });
+  }
+  Device(Device&&) = default;
+  Device& operator=(Device&&) = default;
+
+  stw_device* get() const noexcept { return open_.get(); }
+  stw_device_info info() const { return *detail::told<stw_device_info>([&](auto* out) { return stw_device_query(get(), out); }); }
+  /// The processes that hold memory of a CUDA device, as far as the driver tells.
+  std::vector<stw_memory_holder> holders() const {
+    return detail::every<stw_memory_holder>([&](size_t index, auto* out) { return stw_device_holder_at(get(), index, out); });
+  }
+  /// The oldest message kept whose number is larger than `after`.
+  std::optional<stw_log_message> next_log(uint64_t after = 0) const {
+    auto found = detail::told<stw_log_message>([&](auto* out) { return stw_device_next_log(get(), after, out); });
+    return found && found->number ? found : std::nullopt;
+  }
+
+ private:
+  friend class Trainer;
+  std::shared_ptr<stw_device> open_;
+};
+
+/// What is trained. It may end before what was made from it.
+class Model {
+ public:
+  explicit Model(const stw_model_options& options) {
+    stw_model* out = nullptr;
+    detail::check([&](stw_error* error) { return stw_model_create(&out, &options, error); });
+    owned_.reset(out);
+  }
+  /// A folder, a config.json, or a preset by its name.
+  explicit Model(const std::filesystem::path& source) : Model(of(source.string())) {}
+
+  stw_model* get() const noexcept { return owned_.get(); }
+  stw_model_info info() const { return *detail::told<stw_model_info>([&](auto* out) { return stw_model_query(get(), out); }); }
+  /// By index; names live as long as the model.
+  std::vector<stw_tensor_info> tensors() const {
+    return detail::every<stw_tensor_info>([&](size_t index, auto* out) { return stw_model_tensor_at(get(), index, out); });
+  }
+  std::optional<size_t> index_of(const std::string& name) const {
+    size_t index = 0;
+    if (stw_model_tensor_find(get(), name.c_str(), &index) != STW_OK) return std::nullopt;
+    return index;
+  }
+  /// Of a classifier.
+  std::vector<std::string> labels() const {
+    return detail::names([&](size_t index) { return stw_model_label_at(get(), index); });
+  }
+  /// Writes config.json and model.safetensors, adapters added to the matrices they are for.
+  void export_to(const std::filesystem::path& folder) const {
+    detail::check([&](stw_error* error) { return stw_model_export(get(), folder.string().c_str(), error); });
+  }
+
+ private:
+  explicit Model(const std::pair<stw_model_options, std::string>& asked) : Model(pointing(asked)) {}
+  static std::pair<stw_model_options, std::string> of(std::string source) { return {made<stw_model_options>(), std::move(source)}; }
+  static stw_model_options pointing(const std::pair<stw_model_options, std::string>& asked) {
+    stw_model_options options = asked.first;
+    options.source = asked.second.c_str();
+    return options;
+  }
+
+  detail::Owner<stw_model, stw_model_destroy> owned_;
+};
+
+/// What lies where, what fits, and what it costs.
+class Plan {
+ public:
+  /// Chooses the fastest way to train that fits. Throws OverBudget where nothing does.
+  Plan(const Model& model, const stw_plan_options& options);
+  /// For this device, where the options name none.
+  Plan(const Model& model, const Device& device, stw_plan_options options) : Plan(model, options, device.info()) {}
+
+  /// Reads what json() gave.
+  static Plan load(const Model& model, std::string_view json) {
+    stw_plan* out = nullptr;
+    detail::check([&](stw_error* error) { return stw_plan_load(&out, model.get(), json.data(), json.size(), error); });
+    return Plan(out);
+  }
+  /// The longest sequence that fits with otherwise these options.
+  static uint64_t longest_sequence(const Model& model, const stw_plan_options& options) {
+    uint64_t longest = 0;
+    detail::check([&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &longest, error); });
+    return longest;
+  }
+
+  stw_plan* get() const noexcept { return owned_.get(); }
+  stw_plan_info info() const { return *detail::told<stw_plan_info>([&](auto* out) { return stw_plan_query(get(), out); }); }
+  /// Live as long as the plan.
+  std::string_view json() const { return stw_plan_json(get()); }
+  std::string_view report() const { return stw_plan_report(get()); }
+  /// Replays every program of the plan in an independent judge.
+  void verify() const {
+    detail::check([&](stw_error* error) { return stw_plan_verify(get(), error); });
+  }
+  std::vector<stw_relaxation_info> relaxations() const {
+    return detail::every<stw_relaxation_info>([&](size_t index, auto* out) { return stw_plan_relaxation_at(get(), index, out); });
+  }
+  std::vector<stw_offload_info> offloads() const {
+    return detail::every<stw_offload_info>([&](size_t index, auto* out) { return stw_plan_offload_at(get(), index, out); });
+  }
+  std::vector<stw_buffer_info> buffers() const {
+    return detail::every<stw_buffer_info>([&](size_t index, auto* out) { return stw_plan_buffer_at(get(), index, out); });
+  }
+  /// The plans that other budgets would get, by growing peak.
+  std::vector<stw_frontier_point> frontier() const {
+    for (size_t capacity = 64;; capacity *= 2) {
+      std::vector<stw_frontier_point> found(capacity, made<stw_frontier_point>());
+      size_t count = 0;
+      detail::check([&](stw_error* error) { return stw_plan_frontier(get(), found.data(), capacity, &count, error); });
+      if (count == capacity) continue;
+      found.resize(count);
+      return found;
+    }
+  }
+  /// STW_PICTURE_*.
+  std::string picture(uint32_t kind) const {
+    size_t size = 0;
+    detail::check([&](stw_error* error) { return stw_plan_picture(get(), kind, nullptr, 0, &size, error); });
+    std::string text(size, '\0');
+    detail::check([&](stw_error* error) { return stw_plan_picture(get(), kind, text.data(), size, nullptr, error); });
+    text.pop_back();   // the zero byte
+    return text;
+  }
+
+ private:
+  friend class OverBudget;
+  friend class Trainer;
+  explicit Plan(stw_plan* plan) : owned_(plan) {}
+  Plan(const Model& model, stw_plan_options& options, const stw_device_info& device) : Plan(model, naming(options, device)) {}
+  static const stw_plan_options& naming(stw_plan_options& options, const stw_device_info& device) {
+    if (!options.device && !options.profile) options.device = device.profile;
+    return options;
+  }
+
+  detail::Owner<stw_plan, stw_plan_destroy> owned_;
+};
+
+/// Nothing fits: plan() needs the least. It cannot be trained, but has a report, what would fit, and what could be given up.
+class OverBudget : public Error {
+ public:
+  OverBudget(const Error& error, stw_plan* plan) : Error(error), plan_(std::make_shared<Plan>(Plan(plan))) {}
+  const Plan& plan() const noexcept { return *plan_; }
+
+ private:
+  std::shared_ptr<const Plan> plan_;   // exceptions are copied
+};
+
+inline Plan::Plan(const Model& model, const stw_plan_options& options) {
+  stw_plan* out = nullptr;
+  try {
+    detail::check([&](stw_error* error) { return stw_plan_create(&out, model.get(), &options, error); });
+  } catch (const Error& error) {
+    if (out) throw OverBudget(error, out);
+    throw;
+  }
+  owned_.reset(out);
+}
+
+/// What was found, and how good it is: `offsets` are empty where no placement within the capacity was.
+struct Packed {
+  std::vector<uint64_t> offsets;
+  stw_pack_result result;
+};
+/// Gives buffers offsets so that those alive at the same time do not overlap.
+inline Packed pack(std::span<const stw_buffer_lifetime> lifetimes, const stw_pack_options& options = made<stw_pack_options>()) {
+  Packed found{std::vector<uint64_t>(lifetimes.size()), made<stw_pack_result>()};
+  try {
+    detail::check([&](stw_error* error) { return stw_pack(found.offsets.data(), lifetimes.data(), lifetimes.size(), &options, &found.result, error); });
+  } catch (const Error& error) {
+    if (error.status() != STW_OVER_BUDGET) throw;
+    found.offsets.clear();
+  }
+  return found;
+}
+
+/// A file of tokens, read window by window.
+class Dataset {
+ public:
+  explicit Dataset(const stw_dataset_options& options) {
+    stw_dataset* out = nullptr;
+    detail::check([&](stw_error* error) { return stw_dataset_open(&out, &options, error); });
+    owned_.reset(out);
+  }
+  stw_dataset* get() const noexcept { return owned_.get(); }
+  stw_dataset_info info() const { return *detail::told<stw_dataset_info>([&](auto* out) { return stw_dataset_query(get(), out); }); }
+
+ private:
+  detail::Owner<stw_dataset, stw_dataset_close> owned_;
+};
+
+/// Numbers of a batch, which it borrows: (samples, tokens), or one for each sample where `length` is 0.
+template <class Number>
+struct Rows {
+  std::span<const Number> values;
+  size_t length = 0;
+  bool is_given = false;
+};
+inline Rows<int32_t> rows(std::span<const int32_t> values, size_t length) { return {values, length, true}; }
+inline Rows<float> rows(std::span<const float> values, size_t length) { return {values, length, true}; }
+inline Rows<int32_t> one_each(std::span<const int32_t> values) { return {values, 0, true}; }
+
+/// stw_batch: tokens, and either targets or labels; -100: no loss.
+struct Batch {
+  Rows<int32_t> tokens;
+  Rows<int32_t> targets = {};     ///< the token that follows each
+  Rows<int32_t> labels = {};      ///< beside their tokens: the library shifts them; of a classifier one_each()
+  Rows<int32_t> lengths = {};     ///< one_each(): of each sample the tokens that count
+  Rows<int32_t> positions = {};   ///< of each token in its document
+  Rows<float> weights = {};       ///< factors of the losses
+};
+
+/// A tensor in a trainer's memory, without a copy: valid until the trainer ends or is planned again.
+class View {
+ public:
+  explicit View(DLManagedTensorVersioned* exported) : owned_(reinterpret_cast<detail::ManagedTensor*>(exported)) {}
+
+  std::span<const int64_t> shape() const { return {owned_->shape, static_cast<size_t>(owned_->ndim)}; }
+  size_t size() const {
+    size_t count = 1;
+    for (const int64_t one : shape()) count *= static_cast<size_t>(one);
+    return count;
+  }
+  bool is_on_host() const { return owned_->device_type == detail::host; }
+  bool is_fp32() const { return owned_->code == detail::floating && owned_->bits == 32; }
+  bool is_bf16() const { return owned_->code == detail::bfloat; }
+  bool is_fp16() const { return owned_->code == detail::floating && owned_->bits == 16; }
+  /// In the device's memory.
+  void* data() const { return static_cast<char*>(owned_->data) + owned_->byte_offset; }
+  /// Of fp32 in host memory; of anything else empty.
+  std::span<float> floats() const { return of<float>(is_fp32()); }
+  /// The bits of bf16 or fp16 in host memory; of anything else empty.
+  std::span<uint16_t> bits16() const { return of<uint16_t>(is_bf16() || is_fp16()); }
+  /// For what reads DLPack: its deleter is then the reader's to call.
+  DLManagedTensorVersioned* release() { return detail::as_dlpack(owned_.release()); }
+
+ private:
+  template <class Number>
+  std::span<Number> of(bool is_that) const {
+    if (!is_that || !is_on_host()) return {};
+    return {static_cast<Number*>(data()), size()};
+  }
+  struct Deletes {
+    void operator()(detail::ManagedTensor* tensor) const noexcept { tensor->deleter(tensor); }
+  };
+  std::unique_ptr<detail::ManagedTensor, Deletes> owned_;
+};
+
+/// A model in an arena of the plan's bytes.
+class Trainer {
+ public:
+  /// Between the last micro-step and the update; what it throws fails the step.
+  using Hook = std::function<void(const stw_gradients&)>;
+  /// Between two steps; false stops the run.
+  using Progress = std::function<bool(const stw_progress&)>;
+
+  Trainer(Device& device, const Model& model, const Plan& plan, const stw_trainer_options& options = made<stw_trainer_options>()) : Trainer(device, model, plan, options, {}) {}
+  Trainer(Device& device, const Model& model, const Plan& plan, stw_trainer_options options, Hook hook)
+      : device_(device.open_), hook_(std::make_unique<Hooked>(Hooked{std::move(hook), {}})) {
+    if (hook_->hook) {
+      options.gradient_hook = [](void* user, const stw_gradients* gradients) noexcept {
+        Hooked& hooked = *static_cast<Hooked*>(user);
+        return hooked.thrown.guard([&] { return hooked.hook(*gradients), true; });
+      };
+      options.gradient_user = hook_.get();
+    }
+    stw_trainer* out = nullptr;
+    detail::check([&](stw_error* error) { return stw_trainer_create(&out, device.get(), model.get(), plan.get(), &options, error); });
+    owned_.reset(out);
+    const stw_model_info about = model.info();
+    classes_ = static_cast<size_t>(about.labels ? about.labels : about.vocabulary);
+    for (const stw_tensor_info& tensor : model.tensors()) shapes_.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
+  }
+
+  Trainer(Trainer&&) = default;
+  Trainer& operator=(Trainer&& other) noexcept {
+    owned_ = std::move(other.owned_);   // first: what it has ends before its device
+    hook_ = std::move(other.hook_);
+    device_ = std::move(other.device_);
+    classes_ = other.classes_;
+    shapes_ = std::move(other.shapes_);
+    return *this;
+  }
+
+  stw_trainer* get() const noexcept { return owned_.get(); }
+
+  /// One update from a whole global batch.
+  stw_step_result step(const Batch& batch, double learning_rate) {
+    std::vector<const char*> names;
+    std::vector<detail::ManagedTensor> tensors;
+    std::vector<std::vector<int64_t>> shapes;
+    const auto add = [&](const char* name, const auto& rows, uint8_t code) {
+      if (!rows.is_given) return;
+      const size_t count = rows.values.size();
+      if (rows.length && count % rows.length != 0)
+        throw Error(STW_BAD_ARGUMENT, std::string(name) + ": " + std::to_string(count) + " numbers are no rows of " + std::to_string(rows.length));
+      names.push_back(name);
+      if (rows.length) shapes.push_back({static_cast<int64_t>(count / rows.length), static_cast<int64_t>(rows.length)});
+      else shapes.push_back({static_cast<int64_t>(count)});
+      tensors.push_back(borrowed(rows.values.data(), code, shapes.back()));
+    };
+    add("tokens", batch.tokens, detail::integer);
+    add("targets", batch.targets, detail::integer);
+    add("labels", batch.labels, detail::integer);
+    add("lengths", batch.lengths, detail::integer);
+    add("positions", batch.positions, detail::integer);
+    add("weights", batch.weights, detail::floating);
+    std::vector<const DLManagedTensorVersioned*> pointers;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      tensors[i].shape = shapes[i].data();
+      pointers.push_back(detail::as_dlpack(&tensors[i]));
+    }
+    auto given = made<stw_batch>();
+    given.count = static_cast<uint32_t>(names.size());
+    given.names = names.data();
+    given.tensors = pointers.data();
+    given.learning_rate = learning_rate;
+    call([&](stw_error* error) { return stw_trainer_step(get(), &given, error); });
+    auto result = made<stw_step_result>();
+    call([&](stw_error* error) { return stw_trainer_wait(get(), &result, error); });
+    return result;
+  }
+
+  /// Steps over a dataset. True: to the end; false: `progress` or cancel() stopped it.
+  bool run(Dataset& dataset, stw_run_options options, Progress progress = {}) {
+    struct Told {
+      Progress progress;
+      detail::Thrown thrown;
+    } told{std::move(progress), {}};
+    if (told.progress) {
+      options.progress = [](void* user, const stw_progress* now) noexcept {
+        Told& to = *static_cast<Told*>(user);
+        return to.thrown.guard([&] { return to.progress(*now); });
+      };
+      options.progress_user = &told;
+    }
+    try {
+      call([&](stw_error* error) { return stw_trainer_run(get(), dataset.get(), &options, error); });
+    } catch (const Error& error) {
+      told.thrown.rethrow();
+      if (error.status() != STW_CANCELLED) throw;
+      return false;
+    }
+    return true;
+  }
+
+  /// The mean loss per target over so many global batches of the held-out part; progress() then has a classifier's accuracy.
+  double evaluate(Dataset& dataset, uint64_t batches) {
+    double loss = 0;
+    call([&](stw_error* error) { return stw_trainer_evaluate(get(), dataset.get(), batches, &loss, error); });
+    return loss;
+  }
+
+  /// At most `count` tokens that follow those of the prompt; the options say how.
+  std::vector<int32_t> generate(std::span<const int32_t> prompt, size_t count, stw_generate_options options = made<stw_generate_options>()) {
+    std::vector<int32_t> out(count);
+    options.prompt = prompt.data(), options.prompt_count = prompt.size();
+    options.out = out.data(), options.out_capacity = out.size();
+    uint64_t received = 0;
+    call([&](stw_error* error) { return stw_trainer_generate(get(), &options, &received, error); });
+    out.resize(static_cast<size_t>(received));
+    return out;
+  }
+
+  /// Behind these tokens: of those that may follow, or of a classifier's labels.
+  std::vector<float> logits(std::span<const int32_t> tokens) {
+    std::vector<float> out(classes_);
+    call([&](stw_error* error) { return stw_trainer_logits(get(), tokens.data(), tokens.size(), out.data(), out.size(), error); });
+    return out;
+  }
+
+  /// Another budget from the next step on, with the same bits. Views end.
+  Plan replan(uint64_t memory_bytes) {
+    stw_plan* out = nullptr;
+    call([&](stw_error* error) { return stw_trainer_replan(get(), memory_bytes, &out, error); });
+    return Plan(out);
+  }
+
+  /// Measures the device: a profile to plan with. For a trainer that has not stepped.
+  std::string calibrate() {
+    std::string out(STW_PROFILE_BYTES, '\0');
+    size_t size = 0;
+    call([&](stw_error* error) { return stw_trainer_calibrate(get(), out.data(), out.size(), &size, error); });
+    out.resize(size);
+    return out;
+  }
+  /// Measures the same and writes it as a trace.
+  void timeline(const std::filesystem::path& path) {
+    call([&](stw_error* error) { return stw_trainer_timeline(get(), path.string().c_str(), error); });
+  }
+
+  /// From any thread: stops what is under way before its next micro-step, or else what comes next.
+  void cancel() const noexcept { stw_trainer_cancel(get()); }
+  /// From any thread.
+  stw_progress progress() const { return *detail::told<stw_progress>([&](auto* out) { return stw_trainer_progress(get(), out); }); }
+  /// Of a CUDA device.
+  void* stream() const noexcept { return stw_trainer_stream(get()); }
+
+  /// By its index among Model::tensors(); STW_TENSOR_*.
+  View tensor(size_t index, uint32_t kind = STW_TENSOR_PARAMETER) {
+    DLManagedTensorVersioned* out = nullptr;
+    call([&](stw_error* error) { return stw_trainer_export_tensor(get(), index, kind, &out, error); });
+    return View(out);
+  }
+  /// Overwrites a parameter with as many values as it has.
+  void set_tensor(size_t index, std::span<const float> values) {
+    if (index >= shapes_.size()) throw Error(STW_BAD_ARGUMENT, "tensor " + std::to_string(index) + ": there are " + std::to_string(shapes_.size()));
+    std::vector<int64_t> shape = shapes_[index];
+    size_t count = 1;
+    for (const int64_t one : shape) count *= static_cast<size_t>(one);
+    if (count != values.size())
+      throw Error(STW_BAD_ARGUMENT, "tensor " + std::to_string(index) + ": expected " + std::to_string(count) + " values, found " + std::to_string(values.size()));
+    detail::ManagedTensor given = borrowed(values.data(), detail::floating, shape);
+    given.shape = shape.data();
+    call([&](stw_error* error) { return stw_trainer_import_tensor(get(), index, detail::as_dlpack(&given), error); });
+  }
+
+  /// A checkpoint, which any budget may restore.
+  void save(const std::filesystem::path& path) {
+    call([&](stw_error* error) { return stw_trainer_save(get(), path.string().c_str(), error); });
+  }
+  void restore(const std::filesystem::path& path) {
+    call([&](stw_error* error) { return stw_trainer_restore(get(), path.string().c_str(), error); });
+  }
+  /// What transformers, or of adapters PEFT, loads.
+  void export_model(const std::filesystem::path& folder) {
+    call([&](stw_error* error) { return stw_trainer_export_model(get(), folder.string().c_str(), error); });
+  }
+
+ private:
+  struct Hooked {
+    Hook hook;
+    detail::Thrown thrown;
+  };
+
+  static detail::ManagedTensor borrowed(const void* values, uint8_t code, const std::vector<int64_t>& shape) {
+    detail::ManagedTensor tensor{};
+    tensor.major = 1;
+    tensor.data = const_cast<void*>(values);
+    tensor.device_type = detail::host;
+    tensor.ndim = static_cast<int32_t>(shape.size());
+    tensor.code = code, tensor.bits = 32, tensor.lanes = 1;
+    return tensor;
+  }
+
+  /// A call that may call the hook.
+  template <class Call>
+  void call(Call&& made) {
+    try {
+      detail::check(made);
+    } catch (const Error&) {
+      hook_->thrown.rethrow();
+      throw;
+    }
+  }
+
+  std::shared_ptr<stw_device> device_;   // closed after the trainer
+  std::unique_ptr<Hooked> hook_;
+  size_t classes_ = 0;
+  std::vector<std::vector<int64_t>> shapes_;
+  detail::Owner<stw_trainer, stw_trainer_destroy> owned_;
+};
+
+/// Reads a checkpoint once and compares every checksum.
+inline void verify_checkpoint(const std::filesystem::path& path) {
+  detail::check([&](stw_error* error) { return stw_checkpoint_verify(path.string().c_str(), error); });
+}
+
+}  // namespace stowage

@@ -1,0 +1,9 @@
+"""bindings/cpp calls every entry of the header: cpp_header_test.py SOURCE_ROOT BUILD_FOLDER LIBRARY"""
+import sys
+
+from compiled import Binding
+
+cpp = Binding("cpp", sys.argv[1:])
+cpp.names_all([cpp.folder / "stowage.hpp"], but={"stw_model_tensor_count", "stw_plan_buffer_count"},   # all of them are asked for
+              entries_alone=True)
+cpp.end_if_failed()

@@ -1,0 +1,297 @@
+// bindings/cpp against the library.
+#include "bindings/cpp/stowage.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+namespace {
+
+using stowage::made;
+
+constexpr char gpt2[] = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2,
+  "n_head": 2, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0})";
+constexpr size_t length = 16;
+
+// Of the error that something throws.
+template <class Do>
+stw_status status_of(Do&& act) {
+  try {
+    act();
+  } catch (const stowage::Error& error) {
+    return error.status();
+  }
+  return STW_OK;
+}
+
+std::vector<int32_t> tokens() {
+  std::vector<int32_t> made(4 * length);
+  uint32_t seed = 1;
+  for (int32_t& one : made) one = static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 26);
+  return made;
+}
+
+stw_model_options of_config() {
+  auto options = made<stw_model_options>();
+  options.config_json = gpt2;
+  options.config_json_size = sizeof gpt2 - 1;
+  return options;
+}
+
+stw_plan_options small() {
+  auto options = made<stw_plan_options>();
+  options.global_batch = 4, options.sequence = length, options.memory_bytes = 64 << 20, options.state_bits = STW_STATES_32, options.threads = 2;
+  return options;
+}
+
+stowage::Device two_threads() {
+  auto options = made<stw_device_options>();
+  options.backend = STW_BACKEND_CPU, options.threads = 2;
+  return stowage::Device(options);
+}
+
+struct World {
+  explicit World(const stw_plan_options& by = small(), stowage::Trainer::Hook hook = {}, const stw_model_options& of = of_config())
+      : model(of), device(two_threads()), trainer(device, model, stowage::Plan(model, by), made<stw_trainer_options>(), std::move(hook)) {}
+
+  stw_step_result steps(int count) {
+    const std::vector<int32_t> all = tokens();
+    stw_step_result last{};
+    for (int i = 0; i < count; ++i) last = trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3);
+    return last;
+  }
+
+  std::vector<float> weights() {
+    std::vector<float> all;
+    for (size_t i = 0; i < model.tensors().size(); ++i) {
+      const stowage::View view = trainer.tensor(i);
+      all.insert(all.end(), view.floats().begin(), view.floats().end());
+    }
+    return all;
+  }
+
+  stowage::Model model;
+  stowage::Device device;
+  stowage::Trainer trainer;
+};
+
+struct Folder {
+  Folder() : path(std::filesystem::temp_directory_path() / ("stowage-cpp-" + std::to_string(reinterpret_cast<uintptr_t>(this)))) {
+    std::filesystem::create_directories(path);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+stowage::Dataset data_in(const Folder& folder) {
+  const std::string path = (folder.path / "data.bin").string();
+  std::ofstream file(path, std::ios::binary);
+  for (uint32_t i = 0; i < 4000; ++i) file.put(static_cast<char>(i * i / 7 % 64)).put(0);
+  file.close();
+  auto options = made<stw_dataset_options>();
+  options.path = path.c_str(), options.vocabulary = 64, options.sequence = length;
+  return stowage::Dataset(options);
+}
+
+TEST(Cpp, SaysWhatItIs) {
+  EXPECT_EQ(stowage::version(), 100u);
+  EXPECT_NE(stowage::build_info().find("stowage 0.1.0"), std::string::npos);
+  EXPECT_EQ(stowage::devices().front().backend, static_cast<uint32_t>(STW_BACKEND_CPU));
+  EXPECT_GT(stowage::profiles().size(), 5u);
+  EXPECT_GT(stowage::presets().size(), 5u);
+}
+
+TEST(Cpp, FailuresAreExceptions) {
+  try {
+    stowage::Model("no/such/model");
+    FAIL();
+  } catch (const stowage::Error& error) {
+    EXPECT_EQ(error.status(), STW_IO_ERROR);
+    EXPECT_EQ(std::string(error.what()).find("STW_IO_ERROR: "), 0u) << error.what();
+    EXPECT_NE(std::string(error.what()).find("no such file or folder"), std::string::npos) << error.what();
+  }
+  auto rate = of_config();
+  rate.set_mask = STW_SET_DROPOUT, rate.dropout = 7;
+  EXPECT_EQ(status_of([&] { stowage::Model{rate}; }), STW_BAD_ARGUMENT);
+}
+
+TEST(Cpp, OverBudgetIsAnAnswer) {
+  const stowage::Model model("nano");
+  auto asked = small();
+  asked.sequence = 64, asked.memory_bytes = 1 << 20;
+  try {
+    stowage::Plan(model, asked);
+    FAIL();
+  } catch (const stowage::OverBudget& error) {
+    EXPECT_EQ(error.plan().info().minimum_bytes, error.bytes_needed());
+    EXPECT_NE(error.plan().report().find("does not fit"), std::string_view::npos);
+    EXPECT_FALSE(error.plan().relaxations().empty());
+    asked.memory_bytes = error.bytes_needed();
+  }
+  EXPECT_EQ(stowage::Plan(model, asked).info().peak, asked.memory_bytes);
+}
+
+TEST(Cpp, PlansTellAll) {
+  const stowage::Model model(of_config());
+  EXPECT_EQ(model.index_of(model.tensors()[1].name), 1u);
+  EXPECT_FALSE(model.index_of("no such tensor"));
+  EXPECT_TRUE(model.labels().empty());
+  const stowage::Plan plan(model, two_threads(), small());
+  plan.verify();
+  EXPECT_STREQ(stowage::Plan::load(model, plan.json()).info().fingerprint, plan.info().fingerprint);
+  EXPECT_EQ(status_of([&] { stowage::Plan::load(model, "{}"); }), STW_CORRUPT);
+  const std::string picture = plan.picture(STW_PICTURE_SVG);
+  EXPECT_EQ(picture.substr(picture.size() - 7), "</svg>\n");
+  EXPECT_GT(plan.buffers().size(), 10u);
+  EXPECT_TRUE(plan.offloads().empty());
+  const auto points = plan.frontier();
+  EXPECT_LE(points.front().peak, points.back().peak);
+  EXPECT_EQ(stowage::Plan::longest_sequence(model, small()), length);
+}
+
+TEST(Cpp, Packs) {
+  const std::vector<stw_buffer_lifetime> lifetimes = {{0, 2, 10}, {1, 3, 5}, {2, 4, 10}};
+  EXPECT_EQ(stowage::pack(lifetimes).result.height, 15u);
+  auto options = made<stw_pack_options>();
+  options.capacity = 14;
+  EXPECT_EQ(stowage::pack(lifetimes, options).result.answer, static_cast<uint32_t>(STW_PACK_IMPOSSIBLE));
+  EXPECT_TRUE(stowage::pack(lifetimes, options).offsets.empty());
+  EXPECT_EQ(status_of([] { stowage::pack(std::vector<stw_buffer_lifetime>{{2, 1, 3}}); }), STW_BAD_ARGUMENT);
+}
+
+TEST(Cpp, EveryBudgetTrainsTheSameBits) {
+  World all;
+  auto asked = small();
+  asked.memory_bytes = stowage::Plan(all.model, asked).frontier().front().peak;
+  World least(asked);
+  const stw_step_result first = all.steps(1);
+  EXPECT_NEAR(first.loss, std::log(64), 0.5);
+  EXPECT_EQ(first.targets, 60u);
+  all.steps(4), least.steps(5);
+  EXPECT_EQ(all.weights(), least.weights());
+  EXPECT_EQ(all.trainer.replan(asked.memory_bytes).info().peak, asked.memory_bytes);
+  all.steps(1), least.steps(1);
+  EXPECT_EQ(all.weights(), least.weights());
+  EXPECT_EQ(status_of([&] { all.trainer.replan(1); }), STW_OVER_BUDGET);
+}
+
+TEST(Cpp, Batches) {
+  World one, other;
+  const std::vector<int32_t> all = tokens(), lengths(4, length);
+  std::vector<int32_t> targets(all.begin() + 1, all.end());
+  targets.push_back(0);
+  for (size_t i = length - 1; i < targets.size(); i += length) targets[i] = -100;
+  one.steps(1);
+  stowage::Batch batch{.tokens = stowage::rows(all, length), .targets = stowage::rows(targets, length), .lengths = stowage::one_each(lengths)};
+  other.trainer.step(batch, 1e-3);
+  EXPECT_EQ(one.weights(), other.weights());
+  const std::vector<float> weights(all.size(), 1.0f);
+  batch.weights = stowage::rows(weights, length);
+  EXPECT_EQ(status_of([&] { other.trainer.step(batch, 1e-3); }), STW_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { other.trainer.step({.tokens = stowage::rows(std::span(all).first(63), length)}, 1e-3); }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(status_of([&] { other.trainer.step({.tokens = stowage::rows(all, length)}, 1e-3); }), STW_BAD_ARGUMENT);   // no targets
+}
+
+TEST(Cpp, RunsOverDatasets) {
+  const Folder folder;
+  World world;
+  stowage::Dataset data = data_in(folder);
+  EXPECT_EQ(data.info().training_tokens, 3600u);
+  auto options = made<stw_run_options>();
+  options.until = 5, options.progress_every = 2;
+  std::vector<uint64_t> seen;
+  EXPECT_TRUE(world.trainer.run(data, options, [&](const stw_progress& now) {
+    seen.push_back(now.step);
+    return world.trainer.generate(std::vector<int32_t>{1, 2}, 3).size() == 3;
+  }));
+  EXPECT_EQ(seen, (std::vector<uint64_t>{2, 4, 5}));
+  const double loss = world.trainer.evaluate(data, 2);
+  EXPECT_EQ(world.trainer.progress().evaluation_loss, loss);
+  options.until = 20;
+  EXPECT_FALSE(world.trainer.run(data, options, [](const stw_progress&) { return false; }));
+  EXPECT_THROW(world.trainer.run(data, options, [](const stw_progress&) -> bool { throw std::logic_error("of the host"); }), std::logic_error);
+  EXPECT_TRUE(world.trainer.run(data, options));
+  options.until = 1ull << 40;
+  std::thread canceller([&] {
+    while (world.trainer.progress().step < 30) std::this_thread::yield();
+    world.trainer.cancel();
+  });
+  EXPECT_FALSE(world.trainer.run(data, options));
+  canceller.join();
+}
+
+TEST(Cpp, Hooks) {
+  int calls = 0;
+  World one(small(), [&](const stw_gradients& gradients) {
+    if (++calls == 1) throw std::runtime_error("the network is gone");
+    for (uint64_t i = 0; i < gradients.count; ++i) gradients.data[i] *= 2;   // twice the sum over twice the targets is the same step
+    *gradients.loss_sum *= 2, *gradients.target_count *= 2;
+  });
+  World other;
+  const std::vector<float> before = one.weights();
+  EXPECT_THROW(one.steps(1), std::runtime_error);
+  EXPECT_EQ(one.weights(), before);
+  EXPECT_EQ(one.steps(1).targets, 2 * other.steps(1).targets);
+  EXPECT_EQ(one.weights(), other.weights());
+}
+
+TEST(Cpp, CheckpointsAndTensors) {
+  const Folder folder;
+  World whole, other;
+  whole.steps(2);
+  whole.trainer.save(folder.path / "checkpoint.stw");
+  stowage::verify_checkpoint(folder.path / "checkpoint.stw");
+  other.trainer.restore(folder.path / "checkpoint.stw");
+  EXPECT_EQ(whole.weights(), other.weights());
+  EXPECT_EQ(status_of([&] { other.trainer.restore(folder.path / "none.stw"); }), STW_IO_ERROR);
+  whole.trainer.export_model(folder.path);
+  stowage::Model(folder.path).export_to(folder.path / "again");
+  EXPECT_EQ(stowage::Model(folder.path / "again").info().has_weights, 1u);
+  const size_t count = whole.trainer.tensor(0).size();
+  whole.trainer.set_tensor(0, std::vector<float>(count, 0.5f));
+  EXPECT_EQ(whole.trainer.tensor(0).floats()[count - 1], 0.5f);
+  EXPECT_TRUE(whole.trainer.tensor(0).bits16().empty());
+  EXPECT_EQ(status_of([&] { whole.trainer.set_tensor(0, std::vector<float>(3)); }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(whole.trainer.logits(std::vector<int32_t>{1, 2}).size(), 64u);
+}
+
+// A device is closed after its last trainer, also where a trainer takes another one's place.
+TEST(Cpp, DevicesOutliveTheirName) {
+  std::vector<std::string> heard;
+  auto options = made<stw_device_options>();
+  options.backend = STW_BACKEND_CPU, options.threads = 1, options.log_level = STW_LOG_INFO;
+  const stowage::Model model(of_config());
+  const stowage::Plan plan(model, small());
+  std::optional<stowage::Device> first(std::in_place, options, [&](int32_t, std::string_view, std::string_view message) { heard.emplace_back(message); });
+  stowage::Trainer trainer(*first, model, plan);
+  EXPECT_EQ(first->next_log().has_value(), !heard.empty());
+  first.reset();
+  World other;
+  trainer = std::move(other.trainer);
+  const std::vector<int32_t> all = tokens();
+  EXPECT_EQ(trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(all, length)}, 1e-3).step, 1u);
+}
+
+TEST(Cpp, Calibrates) {
+  World world;
+  const std::string profile = world.trainer.calibrate();
+  EXPECT_EQ(stowage::read_profile(profile).figures.threads, 2u);
+  EXPECT_GT(stowage::read_profile(profile).ops.size(), 3u);
+  EXPECT_EQ(status_of([] { stowage::read_profile("{}"); }), STW_CORRUPT);
+}
+
+TEST(Cpp, Classifiers) {
+  auto labels = of_config();
+  const char* const names[] = {"a", "b", "c"};
+  labels.label_names = names, labels.label_count = 3;
+  World world(small(), {}, labels);
+  EXPECT_EQ(world.model.labels(), (std::vector<std::string>{"a", "b", "c"}));
+  const std::vector<int32_t> all = tokens(), classes = {0, 1, 2, 1};
+  EXPECT_EQ(world.trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::one_each(classes)}, 1e-3).targets, 4u);
+  EXPECT_EQ(world.trainer.logits(std::span(all).first(5)).size(), 3u);
+}
+
+}  // namespace

@@ -20,6 +20,7 @@ DECLARATION = re.compile(
 class Header:
     def __init__(self, text):
         self.structs, self.callbacks, self.functions, self.constants, self.opaque, self.statuses = {}, {}, {}, {}, [], set()
+        self.docs = {found[1]: dict(remarks(found[2])) for found in re.finditer(r"typedef struct (\w+) \{((?:[^}/]|/\*.*?\*/|/)*)\} \1;", text, flags=re.S)}
         text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
         body = re.search(r"typedef int32_t stw_status;(.*)#ifdef __cplusplus", text, flags=re.S)[1]
         self.constants = {name: int(value) for name, value in re.findall(r"#define (STW_VERSION_\w+) (\d+)", text)}
@@ -51,6 +52,15 @@ class Header:
             self.functions[found["function"]] = (found["result"], found["arguments"])
         else:
             sys.exit(f"not understood: {found[0]}")
+
+
+def remarks(body):
+    """What a struct says of its fields: a comment is of the declaration whose line it ends; one on a line of its own is of several."""
+    for code, comment in re.findall(r"((?:[^/]|/(?!\*))*)(?:/\*(.*?)\*/|$)", body, flags=re.S):
+        *_, declared, gap = ["", *code.rsplit(";", 1)]
+        if comment and declared.strip() and "\n" not in gap:
+            for name, _, _ in members(declared.rsplit(";", 1)[-1]):
+                yield name, " ".join(comment.split())
 
 
 def split(declaration):

@@ -750,7 +750,7 @@ typedef struct stw_generate_options {
  * STW_OUT_OF_MEMORY, STW_BAD_STATE (a plan that does not fit, or of another model or device; a gradient hook where gradients
  * are offloaded), STW_UNSUPPORTED (kernels of a library that is not there), STW_DEVICE_ERROR, those of reading weights. Owner:
  * the caller. The plan and model may be destroyed; the device may not. Thread: exclusive
- * use of the device during the call. Since: 0.1 */
+ * use of the device during the call, but for its other trainers, which may compute meanwhile. Since: 0.1 */
 STW_API stw_status stw_trainer_create(stw_trainer **out, stw_device *device, const stw_model *model,
                                       const stw_plan *plan, const stw_trainer_options *options,
                                       stw_error *error) STW_NOEXCEPT;

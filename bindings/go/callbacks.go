@@ -72,7 +72,8 @@ func goHook(user unsafe.Pointer, gradients *C.stw_gradients) (status C.int32_t) 
 	c := callsOf(user)
 	status = 1
 	defer c.guard()
-	given := &Gradients{gradients: gradients, onHost: c.onHost, Scale: float64(gradients.scale), Count: uint64(gradients.count)}
+	told := copied(gradients)
+	given := &Gradients{gradients: &told, onHost: c.onHost, Scale: float64(told.scale), Count: uint64(told.count)}
 	defer func() { given.gradients = nil }()
 	if c.failed = c.hook(given); c.failed == nil {
 		status = 0
@@ -85,7 +86,8 @@ func goProgress(user unsafe.Pointer, now *C.stw_progress) (status C.int32_t) {
 	c := callsOf(user)
 	status = 1
 	defer c.guard()
-	if c.progress(progressOf(now)) {
+	told := copied(now)
+	if c.progress(progressOf(&told)) {
 		status = 0
 	}
 	return status

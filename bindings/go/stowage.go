@@ -17,6 +17,7 @@ package stowage
 /*
 #cgo LDFLAGS: -lstowage
 #include <stdlib.h>
+#include <string.h>
 #include "glue.h"
 */
 import "C"
@@ -92,6 +93,16 @@ func length(text []C.char) int {
 		}
 	}
 	return len(text)
+}
+
+// copied is what a callback was told by a library that may be older than this and know less: the rest is zero. It begins with its size.
+func copied[T any](told *T) (copy T) {
+	size := C.size_t(*(*C.uint32_t)(unsafe.Pointer(told)))
+	if size > C.size_t(unsafe.Sizeof(copy)) {
+		size = C.size_t(unsafe.Sizeof(copy))
+	}
+	C.memcpy(unsafe.Pointer(&copy), unsafe.Pointer(told), size)
+	return copy
 }
 
 func number(set bool) C.uint32_t {

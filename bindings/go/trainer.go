@@ -97,11 +97,12 @@ type Tensor struct {
 // Trainer is a model in an arena of the plan's bytes.
 type Trainer struct {
 	handle[C.stw_trainer]
-	device  *opened
-	calls   *calls
-	labels  int // of a classifier
-	classes int // of its labels, or of tokens
-	tensors []TensorInfo
+	device   *opened
+	calls    *calls
+	labels   int // of a classifier
+	classes  int // of its labels, or of tokens
+	sequence int
+	tensors  []TensorInfo
 }
 
 // NewTrainer allocates the plan's arena, once, and fills it with weights. It answers OutOfMemory, BadState for a plan that does not fit or is of
@@ -137,7 +138,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		}
 	}
 	info := model.Info()
-	made := &Trainer{device: on, labels: info.Labels, classes: int(info.Vocabulary), tensors: model.Tensors()}
+	made := &Trainer{device: on, labels: info.Labels, classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
 	if made.labels > 0 {
 		made.classes = made.labels
 	}
@@ -293,6 +294,9 @@ func (t *Trainer) Evaluate(dataset *Dataset, batches uint64) (float64, error) {
 
 // Generate returns tokens that follow those of the prompt.
 func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, error) {
+	if options.Count > t.sequence {
+		return nil, failure(UnsupportedShape, "Count: expected at most %d tokens with the prompt, found %d", t.sequence, options.Count)
+	}
 	if options.Count < 0 || options.TopK < 0 || int64(options.TopK) > math.MaxUint32 {
 		return nil, failure(BadArgument, "Count and TopK: expected 0 or more")
 	}

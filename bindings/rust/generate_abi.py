@@ -16,6 +16,11 @@ def name_of(field):
     return f"r#{field}" if field in KEYWORDS else field
 
 
+def documented(text):
+    """What rustdoc would take for links or marks is text."""
+    return re.sub(r"([\[\]<>*_`|])", r"\\\1", text)
+
+
 class Writer:
     def __init__(self, header):
         self.header = header
@@ -68,13 +73,16 @@ class Writer:
             if name == "DLManagedTensorVersioned":
                 lines += ["", f"pub use crate::dlpack::{name};"]
             else:
-                lines += ["", "#[repr(C)]", f"pub struct {name} {{", "    _private: [u8; 0],", "}"]
+                lines += ["", "#[repr(C)]", f"pub struct {name} {{", "    _private: [u8; 0],",
+                          "    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,", "}"]
         for name, (returned, taken) in header.callbacks.items():
             lines += ["", f"pub type {name} = {self.function(taken, returned)};"]
         for name, fields in header.structs.items():
-            derived = "Clone, Copy" + ("" if any(kind.strip("* ") in header.callbacks for _, kind, _ in fields) else ", Debug")
+            derived = "Clone, Copy" + ("" if any(kind.strip("* ") in header.callbacks for _, kind, _ in fields) else ", Debug, PartialEq")
             lines += ["", "#[repr(C)]", f"#[derive({derived})]", f"pub struct {name} {{"]
-            lines += [f"    pub {name_of(field)}: {self.field(kind, count)}," for field, kind, count in fields]
+            for field, kind, count in fields:
+                said = header.docs[name].get(field)
+                lines += [*([f"    /// {documented(said)}"] if said else []), f"    pub {name_of(field)}: {self.field(kind, count)},"]
             size = "made.struct_size = std::mem::size_of::<Self>() as u32; " if fields and fields[0][0] == "struct_size" else ""
             lines += ["}", "", f"impl Default for {name} {{", "    /// Zero, but for its size.", "    fn default() -> Self {",
                       f"        let {'mut ' if size else ''}made: Self = unsafe {{ std::mem::zeroed() }};", *([f"        {size.strip()}"] if size else []), "        made", "    }", "}"]

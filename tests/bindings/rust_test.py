@@ -11,5 +11,10 @@ rust.names_all([path for path in sorted(rust.folder.glob("src/*.rs")) if path !=
                     "STW_MARK_TARGET", "STW_MARK_BEGIN",   # of a file's bytes
                     "stream", "memory_user", "arena", "arena_bytes"})   # addresses: the host's memory is a trait
 train = [str(rust.build / "text.txt"), "nano", "3", str(rust.build)]
+example = ["cargo", "run", "--offline", "--quiet", "--example", "train", "--", *train]
+commands = [["cargo", "test", "--offline"], example]
+if (rust.library.parent / "libstowage.a").exists():   # with what its .pc says that it needs
+    commands += [["env", "-u", "STOWAGE_LIB_DIR", "STOWAGE_STATIC=1", f"PKG_CONFIG_PATH={rust.library.parent.parent / 'meson-uninstalled'}",
+                  f"CARGO_TARGET_DIR={rust.build / 'cargo-static'}", *example]]
 rust.finish("cargo", {"CARGO_TARGET_DIR": str(rust.build / "cargo"), "STOWAGE_LIB_DIR": str(rust.library.parent), "RUSTFLAGS": "-D warnings"},
-            [(rust.folder, ["cargo", "test", "--offline"]), (rust.folder, ["cargo", "run", "--offline", "--quiet", "--example", "train", "--", *train])])
+            [(rust.folder, command) for command in commands])

@@ -105,13 +105,13 @@ fn says_what_it_is() {
 
 #[test]
 fn failures_are_errors() {
-    let error = Model::open("no/such/model").err().unwrap();
+    let error = Model::open("no/such/model").unwrap_err();
     assert_eq!((error.status, error.status.name()), (Status::IO_ERROR, "STW_IO_ERROR"));
     assert!(error.to_string().contains("no such file or folder"), "{error}");
     assert!(error.plan().is_none());
-    assert_eq!(Model::open("na\0no").err().unwrap().status, Status::BAD_ARGUMENT);
+    assert_eq!(Model::open("na\0no").unwrap_err().status, Status::BAD_ARGUMENT);
     let rate = ModelOptions { source: Some(Path::new("nano")), dropout: Some(7.0), ..Default::default() };
-    assert_eq!(Model::new(&rate).err().unwrap().status, Status::BAD_ARGUMENT);
+    assert_eq!(Model::new(&rate).unwrap_err().status, Status::BAD_ARGUMENT);
     let free: Box<dyn std::error::Error + Send + Sync> = Box::new(error);   // as hosts pass them on
     assert!(free.source().is_none());
 }
@@ -127,14 +127,14 @@ fn models_tell_their_tensors() {
     assert!(model.labels().is_empty());
     let labels = ModelOptions { config_json: Some(GPT2), label_names: &["no", "yes"], ..Default::default() };
     assert_eq!(Model::new(&labels).unwrap().labels(), ["no", "yes"]);
-    assert_eq!(Model::new(&ModelOptions { label_count: 3, ..labels }).err().unwrap().status, Status::BAD_ARGUMENT);
+    assert_eq!(Model::new(&ModelOptions { label_count: 3, ..labels }).unwrap_err().status, Status::BAD_ARGUMENT);
 }
 
 #[test]
 fn over_budget_is_an_answer() {
     let model = Model::open("nano").unwrap();
     let asked = PlanOptions { global_batch: 4, sequence: 64, memory_bytes: 1 << 20, ..Default::default() };
-    let error = Plan::new(&model, &asked).err().unwrap();
+    let error = Plan::new(&model, &asked).unwrap_err();
     assert_eq!(error.status, Status::OVER_BUDGET);
     let plan = error.plan().unwrap();
     assert_eq!(plan.info().fits, 0);
@@ -154,7 +154,7 @@ fn plans_tell_all() {
     assert!(plan.info().gradients < all.info().gradients);
     plan.verify().unwrap();
     assert_eq!(Plan::load(&model, plan.json()).unwrap().info().fingerprint.as_str(), plan.info().fingerprint.as_str());
-    assert_eq!(Plan::load(&model, &plan.json().replace("64", "65")).err().unwrap().status, Status::CORRUPT);
+    assert_eq!(Plan::load(&model, &plan.json().replace("64", "65")).unwrap_err().status, Status::CORRUPT);
     assert!(plan.picture(Picture::Svg).unwrap().ends_with("</svg>\n"));
     let buffers = plan.buffers();
     assert!(buffers.iter().any(|buffer| buffer.lifetime.is_none() && buffer.owner == "parameters"));
@@ -177,7 +177,7 @@ fn packs() {
     let found = pack(&lifetimes, 14, 0).unwrap();
     assert_eq!((found.answer, found.offsets), (PackAnswer::Impossible, None));
     let wrong = [Lifetime { lower: 2, upper: 1, size: 3 }];
-    assert_eq!(pack(&wrong, 0, 0).err().unwrap().status, Status::BAD_ARGUMENT);
+    assert_eq!(pack(&wrong, 0, 0).unwrap_err().status, Status::BAD_ARGUMENT);
     assert_eq!(pack(&[], 0, 0).unwrap().height, 0);
 }
 
@@ -197,7 +197,7 @@ fn every_budget_trains_the_same_bits() {
     all.steps(2);
     least.steps(2);
     assert!(all.weights() == least.weights());
-    assert_eq!(all.trainer.replan(1).err().unwrap().status, Status::OVER_BUDGET);
+    assert_eq!(all.trainer.replan(1).unwrap_err().status, Status::OVER_BUDGET);
 }
 
 #[test]
@@ -213,10 +213,10 @@ fn targets_are_labels_one_further() {
     assert!(one.weights() == other.weights());
     let weights = vec![1.0; 64];
     let refused = Batch { weights: Some(Rows::new(&weights, LENGTH)), ..batch };
-    assert_eq!(other.trainer.step(&refused, 1e-3).err().unwrap().status, Status::UNSUPPORTED);
-    let ragged = other.trainer.step(&Batch::of_tokens(&tokens[1..], LENGTH), 1e-3).err().unwrap();
+    assert_eq!(other.trainer.step(&refused, 1e-3).unwrap_err().status, Status::UNSUPPORTED);
+    let ragged = other.trainer.step(&Batch::of_tokens(&tokens[1..], LENGTH), 1e-3).unwrap_err();
     assert_eq!((ragged.status, ragged.message.as_str()), (Status::BAD_ARGUMENT, "\"tokens\": 63 numbers are no rows of 16"));
-    assert_eq!(other.trainer.step(&Batch::of_tokens(&[99; 64], LENGTH), 1e-3).err().unwrap().status, Status::BAD_ARGUMENT);
+    assert_eq!(other.trainer.step(&Batch::of_tokens(&[99; 64], LENGTH), 1e-3).unwrap_err().status, Status::BAD_ARGUMENT);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn runs_over_datasets() {
     let mut seen = Vec::new();
     let options = RunOptions { until: 6, learning_rate: 1e-2, progress_every: 2, ..Default::default() };
     let ended = world.trainer.run(&mut data, &options, |between, now| {
-        seen.push((now.step, now.loss, between.generate(&[1, 2], &GenerateOptions { count: 3, ..Default::default() }).unwrap().len()));
+        seen.push((now.step, now.loss, between.generate(&[1, 2], 3, &GenerateOptions::default()).unwrap().len()));
         ControlFlow::Continue(())
     }).unwrap();
     assert_eq!((ended, seen.iter().map(|one| one.0).collect::<Vec<_>>()), (Ended::Finished, vec![2, 4, 6]));
@@ -237,10 +237,14 @@ fn runs_over_datasets() {
     assert_eq!(world.trainer.progress().phase(), Some(Phase::Idle));
     let stopped = world.trainer.run(&mut data, &RunOptions { until: 20, ..options.clone() }, |_, _| ControlFlow::Break(())).unwrap();
     assert_eq!((stopped, world.trainer.progress().step), (Ended::Stopped, 8));
-    // The run's dataset is the run's: `run(&mut data, …, |between, _| between.evaluate(&mut data, 1))` does not compile.
+    let mut losses = Vec::new();
+    world.trainer.run(&mut data, &options_until(10), |between, _| { losses.push(between.evaluate(2).unwrap()); ControlFlow::Continue(()) }).unwrap();
+    assert!(losses.len() == 2 && losses[1] != losses[0]);
     let panicked = catch_unwind(AssertUnwindSafe(|| world.trainer.run(&mut data, &options_until(20), |_, _| panic!("of the host"))));
-    assert_eq!(panicked.err().unwrap().downcast_ref::<&str>(), Some(&"of the host"));
-    assert_eq!(world.trainer.run(&mut data, &options_until(10), |_, _| ControlFlow::Continue(())).unwrap(), Ended::Finished);
+    assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"of the host"));
+    assert_eq!(world.trainer.run(&mut data, &options_until(12), |_, _| ControlFlow::Continue(())).unwrap(), Ended::Finished);
+    assert_eq!(world.trainer.generate(&[1], usize::MAX, &GenerateOptions::default()).unwrap_err().status, Status::UNSUPPORTED_SHAPE);
+    assert_eq!(world.trainer.generate(&[1], 16, &GenerateOptions::default()).unwrap_err().status, Status::UNSUPPORTED_SHAPE);
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -270,8 +274,8 @@ fn checkpoints_go_on_with_the_same_bits() {
     let last = bytes.len() - 40;
     bytes[last] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    assert_eq!(verify_checkpoint(&path).err().unwrap().status, Status::CORRUPT);
-    assert_eq!(other.trainer.restore(&path).err().unwrap().status, Status::CORRUPT);
+    assert_eq!(verify_checkpoint(&path).unwrap_err().status, Status::CORRUPT);
+    assert_eq!(other.trainer.restore(&path).unwrap_err().status, Status::CORRUPT);
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -287,8 +291,8 @@ fn tensors_are_views_and_can_be_set() {
     assert!(view.as_f32().unwrap().iter().all(|&x| x == 0.5));
     drop(view);
     assert!(world.trainer.tensor(index, TensorKind::FirstMoment).unwrap().as_f32().unwrap().iter().any(|&x| x != 0.0));
-    assert_eq!(world.trainer.set_tensor(index, &[1.0]).err().unwrap().status, Status::BAD_ARGUMENT);
-    assert_eq!(world.trainer.set_tensor(1000, &[1.0]).err().unwrap().status, Status::BAD_ARGUMENT);
+    assert_eq!(world.trainer.set_tensor(index, &[1.0]).unwrap_err().status, Status::BAD_ARGUMENT);
+    assert_eq!(world.trainer.set_tensor(1000, &[1.0]).unwrap_err().status, Status::BAD_ARGUMENT);
     let mut half = world_of(gpt2(), PlanOptions { precision: Precision::Bf16, ..small() }, TrainerOptions::default(), DeviceOptions::default()).unwrap();
     let view = half.trainer.tensor(0, TensorKind::Parameter).unwrap();
     assert_eq!((view.dtype(), view.as_bits16().unwrap().len(), view.as_f32()), (DType::Bf16, 64 * 32, None));
@@ -326,11 +330,11 @@ fn hooks_may_fail_and_panic() {
     let mut world = world(small(), TrainerOptions { gradient_hook: Some(hook), ..Default::default() });
     let (before, tokens) = (world.weights(), tokens());
     let batch = Batch::of_tokens(&tokens, LENGTH);
-    let error = world.trainer.step(&batch, 1e-3).err().unwrap();
+    let error = world.trainer.step(&batch, 1e-3).unwrap_err();
     assert_eq!(error.status, Status::CALLBACK_FAILED);
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the network is gone");
     let panicked = catch_unwind(AssertUnwindSafe(|| world.trainer.step(&batch, 1e-3).map(|_| ())));
-    assert_eq!(panicked.err().unwrap().downcast_ref::<&str>(), Some(&"of the hook"));
+    assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"of the hook"));
     assert!(before == world.weights());
     assert_eq!(world.trainer.step(&batch, 1e-3).unwrap().step, 1);
 }
@@ -431,7 +435,7 @@ fn classifiers() {
     let batch = Batch::with_labels(Rows::new(&tokens, LENGTH), Rows::one_each(&classes));
     assert_eq!(world.trainer.step(&batch, 1e-3).unwrap().targets, 4);
     assert_eq!(world.trainer.logits(&tokens[..5]).unwrap().len(), 3);
-    assert_eq!(world.trainer.generate(&tokens[..5], &GenerateOptions { count: 1, ..Default::default() }).err().unwrap().status, Status::UNSUPPORTED);
+    assert_eq!(world.trainer.generate(&tokens[..5], 1, &GenerateOptions::default()).unwrap_err().status, Status::UNSUPPORTED);
 }
 
 #[test]
@@ -466,11 +470,11 @@ fn calibrates() {
     assert!(plan.json().contains("\"profile\""), "a plan holds its figures");
     let read = Profile::read(&profile).unwrap();
     assert!(read.name == "cpu" && read.figures.threads == 2 && read.ops.iter().any(|op| op.name == "linear" && op.nanoseconds > 0), "{read:?}");
-    assert_eq!(Profile::read("{}").err().unwrap().status, Status::CORRUPT);
+    assert_eq!(Profile::read("{}").unwrap_err().status, Status::CORRUPT);
     let folder = folder("timeline");
     world.trainer.timeline(folder.join("step.json")).unwrap();
     assert!(std::fs::read_to_string(folder.join("step.json")).unwrap().contains("traceEvents"));
     std::fs::remove_dir_all(folder).unwrap();
     world.steps(1);
-    assert_eq!(world.trainer.calibrate().err().unwrap().status, Status::BAD_STATE);
+    assert_eq!(world.trainer.calibrate().unwrap_err().status, Status::BAD_STATE);
 }

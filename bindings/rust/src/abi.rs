@@ -125,26 +125,31 @@ pub const STW_TENSOR_SECOND_MOMENT: u32 = 3;
 #[repr(C)]
 pub struct stw_device {
     _private: [u8; 0],
+    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_model {
     _private: [u8; 0],
+    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_plan {
     _private: [u8; 0],
+    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_dataset {
     _private: [u8; 0],
+    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 #[repr(C)]
 pub struct stw_trainer {
     _private: [u8; 0],
+    _shared_only_as_the_header_says: std::marker::PhantomData<(*mut u8, std::marker::PhantomPinned)>,
 }
 
 pub use crate::dlpack::DLManagedTensorVersioned;
@@ -162,14 +167,18 @@ pub type stw_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, now: *
 pub type stw_gradient_fn = Option<unsafe extern "C" fn(user: *mut c_void, gradients: *const stw_gradients) -> i32>;
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_error {
     pub struct_size: u32,
     pub status: stw_status,
+    /// errno or cudaError\_t, else 0
     pub native_code: i32,
     pub reserved: u32,
+    /// 3xxx
     pub bytes_needed: u64,
+    /// 3xxx
     pub bytes_available: u64,
+    /// one line
     pub message: Text<480>,
 }
 
@@ -186,20 +195,30 @@ impl Default for stw_error {
 #[derive(Clone, Copy)]
 pub struct stw_device_options {
     pub struct_size: u32,
+    /// STW\_BACKEND\_\*; auto: CUDA where there is one, else the CPU
     pub backend: u32,
+    /// of several CUDA devices
     pub ordinal: i32,
+    /// CPU: threads that compute, the caller's included; 0: one for each processor. CUDA: that draw random weights or quantize, while a trainer is created or calibrated
     pub threads: u32,
+    /// CPU: STW\_ISA\_\*; auto: the widest that runs here. No bit depends on it.
     pub isa: u32,
+    /// 0: STW\_LOG\_WARNING
     pub log_level: i32,
+    /// CUDA: the host's stream, of the device's primary context; NULL: one of the library's
     pub stream: *mut c_void,
     pub log: stw_log_fn,
     pub log_user: *mut c_void,
+    /// both or none
     pub allocate: stw_allocate_fn,
     pub release: stw_release_fn,
     pub memory_user: *mut c_void,
+    /// NULL: a pool of the library's that sleeps when idle
     pub run: stw_run_fn,
     pub run_user: *mut c_void,
+    /// CUDA: the path of a libcublasLt.so.13, for STW\_KERNELS\_CUBLASLT; NULL: what the system finds. Copied.
     pub cublaslt: *const c_char,
+    /// CUDA: the path of a libcudnn.so.9, for STW\_ATTENTION\_CUDNN; the same
     pub cudnn: *const c_char,
 }
 
@@ -213,17 +232,24 @@ impl Default for stw_device_options {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_device_info {
     pub struct_size: u32,
     pub backend: u32,
+    /// bytes
     pub memory_total: u64,
+    /// CPU: what the system says is available; CUDA: 0 in stw\_device\_at
     pub memory_free: u64,
+    /// CUDA
     pub compute_major: i32,
+    /// CUDA
     pub compute_minor: i32,
+    /// CPU
     pub threads: u32,
+    /// CPU
     pub isa: u32,
     pub name: Text<64>,
+    /// of the embedded profiles the one to plan with: stw\_plan\_options.device
     pub profile: Text<24>,
 }
 
@@ -237,12 +263,14 @@ impl Default for stw_device_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_memory_holder {
     pub struct_size: u32,
     pub reserved: u32,
+    /// its number, as the system knows it; a container may see another one
     pub process: u64,
     pub bytes: u64,
+    /// of the program, "" where that is unknown; cut where it is longer
     pub name: Text<64>,
 }
 
@@ -256,12 +284,15 @@ impl Default for stw_memory_holder {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_log_message {
     pub struct_size: u32,
+    /// STW\_LOG\_\*
     pub level: i32,
+    /// 1, 2, ... in the order they were written; 0: there is none
     pub number: u64,
     pub component: Text<32>,
+    /// cut where it is longer
     pub text: Text<224>,
 }
 
@@ -275,24 +306,37 @@ impl Default for stw_log_message {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_model_options {
     pub struct_size: u32,
     pub set_mask: u32,
+    /// a folder with config.json, a config.json, or the name of a preset such as "nano"
     pub source: *const c_char,
+    /// instead of source: the text of a config.json; not terminated, config\_json\_size bytes
     pub config_json: *const c_char,
     pub config_json_size: usize,
+    /// a .safetensors file, or a folder with one or with an index (of several files without an index the one named model.safetensors); NULL: those of the source folder if it has any, else random values drawn from \`seed\`
     pub weights: *const c_char,
+    /// 0: 1337
     pub seed: u64,
+    /// STW\_SET\_DROPOUT: replaces all rates of the config
     pub dropout: f32,
     pub reserved: u32,
+    /// a folder of adapters to go on with, for the model in \`source\`; NULL: none
     pub adapter: *const c_char,
+    /// new ones: which matrices have one: the last parts of their modules' names, such as "q\_proj,v\_proj", or "all-linear"; NULL: all-linear
     pub adapter_targets: *const c_char,
+    /// new ones: rows of A and columns of B; 0: no new ones. A is drawn from \`seed\`, B is 0
     pub adapter_rank: u32,
+    /// STW\_ADAPTER\_RANK\_STABILISED: scale = alpha / sqrt(rank)
     pub adapter_flags: u32,
+    /// scale = alpha / rank; 0: twice the rank
     pub adapter_alpha: f32,
+    /// of what A reads, while it is trained
     pub adapter_dropout: f32,
+    /// label\_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL\_0", "LABEL\_1", ...
     pub label_names: *const *const c_char,
+    /// 0: as the config says; else 2 to 1,048,576, and what a classifier has already
     pub label_count: usize,
 }
 
@@ -306,20 +350,28 @@ impl Default for stw_model_options {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_model_info {
     pub struct_size: u32,
     pub layers: u32,
+    /// tied ones counted once
     pub parameters: u64,
     pub trainable: u64,
     pub vocabulary: u64,
+    /// longest sequence
     pub positions: u64,
+    /// 1: read from files; 0: drawn from the seed
     pub has_weights: u32,
     pub width: u32,
+    /// its model\_type: "gpt2", "llama", "gemma3\_text", …
     pub architecture: Text<32>,
+    /// 0: there are no adapters
     pub adapter_rank: u32,
+    /// 1: its files hold matrices in 4 bits, as bitsandbytes makes them (nf4, also with nested scales)
     pub has_codes: u32,
+    /// of a classifier; 0: a language model
     pub labels: u64,
+    /// of the config: transformers takes what stands at a text's end and is this token for padding, and looks at the last token before it; -1: none
     pub padding_token: i64,
 }
 
@@ -333,10 +385,11 @@ impl Default for stw_model_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_tensor_info {
     pub struct_size: u32,
     pub ndim: u32,
+    /// as in the weight files; lives as long as the model
     pub name: *const c_char,
     pub shape: [i64; 4],
     pub elements: u64,
@@ -352,14 +405,19 @@ impl Default for stw_tensor_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_parameter_group {
     pub struct_size: u32,
+    /// STW\_SET\_GROUP\_\*: what the group says; the rest stays as it is
     pub set_mask: u32,
     pub pattern: *const c_char,
+    /// 1: frozen; 0: trained, although a group before it says otherwise
     pub frozen: u32,
+    /// 32 or 8, although the others have 8 or 32; embeddings and tensors of less than 4096 elements keep 32
     pub state_bits: u32,
+    /// a factor of the run's
     pub learning_rate: f64,
+    /// instead of the trainer's, and of none for norms and biases
     pub weight_decay: f64,
 }
 
@@ -373,35 +431,60 @@ impl Default for stw_parameter_group {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_plan_options {
     pub struct_size: u32,
+    /// STW\_SET\_RESERVE
     pub set_mask: u32,
+    /// bounds the peak; 0: what the device has (device\_memory, or the profile's, or for a CPU what is available on this machine now)
     pub memory_bytes: u64,
+    /// samples of one optimizer step; required
     pub global_batch: u64,
+    /// tokens of a sample; 0: the model's positions, at most 1024
     pub sequence: u64,
+    /// "cpu", or a profile's name such as "rtx4090"; NULL: "cpu"
     pub device: *const c_char,
+    /// bytes that are free there now; 0: as memory\_bytes says
     pub device_memory: u64,
+    /// taken off for what lies outside the arena; unset and 0: the profile's (CPU: none)
     pub reserve_bytes: u64,
+    /// CPU: threads that will compute (scratch memory depends on it); 0: one a processor
     pub threads: u32,
+    /// default: fp32 on the CPU, bf16 elsewhere
     pub precision: u32,
     pub optimizer: u32,
+    /// STW\_STATES\_AUTO: 32 unless that does not fit or costs more than 10 % of the speed; AdamW and Lion have 8, for tensors of 4096 elements and more that are no embeddings
     pub state_bits: u32,
+    /// 0: chosen
     pub micro_batch: u32,
+    /// STW\_RECOMPUTE\_\*
     pub recompute: u32,
+    /// STW\_MODE\_\*: fast gives up contract E3 (the split into micro-batches changes no bit) where kernels have a faster way: CUDA devices with STW\_KERNELS\_CUBLASLT, which is the default there then; other plans stay exact
     pub mode: u32,
+    /// STW\_INPUT\_\*: what batches may bring beside tokens, targets and lengths
     pub inputs: u32,
+    /// of host memory for what is offloaded; 0: nothing is
     pub host_bytes: u64,
+    /// what stw\_trainer\_calibrate wrote; NULL: the device's embedded profile. A \`device\` that is NULL is then the profile's, another one than the profile's is refused.
     pub profile: *const c_char,
+    /// bytes of it, a zero byte at the end not counted
     pub profile_size: usize,
+    /// an array; of groups that name the same parameter later ones win. All have the struct\_size of the first one.
     pub groups: *const stw_parameter_group,
     pub group_count: usize,
+    /// STW\_MASTER\_\*: what bf16 keeps of the fp32 value of a trained parameter
     pub master: u32,
+    /// STW\_KERNELS\_\*: part of what a checkpoint must agree with
     pub kernels: u32,
+    /// STW\_GRADIENTS\_\*
     pub gradients: u32,
+    /// 1: parameters of blocks are updated inside the backward pass, which keeps no gradients of them. The same bits as without clipping, but: the micro-batch is the global batch; no fp16, no gradients in bf16, no host memory, no gradient hook, clip\_norm 0, no skipping of outliers; and a gradient that is not finite ends the run (STW\_NON\_FINITE) with parameters half updated: restore a checkpoint
     pub fused_update: u32,
+    /// STW\_ATTENTION\_\*: part of what a checkpoint must agree with
     pub attention: u32,
+    /// STW\_QUANTIZE\_\*: the same
     pub quantize: u32,
+    /// STW\_QUANTIZE\_INT8: so are the table that tokens look up and the head (not that of positions), for models with adapters, whatever their files have; auto: none. The same
     pub quantize_embeddings: u32,
     pub reserved: u32,
 }
@@ -416,9 +499,10 @@ impl Default for stw_plan_options {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_plan_info {
     pub struct_size: u32,
+    /// 0: nothing fits; minimum\_bytes says what would
     pub fits: u32,
     pub micro_batch: u64,
     pub accumulation_steps: u64,
@@ -434,24 +518,40 @@ pub struct stw_plan_info {
     pub workspace: u64,
     pub inputs: u64,
     pub padding: u64,
+    /// what a trainer allocates
     pub arena: u64,
+    /// peak = arena + reserve
     pub reserve: u64,
+    /// peak = arena + reserve
     pub peak: u64,
     pub budget: u64,
+    /// host memory that a trainer allocates besides, for what is offloaded
     pub host: u64,
+    /// smallest memory\_bytes that works with these options
     pub minimum_bytes: u64,
     pub state_bits: u32,
     pub precision: u32,
+    /// predicted
     pub step_seconds: f64,
+    /// predicted
     pub tokens_per_second: f64,
+    /// predicted
     pub recompute_fraction: f64,
+    /// 16 hexadecimal digits: XXH3-64 of the plan
     pub fingerprint: Text<20>,
+    /// 1: no plan of these numerics is faster within the budget, by the cost model
     pub proven: u32,
+    /// none is faster than this
     pub bound_seconds: f64,
+    /// nor than this within any budget
     pub unlimited_seconds: f64,
+    /// with one GiB more and the same state format
     pub next_gib_seconds: f64,
+    /// of a step, from host memory to the device and back
     pub copied_bytes: u64,
+    /// blocks whose feed-forward part runs in tiles of rows
     pub tiled_blocks: u64,
+    /// the fewest that a block's tiles are planned with; 0: no block has tiles
     pub tile_rows: u64,
 }
 
@@ -465,15 +565,22 @@ impl Default for stw_plan_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_buffer_info {
     pub struct_size: u32,
+    /// 1: lives for ever, first and last are 0
     pub persistent: u32,
+    /// of the tensor; lives as long as the plan
     pub name: *const c_char,
+    /// "parameters", "gradients", ...
     pub owner: *const c_char,
+    /// in the arena
     pub offset: u64,
+    /// in the arena
     pub bytes: u64,
+    /// instructions of the micro-step's program, both included
     pub first: u32,
+    /// instructions of the micro-step's program, both included
     pub last: u32,
 }
 
@@ -487,12 +594,16 @@ impl Default for stw_buffer_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_relaxation_info {
     pub struct_size: u32,
+    /// 1: the trained bits would be others
     pub changes_numerics: u32,
+    /// of the smallest peak
     pub saves_bytes: u64,
+    /// of the step time; negative: faster
     pub costs_fraction: f64,
+    /// as the command takes it: "states 8", "fused\_update, gradients fp32", ...
     pub change: Text<64>,
 }
 
@@ -506,13 +617,17 @@ impl Default for stw_relaxation_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_offload_info {
     pub struct_size: u32,
+    /// 1: also what belongs to parameters outside of blocks
     pub outside_blocks: u32,
+    /// of the first so many blocks
     pub blocks: u32,
     pub reserved: u32,
+    /// in host memory
     pub bytes: u64,
+    /// "optimizer", "masters", "gradients", "weights" or "inputs" (of blocks); lives for ever
     pub tensors: *const c_char,
 }
 
@@ -526,10 +641,12 @@ impl Default for stw_offload_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_frontier_point {
     pub struct_size: u32,
+    /// 1: from here on more memory brings much less
     pub is_knee: u32,
+    /// the smallest budget that gets this plan
     pub peak: u64,
     pub micro_batch: u64,
     pub loss_chunks: u64,
@@ -547,25 +664,41 @@ impl Default for stw_frontier_point {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_profile_info {
     pub struct_size: u32,
     pub is_cuda: u32,
+    /// bytes; 0: the machine's own
     pub memory: u64,
+    /// bytes; 0: the machine's own
     pub reserve: u64,
+    /// peak, fp32 accumulation; CPU: of one thread
     pub gflops_fp32: u64,
+    /// peak, fp32 accumulation; CPU: of one thread
     pub gflops_bf16: u64,
+    /// of memory
     pub gbytes_per_second: u64,
+    /// share of the peak that matrix products reach
     pub product_permille: u32,
+    /// share of the bandwidth that streaming ops reach
     pub stream_permille: u32,
+    /// of every op
     pub launch_nanoseconds: u64,
+    /// live for ever
     pub name: *const c_char,
+    /// live for ever
     pub title: *const c_char,
+    /// live for ever
     pub source: *const c_char,
+    /// to host memory and back, in each direction
     pub host_gbytes_per_second: u64,
+    /// a calibrated one: that computed while it was measured; else 0
     pub threads: u32,
+    /// a calibrated one: STW\_PRECISION\_\* of what was measured; else 0
     pub precision: u32,
+    /// a calibrated one: measured, a step of the plan that was timed; else 0
     pub step_nanoseconds: u64,
+    /// a calibrated one: STW\_KERNELS\_\* of what was measured; else 0
     pub kernels: u32,
     pub reserved: u32,
 }
@@ -580,12 +713,16 @@ impl Default for stw_profile_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_profile_op_info {
     pub struct_size: u32,
+    /// of the peak that bounds the op, arithmetic or bandwidth; above 1000 in caches
     pub permille: u32,
+    /// of every op of the kind
     pub launch_nanoseconds: u64,
+    /// measured, of all ops of the kind in the step that was timed
     pub nanoseconds: u64,
+    /// of the kind; lives for ever
     pub name: *const c_char,
 }
 
@@ -599,10 +736,13 @@ impl Default for stw_profile_op_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_buffer_lifetime {
+    /// alive in \[lower, upper), in any unit of time; upper == lower takes no space
     pub lower: i64,
+    /// alive in \[lower, upper), in any unit of time; upper == lower takes no space
     pub upper: i64,
+    /// bytes; for aligned offsets round all sizes up to the alignment
     pub size: u64,
 }
 
@@ -615,11 +755,14 @@ impl Default for stw_buffer_lifetime {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_pack_options {
     pub struct_size: u32,
+    /// reserved, 0
     pub set_mask: u32,
+    /// bytes to fit into; 0: as low as possible
     pub capacity: u64,
+    /// decisions that the search may take, some microseconds each; 0: 1,000,000
     pub node_limit: u64,
 }
 
@@ -633,12 +776,16 @@ impl Default for stw_pack_options {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_pack_result {
     pub struct_size: u32,
+    /// STW\_PACK\_\*
     pub answer: u32,
+    /// largest offset + size of the lowest placement found, within the capacity or not
     pub height: u64,
+    /// proven: no placement is lower
     pub bound: u64,
+    /// decisions taken
     pub nodes: u64,
 }
 
@@ -652,20 +799,31 @@ impl Default for stw_pack_result {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_dataset_options {
     pub struct_size: u32,
+    /// auto: ids for .bin files, bytes otherwise
     pub tokenizer: u32,
+    /// text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536)
     pub path: *const c_char,
+    /// every id must be smaller
     pub vocabulary: u64,
+    /// tokens of a sample
     pub sequence: u64,
+    /// of the windows; 0: 1337
     pub seed: u64,
+    /// STW\_SET\_DOCUMENT\_END, STW\_SET\_HELD\_OUT
     pub set_mask: u32,
     pub reserved: u32,
+    /// the token that ends a document: attention stays inside of documents, and what follows an end is no target. Needs a plan with STW\_INPUT\_POSITIONS. Unset: there are no documents.
     pub document_end: u64,
+    /// a file with a byte for each token, STW\_MARK\_\* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of \`sequence\` alone (else STW\_BAD\_STATE), not together with document\_end. NULL: all tokens are targets, and samples begin anywhere.
     pub marks: *const c_char,
+    /// for classifiers: a file with a little-endian uint32 for each document that \`marks\` begin: its label, or UINT32\_MAX for none. It is the target of the document's last token, or of the last one inside of the sample; STW\_MARK\_TARGET is not looked at then. NULL: targets are tokens.
     pub labels: *const c_char,
+    /// with labels: every one must be smaller
     pub label_count: u64,
+    /// STW\_SET\_HELD\_OUT: share of the tokens that is held out, from the end on: 0 to 1. Unset: 0.1
     pub held_out: f64,
 }
 
@@ -679,13 +837,17 @@ impl Default for stw_dataset_options {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_dataset_info {
     pub struct_size: u32,
     pub tokenizer: u32,
+    /// of held\_out; with marks, from the nearest document on
     pub training_tokens: u64,
+    /// of held\_out; with marks, from the nearest document on
     pub evaluation_tokens: u64,
+    /// with marks: that hold every document of a part once; else 0
     pub training_samples: u64,
+    /// with marks: that hold every document of a part once; else 0
     pub evaluation_samples: u64,
 }
 
@@ -699,23 +861,34 @@ impl Default for stw_dataset_info {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_progress {
     pub struct_size: u32,
     pub phase: u32,
+    /// successful updates so far
     pub step: u64,
+    /// global batches consumed so far: step + skipped
     pub batches: u64,
+    /// steps without an update: STW\_SKIP\_\*
     pub skipped: u64,
+    /// of the last step, mean per target
     pub loss: f64,
+    /// before clipping
     pub grad_norm: f64,
     pub learning_rate: f64,
+    /// of the last step
     pub seconds: f64,
     pub tokens_per_second: f64,
+    /// trained on so far
     pub tokens: u64,
+    /// of the last evaluation; 0 before the first
     pub evaluation_loss: f64,
+    /// for the next step; 1 unless the precision is fp16
     pub loss_scale: f64,
+    /// STW\_SKIP\_\*, of the last step
     pub skip_reason: u32,
     pub reserved: u32,
+    /// of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; not a number where there were none
     pub evaluation_accuracy: f64,
 }
 
@@ -729,15 +902,18 @@ impl Default for stw_progress {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_gradients {
     pub struct_size: u32,
     pub reserved: u32,
+    /// sums over tokens, not normalised, of all trainable parameters; holes are to be ignored
     pub data: *mut f32,
+    /// floats, holes included
     pub count: u64,
     pub loss_sum: *mut f64,
     pub target_count: *mut u64,
     pub stream: *mut c_void,
+    /// that \`data\` carries: 1 unless the precision is fp16; trainers that are added up must have the same
     pub scale: f64,
 }
 
@@ -755,23 +931,38 @@ impl Default for stw_gradients {
 pub struct stw_trainer_options {
     pub struct_size: u32,
     pub set_mask: u32,
+    /// of dropout; 0: 1337
     pub seed: u64,
+    /// adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99
     pub beta1: f32,
+    /// adamw, muon: unset 0.9, 0.95; lion: unset 0.9, 0.99
     pub beta2: f32,
+    /// adamw, muon: 0: 1e-8
     pub epsilon: f32,
+    /// unset: 0.1, none on 1-D tensors; sgd, adafactor: 0; at most 1e6
     pub weight_decay: f32,
+    /// unset: 1, with a fused update 0; 0: no clipping
     pub clip_norm: f32,
+    /// sgd: 1: look ahead
     pub nesterov: u32,
+    /// the host's memory, at least info.arena bytes at a multiple of 256; NULL: allocated
     pub arena: *mut c_void,
     pub arena_bytes: u64,
     pub gradient_hook: stw_gradient_fn,
     pub gradient_user: *mut c_void,
+    /// sgd: unset 0.9; muon: unset 0.95
     pub momentum: f32,
+    /// in \[0, 1): this share of the target's probability goes to all tokens alike
     pub label_smoothing: f32,
+    /// times the square of log Σ exp(logits), added to every token's loss
     pub z_loss: f32,
+    /// 0: none; else a step is skipped whose loss or gradient norm lies more standard deviations above its running mean than this (exponential, about 128 steps; from 64 steps on)
     pub outlier_limit: f32,
+    /// fp16: of the first step, a power of two; 0: 65536
     pub loss_scale: f64,
+    /// fp16: updates after which it doubles; 0: 2000. A step that is not finite halves it.
     pub growth_interval: u32,
+    /// STW\_NON\_FINITE\_\*: skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged; stop: it fails with STW\_NON\_FINITE. fp16 skips, and fails with STW\_NUMERIC where the scale would fall below 1.
     pub non_finite: u32,
 }
 
@@ -785,12 +976,14 @@ impl Default for stw_trainer_options {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_batch {
     pub struct_size: u32,
+    /// tensors
     pub count: u32,
     pub names: *const *const c_char,
     pub tensors: *const *const DLManagedTensorVersioned,
+    /// at most 1e6
     pub learning_rate: f64,
 }
 
@@ -804,16 +997,21 @@ impl Default for stw_batch {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_step_result {
     pub struct_size: u32,
+    /// 1: no update; nothing but the count of batches has changed, the running statistics of outlier\_limit and in fp16 the loss scale
     pub skipped: u32,
+    /// successful updates so far, this one included
     pub step: u64,
     pub loss: f64,
     pub grad_norm: f64,
+    /// that had a loss
     pub targets: u64,
     pub seconds: f64,
+    /// of this step; 1 unless the precision is fp16
     pub loss_scale: f64,
+    /// STW\_SKIP\_\*
     pub skip_reason: u32,
     pub reserved: u32,
 }
@@ -832,16 +1030,24 @@ impl Default for stw_step_result {
 pub struct stw_run_options {
     pub struct_size: u32,
     pub set_mask: u32,
+    /// run until this many batches have been consumed
     pub until: u64,
+    /// length of the schedule; 0: \`until\`
     pub total: u64,
+    /// steps of linear warm-up
     pub warmup: u64,
+    /// 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2; at most 1e6, also as base\_batch scales it
     pub learning_rate: f64,
+    /// unset: a tenth of it; inverse root: 0
     pub min_rate: f64,
     pub schedule: u32,
+    /// 0: 1
     pub progress_every: u32,
     pub progress: stw_progress_fn,
     pub progress_user: *mut c_void,
+    /// warm-up-stable-decay: 0: a fifth of \`total\`
     pub decay_steps: u64,
+    /// learning rates are meant for so many samples a step, and multiplied by the root of global\_batch / base\_batch; 0: they are taken as they are
     pub base_batch: u64,
 }
 
@@ -855,16 +1061,23 @@ impl Default for stw_run_options {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_generate_options {
     pub struct_size: u32,
+    /// 0: all
     pub top_k: u32,
+    /// at least one token
     pub prompt: *const i32,
     pub prompt_count: u64,
+    /// receives new tokens
     pub out: *mut i32,
+    /// and at most this many
     pub out_capacity: u64,
+    /// 0: the most probable token
     pub temperature: f64,
+    /// 0: 1337
     pub seed: u64,
+    /// tokens of which any ends the answer, such as the model's end of text; it is the last in \`out\`
     pub stop: *const i32,
     pub stop_count: u64,
 }

@@ -5,6 +5,7 @@ macro_rules! choices {
     ($($(#[$about:meta])* $kind:ident { $($name:ident = $constant:ident,)* })*) => {$(
         $(#[$about])*
         #[repr(u32)]
+        #[non_exhaustive]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $kind { $($name = abi::$constant,)* }
 

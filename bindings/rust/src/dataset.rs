@@ -8,7 +8,7 @@ use crate::error::{check, told, Error, Result, Status};
 use crate::text::{optional_path, path_to_c, pointer};
 
 /// `stw_dataset_options`; the rest is `..Default::default()`.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, Debug)]
 pub struct DatasetOptions<'a> {
     pub tokenizer: Tokenizer,
     /// Every id must be smaller.
@@ -36,6 +36,12 @@ pub struct Dataset {
 // Whoever reads it has it `&mut`.
 unsafe impl Send for Dataset {}
 unsafe impl Sync for Dataset {}
+
+impl std::fmt::Debug for Dataset {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Dataset").field("pointer", &self.pointer).finish_non_exhaustive()
+    }
+}
 
 impl Drop for Dataset {
     fn drop(&mut self) {

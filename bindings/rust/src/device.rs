@@ -11,14 +11,14 @@ use crate::choices::{Backend, Isa, LogLevel};
 use crate::error::{check, every, told, Error, Result, Status};
 use crate::text::{optional_path, pointer};
 
-/// Is told what happens, on the threads that call: level, component, message.
+/// Is told what happens, on the threads that call: level, component, message. A panic of it is dropped.
 pub type Log = Box<dyn Fn(LogLevel, &str, &str) + Send + Sync>;
 
 /// The host's memory for arenas.
 ///
 /// # Safety
 /// `allocate` returns memory of at least `bytes` at a multiple of `alignment` that nobody else uses until `release` is called, or null. On a CUDA
-/// device that is memory of the device, and `stream` its stream; on the CPU it is null. Neither panics.
+/// device that is memory of the device, in order of `stream` ([`DeviceOptions::stream`], else null). A panic counts as null.
 pub unsafe trait Memory: Send + Sync {
     fn allocate(&self, bytes: usize, alignment: usize, stream: *mut c_void) -> *mut c_void;
     /// # Safety
@@ -30,9 +30,21 @@ pub unsafe trait Memory: Send + Sync {
 ///
 /// # Safety
 /// `run` calls `task(i)` once for every i in 0..tasks, on any threads, in any order, at most [`DeviceOptions::threads`] of them at once, and
-/// returns when all have returned. It does not panic.
+/// returns when all have returned. A panic of it ends the process: nobody would know which tasks still run.
 pub unsafe trait Executor: Send + Sync {
     fn run(&self, tasks: u32, task: &(dyn Fn(u32) + Sync));
+}
+
+/// A CUDA stream of the host's.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream(*mut c_void);
+
+impl Stream {
+    /// # Safety
+    /// It is a stream of the device's primary context, and lives until the device is closed after its last trainer.
+    pub unsafe fn new(stream: *mut c_void) -> Stream {
+        Stream(stream)
+    }
 }
 
 /// `stw_device_options`; the rest is `..Default::default()`.
@@ -41,7 +53,7 @@ pub struct DeviceOptions<'a> {
     pub backend: Backend,
     /// Of several CUDA devices.
     pub ordinal: i32,
-    /// CPU: threads that compute; 0: one for each processor.
+    /// CPU: threads that compute; 0: one for each processor. CUDA: those that draw weights or quantize.
     pub threads: u32,
     pub isa: Isa,
     pub log_level: LogLevel,
@@ -49,22 +61,46 @@ pub struct DeviceOptions<'a> {
     pub memory: Option<Box<dyn Memory>>,
     /// None: threads of the library's that sleep when idle.
     pub executor: Option<Box<dyn Executor>>,
+    /// CUDA: none: one of the library's.
+    pub stream: Option<Stream>,
     /// CUDA: where a libcublasLt.so.13 or libcudnn.so.9 lies; none: what the system finds.
     pub cublaslt: Option<&'a Path>,
     pub cudnn: Option<&'a Path>,
 }
 
-/// What the library calls; boxed twice, so that C has a thin pointer.
-#[derive(Default)]
-struct Callbacks {
-    log: Option<Box<Log>>,
-    memory: Option<Box<Box<dyn Memory>>>,
-    executor: Option<Box<Box<dyn Executor>>>,
+/// What the library calls, behind a thin pointer: its own box, given back after the device is closed.
+struct Callback<T>(*mut T);
+
+impl<T> Callback<T> {
+    fn new(of: Option<T>) -> Callback<T> {
+        Callback(of.map_or(ptr::null_mut(), |of| Box::into_raw(Box::new(of))))
+    }
+
+    /// Null where there is none.
+    fn user(&self) -> *mut c_void {
+        self.0.cast()
+    }
+}
+
+impl<T> Drop for Callback<T> {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            drop(unsafe { Box::from_raw(self.0) });
+        }
+    }
+}
+
+/// What became of a callback, whose panic is nobody's: a panic of what it carries could not leave C's frames either.
+fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok()
 }
 
 pub(crate) struct Open {
     pub(crate) pointer: NonNull<abi::stw_device>,
-    _callbacks: Callbacks,   // dropped after the device is closed
+    // Dropped after the device is closed.
+    _log: Callback<Log>,
+    _memory: Callback<Box<dyn Memory>>,
+    _executor: Callback<Box<dyn Executor>>,
 }
 
 // What may be called of a device by several threads is what takes it `const`; creating trainers takes a `&mut Device`.
@@ -81,17 +117,17 @@ unsafe extern "C" fn log(user: *mut c_void, level: i32, component: *const c_char
     let told = &*(user as *const Log);
     let level = LogLevel::from_number(level as u32).unwrap_or_default();
     let (component, message) = (CStr::from_ptr(component).to_string_lossy(), CStr::from_ptr(message).to_string_lossy());
-    let _ = catch_unwind(AssertUnwindSafe(|| told(level, &component, &message)));   // there is nobody to tell
+    quietly(|| told(level, &component, &message));
 }
 
 unsafe extern "C" fn allocate(user: *mut c_void, bytes: usize, alignment: usize, stream: *mut c_void) -> *mut c_void {
     let memory = &*(user as *const Box<dyn Memory>);
-    catch_unwind(AssertUnwindSafe(|| memory.allocate(bytes, alignment, stream))).unwrap_or(ptr::null_mut())
+    quietly(|| memory.allocate(bytes, alignment, stream)).unwrap_or(ptr::null_mut())
 }
 
 unsafe extern "C" fn release(user: *mut c_void, memory: *mut c_void, bytes: usize, stream: *mut c_void) {
     let of = &*(user as *const Box<dyn Memory>);
-    let _ = catch_unwind(AssertUnwindSafe(|| of.release(memory, bytes, stream)));
+    quietly(|| of.release(memory, bytes, stream));
 }
 
 unsafe extern "C" fn run(user: *mut c_void, tasks: u32, task: Option<unsafe extern "C" fn(*mut c_void, u32)>, context: *mut c_void) {
@@ -103,13 +139,13 @@ unsafe extern "C" fn run(user: *mut c_void, tasks: u32, task: Option<unsafe exte
         }
     }
     let (executor, shared) = (&*(user as *const Box<dyn Executor>), Shared(context));
-    let done = catch_unwind(AssertUnwindSafe(|| {
+    let done = quietly(|| {
         if let Some(task) = task {
             executor.run(tasks, &|index| unsafe { task(shared.context(), index) });
         }
-    }));
-    if done.is_err() {
-        std::process::abort();   // nobody knows which tasks still run
+    });
+    if done.is_none() {
+        std::process::abort();
     }
 }
 
@@ -118,39 +154,46 @@ pub struct Device {
     pub(crate) open: Arc<Open>,
 }
 
+impl std::fmt::Debug for Device {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Device").field("pointer", &self.open.pointer).finish_non_exhaustive()
+    }
+}
+
 impl Device {
     /// # Errors
     /// [`Status::UNSUPPORTED`] where this library or machine has no such backend or instruction set.
     pub fn open(options: DeviceOptions) -> Result<Device> {
         let (cublaslt, cudnn) = (optional_path(options.cublaslt)?, optional_path(options.cudnn)?);
-        let callbacks = Callbacks { log: options.log.map(Box::new), memory: options.memory.map(Box::new), executor: options.executor.map(Box::new) };
+        let (told, memory, executor) = (Callback::new(options.log), Callback::new(options.memory), Callback::new(options.executor));
         let mut given = abi::stw_device_options {
             backend: options.backend as u32,
             ordinal: options.ordinal,
             threads: options.threads,
             isa: options.isa as u32,
             log_level: options.log_level as i32,
+            stream: options.stream.map_or(ptr::null_mut(), |stream| stream.0),
             cublaslt: pointer(&cublaslt),
             cudnn: pointer(&cudnn),
             ..Default::default()
         };
-        if let Some(told) = &callbacks.log {
+        if !told.user().is_null() {
             given.log = Some(log);
-            given.log_user = &**told as *const Log as *mut c_void;
+            given.log_user = told.user();
         }
-        if let Some(memory) = &callbacks.memory {
+        if !memory.user().is_null() {
             given.allocate = Some(allocate);
             given.release = Some(release);
-            given.memory_user = &**memory as *const Box<dyn Memory> as *mut c_void;
+            given.memory_user = memory.user();
         }
-        if let Some(executor) = &callbacks.executor {
+        if !executor.user().is_null() {
             given.run = Some(run);
-            given.run_user = &**executor as *const Box<dyn Executor> as *mut c_void;
+            given.run_user = executor.user();
         }
         let mut out = ptr::null_mut();
         check(|error| unsafe { abi::stw_device_open(&mut out, &given, error) })?;
         let pointer = NonNull::new(out).ok_or_else(|| Error::new(Status::INTERNAL, "no device"))?;
-        Ok(Device { open: Arc::new(Open { pointer, _callbacks: callbacks }) })
+        Ok(Device { open: Arc::new(Open { pointer, _log: told, _memory: memory, _executor: executor }) })
     }
 
     fn pointer(&self) -> *const abi::stw_device {

@@ -107,6 +107,7 @@ pub enum DType {
 }
 
 /// A trainer's tensor in its own memory, which is borrowed meanwhile.
+#[derive(Debug)]
 pub struct View<'a> {
     managed: NonNull<DLManagedTensorVersioned>,
     _trainer: PhantomData<&'a mut ()>,
@@ -126,7 +127,12 @@ impl View<'_> {
     /// Takes what the library exported.
     pub(crate) unsafe fn new(pointer: *mut DLManagedTensorVersioned) -> Result<Self> {
         let managed = NonNull::new(pointer).ok_or_else(|| Error::new(Status::INTERNAL, "no tensor"))?;
-        Ok(View { managed, _trainer: PhantomData })
+        let view = View { managed, _trainer: PhantomData };   // whose drop deletes it
+        let (major, tensor) = (managed.as_ref().major, view.tensor());
+        match (major, tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) {
+            (1, FLOAT, 32 | 16, 1) | (1, BFLOAT, 16, 1) => Ok(view),
+            _ => Err(Error::new(Status::UNSUPPORTED, format!("a tensor of DLPack {major} and {:?}", tensor.dtype))),
+        }
     }
 
     fn tensor(&self) -> &DLTensor {
@@ -153,12 +159,17 @@ impl View<'_> {
 
     /// Of its first element, in the device's memory; elements lie close together.
     pub fn address(&self) -> *mut c_void {
-        (self.tensor().data as usize + self.tensor().byte_offset as usize) as *mut c_void
+        self.tensor().data.cast::<u8>().wrapping_add(self.tensor().byte_offset as usize).cast()
     }
 
     fn of_host<T>(&self) -> Option<&[T]> {
         let count = self.shape().iter().product::<i64>() as usize;
         (self.device().device_type == HOST.device_type).then(|| unsafe { std::slice::from_raw_parts(self.address() as *const T, count) })
+    }
+
+    /// For what reads DLPack: its deleter is then the reader's to call, before the trainer ends or is planned again.
+    pub fn into_dlpack(self) -> *mut DLManagedTensorVersioned {
+        std::mem::ManuallyDrop::new(self).managed.as_ptr()
     }
 
     /// Of fp32 in host memory; else none.

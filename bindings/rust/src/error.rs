@@ -9,7 +9,7 @@ use crate::text::from_c;
 /// What an operation gives, or why it gives nothing.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// One of the library's codes; `code / 1000` is its category.
+/// One of the library's codes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub i32);
 
@@ -32,6 +32,17 @@ impl Status {
     /// Such as `"STW_OVER_BUDGET"`.
     pub fn name(self) -> &'static str {
         unsafe { from_c(abi::stw_status_name(self.0)) }
+    }
+
+    /// Such as [`Status::OUT_OF_MEMORY`] of [`Status::OVER_BUDGET`].
+    pub fn category(self) -> Status {
+        Status(self.0 / 1000 * 1000)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.name())
     }
 }
 
@@ -110,6 +121,17 @@ pub(crate) fn check(call: impl FnOnce(*mut abi::stw_error) -> abi::stw_status) -
 pub(crate) fn told<T: Default>(ask: impl FnOnce(&mut T) -> abi::stw_status) -> Option<T> {
     let mut told = T::default();
     (ask(&mut told) == abi::STW_OK).then_some(told)
+}
+
+/// What a callback was told, by a library that may be older than this and know less: the rest is zero.
+///
+/// # Safety
+/// `told` begins with its size, a u32.
+pub(crate) unsafe fn copied<T: Default>(told: *const T) -> T {
+    let mut copy = T::default();
+    let size = std::mem::size_of::<T>().min(*(told as *const u32) as usize);
+    std::ptr::copy_nonoverlapping(told as *const u8, &mut copy as *mut T as *mut u8, size);
+    copy
 }
 
 /// All of them, from index 0 on.

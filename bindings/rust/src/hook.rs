@@ -5,7 +5,7 @@ use std::os::raw::c_void;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
 use crate::abi;
-use crate::error::Error;
+use crate::error::{copied, Error};
 
 /// Any error of the host's.
 pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
@@ -79,7 +79,7 @@ impl Hook {
 
 pub(crate) unsafe extern "C" fn call_hook(user: *mut c_void, gradients: *const abi::stw_gradients) -> i32 {
     let hook = &mut *(user as *mut Hook);
-    let mut given = Gradients { told: *gradients, on_host: hook.on_host, _step: PhantomData };
+    let mut given = Gradients { told: copied(gradients), on_host: hook.on_host, _step: PhantomData };
     match catch_unwind(AssertUnwindSafe(|| (hook.hook)(&mut given))) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => {

@@ -19,7 +19,8 @@
 //! ```
 //!
 //! `stowage.h` is the contract: what every entry guarantees, and what the fields of options and results mean, which have the same names here. What it
-//! lets several threads do takes `&self` here, all else `&mut self`. A panic in a callback ends the call, and goes on from it.
+//! lets several threads do takes `&self` here, all else `&mut self`. A panic of a progress callback or a
+//! gradient hook ends the call, and goes on from it; what becomes of those of others is said there. Paths are UTF-8.
 #![allow(clippy::missing_safety_doc, unused_unsafe)]
 
 pub mod abi;
@@ -36,6 +37,7 @@ mod plan;
 mod text;
 mod trainer;
 
+#[doc(inline)]
 pub use abi::{
     stw_buffer_lifetime as Lifetime, stw_dataset_info as DatasetInfo, stw_device_info as DeviceInfo, stw_frontier_point as FrontierPoint, stw_log_message as LogMessage,
     stw_memory_holder as MemoryHolder, stw_model_info as ModelInfo, stw_plan_info as PlanInfo, stw_progress as Progress, stw_relaxation_info as Relaxation,
@@ -44,8 +46,8 @@ pub use abi::{
 pub use batch::{Batch, Rows};
 pub use choices::*;
 pub use dataset::{Dataset, DatasetOptions};
-pub use device::{devices, Device, DeviceOptions, Executor, Log, Memory};
-pub use dlpack::{DLDevice, DType, Number, View};
+pub use device::{devices, Device, DeviceOptions, Executor, Log, Memory, Stream};
+pub use dlpack::{DLDevice, DLManagedTensorVersioned, DType, Number, View};
 pub use error::{Error, Result, Status};
 pub use hook::{BoxedError, GradientHook, Gradients, HostGradients};
 pub use model::{presets, Model, ModelOptions, TensorInfo};

@@ -9,7 +9,7 @@ use crate::error::{check, told, Error, Result, Status};
 use crate::text::{from_c, optional, optional_path, path_to_c, pointer, to_c};
 
 /// `stw_model_options`; the rest is `..Default::default()`.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, Debug)]
 pub struct ModelOptions<'a> {
     /// A folder with config.json, a config.json, or the name of a preset such as `"nano"`.
     pub source: Option<&'a Path>,
@@ -55,6 +55,12 @@ pub struct Model {
 // Everything but its end takes it `const`.
 unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Model").field("pointer", &self.pointer).finish_non_exhaustive()
+    }
+}
 
 impl Drop for Model {
     fn drop(&mut self) {

@@ -17,6 +17,7 @@ pub struct ParameterGroup<'a> {
     /// A factor of the run's.
     pub learning_rate: Option<f64>,
     pub weight_decay: Option<f64>,
+    /// 32 or 8 bits.
     pub states: Option<States>,
 }
 
@@ -285,6 +286,10 @@ pub struct Profile {
     /// Of a calibrated one: what was measured of each kind of op.
     pub ops: Vec<ProfileOp>,
 }
+
+// Its pointers are to what lives for ever.
+unsafe impl Send for Profile {}
+unsafe impl Sync for Profile {}
 
 /// A kind of op of a calibrated profile.
 #[derive(Debug, Clone, PartialEq, Eq)]

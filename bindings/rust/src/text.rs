@@ -41,6 +41,32 @@ impl<const N: usize> fmt::Debug for Text<N> {
     }
 }
 
+impl<const N: usize> AsRef<str> for Text<N> {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+
+impl<const N: usize> From<Text<N>> for String {
+    fn from(text: Text<N>) -> String {
+        text.as_str().to_owned()
+    }
+}
+
+impl<const N: usize> PartialEq for Text<N> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl<const N: usize> Eq for Text<N> {}
+
+impl<const N: usize> PartialEq<str> for Text<N> {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
 impl<const N: usize> PartialEq<&str> for Text<N> {
     fn eq(&self, other: &&str) -> bool {
         self.as_str() == *other
@@ -53,11 +79,7 @@ pub(crate) fn to_c(text: &str) -> Result<CString> {
 }
 
 pub(crate) fn path_to_c(path: &Path) -> Result<CString> {
-    #[cfg(unix)]
-    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).to_vec();
-    #[cfg(not(unix))]
-    let bytes = path.to_str().ok_or_else(|| Error::new(Status::BAD_ARGUMENT, format!("{path:?} is no UTF-8")))?.as_bytes().to_vec();
-    CString::new(bytes).map_err(|_| Error::new(Status::BAD_ARGUMENT, format!("a zero byte in {path:?}")))
+    to_c(path.to_str().ok_or_else(|| Error::new(Status::BAD_ARGUMENT, format!("{path:?} is no UTF-8")))?)
 }
 
 /// None where there is nothing to say.

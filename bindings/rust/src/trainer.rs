@@ -13,7 +13,7 @@ use crate::choices::{Backend, NonFinite, Phase, Schedule, SkipReason, TensorKind
 use crate::dataset::Dataset;
 use crate::device::{Device, Open};
 use crate::dlpack::{Borrowed, View};
-use crate::error::{check, told, Error, Result, Status};
+use crate::error::{check, copied, told, Error, Result, Status};
 use crate::hook::{call_hook, GradientHook, Hook};
 use crate::model::Model;
 use crate::plan::Plan;
@@ -55,7 +55,7 @@ pub struct RunOptions {
     pub warmup: u64,
     /// 0: the optimizer's own.
     pub learning_rate: f64,
-    /// None: a tenth of it.
+    /// None: a tenth of it; inverse root: 0.
     pub min_rate: Option<f64>,
     pub schedule: Schedule,
     /// 0: 1.
@@ -67,8 +67,6 @@ pub struct RunOptions {
 /// `stw_generate_options`; the rest is `..Default::default()`.
 #[derive(Default, Clone, Debug)]
 pub struct GenerateOptions<'a> {
-    /// New tokens, at most.
-    pub count: usize,
     /// 0: all.
     pub top_k: u32,
     /// 0: the most probable token.
@@ -84,7 +82,7 @@ pub struct GenerateOptions<'a> {
 pub enum Ended {
     /// All batches were consumed.
     Finished,
-    /// The callback or [`Remote::cancel`] stopped it before.
+    /// The callback or [`Remote::cancel`] stopped it, perhaps after the last batch.
     Stopped,
 }
 
@@ -122,6 +120,7 @@ pub struct Trainer {
     hook: Option<NonNull<Hook>>,
     alive: Arc<Alive>,
     classes: usize,
+    sequence: u64,
     shapes: Vec<Vec<i64>>,
     _device: Arc<Open>,   // closed after the last of its trainers
 }
@@ -129,6 +128,12 @@ pub struct Trainer {
 // One thread at a time computes with it (`&mut`), and hooks are Send.
 unsafe impl Send for Trainer {}
 unsafe impl Sync for Trainer {}
+
+impl std::fmt::Debug for Trainer {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Trainer").field("pointer", &self.pointer).finish_non_exhaustive()
+    }
+}
 
 impl Drop for Trainer {
     fn drop(&mut self) {
@@ -197,6 +202,7 @@ impl Trainer {
             hook,
             alive: Arc::new(Alive(Mutex::new(Some(pointer)))),
             classes: if about.labels > 0 { about.labels } else { about.vocabulary } as usize,
+            sequence: plan.info().sequence,
             shapes: model.tensors().into_iter().map(|tensor| tensor.shape).collect(),
             _device: Arc::clone(&device.open),
         })
@@ -231,13 +237,14 @@ impl Trainer {
     {
         struct Call<F> {
             trainer: *mut Trainer,
+            dataset: *mut Dataset,
             progress: F,
             panic: Option<Box<dyn Any + Send>>,
         }
         unsafe extern "C" fn show<F: FnMut(&mut Between, &Progress) -> ControlFlow<()>>(user: *mut c_void, now: *const Progress) -> i32 {
             let call = &mut *(user as *mut Call<F>);
-            let (trainer, progress) = (&mut *call.trainer, &mut call.progress);
-            match catch_unwind(AssertUnwindSafe(|| progress(&mut Between { trainer }, &*now))) {
+            let (mut between, progress) = (Between { trainer: &mut *call.trainer, dataset: &mut *call.dataset }, &mut call.progress);
+            match catch_unwind(AssertUnwindSafe(|| progress(&mut between, &copied(now)))) {
                 Ok(ControlFlow::Continue(())) => 0,
                 Ok(ControlFlow::Break(())) => 1,
                 Err(panic) => {
@@ -247,7 +254,8 @@ impl Trainer {
             }
         }
         let trainer: *mut Trainer = self;
-        let mut call = Call { trainer, progress, panic: None };
+        let from = dataset.pointer.as_ptr();
+        let mut call = Call { trainer, dataset, progress, panic: None };
         let call_pointer: *mut Call<F> = &mut call;
         let given = abi::stw_run_options {
             set_mask: if options.min_rate.is_some() { abi::STW_SET_MIN_RATE } else { 0 },
@@ -266,7 +274,7 @@ impl Trainer {
         };
         // Nothing else of this function uses the trainer while `progress` may have it.
         let handle = unsafe { (*trainer).pointer.as_ptr() };
-        let done = check(|error| unsafe { abi::stw_trainer_run(handle, dataset.pointer.as_ptr(), &given, error) });
+        let done = check(|error| unsafe { abi::stw_trainer_run(handle, from, &given, error) });
         if let Some(panic) = unsafe { (*call_pointer).panic.take() } {
             resume_unwind(panic);
         }
@@ -287,9 +295,16 @@ impl Trainer {
         Ok(loss)
     }
 
-    /// Tokens that follow those of the prompt.
-    pub fn generate(&mut self, prompt: &[i32], options: &GenerateOptions) -> Result<Vec<i32>> {
-        let (mut out, mut count) = (vec![0; options.count], 0);
+    /// At most `count` tokens that follow those of the prompt.
+    ///
+    /// # Errors
+    /// [`Status::UNSUPPORTED_SHAPE`] where prompt and new tokens are together longer than the plan's sequence; [`Status::UNSUPPORTED`] of a
+    /// classifier; [`Status::CANCELLED`]; [`Status::NON_FINITE`].
+    pub fn generate(&mut self, prompt: &[i32], count: usize, options: &GenerateOptions) -> Result<Vec<i32>> {
+        if count as u64 > self.sequence {
+            return Err(Error::new(Status::UNSUPPORTED_SHAPE, format!("generate: expected at most {} tokens with the prompt, found {count}", self.sequence)));
+        }
+        let (mut out, mut received) = (vec![0; count], 0);
         let given = abi::stw_generate_options {
             top_k: options.top_k,
             prompt: prompt.as_ptr(),
@@ -302,8 +317,8 @@ impl Trainer {
             stop_count: options.stop.len() as u64,
             ..Default::default()
         };
-        self.call(|trainer, error| unsafe { abi::stw_trainer_generate(trainer, &given, &mut count, error) })?;
-        out.truncate(count as usize);
+        self.call(|trainer, error| unsafe { abi::stw_trainer_generate(trainer, &given, &mut received, error) })?;
+        out.truncate(received as usize);
         Ok(out)
     }
 
@@ -393,6 +408,7 @@ impl Trainer {
 /// A trainer in the middle of a run, between two steps: what may be done with it there.
 pub struct Between<'a> {
     trainer: &'a mut Trainer,
+    dataset: &'a mut Dataset,
 }
 
 impl Between<'_> {
@@ -401,14 +417,19 @@ impl Between<'_> {
         self.trainer.step(batch, learning_rate)
     }
 
-    /// Over another dataset than the run's. See [`Trainer::evaluate`].
-    pub fn evaluate(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
+    /// Over the held-out part of the run's dataset. See [`Trainer::evaluate`].
+    pub fn evaluate(&mut self, batches: u64) -> Result<f64> {
+        self.trainer.evaluate(self.dataset, batches)
+    }
+
+    /// Over another dataset.
+    pub fn evaluate_other(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
         self.trainer.evaluate(dataset, batches)
     }
 
     /// See [`Trainer::generate`].
-    pub fn generate(&mut self, prompt: &[i32], options: &GenerateOptions) -> Result<Vec<i32>> {
-        self.trainer.generate(prompt, options)
+    pub fn generate(&mut self, prompt: &[i32], count: usize, options: &GenerateOptions) -> Result<Vec<i32>> {
+        self.trainer.generate(prompt, count, options)
     }
 
     /// See [`Trainer::logits`].
@@ -419,6 +440,16 @@ impl Between<'_> {
     /// See [`Trainer::tensor`].
     pub fn tensor(&mut self, index: usize, kind: TensorKind) -> Result<View<'_>> {
         self.trainer.tensor(index, kind)
+    }
+
+    /// See [`Trainer::set_tensor`].
+    pub fn set_tensor(&mut self, index: usize, values: &[f32]) -> Result<()> {
+        self.trainer.set_tensor(index, values)
+    }
+
+    /// See [`Trainer::restore`].
+    pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        self.trainer.restore(path)
     }
 
     /// See [`Trainer::save`].

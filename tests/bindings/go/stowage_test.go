@@ -278,6 +278,10 @@ func TestRunsOverDatasets(t *testing.T) {
 		_ = world.trainer.Run(context.Background(), data, RunOptions{Until: 20, Progress: func(Progress) bool { panic("of the host") }})
 	}()
 	equal(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 12}), nil)
+	_, err = world.trainer.Generate([]int32{1}, GenerateOptions{Count: 1 << 40})
+	expect(t, err, UnsupportedShape)
+	_, err = world.trainer.Generate([]int32{1}, GenerateOptions{Count: 16})
+	expect(t, err, UnsupportedShape)
 	equal(t, world.trainer.Close(), nil)
 	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 20}), BadState)
 }

@@ -6,6 +6,7 @@
 
 #include "src/file.h"
 #include "src/model.h"
+#include "src/models/file_names.h"
 #include "src/models/labels.h"
 
 namespace stw {
@@ -97,7 +98,7 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
     const std::string_view low = low_suffix, high = high_suffix;
     if (!name.ends_with(low) && !name.ends_with(high))
       return Error{Code::unsupported, path + ": tensor " + t.name + " is none of a low-rank adapter of a matrix"};
-    targets.emplace(name.substr(0, name.size() - low.size()));
+    targets.insert(own_name(name.substr(0, name.size() - low.size())));
     static_assert(std::string_view(low_suffix).size() == std::string_view(high_suffix).size());
   }
   if (targets.empty()) return corrupt(path, "there are no adapters");
@@ -105,8 +106,16 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
   return ok();
 }
 
-// The last parts of the names where they say it all, else whole names.
-Json target_modules(const Graph& graph) {
+// A name as a regular expression.
+std::string escaped(const std::string& name) {
+  std::string expression;
+  for (const char c : name) expression += c == '.' ? std::string("\\.") : std::string(1, c);
+  return expression;
+}
+
+// The last parts of the names where they say it all, else whole names. Inside of a model that takes pictures, whose other parts have
+// modules of the same names, an expression that says both.
+Json target_modules(const Graph& graph, const ModelConfig& config) {
   std::set<std::string> whole, last;
   const auto last_part = [](const std::string& module) { return module.substr(module.rfind('.') + 1); };
   for (const Tensor& t : graph.tensors) {
@@ -119,6 +128,11 @@ Json target_modules(const Graph& graph) {
       last = whole;
       break;
     }
+  if (config.is_part) {
+    std::string any;
+    for (const std::string& name : last) any += (any.empty() ? "" : "|") + (last == whole ? escaped(name_for_adapters(config, name)) : name);
+    return last == whole ? "(" + any + ")" : "(.*\\.)?language_model\\..*\\.(" + any + ")";
+  }
   Json list = Json::array();
   for (const std::string& name : last) list.push(name);
   return list;
@@ -150,18 +164,17 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   return config;
 }
 
-std::string adapter_tensor_name(const std::string& parameter) { return std::string(wrapper) + parameter; }
+std::string adapter_tensor_name(const ModelConfig& config, const std::string& parameter) { return std::string(wrapper) + name_for_adapters(config, parameter); }
 
-const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, std::string_view name, std::string_view optional_prefix) {
-  const auto find = [&](std::string_view n) {
-    const SafetensorsInfo* found = weights.find(adapter_tensor_name(std::string(n)));
-    return found ? found : weights.find(n);
-  };
-  if (const SafetensorsInfo* found = find(name)) return found;
-  return name.starts_with(optional_prefix) ? find(name.substr(optional_prefix.size())) : nullptr;
+const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    for (const std::string& in_file : {std::string(wrapper) + name, name})
+      if (const SafetensorsInfo* found = weights.find(in_file)) return found;
+  return nullptr;
 }
 
-Json adapter_config_json(const Graph& graph, const Adapters& adapters, const std::string& base) {
+Json adapter_config_json(const Graph& graph, const ModelConfig& config, const std::string& base) {
+  const Adapters& adapters = config.adapters;
   bool is_transposed = false;
   Json modules;
   if (graph.labels > 0) modules.push("classifier"), modules.push("score");
@@ -170,7 +183,7 @@ Json adapter_config_json(const Graph& graph, const Adapters& adapters, const std
       .set("peft_type", "LORA").set("task_type", graph.labels > 0 ? "SEQ_CLS" : "CAUSAL_LM").set("base_model_name_or_path", base)
       .set("r", adapters.rank).set("lora_alpha", number(adapters.alpha)).set("lora_dropout", adapters.dropout)
       .set("use_rslora", adapters.rank_stabilised).set("use_dora", false).set("bias", "none")
-      .set("target_modules", target_modules(graph)).set("modules_to_save", modules).set("fan_in_fan_out", is_transposed).set("inference_mode", true);
+      .set("target_modules", target_modules(graph, config)).set("modules_to_save", modules).set("fan_in_fan_out", is_transposed).set("inference_mode", true);
 }
 
 }  // namespace stw

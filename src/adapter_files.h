@@ -3,10 +3,10 @@
 #include <string>
 #include <string_view>
 
-#include "planner/adapters.h"
 #include "planner/graph.h"
 #include "planner/json.h"
 #include "planner/result.h"
+#include "src/models/model.h"
 #include "src/safetensors.h"
 
 namespace stw {
@@ -28,12 +28,12 @@ bool holds_adapters(const std::string& folder);
 // Errors: io_error; corrupt; unsupported_field for what changes the numbers and is not known here; unsupported for weights that are
 // no safetensors, and tensors that are not of such adapters.
 Result<AdapterConfig> read_adapter_config(const std::string& folder);
-// Of a parameter with that name; null where there is none. `optional_prefix`: what such files may leave out in front of names.
-const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, std::string_view name, std::string_view optional_prefix);
+// Of a parameter with one of these names; null where there is none.
+const SafetensorsInfo* find_adapter(const SafetensorsReader& weights, const std::vector<std::string>& names);
 
 // The name that a parameter's tensor has in such a file.
-std::string adapter_tensor_name(const std::string& parameter);
+std::string adapter_tensor_name(const ModelConfig& config, const std::string& parameter);
 // The text of adapter_config.json for the adapters of a graph, and a classifier's head.
-Json adapter_config_json(const Graph& graph, const Adapters& adapters, const std::string& base);
+Json adapter_config_json(const Graph& graph, const ModelConfig& config, const std::string& base);
 
 }  // namespace stw

@@ -30,14 +30,14 @@ Status Trainer::write_parameters(const std::string& path, const std::vector<std:
 Status Trainer::export_adapters(const std::string& folder) {
   std::vector<std::pair<int, std::string>> named;
   for (int t : model_->parameters())
-    if (graph().at(t).of_adapters) named.emplace_back(t, adapter_tensor_name(graph().at(t).name));
+    if (graph().at(t).of_adapters) named.emplace_back(t, adapter_tensor_name(model_->config(), graph().at(t).name));
   STW_TRY(write_parameters(adapter_weights(folder), named));
   if (graph().labels > 0) {
     Json names = Json::array();
     for (const std::string& name : model_->config().labels) names.push(name);
     STW_TRY(write_text(adapter_labels(folder), to_string(names, 2) + "\n"));
   }
-  return write_text(adapter_config(folder), to_string(adapter_config_json(graph(), model_->config().adapters, model_->base()), 2) + "\n");
+  return write_text(adapter_config(folder), to_string(adapter_config_json(graph(), model_->config(), model_->base()), 2) + "\n");
 }
 
 Status Trainer::export_weights(const std::string& folder) {

@@ -11,6 +11,7 @@
 #include "src/adapter_files.h"
 #include "src/elementary.h"
 #include "src/hash.h"
+#include "src/models/file_names.h"
 #include "src/models/labels.h"
 #include "src/numbers.h"
 #include "src/random.h"
@@ -191,15 +192,15 @@ const SafetensorsInfo* Model::find_tied(const Tensor& parameter) const {
 }
 
 const SafetensorsInfo* Model::find_in_adapters(const Tensor& p) const {
-  return p.of_adapters && adapter_weights_ ? find_adapter(*adapter_weights_, p.name, architecture_of(config_).optional_prefix) : nullptr;
+  return p.of_adapters && adapter_weights_ ? find_adapter(*adapter_weights_, names_in_files(config_, p.name)) : nullptr;
 }
 
 bool Model::is_drawn(const Tensor& p) const { return !weights_ || p.adapter_of >= 0 || (has_new_head_ && p.name == classifier_weight); }
 
 const SafetensorsInfo* Model::find_weight(const std::string& name) const {
-  if (const SafetensorsInfo* found = weights_->find(name)) return found;
-  const std::string_view prefix = architecture_of(config_).optional_prefix;
-  return name.starts_with(prefix) ? weights_->find(std::string_view(name).substr(prefix.size())) : nullptr;
+  for (const std::string& in_file : names_in_files(config_, name))
+    if (const SafetensorsInfo* found = weights_->find(in_file)) return found;
+  return nullptr;
 }
 
 Status Model::check_weights() {
@@ -235,7 +236,7 @@ Status Model::open_adapters(const std::string& folder) {
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
     if (!p.of_adapters) continue;
-    const SafetensorsInfo* found = find_adapter(reader, p.name, architecture_of(config_).optional_prefix);
+    const SafetensorsInfo* found = find_adapter(reader, names_in_files(config_, p.name));
     if (!found && p.adapter_of < 0) continue;   // a head of the model's own, or a new one
     if (!found) return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + p.name + " is missing"};
     STW_TRY(check_weight(reader, p, *found));

@@ -8,12 +8,13 @@
 namespace stw {
 
 Status parse_decoder(const Json& json, ModelConfig& c, const DecoderDefaults& absent) {
-  STW_ASSIGN(vocabulary, get_int(json, "vocab_size"));
-  STW_ASSIGN(positions, get_int(json, "max_position_embeddings"));
-  STW_ASSIGN(width, get_int(json, "hidden_size"));
-  STW_ASSIGN(layers, get_int(json, "num_hidden_layers"));
-  STW_ASSIGN(heads, get_int(json, "num_attention_heads"));
-  STW_ASSIGN(intermediate, get_int(json, "intermediate_size"));
+  const auto size = [&](const char* key, std::optional<int64_t> otherwise) { return otherwise ? get_int(json, key, *otherwise) : get_int(json, key); };
+  STW_ASSIGN(vocabulary, size("vocab_size", absent.vocabulary));
+  STW_ASSIGN(positions, size("max_position_embeddings", absent.positions));
+  STW_ASSIGN(width, size("hidden_size", absent.width));
+  STW_ASSIGN(layers, size("num_hidden_layers", absent.layers));
+  STW_ASSIGN(heads, size("num_attention_heads", absent.heads));
+  STW_ASSIGN(intermediate, size("intermediate_size", absent.intermediate));
   const bool is_default = absent.kv_heads && heads % *absent.kv_heads == 0 && !json.find("num_key_value_heads");
   STW_ASSIGN(kv_heads, get_int(json, "num_key_value_heads", is_default ? *absent.kv_heads : heads));
   STW_ASSIGN(epsilon, get_double(json, "rms_norm_eps", absent.epsilon));

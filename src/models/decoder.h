@@ -16,6 +16,7 @@ struct DecoderDefaults {
   std::optional<int64_t> original_positions = {};   // before angles were scaled; none: what rope parameters say, or as many as there are
   bool tied = false;
   bool partial_rotary = false;       // whether part of a head may be turned
+  std::optional<int64_t> vocabulary = {}, positions = {}, width = {}, layers = {}, heads = {}, intermediate = {};   // none: it must say
 };
 // Sizes, norms, dropout. Errors: corrupt, unsupported_field.
 Status parse_decoder(const Json& json, ModelConfig& config, const DecoderDefaults& absent = {});

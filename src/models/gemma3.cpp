@@ -1,4 +1,4 @@
-// Gemma 3 (arXiv 2503.19786), texts alone: norms before and behind both halves of a block, whose weights count from 1, GeGLU, embeddings
+// Gemma 3 (arXiv 2503.19786), texts alone, also of the models that take pictures: norms before and behind both halves of a block, whose weights count from 1, GeGLU, embeddings
 // times the root of the width, and windows in five layers of six, whose rotary positions have angles of their own.
 #include <cmath>
 
@@ -32,7 +32,8 @@ Status parse_rotaries(const Json& json, ModelConfig& c) {
 }
 
 Status parse_gemma3(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_decoder(json, c, {.kv_heads = 4, .head_dim = 256, .tied = true}));
+  STW_TRY(parse_decoder(json, c, {.kv_heads = 4, .head_dim = 256, .tied = true, .vocabulary = 262208, .positions = 131072, .width = 2304, .layers = 26,
+                                  .heads = 8, .intermediate = 9216}));
   STW_ASSIGN(activation, get_string(json, "hidden_activation", "gelu_pytorch_tanh"));
   STW_ASSIGN(scalar, get_double(json, "query_pre_attn_scalar", 256));
   STW_ASSIGN(attention_bias, get_bool(json, "attention_bias", false));
@@ -63,6 +64,6 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
 
 }  // namespace
 
-const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3, build_decoder, "Gemma3Text", "model.", decoder_dropouts};
+const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3, build_decoder, "Gemma3Text", "model.", decoder_dropouts, "gemma3", "Gemma3ForCausalLM"};
 
 }  // namespace stw

@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::string_view classifier_suffix = "ForSequenceClassification";
 
-// The class of transformers that the config names, or nothing.
-std::string class_of(const Json& config) {
-  const Json* const list = config.find("architectures");
-  if (!list || list->elements().empty() || !list->elements()[0].as_string()) return {};
-  return *list->elements()[0].as_string();
-}
-
 bool is_text(std::string_view name) {
   if (name.find('\0') != name.npos) return false;
   for (size_t length; !name.empty(); name.remove_prefix(length))
@@ -47,6 +40,12 @@ Result<std::vector<std::string>> names_of(const Json& id2label) {
 }
 
 }  // namespace
+
+std::string class_of(const Json& config) {
+  const Json* const list = config.find("architectures");
+  if (!list || list->elements().empty() || !list->elements()[0].as_string()) return {};
+  return *list->elements()[0].as_string();
+}
 
 Result<std::vector<std::string>> read_labels(const Json& config) {
   std::vector<std::string> names;

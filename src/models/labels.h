@@ -10,6 +10,8 @@ namespace stw {
 
 inline constexpr size_t largest_label_count = 1 << 20;
 
+// The class of transformers that the config names, or nothing.
+std::string class_of(const Json& config);
 // The names of the labels by their number, of a classifier; none of another model. Errors: corrupt; unsupported_field where a text may
 // have several labels, or a number in their place, and for heads of other kinds.
 Result<std::vector<std::string>> read_labels(const Json& config);

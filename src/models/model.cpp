@@ -14,8 +14,30 @@
 namespace stw {
 
 namespace {
+
 constexpr int64_t largest_size = int64_t{1} << 31;
+
+// The config.json of the language model in one that takes pictures too, as transformers would write it alone: with what the whole says of texts.
+Result<Json> language_part(const Json& whole, const Architecture& architecture) {
+  STW_ASSIGN(text, get_object(whole, "text_config"));
+  Json part = *text;
+  STW_ASSIGN(type, get_string(part, "model_type", architecture.model_type));
+  if (type != architecture.model_type)
+    return Error{Code::unsupported, std::string("text_config: expected model_type ") + architecture.model_type + ", found \"" + type + "\""};
+  part.set("model_type", architecture.model_type);
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings", "dtype", "torch_dtype", "quantization_config", "id2label", "label2id", "problem_type",
+                          "transformers_version"})
+    if (const Json* said = find_present(whole, key); said && !find_present(part, key)) part.set(key, *said);
+  const std::string of_whole = class_of(whole);
+  const size_t purpose = of_whole.find("For");
+  const bool is_for_texts = purpose != of_whole.npos && !of_whole.ends_with("ForConditionalGeneration");
+  Json classes = Json::array();
+  classes.push(is_for_texts ? architecture.class_name + of_whole.substr(purpose) : architecture.part_class);
+  part.set("architectures", std::move(classes));
+  return part;
 }
+
+}  // namespace
 
 std::span<const Architecture> architectures() {
   static const Architecture list[] = {gemma3_architecture, gpt2_architecture,  llama_architecture, mistral_architecture,
@@ -39,9 +61,19 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
   if (!json->is_object()) return Error{Code::corrupt, origin + ": expected an object"};
   auto type = get_string(*json, "model_type");
   if (!type) return with_origin(std::move(type.error()));
+  bool is_part = false;
+  for (const Architecture& a : architectures()) {
+    if (!a.whole_model_type || *type != a.whole_model_type) continue;
+    auto part = language_part(*json, a);
+    if (!part) return with_origin(std::move(part.error()));
+    *json = std::move(*part);
+    type = std::string(a.model_type);
+    is_part = true;
+  }
   std::string known;
   for (const Architecture& a : architectures()) {
-    known += std::string(known.empty() ? "" : ", ") + a.model_type;
+    for (const char* name : {a.whole_model_type, a.model_type})
+      if (name) known += std::string(known.empty() ? "" : ", ") + name;
     if (*type != a.model_type) continue;
     ModelConfig config;
     config.architecture = a.model_type;
@@ -70,6 +102,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     if (!labels) return with_origin(std::move(labels.error()));
     config.labels = std::move(*labels);
     config.json = std::move(*json);
+    config.is_part = is_part;
     return config;
   }
   return Error{Code::unsupported, origin + ": expected model_type " + known + ", found \"" + *type + "\""};

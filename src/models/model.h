@@ -43,6 +43,7 @@ struct ModelConfig {
   float attention_scale = 0;
   std::vector<RotaryConfig> rotary;
   std::vector<LayerAttention> layer_attention;   // of every layer; none: all as they are by themselves
+  bool is_part = false;            // of a model that takes pictures too: its tensors have longer names in files
   std::vector<std::string> labels; // names, of a classifier of whole samples; none: a language model
   Adapters adapters;               // not of config.json, and neither is the next
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
@@ -58,6 +59,9 @@ struct Architecture {
   // Prefix that some weight files leave out in front of every name ("transformer." for GPT-2); may be empty.
   const char* optional_prefix;
   std::span<const DropoutRate> dropouts;
+  // Of models that take pictures too, and have such a one as their "text_config": their model_type, and transformers' class of the part
+  // alone; null: there are none.
+  const char *whole_model_type = nullptr, *part_class = nullptr;
 };
 
 std::span<const Architecture> architectures();

@@ -17,10 +17,10 @@ Status parse_phi3(const Json& json, ModelConfig& c) {
   return ok();
 }
 
-constexpr DropoutRate rates[] = {decoder_dropouts[0], {"resid_pdrop", &ModelConfig::residual_dropout}};
+constexpr DropoutRate phi3_rates[] = {decoder_dropouts[0], {"resid_pdrop", &ModelConfig::residual_dropout}};
 
 }  // namespace
 
-const Architecture phi3_architecture = {"phi3", parse_phi3, build_decoder, "Phi3", "model.", rates};
+const Architecture phi3_architecture = {"phi3", parse_phi3, build_decoder, "Phi3", "model.", phi3_rates};
 
 }  // namespace stw

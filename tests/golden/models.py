@@ -9,8 +9,8 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (AutoConfig, AutoModelForCausalLM, Gemma3TextConfig, GPT2Config, LlamaConfig, MistralConfig, Phi3Config,
-                          Qwen2Config, Qwen3Config, SmolLM3Config)
+from transformers import (AutoConfig, AutoModelForCausalLM, Gemma3Config, Gemma3TextConfig, GPT2Config, LlamaConfig, MistralConfig, Phi3Config,
+                          Qwen2Config, Qwen3Config, SiglipVisionConfig, SmolLM3Config)
 from transformers.models.gemma3 import modeling_gemma3
 from transformers.models.llama import modeling_llama
 from transformers.models.mistral import modeling_mistral
@@ -39,6 +39,12 @@ def configurations():
     shared = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 2,
               "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu", "attention_dropout": 0.0,
               "bos_token_id": 1, "eos_token_id": 2}
+    # Windows in the first layer only, whose angles are others; the scale of scores is not that of heads.
+    gemma3 = Gemma3TextConfig(**{**shared, "hidden_act": None}, head_dim=12, rms_norm_eps=1e-6, max_position_embeddings=128,
+                              tie_word_embeddings=True, sliding_window=5, layer_types=["sliding_attention", "full_attention"],
+                              query_pre_attn_scalar=10,
+                              rope_parameters={"full_attention": {"rope_theta": 1000000.0, "rope_type": "linear", "factor": 8.0},
+                                               "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}})
     return {
         "gpt2": GPT2Config(vocab_size=VOCABULARY, n_positions=32, n_embd=32, n_layer=2, n_head=4,
                            activation_function="gelu_new", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
@@ -62,12 +68,11 @@ def configurations():
                            pad_token_id=None, sliding_window=9,
                            rope_parameters={"rope_theta": 10000.0, "rope_type": "longrope", "partial_rotary_factor": 0.5,
                                             "short_factor": [1.0, 1.25], "long_factor": [4.0, 9.5]}),
-        # Windows in the first layer only, whose angles are others; the scale of scores is not that of heads.
-        "gemma3_text": Gemma3TextConfig(**{**shared, "hidden_act": None}, head_dim=12, rms_norm_eps=1e-6, max_position_embeddings=128,
-                                        tie_word_embeddings=True, sliding_window=5, layer_types=["sliding_attention", "full_attention"],
-                                        query_pre_attn_scalar=10,
-                                        rope_parameters={"full_attention": {"rope_theta": 1000000.0, "rope_type": "linear", "factor": 8.0},
-                                                         "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}),
+        "gemma3_text": gemma3,
+        # The same in a model that takes pictures too, of which it sees none here.
+        "gemma3": Gemma3Config(text_config=gemma3, mm_tokens_per_image=4, image_token_index=94, boi_token_index=95, eoi_token_index=96,
+                               vision_config=SiglipVisionConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
+                                                                image_size=28, patch_size=14)),
     }
 
 
@@ -112,7 +117,9 @@ def evaluate(model, tokens, targets):
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
     loss.backward()
     values = {"logits": logits.detach(), "loss": loss.detach().reshape(1)}
-    values |= {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters()}
+    # Of a language model inside of another by the names that it has alone; the other parts have no gradients.
+    values |= {f"grad.{name.replace('model.language_model.', 'model.')}": parameter.grad.detach().clone()
+               for name, parameter in model.named_parameters() if parameter.grad is not None}
     return values
 
 
@@ -137,9 +144,10 @@ def evaluate_double(model, tokens, targets, evaluate=evaluate):
 
 def write_legacy_config(folder):
     """The spelling of the same configuration in most published folders: rope_theta and rope_scaling at top level."""
-    config = json.loads((folder / "config.json").read_text())
+    whole = json.loads((folder / "config.json").read_text())
+    whole["torch_dtype"] = whole.pop("dtype")
+    config = whole.get("text_config", whole)
     rope = config.pop("rope_parameters")
-    config["torch_dtype"] = config.pop("dtype")
     if "full_attention" in rope:
         config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
         config["sliding_window_pattern"] = config.pop("layer_types").index("full_attention") + 1
@@ -148,7 +156,7 @@ def write_legacy_config(folder):
     if "partial_rotary_factor" in rope:
         config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
     config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
-    (folder / "config_legacy.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    (folder / "config_legacy.json").write_text(json.dumps(whole, indent=2, sort_keys=True) + "\n")
 
 
 def check(folder, expected, config=None):

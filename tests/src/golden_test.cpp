@@ -141,6 +141,8 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
                                          Case{"gemma3_text", Precision::fp32, 1, 0},
                                          Case{"gemma3_text", Precision::fp32, 2, 2},
                                          Case{"gemma3_text", Precision::bf16, 1, 0},
+                                         Case{"gemma3", Precision::fp32, 2, 1},
+                                         Case{"gemma3", Precision::bf16, 1, 0},
                                          Case{"phi3", Precision::fp32, 1, 0},
                                          Case{"phi3", Precision::fp32, 2, 2},
                                          Case{"qwen2", Precision::fp32, 1, 0},
@@ -248,7 +250,7 @@ TEST(GoldenCodes, MergeToNumbers) {
 }
 
 TEST(GoldenConfig, OlderSpellingIsTheSameModel) {
-  for (const char* name : {"gemma3_text", "llama", "mistral", "phi3", "qwen2", "qwen3", "smollm3"}) {
+  for (const char* name : {"gemma3", "gemma3_text", "llama", "mistral", "phi3", "qwen2", "qwen3", "smollm3"}) {
     ModelSource source;
     source.source = folder_of(name) + "/config_legacy.json";
     const auto legacy = open_model(source);

@@ -1,0 +1,32 @@
+#include "src/models/file_names.h"
+
+namespace stw {
+
+namespace {
+// In front of all names of a language model inside of another: in files, and in memory, where it stands behind "model.". Source: transformers,
+// modeling_gemma3.py, conversion_mapping.py.
+constexpr std::string_view in_files = "language_model.", own = "model.", in_memory = "model.language_model.";
+}  // namespace
+
+std::vector<std::string> names_in_files(const ModelConfig& config, std::string_view name) {
+  std::vector<std::string> names;
+  if (config.is_part) {
+    names.push_back(std::string(in_files).append(name));
+    if (name.starts_with(own)) names.push_back(std::string(in_memory).append(name.substr(own.size())));
+  }
+  names.emplace_back(name);
+  const std::string_view optional = architecture_of(config).optional_prefix;
+  if (!optional.empty() && name.starts_with(optional)) names.emplace_back(name.substr(optional.size()));
+  return names;
+}
+
+std::string name_for_adapters(const ModelConfig& config, const std::string& name) {
+  return config.is_part && name.starts_with(own) ? std::string(in_memory).append(name.substr(own.size())) : name;
+}
+
+std::string own_name(std::string_view name) {
+  if (name.starts_with(in_memory)) return std::string(own).append(name.substr(in_memory.size()));
+  return std::string(name.starts_with(in_files) ? name.substr(in_files.size()) : name);
+}
+
+}  // namespace stw

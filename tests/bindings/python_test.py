@@ -22,7 +22,7 @@ FOLDER = ROOT / "bindings/python"
 sys.path.insert(0, str(FOLDER))
 
 import stowage  # noqa: E402
-from stowage import _abi, _options, _tensors  # noqa: E402
+from stowage import _abi, _library, _options, _tensors  # noqa: E402
 
 GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
@@ -143,6 +143,12 @@ class Library(unittest.TestCase):
 
 
 class Lifetimes(unittest.TestCase):
+    def test_callbacks_of_an_older_library_know_less(self):
+        told = _abi.stw_progress(struct_size=_abi.stw_progress.loss.offset, step=3, loss=5.0)
+        self.assertEqual((_library.copied(ctypes.pointer(told)).step, _library.copied(ctypes.pointer(told)).loss), (3, 0.0))
+        told.struct_size = 2 * ctypes.sizeof(told)   # and of a newer one more
+        self.assertEqual(_library.copied(ctypes.pointer(told)).loss, 5.0)
+
     def test_callbacks_live_as_long_as_who_calls_them(self):
         told = []
         device = stowage.Device("cpu", log=lambda *message: told.append(message))

@@ -61,6 +61,14 @@ def struct(name, **values):
     return made
 
 
+def copied(pointer):
+    """What a callback was told, by a library that may be older than this and know less: the rest is zero."""
+    kind = type(pointer.contents)
+    made = kind()
+    ctypes.memmove(ctypes.byref(made), pointer, min(pointer.contents.struct_size, ctypes.sizeof(kind)))
+    return made
+
+
 def text(value):
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 

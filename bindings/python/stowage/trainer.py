@@ -5,7 +5,7 @@ import signal
 import threading
 
 from . import _abi
-from ._library import Error, Handle, call, entry, expect, struct
+from ._library import Error, Handle, call, copied, entry, expect, struct
 from ._options import ask, encoded, info, options
 from ._tensors import View, drop_unclaimed, numbers, tensor_of
 from .device import Device
@@ -105,7 +105,7 @@ class _Raised:
 def _hook_of(hook, raised, on_host):
     """Without the trainer: what it holds must not hold it."""
     def called(_, gradients):
-        given = Gradients(gradients.contents, on_host)
+        given = Gradients(copied(gradients), on_host)
         try:
             return raised.guard(lambda: hook(given) and None)   # whatever it returns
         finally:
@@ -165,7 +165,7 @@ class Trainer(Handle):
         """Steps until so many batches have been consumed. `progress(now)` is called after every `progress_every` steps; what it returns, if that is
         true, stops the run. True: it went to the end; False: it was stopped, by that or by cancel(). Keyword arguments: stw_run_options."""
         told = progress or (lambda _: None)   # so that Ctrl-C has somewhere to be heard
-        values["progress"] = _abi.stw_progress_fn(lambda _, now: self._raised.guard(lambda: told(info(now.contents))))
+        values["progress"] = _abi.stw_progress_fn(lambda _, now: self._raised.guard(lambda: told(info(copied(now)))))
         chosen = options("stw_run_options", until=until, **values)
         return self._call("stw_trainer_run", expect(dataset, Dataset, "dataset"), ctypes.byref(chosen), allowed=(_abi.STW_CANCELLED,)) == _abi.STW_OK
 

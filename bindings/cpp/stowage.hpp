@@ -4,21 +4,19 @@
 //   stowage::Device device;                                                 // a GPU where there is one, else the CPU
 //   auto options = stowage::made<stw_plan_options>();
 //   options.global_batch = 32, options.sequence = 512, options.memory_bytes = 4ull << 30;
-//   stowage::Plan plan(model, device, options);                             // throws OverBudget, which says what would fit
+//   stowage::Plan plan(model, device, options);                             // throws OverBudget, whose plan() says what would fit
 //   stowage::Trainer trainer(device, model, plan);                          // the only allocation of tensors
 //   stw_step_result done = trainer.step({.tokens = stowage::rows(tokens, 512), .labels = stowage::rows(tokens, 512)}, 3e-4);
 //
 // stowage.h is the contract: options and results are its structs, and what it lets several threads do is `const` here. Objects move and do not
 // copy; a device is closed after the last trainer on it. What a callback throws ends the call that called it, which throws it on.
 #pragma once
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,7 +30,9 @@
 
 namespace stowage {
 
-/// A struct of the API, zero but for its size.
+class Plan;
+
+/// A struct of the API, zero but for its size. Fields that the header reads only where their bit is set in set_mask need it here, too.
 template <class Struct>
 Struct made() {
   Struct zero;
@@ -54,16 +54,34 @@ class Error : public std::runtime_error {
   uint64_t bytes_needed() const noexcept { return told_.bytes_needed; }
   uint64_t bytes_available() const noexcept { return told_.bytes_available; }
 
- private:
+ protected:
   Error(stw_status status, const std::string& message, const stw_error& told)
       : std::runtime_error(message.empty() ? stw_status_name(status) : stw_status_name(status) + (": " + message)), told_(told) {
     told_.status = status;
   }
 
+ private:
   stw_error told_;
 };
 
+/// Nothing fits into a budget; bytes_needed() would do.
+class OverBudget : public Error {
+ public:
+  explicit OverBudget(const stw_error& told, std::shared_ptr<const Plan> plan = nullptr) : Error(told), plan_(std::move(plan)) {}
+  /// Of Plan's constructor: the plan that needs the least. It cannot be trained, but has a report, what would fit, and what could be given up.
+  /// Null where something else did not fit.
+  const Plan* plan() const noexcept { return plan_.get(); }
+
+ private:
+  std::shared_ptr<const Plan> plan_;   // exceptions are copied
+};
+
 namespace detail {
+
+[[noreturn]] inline void fail(const stw_error& error) {
+  if (error.status == STW_OVER_BUDGET) throw OverBudget(error);
+  throw Error(error);
+}
 
 /// Calls with an error to be written to, and throws it.
 template <class Call>
@@ -71,7 +89,7 @@ void check(Call&& call) {
   auto error = made<stw_error>();
   if (const stw_status status = call(&error); status != STW_OK) {
     error.status = status;
-    throw Error(error);
+    fail(error);
   }
 }
 
@@ -79,8 +97,26 @@ void check(Call&& call) {
 template <class Struct, class Ask>
 std::optional<Struct> told(Ask&& ask) {
   auto out = made<Struct>();
-  if (ask(&out) != STW_OK) return std::nullopt;
-  return out;
+  const stw_status status = ask(&out);
+  if (status == STW_OK) return out;
+  if (status != STW_BAD_ARGUMENT) throw Error(status, "");
+  return std::nullopt;
+}
+
+/// What an object tells of itself.
+template <class Struct, class Ask>
+Struct info(Ask&& ask) {
+  if (auto found = told<Struct>(ask)) return *found;
+  throw Error(STW_BAD_ARGUMENT, "an object that was moved from");
+}
+
+/// What a callback was told, by a library that may be older than this and know less: the rest is zero.
+template <class Struct>
+Struct copied(const Struct* told) {
+  Struct copy;
+  std::memset(&copy, 0, sizeof copy);
+  std::memcpy(&copy, told, told->struct_size < sizeof copy ? told->struct_size : sizeof copy);
+  return copy;
 }
 
 /// All of them, from index 0 on.
@@ -154,7 +190,15 @@ inline std::vector<stw_profile_info> profiles() { return detail::every<stw_profi
 
 /// What can train here, the CPU first.
 inline std::vector<stw_device_info> devices() {
-  return detail::every<stw_device_info>([](size_t index, auto* out) { return stw_device_at(index, out, nullptr); });
+  std::vector<stw_device_info> found;
+  for (;;) {
+    auto one = made<stw_device_info>();
+    auto error = made<stw_error>();
+    error.status = stw_device_at(found.size(), &one, &error);
+    if (error.status == STW_BAD_ARGUMENT) return found;
+    if (error.status != STW_OK) detail::fail(error);
+    found.push_back(one);
+  }
 }
 
 /// A calibrated profile's figures and ops.
@@ -170,7 +214,7 @@ inline CalibratedProfile read_profile(std::string_view text) {
   return found;
 }
 
-/// What computes. Moved from, it is of no use.
+/// What computes.
 class Device {
  public:
   using Log = std::function<void(int32_t level, std::string_view component, std::string_view message)>;
@@ -178,7 +222,7 @@ class Device {
   explicit Device(const stw_device_options& options = made<stw_device_options>()) : Device(options, {}) {}
   /// `log` is told what happens, on the threads that call; what it throws is dropped.
   Device(stw_device_options options, Log log) {
-    auto heard = log ? std::make_unique<Log>(std::move(log)) : nullptr;
+    const std::shared_ptr<Log> heard = log ? std::make_shared<Log>(std::move(log)) : nullptr;
     if (heard) {
       options.log = [](void* user, int32_t level, const char* component, const char* message) noexcept {
         try {
@@ -188,15 +232,18 @@ class Device {
       };
       options.log_user = heard.get();
     }
+    detail::Owner<stw_device, stw_device_close> owned;
     stw_device* out = nullptr;
     detail::check([&](stw_error* error) { return stw_device_open(&out, &options, error); });
-    open_ = std::shared_ptr<stw_device>(out, [heard = std::shared_ptr<Log>(std::move(heard))](stw_device* device) { stw_device_close(device); });
+    owned.reset(out);
+    open_ = std::shared_ptr<stw_device>(out, [heard](stw_device* device) { stw_device_close(device); });
+    [[maybe_unused]] stw_device* given = owned.release();
   }
   Device(Device&&) = default;
   Device& operator=(Device&&) = default;
 
   stw_device* get() const noexcept { return open_.get(); }
-  stw_device_info info() const { return *detail::told<stw_device_info>([&](auto* out) { return stw_device_query(get(), out); }); }
+  stw_device_info info() const { return detail::info<stw_device_info>([&](auto* out) { return stw_device_query(get(), out); }); }
   /// The processes that hold memory of a CUDA device, as far as the driver tells.
   std::vector<stw_memory_holder> holders() const {
     return detail::every<stw_memory_holder>([&](size_t index, auto* out) { return stw_device_holder_at(get(), index, out); });
@@ -224,7 +271,7 @@ class Model {
   explicit Model(const std::filesystem::path& source) : Model(of(source.string())) {}
 
   stw_model* get() const noexcept { return owned_.get(); }
-  stw_model_info info() const { return *detail::told<stw_model_info>([&](auto* out) { return stw_model_query(get(), out); }); }
+  stw_model_info info() const { return detail::info<stw_model_info>([&](auto* out) { return stw_model_query(get(), out); }); }
   /// By index; names live as long as the model.
   std::vector<stw_tensor_info> tensors() const {
     return detail::every<stw_tensor_info>([&](size_t index, auto* out) { return stw_model_tensor_at(get(), index, out); });
@@ -259,8 +306,16 @@ class Model {
 class Plan {
  public:
   /// Chooses the fastest way to train that fits. Throws OverBudget where nothing does.
-  Plan(const Model& model, const stw_plan_options& options);
-  /// For this device, where the options name none.
+  Plan(const Model& model, const stw_plan_options& options) {
+    stw_plan* out = nullptr;
+    auto error = made<stw_error>();
+    error.status = stw_plan_create(&out, model.get(), &options, &error);
+    owned_.reset(out);
+    if (error.status == STW_OK) return;
+    if (out) throw OverBudget(error, std::shared_ptr<const Plan>(new Plan(owned_.release())));
+    detail::fail(error);
+  }
+  /// For this device, where the options name none: its threads, or on a GPU the memory that is free now, where they say nothing of them.
   Plan(const Model& model, const Device& device, stw_plan_options options) : Plan(model, options, device.info()) {}
 
   /// Reads what json() gave.
@@ -277,10 +332,10 @@ class Plan {
   }
 
   stw_plan* get() const noexcept { return owned_.get(); }
-  stw_plan_info info() const { return *detail::told<stw_plan_info>([&](auto* out) { return stw_plan_query(get(), out); }); }
-  /// Live as long as the plan.
-  std::string_view json() const { return stw_plan_json(get()); }
-  std::string_view report() const { return stw_plan_report(get()); }
+  stw_plan_info info() const { return detail::info<stw_plan_info>([&](auto* out) { return stw_plan_query(get(), out); }); }
+  std::string json() const { return text(stw_plan_json(get())); }
+  /// A table for people.
+  std::string report() const { return text(stw_plan_report(get())); }
   /// Replays every program of the plan in an independent judge.
   void verify() const {
     detail::check([&](stw_error* error) { return stw_plan_verify(get(), error); });
@@ -316,52 +371,35 @@ class Plan {
   }
 
  private:
-  friend class OverBudget;
   friend class Trainer;
   explicit Plan(stw_plan* plan) : owned_(plan) {}
+  static std::string text(const char* text) { return text ? text : ""; }
   Plan(const Model& model, stw_plan_options& options, const stw_device_info& device) : Plan(model, naming(options, device)) {}
   static const stw_plan_options& naming(stw_plan_options& options, const stw_device_info& device) {
     if (!options.device && !options.profile) options.device = device.profile;
+    if (!options.threads && device.backend == STW_BACKEND_CPU) options.threads = device.threads;
+    if (!options.device_memory && device.backend == STW_BACKEND_CUDA) options.device_memory = device.memory_free;
     return options;
   }
 
   detail::Owner<stw_plan, stw_plan_destroy> owned_;
 };
 
-/// Nothing fits: plan() needs the least. It cannot be trained, but has a report, what would fit, and what could be given up.
-class OverBudget : public Error {
- public:
-  OverBudget(const Error& error, stw_plan* plan) : Error(error), plan_(std::make_shared<Plan>(Plan(plan))) {}
-  const Plan& plan() const noexcept { return *plan_; }
-
- private:
-  std::shared_ptr<const Plan> plan_;   // exceptions are copied
-};
-
-inline Plan::Plan(const Model& model, const stw_plan_options& options) {
-  stw_plan* out = nullptr;
-  try {
-    detail::check([&](stw_error* error) { return stw_plan_create(&out, model.get(), &options, error); });
-  } catch (const Error& error) {
-    if (out) throw OverBudget(error, out);
-    throw;
-  }
-  owned_.reset(out);
-}
-
-/// What was found, and how good it is: `offsets` are empty where no placement within the capacity was.
+/// What was found, and how good it is: where no placement within the capacity was, `offsets` are empty, and bytes_needed would do.
 struct Packed {
   std::vector<uint64_t> offsets;
   stw_pack_result result;
+  uint64_t bytes_needed;
 };
 /// Gives buffers offsets so that those alive at the same time do not overlap.
 inline Packed pack(std::span<const stw_buffer_lifetime> lifetimes, const stw_pack_options& options = made<stw_pack_options>()) {
-  Packed found{std::vector<uint64_t>(lifetimes.size()), made<stw_pack_result>()};
+  Packed found{std::vector<uint64_t>(lifetimes.size()), made<stw_pack_result>(), 0};
   try {
     detail::check([&](stw_error* error) { return stw_pack(found.offsets.data(), lifetimes.data(), lifetimes.size(), &options, &found.result, error); });
   } catch (const Error& error) {
     if (error.status() != STW_OVER_BUDGET) throw;
     found.offsets.clear();
+    found.bytes_needed = error.bytes_needed();
   }
   return found;
 }
@@ -375,22 +413,25 @@ class Dataset {
     owned_.reset(out);
   }
   stw_dataset* get() const noexcept { return owned_.get(); }
-  stw_dataset_info info() const { return *detail::told<stw_dataset_info>([&](auto* out) { return stw_dataset_query(get(), out); }); }
+  stw_dataset_info info() const { return detail::info<stw_dataset_info>([&](auto* out) { return stw_dataset_query(get(), out); }); }
 
  private:
   detail::Owner<stw_dataset, stw_dataset_close> owned_;
 };
 
-/// Numbers of a batch, which it borrows: (samples, tokens), or one for each sample where `length` is 0.
+/// Numbers of a batch, which it borrows.
 template <class Number>
 struct Rows {
-  std::span<const Number> values;
-  size_t length = 0;
-  bool is_given = false;
+  enum class Kind { none, rows, one_each };
+  std::span<const Number> values = {};
+  size_t length = 0;   // of rows
+  Kind kind = Kind::none;
 };
-inline Rows<int32_t> rows(std::span<const int32_t> values, size_t length) { return {values, length, true}; }
-inline Rows<float> rows(std::span<const float> values, size_t length) { return {values, length, true}; }
-inline Rows<int32_t> one_each(std::span<const int32_t> values) { return {values, 0, true}; }
+/// (samples, tokens), row by row.
+inline Rows<int32_t> rows(std::span<const int32_t> values, size_t length) { return {values, length, Rows<int32_t>::Kind::rows}; }
+inline Rows<float> rows(std::span<const float> values, size_t length) { return {values, length, Rows<float>::Kind::rows}; }
+/// (samples): a number each.
+inline Rows<int32_t> one_each(std::span<const int32_t> values) { return {values, 0, Rows<int32_t>::Kind::one_each}; }
 
 /// stw_batch: tokens, and either targets or labels; -100: no loss.
 struct Batch {
@@ -407,7 +448,7 @@ class View {
  public:
   explicit View(DLManagedTensorVersioned* exported) : owned_(reinterpret_cast<detail::ManagedTensor*>(exported)) {}
 
-  std::span<const int64_t> shape() const { return {owned_->shape, static_cast<size_t>(owned_->ndim)}; }
+  std::vector<int64_t> shape() const { return {owned_->shape, owned_->shape + owned_->ndim}; }
   size_t size() const {
     size_t count = 1;
     for (const int64_t one : shape()) count *= static_cast<size_t>(one);
@@ -433,7 +474,9 @@ class View {
     return {static_cast<Number*>(data()), size()};
   }
   struct Deletes {
-    void operator()(detail::ManagedTensor* tensor) const noexcept { tensor->deleter(tensor); }
+    void operator()(detail::ManagedTensor* tensor) const noexcept {
+      if (tensor->deleter) tensor->deleter(tensor);
+    }
   };
   std::unique_ptr<detail::ManagedTensor, Deletes> owned_;
 };
@@ -452,7 +495,10 @@ class Trainer {
     if (hook_->hook) {
       options.gradient_hook = [](void* user, const stw_gradients* gradients) noexcept {
         Hooked& hooked = *static_cast<Hooked*>(user);
-        return hooked.thrown.guard([&] { return hooked.hook(*gradients), true; });
+        return hooked.thrown.guard([&] {
+          hooked.hook(detail::copied(gradients));
+          return true;
+        });
       };
       options.gradient_user = hook_.get();
     }
@@ -461,15 +507,18 @@ class Trainer {
     owned_.reset(out);
     const stw_model_info about = model.info();
     classes_ = static_cast<size_t>(about.labels ? about.labels : about.vocabulary);
+    sequence_ = plan.info().sequence;
     for (const stw_tensor_info& tensor : model.tensors()) shapes_.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
   }
 
   Trainer(Trainer&&) = default;
   Trainer& operator=(Trainer&& other) noexcept {
+    if (this == &other) return *this;
     owned_ = std::move(other.owned_);   // first: what it has ends before its device
     hook_ = std::move(other.hook_);
     device_ = std::move(other.device_);
     classes_ = other.classes_;
+    sequence_ = other.sequence_;
     shapes_ = std::move(other.shapes_);
     return *this;
   }
@@ -482,12 +531,13 @@ class Trainer {
     std::vector<detail::ManagedTensor> tensors;
     std::vector<std::vector<int64_t>> shapes;
     const auto add = [&](const char* name, const auto& rows, uint8_t code) {
-      if (!rows.is_given) return;
+      using Kind = typename std::decay_t<decltype(rows)>::Kind;
+      if (rows.kind == Kind::none) return;
       const size_t count = rows.values.size();
-      if (rows.length && count % rows.length != 0)
+      if (rows.kind == Kind::rows && (rows.length == 0 || count % rows.length != 0))
         throw Error(STW_BAD_ARGUMENT, std::string(name) + ": " + std::to_string(count) + " numbers are no rows of " + std::to_string(rows.length));
       names.push_back(name);
-      if (rows.length) shapes.push_back({static_cast<int64_t>(count / rows.length), static_cast<int64_t>(rows.length)});
+      if (rows.kind == Kind::rows) shapes.push_back({static_cast<int64_t>(count / rows.length), static_cast<int64_t>(rows.length)});
       else shapes.push_back({static_cast<int64_t>(count)});
       tensors.push_back(borrowed(rows.values.data(), code, shapes.back()));
     };
@@ -513,7 +563,7 @@ class Trainer {
     return result;
   }
 
-  /// Steps over a dataset. True: to the end; false: `progress` or cancel() stopped it.
+  /// Steps over a dataset. True: to the end; false: `progress` or cancel() stopped it. What `progress` throws, and what the hook does, leaves it.
   bool run(Dataset& dataset, stw_run_options options, Progress progress = {}) {
     struct Told {
       Progress progress;
@@ -522,18 +572,17 @@ class Trainer {
     if (told.progress) {
       options.progress = [](void* user, const stw_progress* now) noexcept {
         Told& to = *static_cast<Told*>(user);
-        return to.thrown.guard([&] { return to.progress(*now); });
+        return to.thrown.guard([&] { return to.progress(detail::copied(now)); });
       };
       options.progress_user = &told;
     }
-    try {
-      call([&](stw_error* error) { return stw_trainer_run(get(), dataset.get(), &options, error); });
-    } catch (const Error& error) {
-      told.thrown.rethrow();
-      if (error.status() != STW_CANCELLED) throw;
-      return false;
-    }
-    return true;
+    auto error = made<stw_error>();
+    error.status = stw_trainer_run(get(), dataset.get(), &options, &error);
+    if (error.status == STW_OK) return true;
+    told.thrown.rethrow();
+    rethrow_of_hook();
+    if (error.status != STW_CANCELLED) detail::fail(error);
+    return false;
   }
 
   /// The mean loss per target over so many global batches of the held-out part; progress() then has a classifier's accuracy.
@@ -545,12 +594,16 @@ class Trainer {
 
   /// At most `count` tokens that follow those of the prompt; the options say how.
   std::vector<int32_t> generate(std::span<const int32_t> prompt, size_t count, stw_generate_options options = made<stw_generate_options>()) {
+    if (count > sequence_)
+      throw Error(STW_UNSUPPORTED_SHAPE, "generate: expected at most " + std::to_string(sequence_) + " tokens with the prompt, found " + std::to_string(count));
     std::vector<int32_t> out(count);
-    options.prompt = prompt.data(), options.prompt_count = prompt.size();
-    options.out = out.data(), options.out_capacity = out.size();
+    options.prompt = prompt.data();
+    options.prompt_count = prompt.size();
+    options.out = out.data();
+    options.out_capacity = out.size();
     uint64_t received = 0;
     call([&](stw_error* error) { return stw_trainer_generate(get(), &options, &received, error); });
-    out.resize(static_cast<size_t>(received));
+    out.resize(received);
     return out;
   }
 
@@ -584,7 +637,7 @@ class Trainer {
   /// From any thread: stops what is under way before its next micro-step, or else what comes next.
   void cancel() const noexcept { stw_trainer_cancel(get()); }
   /// From any thread.
-  stw_progress progress() const { return *detail::told<stw_progress>([&](auto* out) { return stw_trainer_progress(get(), out); }); }
+  stw_progress progress() const { return detail::info<stw_progress>([&](auto* out) { return stw_trainer_progress(get(), out); }); }
   /// Of a CUDA device.
   void* stream() const noexcept { return stw_trainer_stream(get()); }
 
@@ -631,7 +684,9 @@ class Trainer {
     tensor.data = const_cast<void*>(values);
     tensor.device_type = detail::host;
     tensor.ndim = static_cast<int32_t>(shape.size());
-    tensor.code = code, tensor.bits = 32, tensor.lanes = 1;
+    tensor.code = code;
+    tensor.bits = 32;
+    tensor.lanes = 1;
     return tensor;
   }
 
@@ -641,14 +696,19 @@ class Trainer {
     try {
       detail::check(made);
     } catch (const Error&) {
-      hook_->thrown.rethrow();
+      rethrow_of_hook();
       throw;
     }
+  }
+
+  void rethrow_of_hook() {
+    if (hook_) hook_->thrown.rethrow();
   }
 
   std::shared_ptr<stw_device> device_;   // closed after the trainer
   std::unique_ptr<Hooked> hook_;
   size_t classes_ = 0;
+  uint64_t sequence_ = 0;
   std::vector<std::vector<int64_t>> shapes_;
   detail::Owner<stw_trainer, stw_trainer_destroy> owned_;
 };

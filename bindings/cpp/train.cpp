@@ -19,7 +19,7 @@ static void train(const char* text, const std::string& source, uint64_t steps, c
   of_plan.global_batch = 8;
   of_plan.sequence = 64;
   stowage::Plan plan(model, device, of_plan);
-  std::fputs(plan.report().data(), stdout);
+  std::fputs(plan.report().c_str(), stdout);
 
   auto of_data = stowage::made<stw_dataset_options>();
   of_data.path = text;
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     train(argv[1], argc > 2 ? argv[2] : "nano", argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 100, argc > 4 ? argv[4] : ".");
     return 0;
   } catch (const stowage::OverBudget& error) {
-    std::fputs(error.plan().report().data(), stderr);   // tells why, and what would fit
+    if (error.plan()) std::fputs(error.plan()->report().c_str(), stderr);   // tells why, and what would fit
     std::fprintf(stderr, "train: %s\n", error.what());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train: %s\n", error.what());

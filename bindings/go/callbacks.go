@@ -7,6 +7,7 @@ package stowage
 import "C"
 
 import (
+	"runtime"
 	"runtime/cgo"
 	"unsafe"
 )
@@ -19,6 +20,7 @@ type calls struct {
 	onHost   bool
 	failed   error
 	panicked any
+	exited   bool
 	memory   unsafe.Pointer
 }
 
@@ -38,15 +40,44 @@ func (c *calls) release() {
 
 func callsOf(user unsafe.Pointer) *calls { return (*(*cgo.Handle)(user)).Value().(*calls) }
 
-// explain goes on with a panic of a callback in the call that is over, or adds the error of a hook.
+// run calls something of the host's on a goroutine of its own, so that neither a panic nor runtime.Goexit leaves through C's frames. Whether it
+// returned true.
+func (c *calls) run(call func() bool) (is bool) {
+	done, returned := make(chan struct{}), false
+	go func() {
+		defer close(done)
+		defer func() {
+			if !returned {
+				c.panicked = recover()
+				c.exited = c.panicked == nil
+			}
+		}()
+		is = call()
+		returned = true
+	}()
+	<-done
+	return is && returned
+}
+
+func status(is bool) C.int32_t {
+	if is {
+		return 0
+	}
+	return 1
+}
+
+// explain goes on, in the call that is over, with what ended a callback, or adds the error of a hook.
 func (c *calls) explain(err error) error {
 	if c == nil {
 		return err
 	}
-	failed, panicked := c.failed, c.panicked
-	c.failed, c.panicked = nil, nil
+	failed, panicked, exited := c.failed, c.panicked, c.exited
+	c.failed, c.panicked, c.exited = nil, nil, false
 	if panicked != nil {
 		panic(panicked)
+	}
+	if exited {
+		runtime.Goexit()
 	}
 	if told, ok := err.(*Error); ok && failed != nil {
 		told.cause = failed
@@ -54,43 +85,30 @@ func (c *calls) explain(err error) error {
 	return err
 }
 
-// guard keeps a panic from C's frames.
-func (c *calls) guard() {
-	if panicked := recover(); panicked != nil {
-		c.panicked = panicked
-	}
+//export stowageGoLog
+func stowageGoLog(user unsafe.Pointer, level C.int32_t, component, message *C.char) {
+	told := callsOf(user).log
+	new(calls).run(func() bool { // whose end is nobody's
+		told(LogLevel(level), C.GoString(component), C.GoString(message))
+		return true
+	})
 }
 
-//export goLog
-func goLog(user unsafe.Pointer, level C.int32_t, component, message *C.char) {
-	defer func() { _ = recover() }() // there is nobody to tell
-	callsOf(user).log(LogLevel(level), C.GoString(component), C.GoString(message))
-}
-
-//export goHook
-func goHook(user unsafe.Pointer, gradients *C.stw_gradients) (status C.int32_t) {
-	c := callsOf(user)
-	status = 1
-	defer c.guard()
-	told := copied(gradients)
+//export stowageGoHook
+func stowageGoHook(user unsafe.Pointer, gradients *C.stw_gradients) C.int32_t {
+	c, told := callsOf(user), copied(gradients)
 	given := &Gradients{gradients: &told, onHost: c.onHost, Scale: float64(told.scale), Count: uint64(told.count)}
 	defer func() { given.gradients = nil }()
-	if c.failed = c.hook(given); c.failed == nil {
-		status = 0
-	}
-	return status
+	return status(c.run(func() bool {
+		c.failed = c.hook(given)
+		return c.failed == nil
+	}))
 }
 
-//export goProgress
-func goProgress(user unsafe.Pointer, now *C.stw_progress) (status C.int32_t) {
-	c := callsOf(user)
-	status = 1
-	defer c.guard()
-	told := copied(now)
-	if c.progress(progressOf(&told)) {
-		status = 0
-	}
-	return status
+//export stowageGoProgress
+func stowageGoProgress(user unsafe.Pointer, now *C.stw_progress) C.int32_t {
+	c, told := callsOf(user), copied(now)
+	return status(c.run(func() bool { return c.progress(progressOf(&told)) }))
 }
 
 // Gradients are what a hook may change before the update, while it is called: adding them up over several trainers, with LossSum and

@@ -32,7 +32,7 @@ type DatasetInfo struct {
 
 // Dataset is an open file of tokens, read window by window.
 type Dataset struct {
-	handle[C.stw_dataset]
+	handle[*C.stw_dataset]
 }
 
 // OpenDataset reads text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536). It answers IOError or Corrupt.
@@ -58,16 +58,17 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	if err := check(C.stw_dataset_open(&pointer, &asked, &told), &told); err != nil {
 		return nil, err
 	}
-	dataset := &Dataset{handle[C.stw_dataset]{pointer: pointer}}
+	dataset := &Dataset{handle[*C.stw_dataset]{pointer: pointer, end: func(p *C.stw_dataset) { C.stw_dataset_close(p) }}}
 	runtime.SetFinalizer(dataset, func(d *Dataset) { d.Close() })
 	return dataset, nil
 }
 
 // Close lets the file go.
 func (d *Dataset) Close() error {
-	pointer, err := d.close("Dataset")
-	C.stw_dataset_close(pointer)
-	return err
+	if d != nil {
+		d.close()
+	}
+	return nil
 }
 
 // Info is zero for a dataset that is closed.

@@ -6,6 +6,7 @@ package stowage
 import "C"
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -18,7 +19,7 @@ type DeviceOptions struct {
 	Threads  int     // CPU: threads that compute; 0: one for each processor
 	ISA      ISA
 	LogLevel LogLevel // 0: LogWarning
-	// Log is told what happens, on the threads that call.
+	// Log is told what happens, on a goroutine of its own while the caller waits, perhaps the runtime's; what it panics with is dropped.
 	Log      func(level LogLevel, component, message string)
 	CublasLt string // CUDA: the path of a libcublasLt.so.13; "": what the system finds
 	Cudnn    string // CUDA: the path of a libcudnn.so.9
@@ -76,7 +77,7 @@ func (o *opened) release() {
 
 // Device is an open device.
 type Device struct {
-	handle[opened]
+	handle[*opened]
 }
 
 // OpenDevice answers Unsupported where this library or machine has no such backend or instruction set.
@@ -86,31 +87,38 @@ func OpenDevice(options DeviceOptions) (*Device, error) {
 	}
 	var given texts
 	defer func() { given.free() }()
+	var checked fits
+	threads := checked.unsigned("Threads", options.Threads)
+	if options.Ordinal < 0 || options.Ordinal > math.MaxInt32 {
+		checked.err = failure(BadArgument, "Ordinal: expected 0 to %d, found %d", math.MaxInt32, options.Ordinal)
+	}
+	if checked.err != nil {
+		return nil, checked.err
+	}
 	asked := C.stw_device_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_options{})), backend: C.uint32_t(options.Backend),
-		ordinal: C.int32_t(options.Ordinal), threads: C.uint32_t(options.Threads), isa: C.uint32_t(options.ISA), log_level: C.int32_t(options.LogLevel),
+		ordinal: C.int32_t(options.Ordinal), threads: threads, isa: C.uint32_t(options.ISA), log_level: C.int32_t(options.LogLevel),
 		cublaslt: given.of(options.CublasLt), cudnn: given.of(options.Cudnn)}
 	made := &opened{users: 1}
 	if options.Log != nil {
 		made.calls = &calls{log: options.Log}
-		C.go_set_log(&asked, made.calls.register())
+		C.stowage_go_set_log(&asked, made.calls.register())
 	}
 	told := newError()
 	if err := check(C.stw_device_open(&made.pointer, &asked, &told), &told); err != nil {
 		made.calls.release()
 		return nil, err
 	}
-	device := &Device{handle[opened]{pointer: made}}
+	device := &Device{handle[*opened]{pointer: made, end: (*opened).release}}
 	runtime.SetFinalizer(device, func(d *Device) { d.Close() })
 	return device, nil
 }
 
 // Close lets the device go; trainers on it go on.
 func (d *Device) Close() error {
-	pointer, err := d.close("Device")
-	if pointer != nil {
-		pointer.release()
+	if d != nil {
+		d.close()
 	}
-	return err
+	return nil
 }
 
 // Info is zero for a device that is closed.
@@ -129,6 +137,18 @@ func deviceInfoOf(told *C.stw_device_info) DeviceInfo {
 	return DeviceInfo{Backend: Backend(told.backend), MemoryTotal: uint64(told.memory_total), MemoryFree: uint64(told.memory_free),
 		ComputeMajor: int(told.compute_major), ComputeMinor: int(told.compute_minor), Threads: int(told.threads), ISA: ISA(told.isa),
 		Name: array(told.name[:]), Profile: array(told.profile[:])}
+}
+
+// Users are the device itself, until it is closed, and the trainers on it.
+func (d *Device) Users() int {
+	opened, err := d.use("Device")
+	if err != nil {
+		return 0
+	}
+	defer d.done()
+	opened.mutex.Lock()
+	defer opened.mutex.Unlock()
+	return opened.users
 }
 
 // Holders are the processes that hold memory of a CUDA device, the largest first, as far as the driver tells.

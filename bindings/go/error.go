@@ -37,6 +37,9 @@ const (
 // Error is the code's name, such as "STW_OVER_BUDGET".
 func (s Status) Error() string { return C.GoString(C.stw_status_name(C.stw_status(s))) }
 
+// Category is such as OutOfMemory of OverBudget.
+func (s Status) Category() Status { return s / 1000 * 1000 }
+
 // Error is what the library answers instead of success.
 type Error struct {
 	Status                      Status
@@ -47,10 +50,14 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	if e.Message == "" {
-		return e.Status.Error()
+	text := e.Status.Error()
+	if e.Message != "" {
+		text += ": " + e.Message
 	}
-	return e.Status.Error() + ": " + e.Message
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
 }
 
 // Is compares with a Status.
@@ -62,9 +69,6 @@ func (e *Error) Unwrap() error { return e.cause }
 func failure(status Status, format string, values ...any) error {
 	return &Error{Status: status, Message: fmt.Sprintf(format, values...)}
 }
-
-// closed is for what is used after its end.
-func closed(what string) error { return failure(BadState, "this %s is closed", what) }
 
 func newError() C.stw_error {
 	return C.stw_error{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_error{}))}

@@ -18,7 +18,7 @@ static DLManagedTensorVersioned tensor_of(const void *values, uint8_t code, int6
   return made;
 }
 
-stw_status go_step(stw_trainer *trainer, const go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
+stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
                    const int32_t *lengths, const int32_t *positions, const float *weights, stw_step_result *result, stw_error *error) {
   const void *values[] = {tokens, targets, labels, lengths, positions, weights};
   const char *names[] = {"tokens", "targets", "labels", "lengths", "positions", "weights"};
@@ -43,7 +43,7 @@ stw_status go_step(stw_trainer *trainer, const go_batch *batch, const int32_t *t
   return status == STW_OK ? stw_trainer_wait(trainer, result, error) : status;
 }
 
-stw_status go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
+stw_status stowage_go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
                        uint64_t stop_count, int32_t *out, uint64_t capacity, uint64_t *count, stw_error *error) {
   stw_generate_options all = *options;
   all.prompt = prompt;
@@ -55,12 +55,12 @@ stw_status go_generate(stw_trainer *trainer, const stw_generate_options *options
   return stw_trainer_generate(trainer, &all, count, error);
 }
 
-stw_status go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error) {
+stw_status stowage_go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error) {
   const DLManagedTensorVersioned given = tensor_of(values, 2, shape, ndim);
   return stw_trainer_import_tensor(trainer, index, &given, error);
 }
 
-stw_status go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataType *type, int32_t *device_type, void *out, uint64_t bytes, stw_error *error) {
+stw_status stowage_go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataType *type, int32_t *device_type, void *out, uint64_t bytes, stw_error *error) {
   DLManagedTensorVersioned *view = NULL;
   const stw_status status = stw_trainer_export_tensor(trainer, index, kind, &view, error);
   if (status != STW_OK) return status;
@@ -72,21 +72,21 @@ stw_status go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataTy
 }
 
 // Go's declarations have no const.
-static void log_to_go(void *user, int32_t level, const char *component, const char *message) { goLog(user, level, (char *)component, (char *)message); }
-static int32_t hook_of_go(void *user, const stw_gradients *gradients) { return goHook(user, (stw_gradients *)gradients); }
-static int32_t progress_of_go(void *user, const stw_progress *now) { return goProgress(user, (stw_progress *)now); }
+static void log_to_go(void *user, int32_t level, const char *component, const char *message) { stowageGoLog(user, level, (char *)component, (char *)message); }
+static int32_t hook_of_go(void *user, const stw_gradients *gradients) { return stowageGoHook(user, (stw_gradients *)gradients); }
+static int32_t progress_of_go(void *user, const stw_progress *now) { return stowageGoProgress(user, (stw_progress *)now); }
 
-void go_set_log(stw_device_options *options, void *user) {
+void stowage_go_set_log(stw_device_options *options, void *user) {
   options->log = log_to_go;
   options->log_user = user;
 }
 
-void go_set_hook(stw_trainer_options *options, void *user) {
+void stowage_go_set_hook(stw_trainer_options *options, void *user) {
   options->gradient_hook = hook_of_go;
   options->gradient_user = user;
 }
 
-void go_set_progress(stw_run_options *options, void *user) {
+void stowage_go_set_progress(stw_run_options *options, void *user) {
   options->progress = progress_of_go;
   options->progress_user = user;
 }

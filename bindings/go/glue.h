@@ -28,15 +28,15 @@ typedef struct {
   int64_t samples, tokens;
   int32_t labels_ndim;
   double learning_rate;
-} go_batch;
-stw_status go_step(stw_trainer *trainer, const go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
+} stowage_go_batch;
+stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
                    const int32_t *lengths, const int32_t *positions, const float *weights, stw_step_result *result, stw_error *error);
-stw_status go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
+stw_status stowage_go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
                        uint64_t stop_count, int32_t *out, uint64_t capacity, uint64_t *count, stw_error *error);
-stw_status go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error);
+stw_status stowage_go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error);
 // Copies a tensor in host memory: `bytes` of it into `out`. Tells what it is first, where `out` is NULL.
-stw_status go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataType *type, int32_t *device_type, void *out, uint64_t bytes, stw_error *error);
+stw_status stowage_go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataType *type, int32_t *device_type, void *out, uint64_t bytes, stw_error *error);
 // Each sets the callback's fields; `user` is C's memory with a cgo.Handle.
-void go_set_log(stw_device_options *options, void *user);
-void go_set_hook(stw_trainer_options *options, void *user);
-void go_set_progress(stw_run_options *options, void *user);
+void stowage_go_set_log(stw_device_options *options, void *user);
+void stowage_go_set_hook(stw_trainer_options *options, void *user);
+void stowage_go_set_progress(stw_run_options *options, void *user);

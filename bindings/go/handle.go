@@ -2,38 +2,44 @@ package stowage
 
 import "sync"
 
-// handle is something of the library's that is given back once, and not in the middle of what is done with it.
-type handle[T any] struct {
+// handle is something of the library's, known by a pointer, that is given back once: by close, or at the end of the last call that was under way
+// then.
+type handle[P comparable] struct {
 	mutex   sync.Mutex
-	pointer *T
+	pointer P
+	end     func(P)
 	uses    int
+	closed  bool
 }
 
 // use is followed by done, where it has not failed.
-func (h *handle[T]) use(what string) (*T, error) {
+func (h *handle[P]) use(what string) (P, error) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if h.pointer == nil {
-		return nil, closed(what)
+	if h.closed {
+		var none P
+		return none, failure(BadState, "this %s is closed", what)
 	}
 	h.uses++
 	return h.pointer, nil
 }
 
-func (h *handle[T]) done() {
+func (h *handle[P]) done() {
 	h.mutex.Lock()
 	h.uses--
+	last := h.closed && h.uses == 0
 	h.mutex.Unlock()
+	if last {
+		h.end(h.pointer)
+	}
 }
 
-// close tells the pointer to the caller who has to give it back, and nil to all others.
-func (h *handle[T]) close(what string) (*T, error) {
+func (h *handle[P]) close() {
 	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if h.uses > 0 {
-		return nil, failure(BadState, "this %s is in use", what)
+	now := !h.closed && h.uses == 0
+	h.closed = true
+	h.mutex.Unlock()
+	if now {
+		h.end(h.pointer)
 	}
-	pointer := h.pointer
-	h.pointer = nil
-	return pointer, nil
 }

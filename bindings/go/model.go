@@ -50,7 +50,7 @@ type TensorInfo struct {
 
 // Model describes what is trained; weights are read when a trainer is made of it.
 type Model struct {
-	handle[C.stw_model]
+	handle[*C.stw_model]
 }
 
 // OpenModel takes a folder, a config.json, or a preset by its name.
@@ -64,16 +64,18 @@ func NewModel(options ModelOptions) (*Model, error) {
 	if len(options.LabelNames) > 0 && options.LabelCount != 0 && options.LabelCount != len(options.LabelNames) {
 		return nil, failure(BadArgument, "LabelCount %d: there are %d LabelNames", options.LabelCount, len(options.LabelNames))
 	}
-	if options.AdapterRank < 0 || options.LabelCount < 0 {
-		return nil, failure(BadArgument, "AdapterRank and LabelCount: expected 0 or more")
+	var checked fits
+	rank, labels := checked.unsigned("AdapterRank", options.AdapterRank), checked.unsigned("LabelCount", options.LabelCount)
+	if checked.err != nil {
+		return nil, checked.err
 	}
 	var given texts
 	defer func() { given.free() }()
 	asked := C.stw_model_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_model_options{})), source: given.of(options.Source),
 		config_json: given.of(options.ConfigJSON), config_json_size: C.size_t(len(options.ConfigJSON)), weights: given.of(options.Weights),
 		seed: C.uint64_t(options.Seed), adapter: given.of(options.Adapter), adapter_targets: given.of(options.AdapterTargets),
-		adapter_rank: C.uint32_t(options.AdapterRank), adapter_alpha: C.float(options.AdapterAlpha), adapter_dropout: C.float(options.AdapterDropout),
-		label_count: C.size_t(options.LabelCount), label_names: given.array(options.LabelNames)}
+		adapter_rank: rank, adapter_alpha: C.float(options.AdapterAlpha), adapter_dropout: C.float(options.AdapterDropout),
+		label_count: C.size_t(labels), label_names: given.array(options.LabelNames)}
 	if options.Dropout != nil {
 		asked.set_mask, asked.dropout = C.STW_SET_DROPOUT, C.float(*options.Dropout)
 	}
@@ -88,16 +90,17 @@ func NewModel(options ModelOptions) (*Model, error) {
 	if err := check(C.stw_model_create(&pointer, &asked, &told), &told); err != nil {
 		return nil, err
 	}
-	model := &Model{handle[C.stw_model]{pointer: pointer}}
+	model := &Model{handle[*C.stw_model]{pointer: pointer, end: func(p *C.stw_model) { C.stw_model_destroy(p) }}}
 	runtime.SetFinalizer(model, func(m *Model) { m.Close() })
 	return model, nil
 }
 
 // Close may come before the end of what was made from the model.
 func (m *Model) Close() error {
-	pointer, err := m.close("Model")
-	C.stw_model_destroy(pointer)
-	return err
+	if m != nil {
+		m.close()
+	}
+	return nil
 }
 
 // Info is zero for a model that is closed.

@@ -126,7 +126,22 @@ type ProfileOp struct {
 
 // Plan is trained, printed or kept as JSON.
 type Plan struct {
-	handle[C.stw_plan]
+	handle[*C.stw_plan]
+}
+
+// For are the same options for a device: its profile, its threads, and on a GPU the memory that is free now, where they say nothing of them.
+func (o PlanOptions) For(device *Device) PlanOptions {
+	info := device.Info()
+	if o.Device == "" && o.Profile == "" {
+		o.Device = info.Profile
+	}
+	if o.Threads == 0 && info.Backend == CPU {
+		o.Threads = info.Threads
+	}
+	if o.DeviceMemory == 0 && info.Backend == CUDA {
+		o.DeviceMemory = info.MemoryFree
+	}
+	return o
 }
 
 // with calls with the options as C has them.
@@ -138,17 +153,20 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 	if err := noZero(all...); err != nil {
 		return err
 	}
-	for _, one := range []int{o.Threads, o.StateBits, o.MicroBatch} {
-		if one < 0 || int64(one) > 1<<31 {
-			return failure(BadArgument, "Threads, StateBits and MicroBatch: expected 0 to %d, found %d", int64(1)<<31, one)
-		}
+	var checked fits
+	threads, bits, micro := checked.unsigned("Threads", o.Threads), checked.unsigned("StateBits", o.StateBits), checked.unsigned("MicroBatch", o.MicroBatch)
+	for i := range o.Groups {
+		checked.unsigned("StateBits of a group", o.Groups[i].StateBits)
+	}
+	if checked.err != nil {
+		return checked.err
 	}
 	var given texts
 	defer func() { given.free() }()
 	asked := C.stw_plan_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_plan_options{})), memory_bytes: C.uint64_t(o.MemoryBytes),
 		global_batch: C.uint64_t(o.GlobalBatch), sequence: C.uint64_t(o.Sequence), device: given.of(o.Device), device_memory: C.uint64_t(o.DeviceMemory),
-		threads: C.uint32_t(o.Threads), precision: C.uint32_t(o.Precision), optimizer: C.uint32_t(o.Optimizer), state_bits: C.uint32_t(o.StateBits),
-		micro_batch: C.uint32_t(o.MicroBatch), recompute: C.uint32_t(o.Recompute), mode: C.uint32_t(o.Mode), host_bytes: C.uint64_t(o.HostBytes),
+		threads: threads, precision: C.uint32_t(o.Precision), optimizer: C.uint32_t(o.Optimizer), state_bits: bits,
+		micro_batch: micro, recompute: C.uint32_t(o.Recompute), mode: C.uint32_t(o.Mode), host_bytes: C.uint64_t(o.HostBytes),
 		profile: given.of(o.Profile), profile_size: C.size_t(len(o.Profile)), group_count: C.size_t(len(o.Groups)), master: C.uint32_t(o.Master),
 		kernels: C.uint32_t(o.Kernels), gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate), attention: C.uint32_t(o.Attention),
 		quantize: C.uint32_t(o.Quantize), quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings)}
@@ -194,7 +212,7 @@ func planAround(pointer *C.stw_plan) *Plan {
 	if pointer == nil {
 		return nil
 	}
-	plan := &Plan{handle[C.stw_plan]{pointer: pointer}}
+	plan := &Plan{handle[*C.stw_plan]{pointer: pointer, end: func(p *C.stw_plan) { C.stw_plan_destroy(p) }}}
 	runtime.SetFinalizer(plan, func(p *Plan) { p.Close() })
 	return plan
 }
@@ -228,7 +246,7 @@ func LoadPlan(model *Model, json string) (*Plan, error) {
 	}
 	var pointer *C.stw_plan
 	told := newError()
-	err = check(C.stw_plan_load(&pointer, of, given.of(json), C.size_t(len(json)), &told), &told)
+	err = check(C.stw_plan_load(&pointer, of, given.always(json), C.size_t(len(json)), &told), &told)
 	return planAround(pointer), err
 }
 
@@ -248,9 +266,10 @@ func LongestSequence(model *Model, options PlanOptions) (uint64, error) {
 
 // Close lets the plan go; trainers of it go on.
 func (p *Plan) Close() error {
-	pointer, err := p.close("Plan")
-	C.stw_plan_destroy(pointer)
-	return err
+	if p != nil {
+		p.close()
+	}
+	return nil
 }
 
 // Info is zero for a plan that is closed.
@@ -408,7 +427,7 @@ func ReadProfile(profile string) (Profile, error) {
 	}
 	var given texts
 	defer func() { given.free() }()
-	text, size := given.of(profile), C.size_t(len(profile))
+	text, size := given.always(profile), C.size_t(len(profile))
 	figures, told := C.stw_profile_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_profile_info{}))}, newError()
 	if err := check(C.stw_profile_read(text, size, &figures, &told), &told); err != nil {
 		return Profile{}, err

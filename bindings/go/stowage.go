@@ -2,14 +2,17 @@
 //
 //	model, err := stowage.OpenModel("path/to/model")               // or a preset
 //	device, err := stowage.OpenDevice(stowage.DeviceOptions{})     // a GPU where there is one, else the CPU
-//	plan, err := stowage.NewPlan(model, stowage.PlanOptions{Device: device.Info().Profile, GlobalBatch: 32, Sequence: 512, MemoryBytes: 4 << 30})
+//	plan, err := stowage.NewPlan(model, stowage.PlanOptions{GlobalBatch: 32, Sequence: 512, MemoryBytes: 4 << 30}.For(device))
 //	trainer, err := stowage.NewTrainer(device, model, plan, stowage.TrainerOptions{})   // the only allocation of tensors
 //	result, err := trainer.Step(stowage.Batch{Tokens: tokens, Labels: tokens, Samples: 32}, 3e-4)
 //
 // stowage.h is the contract: what every entry guarantees, and what the fields of options and results mean, which have their names here. A zero
 // value means the default; what may be zero itself is a pointer. What is made here is closed by Close, in any order; nothing happens when it is
-// closed again, and whatever is done with it afterwards fails. Models and plans may be used by several goroutines at once, datasets, trainers and
-// what makes a trainer on a device by one at a time; Trainer.Cancel, Trainer.Progress and Close may be called from any.
+// closed again, what is under way goes on to its end, and whatever is done with it afterwards answers BadState or, where there is no error to
+// answer with, nothing. What is forgotten is closed by the runtime some time, but not what a callback of its own refers to. Models and plans may
+// be used by several goroutines at once, datasets, trainers and what makes a trainer on a device by one at a time; Trainer.Cancel,
+// Trainer.Progress and Close may be called from any. Callbacks run on goroutines of their own, while the call that they belong to waits; a panic
+// of theirs, or runtime.Goexit, ends that call and goes on from it.
 //
 // cgo finds the library where the compiler looks; elsewhere by CGO_CFLAGS=-I… and CGO_LDFLAGS=-L….
 package stowage
@@ -23,6 +26,8 @@ package stowage
 import "C"
 
 import (
+	"math"
+	"runtime"
 	"strings"
 	"unsafe"
 )
@@ -34,7 +39,11 @@ func Version() (int, int, int) {
 }
 
 // BuildInfo says what the library was built with.
-func BuildInfo() string { return C.GoString(C.stw_build_info()) }
+func BuildInfo() string {
+	runtime.LockOSThread() // whose text it is
+	defer runtime.UnlockOSThread()
+	return C.GoString(C.stw_build_info())
+}
 
 // Of returns a pointer to a value, for fields whose zero would be one.
 func Of[T any](value T) *T { return &value }
@@ -47,6 +56,11 @@ func (t *texts) of(text string) *C.char {
 	if text == "" {
 		return nil
 	}
+	return t.always(text)
+}
+
+// always returns an address of "", too.
+func (t *texts) always(text string) *C.char {
 	made := C.CString(text)
 	*t = append(*t, unsafe.Pointer(made))
 	return made
@@ -61,8 +75,7 @@ func (t *texts) array(all []string) **C.char {
 	*t = append(*t, memory)
 	list := unsafe.Slice((**C.char)(memory), len(all))
 	for i, text := range all {
-		list[i] = C.CString(text)
-		*t = append(*t, unsafe.Pointer(list[i]))
+		list[i] = t.always(text)
 	}
 	return (**C.char)(memory)
 }
@@ -103,6 +116,16 @@ func copied[T any](told *T) (copy T) {
 	}
 	C.memcpy(unsafe.Pointer(&copy), unsafe.Pointer(told), size)
 	return copy
+}
+
+// fits remembers the first number that C has no room for.
+type fits struct{ err error }
+
+func (f *fits) unsigned(name string, value int) C.uint32_t {
+	if f.err == nil && (value < 0 || int64(value) > math.MaxUint32) {
+		f.err = failure(BadArgument, "%s: expected 0 to %d, found %d", name, uint32(math.MaxUint32), value)
+	}
+	return C.uint32_t(value)
 }
 
 func number(set bool) C.uint32_t {

@@ -96,8 +96,7 @@ type Tensor struct {
 
 // Trainer is a model in an arena of the plan's bytes.
 type Trainer struct {
-	handle[C.stw_trainer]
-	device   *opened
+	handle[*C.stw_trainer]
 	calls    *calls
 	labels   int // of a classifier
 	classes  int // of its labels, or of tokens
@@ -123,9 +122,14 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		return nil, err
 	}
 	defer plan.done()
+	var checked fits
+	interval := checked.unsigned("GrowthInterval", options.GrowthInterval)
+	if checked.err != nil {
+		return nil, checked.err
+	}
 	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})), seed: C.uint64_t(options.Seed), epsilon: C.float(options.Epsilon),
 		nesterov: number(options.Nesterov), label_smoothing: C.float(options.LabelSmoothing), z_loss: C.float(options.ZLoss), outlier_limit: C.float(options.OutlierLimit),
-		loss_scale: C.double(options.LossScale), growth_interval: C.uint32_t(options.GrowthInterval), non_finite: C.uint32_t(options.NonFinite)}
+		loss_scale: C.double(options.LossScale), growth_interval: interval, non_finite: C.uint32_t(options.NonFinite)}
 	for _, one := range []struct {
 		value *float32
 		to    *C.float
@@ -138,13 +142,13 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		}
 	}
 	info := model.Info()
-	made := &Trainer{device: on, labels: info.Labels, classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
+	made := &Trainer{labels: info.Labels, classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
 	if made.labels > 0 {
 		made.classes = made.labels
 	}
 	if options.GradientHook != nil {
 		made.calls = &calls{hook: options.GradientHook, onHost: device.Info().Backend == CPU}
-		C.go_set_hook(&asked, made.calls.register())
+		C.stowage_go_set_hook(&asked, made.calls.register())
 	}
 	told := newError()
 	if err := check(C.stw_trainer_create(&made.pointer, on.pointer, of, by, &asked, &told), &told); err != nil {
@@ -152,19 +156,22 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		return nil, err
 	}
 	on.lend()
+	called := made.calls // not of made itself, which would then be kept by what it holds
+	made.end = func(p *C.stw_trainer) {
+		C.stw_trainer_destroy(p)
+		called.release()
+		on.release()
+	}
 	runtime.SetFinalizer(made, func(t *Trainer) { t.Close() })
 	return made, nil
 }
 
-// Close frees the arena.
+// Close frees the arena, after what is under way.
 func (t *Trainer) Close() error {
-	pointer, err := t.close("Trainer")
-	if pointer != nil {
-		C.stw_trainer_destroy(pointer)
-		t.calls.release()
-		t.device.release()
+	if t != nil {
+		t.close()
 	}
-	return err
+	return nil
 }
 
 // call makes a call that may call the hook.
@@ -219,13 +226,13 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 	if err := batch.check(t.labels > 0); err != nil {
 		return StepResult{}, err
 	}
-	shape := C.go_batch{samples: C.int64_t(batch.Samples), tokens: C.int64_t(len(batch.Tokens) / batch.Samples), labels_ndim: 2, learning_rate: C.double(learningRate)}
+	shape := C.stowage_go_batch{samples: C.int64_t(batch.Samples), tokens: C.int64_t(len(batch.Tokens) / batch.Samples), labels_ndim: 2, learning_rate: C.double(learningRate)}
 	if t.labels > 0 {
 		shape.labels_ndim = 1
 	}
 	told := C.stw_step_result{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_step_result{}))}
 	err := t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
-		return C.go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
+		return C.stowage_go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
 			floats(batch.Weights), &told, to)
 	})
 	if err != nil {
@@ -235,7 +242,8 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 		Seconds: float64(told.seconds), LossScale: float64(told.loss_scale), SkipReason: SkipReason(told.skip_reason)}, nil
 }
 
-// Run steps over a dataset. Where Progress or Cancel stopped it the error is Cancelled, and where the context did, after a step, the context's.
+// Run steps over a dataset. Where Progress or Cancel stopped it the error is Cancelled, and where the context did, after a step, the context's:
+// Cancel is what stops in the middle of one, and the only way to stop Step, Evaluate, Generate and Calibrate.
 func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions) error {
 	from, err := dataset.use("Dataset")
 	if err != nil {
@@ -245,8 +253,10 @@ func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if options.ProgressEvery < 0 || int64(options.ProgressEvery) > math.MaxUint32 {
-		return failure(BadArgument, "ProgressEvery: expected 0 to %d, found %d", uint32(math.MaxUint32), options.ProgressEvery)
+	var checked fits
+	checked.unsigned("ProgressEvery", options.ProgressEvery)
+	if checked.err != nil {
+		return checked.err
 	}
 	progress := options.Progress
 	if progress == nil {
@@ -266,7 +276,7 @@ func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions)
 	if options.MinRate != nil {
 		asked.set_mask, asked.min_rate = C.STW_SET_MIN_RATE, C.double(*options.MinRate)
 	}
-	C.go_set_progress(&asked, called.register())
+	C.stowage_go_set_progress(&asked, called.register())
 	defer called.release()
 	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
 		return C.stw_trainer_run(pointer, from, &asked, told)
@@ -297,15 +307,18 @@ func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, er
 	if options.Count > t.sequence {
 		return nil, failure(UnsupportedShape, "Count: expected at most %d tokens with the prompt, found %d", t.sequence, options.Count)
 	}
-	if options.Count < 0 || options.TopK < 0 || int64(options.TopK) > math.MaxUint32 {
-		return nil, failure(BadArgument, "Count and TopK: expected 0 or more")
+	var checked fits
+	checked.unsigned("Count", options.Count)
+	top := checked.unsigned("TopK", options.TopK)
+	if checked.err != nil {
+		return nil, checked.err
 	}
 	out := make([]int32, options.Count)
-	asked := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})), top_k: C.uint32_t(options.TopK),
+	asked := C.stw_generate_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_generate_options{})), top_k: top,
 		temperature: C.double(options.Temperature), seed: C.uint64_t(options.Seed)}
 	var count C.uint64_t
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.go_generate(pointer, &asked, integers(prompt), C.uint64_t(len(prompt)), integers(options.Stop), C.uint64_t(len(options.Stop)), integers(out),
+		return C.stowage_go_generate(pointer, &asked, integers(prompt), C.uint64_t(len(prompt)), integers(options.Stop), C.uint64_t(len(options.Stop)), integers(out),
 			C.uint64_t(len(out)), &count, told)
 	})
 	if err != nil {
@@ -316,6 +329,9 @@ func (t *Trainer) Generate(prompt []int32, options GenerateOptions) ([]int32, er
 
 // Logits are those behind these tokens: of the ones that may follow, or of a classifier's labels.
 func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
+	if len(tokens) == 0 {
+		return nil, failure(UnsupportedShape, "logits: expected at least one token")
+	}
 	out := make([]float32, t.classes)
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
 		return C.stw_trainer_logits(pointer, integers(tokens), C.uint64_t(len(tokens)), floats(out), C.uint64_t(len(out)), told)
@@ -390,7 +406,7 @@ func (t *Trainer) Tensor(index int, kind TensorKind) (*Tensor, error) {
 	var device C.int32_t
 	get := func(out unsafe.Pointer, bytes uint64) error {
 		return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-			return C.go_tensor(pointer, C.size_t(index), C.uint32_t(kind), &dtype, &device, out, C.uint64_t(bytes), told)
+			return C.stowage_go_tensor(pointer, C.size_t(index), C.uint32_t(kind), &dtype, &device, out, C.uint64_t(bytes), told)
 		})
 	}
 	if err := get(nil, 0); err != nil {
@@ -440,7 +456,7 @@ func (t *Trainer) SetTensor(index int, values []float32) error {
 	}
 	shape := t.tensors[index].Shape
 	return t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
-		return C.go_set_tensor(pointer, C.size_t(index), floats(values), (*C.int64_t)(unsafe.Pointer(&shape[0])), C.int32_t(len(shape)), told)
+		return C.stowage_go_set_tensor(pointer, C.size_t(index), floats(values), (*C.int64_t)(unsafe.Pointer(&shape[0])), C.int32_t(len(shape)), told)
 	})
 }
 

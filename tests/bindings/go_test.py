@@ -1,4 +1,6 @@
 """bindings/go against the library, by go test, whose cases are in go/stowage_test.go: go_test.py SOURCE_ROOT BUILD_FOLDER LIBRARY"""
+import re
+import subprocess
 import sys
 
 from compiled import Binding
@@ -10,6 +12,16 @@ go.names_all(sorted(go.folder.glob("*.[gch]*")),
                   "stream", "allocate", "release", "memory_user", "run", "run_user", "arena", "arena_bytes"})   # the host's memory and threads
 tests = go.root / "tests/bindings/go"
 train = [str(go.build / "text.txt"), "nano", "3", str(go.build)]
+
+def pointers_are_checked():
+    """As far as a running program can ask for it: up to Go 1.20."""
+    try:
+        found = re.search(r"go1\.(\d+)", subprocess.run(["go", "version"], capture_output=True, text=True, check=True).stdout)
+    except OSError:
+        return {}
+    return {"GODEBUG": "cgocheck=2"} if found and int(found[1]) < 21 else {}
+
+
 go.finish("go", {"CGO_CFLAGS": f"-I{go.root / 'include'}", "CGO_LDFLAGS": f"-L{go.library.parent}", "GOCACHE": str(go.build / "go-cache"),
-                 "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOWORK": "off", "GODEBUG": "cgocheck=1"},
+                 "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"} | pointers_are_checked(),
           [(go.folder, ["go", "vet", "./..."]), (tests, ["go", "test", "-v", "-count=1", "./..."]), (go.folder, ["go", "run", "./example/train", *train])])

@@ -160,6 +160,9 @@ fn plans_tell_all() {
     assert!(buffers.iter().any(|buffer| buffer.lifetime.is_none() && buffer.owner == "parameters"));
     assert!(buffers.iter().any(|buffer| buffer.lifetime.is_some()));
     assert!(buffers.iter().all(|buffer| buffer.offset + buffer.bytes <= plan.info().arena));
+    let device = Device::open(DeviceOptions { backend: Backend::Cpu, threads: 1, ..Default::default() }).unwrap().info();
+    let on_one = Plan::new(&model, &PlanOptions { threads: 0, ..small() }.on(&device)).unwrap();
+    assert_eq!(on_one.info().arena, Plan::new(&model, &PlanOptions { threads: 1, ..small() }).unwrap().info().arena);
     let points = plan.frontier().unwrap();
     assert!(points.windows(2).all(|two| two[0].peak < two[1].peak && two[0].step_seconds > two[1].step_seconds));
     assert_eq!(Plan::longest_sequence(&model, &small()).unwrap(), 16);

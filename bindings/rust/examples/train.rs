@@ -12,7 +12,7 @@ fn train(text: &str, source: &str, steps: u64, folder: &Path) -> stowage::Result
     let model = Model::open(source)?;
     let mut device = Device::open(DeviceOptions::default())?;   // a GPU where there is one, else the CPU
     let about = device.info();
-    let plan = Plan::new(&model, &PlanOptions { device: Some(&about.profile), global_batch: 8, sequence: 64, memory_bytes: 1 << 30, ..Default::default() })?;
+    let plan = Plan::new(&model, &PlanOptions { global_batch: 8, sequence: 64, memory_bytes: 1 << 30, ..Default::default() }.on(&about))?;
     print!("{}", plan.report());
     let mut data = Dataset::open(text, &DatasetOptions { vocabulary: model.info().vocabulary, sequence: 64, ..Default::default() })?;
     let mut trainer = Trainer::new(&mut device, &model, &plan, TrainerOptions::default())?;   // allocates exactly the plan's arena; nothing after it

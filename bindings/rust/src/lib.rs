@@ -7,9 +7,8 @@
 //! let model = Model::open("path/to/model")?;                        // or a preset
 //! let mut device = Device::open(DeviceOptions::default())?;         // a GPU where there is one, else the CPU
 //! let about = device.info();
-//! let plan = Plan::new(&model, &PlanOptions {
-//!     device: Some(&about.profile), global_batch: 32, sequence: 512, memory_bytes: 4 << 30, ..Default::default()
-//! })?;                                                              // over budget: error.plan() says what would fit
+//! let asked = PlanOptions { global_batch: 32, sequence: 512, memory_bytes: 4 << 30, ..Default::default() };
+//! let plan = Plan::new(&model, &asked.on(&about))?;                 // over budget: error.plan() says what would fit
 //! let mut trainer = Trainer::new(&mut device, &model, &plan, TrainerOptions::default())?;   // the only allocation of tensors
 //! let tokens = vec![0i32; 32 * 512];
 //! let done = trainer.step(&Batch::of_tokens(&tokens, 512), 3e-4)?;

@@ -2,8 +2,8 @@
 use std::os::raw::c_char;
 use std::ptr::{self, NonNull};
 
-use crate::abi::{self, stw_plan_info as PlanInfo, stw_relaxation_info as Relaxation, stw_frontier_point as FrontierPoint};
-use crate::choices::{Attention, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Quantize, Recompute, States};
+use crate::abi::{self, stw_device_info as DeviceInfo, stw_plan_info as PlanInfo, stw_relaxation_info as Relaxation, stw_frontier_point as FrontierPoint};
+use crate::choices::{Attention, Backend, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Quantize, Recompute, States};
 use crate::error::{check, every, told, Error, Result, Status};
 use crate::model::Model;
 use crate::text::{from_c, optional, pointer, to_c};
@@ -63,6 +63,21 @@ pub struct PlanOptions<'a> {
     pub attention: Attention,
     pub quantize: Quantize,
     pub quantize_embeddings: Quantize,
+}
+
+impl<'a> PlanOptions<'a> {
+    /// For a device: its profile, its threads, and on a GPU the memory that is free now, where the options say nothing of them.
+    pub fn on(mut self, device: &'a DeviceInfo) -> PlanOptions<'a> {
+        if self.profile.is_none() {
+            self.device = self.device.or(Some(&device.profile));
+        }
+        match device.backend() {
+            Backend::Cpu if self.threads == 0 => self.threads = device.threads,
+            Backend::Cuda if self.device_memory == 0 => self.device_memory = device.memory_free,
+            _ => {}
+        }
+        self
+    }
 }
 
 impl PlanOptions<'_> {

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "stowage"
 )
@@ -162,7 +164,7 @@ func TestOverBudgetIsAnAnswer(t *testing.T) {
 	expect(t, err, OverBudget)
 	var told *Error
 	equal(t, errors.As(err, &told), true)
-	equal(t, []any{plan.Info().Fits, plan.Info().MinimumBytes}, []any{false, told.BytesNeeded})
+	equal(t, []any{plan.Info().Fits, plan.Info().MinimumBytes, told.Status.Category()}, []any{false, told.BytesNeeded, OutOfMemory})
 	equal(t, strings.Contains(plan.Report(), "does not fit"), true)
 	equal(t, len(plan.Relaxations()) > 0 && plan.Relaxations()[0].Change != "", true)
 	asked.MemoryBytes = told.BytesNeeded
@@ -194,8 +196,18 @@ func TestPlansTellAll(t *testing.T) {
 	equal(t, must[uint64](t)(LongestSequence(model, small())), uint64(16))
 	_, err = NewPlan(model, PlanOptions{GlobalBatch: 4, Groups: []ParameterGroup{{Pattern: "no such", Frozen: Of(true)}}})
 	expect(t, err, BadArgument)
-	_, err = NewPlan(model, PlanOptions{GlobalBatch: 4, Threads: -1})
-	expect(t, err, BadArgument)
+	for _, wrong := range []PlanOptions{{GlobalBatch: 4, Threads: -1}, {GlobalBatch: 4, Groups: []ParameterGroup{{Pattern: "blocks", StateBits: 1<<32 + 8}}}} {
+		_, err = NewPlan(model, wrong)
+		expect(t, err, BadArgument)
+	}
+	_, err = LoadPlan(model, "")
+	expect(t, err, Corrupt)
+	one := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1}))
+	asked = small()
+	asked.Threads = 1
+	expected := must[*Plan](t)(NewPlan(model, asked)).Info().Arena
+	asked.Threads = 0
+	equal(t, must[*Plan](t)(NewPlan(model, asked.For(one))).Info().Arena, expected)
 }
 
 func TestPack(t *testing.T) {
@@ -294,12 +306,34 @@ func TestOthersMayStopIt(t *testing.T) {
 		defer group.Done()
 		for world.trainer.Progress().Step < 3 {
 		}
-		expect(t, world.trainer.Close(), BadState) // in use
 		world.trainer.Cancel()
 	}()
 	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 1 << 40}), Cancelled)
 	group.Wait()
 	equal(t, world.trainer.Progress().Step >= 3, true)
+	world.steps(1)
+	// Closed in the middle of a run, by its own callback, it goes on to the end of that.
+	expect(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 1 << 40, Progress: func(now Progress) bool {
+		return world.trainer.Close() == nil && now.Step == 0
+	}}), Cancelled)
+	_, err := world.trainer.Step(batch(), 1e-3)
+	expect(t, err, BadState)
+	var none *Trainer
+	equal(t, none.Close(), nil)
+}
+
+// A test that fails inside of a callback leaves its goroutine, but not C's frames.
+func TestCallbacksMayExit(t *testing.T) {
+	world, data := newWorld(t), data(t)
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		_ = world.trainer.Run(context.Background(), data, RunOptions{Until: 20, Progress: func(Progress) bool { runtime.Goexit(); return true }})
+		ended <- true // it never comes here
+	}()
+	_, came := <-ended
+	equal(t, came, false)
+	equal(t, world.trainer.Progress().Phase, Idle)
 	world.steps(1)
 }
 
@@ -379,7 +413,7 @@ func TestHooks(t *testing.T) {
 	before := one.weights()
 	_, err := one.trainer.Step(batch(), 1e-3)
 	expect(t, err, CallbackFailed)
-	equal(t, errors.Is(err, gone), true)
+	equal(t, errors.Is(err, gone) && strings.HasSuffix(err.Error(), ": the network is gone"), true)
 	func() {
 		defer func() { equal(t, recover(), "of the hook") }()
 		_, _ = one.trainer.Step(batch(), 1e-3)
@@ -430,6 +464,24 @@ func TestDevicesOutliveTheirName(t *testing.T) {
 	_, err := NewTrainer(device, model, plan, TrainerOptions{})
 	expect(t, err, BadState)
 	equal(t, trainer.Close(), nil)
+}
+
+func TestWhatIsForgottenIsClosed(t *testing.T) {
+	device := must[*Device](t)(OpenDevice(DeviceOptions{Backend: CPU, Threads: 1}))
+	users := func() int { // the device itself, and its trainers
+		runtime.GC()
+		return device.Users()
+	}
+	func() {
+		model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
+		for i := 0; i < 3; i++ {
+			must[*Trainer](t)(NewTrainer(device, model, must[*Plan](t)(NewPlan(model, small())), TrainerOptions{GradientHook: func(*Gradients) error { return nil }}))
+		}
+	}()
+	for i := 0; i < 200 && users() > 1; i++ {
+		time.Sleep(time.Millisecond)
+	}
+	equal(t, users(), 1)
 }
 
 func TestCalibrates(t *testing.T) {

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,7 +16,7 @@ import (
 	"stowage"
 )
 
-func train(ctx context.Context, text, source string, steps uint64, folder string) error {
+func train(ctx context.Context, stop func(), text, source string, steps uint64, folder string) error {
 	model, err := stowage.OpenModel(source)
 	if err != nil {
 		return err
@@ -26,7 +27,7 @@ func train(ctx context.Context, text, source string, steps uint64, folder string
 		return err
 	}
 	defer device.Close()
-	plan, err := stowage.NewPlan(model, stowage.PlanOptions{Device: device.Info().Profile, GlobalBatch: 8, Sequence: 64, MemoryBytes: 1 << 30})
+	plan, err := stowage.NewPlan(model, stowage.PlanOptions{GlobalBatch: 8, Sequence: 64, MemoryBytes: 1 << 30}.For(device))
 	if plan != nil {
 		defer plan.Close()
 		fmt.Print(plan.Report()) // of a plan that does not fit it tells why, and what would
@@ -48,9 +49,10 @@ func train(ctx context.Context, text, source string, steps uint64, folder string
 		fmt.Printf("step %3d  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", now.Step, now.Loss, now.GradNorm, now.TokensPerSecond)
 		return true
 	}})
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
+	stop() // Ctrl-C once more ends it at once
 	loss, err := trainer.Evaluate(data, 4)
 	if err != nil {
 		return err
@@ -72,7 +74,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := train(ctx, given[0], given[1], steps, given[3]); err != nil {
+	if err := train(ctx, stop, given[0], given[1], steps, given[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "train:", err)
 		os.Exit(1)
 	}

@@ -192,18 +192,23 @@ const SafetensorsInfo* Model::find_tied(const Tensor& parameter) const {
 }
 
 const SafetensorsInfo* Model::find_in_adapters(const Tensor& p) const {
-  return p.of_adapters && adapter_weights_ ? find_adapter(*adapter_weights_, names_in_files(config_, p.name)) : nullptr;
+  const auto found = in_adapters_.find(p.name);
+  return found == in_adapters_.end() ? nullptr : found->second;
 }
 
 bool Model::is_drawn(const Tensor& p) const { return !weights_ || p.adapter_of >= 0 || (has_new_head_ && p.name == classifier_weight); }
 
 const SafetensorsInfo* Model::find_weight(const std::string& name) const {
-  for (const std::string& in_file : names_in_files(config_, name))
-    if (const SafetensorsInfo* found = weights_->find(in_file)) return found;
-  return nullptr;
+  const auto found = in_weights_.find(name);
+  return found == in_weights_.end() ? nullptr : found->second;
 }
 
 Status Model::check_weights() {
+  for (const Tensor& tensor : graph_.tensors) {
+    if (tensor.kind != Kind::parameter) continue;   // as tied ones are
+    for (const std::string& in_file : names_in_files(config_, tensor.name))
+      if (const SafetensorsInfo* found = weights_->find(in_file); found && in_weights_.emplace(tensor.name, found).second) break;
+  }
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
     if (is_drawn(p)) continue;
@@ -233,15 +238,16 @@ Status Model::check_weights() {
 // The graph has adapters where the folder has tensors of them (read_adapter_config).
 Status Model::open_adapters(const std::string& folder) {
   STW_ASSIGN(reader, SafetensorsReader::open(adapter_weights(folder)));
+  adapter_weights_.emplace(std::move(reader));
   for (int t : parameters_) {
     const Tensor& p = graph_.at(t);
     if (!p.of_adapters) continue;
-    const SafetensorsInfo* found = find_adapter(reader, names_in_files(config_, p.name));
+    const SafetensorsInfo* found = find_adapter(*adapter_weights_, names_in_files(config_, p.name));
     if (!found && p.adapter_of < 0) continue;   // a head of the model's own, or a new one
     if (!found) return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + p.name + " is missing"};
-    STW_TRY(check_weight(reader, p, *found));
+    STW_TRY(check_weight(*adapter_weights_, p, *found));
+    in_adapters_.emplace(p.name, found);
   }
-  adapter_weights_.emplace(std::move(reader));
   return ok();
 }
 

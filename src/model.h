@@ -66,6 +66,8 @@ class Model {
   Graph graph_;
   std::vector<int> parameters_;
   std::optional<SafetensorsReader> weights_, adapter_weights_;
+  // Where tensors of the graph lie in them, by their own names: what reads takes no memory.
+  std::map<std::string, const SafetensorsInfo*> in_weights_, in_adapters_;
   std::map<std::string, Nf4Weight> nf4_;   // by parameter, of weights_
   bool has_new_head_ = false;              // although there are weights
   std::string base_;

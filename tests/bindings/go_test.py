@@ -22,6 +22,6 @@ def pointers_are_checked():
     return {"GODEBUG": "cgocheck=2"} if found and int(found[1]) < 21 else {}
 
 
-go.finish("go", {"CGO_CFLAGS": f"-I{go.root / 'include'}", "CGO_LDFLAGS": f"-L{go.library.parent}", "GOCACHE": str(go.build / "go-cache"),
+go.finish("go", {"CGO_CFLAGS": f"-I{go.root / 'include'}", "CGO_LDFLAGS": f"-L{go.library.parent}", "GOCACHE": str(go.build / "go-cache"), "GOPATH": str(go.build / "go-path"),
                  "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"} | pointers_are_checked(),
           [(go.folder, ["go", "vet", "./..."]), (tests, ["go", "test", "-v", "-count=1", "./..."]), (go.folder, ["go", "run", "./example/train", *train])])

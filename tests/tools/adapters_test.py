@@ -78,7 +78,7 @@ class AdaptersTest(CommandTest):
         self.write("nf4.json", json.dumps(self.plan("--model", self.base, "--lora", 4, "--quantize", "nf4", "--batch", 4, "--seq", 32, "--vram", "64MiB")))
         self.refused("train", "--model", self.base, "--lora", 4, "--plan", self.path("nf4.json"), "--quantize", "int8", "--data", self.text(), "--steps", 1,
                      "--out", self.path("none"), expect=USAGE, says=["--plan", "--quantize"])
-        self.assertIn("largest preset that fits: qwen3-8b", self.run_command("plan", "--lora", 16, "--quantize", "nf4", "--batch", 4, "--seq", 256, "--device", "rtx4090", "--max", "model").stdout)
+        self.assertIn("largest preset that fits: gemma3-12b", self.run_command("plan", "--lora", 16, "--quantize", "nf4", "--batch", 4, "--seq", 256, "--device", "rtx4090", "--max", "model").stdout)
         self.assertIn("nf4 below adapters", self.run_command("inspect", self.path("nf4")).stdout)
         plan = ["--model", self.base, "--lora", 4, "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2]
         self.assertIn("786432 of the parameters are nf4: 432.0 KiB", self.run_command("plan", *plan, "--quantize", "nf4").stdout)

@@ -78,7 +78,7 @@ func (d *Dataset) Info() DatasetInfo {
 		return DatasetInfo{}
 	}
 	defer d.done()
-	told := C.stw_dataset_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_info{}))}
+	told := sized[C.stw_dataset_info]()
 	C.stw_dataset_query(pointer, &told)
 	return DatasetInfo{Tokenizer: Tokenizer(told.tokenizer), TrainingTokens: uint64(told.training_tokens), EvaluationTokens: uint64(told.evaluation_tokens),
 		TrainingSamples: uint64(told.training_samples), EvaluationSamples: uint64(told.evaluation_samples)}

@@ -128,7 +128,7 @@ func (d *Device) Info() DeviceInfo {
 		return DeviceInfo{}
 	}
 	defer d.done()
-	told := C.stw_device_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_info{}))}
+	told := sized[C.stw_device_info]()
 	C.stw_device_query(pointer.pointer, &told)
 	return deviceInfoOf(&told)
 }
@@ -158,14 +158,12 @@ func (d *Device) Holders() []MemoryHolder {
 		return nil
 	}
 	defer d.done()
-	var found []MemoryHolder
-	for {
-		told := C.stw_memory_holder{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_memory_holder{}))}
-		if C.stw_device_holder_at(pointer.pointer, C.size_t(len(found)), &told) != C.STW_OK {
-			return found
-		}
-		found = append(found, MemoryHolder{Process: uint64(told.process), Bytes: uint64(told.bytes), Name: array(told.name[:])})
-	}
+	return every(func(index C.size_t, out *C.stw_memory_holder) C.stw_status {
+		return C.stw_device_holder_at(pointer.pointer, index, out)
+	},
+		func(told *C.stw_memory_holder) MemoryHolder {
+			return MemoryHolder{Process: uint64(told.process), Bytes: uint64(told.bytes), Name: array(told.name[:])}
+		})
 }
 
 // NextLog is the oldest message kept whose number is larger than after; false: there is none.
@@ -175,7 +173,7 @@ func (d *Device) NextLog(after uint64) (LogMessage, bool) {
 		return LogMessage{}, false
 	}
 	defer d.done()
-	told := C.stw_log_message{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_log_message{}))}
+	told := sized[C.stw_log_message]()
 	if C.stw_device_next_log(pointer.pointer, C.uint64_t(after), &told) != C.STW_OK || told.number == 0 {
 		return LogMessage{}, false
 	}
@@ -186,7 +184,7 @@ func (d *Device) NextLog(after uint64) (LogMessage, bool) {
 func Devices() ([]DeviceInfo, error) {
 	var found []DeviceInfo
 	for {
-		info, told := C.stw_device_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_info{}))}, newError()
+		info, told := sized[C.stw_device_info](), newError()
 		status := C.stw_device_at(C.size_t(len(found)), &info, &told)
 		if status == C.STW_BAD_ARGUMENT {
 			return found, nil

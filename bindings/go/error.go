@@ -5,10 +5,7 @@ package stowage
 */
 import "C"
 
-import (
-	"fmt"
-	"unsafe"
-)
+import "fmt"
 
 // Status is one of the library's codes: errors.Is(err, stowage.OverBudget).
 type Status int32
@@ -71,7 +68,7 @@ func failure(status Status, format string, values ...any) error {
 }
 
 func newError() C.stw_error {
-	return C.stw_error{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_error{}))}
+	return sized[C.stw_error]()
 }
 
 // check makes an error of what an entry returned and wrote.

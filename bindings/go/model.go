@@ -110,7 +110,7 @@ func (m *Model) Info() ModelInfo {
 		return ModelInfo{}
 	}
 	defer m.done()
-	told := C.stw_model_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_model_info{}))}
+	told := sized[C.stw_model_info]()
 	C.stw_model_query(pointer, &told)
 	return ModelInfo{Layers: int(told.layers), Width: int(told.width), Parameters: uint64(told.parameters), Trainable: uint64(told.trainable),
 		Vocabulary: uint64(told.vocabulary), Positions: uint64(told.positions), HasWeights: told.has_weights != 0, HasCodes: told.has_codes != 0,
@@ -126,7 +126,7 @@ func (m *Model) Tensors() []TensorInfo {
 	defer m.done()
 	found := make([]TensorInfo, int(C.stw_model_tensor_count(pointer)))
 	for i := range found {
-		told := C.stw_tensor_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_tensor_info{}))}
+		told := sized[C.stw_tensor_info]()
 		C.stw_model_tensor_at(pointer, C.size_t(i), &told)
 		found[i] = TensorInfo{Name: C.GoString(told.name), Elements: uint64(told.elements)}
 		for _, size := range told.shape[:int(told.ndim)] {

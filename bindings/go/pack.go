@@ -34,7 +34,7 @@ func Pack(lifetimes []Lifetime, capacity, nodeLimit uint64) (Packed, error) {
 	}
 	offsets := make([]uint64, len(lifetimes)+1)
 	options := C.stw_pack_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_pack_options{})), capacity: C.uint64_t(capacity), node_limit: C.uint64_t(nodeLimit)}
-	result, told := C.stw_pack_result{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_pack_result{}))}, newError()
+	result, told := sized[C.stw_pack_result](), newError()
 	err := check(C.stw_pack((*C.uint64_t)(unsafe.Pointer(&offsets[0])), &given[0], C.size_t(len(lifetimes)), &options, &result, &told), &told)
 	if err != nil && !errors.Is(err, OverBudget) {
 		return Packed{}, err

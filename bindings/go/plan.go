@@ -279,7 +279,7 @@ func (p *Plan) Info() PlanInfo {
 		return PlanInfo{}
 	}
 	defer p.done()
-	t := C.stw_plan_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_plan_info{}))}
+	t := sized[C.stw_plan_info]()
 	C.stw_plan_query(pointer, &t)
 	return PlanInfo{Fits: t.fits != 0, MicroBatch: uint64(t.micro_batch), AccumulationSteps: uint64(t.accumulation_steps), LastMicroBatch: uint64(t.last_micro_batch),
 		LossChunks: uint64(t.loss_chunks), GlobalBatch: uint64(t.global_batch), Sequence: uint64(t.sequence), Parameters: uint64(t.parameters),
@@ -328,15 +328,13 @@ func (p *Plan) Relaxations() []Relaxation {
 		return nil
 	}
 	defer p.done()
-	var found []Relaxation
-	for {
-		told := C.stw_relaxation_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_relaxation_info{}))}
-		if C.stw_plan_relaxation_at(pointer, C.size_t(len(found)), &told) != C.STW_OK {
-			return found
-		}
-		found = append(found, Relaxation{Change: array(told.change[:]), SavesBytes: uint64(told.saves_bytes), CostsFraction: float64(told.costs_fraction),
-			ChangesNumerics: told.changes_numerics != 0})
-	}
+	return every(func(index C.size_t, out *C.stw_relaxation_info) C.stw_status {
+		return C.stw_plan_relaxation_at(pointer, index, out)
+	},
+		func(told *C.stw_relaxation_info) Relaxation {
+			return Relaxation{Change: array(told.change[:]), SavesBytes: uint64(told.saves_bytes), CostsFraction: float64(told.costs_fraction),
+				ChangesNumerics: told.changes_numerics != 0}
+		})
 }
 
 // Offloads are what lies in host memory.
@@ -346,14 +344,12 @@ func (p *Plan) Offloads() []Offload {
 		return nil
 	}
 	defer p.done()
-	var found []Offload
-	for {
-		told := C.stw_offload_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_offload_info{}))}
-		if C.stw_plan_offload_at(pointer, C.size_t(len(found)), &told) != C.STW_OK {
-			return found
-		}
-		found = append(found, Offload{Tensors: C.GoString(told.tensors), Blocks: int(told.blocks), OutsideBlocks: told.outside_blocks != 0, Bytes: uint64(told.bytes)})
-	}
+	return every(func(index C.size_t, out *C.stw_offload_info) C.stw_status {
+		return C.stw_plan_offload_at(pointer, index, out)
+	},
+		func(told *C.stw_offload_info) Offload {
+			return Offload{Tensors: C.GoString(told.tensors), Blocks: int(told.blocks), OutsideBlocks: told.outside_blocks != 0, Bytes: uint64(told.bytes)}
+		})
 }
 
 // Frontier is the plans that other budgets would get, by growing peak.
@@ -412,7 +408,7 @@ func (p *Plan) Buffers() []Buffer {
 	defer p.done()
 	found := make([]Buffer, int(C.stw_plan_buffer_count(pointer)))
 	for i := range found {
-		told := C.stw_buffer_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_buffer_info{}))}
+		told := sized[C.stw_buffer_info]()
 		C.stw_plan_buffer_at(pointer, C.size_t(i), &told)
 		found[i] = Buffer{Name: C.GoString(told.name), Owner: C.GoString(told.owner), Offset: uint64(told.offset), Bytes: uint64(told.bytes),
 			Persistent: told.persistent != 0, First: int(told.first), Last: int(told.last)}
@@ -428,19 +424,19 @@ func ReadProfile(profile string) (Profile, error) {
 	var given texts
 	defer func() { given.free() }()
 	text, size := given.always(profile), C.size_t(len(profile))
-	figures, told := C.stw_profile_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_profile_info{}))}, newError()
+	figures, told := sized[C.stw_profile_info](), newError()
 	if err := check(C.stw_profile_read(text, size, &figures, &told), &told); err != nil {
 		return Profile{}, err
 	}
 	found := profileOf(&figures)
-	for {
-		op := C.stw_profile_op_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_profile_op_info{}))}
-		if C.stw_profile_op_at(text, size, C.size_t(len(found.Ops)), &op) != C.STW_OK {
-			return found, nil
-		}
-		found.Ops = append(found.Ops, ProfileOp{Name: C.GoString(op.name), Permille: int(op.permille), LaunchNanoseconds: uint64(op.launch_nanoseconds),
-			Nanoseconds: uint64(op.nanoseconds)})
-	}
+	found.Ops = every(func(index C.size_t, out *C.stw_profile_op_info) C.stw_status {
+		return C.stw_profile_op_at(text, size, index, out)
+	},
+		func(op *C.stw_profile_op_info) ProfileOp {
+			return ProfileOp{Name: C.GoString(op.name), Permille: int(op.permille), LaunchNanoseconds: uint64(op.launch_nanoseconds),
+				Nanoseconds: uint64(op.nanoseconds)}
+		})
+	return found, nil
 }
 
 func profileOf(t *C.stw_profile_info) Profile {
@@ -453,12 +449,5 @@ func profileOf(t *C.stw_profile_info) Profile {
 
 // Profiles are what can be planned for.
 func Profiles() []Profile {
-	var found []Profile
-	for {
-		t := C.stw_profile_info{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_profile_info{}))}
-		if C.stw_profile_at(C.size_t(len(found)), &t) != C.STW_OK {
-			return found
-		}
-		found = append(found, profileOf(&t))
-	}
+	return every(func(index C.size_t, out *C.stw_profile_info) C.stw_status { return C.stw_profile_at(index, out) }, profileOf)
 }

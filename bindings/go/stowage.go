@@ -108,6 +108,23 @@ func length(text []C.char) int {
 	return len(text)
 }
 
+// sized is a struct of the API, zero but for its size, which is its first field.
+func sized[T any]() (zero T) {
+	*(*C.uint32_t)(unsafe.Pointer(&zero)) = C.uint32_t(unsafe.Sizeof(zero))
+	return zero
+}
+
+// every is all that there is, from index 0 on.
+func every[T, To any](at func(index C.size_t, out *T) C.stw_status, to func(*T) To) (found []To) {
+	for {
+		told := sized[T]()
+		if at(C.size_t(len(found)), &told) != C.STW_OK {
+			return found
+		}
+		found = append(found, to(&told))
+	}
+}
+
 // copied is what a callback was told by a library that may be older than this and know less: the rest is zero. It begins with its size.
 func copied[T any](told *T) (copy T) {
 	size := C.size_t(*(*C.uint32_t)(unsafe.Pointer(told)))

@@ -230,7 +230,7 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 	if t.labels > 0 {
 		shape.labels_ndim = 1
 	}
-	told := C.stw_step_result{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_step_result{}))}
+	told := sized[C.stw_step_result]()
 	err := t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
 		return C.stowage_go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
 			floats(batch.Weights), &told, to)
@@ -384,7 +384,7 @@ func (t *Trainer) Progress() Progress {
 		return Progress{}
 	}
 	defer t.done()
-	told := C.stw_progress{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_progress{}))}
+	told := sized[C.stw_progress]()
 	C.stw_trainer_progress(pointer, &told)
 	return progressOf(&told)
 }

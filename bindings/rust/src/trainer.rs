@@ -208,12 +208,17 @@ impl Trainer {
         })
     }
 
-    /// A call that may call the hook.
-    fn call(&mut self, made: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status) -> Result<()> {
-        check(|error| made(self.pointer.as_ptr(), error)).map_err(|error| match self.hook {
+    /// What the hook has to say of a call that failed.
+    fn explain(&mut self, error: Error) -> Error {
+        match self.hook {
             Some(mut hook) => unsafe { hook.as_mut() }.explain(error),
             None => error,
-        })
+        }
+    }
+
+    /// A call that may call the hook.
+    fn call(&mut self, made: impl FnOnce(*mut abi::stw_trainer, *mut abi::stw_error) -> abi::stw_status) -> Result<()> {
+        check(|error| made(self.pointer.as_ptr(), error)).map_err(|error| self.explain(error))
     }
 
     /// One update from a whole global batch.
@@ -281,10 +286,7 @@ impl Trainer {
         match done {
             Ok(()) => Ok(Ended::Finished),
             Err(error) if error.status == Status::CANCELLED => Ok(Ended::Stopped),
-            Err(error) => Err(match unsafe { (*trainer).hook } {
-                Some(mut hook) => unsafe { hook.as_mut() }.explain(error),
-                None => error,
-            }),
+            Err(error) => Err(unsafe { (*trainer).explain(error) }),
         }
     }
 

@@ -23,7 +23,7 @@
  *    datasets go on in both.
  *  - stw_*_destroy and stw_*_close take NULL.
  *  - Callbacks return: no exception or jump leaves them. Those of a trainer come in the middle of what it computes:
- *    stw_trainer_step, _run, _evaluate, _generate, _logits, _replan, _calibrate, _timeline, _save, _restore, _import_tensor and
+ *    stw_trainer_step, _run, _evaluate, _generate, _logits, _log_probabilities, _write_reference, _replan, _calibrate, _timeline, _save, _restore, _import_tensor and
  *    _export_model answer STW_BAD_STATE from inside of them. Only the progress callback, between two steps, may call all of
  *    these but _replan and the two that measure.
  *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.
@@ -292,6 +292,18 @@ enum { STW_ATTENTION_OWN = 0, STW_ATTENTION_CUDNN = 1 };
  * has as numbers; products take their values in the precision. For models with adapters. auto: nf4 for models whose files have it
  * (stw_model_info.has_codes), else none. */
 enum { STW_QUANTIZE_AUTO = 0, STW_QUANTIZE_NONE = 1, STW_QUANTIZE_NF4 = 2, STW_QUANTIZE_INT8 = 3 };
+/* What is learned. none: every target by itself. All others are of pairs of documents, each a prompt with an answer: the one that was chosen, and
+ * the one that was rejected. Of language models, not together with STW_INPUT_WEIGHTS; STW_INPUT_POSITIONS comes with them, and the documents
+ * of a sample are pairs: the first and second, third and fourth, ...; a pair in which a document has no target does not count. With P the sum
+ * of the log-probabilities of a document's targets, R a reference's (the model's from before, mostly), n how many they are,
+ * beta, margin and label_smoothing e those of stw_trainer_options, S(x) = log(1 + exp(-x)), and differences between chosen and rejected:
+ *   dpo    x = beta * difference of P - R; (1 - e) * S(x) + e * S(-x)           Rafailov et al., arXiv:2305.18290
+ *   ipo    (difference of (P - R) / n, less 1 / (2 * beta)), squared            Azar et al., arXiv:2310.12036
+ *   simpo  x = beta * difference of P / n, less margin; as dpo                  Meng et al., arXiv:2405.14734
+ *   orpo   -P/n of the chosen one + beta * S(difference of log odds of exp(P / n))  Hong et al., arXiv:2403.07691
+ * and answer_share times -P/n of the chosen one. A step's loss is the mean over its pairs, which are what counts as its targets. Logits are computed twice
+ * in a micro-step, unless they are all kept (plan info: one loss chunk). */
+enum { STW_PREFERENCE_NONE = 0, STW_PREFERENCE_DPO = 1, STW_PREFERENCE_IPO = 2, STW_PREFERENCE_SIMPO = 3, STW_PREFERENCE_ORPO = 4 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
@@ -354,7 +366,7 @@ typedef struct stw_plan_options {
   uint32_t quantize;         /* STW_QUANTIZE_*: the same */
   uint32_t quantize_embeddings; /* STW_QUANTIZE_INT8: so are the table that tokens look up and the head (not that of positions), for
                                    models with adapters, whatever their files have; auto: none. The same */
-  uint32_t reserved;
+  uint32_t preference;       /* STW_PREFERENCE_*: the same */
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -557,7 +569,8 @@ typedef struct stw_dataset_options {
   uint64_t sequence;         /* tokens of a sample */
   uint64_t seed;             /* of the windows; 0: 1337 */
   uint32_t set_mask;         /* STW_SET_DOCUMENT_END, STW_SET_HELD_OUT */
-  uint32_t reserved;
+  uint32_t pairs;            /* 1: with marks, without labels, for plans with a preference: documents are pairs, chosen and rejected ones in turn,
+                                and samples hold whole pairs, none longer than `sequence` + 1 tokens */
   uint64_t document_end;     /* the token that ends a document: attention stays inside of documents, and what follows an end
                                 is no target. Needs a plan with STW_INPUT_POSITIONS. Unset: there are no documents. */
   const char *marks;         /* a file with a byte for each token, STW_MARK_* together: for prompts and answers, of which the answers
@@ -571,6 +584,8 @@ typedef struct stw_dataset_options {
                                 sample; STW_MARK_TARGET is not looked at then. NULL: targets are tokens. */
   uint64_t label_count;      /* with labels: every one must be smaller */
   double held_out;           /* STW_SET_HELD_OUT: share of the tokens that is held out, from the end on: 0 to 1. Unset: 0.1 */
+  const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: a file with a little-endian float32 for each token, its
+                                log-probability for the reference, where it is a target: what stw_trainer_write_reference writes. */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
@@ -614,7 +629,9 @@ typedef struct stw_progress {
   uint32_t skip_reason;      /* STW_SKIP_*, of the last step */
   uint32_t reserved;
   double evaluation_accuracy;   /* of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the
-                                   first; not a number where there were none */
+                                   first; of a preference: as accuracy; not a number where there were none */
+  double accuracy;           /* of a preference, of the last step: share of the pairs whose chosen document was ahead, by what beta is a factor of
+                                (orpo: by P / n); else 0 */
 } stw_progress;
 
 /* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. It may evaluate,
@@ -639,7 +656,7 @@ typedef struct stw_gradients {
 typedef int32_t (*stw_gradient_fn)(void *user, const stw_gradients *gradients);
 
 enum {
-  STW_SET_WEIGHT_DECAY = 1, STW_SET_CLIP_NORM = 2, STW_SET_BETA1 = 4, STW_SET_BETA2 = 8, STW_SET_MOMENTUM = 16
+  STW_SET_WEIGHT_DECAY = 1, STW_SET_CLIP_NORM = 2, STW_SET_BETA1 = 4, STW_SET_BETA2 = 8, STW_SET_MOMENTUM = 16, STW_SET_MARGIN = 32
 };
 enum { STW_NON_FINITE_SKIP = 0, STW_NON_FINITE_STOP = 1 };
 
@@ -664,7 +681,8 @@ typedef struct stw_trainer_options {
   stw_gradient_fn gradient_hook;
   void *gradient_user;
   float momentum;            /* sgd: unset 0.9; muon: unset 0.95 */
-  float label_smoothing;     /* in [0, 1): this share of the target's probability goes to all tokens alike */
+  float label_smoothing;     /* in [0, 1): this share of the target's probability goes to all tokens alike; with a preference in [0, 0.5): the
+                                share of pairs that is taken to be the wrong way round */
   float z_loss;              /* times the square of log Σ exp(logits), added to every token's loss */
   float outlier_limit;       /* 0: none; else a step is skipped whose loss or gradient norm lies more standard deviations
                                 above its running mean than this (exponential, about 128 steps; from 64 steps on) */
@@ -673,6 +691,11 @@ typedef struct stw_trainer_options {
   uint32_t non_finite;       /* STW_NON_FINITE_*: skip: a step whose loss or gradient is not finite updates nothing, and is
                                 counted and logged; stop: it fails with STW_NON_FINITE. fp16 skips, and fails with
                                 STW_NUMERIC where the scale would fall below 1. */
+  /* Of the plan's preference, whose formulas stand there. */
+  float beta;                /* 0: 0.1, of simpo 2; at most 1e6 */
+  float margin;              /* STW_SET_MARGIN, simpo: unset half of beta */
+  float answer_share;        /* 0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733) */
+  uint32_t reserved;
 } stw_trainer_options;
 
 typedef struct stw_batch {
@@ -687,7 +710,8 @@ typedef struct stw_batch {
    * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
    * attention stays inside of them. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
    * factors of the losses of the targets or labels beside which they stand (with a language model's labels they are shifted, too), which are
-   * still divided by the number of targets. */
+   * still divided by the number of targets. With a preference "positions" are required, and for STW_PREFERENCE_DPO and _IPO
+   * "reference" (samples, tokens) of float32, finite: log-probabilities of the targets or labels beside which they stand. */
   const char *const *names;
   const struct DLManagedTensorVersioned *const *tensors;
   double learning_rate;      /* at most 1e6 */
@@ -704,6 +728,7 @@ typedef struct stw_step_result {
   double loss_scale;         /* of this step; 1 unless the precision is fp16 */
   uint32_t skip_reason;      /* STW_SKIP_* */
   uint32_t reserved;
+  double accuracy;           /* as stw_progress has it */
 } stw_step_result;
 
 /* After the warm-up, step by step from the full rate: cosine, linear: down to min_rate, which the step after the last one has;
@@ -783,6 +808,18 @@ STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate
  * where they are not finite. Since: 0.1 */
 STW_API stw_status stw_trainer_logits(stw_trainer *trainer, const int32_t *tokens, uint64_t count, float *out, uint64_t capacity,
                                       stw_error *error) STW_NOEXCEPT;
+/* The log-probability that the model as it is, without dropout, gives every target of a batch of one sample or more (at most global_batch;
+ * its learning rate is not looked at, and it has neither "weights" nor "reference"), in the same arena: samples * tokens of
+ * them into `out`, which has room for `capacity`, each in the place of its target or label; 0 where there is no target. Of a classifier's
+ * "labels": in the place of the sample's last token. Errors: those of stw_trainer_step. Since: 0.1 */
+STW_API stw_status stw_trainer_log_probabilities(stw_trainer *trainer, const stw_batch *batch, float *out, uint64_t capacity,
+                                                 stw_error *error) STW_NOEXCEPT;
+/* Goes over a dataset of pairs once, both parts, and writes the log-probabilities that the model as it is gives its targets into the file
+ * `path`, for stw_dataset_options.reference: mostly before the first step, as the model that is not to be left too far behind. The
+ * trainer's plan has a preference, whichever it is; the dataset needs no reference. Errors: STW_BAD_STATE (another kind of plan or dataset),
+ * STW_IO_ERROR, STW_NON_FINITE, STW_CANCELLED; then no file has been replaced. Since: 0.1 */
+STW_API stw_status stw_trainer_write_reference(stw_trainer *trainer, stw_dataset *dataset, const char *path,
+                                               stw_error *error) STW_NOEXCEPT;
 /* Changes the budget of a trainer that stands between two steps: plans again for `memory_bytes`, with the same numerics,
  * batch, micro-batch and recompute policy (in fast mode the micro-batch that was chosen), and goes on with the same bits. `*plan`
  * (may be NULL) receives the new plan, which the caller destroys. The arena never takes more than the larger of both, unless it

@@ -85,8 +85,8 @@ struct StepState {
   double step_size;        // learning_rate / (1 - beta1^t)
   double correction2;      // sqrt(1 - beta2^t)
   uint32_t skip;           // a Skip
-  // accumulated by evaluations of classifiers
-  uint32_t hits;           // targets whose logit is the largest of its row
+  // accumulated by evaluations of classifiers, and of preferences by micro-steps too
+  uint32_t hits;           // targets whose logit is the largest of its row; pairs that are in order
 };
 static_assert(sizeof(StepState) == 256);
 
@@ -322,6 +322,30 @@ struct CrossEntropyArgs {
 //   loss     = l - (1 - s)·x[target] - s·mean(x) + z·l²
 //   gradient = ((1 + 2·z·l)·softmax - s / V - (1 - s)·onehot) · loss_scale · batch_factor
 // and both times the row's weight.
+// What is learned of pairs of documents (preference_pair.h has the formulas): planner/preference.h; src/ asserts that both agree.
+enum class PairLoss : uint8_t { none, dpo, ipo, simpo, orpo };
+struct PairTerms {
+  PairLoss kind;
+  double beta;             // dpo, simpo: of differences; ipo: of the regulariser; orpo: of the odds ratio's loss
+  double margin;           // simpo: gamma
+  double smoothing;        // dpo, simpo: share of pairs that are the wrong way round
+  double answer_share;     // of the chosen document's mean token loss, which is added; orpo: 1 is added to it
+};
+// Documents of a sample begin where positions are 0, and with its first row; the first and second, third and fourth, … are pairs, chosen and
+// rejected. A pair counts where both have a target that is not ignored.
+//   state->loss_sum += Σ losses of pairs: serial in double inside a sample, then serial over the samples
+//   state->target_count += pairs; state->hits += those whose chosen document is ahead
+//   token_weights: d loss / d token_loss of the pair's documents, 0 for rows of what counts not
+struct PreferenceArgs {
+  int64_t samples, rows_per_sample;
+  PairTerms terms;
+  const float* token_loss;       // (rows), without smoothing
+  const int32_t* targets;        // (rows)
+  const int32_t* positions;      // (rows)
+  const float* reference;        // (rows): log-probabilities of the targets; dpo and ipo only, else null
+  float* token_weights;          // (rows), or null
+  StepState* state;
+};
 // state->loss_sum += Σ token losses: serial in double inside a sample, then serial over the samples.
 struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; const int32_t* targets; StepState* state; };
 // state->hits += rows whose target's logit is the largest; of equal ones the first counts, and none beside what is no number.
@@ -399,7 +423,7 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
   X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \
-  X(hit_count, HitCountArgs) X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
+  X(hit_count, HitCountArgs) X(preference, PreferenceArgs) X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
   X(adamw8, List<UpdateArgs>) X(sgd, List<UpdateArgs>) X(lion, List<UpdateArgs>) X(lion8, List<UpdateArgs>) \
   X(muon, UpdateArgs) X(adafactor, UpdateArgs) X(fill, FillArgs) X(copy, CopyArgs)
 
@@ -416,7 +440,7 @@ struct Table {
   X(linear_bias_gradient, LinearArgs) X(adapter, AdapterArgs) X(adapter_input_gradient, AdapterArgs) \
   X(adapter_weight_gradient, AdapterArgs) X(norm_gradient, NormArgs) X(qk_norm_gradient, QkNormArgs) X(attention, AttentionArgs) \
   X(attention_gradient, AttentionArgs) X(attention_cached, AttentionCachedArgs) X(embedding_gradient, EmbeddingArgs) \
-  X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(square_sum, List<SquareSumArgs>) \
+  X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) X(preference, PreferenceArgs) X(square_sum, List<SquareSumArgs>) \
   X(muon, UpdateArgs) X(adafactor, UpdateArgs)
 #define STW_KERNEL_WORKSPACE(name, Args) uint64_t name##_workspace(const Args&, int threads);
 STW_KERNEL_WORKSPACES(STW_KERNEL_WORKSPACE)

@@ -94,10 +94,11 @@ void Differentiation::mark_chunked() {
   for (size_t s = 0; s < graph_.segments.size(); ++s) {
     if (graph_.segments[s].kind != SegmentKind::head) continue;
     const int input_gradient = gradient_of(graph_.segments[s].input);
+    const Op& last = graph_.ops[static_cast<size_t>(graph_.segments[s].first_op + graph_.segments[s].op_count - 1)];   // of all rows
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       Tensor& tensor = graph_.tensors[t];
       tensor.chunked = tensor.kind == Kind::activation && tensor.segment == static_cast<int>(s) &&
-                       static_cast<int>(t) != graph_.segments[s].output && static_cast<int>(t) != input_gradient;
+                       std::find(last.inputs.begin(), last.inputs.end(), static_cast<int>(t)) == last.inputs.end() && static_cast<int>(t) != input_gradient;
     }
   }
 }

@@ -209,7 +209,7 @@ void Emitter::merge_in_place() {
   for (Operand& o : program_.operands)
     if (!o.persistent) renumber(o.buffer);
   for (Instruction& i : program_.instructions) renumber(i.workspace.buffer);
-  for (int* b : {&program_.tokens, &program_.targets, &program_.positions, &program_.weights, &program_.logits}) renumber(*b);
+  for (int* b : {&program_.tokens, &program_.targets, &program_.positions, &program_.weights, &program_.reference, &program_.logits, &program_.losses}) renumber(*b);
   for (int& b : program_.caches) renumber(b);
   for (int& b : watched_) renumber(b);
   program_.buffers = std::move(kept);
@@ -218,7 +218,8 @@ void Emitter::merge_in_place() {
 Program Emitter::finish(uint64_t base) {
   const int end = static_cast<int>(program_.instructions.size()) - 1;
   const std::pair<int, int*> inputs[] = {{graph_.tokens, &program_.tokens}, {graph_.targets, &program_.targets},
-                                         {graph_.positions, &program_.positions}, {graph_.weights, &program_.weights}};
+                                         {graph_.positions, &program_.positions}, {graph_.weights, &program_.weights},
+                                         {graph_.reference, &program_.reference}};
   for (const auto& [tensor, buffer] : inputs) {
     if (tensor < 0 || !has(tensor)) continue;
     program_.buffers[static_cast<size_t>(buffer_of(tensor))].first = 0;

@@ -61,6 +61,7 @@ class Emitter {
   void watch(int tensor) { watched_.push_back(buffer_of(tensor)); }
   const std::vector<int>& watched() const { return watched_; }
   void result(int tensor) { program_.logits = buffer_of(tensor); }
+  void result_of_tokens(int losses) { program_.losses = buffer_of(losses); }   // that the last instruction reads
   int64_t all_rows() const { return rows_ > 0 ? rows_ : samples_ * graph_.sequence; }
   // Merges outputs into inputs that end where they begin, and returns the finished program.
   Program finish(uint64_t base);

@@ -118,9 +118,12 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
   // Their records are always there: parameters are numbered alike with and without them.
-  const int positions = input("positions", Format::i32), weights = input("weights", Format::f32);
-  if (inputs.positions) graph_.positions = positions;
+  const int positions = input("positions", Format::i32), weights = input("weights", Format::f32), reference = input("reference", Format::f32);
+  graph_.token_weights = activation("token_weights", {sequence}, Format::f32);
+  graph_.preference = inputs.preference;
+  if (inputs.positions || inputs.preference != Preference::none) graph_.positions = positions;
   if (inputs.weights) graph_.weights = weights;
+  if (has_reference(inputs.preference)) graph_.reference = reference;
 }
 
 int GraphBuilder::input(const char* name, Format format) {
@@ -342,7 +345,8 @@ void GraphBuilder::cross_entropy(int logits) {
   std::vector<int> inputs{logits, graph_.targets};
   if (graph_.weights >= 0) inputs.push_back(graph_.weights);
   op(OpKind::cross_entropy, {}, std::move(inputs), {loss});
-  op(OpKind::loss_sum, {}, {loss, graph_.targets}, {});
+  if (graph_.preference == Preference::none) op(OpKind::loss_sum, {}, {loss, graph_.targets}, {});
+  else op(OpKind::preference, {}, {loss, graph_.targets, graph_.positions, graph_.reference}, {graph_.token_weights});
   end(loss);
 }
 

@@ -78,7 +78,9 @@ struct Graph {
   int begin_update = -1;         // the op that comes before them all, or -1
   std::vector<int> producer;     // forward op that makes a tensor, or -1
   int tokens = -1, targets = -1, state = -1;
-  int positions = -1, weights = -1;          // optional inputs
+  int positions = -1, weights = -1, reference = -1;   // optional inputs
+  Preference preference = Preference::none;  // of pairs of documents
+  int token_weights = -1;                    // what a preference makes of a pair: factors of its tokens' gradients
   std::vector<RotaryTables> rotary;          // of models that have several kinds of rotary positions, one for each
   // Rows that a tile of a feed-forward part may have: multiples of tile_unit. Few for little memory, more for full speed on a GPU.
   std::vector<int64_t> tile_rows{256, 1024};
@@ -92,7 +94,14 @@ struct Graph {
   // All that a sample brings.
   std::vector<int> inputs() const {
     std::vector<int> list{tokens, targets};
-    for (int t : {positions, weights})
+    for (int t : {positions, weights, reference})
+      if (t >= 0) list.push_back(t);
+    return list;
+  }
+  // Of these, what the loss alone needs.
+  std::vector<int> loss_inputs() const {
+    std::vector<int> list{targets};
+    for (int t : {weights, reference})
       if (t >= 0) list.push_back(t);
     return list;
   }

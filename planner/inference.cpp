@@ -37,6 +37,7 @@ void add_inference(Graph& graph) {
     // Which label a row's largest logit is of is counted before the loss, whose op may be given their place.
     if (copy.kind == OpKind::cross_entropy && graph.labels > 0)
       graph.evaluate_ops.push_back({OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
+    if (copy.kind == OpKind::preference) copy.outputs[0] = -1;   // nothing is learned of it
     graph.evaluate_ops.push_back(std::move(copy));
   }
   // What follows the logits is the loss's.

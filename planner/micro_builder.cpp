@@ -109,13 +109,25 @@ void MicroBuilder::forward(size_t s, uint32_t saved, const std::vector<Tile>& ti
 
 void MicroBuilder::head(const std::vector<Tile>& chunks) {
   const Segment& segment = graph_.segments.back();
-  std::vector<int> ops{segment.first_op};
+  const int logits = segment.first_op, loss = logits + 1, last = logits + segment.op_count - 1;
+  std::vector<int> ops;
   for (int i = 0; i < segment.gradient_op_count; ++i)
     ops.push_back(static_cast<int>(graph_.ops.size()) + segment.first_gradient_op + i);
-  e_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
-  e_.emit(segment.first_op + segment.op_count - 1, Phase::backward);
+  if (graph_.preference == Preference::none) {
+    ops.insert(ops.begin(), logits);
+    e_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
+    e_.emit(last, Phase::backward);
+  } else {
+    // What a token weighs is known when all of its pair have been seen. Logits of all rows are still there then.
+    e_.emit_chunks({logits, loss}, chunks, Phase::backward, accumulate_);
+    e_.emit(last, Phase::backward);
+    for (const Tile& chunk : chunks) {
+      if (chunks.size() > 1) e_.emit(logits, Phase::recompute, false, chunk.begin, chunk.rows);
+      e_.emit_chunks(ops, {chunk}, Phase::backward, accumulate_);
+    }
+  }
   if (graph_.fuses_updates()) e_.emit(graph_.begin_update, Phase::update);
-  if (graph_.weights >= 0) e_.hold(e_.buffer_of(graph_.weights));   // as long as the targets
+  for (int t : graph_.loss_inputs()) e_.hold(e_.buffer_of(t));
 }
 
 void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {

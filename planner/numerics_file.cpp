@@ -67,7 +67,7 @@ Json numerics_json(const Numerics& n, const std::string& states_reason) {
       .set("precision", name_of(n.precision)).set("optimizer", name_of(n.optimizer)).set("state_bits", n.state_bits)
       .set("master", master_name(n)).set("gradients", gradients_name(n)).set("fused_update", n.fused_update).set("exact", n.exact).set("kernels", kernels_name(n))
       .set("attention", attention_name(n)).set("quantize", name_of(n.quantize)).set("quantize_embeddings", name_of(n.quantize_embeddings))
-      .set("inputs", inputs_json(n.inputs)).set("groups", groups_json(n.groups)).set("states_reason", states_reason);
+      .set("preference", name_of(n.inputs.preference)).set("inputs", inputs_json(n.inputs)).set("groups", groups_json(n.groups)).set("states_reason", states_reason);
 }
 
 Result<Numerics> numerics_from(const Json& object) {
@@ -116,6 +116,10 @@ Result<Numerics> numerics_from(const Json& object) {
     const std::string name = entry.as_string() ? *entry.as_string() : "";
     if (name != "positions" && name != "weights") return wrong("unknown input \"" + name + "\"");
     (name == "positions" ? n.inputs.positions : n.inputs.weights) = true;
+  }
+  if (object.find("preference")) {
+    STW_ASSIGN(preference, value_of<Preference>(object, "preference", preference_names));
+    n.inputs.preference = preference;
   }
   STW_ASSIGN(groups, get_array(object, "groups"));
   for (const Json& entry : groups->elements()) {

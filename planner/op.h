@@ -49,8 +49,9 @@ enum class OpKind : uint8_t {
   adafactor,              // means of rows, of columns; of a vector: none, second
   fetch,                  // (host memory)                        -> x            (a part of it: Instruction::elements)
   store,                  // x                                    -> (host memory)
+  preference,             // token_loss, targets, document positions, reference? -> token_weights? (and the state)
 };
-inline constexpr int op_kind_count = static_cast<int>(OpKind::store) + 1;
+inline constexpr int op_kind_count = static_cast<int>(OpKind::preference) + 1;
 
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 

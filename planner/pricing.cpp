@@ -127,14 +127,20 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   if (!is_new) return entry->second;
   const int64_t rows = samples * graph_.sequence;
   const Segment& s = graph_.segments.back();
+  const std::vector<Tile> list = loss_chunks(rows, graph_.sequence, chunks);
   auto chunk = [&](int64_t n) {
-    uint64_t t = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
+    const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
+    uint64_t t = logits;
+    if (graph_.preference != Preference::none) {   // before it the losses, and logits of several chunks again
+      t = size_add(t, op(graph_.ops[static_cast<size_t>(s.first_op + 1)], samples, n));
+      if (list.size() > 1) t = size_add(t, logits);
+    }
     for (int i = 0; i < s.gradient_op_count; ++i)
       t = size_add(t, op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, n));
     return t;
   };
   std::map<int64_t, uint64_t> lengths;   // and how many chunks have them
-  for (const Tile& c : loss_chunks(rows, graph_.sequence, chunks)) ++lengths[c.rows];
+  for (const Tile& c : list) ++lengths[c.rows];
   uint64_t sum = 0;
   for (const auto& [n, count] : lengths) sum = size_add(sum, size_mul(count, chunk(n)));
   return entry->second = size_add(sum, op(graph_.ops[static_cast<size_t>(s.first_op + s.op_count - 1)], samples, rows));

@@ -71,6 +71,7 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
   std::iota(of_chunks.begin(), of_chunks.end(), head);
   e.emit_chunks(of_chunks, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks), Phase::forward, false);
   e.emit(sum, Phase::forward);
+  e.result_of_tokens(graph.op(sum).inputs[0]);
   Program p = e.finish(arena.gradients_begin);
   p.name = "evaluate";
   return p;

@@ -211,6 +211,10 @@ Status check(const Request& request) {
       return Error{Code::bad_argument, "cuDNN's attention is for 16-bit precisions on a GPU" + place};
     if (request.inputs.positions) return Error{Code::bad_argument, "cuDNN's attention sees whole samples; documents inside of them need our own"};
   }
+  if (request.inputs.preference != Preference::none) {
+    if (!request.inputs.positions) return Error{Code::bad_argument, "a preference is between documents: it needs the input of positions in them"};
+    if (request.inputs.weights) return Error{Code::bad_argument, "a preference weighs tokens by itself: leave out the input of weights"};
+  }
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)
     return Error{Code::bad_argument, std::string("optimizer ") + name_of(request.optimizer) + " has no 8-bit states; ask for 32 or auto"};
   if (budget_of(request, *device) == 0)

@@ -229,8 +229,7 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     return sum;
   };
   // What the loss alone needs.
-  int64_t targets = aligned(graph_.at(graph_.targets).bytes(samples), alignment);
-  if (graph_.weights >= 0) targets += aligned(graph_.at(graph_.weights).bytes(samples), alignment);
+  const int64_t targets = bytes_of(graph_.loss_inputs());
   const int64_t beside_forward = bytes_of(copies_.forward_fetches);
   const int64_t beside_backward = bytes_of(copies_.backward_fetches) + bytes_of(copies_.backward_stores);
   // Of the input that an earlier segment keeps; tokens stay to the end.
@@ -273,13 +272,13 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   const Segment& s = graph.segments.back();
   Emitter e(graph, arena, threads, samples, 0, expected_ops);
   MicroBuilder builder(graph, e, true);
-  e.input(graph.targets);
   e.assume(s.input, Phase::forward);
-  e.watch(graph.targets);
   e.watch(s.input);
-  if (graph.weights >= 0) {
-    e.input(graph.weights);
-    e.watch(graph.weights);
+  std::vector<int> inputs = graph.loss_inputs();
+  if (graph.preference != Preference::none) inputs.push_back(graph.positions);
+  for (int t : inputs) {
+    e.input(t);
+    e.watch(t);
   }
   // Between the first and the last one no chunk needs more than the longest.
   std::vector<Tile> list = loss_chunks(samples * graph.sequence, graph.sequence, chunks);
@@ -293,9 +292,8 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const Buffer& buffer = p.buffers[b];
     const int64_t bytes = aligned(buffer.bytes, arena.alignment);
-    const bool weighs = graph.weights >= 0 && b == static_cast<size_t>(e.watched()[2]);
-    if (weighs || b == static_cast<size_t>(e.watched()[0])) continue;   // alive all through
-    if (b != static_cast<size_t>(e.watched()[1])) change[static_cast<size_t>(buffer.first)] += bytes;
+    if (std::find(e.watched().begin() + 1, e.watched().end(), static_cast<int>(b)) != e.watched().end()) continue;   // alive all through
+    if (b != static_cast<size_t>(e.watched()[0])) change[static_cast<size_t>(buffer.first)] += bytes;
     change[static_cast<size_t>(buffer.last) + 1] -= bytes;
   }
   Variant v;

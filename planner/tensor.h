@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "planner/preference.h"
 #include "planner/sizes.h"
 
 namespace stw {
@@ -52,10 +53,11 @@ struct Shape {
 
 inline constexpr int64_t step_state_bytes = 256;  // kernels::StepState; src/ asserts that both agree
 
-// What a sample may bring beside its tokens and targets.
+// What a sample may bring beside its tokens and targets, and what is learned of it.
 struct GraphInputs {
   bool positions = false;   // of tokens in their documents: attention stays inside a document
-  bool weights = false;     // of tokens in the loss
+  bool weights = false;     // of tokens in the loss; not together with a preference
+  Preference preference = Preference::none;   // documents are pairs; with positions, and where it has_reference what that gives the targets
   bool operator==(const GraphInputs&) const = default;
 };
 

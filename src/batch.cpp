@@ -107,13 +107,21 @@ Status Batch::check_positions() const {
   return ok();
 }
 
-Status Batch::check_weights() const {
-  if (!weights_.data) return ok();
-  STW_TRY(check_shape("weights", weights_));
-  for (int64_t s = 0; s < weights_.samples; ++s)
+Status Batch::check_finite(const char* name, const HostMatrix<float>& m) const {
+  if (!m.data) return ok();
+  STW_TRY(check_shape(name, m));
+  for (int64_t s = 0; s < m.samples; ++s)
     for (int64_t i = 0; i < length(s); ++i)
-      if (!std::isfinite(weights_.at(s, i)))
-        return wrong("weights", "sample " + std::to_string(s) + ", token " + std::to_string(i) + ": expected a finite number");
+      if (!std::isfinite(m.at(s, i)))
+        return wrong(name, "sample " + std::to_string(s) + ", token " + std::to_string(i) + ": expected a finite number");
+  return ok();
+}
+
+Status Batch::check_pairs(const GraphInputs& inputs) const {
+  if (inputs.preference == Preference::none) return ok();
+  const std::string is_for = std::string("it is missing; the plan is for a preference (") + name_of(inputs.preference);
+  if (!positions_.data) return wrong("positions", is_for + "), whose pairs are documents of a sample");
+  if (has_reference(inputs.preference) && !reference_.data) return wrong("reference", is_for + ") against one");
   return ok();
 }
 
@@ -126,13 +134,15 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
       {"lengths", &batch.lengths_, 1}, {"positions", &batch.positions_, 2}};
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = names[i] ? names[i] : "";
-    if ((name == "positions" && !limits.inputs.positions) || (name == "weights" && !limits.inputs.weights))
+    if ((name == "positions" && !limits.inputs.positions) || (name == "weights" && !limits.inputs.weights) || (name == "reference" && !has_reference(limits.inputs.preference)))
       return Error{Code::unsupported, "batch: " + name + ": the plan has no such input; ask for it when planning"};
-    bool found = name == "weights";
-    if (found) {
-      if (batch.weights_.data) return wrong(name, "it is there twice");
+    bool found = false;
+    for (const auto& [known_name, to] : {std::pair{"weights", &batch.weights_}, {"reference", &batch.reference_}}) {
+      if (name != known_name) continue;
+      found = true;
+      if (to->data) return wrong(name, "it is there twice");
       STW_ASSIGN(matrix, view<float>(name, tensors[i], limits, 2));
-      batch.weights_ = matrix;
+      *to = matrix;
     }
     for (const auto& k : known) {
       if (name != k.name) continue;
@@ -142,7 +152,7 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
       *k.matrix = matrix;
     }
     if (!found)
-      return Error{Code::bad_argument, "batch: unknown tensor \"" + name + "\"; there are tokens, targets, labels, lengths, positions and weights"};
+      return Error{Code::bad_argument, "batch: unknown tensor \"" + name + "\"; there are tokens, targets, labels, lengths, positions, weights and reference"};
   }
   if (!batch.tokens_.data) return wrong("tokens", "it is missing");
   const bool has_labels = batch.labels_.data || batch.classes_.data;
@@ -154,8 +164,15 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
   STW_TRY(batch.check_targets("labels", batch.labels_, limits));
   STW_TRY(batch.check_classes(limits.labels));
   STW_TRY(batch.check_positions());
-  STW_TRY(batch.check_weights());
+  STW_TRY(batch.check_finite("weights", batch.weights_));
+  STW_TRY(batch.check_finite("reference", batch.reference_));
+  STW_TRY(batch.check_pairs(limits.inputs));
   return batch;
+}
+
+void Batch::put_beside(const float* losses, float* out) const {
+  const int64_t shift = labels_.data ? 1 : 0;
+  for (int64_t i = 0; i < tokens_.tokens; ++i) out[i] = i < shift ? 0 : 0 - losses[i - shift];
 }
 
 void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const {
@@ -168,6 +185,7 @@ void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const
     rows.tokens[i] = is_there ? tokens_.at(sample, i) : 0;
     rows.targets[i] = !has_target ? kernels::ignored_target : targets.data ? targets.at(sample, at) : classes_.at(sample);
     if (weights_.data && has_target) rows.weights[i] = weights_.at(sample, at);
+    if (reference_.data && has_target) rows.reference[i] = reference_.at(sample, at);
     // What is not there is a document of its own.
     if (positions_.data) rows.positions[i] = is_there ? positions_.at(sample, i) : 0;
   }

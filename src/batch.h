@@ -32,8 +32,11 @@ class Batch {
   static Result<Batch> read(const char* const* names, const dlpack::Managed* const* tensors, uint32_t count,
                             const BatchLimits& limits);
   int64_t samples() const { return tokens_.samples; }
+  int64_t tokens() const { return tokens_.tokens; }
   // One sample, continued to `sequence` with ignored tokens.
   void copy(int64_t sample, int64_t sequence, const SampleRows& rows) const;
+  // A sample's losses, as copy has its targets, as log-probabilities in the places of its targets or labels.
+  void put_beside(const float* losses, float* out) const;
 
  private:
   int64_t length(int64_t sample) const { return lengths_.data ? lengths_.at(sample) : tokens_.tokens; }
@@ -44,11 +47,12 @@ class Batch {
   Status check_targets(const char* name, const HostMatrix<int32_t>& m, const BatchLimits& limits) const;
   Status check_classes(int64_t labels) const;
   Status check_positions() const;
-  Status check_weights() const;
+  Status check_finite(const char* name, const HostMatrix<float>& m) const;
+  Status check_pairs(const GraphInputs& inputs) const;
 
   HostMatrix<int32_t> tokens_, lengths_, positions_;
   HostMatrix<int32_t> targets_, labels_, classes_;   // one of them; classes: what a classifier's samples are called labels of
-  HostMatrix<float> weights_;
+  HostMatrix<float> weights_, reference_;
 };
 
 }  // namespace stw

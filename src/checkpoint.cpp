@@ -68,6 +68,7 @@ Json identity(const Trainer& trainer, const std::string& base) {
       .set("architecture", trainer.graph().architecture)
       .set("groups", groups_json(n.groups))
       .set("inputs", inputs_json(n.inputs));
+  fields.set("preference", name_of(n.inputs.preference));
   if (trainer.graph().has_adapters()) fields.set("adapters", adapters_json(trainer.model().config().adapters));
   fields
       .set("model", model_hash(trainer.graph()))
@@ -99,7 +100,7 @@ std::string meaning_of(const std::string& key) {
 // What checkpoints were before the field was there.
 Json identity_before() {
   return Json::object().set("gradients", gradients_name({})).set("fused_update", Numerics{}.fused_update).set("kernels", kernels_name({}))
-      .set("attention", attention_name({})).set("quantize", name_of(Quantize::none)).set("quantize_embeddings", name_of(Quantize::none));
+      .set("attention", attention_name({})).set("preference", name_of(Preference::none)).set("quantize", name_of(Quantize::none)).set("quantize_embeddings", name_of(Quantize::none));
 }
 
 // Numbers that a trainer hands on from step to step, by name: fn(name, field).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <span>
 
 #include "kernels/kernels.h"
@@ -119,17 +120,19 @@ Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
   STW_ASSIGN(file, File::open(path));
   if (file.size() != file_->count)
     return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count) + " bytes, a mark for each token, found " + std::to_string(file.size())};
-  std::vector<uint64_t> begins;
+  std::vector<uint64_t> begins;   // of documents; where they are pairs, of these
+  uint64_t documents = 0;
   STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
     for (const uint8_t mark : chunk) {
       if (mark > (mark_target | mark_begin))
         return Error{Code::corrupt, path + ": mark " + std::to_string(at) + " is " + std::to_string(mark) + ", expected at most 3"};
-      if (mark & mark_begin) begins.push_back(at);
+      if (mark & mark_begin && (documents++ % 2 == 0 || !options.pairs)) begins.push_back(at);
       ++at;
     }
     if (begins.empty() || begins[0] != 0) return Error{Code::corrupt, path + ": expected that the first token begins a document"};
     return ok();
   }));
+  if (options.pairs && documents % 2 != 0) return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
   // What is held out begins with the document nearest to where it is asked for, but for the first one.
   const uint64_t count = file.size(), wanted = count - held_out;
   auto first = begins.end();
@@ -139,16 +142,50 @@ Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
     if (first == begins.begin()) first = begins.end();
   }
   if (held_out == count) first = begins.begin();
-  const auto documents = static_cast<size_t>(first - begins.begin());
+  const auto trained = static_cast<size_t>(first - begins.begin());
   const uint64_t end = first == begins.end() ? count : *first;
   if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
   // The last token of a window may be a target alone, but has no label.
   const uint64_t length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0);
-  training_ = {file_.get(), 0, end, windows_of(begins, 0, documents, end, length)};
-  evaluation_ = {file_.get(), end, count - end, windows_of(begins, documents, begins.size(), count, length)};
+  training_ = {file_.get(), 0, end, windows_of(begins, 0, trained, end, length)};
+  evaluation_ = {file_.get(), end, count - end, windows_of(begins, trained, begins.size(), count, length)};
   marks_ = std::make_unique<const File>(std::move(file));
   sequence_ = options.sequence;
+  has_pairs_ = options.pairs;
+  for (const Range* range : {&training_, &evaluation_}) STW_TRY(check_pairs(*range, path, options.sequence));
+  return options.reference_path.empty() ? ok() : open_reference(options);
+}
+
+// One that is cut would be another one.
+Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t sequence) const {
+  for (const Window& window : range.windows)
+    if (const int64_t own = own_tokens(range, window.first); has_pairs_ && own > sequence + 1)
+      return Error{Code::corrupt, path + ": the pair that begins with token " + std::to_string(range.first + window.first) + " has " + std::to_string(own) +
+                                      " tokens, expected at most " + std::to_string(sequence + 1) + ", which fit a sample with the last one's target"};
   return ok();
+}
+
+Status Dataset::open_reference(const DatasetOptions& options) {
+  const std::string& path = options.reference_path;
+  STW_ASSIGN(file, File::open(path));
+  if (file.size() != file_->count * sizeof(float))
+    return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count * sizeof(float)) + " bytes, a log-probability for each token, found " + std::to_string(file.size())};
+  STW_TRY(in_chunks<float>(file, 0, file_->count, [&](uint64_t at, std::span<const float> chunk) -> Status {
+    for (const float value : chunk) {
+      if (!(value <= 0) || !std::isfinite(value))
+        return Error{Code::corrupt, path + ": log-probability " + std::to_string(at) + " is " + std::to_string(value) + ", expected a finite number of at most 0"};
+      ++at;
+    }
+    return ok();
+  }));
+  reference_ = std::make_unique<const File>(std::move(file));
+  return ok();
+}
+
+Dataset::Extent Dataset::window(Part part, uint64_t index) const {
+  const Range& range = part_of(part);
+  const uint64_t first = range.windows[static_cast<size_t>(index)].first;
+  return {first, static_cast<uint64_t>(own_tokens(range, first))};
 }
 
 Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
@@ -195,6 +232,8 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (!options.labels_path.empty() && !has_marks) return Error{Code::bad_argument, "labels are of documents: expected marks that say where they begin"};
   if (!options.labels_path.empty() && (options.label_count < 1 || options.label_count > INT32_MAX))
     return Error{Code::bad_argument, "label count: expected 1 to 2147483647, found " + std::to_string(options.label_count)};
+  if (options.pairs && (!has_marks || !options.labels_path.empty())) return Error{Code::bad_argument, "pairs are of documents, without labels: expected marks that say where they begin, and no labels"};
+  if (!options.reference_path.empty() && !options.pairs) return Error{Code::bad_argument, "a reference is of pairs, which the dataset was said not to have"};
   Dataset dataset(options.vocabulary);
   dataset.document_end_ = options.document_end;
   STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary));
@@ -293,8 +332,9 @@ Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence
   });
 }
 
-Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions) const {
+Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows) const {
   const Range& range = part_of(part);
+  int32_t *const tokens = rows.tokens, *const targets = rows.targets, *const positions = rows.positions;
   const auto length = static_cast<uint64_t>(sequence);
   if (sequence < 1 || (marks_ ? start >= range.count : range.count <= length || start >= range.count - length))
     return Error{Code::bad_argument, range.source->file.path() + ": a window of " + std::to_string(sequence) +
@@ -311,6 +351,14 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, int32_t* token
   std::copy(tokens + 1, tokens + sequence, targets);
   STW_TRY(read_into((start + length) % range.count, 1, targets + sequence - 1));
   if (label_count_ > 0) return apply_labels(range, start, sequence, targets, positions);
+  if (reference_ && rows.reference) {
+    float* out = rows.reference;
+    STW_TRY(read_around(range, (start + 1) % range.count, length, [&](uint64_t first, uint64_t now) -> Status {
+      STW_TRY(reference_->read(first * sizeof(float), out, now * sizeof(float)));
+      out += now;
+      return ok();
+    }));
+  }
   if (marks_) return apply_marks(range, start, sequence, targets, positions);
   int32_t position = 0;
   for (int64_t i = 0; document_end_ >= 0 && i < sequence; ++i) {

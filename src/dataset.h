@@ -10,6 +10,7 @@
 
 #include "planner/result.h"
 #include "src/file.h"
+#include "src/sample_rows.h"
 
 namespace stw {
 
@@ -32,6 +33,8 @@ struct DatasetOptions {
   int64_t sequence = 0;               // with marks: of the windows
   std::string labels_path;            // of a classifier: a little-endian uint32 for each document that marks begin; empty: targets are tokens
   int64_t label_count = 0;            // every label is below it, or no_label
+  bool pairs = false;                 // with marks, without labels: documents are pairs, of which windows hold whole ones
+  std::string reference_path;         // of pairs: a float for each token of `path`, its log-probability for another model; empty: there are none
 };
 inline constexpr uint8_t mark_target = 1;   // the model learns to predict this token
 inline constexpr uint8_t mark_begin = 2;    // a document begins with it
@@ -66,14 +69,20 @@ class Dataset {
   uint64_t evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
 
   bool has_documents() const { return document_end_ >= 0 || marks_; }
+  bool has_pairs() const { return has_pairs_; }
+  bool has_reference() const { return reference_ != nullptr; }
+  // With marks: the index-th window's first token, and how many up to the next one's.
+  struct Extent { uint64_t first, count; };
+  Extent window(Part part, uint64_t index) const;
 
   // tokens[i] = d[start + i], targets[i] = d[start + 1 + i] for i < sequence, d being the tokens of the part. Where there are
   // documents, positions (may be null) count from the first token of each in this window, and the token that ends one has
   // no target: what follows has nothing to do with it. With marks likewise; targets are those that are marked, and nothing that the
   // next window begins with. Behind the last document of the part comes its first one. With labels the last token of a document, as far as
   // the window has it, has the document's label as its target, and no other one has a target; the window must begin where one begins.
-  // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of range.
-  Status read(Part part, uint64_t start, int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions = nullptr) const;
+  // rows.reference likewise has what the reference says of each target. Errors: bad_argument past the end; io_error; corrupt where the file has
+  // changed and a token is out of range.
+  Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows) const;
 
  private:
   struct TokenFile {
@@ -94,6 +103,8 @@ class Dataset {
   static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   Status open_marks(const DatasetOptions& options, uint64_t held_out);
+  Status open_reference(const DatasetOptions& options);
+  Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
   Status open_labels(const DatasetOptions& options, uint64_t documents);
   // Windows that hold the documents [first, end) in order, each whole in one of them unless it is longer.
   static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length);
@@ -114,6 +125,8 @@ class Dataset {
   Range training_{}, evaluation_{};
   std::unique_ptr<const File> marks_;   // null where there are none
   int64_t sequence_ = 0;                // of windows; with marks
+  bool has_pairs_ = false;
+  std::unique_ptr<const File> reference_;   // null where there is none
   int64_t label_count_ = 0;
   std::vector<int32_t> labels_;         // of documents, as targets
 };

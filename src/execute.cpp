@@ -422,6 +422,22 @@ void run<OpKind::loss_sum>(const Call& c) {
 }
 
 template <>
+void run<OpKind::preference>(const Call& c) {
+  kernels::PreferenceArgs a{};
+  a.samples = c.i.samples;
+  a.rows_per_sample = c.x.graph->sequence;
+  a.terms = c.x.pairs;
+  a.token_loss = c.input<float>(0);
+  a.targets = c.input<int32_t>(1);
+  a.positions = c.input<int32_t>(2);
+  a.reference = c.input<float>(3);
+  a.token_weights = c.output<float>(0);
+  if (!a.token_weights) a.terms.smoothing = 0;   // an evaluation: the plain loss
+  a.state = c.x.state;
+  c.run(c.x.table->preference, a);
+}
+
+template <>
 void run<OpKind::hit_count>(const Call& c) {
   kernels::HitCountArgs a{};
   a.rows = c.i.rows;

@@ -18,6 +18,7 @@ struct Execution {
   const kernels::ProductLibrary* products = nullptr;      // where the numerics ask for one
   const kernels::AttentionLibrary* attention = nullptr;   // the same
   double weight_decay = 0;
+  kernels::PairTerms pairs{};            // of graphs with a preference
   kernels::StepState* state = nullptr;   // in the arena, where the host may not be able to read it
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <numeric>
 
 #include "src/clock.h"
 #include "src/random.h"
@@ -57,6 +58,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
       rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(graph().vocabulary));
       rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(graph().classes()));
     }
+    if (graph().preference != Preference::none) std::iota(rows.positions + sequence() / 2, rows.positions + sequence(), 0);   // a pair
     return ok();
   };
   const SampleSource source = std::ref(made_up);

@@ -39,12 +39,14 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   std::unique_ptr<Trainer> t(new Trainer(device, std::move(model), std::move(planned), std::move(options)));
   STW_TRY(t->check_offload(t->plan()));
   STW_TRY(t->check_gradients());
+  STW_ASSIGN(pairs, pair_terms(t->plan().numerics.inputs.preference, t->options_.preference, t->options_.label_smoothing, t->options_.z_loss));
   STW_TRY(t->allocate());
   STW_ASSIGN(stream, device.make_stream(t->plan().request.threads));
   t->stream_ = std::move(stream);
   STW_TRY(t->stream_->load(t->plan().numerics));
   t->stream_->bind(t->execution_);
   t->execution_.weight_decay = t->options_.weight_decay;
+  t->execution_.pairs = pairs;
   t->use(t->planned_);
   if (t->plan().numerics.precision == Precision::fp16) t->progress_.loss_scale = t->carried_.loss_scale = t->options_.loss_scale;
   STW_TRY(t->prepare());
@@ -86,7 +88,7 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   if (stream_->on_host(arena_)) return;
   const Programs& programs = planned_->programs;
   const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
-  staged_.resize(static_cast<size_t>(samples * sequence()) * 4 * sizeof(int32_t));
+  staged_.resize(static_cast<size_t>(samples * sequence()) * 5 * sizeof(int32_t));
 }
 
 // Nothing is taken later, in the middle of training.
@@ -147,7 +149,7 @@ void Trainer::begin_state(double learning_rate) {
     s.growth_interval = options_.growth_interval;
   }
   if (!is_training) return push_state();   // the plain loss
-  s.label_smoothing = options_.label_smoothing;
+  if (graph().preference == Preference::none) s.label_smoothing = options_.label_smoothing;
   s.z_loss = options_.z_loss;
   s.outlier_limit = options_.outlier_limit;
   s.good_steps = carried_.good_steps;
@@ -185,16 +187,17 @@ std::string Trainer::non_finite_reason() {
 Status Trainer::load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
   const uint64_t t = static_cast<uint64_t>(sequence()), part = static_cast<uint64_t>(program.samples) * t * sizeof(int32_t);
   const bool direct = stream_->on_host(arena_) != nullptr;
-  const int buffers[] = {program.tokens, program.targets, program.positions, program.weights};
+  const int buffers[] = {program.tokens, program.targets, program.positions, program.weights, program.reference};
   const auto place = [&](size_t k, uint64_t s) -> void* {
     if (buffers[k] < 0) return nullptr;
     return direct ? static_cast<void*>(input<int32_t>(program, buffers[k], s)) : staged_.data() + k * part + s * t * sizeof(int32_t);
   };
   for (uint64_t s = 0; s < static_cast<uint64_t>(program.samples); ++s) {
     const SampleRows rows{static_cast<int32_t*>(place(0, s)), static_cast<int32_t*>(place(1, s)), static_cast<int32_t*>(place(2, s)),
-                          static_cast<float*>(place(3, s))};
+                          static_cast<float*>(place(3, s)), static_cast<float*>(place(4, s))};
     if (rows.positions) std::iota(rows.positions, rows.positions + t, 0);
     if (rows.weights) std::fill_n(rows.weights, t, 1.0f);
+    if (rows.reference) std::fill_n(rows.reference, t, 0.0f);
     if (first + s < samples) {
       STW_TRY(source(first + s, rows));
     } else {
@@ -243,6 +246,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   result.loss = state_.loss;
   result.grad_norm = state_.grad_norm;
   result.loss_scale = carried_.loss_scale;
+  if (graph().preference != Preference::none && state_.target_count > 0) result.accuracy = state_.hits / static_cast<double>(state_.target_count);
   result.seconds = seconds_now() - begin;
   broken_ = result.skip == kernels::skip_midway;
   if (broken_)
@@ -270,6 +274,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   progress_.tokens += skipped ? 0 : result.targets;
   progress_.loss = result.loss;
   progress_.grad_norm = result.grad_norm;
+  progress_.accuracy = result.accuracy;
   progress_.learning_rate = learning_rate;
   progress_.seconds = result.seconds;
   progress_.tokens_per_second = static_cast<double>(result.targets) / std::max(result.seconds, 1e-9);
@@ -277,7 +282,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   return result;
 }
 
-Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part) const {
+Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part, bool with_reference) const {
   if (dataset.vocabulary() > graph().vocabulary)
     return Error{Code::bad_state, "trainer: the dataset was opened for a vocabulary of " + std::to_string(dataset.vocabulary()) +
                                       ", the model has " + std::to_string(graph().vocabulary)};
@@ -286,6 +291,11 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part) const 
                                       (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count()) : std::string("has none"))};
   if (dataset.has_documents() && graph().positions < 0)
     return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
+  if (dataset.has_pairs() != (graph().preference != Preference::none))
+    return Error{Code::bad_state, dataset.has_pairs() ? "trainer: the dataset has pairs, but the plan has no preference"
+                                                      : std::string("trainer: the plan is for a preference (") + name_of(graph().preference) + "), and the dataset has no pairs"};
+  if (with_reference && graph().reference >= 0 && !dataset.has_reference())
+    return Error{Code::bad_state, std::string("trainer: the plan's preference ") + name_of(graph().preference) + " is against a reference, and the dataset was opened without one"};
   return dataset.check_windows(part, sequence());
 }
 
@@ -298,7 +308,7 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
     const uint64_t batch = progress_.batches;
     auto source = [&](uint64_t sample, const SampleRows& rows) {
       const uint64_t start = dataset.training_start(data_seed, batch, global_batch(), static_cast<uint32_t>(sample), sequence());
-      return dataset.read(Dataset::Part::training, start, sequence(), rows.tokens, rows.targets, rows.positions);
+      return dataset.read(Dataset::Part::training, start, sequence(), rows);
     };
     // By reference: the function object would allocate for a copy.
     STW_ASSIGN(result, step(std::ref(source), global_batch(), schedule.at(progress_.step)));
@@ -318,7 +328,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   for (uint64_t batch = 0; batch < batches && (most == 0 || batch * global_batch() < most); ++batch) {
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       const uint64_t start = dataset.evaluation_start(batch, global_batch(), static_cast<uint32_t>(sample), sequence());
-      STW_TRY(dataset.read(Dataset::Part::evaluation, start, sequence(), rows.tokens, rows.targets, rows.positions));
+      STW_TRY(dataset.read(Dataset::Part::evaluation, start, sequence(), rows));
       if (most > 0 && batch * global_batch() + sample >= most) std::fill_n(rows.targets, sequence(), kernels::ignored_target);
       return ok();
     };

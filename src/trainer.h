@@ -13,6 +13,7 @@
 #include "src/device.h"
 #include "src/execute.h"
 #include "src/planned.h"
+#include "src/preference.h"
 #include "src/schedule.h"
 #include "src/timed_step.h"
 
@@ -24,6 +25,7 @@ struct Progress {
   TrainerPhase phase = TrainerPhase::idle;
   uint64_t step = 0, batches = 0, skipped = 0, tokens = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0, evaluation_loss = 0, evaluation_accuracy = 0;
+  double accuracy = 0;                 // of preferences: share of the last step's pairs that were in order
   double loss_scale = 1;               // for the next step
   kernels::Skip skip = kernels::skip_none;   // of the last step
 };
@@ -33,6 +35,7 @@ struct StepResult {
   uint64_t step = 0, targets = 0;
   double loss = 0, grad_norm = 0, seconds = 0;
   double loss_scale = 1;               // of this step
+  double accuracy = 0;                 // as Progress has it
 };
 
 struct GradientView {
@@ -51,7 +54,8 @@ struct TrainerOptions {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1, clip_norm = 1;
   double momentum = 0.9;
   bool nesterov = false;
-  double label_smoothing = 0, z_loss = 0;
+  double label_smoothing = 0, z_loss = 0;   // of tokens; with a preference label_smoothing is of pairs
+  PreferenceOptions preference;
   double outlier_limit = 0;            // standard deviations; 0: no step is skipped for being one
   NonFinite non_finite = NonFinite::skip;
   double loss_scale = 65536;           // fp16: of the first step
@@ -61,12 +65,6 @@ struct TrainerOptions {
   std::function<bool(const GradientView&)> gradient_hook;   // false: the step fails
 };
 
-// Where one sample of the global batch goes: `sequence` numbers each.
-struct SampleRows {
-  int32_t *tokens, *targets;
-  int32_t* positions = nullptr;        // null where the plan has none; else filled with 0, 1, 2, …
-  float* weights = nullptr;            // null where the plan has none; else filled with 1
-};
 // Writes the tokens and targets of one sample, and what else there is, over what `rows` holds.
 using SampleSource = std::function<Status(uint64_t sample, const SampleRows& rows)>;
 
@@ -98,6 +96,11 @@ class Trainer {
              const std::function<bool(const StepResult&, const Progress&)>& after);
   Result<double> evaluate(const Dataset& dataset, uint64_t batches);
   Result<uint64_t> generate(const GenerateOptions& options);
+  // The loss of every target of so many samples: use(sample, losses), `sequence` of them, 0 where there is no target.
+  Status log_probabilities(const SampleSource& source, uint64_t samples, const std::function<void(uint64_t sample, const float* losses)>& use);
+  // A file with the log-probability of every target of a dataset of pairs, a float for each of its tokens; 0 for the others. Errors: bad_state
+  // (other datasets), io_error.
+  Status write_reference(const Dataset& dataset, const std::string& path);
   // Logits of the token after `count` tokens (vocabulary), or of a classifier's labels; fp32, valid until the next call that computes.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
 
@@ -196,6 +199,7 @@ class Trainer {
   }
   // Fills the inputs of a program from consecutive samples; those past `samples` are ignored ones.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples);
+  Status read_losses(const Program& program, float* losses);   // of an evaluation's samples
   Status export_adapters(const std::string& folder);
   Status export_weights(const std::string& folder);
   Status write_parameters(const std::string& path, const std::vector<std::pair<int, std::string>>& named);
@@ -210,7 +214,7 @@ class Trainer {
   Result<size_t> time_programs(std::vector<TimedProgram>& timed, const std::string& what);
   Status check_cancelled();
   // Errors: bad_state where the dataset has tokens that the model does not know, corrupt where it is too short.
-  Status check_dataset(const Dataset& dataset, Dataset::Part part) const;
+  Status check_dataset(const Dataset& dataset, Dataset::Part part, bool with_reference = true) const;
   Status check_tokens(const char* what, const int32_t* tokens, uint64_t count) const;   // Errors: bad_argument
   bool are_finite(const float* logits) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);

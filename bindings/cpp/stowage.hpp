@@ -441,6 +441,7 @@ struct Batch {
   Rows<int32_t> lengths = {};     ///< one_each(): of each sample the tokens that count
   Rows<int32_t> positions = {};   ///< of each token in its document
   Rows<float> weights = {};       ///< factors of the losses
+  Rows<float> reference = {};     ///< log-probabilities of the targets or labels, of plans for a preference against a reference
 };
 
 /// A tensor in a trainer's memory, without a copy: valid until the trainer ends or is planned again.
@@ -527,37 +528,7 @@ class Trainer {
 
   /// One update from a whole global batch.
   stw_step_result step(const Batch& batch, double learning_rate) {
-    std::vector<const char*> names;
-    std::vector<detail::ManagedTensor> tensors;
-    std::vector<std::vector<int64_t>> shapes;
-    const auto add = [&](const char* name, const auto& rows, uint8_t code) {
-      using Kind = typename std::decay_t<decltype(rows)>::Kind;
-      if (rows.kind == Kind::none) return;
-      const size_t count = rows.values.size();
-      if (rows.kind == Kind::rows && (rows.length == 0 || count % rows.length != 0))
-        throw Error(STW_BAD_ARGUMENT, std::string(name) + ": " + std::to_string(count) + " numbers are no rows of " + std::to_string(rows.length));
-      names.push_back(name);
-      if (rows.kind == Kind::rows) shapes.push_back({static_cast<int64_t>(count / rows.length), static_cast<int64_t>(rows.length)});
-      else shapes.push_back({static_cast<int64_t>(count)});
-      tensors.push_back(borrowed(rows.values.data(), code, shapes.back()));
-    };
-    add("tokens", batch.tokens, detail::integer);
-    add("targets", batch.targets, detail::integer);
-    add("labels", batch.labels, detail::integer);
-    add("lengths", batch.lengths, detail::integer);
-    add("positions", batch.positions, detail::integer);
-    add("weights", batch.weights, detail::floating);
-    std::vector<const DLManagedTensorVersioned*> pointers;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      tensors[i].shape = shapes[i].data();
-      pointers.push_back(detail::as_dlpack(&tensors[i]));
-    }
-    auto given = made<stw_batch>();
-    given.count = static_cast<uint32_t>(names.size());
-    given.names = names.data();
-    given.tensors = pointers.data();
-    given.learning_rate = learning_rate;
-    call([&](stw_error* error) { return stw_trainer_step(get(), &given, error); });
+    with(batch, learning_rate, [&](const stw_batch* given, stw_error* error) { return stw_trainer_step(get(), given, error); });
     auto result = made<stw_step_result>();
     call([&](stw_error* error) { return stw_trainer_wait(get(), &result, error); });
     return result;
@@ -585,7 +556,7 @@ class Trainer {
     return false;
   }
 
-  /// The mean loss per target over so many global batches of the held-out part; progress() then has a classifier's accuracy.
+  /// The mean loss per target over so many global batches of the held-out part; progress() then has the accuracy of a classifier or a preference.
   double evaluate(Dataset& dataset, uint64_t batches) {
     double loss = 0;
     call([&](stw_error* error) { return stw_trainer_evaluate(get(), dataset.get(), batches, &loss, error); });
@@ -612,6 +583,19 @@ class Trainer {
     std::vector<float> out(classes_);
     call([&](stw_error* error) { return stw_trainer_logits(get(), tokens.data(), tokens.size(), out.data(), out.size(), error); });
     return out;
+  }
+
+  /// What the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where there is none. Of a batch
+  /// without weights and reference: as reference of a step's they are those of the model from before.
+  std::vector<float> log_probabilities(const Batch& batch) {
+    std::vector<float> out(batch.tokens.values.size());
+    with(batch, 0, [&](const stw_batch* given, stw_error* error) { return stw_trainer_log_probabilities(get(), given, out.data(), out.size(), error); });
+    return out;
+  }
+
+  /// Goes over a dataset of pairs once and writes the log-probabilities of its targets into a file, for stw_dataset_options.reference.
+  void write_reference(Dataset& dataset, const std::filesystem::path& path) {
+    call([&](stw_error* error) { return stw_trainer_write_reference(get(), dataset.get(), path.string().c_str(), error); });
   }
 
   /// Another budget from the next step on, with the same bits. Views end.
@@ -688,6 +672,43 @@ class Trainer {
     tensor.bits = 32;
     tensor.lanes = 1;
     return tensor;
+  }
+
+  /// Calls with a batch as C has it.
+  template <class Call>
+  void with(const Batch& batch, double learning_rate, Call&& use) {
+    std::vector<const char*> names;
+    std::vector<detail::ManagedTensor> tensors;
+    std::vector<std::vector<int64_t>> shapes;
+    const auto add = [&](const char* name, const auto& rows, uint8_t code) {
+      using Kind = typename std::decay_t<decltype(rows)>::Kind;
+      if (rows.kind == Kind::none) return;
+      const size_t count = rows.values.size();
+      if (rows.kind == Kind::rows && (rows.length == 0 || count % rows.length != 0))
+        throw Error(STW_BAD_ARGUMENT, std::string(name) + ": " + std::to_string(count) + " numbers are no rows of " + std::to_string(rows.length));
+      names.push_back(name);
+      if (rows.kind == Kind::rows) shapes.push_back({static_cast<int64_t>(count / rows.length), static_cast<int64_t>(rows.length)});
+      else shapes.push_back({static_cast<int64_t>(count)});
+      tensors.push_back(borrowed(rows.values.data(), code, shapes.back()));
+    };
+    add("tokens", batch.tokens, detail::integer);
+    add("targets", batch.targets, detail::integer);
+    add("labels", batch.labels, detail::integer);
+    add("lengths", batch.lengths, detail::integer);
+    add("positions", batch.positions, detail::integer);
+    add("weights", batch.weights, detail::floating);
+    add("reference", batch.reference, detail::floating);
+    std::vector<const DLManagedTensorVersioned*> pointers;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      tensors[i].shape = shapes[i].data();
+      pointers.push_back(detail::as_dlpack(&tensors[i]));
+    }
+    auto given = made<stw_batch>();
+    given.count = static_cast<uint32_t>(names.size());
+    given.names = names.data();
+    given.tensors = pointers.data();
+    given.learning_rate = learning_rate;
+    call([&](stw_error* error) { return use(&given, error); });
   }
 
   /// A call that may call the hook.

@@ -17,6 +17,7 @@ type (
 	Kernels           uint32
 	Attention         uint32
 	Quantize          uint32
+	Preference        uint32
 	Mode              uint32
 	Recompute         uint32
 	Tokenizer         uint32
@@ -75,6 +76,12 @@ const (
 	QuantizeNone Quantize = C.STW_QUANTIZE_NONE
 	NF4          Quantize = C.STW_QUANTIZE_NF4
 	Int8         Quantize = C.STW_QUANTIZE_INT8
+
+	PreferenceNone Preference = C.STW_PREFERENCE_NONE
+	DPO            Preference = C.STW_PREFERENCE_DPO
+	IPO            Preference = C.STW_PREFERENCE_IPO
+	SimPO          Preference = C.STW_PREFERENCE_SIMPO
+	ORPO           Preference = C.STW_PREFERENCE_ORPO
 
 	Exact Mode = C.STW_MODE_EXACT
 	Fast  Mode = C.STW_MODE_FAST

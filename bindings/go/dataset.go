@@ -21,6 +21,8 @@ type DatasetOptions struct {
 	Labels      string // for classifiers: a file with a little-endian uint32 for each document
 	LabelCount  uint64
 	HeldOut     *float64 // share of the tokens that is held out, from the end on; nil: 0.1
+	Pairs       bool     // for plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn
+	Reference   string   // with pairs: what Trainer.WriteReference wrote
 }
 
 // DatasetInfo is what is known of a file of tokens.
@@ -37,14 +39,15 @@ type Dataset struct {
 
 // OpenDataset reads text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536). It answers IOError or Corrupt.
 func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
-	if err := noZero(path, options.Marks, options.Labels); err != nil {
+	if err := noZero(path, options.Marks, options.Labels, options.Reference); err != nil {
 		return nil, err
 	}
 	var given texts
 	defer func() { given.free() }()
 	asked := C.stw_dataset_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_options{})), tokenizer: C.uint32_t(options.Tokenizer),
 		path: given.of(path), vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence), seed: C.uint64_t(options.Seed),
-		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount)}
+		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount),
+		pairs: number(options.Pairs), reference: given.of(options.Reference)}
 	if options.DocumentEnd != nil {
 		asked.set_mask |= C.STW_SET_DOCUMENT_END
 		asked.document_end = C.uint64_t(*options.DocumentEnd)

@@ -18,29 +18,50 @@ static DLManagedTensorVersioned tensor_of(const void *values, uint8_t code, int6
   return made;
 }
 
-stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const float *weights, stw_step_result *result, stw_error *error) {
-  const void *values[] = {tokens, targets, labels, lengths, positions, weights};
-  const char *names[] = {"tokens", "targets", "labels", "lengths", "positions", "weights"};
-  const int32_t dimensions[] = {2, 2, batch->labels_ndim, 1, 2, 2};
-  int64_t shape[2] = {batch->samples, batch->tokens};
-  DLManagedTensorVersioned made[6];
-  const DLManagedTensorVersioned *tensors[6];
-  const char *given[6];
-  stw_batch all;
-  memset(&all, 0, sizeof all);
-  all.struct_size = sizeof all;
-  for (int i = 0; i < 6; ++i) {
+enum { most_tensors = 7, first_of_floats = 5 };
+
+// A stw_batch, and what it points to.
+typedef struct {
+  stw_batch batch;
+  int64_t shape[2];
+  DLManagedTensorVersioned made[most_tensors];
+  const DLManagedTensorVersioned *tensors[most_tensors];
+  const char *names[most_tensors];
+} gathered;
+
+static void gather(gathered *all, const stowage_go_batch *batch, const void *const values[most_tensors]) {
+  static const char *const names[most_tensors] = {"tokens", "targets", "labels", "lengths", "positions", "weights", "reference"};
+  const int32_t dimensions[most_tensors] = {2, 2, batch->labels_ndim, 1, 2, 2, 2};
+  memset(all, 0, sizeof *all);
+  all->shape[0] = batch->samples;
+  all->shape[1] = batch->tokens;
+  all->batch.struct_size = sizeof all->batch;
+  for (int i = 0; i < most_tensors; ++i) {
     if (!values[i]) continue;
-    made[i] = tensor_of(values[i], i == 5 ? 2 : 0, shape, dimensions[i]);
-    given[all.count] = names[i];
-    tensors[all.count++] = &made[i];
+    all->made[i] = tensor_of(values[i], i >= first_of_floats ? 2 : 0, all->shape, dimensions[i]);
+    all->names[all->batch.count] = names[i];
+    all->tensors[all->batch.count++] = &all->made[i];
   }
-  all.names = given;
-  all.tensors = tensors;
-  all.learning_rate = batch->learning_rate;
-  const stw_status status = stw_trainer_step(trainer, &all, error);
+  all->batch.names = all->names;
+  all->batch.tensors = all->tensors;
+  all->batch.learning_rate = batch->learning_rate;
+}
+
+stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
+                   const int32_t *lengths, const int32_t *positions, const float *weights, const float *reference, stw_step_result *result, stw_error *error) {
+  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, weights, reference};
+  gathered all;
+  gather(&all, batch, values);
+  const stw_status status = stw_trainer_step(trainer, &all.batch, error);
   return status == STW_OK ? stw_trainer_wait(trainer, result, error) : status;
+}
+
+stw_status stowage_go_log_probabilities(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
+                   const int32_t *lengths, const int32_t *positions, const float *weights, const float *reference, float *out, uint64_t capacity, stw_error *error) {
+  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, weights, reference};
+  gathered all;
+  gather(&all, batch, values);
+  return stw_trainer_log_probabilities(trainer, &all.batch, out, capacity, error);
 }
 
 stw_status stowage_go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,

@@ -48,6 +48,7 @@ type PlanOptions struct {
 	Attention          Attention
 	Quantize           Quantize
 	QuantizeEmbeddings Quantize
+	Preference         Preference // of pairs of documents, whose batches bring positions without Positions
 }
 
 // PlanInfo is what a plan says. Bytes are those at the moment of the peak; Parameters to Padding add up to Arena.
@@ -169,7 +170,7 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 		micro_batch: micro, recompute: C.uint32_t(o.Recompute), mode: C.uint32_t(o.Mode), host_bytes: C.uint64_t(o.HostBytes),
 		profile: given.of(o.Profile), profile_size: C.size_t(len(o.Profile)), group_count: C.size_t(len(o.Groups)), master: C.uint32_t(o.Master),
 		kernels: C.uint32_t(o.Kernels), gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate), attention: C.uint32_t(o.Attention),
-		quantize: C.uint32_t(o.Quantize), quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings)}
+		quantize: C.uint32_t(o.Quantize), quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings), preference: C.uint32_t(o.Preference)}
 	if o.ReserveBytes != nil {
 		asked.set_mask, asked.reserve_bytes = C.STW_SET_RESERVE, C.uint64_t(*o.ReserveBytes)
 	}

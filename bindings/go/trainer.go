@@ -30,6 +30,9 @@ type TrainerOptions struct {
 	LossScale      float64 // fp16: of the first step; 0: 65536
 	GrowthInterval int     // fp16: 0: 2000
 	NonFinite      NonFinitePolicy
+	Beta           float32  // of the plan's preference; 0: 0.1, of SimPO 2
+	Margin         *float32 // SimPO; nil: half of Beta
+	AnswerShare    float32  // how often the chosen document's mean token loss is added to a preference's
 }
 
 // RunOptions are stw_run_options.
@@ -66,6 +69,7 @@ type Batch struct {
 	Lengths   []int32 // of each sample the tokens that count
 	Positions []int32 // of each token in its document
 	Weights   []float32
+	Reference []float32 // log-probabilities of the targets or labels, of plans for a preference against a reference
 }
 
 // StepResult is what a step did.
@@ -74,6 +78,7 @@ type StepResult struct {
 	Step, Targets                      uint64
 	Loss, GradNorm, Seconds, LossScale float64
 	SkipReason                         SkipReason
+	Accuracy                           float64 // of a preference: share of the pairs whose chosen document was ahead
 }
 
 // Progress is how far a trainer is.
@@ -83,7 +88,8 @@ type Progress struct {
 	Loss, GradNorm, LearningRate, Seconds      float64
 	TokensPerSecond, EvaluationLoss, LossScale float64
 	SkipReason                                 SkipReason
-	EvaluationAccuracy                         float64 // of a classifier
+	EvaluationAccuracy                         float64 // of a classifier or a preference
+	Accuracy                                   float64 // of a preference, of the last step
 }
 
 // Tensor is a copy of one of a trainer's.
@@ -129,13 +135,15 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 	}
 	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})), seed: C.uint64_t(options.Seed), epsilon: C.float(options.Epsilon),
 		nesterov: number(options.Nesterov), label_smoothing: C.float(options.LabelSmoothing), z_loss: C.float(options.ZLoss), outlier_limit: C.float(options.OutlierLimit),
-		loss_scale: C.double(options.LossScale), growth_interval: interval, non_finite: C.uint32_t(options.NonFinite)}
+		loss_scale: C.double(options.LossScale), growth_interval: interval, non_finite: C.uint32_t(options.NonFinite), beta: C.float(options.Beta),
+		answer_share: C.float(options.AnswerShare)}
 	for _, one := range []struct {
 		value *float32
 		to    *C.float
 		bit   C.uint32_t
 	}{{options.Beta1, &asked.beta1, C.STW_SET_BETA1}, {options.Beta2, &asked.beta2, C.STW_SET_BETA2}, {options.WeightDecay, &asked.weight_decay, C.STW_SET_WEIGHT_DECAY},
-		{options.ClipNorm, &asked.clip_norm, C.STW_SET_CLIP_NORM}, {options.Momentum, &asked.momentum, C.STW_SET_MOMENTUM}} {
+		{options.ClipNorm, &asked.clip_norm, C.STW_SET_CLIP_NORM}, {options.Momentum, &asked.momentum, C.STW_SET_MOMENTUM},
+		{options.Margin, &asked.margin, C.STW_SET_MARGIN}} {
 		if one.value != nil {
 			*one.to = C.float(*one.value)
 			asked.set_mask |= one.bit
@@ -194,7 +202,7 @@ func (b *Batch) check(ofClassifier bool) error {
 		count    int
 		perToken bool
 	}{{"Targets", len(b.Targets), true}, {"Labels", len(b.Labels), !ofClassifier}, {"Lengths", len(b.Lengths), false},
-		{"Positions", len(b.Positions), true}, {"Weights", len(b.Weights), true}} {
+		{"Positions", len(b.Positions), true}, {"Weights", len(b.Weights), true}, {"Reference", len(b.Reference), true}} {
 		expected := b.Samples
 		if one.perToken {
 			expected = len(b.Tokens)
@@ -220,26 +228,35 @@ func floats(values []float32) *C.float {
 	return (*C.float)(unsafe.Pointer(&values[0]))
 }
 
-// Step is one update from a whole global batch. It answers BadArgument (shapes, a token outside of the vocabulary, the rate), Unsupported (an
-// input that the plan was not made for), Cancelled, or CallbackFailed, which wraps the hook's error.
-func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
-	if err := batch.check(t.labels > 0); err != nil {
-		return StepResult{}, err
+// batch is what C is told of one's shape.
+func (t *Trainer) batch(b *Batch, learningRate float64) (C.stowage_go_batch, error) {
+	if err := b.check(t.labels > 0); err != nil {
+		return C.stowage_go_batch{}, err
 	}
-	shape := C.stowage_go_batch{samples: C.int64_t(batch.Samples), tokens: C.int64_t(len(batch.Tokens) / batch.Samples), labels_ndim: 2, learning_rate: C.double(learningRate)}
+	shape := C.stowage_go_batch{samples: C.int64_t(b.Samples), tokens: C.int64_t(len(b.Tokens) / b.Samples), labels_ndim: 2, learning_rate: C.double(learningRate)}
 	if t.labels > 0 {
 		shape.labels_ndim = 1
 	}
+	return shape, nil
+}
+
+// Step is one update from a whole global batch. It answers BadArgument (shapes, a token outside of the vocabulary, the rate), Unsupported (an
+// input that the plan was not made for), Cancelled, or CallbackFailed, which wraps the hook's error.
+func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
+	shape, err := t.batch(&batch, learningRate)
+	if err != nil {
+		return StepResult{}, err
+	}
 	told := sized[C.stw_step_result]()
-	err := t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
+	err = t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
 		return C.stowage_go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
-			floats(batch.Weights), &told, to)
+			floats(batch.Weights), floats(batch.Reference), &told, to)
 	})
 	if err != nil {
 		return StepResult{}, err
 	}
 	return StepResult{Skipped: told.skipped != 0, Step: uint64(told.step), Targets: uint64(told.targets), Loss: float64(told.loss), GradNorm: float64(told.grad_norm),
-		Seconds: float64(told.seconds), LossScale: float64(told.loss_scale), SkipReason: SkipReason(told.skip_reason)}, nil
+		Seconds: float64(told.seconds), LossScale: float64(told.loss_scale), SkipReason: SkipReason(told.skip_reason), Accuracy: float64(told.accuracy)}, nil
 }
 
 // Run steps over a dataset. Where Progress or Cancel stopped it the error is Cancelled, and where the context did, after a step, the context's:
@@ -288,7 +305,8 @@ func (t *Trainer) Run(ctx context.Context, dataset *Dataset, options RunOptions)
 	return err
 }
 
-// Evaluate is the mean loss per target over so many global batches of the held-out part. Progress then has a classifier's accuracy.
+// Evaluate is the mean loss per target over so many global batches of the held-out part. Progress then has the accuracy of a
+// classifier or a preference.
 func (t *Trainer) Evaluate(dataset *Dataset, batches uint64) (float64, error) {
 	from, err := dataset.use("Dataset")
 	if err != nil {
@@ -342,6 +360,38 @@ func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
 	return out, nil
 }
 
+// LogProbabilities are those that the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where
+// there is none. As Batch.Reference they are those of the model from before. It answers what Step does, and Unsupported for a batch with weights or
+// a reference.
+func (t *Trainer) LogProbabilities(batch Batch) ([]float32, error) {
+	shape, err := t.batch(&batch, 0)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, len(batch.Tokens))
+	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.stowage_go_log_probabilities(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths),
+			integers(batch.Positions), floats(batch.Weights), floats(batch.Reference), floats(out), C.uint64_t(len(out)), told)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// WriteReference goes over a dataset of pairs once and writes the log-probabilities of its targets into a file, for DatasetOptions.Reference. It
+// answers BadState (a plan without a preference, a dataset without pairs), IOError, NonFinite or Cancelled, and no file has been replaced then.
+func (t *Trainer) WriteReference(dataset *Dataset, path string) error {
+	from, err := dataset.use("Dataset")
+	if err != nil {
+		return err
+	}
+	defer dataset.done()
+	return t.withPath(path, func(pointer *C.stw_trainer, path *C.char, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_write_reference(pointer, from, path, told)
+	})
+}
+
 // Replan is another budget from the next step on, with the same bits: the new plan. It answers OverBudget, OutOfMemory or BadState, and the
 // trainer is then unchanged.
 func (t *Trainer) Replan(memoryBytes uint64) (*Plan, error) {
@@ -393,7 +443,7 @@ func progressOf(t *C.stw_progress) Progress {
 	return Progress{Phase: Phase(t.phase), Step: uint64(t.step), Batches: uint64(t.batches), Skipped: uint64(t.skipped), Tokens: uint64(t.tokens), Loss: float64(t.loss),
 		GradNorm: float64(t.grad_norm), LearningRate: float64(t.learning_rate), Seconds: float64(t.seconds), TokensPerSecond: float64(t.tokens_per_second),
 		EvaluationLoss: float64(t.evaluation_loss), LossScale: float64(t.loss_scale), SkipReason: SkipReason(t.skip_reason),
-		EvaluationAccuracy: float64(t.evaluation_accuracy)}
+		EvaluationAccuracy: float64(t.evaluation_accuracy), Accuracy: float64(t.accuracy)}
 }
 
 // Tensor copies a parameter, by its index among Model.Tensors, or its gradient or states. It answers Unsupported where it is not stored as one

@@ -5,5 +5,6 @@ namespace stw::kernels {
 
 uint64_t cross_entropy_workspace(const CrossEntropyArgs&, int) { return 0; }
 uint64_t loss_sum_workspace(const LossSumArgs&, int) { return 0; }
+uint64_t preference_workspace(const PreferenceArgs&, int) { return 0; }
 
 }  // namespace stw::kernels

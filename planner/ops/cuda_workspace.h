@@ -39,6 +39,11 @@ inline uint64_t library_attention_gradient(int64_t samples, int64_t sequence, in
   const uint64_t shared = group == 1 ? 0 : round_up(size_mul(size_mul(heads, t), 2 * static_cast<uint64_t>(head_dim)), 256);
   return size_add(size_add(round_up(size_mul(size_mul(heads, t), sizeof(float)), 256), 2 * shared), size_add(size_mul(2 * heads, size_mul(edge, edge)), library_attention));
 }
+// Of every sample its sum and counts, what its pairs lose, and where its documents begin.
+inline uint64_t preference(int64_t samples, int64_t rows_per_sample) {
+  const auto rows = static_cast<uint64_t>(rows_per_sample);
+  return size_mul(static_cast<uint64_t>(samples), 24 + size_mul(ceil_div(rows, 2), 8) + size_mul(rows + 2, 4));
+}
 inline uint64_t loss_sum(int64_t samples) { return size_mul(static_cast<uint64_t>(samples), 16); }
 // Rows sorted by token: (token, row) twice, and how often each digit stands in 512 rows.
 inline uint64_t embedding_gradient(int64_t rows) {

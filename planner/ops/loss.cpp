@@ -14,6 +14,7 @@ Cost entropy_cost(const Graph& g, const Op& op, const Extent& e) {
   return c;
 }
 Cost hit_count_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
+Cost preference_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 Cost loss_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 1); }
 
 uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
@@ -22,18 +23,26 @@ uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
 uint64_t loss_sum_workspace(const Graph&, const Op&, const Extent& e) { return workspace::loss_sum(e.samples); }
 uint64_t loss_sum_cuda_workspace(const Graph&, const Op&, const Extent& e) { return cuda_workspace::loss_sum(e.samples); }
 
-// The forward op is run as part of the backward pass, once, with this second output.
+uint64_t preference_cuda_workspace(const Graph& g, const Op&, const Extent& e) { return cuda_workspace::preference(e.samples, g.sequence); }
+
+// The forward op is run as part of the backward pass, once, with this second output. Where tokens weigh what becomes of their pairs it has
+// run before, of all of them, and runs again with the weights; what it says of losses then is of no use.
 void entropy_backward(Differentiation& d, const Op& op) {
   const int dlogits = d.new_gradient(op.inputs[0], "dlogits");
-  d.emit(OpKind::cross_entropy, op.attributes, op.inputs, {op.outputs[0], dlogits});
+  const bool is_of_pairs = d.graph().preference != Preference::none;
+  std::vector<int> inputs = op.inputs;
+  if (is_of_pairs) inputs.push_back(d.graph().token_weights);
+  const int loss = is_of_pairs ? d.new_gradient(op.outputs[0], "weighted_loss") : op.outputs[0];
+  d.emit(OpKind::cross_entropy, op.attributes, std::move(inputs), {loss, dlogits});
   d.set_gradient(op.inputs[0], dlogits);
 }
 
 }  // namespace
 
-const OpRow loss_rows[3] = {
+const OpRow loss_rows[4] = {
     {OpKind::cross_entropy, "cross_entropy", entropy_cost, entropy_workspace, no_workspace, entropy_backward, {{{1, 0}}}},
     {OpKind::loss_sum, "loss_sum", loss_sum_cost, loss_sum_workspace, loss_sum_cuda_workspace, nullptr, {}},
+    {OpKind::preference, "preference", preference_cost, no_workspace, preference_cuda_workspace, nullptr, {}},
     {OpKind::hit_count, "hit_count", hit_count_cost, no_workspace, no_workspace, nullptr, {}},
 };
 

@@ -17,7 +17,8 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     const std::string path = o.path;
     const bool ids = o.tokenizer == STW_TOKENIZER_IDS || (o.tokenizer == STW_TOKENIZER_AUTO && path.ends_with(".bin"));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DOCUMENT_END | STW_SET_HELD_OUT, "dataset options"));
-    STW_API_TRY(api::check_reserved(o.reserved, "dataset options"));
+    if (o.pairs > 1) return api::fail(error, Code::bad_argument, "dataset: pairs must be 0 or 1");
+    if (o.reference && !*o.reference) return api::fail(error, Code::bad_argument, "dataset: reference is empty");
     DatasetOptions d;
     if (o.set_mask & STW_SET_DOCUMENT_END) d.document_end = static_cast<int64_t>(std::min<uint64_t>(o.document_end, INT32_MAX));
     if (o.marks && !*o.marks) return api::fail(error, Code::bad_argument, "dataset: marks is empty");
@@ -25,6 +26,8 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.labels && !*o.labels) return api::fail(error, Code::bad_argument, "dataset: labels is empty");
     if (!o.labels && o.label_count != 0) return api::fail(error, Code::bad_argument, "dataset: a label_count without labels");
     if (o.labels) d.labels_path = o.labels;
+    d.pairs = o.pairs != 0;
+    if (o.reference) d.reference_path = o.reference;
     d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
     if (o.set_mask & STW_SET_HELD_OUT) d.evaluation_fraction = o.held_out;
     d.sequence = static_cast<int64_t>(o.sequence);

@@ -76,7 +76,9 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.master = static_cast<Master>(o.master);
   STW_TRY(read_groups(o, r.groups));
   if (o.inputs & ~uint32_t{STW_INPUT_POSITIONS | STW_INPUT_WEIGHTS}) return Error{Code::bad_argument, "plan: unknown inputs"};
-  r.inputs = {(o.inputs & STW_INPUT_POSITIONS) != 0, (o.inputs & STW_INPUT_WEIGHTS) != 0};
+  if (o.preference >= preference_count) return Error{Code::bad_argument, "plan: unknown preference"};
+  const auto preference = static_cast<Preference>(o.preference);
+  r.inputs = {(o.inputs & STW_INPUT_POSITIONS) != 0 || preference != Preference::none, (o.inputs & STW_INPUT_WEIGHTS) != 0, preference};
   if (o.state_bits != STW_STATES_AUTO && o.state_bits != STW_STATES_32 && o.state_bits != STW_STATES_8)
     return Error{Code::bad_argument, "plan: state_bits must be 0, 8 or 32"};
   r.state_bits = static_cast<int>(o.state_bits);
@@ -142,7 +144,6 @@ stw_status stw_plan_create(stw_plan** out, const stw_model* model, const stw_pla
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
-    STW_API_TRY(api::check_reserved(o.reserved, "plan options"));
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);
     auto planned = Planned::make(*model->model, *request);
@@ -289,7 +290,6 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
     stw_plan_options o;
     STW_API_TRY(api::read_options(options, o, "plan options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_RESERVE, "plan options"));
-    STW_API_TRY(api::check_reserved(o.reserved, "plan options"));
     o.sequence = 1;
     auto request = request_of(o, *model->model);
     STW_API_TRY(request);

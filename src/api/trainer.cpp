@@ -28,6 +28,7 @@ stw_progress progress_of(const Progress& p) {
   out.loss_scale = p.loss_scale;
   out.skip_reason = p.skip;
   out.evaluation_accuracy = p.evaluation_accuracy;
+  out.accuracy = p.accuracy;
   return out;
 }
 
@@ -72,6 +73,9 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.label_smoothing = o.label_smoothing;
   t.z_loss = o.z_loss;
   t.outlier_limit = o.outlier_limit;
+  if (o.beta != 0) t.preference.beta = o.beta;
+  if (o.set_mask & STW_SET_MARGIN) t.preference.margin = o.margin;
+  t.preference.answer_share = o.answer_share;
   if (!(t.label_smoothing >= 0 && t.label_smoothing < 1) || !(t.z_loss >= 0) || !(t.outlier_limit >= 0) || !std::isfinite(t.z_loss + t.outlier_limit))
     return wrong("label_smoothing must lie in [0, 1), z_loss and outlier_limit must not be negative, all finite");
   if (t.outlier_limit > 0 && t.outlier_limit <= 1) return wrong("outlier_limit must be above 1, or 0 for none");
@@ -119,6 +123,11 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
   return s;
 }
 
+Result<Batch> read_batch(const stw_batch& b, const Trainer& t, const GraphInputs& inputs) {
+  return Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
+                     {static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary, t.graph().labels, inputs});
+}
+
 // Owns what an exported view points to, except the tensor's bytes, which are the trainer's.
 struct Exported {
   dlpack::Managed managed;
@@ -136,7 +145,8 @@ stw_status stw_trainer_create(stw_trainer** out, stw_device* device, const stw_m
     if (!out || !device || !model || !plan) return api::fail(error, Code::bad_argument, "out, device, model or plan is NULL");
     stw_trainer_options o;
     STW_API_TRY(api::read_options(options, o, "trainer options"));
-    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM | STW_SET_BETA1 | STW_SET_BETA2 | STW_SET_MOMENTUM, "trainer options"));
+    STW_API_TRY(api::check_mask(o.set_mask, STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM | STW_SET_BETA1 | STW_SET_BETA2 | STW_SET_MOMENTUM | STW_SET_MARGIN, "trainer options"));
+    STW_API_TRY(api::check_reserved(o.reserved, "trainer options"));
     auto settings = options_of(o, plan->planned->plan.numerics);
     STW_API_TRY(settings);
     if (describe(plan->planned->graph) != describe(build_model(model->model->config(), plan->planned->plan.request.sequence, plan->planned->plan.numerics)))
@@ -157,8 +167,7 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
     STW_API_TRY(api::read_options(batch, b, "batch", false));
     if (!is_rate(b.learning_rate)) return api::fail(error, Code::bad_argument, "batch: learning_rate must lie in [0, 1e6]");
     Trainer& t = *trainer->trainer;
-    auto read = Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
-                            {static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary, t.graph().labels, t.plan().numerics.inputs});
+    auto read = read_batch(b, t, t.plan().numerics.inputs);
     STW_API_TRY(read);
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       read->copy(static_cast<int64_t>(sample), t.sequence(), rows);
@@ -185,6 +194,7 @@ stw_status stw_trainer_wait(stw_trainer* trainer, stw_step_result* out, stw_erro
     result.grad_norm = r.grad_norm;
     result.targets = r.targets;
     result.seconds = r.seconds;
+    result.accuracy = r.accuracy;
     const stw_status status = api::write_info(result, out);
     return status == STW_OK ? status : api::fail(error, Code::bad_struct_size, "out.struct_size is too small");
   });
@@ -248,6 +258,35 @@ stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint6
     auto logits = trainer->trainer->logits(tokens, count);
     STW_API_TRY(logits);
     std::copy_n(*logits, classes, out);
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* batch, float* out, uint64_t capacity, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
+    stw_batch b;
+    STW_API_TRY(api::read_options(batch, b, "batch", false));
+    Trainer& t = *trainer->trainer;
+    auto read = read_batch(b, t, {t.plan().numerics.inputs.positions});
+    STW_API_TRY(read);
+    const auto samples = static_cast<uint64_t>(read->samples()), tokens = static_cast<uint64_t>(read->tokens());
+    if (capacity < samples * tokens)
+      return api::fail(error, Error{Code::bad_argument, "log_probabilities: expected a capacity of " + std::to_string(samples * tokens) + ", found " + std::to_string(capacity)});
+    auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
+      read->copy(static_cast<int64_t>(sample), t.sequence(), rows);
+      return ok();
+    };
+    auto status = t.log_probabilities(source, samples, [&](uint64_t sample, const float* losses) { read->put_beside(losses, out + sample * tokens); });
+    STW_API_TRY(status);
+    return STW_OK;
+  });
+}
+
+stw_status stw_trainer_write_reference(stw_trainer* trainer, stw_dataset* dataset, const char* path, stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || !dataset || !path) return api::fail(error, Code::bad_argument, "trainer, dataset or path is NULL");
+    STW_API_TRY(trainer->trainer->write_reference(dataset->dataset, path));
     return STW_OK;
   });
 }

@@ -112,6 +112,8 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
   for (const auto& [name, how] : {std::pair{"quantize ", numerics.quantize}, {"quantize_embeddings ", numerics.quantize_embeddings}})
     if (how != Quantize::none && !config.adapters.any())
       return Error{Code::bad_argument, std::string(name) + name_of(how) + " is for the matrices below low-rank adapters, of which the model has none (--lora, --adapter)"};
+  if (numerics.inputs.preference != Preference::none && !config.labels.empty())
+    return Error{Code::bad_argument, std::string("preference ") + name_of(numerics.inputs.preference) + " is for language models, this one is a classifier"};
   if (numerics.groups.empty()) return ok();
   STW_ASSIGN(graph, build_forward(config, 1, compute_format(numerics.precision), numerics.inputs));
   return apply_groups(graph, numerics);

@@ -71,7 +71,7 @@ AT(stw_plan_options, inputs, 84); AT(stw_plan_options, host_bytes, 88); AT(stw_p
 AT(stw_plan_options, profile_size, 104); AT(stw_plan_options, groups, 112); AT(stw_plan_options, group_count, 120);
 AT(stw_plan_options, master, 128); AT(stw_plan_options, kernels, 132); AT(stw_plan_options, gradients, 136);
 AT(stw_plan_options, fused_update, 140); AT(stw_plan_options, attention, 144); AT(stw_plan_options, quantize, 148);
-AT(stw_plan_options, quantize_embeddings, 152); AT(stw_plan_options, reserved, 156);
+AT(stw_plan_options, quantize_embeddings, 152); AT(stw_plan_options, preference, 156);
 
 SIZE(stw_plan_info, 272);
 AT(stw_plan_info, struct_size, 0); AT(stw_plan_info, fits, 4); AT(stw_plan_info, micro_batch, 8);
@@ -132,32 +132,32 @@ SIZE(stw_pack_result, 32);
 AT(stw_pack_result, struct_size, 0); AT(stw_pack_result, answer, 4); AT(stw_pack_result, height, 8);
 AT(stw_pack_result, bound, 16); AT(stw_pack_result, nodes, 24);
 
-SIZE(stw_dataset_options, 88);
+SIZE(stw_dataset_options, 96);
 AT(stw_dataset_options, struct_size, 0); AT(stw_dataset_options, tokenizer, 4); AT(stw_dataset_options, path, 8);
 AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); AT(stw_dataset_options, seed, 32);
-AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, reserved, 44); AT(stw_dataset_options, document_end, 48);
+AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, pairs, 44); AT(stw_dataset_options, document_end, 48);
 AT(stw_dataset_options, marks, 56); AT(stw_dataset_options, labels, 64); AT(stw_dataset_options, label_count, 72);
-AT(stw_dataset_options, held_out, 80);
+AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88);
 
 SIZE(stw_dataset_info, 40);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
 AT(stw_dataset_info, evaluation_tokens, 16);
 AT(stw_dataset_info, training_samples, 24); AT(stw_dataset_info, evaluation_samples, 32);
 
-SIZE(stw_progress, 112);
+SIZE(stw_progress, 120);
 AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);
 AT(stw_progress, skipped, 24); AT(stw_progress, loss, 32); AT(stw_progress, grad_norm, 40);
 AT(stw_progress, learning_rate, 48); AT(stw_progress, seconds, 56); AT(stw_progress, tokens_per_second, 64);
 AT(stw_progress, tokens, 72); AT(stw_progress, evaluation_loss, 80);
 AT(stw_progress, loss_scale, 88); AT(stw_progress, skip_reason, 96); AT(stw_progress, reserved, 100);
-AT(stw_progress, evaluation_accuracy, 104);
+AT(stw_progress, evaluation_accuracy, 104); AT(stw_progress, accuracy, 112);
 
 SIZE(stw_gradients, 56);
 AT(stw_gradients, struct_size, 0); AT(stw_gradients, reserved, 4); AT(stw_gradients, data, 8);
 AT(stw_gradients, count, 16); AT(stw_gradients, loss_sum, 24); AT(stw_gradients, target_count, 32);
 AT(stw_gradients, stream, 40); AT(stw_gradients, scale, 48);
 
-SIZE(stw_trainer_options, 104);
+SIZE(stw_trainer_options, 120);
 AT(stw_trainer_options, struct_size, 0); AT(stw_trainer_options, set_mask, 4); AT(stw_trainer_options, seed, 8);
 AT(stw_trainer_options, beta1, 16); AT(stw_trainer_options, beta2, 20); AT(stw_trainer_options, epsilon, 24);
 AT(stw_trainer_options, weight_decay, 28); AT(stw_trainer_options, clip_norm, 32);
@@ -166,16 +166,18 @@ AT(stw_trainer_options, gradient_hook, 56); AT(stw_trainer_options, gradient_use
 AT(stw_trainer_options, momentum, 72); AT(stw_trainer_options, label_smoothing, 76); AT(stw_trainer_options, z_loss, 80);
 AT(stw_trainer_options, outlier_limit, 84); AT(stw_trainer_options, loss_scale, 88);
 AT(stw_trainer_options, growth_interval, 96); AT(stw_trainer_options, non_finite, 100);
+AT(stw_trainer_options, beta, 104); AT(stw_trainer_options, margin, 108); AT(stw_trainer_options, answer_share, 112);
+AT(stw_trainer_options, reserved, 116);
 
 SIZE(stw_batch, 32);
 AT(stw_batch, struct_size, 0); AT(stw_batch, count, 4); AT(stw_batch, names, 8); AT(stw_batch, tensors, 16);
 AT(stw_batch, learning_rate, 24);
 
-SIZE(stw_step_result, 64);
+SIZE(stw_step_result, 72);
 AT(stw_step_result, struct_size, 0); AT(stw_step_result, skipped, 4); AT(stw_step_result, step, 8);
 AT(stw_step_result, loss, 16); AT(stw_step_result, grad_norm, 24); AT(stw_step_result, targets, 32);
 AT(stw_step_result, seconds, 40); AT(stw_step_result, loss_scale, 48);
-AT(stw_step_result, skip_reason, 56); AT(stw_step_result, reserved, 60);
+AT(stw_step_result, skip_reason, 56); AT(stw_step_result, reserved, 60); AT(stw_step_result, accuracy, 64);
 
 SIZE(stw_run_options, 88);
 AT(stw_run_options, struct_size, 0); AT(stw_run_options, set_mask, 4); AT(stw_run_options, until, 8);

@@ -241,6 +241,40 @@ TEST(Allocation, MayFailInEveryEntry) {
   fail_every_allocation_of<DLManagedTensorVersioned>("trainer_export_tensor", view);
 }
 
+TEST(Allocation, MayFailWhereAReferenceIsWritten) {
+  TemporaryDirectory folder;
+  const std::string tokens = folder / "tokens.txt", marks = folder / "marks", reference = folder / "reference";
+  put_file(tokens, text_of(160)), put_file(marks, std::string());
+  std::string all;
+  for (int i = 0; i < 40; ++i) all += {STW_MARK_BEGIN, 0, STW_MARK_TARGET, STW_MARK_TARGET};
+  put_file(marks, all);
+  auto dataset_of = sized<stw_dataset_options>();
+  dataset_of.path = tokens.c_str(), dataset_of.marks = marks.c_str();
+  dataset_of.vocabulary = 128, dataset_of.sequence = 8, dataset_of.pairs = 1;
+  const auto open = [&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &dataset_of, e); };
+  const auto dataset = make<stw_dataset>(open);
+  auto plan_of = plan_options(2, 8);
+  plan_of.preference = STW_PREFERENCE_DPO;
+  World w(smallest, plan_of);
+  stw_trainer* const t = w.trainer.get();
+  const auto nothing = [](bool) {};
+  fail_every_allocation("trainer_write_reference", [&](stw_error* e) { return stw_trainer_write_reference(t, dataset.get(), reference.c_str(), e); },
+                        [&](bool) { ASSERT_LE(folder.entries(), 3u); });
+  TokenBatch batch(2, 8);
+  const stw_batch* const two = batch.batch();
+  float out[16];
+  fail_every_allocation("trainer_log_probabilities", [&](stw_error* e) { return stw_trainer_log_probabilities(t, two, out, 16, e); }, nothing);
+  dataset_of.reference = reference.c_str();
+  fail_every_allocation_of<stw_dataset>("dataset_open", open);
+  const auto with = make<stw_dataset>(open);
+  auto o = run_options(3);
+  ASSERT_EQ(stw_trainer_run(t, with.get(), &o, nullptr), STW_OK);
+  o.until = 6;
+  const uint64_t before = allocations;
+  ASSERT_EQ(stw_trainer_run(t, with.get(), &o, nullptr), STW_OK);
+  EXPECT_LE(allocations - before, 4u);   // of the run, none of a step
+}
+
 TEST(Allocation, MayFailInATimelineOfWeightsFromFiles) {
   TemporaryDirectory folder;
   const std::string exported = folder / "model", timeline = folder / "timeline.json";

@@ -116,6 +116,10 @@ inline std::string text_of(size_t bytes) {
   return text;
 }
 
+inline Handle<stw_dataset> open_dataset(const stw_dataset_options& o) {
+  return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
+}
+
 inline Handle<stw_dataset> open_text(const TemporaryDirectory& folder, const std::string& text,
                                      uint64_t sequence = 16, uint64_t vocabulary = 256) {
   const std::string path = folder / "text.txt";
@@ -124,7 +128,7 @@ inline Handle<stw_dataset> open_text(const TemporaryDirectory& folder, const std
   o.path = path.c_str();
   o.vocabulary = vocabulary;
   o.sequence = sequence;
-  return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
+  return open_dataset(o);
 }
 
 inline stw_run_options run_options(uint64_t until) {
@@ -184,7 +188,7 @@ inline State state_of(const World& w) {
           p.step, p.batches, p.skipped};
 }
 
-// A host's batch: two int32 matrices, compact unless `strides` is set, and lengths and weights where there are any.
+// A host's batch: two int32 matrices, compact unless `strides` is set, and lengths, weights and what pairs need where there are any.
 class TokenBatch {
  public:
   TokenBatch(int64_t samples, int64_t length, uint32_t seed = 1) : shape_{samples, length} {
@@ -199,6 +203,8 @@ class TokenBatch {
   uint64_t byte_offset = 0;
   std::vector<int32_t> lengths;
   std::vector<float> weights;
+  std::vector<int32_t> positions;
+  std::vector<float> reference;
   const char* second = "targets";   // the name of `targets`
 
   // Valid until the next call.
@@ -225,6 +231,8 @@ class TokenBatch {
     }
     if (!lengths.empty()) add("lengths", lengths.data(), 0, false);
     if (!weights.empty()) add("weights", weights.data(), 2, true);
+    if (!positions.empty()) add("positions", positions.data(), 0, true);
+    if (!reference.empty()) add("reference", reference.data(), 2, true);
     batch_ = sized<stw_batch>();
     batch_.count = static_cast<uint32_t>(names_.size());
     batch_.names = names_.data();
@@ -237,8 +245,8 @@ class TokenBatch {
  private:
   std::vector<int64_t> shape_;
   std::vector<const char*> names_;
-  std::vector<DLManagedTensorVersioned> managed_ = std::vector<DLManagedTensorVersioned>(4);
-  std::vector<const DLManagedTensorVersioned*> pointers_ = std::vector<const DLManagedTensorVersioned*>(4);
+  std::vector<DLManagedTensorVersioned> managed_ = std::vector<DLManagedTensorVersioned>(6);
+  std::vector<const DLManagedTensorVersioned*> pointers_ = std::vector<const DLManagedTensorVersioned*>(6);
   int64_t lengths_shape_ = 0;
   stw_batch batch_{};
 };

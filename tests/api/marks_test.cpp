@@ -27,10 +27,6 @@ struct Files {
   }
 };
 
-Handle<stw_dataset> open(const stw_dataset_options& o) {
-  return make<stw_dataset>([&](stw_dataset** out, stw_error* e) { return stw_dataset_open(out, &o, e); });
-}
-
 stw_plan_options with_positions() {
   auto o = plan_options();
   o.inputs = STW_INPUT_POSITIONS;
@@ -47,7 +43,7 @@ TEST(Marks, OnlyAnswersAreTargets) {
     return 0;
   };
   const World world("nano", with_positions(), &options);
-  const auto dataset = open(files.options());
+  const auto dataset = open_dataset(files.options());
   run(world.trainer.get(), dataset.get(), 1);
   EXPECT_EQ(targets, 4u * 6);   // four samples of two examples
   double loss = 0;
@@ -65,7 +61,7 @@ TEST(Marks, OnlyAnswersAreTargets) {
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 20, &all, &error), error);
   EXPECT_EQ(all, loss);
   put_file(files.marks, std::string(100, STW_MARK_BEGIN) + std::string(700, 0));
-  const auto nothing = open(files.options());
+  const auto nothing = open_dataset(files.options());
   must(stw_trainer_evaluate(world.trainer.get(), nothing.get(), 2, &all, &error), error);
   EXPECT_TRUE(std::isnan(all));
 }
@@ -73,7 +69,7 @@ TEST(Marks, OnlyAnswersAreTargets) {
 TEST(Marks, NeedPositionsAndToBeTheOnlyOnesThatKnowDocuments) {
   const Files files;
   const World world("nano", plan_options());
-  const auto dataset = open(files.options());
+  const auto dataset = open_dataset(files.options());
   stw_error error = sized<stw_error>();
   const stw_run_options o = run_options(1);
   EXPECT_EQ(stw_trainer_run(world.trainer.get(), dataset.get(), &o, &error), STW_BAD_STATE);

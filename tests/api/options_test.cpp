@@ -140,22 +140,15 @@ TEST(Options, WhatIsReservedIsZero) {
   stw_model* model = nullptr;
   EXPECT_EQ(stw_model_create(&model, &m, nullptr), STW_BAD_ARGUMENT);
   auto p = plan_options();
-  p.reserved = 1;
   stw_plan* plan = nullptr;
   const auto tiny = make_model(tiny_gpt2);
-  EXPECT_EQ(stw_plan_create(&plan, tiny.get(), &p, nullptr), STW_BAD_ARGUMENT);
-  uint64_t sequence = 0;
-  EXPECT_EQ(stw_plan_longest_sequence(tiny.get(), &p, &sequence, nullptr), STW_BAD_ARGUMENT);
-  TemporaryDirectory folder;
-  const std::string path = folder / "text.txt";
-  const auto dataset = open_text(folder, text_of(1000));
-  auto d = sized<stw_dataset_options>();
-  d.path = path.c_str();
-  d.vocabulary = 256;
-  d.sequence = 16;
-  d.reserved = 1;
-  stw_dataset* out = nullptr;
-  EXPECT_EQ(stw_dataset_open(&out, &d, nullptr), STW_BAD_ARGUMENT);
+  ASSERT_EQ(stw_plan_create(&plan, tiny.get(), &p, nullptr), STW_OK);
+  const Handle<stw_plan> planned(plan);
+  const auto device = open_device();
+  auto t = sized<stw_trainer_options>();
+  t.reserved = 1;
+  stw_trainer* trainer = nullptr;
+  EXPECT_EQ(stw_trainer_create(&trainer, device.get(), tiny.get(), plan, &t, nullptr), STW_BAD_ARGUMENT);
 }
 
 // Results fill as much as the host's struct holds, and not a byte more.

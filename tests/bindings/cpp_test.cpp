@@ -196,6 +196,67 @@ TEST(Cpp, Batches) {
   EXPECT_EQ(status_of([&] { other.trainer.step({.tokens = stowage::rows(all, 0)}, 1e-3); }), STW_BAD_ARGUMENT);
 }
 
+stw_plan_options with_preference(uint32_t preference) {
+  auto asked = small();
+  asked.preference = preference;
+  return asked;
+}
+
+TEST(Cpp, PrefersWhatWasChosen) {
+  World world(with_preference(STW_PREFERENCE_DPO));
+  const std::vector<int32_t> all = tokens();
+  std::vector<int32_t> targets(all.size(), -100), positions(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {   // of two documents of 8 tokens
+    positions[i] = static_cast<int32_t>(i % 8);
+    if (i % 8 != 0 && i % 8 != 7) targets[i] = all[i + 1];
+  }
+  stowage::Batch pairs{.tokens = stowage::rows(all, length), .targets = stowage::rows(targets, length), .positions = stowage::rows(positions, length)};
+  const std::vector<float> reference = world.trainer.log_probabilities(pairs);
+  ASSERT_EQ(reference.size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(reference[i] < 0, targets[i] >= 0) << i;
+  const auto first_of = [](const auto& values) { return stowage::rows(std::span(values).first(length), length); };
+  EXPECT_EQ(world.trainer.log_probabilities({.tokens = first_of(all), .targets = first_of(targets), .positions = first_of(positions)}),
+            std::vector<float>(reference.begin(), reference.begin() + length));
+  EXPECT_EQ(status_of([&] { world.trainer.step(pairs, 1e-2); }), STW_BAD_ARGUMENT);   // a reference is missing
+  pairs.reference = stowage::rows(reference, length);
+  EXPECT_EQ(status_of([&] { world.trainer.log_probabilities(pairs); }), STW_UNSUPPORTED);
+  stw_step_result done = world.trainer.step(pairs, 1e-2);
+  EXPECT_NEAR(done.loss, std::log(2), 1e-5);
+  EXPECT_EQ(done.accuracy, 0);
+  EXPECT_EQ(done.targets, 4u);
+  for (int i = 0; i < 20; ++i) done = world.trainer.step(pairs, 1e-2);
+  EXPECT_LT(done.loss, 0.6);
+  EXPECT_EQ(done.accuracy, 1);
+  EXPECT_EQ(world.trainer.progress().accuracy, 1);
+}
+
+TEST(Cpp, WritesReferences) {
+  const Folder folder;
+  const std::string path = (folder.path / "tokens.bin").string(), marks = (folder.path / "marks").string(), reference = (folder.path / "reference").string();
+  std::ofstream ids(path, std::ios::binary), marked(marks, std::ios::binary);
+  for (uint32_t i = 0; i < 640; ++i) {   // documents of 8 tokens, chosen and rejected ones in turn
+    ids.put(static_cast<char>(i * i / 7 % 61)).put(0);
+    marked.put(i % 8 == 0 ? STW_MARK_BEGIN : i % 8 > 4 ? STW_MARK_TARGET : 0);
+  }
+  ids.close(), marked.close();
+  World world(with_preference(STW_PREFERENCE_DPO));
+  auto options = made<stw_dataset_options>();
+  options.path = path.c_str(), options.marks = marks.c_str(), options.vocabulary = 64, options.sequence = length, options.pairs = 1;
+  stowage::Dataset bare(options);
+  auto steps = made<stw_run_options>();
+  steps.until = 3;
+  EXPECT_EQ(status_of([&] { world.trainer.run(bare, steps); }), STW_BAD_STATE);
+  world.trainer.write_reference(bare, reference);
+  std::vector<float> written(640);
+  ASSERT_EQ(std::filesystem::file_size(reference), written.size() * sizeof(float));
+  std::ifstream(reference, std::ios::binary).read(reinterpret_cast<char*>(written.data()), 640 * sizeof(float));
+  for (size_t i = 0; i < written.size(); ++i) EXPECT_EQ(written[i] < 0, i % 8 > 4) << i;
+  options.reference = reference.c_str();
+  stowage::Dataset data(options);
+  EXPECT_NEAR(world.trainer.evaluate(data, 100), std::log(2), 1e-5);
+  EXPECT_TRUE(world.trainer.run(data, steps));
+}
+
 TEST(Cpp, RunsOverDatasets) {
   const Folder folder;
   World world;

@@ -384,6 +384,56 @@ class Training(unittest.TestCase):
                 with self.assertRaises(stowage.Cancelled):
                     world.trainer.evaluate(data)
 
+    def test_prefers_what_was_chosen(self):
+        world = World(preference="dpo", trainer={"beta": 0.5})
+        tokens = tokens_of()
+        targets = [[tokens[s][i + 1] if i % 8 not in (0, 7) else -100 for i in range(16)] for s in range(4)]   # of two documents of 8 tokens
+        pairs = {"tokens": tokens, "targets": targets, "positions": [[i % 8 for i in range(16)]] * 4}
+        reference = world.trainer.log_probabilities(**pairs)
+        self.assertEqual([len(row) for row in reference], [16] * 4)
+        for row, of in zip(reference, targets):
+            self.assertEqual([value < 0 for value in row], [target >= 0 for target in of])
+        self.assertEqual(world.trainer.log_probabilities(*(rows[:1] for rows in (tokens, targets)), positions=[[i % 8 for i in range(16)]]), reference[:1])
+        first = world.trainer.step(**pairs, reference=reference, learning_rate=1e-2)
+        self.assertAlmostEqual(first.loss, math.log(2), delta=1e-5)
+        self.assertEqual([first.targets, first.accuracy], [4, 0])
+        for _ in range(20):
+            last = world.trainer.step(**pairs, reference=reference, learning_rate=1e-2)
+        self.assertLess(last.loss, 0.6)
+        self.assertEqual([last.accuracy, world.trainer.progress.accuracy], [1, 1])
+        with self.assertRaisesRegex(stowage.Error, "reference: it is missing"):
+            world.trainer.step(**pairs, learning_rate=1e-2)
+        with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED"):
+            World().trainer.step(tokens, tokens, reference=reference, learning_rate=1e-2)
+        for use in (lambda: world.trainer.log_probabilities([1, 2, 3], [2, 3, 4]), lambda: world.trainer.log_probabilities(None, targets),
+                    lambda: World(preference="dpo", trainer={"margin": 0}), lambda: World(trainer={"beta": 0.1})):
+            with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT"):
+                use()
+        World(preference="simpo", trainer={"margin": 0, "answer_share": 1, "label_smoothing": 0.1})
+        with self.assertRaisesRegex(ValueError, 'preference "ppo": expected one of none, dpo, ipo, simpo, orpo'):
+            World(preference="ppo")
+
+    def test_writes_references(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tokens, marks, reference = (pathlib.Path(folder, name) for name in ("tokens.bin", "marks", "reference"))
+            tokens.write_bytes(array.array("H", [i * i // 7 % 61 for i in range(640)]).tobytes())
+            marks.write_bytes(bytes([_abi.STW_MARK_BEGIN, 0, 0, 0, 0] + [_abi.STW_MARK_TARGET] * 3) * 80)   # documents, chosen and rejected ones in turn
+            world = World(preference="dpo")
+            with stowage.Dataset(tokens, 64, 16, marks=marks, pairs=True) as bare:
+                with self.assertRaisesRegex(stowage.Error, "against a reference"):
+                    world.trainer.run(bare, 1)
+                world.trainer.write_reference(bare, reference)
+                with self.assertRaisesRegex(stowage.Error, "STW_BAD_STATE"):
+                    World().trainer.write_reference(bare, reference)
+            self.assertEqual(reference.stat().st_size, 640 * 4)
+            written = array.array("f", reference.read_bytes())
+            self.assertEqual([value < 0 for value in written], [i % 8 > 4 for i in range(640)])
+            with stowage.Dataset(tokens, 64, 16, marks=marks, pairs=True, reference=reference) as data:
+                self.assertAlmostEqual(world.trainer.evaluate(data, 100), math.log(2), delta=1e-5)
+                self.assertTrue(world.trainer.run(data, 3, learning_rate=1e-2))
+            with self.assertRaises(TypeError):
+                world.trainer.write_reference(tokens, reference)
+
     def test_gradients_may_be_changed(self):
         told = []
 

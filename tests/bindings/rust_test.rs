@@ -301,6 +301,79 @@ fn tensors_are_views_and_can_be_set() {
     assert_eq!((view.dtype(), view.as_bits16().unwrap().len(), view.as_f32()), (DType::Bf16, 64 * 32, None));
 }
 
+/// Samples of two documents of 8 tokens, of which the last six have targets.
+struct Pairs {
+    tokens: Vec<i32>,
+    targets: Vec<i32>,
+    positions: Vec<i32>,
+}
+
+impl Pairs {
+    fn new() -> Pairs {
+        let tokens = tokens();
+        let targets = (0..tokens.len()).map(|i| if matches!(i % 8, 0 | 7) { -100 } else { tokens[i + 1] }).collect();
+        Pairs { positions: (0..tokens.len() as i32).map(|i| i % 8).collect(), tokens, targets }
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        let rows = |values| Rows::new(values, LENGTH);
+        Batch { positions: Some(rows(&self.positions)), ..Batch::with_targets(rows(&self.tokens), rows(&self.targets)) }
+    }
+}
+
+#[test]
+fn prefers_what_was_chosen() {
+    let dpo = PlanOptions { preference: Preference::Dpo, ..small() };
+    let mut world = world(dpo.clone(), TrainerOptions { beta: 0.5, ..Default::default() });
+    let pairs = Pairs::new();
+    let reference = world.trainer.log_probabilities(&pairs.batch()).unwrap();
+    assert_eq!(reference.len(), pairs.targets.len());
+    assert!(reference.iter().zip(&pairs.targets).all(|(&value, &target)| (value < 0.0) == (target >= 0)));
+    let first = Pairs { tokens: pairs.tokens[..LENGTH].to_vec(), targets: pairs.targets[..LENGTH].to_vec(), positions: pairs.positions[..LENGTH].to_vec() };
+    assert_eq!(world.trainer.log_probabilities(&first.batch()).unwrap(), reference[..LENGTH]);
+    let batch = Batch { reference: Some(Rows::new(&reference, LENGTH)), ..pairs.batch() };
+    let done = world.trainer.step(&batch, 1e-2).unwrap();
+    assert!((done.loss - 2f64.ln()).abs() < 1e-5, "{}", done.loss);
+    assert_eq!((done.accuracy, done.targets), (0.0, 4));
+    let last = (0..20).map(|_| world.trainer.step(&batch, 1e-2).unwrap()).last().unwrap();
+    assert!(last.loss < 0.6, "{}", last.loss);
+    assert_eq!((last.accuracy, world.trainer.progress().accuracy), (1.0, 1.0));
+    assert_eq!(world.trainer.step(&pairs.batch(), 1e-2).unwrap_err().status, Status::BAD_ARGUMENT);
+    assert_eq!(world.trainer.log_probabilities(&batch).unwrap_err().status, Status::UNSUPPORTED);
+    let of = |preference, options| world_of(gpt2(), PlanOptions { preference, ..small() }, options, DeviceOptions::default()).map(|_| ());
+    let margin = || TrainerOptions { margin: Some(0.0), ..Default::default() };
+    assert_eq!(of(Preference::Dpo, margin()).unwrap_err().status, Status::BAD_ARGUMENT);
+    assert!(of(Preference::Simpo, TrainerOptions { answer_share: 1.0, ..margin() }).is_ok());
+}
+
+#[test]
+fn writes_references() {
+    let folder = folder("reference");
+    let (tokens, marks, reference) = (folder.join("tokens.bin"), folder.join("marks"), folder.join("reference"));
+    std::fs::write(&tokens, (0..640u32).flat_map(|i| ((i * i / 7 % 61) as u16).to_le_bytes()).collect::<Vec<u8>>()).unwrap();
+    std::fs::write(&marks, [2u8, 0, 0, 0, 0, 1, 1, 1].repeat(80)).unwrap();   // documents, chosen and rejected ones in turn
+    let mut world = world(PlanOptions { preference: Preference::Dpo, ..small() }, TrainerOptions::default());
+    let asked = DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, marks: Some(&marks), pairs: true, ..Default::default() };
+    let mut bare = Dataset::open(&tokens, &asked).unwrap();
+    let refused = world.trainer.run(&mut bare, &options_until(1), |_, _| ControlFlow::Continue(())).unwrap_err();
+    assert_eq!(refused.status, Status::BAD_STATE);
+    world.trainer.write_reference(&mut bare, &reference).unwrap();
+    let written = std::fs::read(&reference).unwrap();
+    assert_eq!(written.len(), 640 * 4);
+    assert!(written.chunks_exact(4).enumerate().all(|(i, bytes)| (f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) < 0.0) == (i % 8 > 4)));
+    let mut data = Dataset::open(&tokens, &DatasetOptions { reference: Some(&reference), ..asked }).unwrap();
+    let loss = world.trainer.evaluate(&mut data, 100).unwrap();
+    assert!((loss - 2f64.ln()).abs() < 1e-5, "{loss}");
+    let again = folder.join("again");
+    world.trainer.run(&mut data, &options_until(1), |between, now| {
+        assert!((now.loss - 2f64.ln()).abs() < 1e-5, "{}", now.loss);
+        between.write_reference(&again).unwrap();
+        ControlFlow::Continue(())
+    }).unwrap();
+    assert!(std::fs::read(&again).unwrap() != written);   // of the model after a step
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn hooks_change_gradients() {
     let calls = Arc::new(AtomicUsize::new(0));

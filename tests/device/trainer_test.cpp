@@ -193,6 +193,41 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   }
 }
 
+// Of pairs, whose logits are made twice: the CPU's bits, or on tensor cores the same at every split.
+TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
+  model_ = model_of(SmallModel{small_qwen3(), adapters_of_all()});
+  const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch, int64_t chunks) {
+    Request r = request();
+    r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs = {true, false, Preference::dpo};
+    Decisions decisions = plan_for(*model_, r)->plan.decisions;
+    decisions.loss_chunks = chunks;
+    TrainerOptions options;
+    options.preference.beta = 0.5, options.label_smoothing = 0.1;
+    OpenTrainer trainer(model_, plan_with(*model_, r, decisions), options, device);
+    Trained trained;
+    for (uint64_t step = 0; step < 3; ++step) {
+      GlobalBatch batch = random_batch(step, device_batch, device_sequence);
+      for (size_t i = 0; i < batch.tokens.size(); ++i) {
+        batch.positions.push_back(static_cast<int32_t>(i) % device_sequence % 7);
+        if (batch.positions[i] == 6) batch.targets[i] = kernels::ignored_target;
+        batch.reference.push_back(-static_cast<float>(i % 50) / 10);
+      }
+      if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
+      trained.figures.push_back(trainer->progress().accuracy);
+      const Status status = trainer->log_probabilities(batch.source(), device_batch, [&](uint64_t, const float* losses) {
+        for (int64_t i = 0; i < device_sequence; ++i) trained.figures.push_back(static_cast<double>(losses[i]));
+      });
+      EXPECT_TRUE(status);
+    }
+    trained.state = trainer.state();
+    return trained;
+  };
+  const Trained on_cpu = outcome(best_device(), "cpu", Kernels::portable, 2, 1);
+  expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5, 4), on_cpu);
+  const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5, 1);
+  expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1, 2), on_tensor_cores);
+}
+
 // Values of codes are made and used in pieces, whose sums are kept in between; whatever adds them up does so at every split.
 TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   model_ = model_of(SmallModel{small_llama(), adapters_of_all()});

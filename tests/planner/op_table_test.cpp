@@ -26,6 +26,7 @@ TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   std::set<OpKind> seen;
   std::vector<Graph> graphs = small_graphs();
   for (Graph& g : classifier_graphs()) graphs.push_back(std::move(g));
+  for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
   for (Optimizer optimizer : {Optimizer::sgd, Optimizer::lion, Optimizer::muon, Optimizer::adafactor})
     for (int bits : {32, 8}) {
       Numerics n;

@@ -58,7 +58,7 @@ inline std::vector<Graph> classifier_graphs() {
   return graphs;
 }
 
-// With all optional inputs.
+// With all optional inputs; and of pairs, for which logits are made twice.
 inline std::vector<Graph> packed_graphs() {
   std::vector<Graph> graphs;
   for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
@@ -67,6 +67,10 @@ inline std::vector<Graph> packed_graphs() {
     graphs.push_back(build_model(config_of(config), 33, n));
     n.groups = {{"embeddings", true, {}, {}, {}}, {"blocks.0", true, {}, {}, {}}};
     n.inputs.weights = false;
+    graphs.push_back(build_model(config_of(config), 33, n));
+    n.inputs.preference = Preference::dpo;
+    graphs.push_back(build_model(config_of(config), 33, n));
+    n.inputs.preference = Preference::simpo, n.groups.clear();
     graphs.push_back(build_model(config_of(config), 33, n));
   }
   add_small_tiles(graphs);

@@ -229,6 +229,9 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     kernels::LossSumArgs loss{};
     loss.samples = samples;
     ASSERT_EQ(cuda::loss_sum_workspace(loss), cuda_workspace::loss_sum(samples));
+    kernels::PreferenceArgs pairs{};
+    pairs.samples = samples, pairs.rows_per_sample = sequence;
+    ASSERT_EQ(cuda::preference_workspace(pairs), cuda_workspace::preference(samples, sequence));
     kernels::SquareSumArgs sum{};
     sum.count = rows;
     ASSERT_EQ(cuda::square_sum_workspace({&sum, 1}), workspace::square_sum(static_cast<uint64_t>(rows)));

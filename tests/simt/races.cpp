@@ -135,6 +135,12 @@ void real_kernels() {
   StepState counted{};
   call(table.hit_count, HitCountArgs{rows, width, tokens.data(), {x.data(), DType::f32}, width, &counted}, 0);
   call(table.cross_entropy, entropy, 0);
+  std::vector<int32_t> positions(static_cast<size_t>(rows));
+  for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i % static_cast<size_t>(sequence) % 7);
+  PreferenceArgs pairs{};
+  pairs.samples = rows / sequence, pairs.rows_per_sample = sequence, pairs.terms = {PairLoss::simpo, 2, 0, 0, 0};
+  pairs.token_loss = loss.data(), pairs.targets = tokens.data(), pairs.positions = positions.data(), pairs.token_weights = lse.data(), pairs.state = &counted;
+  call(table.preference, pairs, cuda::preference_workspace(pairs));
   EmbeddingArgs embedding{};
   embedding.rows = rows, embedding.rows_per_sample = sequence, embedding.features = width, embedding.vocabulary = 31;
   embedding.tokens = tokens.data(), embedding.y = {y.data(), DType::f32}, embedding.table_gradient = gradient.data();

@@ -47,15 +47,15 @@ TEST(Dataset, TextIsBytesAndItsEndIsHeldOut) {
   int32_t tokens[5], targets[5];
   for (const auto& [part, first] : {std::pair(Part::training, 0), std::pair(Part::evaluation, 905)}) {
     for (uint64_t start = 0; start < dataset->tokens(part) - 5; ++start) {
-      ASSERT_TRUE(dataset->read(part, start, 5, tokens, targets));
+      ASSERT_TRUE(dataset->read(part, start, 5, {tokens, targets}));
       for (uint64_t index = 0; index < 5; ++index) {
         ASSERT_EQ(tokens[index], static_cast<unsigned char>(text[first + start + index]));
         ASSERT_EQ(targets[index], static_cast<unsigned char>(text[first + start + index + 1]));
       }
     }
     // The last window ends with the part: training never sees a held-out token.
-    EXPECT_EQ(dataset->read(part, dataset->tokens(part) - 5, 5, tokens, targets).error().code, Code::bad_argument);
-    EXPECT_EQ(dataset->read(part, UINT64_MAX, 5, tokens, targets).error().code, Code::bad_argument);
+    EXPECT_EQ(dataset->read(part, dataset->tokens(part) - 5, 5, {tokens, targets}).error().code, Code::bad_argument);
+    EXPECT_EQ(dataset->read(part, UINT64_MAX, 5, {tokens, targets}).error().code, Code::bad_argument);
   }
 }
 
@@ -75,7 +75,7 @@ TEST(Dataset, TokenFilesOfBothWidths) {
     EXPECT_EQ(dataset->tokens(Part::training), tokens.size());
     EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
     EXPECT_TRUE(dataset->check_windows(Part::training, sequence));
-    ASSERT_TRUE(dataset->read(Part::training, 10999, sequence, read_tokens.data(), read_targets.data()));
+    ASSERT_TRUE(dataset->read(Part::training, 10999, sequence, {read_tokens.data(), read_targets.data()}));
     for (int64_t index = 0; index < sequence; ++index) {
       ASSERT_EQ(read_tokens[index], static_cast<int32_t>(tokens[10999 + index]));
       ASSERT_EQ(read_targets[index], static_cast<int32_t>(tokens[11000 + index]));
@@ -95,7 +95,7 @@ TEST(Dataset, ASeparateEvaluationFile) {
   EXPECT_EQ(dataset->tokens(Part::evaluation), 3u);
   const Dataset moved = std::move(*dataset);
   int32_t tokens[2], targets[2];
-  ASSERT_TRUE(moved.read(Part::evaluation, 0, 2, tokens, targets));
+  ASSERT_TRUE(moved.read(Part::evaluation, 0, 2, {tokens, targets}));
   EXPECT_EQ(targets[1], 'c');
   EXPECT_TRUE(moved.check_windows(Part::evaluation, 2));
   EXPECT_EQ(moved.check_windows(Part::evaluation, 3).error().message,
@@ -155,9 +155,9 @@ TEST(Dataset, AFileThatChangesIsNoticed) {
   ASSERT_TRUE(dataset);
   int32_t tokens[9], targets[9];
   std::filesystem::resize_file(folder / "a.txt", 50);
-  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, tokens, targets).error().code, Code::io_error);
+  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, {tokens, targets}).error().code, Code::io_error);
   put_file(folder / "a.txt", std::string(100, '\xff'));
-  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, tokens, targets).error().code, Code::corrupt);
+  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, {tokens, targets}).error().code, Code::corrupt);
 }
 
 TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
@@ -254,7 +254,7 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
       const std::vector<uint64_t> starts = windows(e, first, first + count, static_cast<uint64_t>(sequence));
       const uint64_t step = sequence < 100 ? 1 : 977;
       for (uint64_t start = 0; start < count; start += step) {
-        ASSERT_TRUE(dataset->read(part, start, sequence, tokens.data(), targets.data(), positions.data()));
+        ASSERT_TRUE(dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
         const auto after = std::upper_bound(starts.begin(), starts.end(), start);
         const uint64_t own = (after == starts.end() ? count : *after) - start;
         int32_t position = 0;
@@ -266,7 +266,7 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
           ASSERT_EQ(targets[i], e.marks[next] == mark_target && i + 1 < own ? static_cast<int32_t>(e.tokens[next]) : -100) << start << " + " << i;
         }
       }
-      EXPECT_EQ(dataset->read(part, count, sequence, tokens.data(), targets.data()).error().code, Code::bad_argument);
+      EXPECT_EQ(dataset->read(part, count, sequence, {tokens.data(), targets.data()}).error().code, Code::bad_argument);
     }
   }
 }
@@ -286,7 +286,7 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   for (std::vector<uint64_t>& starts : passes) {
     std::vector<int> learned(end);
     for (const uint64_t start : starts) {
-      ASSERT_TRUE(dataset->read(Part::training, start, sequence, tokens, targets));
+      ASSERT_TRUE(dataset->read(Part::training, start, sequence, {tokens, targets}));
       for (const int32_t target : targets)
         if (target >= 0) ++learned[static_cast<size_t>(target)];   // tokens are numbered
     }
@@ -329,7 +329,7 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
         for (uint64_t k = 0; k < windows; ++k) {
           const uint64_t start = part == Part::training ? dataset->training_start(1, 0, windows, static_cast<uint32_t>(k), sequence)
                                                         : dataset->evaluation_start(0, windows, static_cast<uint32_t>(k), sequence);
-          ASSERT_TRUE(dataset->read(part, start, sequence, tokens.data(), targets.data(), positions.data()));
+          ASSERT_TRUE(dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
           std::vector<int32_t> wanted(tokens.size(), -100);
           auto d = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), first + start) - e.begins.begin());
           ASSERT_EQ(e.begins[d], first + start);
@@ -352,7 +352,7 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
       }
       for (const int times : seen) ASSERT_EQ(times, 1);
       if (held_out == 0.1 && sequence > 1) {   // in the middle of a document
-        EXPECT_EQ(dataset->read(Part::training, 1, sequence, tokens.data(), targets.data()).error().code, Code::bad_argument);
+        EXPECT_EQ(dataset->read(Part::training, 1, sequence, {tokens.data(), targets.data()}).error().code, Code::bad_argument);
       }
     }
 }

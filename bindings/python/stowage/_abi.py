@@ -67,6 +67,11 @@ STW_QUANTIZE_AUTO = 0
 STW_QUANTIZE_NONE = 1
 STW_QUANTIZE_NF4 = 2
 STW_QUANTIZE_INT8 = 3
+STW_PREFERENCE_NONE = 0
+STW_PREFERENCE_DPO = 1
+STW_PREFERENCE_IPO = 2
+STW_PREFERENCE_SIMPO = 3
+STW_PREFERENCE_ORPO = 4
 STW_MODE_EXACT = 0
 STW_MODE_FAST = 1
 STW_SET_RESERVE = 1
@@ -108,6 +113,7 @@ STW_SET_CLIP_NORM = 2
 STW_SET_BETA1 = 4
 STW_SET_BETA2 = 8
 STW_SET_MOMENTUM = 16
+STW_SET_MARGIN = 32
 STW_NON_FINITE_SKIP = 0
 STW_NON_FINITE_STOP = 1
 STW_SCHEDULE_COSINE = 0
@@ -146,6 +152,7 @@ class stw_progress(Structure):
         ("skip_reason", c_uint32),
         ("reserved", c_uint32),
         ("evaluation_accuracy", c_double),
+        ("accuracy", c_double),
     ]
 
 
@@ -328,7 +335,7 @@ class stw_plan_options(Structure):
         ("attention", c_uint32),
         ("quantize", c_uint32),
         ("quantize_embeddings", c_uint32),
-        ("reserved", c_uint32),
+        ("preference", c_uint32),
     ]
 
 
@@ -488,12 +495,13 @@ class stw_dataset_options(Structure):
         ("sequence", c_uint64),
         ("seed", c_uint64),
         ("set_mask", c_uint32),
-        ("reserved", c_uint32),
+        ("pairs", c_uint32),
         ("document_end", c_uint64),
         ("marks", c_char_p),
         ("labels", c_char_p),
         ("label_count", c_uint64),
         ("held_out", c_double),
+        ("reference", c_char_p),
     ]
 
 
@@ -530,6 +538,10 @@ class stw_trainer_options(Structure):
         ("loss_scale", c_double),
         ("growth_interval", c_uint32),
         ("non_finite", c_uint32),
+        ("beta", c_float),
+        ("margin", c_float),
+        ("answer_share", c_float),
+        ("reserved", c_uint32),
     ]
 
 
@@ -555,6 +567,7 @@ class stw_step_result(Structure):
         ("loss_scale", c_double),
         ("skip_reason", c_uint32),
         ("reserved", c_uint32),
+        ("accuracy", c_double),
     ]
 
 
@@ -639,6 +652,8 @@ FUNCTIONS = {   # name: what it returns, what it takes
     "stw_trainer_evaluate": (stw_status, [c_void_p, c_void_p, c_uint64, POINTER(c_double), POINTER(stw_error)]),
     "stw_trainer_generate": (stw_status, [c_void_p, POINTER(stw_generate_options), POINTER(c_uint64), POINTER(stw_error)]),
     "stw_trainer_logits": (stw_status, [c_void_p, POINTER(c_int32), c_uint64, POINTER(c_float), c_uint64, POINTER(stw_error)]),
+    "stw_trainer_log_probabilities": (stw_status, [c_void_p, POINTER(stw_batch), POINTER(c_float), c_uint64, POINTER(stw_error)]),
+    "stw_trainer_write_reference": (stw_status, [c_void_p, c_void_p, c_char_p, POINTER(stw_error)]),
     "stw_trainer_replan": (stw_status, [c_void_p, c_uint64, POINTER(c_void_p), POINTER(stw_error)]),
     "stw_trainer_calibrate": (stw_status, [c_void_p, c_char_p, c_size_t, POINTER(c_size_t), POINTER(stw_error)]),
     "stw_trainer_timeline": (stw_status, [c_void_p, c_char_p, POINTER(stw_error)]),

@@ -8,7 +8,7 @@ from ._library import Info, check, entry, fitting, struct, text
 # Fields whose numbers have names: the beginning that the constants share.
 NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISION_", "optimizer": "STW_OPTIMIZER_", "master": "STW_MASTER_",
          "gradients": "STW_GRADIENTS_", "kernels": "STW_KERNELS_", "attention": "STW_ATTENTION_", "quantize": "STW_QUANTIZE_",
-         "quantize_embeddings": "STW_QUANTIZE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
+         "quantize_embeddings": "STW_QUANTIZE_", "preference": "STW_PREFERENCE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
          "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
          "skip_reason": "STW_SKIP_", "answer": "STW_PACK_"}
 # Of results; others have such names for numbers of bytes.
@@ -22,7 +22,8 @@ MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT",
           ("stw_dataset_options", "document_end"): "STW_SET_DOCUMENT_END", ("stw_dataset_options", "held_out"): "STW_SET_HELD_OUT",
           ("stw_trainer_options", "weight_decay"): "STW_SET_WEIGHT_DECAY", ("stw_trainer_options", "clip_norm"): "STW_SET_CLIP_NORM",
           ("stw_trainer_options", "beta1"): "STW_SET_BETA1", ("stw_trainer_options", "beta2"): "STW_SET_BETA2",
-          ("stw_trainer_options", "momentum"): "STW_SET_MOMENTUM", ("stw_run_options", "min_rate"): "STW_SET_MIN_RATE"}
+          ("stw_trainer_options", "momentum"): "STW_SET_MOMENTUM", ("stw_trainer_options", "margin"): "STW_SET_MARGIN",
+          ("stw_run_options", "min_rate"): "STW_SET_MIN_RATE"}
 
 HIDDEN = {"struct_size", "set_mask", "reserved"}
 

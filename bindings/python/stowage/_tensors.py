@@ -102,6 +102,10 @@ def tensor_of(values, code):
     return _of_capsule(values)
 
 
+def shape_of(managed):
+    return tuple(managed.dl_tensor.shape[i] for i in range(managed.dl_tensor.ndim))
+
+
 def _of_capsule(values):
     try:
         capsule = values.__dlpack__(max_version=(1, 0))
@@ -126,7 +130,7 @@ class View:
         self._managed = DLManagedTensorVersioned.from_address(pointer)
         self._owner, self._lease = owner, owner._lease
         tensor = self._managed.dl_tensor
-        self.shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+        self.shape = shape_of(self._managed)
         self.device = (tensor.device.device_type, tensor.device.device_id)
         self.dtype = "bfloat16" if tensor.dtype.code == BFLOAT else f"float{tensor.dtype.bits}"
 

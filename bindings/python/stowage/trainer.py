@@ -1,13 +1,14 @@
 """Training: a dataset's windows or a program's own batches, steps, and what a trained model says."""
 import contextlib
 import ctypes
+import math
 import signal
 import threading
 
 from . import _abi
 from ._library import Error, Handle, call, copied, entry, expect, struct
 from ._options import ask, encoded, info, options
-from ._tensors import View, drop_unclaimed, numbers, tensor_of
+from ._tensors import View, drop_unclaimed, numbers, shape_of, tensor_of
 from .device import Device
 from .model import Model
 from .plan import Plan
@@ -102,6 +103,19 @@ class _Raised:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+FLOATS = {"weights", "reference"}   # of a batch's tensors
+
+
+def _batch(learning_rate=0, **named):
+    """A stw_batch of the tensors that are there, which it keeps."""
+    given = {name: tensor_of(values, "f" if name in FLOATS else "i") for name, values in named.items() if values is not None}
+    batch = struct("stw_batch", count=len(given), learning_rate=learning_rate)
+    batch.names = (ctypes.c_char_p * len(given))(*(name.encode() for name in given))
+    batch.tensors = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given.values()))
+    batch.keeps = given
+    return batch
+
+
 def _hook_of(hook, raised, on_host):
     """Without the trainer: what it holds must not hold it."""
     def called(_, gradients):
@@ -148,14 +162,10 @@ class Trainer(Handle):
         self._raised.throw()
         return status
 
-    def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, weights=None, learning_rate):
-        """One update from a whole global batch: tensors of int32 in host memory (weights: float32), by DLPack, as buffers, or as lists. Returns
-        what the step did: `loss`, `grad_norm`, `targets`, ..."""
-        named = {"tokens": tokens, "targets": targets, "labels": labels, "lengths": lengths, "positions": positions, "weights": weights}
-        given = {name: tensor_of(values, "f" if name == "weights" else "i") for name, values in named.items() if values is not None}
-        batch = struct("stw_batch", count=len(given), learning_rate=learning_rate)
-        batch.names = (ctypes.c_char_p * len(given))(*(name.encode() for name in given))
-        batch.tensors = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given.values()))
+    def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, weights=None, reference=None, learning_rate):
+        """One update from a whole global batch: tensors of int32 in host memory (weights, reference: float32), by DLPack, as buffers, or as lists.
+        Returns what the step did: `loss`, `grad_norm`, `targets`, ..."""
+        batch = _batch(learning_rate, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, weights=weights, reference=reference)
         self._call("stw_trainer_step", ctypes.byref(batch))
         told = struct("stw_step_result")
         self._call("stw_trainer_wait", ctypes.byref(told))
@@ -170,7 +180,8 @@ class Trainer(Handle):
         return self._call("stw_trainer_run", expect(dataset, Dataset, "dataset"), ctypes.byref(chosen), allowed=(_abi.STW_CANCELLED,)) == _abi.STW_OK
 
     def evaluate(self, dataset, batches=20):
-        """The mean loss per target over so many global batches of the held-out part. Of classifiers `progress.evaluation_accuracy` has more."""
+        """The mean loss per target over so many global batches of the held-out part. Of classifiers and preferences `progress.evaluation_accuracy`
+        has more."""
         loss = ctypes.c_double()
         self._call("stw_trainer_evaluate", expect(dataset, Dataset, "dataset"), batches, ctypes.byref(loss))
         return loss.value
@@ -188,6 +199,20 @@ class Trainer(Handle):
         asked, out = numbers(tokens, ctypes.c_int32, "tokens"), (ctypes.c_float * self._classes)()
         self._call("stw_trainer_logits", asked, len(asked), out, len(out))
         return list(out)
+
+    def log_probabilities(self, tokens, targets=None, *, labels=None, lengths=None, positions=None):
+        """What the model as it is gives every target of one sample or more: a list for each sample, with a number beside each of its targets or
+        labels, 0 where there is none. As `reference` of a step they are those of the model from before it."""
+        batch = _batch(tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions)
+        shape = shape_of(batch.keeps["tokens"]) if "tokens" in batch.keeps else (0, 0)
+        out = (ctypes.c_float * math.prod(shape))()
+        self._call("stw_trainer_log_probabilities", ctypes.byref(batch), out, len(out))
+        samples, length = shape
+        return [out[i * length:(i + 1) * length] for i in range(samples)]
+
+    def write_reference(self, dataset, path):
+        """Goes over a dataset of pairs and writes the log-probabilities of its targets into a file, the `reference` that a Dataset takes."""
+        self._call("stw_trainer_write_reference", expect(dataset, Dataset, "dataset"), encoded(path))
 
     def replan(self, memory_bytes):
         """Another budget from the next step on, with the same bits. Returns the new plan. Views of tensors end."""

@@ -67,6 +67,11 @@ pub const STW_QUANTIZE_AUTO: u32 = 0;
 pub const STW_QUANTIZE_NONE: u32 = 1;
 pub const STW_QUANTIZE_NF4: u32 = 2;
 pub const STW_QUANTIZE_INT8: u32 = 3;
+pub const STW_PREFERENCE_NONE: u32 = 0;
+pub const STW_PREFERENCE_DPO: u32 = 1;
+pub const STW_PREFERENCE_IPO: u32 = 2;
+pub const STW_PREFERENCE_SIMPO: u32 = 3;
+pub const STW_PREFERENCE_ORPO: u32 = 4;
 pub const STW_MODE_EXACT: u32 = 0;
 pub const STW_MODE_FAST: u32 = 1;
 pub const STW_SET_RESERVE: u32 = 1;
@@ -108,6 +113,7 @@ pub const STW_SET_CLIP_NORM: u32 = 2;
 pub const STW_SET_BETA1: u32 = 4;
 pub const STW_SET_BETA2: u32 = 8;
 pub const STW_SET_MOMENTUM: u32 = 16;
+pub const STW_SET_MARGIN: u32 = 32;
 pub const STW_NON_FINITE_SKIP: u32 = 0;
 pub const STW_NON_FINITE_STOP: u32 = 1;
 pub const STW_SCHEDULE_COSINE: u32 = 0;
@@ -486,7 +492,8 @@ pub struct stw_plan_options {
     pub quantize: u32,
     /// STW\_QUANTIZE\_INT8: so are the table that tokens look up and the head (not that of positions), for models with adapters, whatever their files have; auto: none. The same
     pub quantize_embeddings: u32,
-    pub reserved: u32,
+    /// STW\_PREFERENCE\_\*: the same
+    pub preference: u32,
 }
 
 impl Default for stw_plan_options {
@@ -814,7 +821,8 @@ pub struct stw_dataset_options {
     pub seed: u64,
     /// STW\_SET\_DOCUMENT\_END, STW\_SET\_HELD\_OUT
     pub set_mask: u32,
-    pub reserved: u32,
+    /// 1: with marks, without labels, for plans with a preference: documents are pairs, chosen and rejected ones in turn, and samples hold whole pairs, none longer than \`sequence\` + 1 tokens
+    pub pairs: u32,
     /// the token that ends a document: attention stays inside of documents, and what follows an end is no target. Needs a plan with STW\_INPUT\_POSITIONS. Unset: there are no documents.
     pub document_end: u64,
     /// a file with a byte for each token, STW\_MARK\_\* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of \`sequence\` alone (else STW\_BAD\_STATE), not together with document\_end. NULL: all tokens are targets, and samples begin anywhere.
@@ -825,6 +833,8 @@ pub struct stw_dataset_options {
     pub label_count: u64,
     /// STW\_SET\_HELD\_OUT: share of the tokens that is held out, from the end on: 0 to 1. Unset: 0.1
     pub held_out: f64,
+    /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: a file with a little-endian float32 for each token, its log-probability for the reference, where it is a target: what stw\_trainer\_write\_reference writes.
+    pub reference: *const c_char,
 }
 
 impl Default for stw_dataset_options {
@@ -888,8 +898,10 @@ pub struct stw_progress {
     /// STW\_SKIP\_\*, of the last step
     pub skip_reason: u32,
     pub reserved: u32,
-    /// of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; not a number where there were none
+    /// of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none
     pub evaluation_accuracy: f64,
+    /// of a preference, of the last step: share of the pairs whose chosen document was ahead, by what beta is a factor of (orpo: by P / n); else 0
+    pub accuracy: f64,
 }
 
 impl Default for stw_progress {
@@ -952,7 +964,7 @@ pub struct stw_trainer_options {
     pub gradient_user: *mut c_void,
     /// sgd: unset 0.9; muon: unset 0.95
     pub momentum: f32,
-    /// in \[0, 1): this share of the target's probability goes to all tokens alike
+    /// in \[0, 1): this share of the target's probability goes to all tokens alike; with a preference in \[0, 0.5): the share of pairs that is taken to be the wrong way round
     pub label_smoothing: f32,
     /// times the square of log Σ exp(logits), added to every token's loss
     pub z_loss: f32,
@@ -964,6 +976,13 @@ pub struct stw_trainer_options {
     pub growth_interval: u32,
     /// STW\_NON\_FINITE\_\*: skip: a step whose loss or gradient is not finite updates nothing, and is counted and logged; stop: it fails with STW\_NON\_FINITE. fp16 skips, and fails with STW\_NUMERIC where the scale would fall below 1.
     pub non_finite: u32,
+    /// 0: 0.1, of simpo 2; at most 1e6
+    pub beta: f32,
+    /// STW\_SET\_MARGIN, simpo: unset half of beta
+    pub margin: f32,
+    /// 0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)
+    pub answer_share: f32,
+    pub reserved: u32,
 }
 
 impl Default for stw_trainer_options {
@@ -1014,6 +1033,8 @@ pub struct stw_step_result {
     /// STW\_SKIP\_\*
     pub skip_reason: u32,
     pub reserved: u32,
+    /// as stw\_progress has it
+    pub accuracy: f64,
 }
 
 impl Default for stw_step_result {
@@ -1139,6 +1160,8 @@ extern "C" {
     pub fn stw_trainer_evaluate(trainer: *mut stw_trainer, dataset: *mut stw_dataset, batches: u64, loss: *mut f64, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_generate(trainer: *mut stw_trainer, options: *const stw_generate_options, count: *mut u64, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_logits(trainer: *mut stw_trainer, tokens: *const i32, count: u64, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_log_probabilities(trainer: *mut stw_trainer, batch: *const stw_batch, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_write_reference(trainer: *mut stw_trainer, dataset: *mut stw_dataset, path: *const c_char, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_replan(trainer: *mut stw_trainer, memory_bytes: u64, plan: *mut *mut stw_plan, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_calibrate(trainer: *mut stw_trainer, out: *mut c_char, capacity: usize, size: *mut usize, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_timeline(trainer: *mut stw_trainer, path: *const c_char, error: *mut stw_error) -> stw_status;
@@ -1173,7 +1196,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token);
     of!(stw_tensor_info, struct_size, ndim, name, shape, elements);
     of!(stw_parameter_group, struct_size, set_mask, pattern, frozen, state_bits, learning_rate, weight_decay);
-    of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, reserved);
+    of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, preference);
     of!(stw_plan_info, struct_size, fits, micro_batch, accumulation_steps, last_micro_batch, loss_chunks, global_batch, sequence, parameters, gradients, optimizer, saved_activations, transient, workspace, inputs, padding, arena, reserve, peak, budget, host, minimum_bytes, state_bits, precision, step_seconds, tokens_per_second, recompute_fraction, fingerprint, proven, bound_seconds, unlimited_seconds, next_gib_seconds, copied_bytes, tiled_blocks, tile_rows);
     of!(stw_buffer_info, struct_size, persistent, name, owner, offset, bytes, first, last);
     of!(stw_relaxation_info, struct_size, changes_numerics, saves_bytes, costs_fraction, change);
@@ -1184,13 +1207,13 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_buffer_lifetime, lower, upper, size);
     of!(stw_pack_options, struct_size, set_mask, capacity, node_limit);
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
-    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, reserved, document_end, marks, labels, label_count, held_out);
+    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples);
-    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy);
+    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale);
-    of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite);
+    of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved);
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);
-    of!(stw_step_result, struct_size, skipped, step, loss, grad_norm, targets, seconds, loss_scale, skip_reason, reserved);
+    of!(stw_step_result, struct_size, skipped, step, loss, grad_norm, targets, seconds, loss_scale, skip_reason, reserved, accuracy);
     of!(stw_run_options, struct_size, set_mask, until, total, warmup, learning_rate, min_rate, schedule, progress_every, progress, progress_user, decay_steps, base_batch);
     of!(stw_generate_options, struct_size, top_k, prompt, prompt_count, out, out_capacity, temperature, seed, stop, stop_count);
     found

@@ -51,6 +51,8 @@ choices! {
     Attention { Own = STW_ATTENTION_OWN, Cudnn = STW_ATTENTION_CUDNN, }
     /// What frozen matrices below adapters are stored as.
     Quantize { Auto = STW_QUANTIZE_AUTO, None = STW_QUANTIZE_NONE, Nf4 = STW_QUANTIZE_NF4, Int8 = STW_QUANTIZE_INT8, }
+    /// What is learned: every target by itself, or which of two answers is the better one.
+    Preference { None = STW_PREFERENCE_NONE, Dpo = STW_PREFERENCE_DPO, Ipo = STW_PREFERENCE_IPO, Simpo = STW_PREFERENCE_SIMPO, Orpo = STW_PREFERENCE_ORPO, }
     /// Whether the micro-batch may change bits.
     Mode { Exact = STW_MODE_EXACT, Fast = STW_MODE_FAST, }
     /// Whether activations are computed again in the backward pass.

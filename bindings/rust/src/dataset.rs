@@ -26,6 +26,10 @@ pub struct DatasetOptions<'a> {
     pub label_count: u64,
     /// Share of the tokens that is held out, from the end on; none: 0.1.
     pub held_out: Option<f64>,
+    /// For plans with a preference: documents that `marks` begin are pairs, chosen and rejected ones in turn.
+    pub pairs: bool,
+    /// With pairs: what [`Trainer::write_reference`](crate::Trainer::write_reference) wrote.
+    pub reference: Option<&'a Path>,
 }
 
 /// An open file, read window by window.
@@ -56,7 +60,7 @@ impl Dataset {
     /// [`Status::IO_ERROR`]; [`Status::CORRUPT`] for an id outside of the vocabulary, marks that do not belong to the tokens, or too few tokens.
     pub fn open(path: impl AsRef<Path>, options: &DatasetOptions) -> Result<Dataset> {
         let path = path_to_c(path.as_ref())?;
-        let (marks, labels) = (optional_path(options.marks)?, optional_path(options.labels)?);
+        let (marks, labels, reference) = (optional_path(options.marks)?, optional_path(options.labels)?, optional_path(options.reference)?);
         let mut given = abi::stw_dataset_options {
             tokenizer: options.tokenizer as u32,
             path: path.as_ptr(),
@@ -66,6 +70,8 @@ impl Dataset {
             marks: pointer(&marks),
             labels: pointer(&labels),
             label_count: options.label_count,
+            pairs: options.pairs as u32,
+            reference: pointer(&reference),
             ..Default::default()
         };
         if let Some(token) = options.document_end {

@@ -3,7 +3,7 @@ use std::os::raw::c_char;
 use std::ptr::{self, NonNull};
 
 use crate::abi::{self, stw_device_info as DeviceInfo, stw_plan_info as PlanInfo, stw_relaxation_info as Relaxation, stw_frontier_point as FrontierPoint};
-use crate::choices::{Attention, Backend, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Quantize, Recompute, States};
+use crate::choices::{Attention, Backend, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Preference, Quantize, Recompute, States};
 use crate::error::{check, every, told, Error, Result, Status};
 use crate::model::Model;
 use crate::text::{from_c, optional, pointer, to_c};
@@ -63,6 +63,8 @@ pub struct PlanOptions<'a> {
     pub attention: Attention,
     pub quantize: Quantize,
     pub quantize_embeddings: Quantize,
+    /// Of pairs of documents, whose batches bring positions without [`positions`](PlanOptions::positions).
+    pub preference: Preference,
 }
 
 impl<'a> PlanOptions<'a> {
@@ -127,6 +129,7 @@ impl PlanOptions<'_> {
             attention: self.attention as u32,
             quantize: self.quantize as u32,
             quantize_embeddings: self.quantize_embeddings as u32,
+            preference: self.preference as u32,
             ..Default::default()
         }))
     }

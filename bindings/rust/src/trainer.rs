@@ -43,6 +43,12 @@ pub struct TrainerOptions {
     /// fp16: updates after which it doubles; 0: 2000.
     pub growth_interval: u32,
     pub non_finite: NonFinite,
+    /// Of the plan's preference; 0: 0.1, of SimPO 2.
+    pub beta: f32,
+    /// SimPO; none: half of beta.
+    pub margin: Option<f32>,
+    /// How often the chosen document's mean token loss is added to a preference's.
+    pub answer_share: f32,
 }
 
 /// `stw_run_options`; the rest is `..Default::default()`.
@@ -165,6 +171,8 @@ impl Trainer {
             loss_scale: options.loss_scale,
             growth_interval: options.growth_interval,
             non_finite: options.non_finite as u32,
+            beta: options.beta,
+            answer_share: options.answer_share,
             ..Default::default()
         };
         let mut set = |value: Option<f32>, field: fn(&mut abi::stw_trainer_options) -> &mut f32, bit: u32| {
@@ -178,6 +186,7 @@ impl Trainer {
         set(options.weight_decay, |o| &mut o.weight_decay, abi::STW_SET_WEIGHT_DECAY);
         set(options.clip_norm, |o| &mut o.clip_norm, abi::STW_SET_CLIP_NORM);
         set(options.momentum, |o| &mut o.momentum, abi::STW_SET_MOMENTUM);
+        set(options.margin, |o| &mut o.margin, abi::STW_SET_MARGIN);
         let hook = hook.map(|hook| unsafe { NonNull::new_unchecked(Box::into_raw(hook)) });
         if let Some(hook) = hook {
             given.gradient_hook = Some(call_hook);
@@ -290,7 +299,7 @@ impl Trainer {
         }
     }
 
-    /// The mean loss per target over so many global batches of the held-out part. [`Progress`] then has a classifier's accuracy.
+    /// The mean loss per target over so many global batches of the held-out part. [`Progress`] then has the accuracy of a classifier or a preference.
     pub fn evaluate(&mut self, dataset: &mut Dataset, batches: u64) -> Result<f64> {
         let mut loss = 0.0;
         self.call(|trainer, error| unsafe { abi::stw_trainer_evaluate(trainer, dataset.pointer.as_ptr(), batches, &mut loss, error) })?;
@@ -329,6 +338,30 @@ impl Trainer {
         let mut out = vec![0.0; self.classes];
         self.call(|trainer, error| unsafe { abi::stw_trainer_logits(trainer, tokens.as_ptr(), tokens.len() as u64, out.as_mut_ptr(), out.len() as u64, error) })?;
         Ok(out)
+    }
+
+    /// What the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where there is none. As
+    /// [`Batch::reference`] they are those of the model from before.
+    ///
+    /// # Errors
+    /// Those of [`step`](Trainer::step); [`Status::UNSUPPORTED`] for a batch with weights or a reference.
+    pub fn log_probabilities(&mut self, batch: &Batch) -> Result<Vec<f32>> {
+        let mut out = vec![0.0; batch.tokens.count()];
+        batch.with(0.0, |given| {
+            self.call(|trainer, error| unsafe { abi::stw_trainer_log_probabilities(trainer, given, out.as_mut_ptr(), out.len() as u64, error) })
+        })?;
+        Ok(out)
+    }
+
+    /// Goes over a dataset of pairs once and writes the log-probabilities of its targets into a file, for
+    /// [`DatasetOptions::reference`](crate::DatasetOptions::reference).
+    ///
+    /// # Errors
+    /// [`Status::BAD_STATE`] (a plan without a preference, a dataset without pairs), [`Status::IO_ERROR`], [`Status::NON_FINITE`],
+    /// [`Status::CANCELLED`]; then no file has been replaced.
+    pub fn write_reference(&mut self, dataset: &mut Dataset, path: impl AsRef<Path>) -> Result<()> {
+        let path = path_to_c(path.as_ref())?;
+        self.call(|trainer, error| unsafe { abi::stw_trainer_write_reference(trainer, dataset.pointer.as_ptr(), path.as_ptr(), error) })
     }
 
     /// Another budget from the next step on, with the same bits.
@@ -437,6 +470,21 @@ impl Between<'_> {
     /// See [`Trainer::logits`].
     pub fn logits(&mut self, tokens: &[i32]) -> Result<Vec<f32>> {
         self.trainer.logits(tokens)
+    }
+
+    /// See [`Trainer::log_probabilities`].
+    pub fn log_probabilities(&mut self, batch: &Batch) -> Result<Vec<f32>> {
+        self.trainer.log_probabilities(batch)
+    }
+
+    /// Over the run's dataset. See [`Trainer::write_reference`].
+    pub fn write_reference(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        self.trainer.write_reference(self.dataset, path)
+    }
+
+    /// Over another dataset.
+    pub fn write_reference_of_other(&mut self, dataset: &mut Dataset, path: impl AsRef<Path>) -> Result<()> {
+        self.trainer.write_reference(dataset, path)
     }
 
     /// See [`Trainer::tensor`].

@@ -266,6 +266,79 @@ func TestBatches(t *testing.T) {
 	expect(t, err, BadArgument)
 }
 
+func TestPrefersWhatWasChosen(t *testing.T) {
+	asked := small()
+	asked.Preference = DPO
+	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{Beta: 0.5})
+	pairs := Batch{Samples: 4, Tokens: tokens(), Targets: make([]int32, 64), Positions: make([]int32, 64)}
+	for i := range pairs.Tokens { // of two documents of 8 tokens
+		pairs.Positions[i], pairs.Targets[i] = int32(i%8), -100
+		if i%8 != 0 && i%8 != 7 {
+			pairs.Targets[i] = pairs.Tokens[i+1]
+		}
+	}
+	reference := must[[]float32](t)(world.trainer.LogProbabilities(pairs))
+	equal(t, len(reference), 64)
+	for i, value := range reference {
+		equal(t, value < 0, pairs.Targets[i] >= 0)
+	}
+	one := Batch{Samples: 1, Tokens: pairs.Tokens[:16], Targets: pairs.Targets[:16], Positions: pairs.Positions[:16]}
+	equal(t, must[[]float32](t)(world.trainer.LogProbabilities(one)), reference[:16])
+	_, err := world.trainer.Step(pairs, 1e-2)
+	expect(t, err, BadArgument) // a reference is missing
+	pairs.Reference = reference
+	_, err = world.trainer.LogProbabilities(pairs)
+	expect(t, err, Unsupported)
+	first := must[StepResult](t)(world.trainer.Step(pairs, 1e-2))
+	equal(t, math.Abs(first.Loss-math.Ln2) < 1e-5, true)
+	equal(t, []any{first.Accuracy, first.Targets}, []any{0.0, uint64(4)})
+	var last StepResult
+	for i := 0; i < 20; i++ {
+		last = must[StepResult](t)(world.trainer.Step(pairs, 1e-2))
+	}
+	equal(t, last.Loss < 0.6, true)
+	equal(t, []float64{last.Accuracy, world.trainer.Progress().Accuracy}, []float64{1, 1})
+	pairs.Reference = reference[1:]
+	_, err = world.trainer.Step(pairs, 1e-2)
+	expect(t, err, BadArgument)
+	_, err = NewTrainer(world.device, world.model, must[*Plan](t)(NewPlan(world.model, asked)), TrainerOptions{Margin: Of(float32(0))})
+	expect(t, err, BadArgument)
+	asked.Preference = SimPO
+	worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{Margin: Of(float32(0)), AnswerShare: 1})
+}
+
+func TestWritesReferences(t *testing.T) {
+	var tokens, marks []byte
+	for i := uint32(0); i < 640; i++ {
+		tokens = binary.LittleEndian.AppendUint16(tokens, uint16(i*i/7%61))
+		marks = append(marks, []byte{2, 0, 0, 0, 0, 1, 1, 1}[i%8]) // documents, chosen and rejected ones in turn
+	}
+	folder := t.TempDir()
+	path, marked, reference := filepath.Join(folder, "tokens.bin"), filepath.Join(folder, "marks"), filepath.Join(folder, "reference")
+	equal(t, []error{os.WriteFile(path, tokens, 0o600), os.WriteFile(marked, marks, 0o600)}, []error{nil, nil})
+	asked := small()
+	asked.Preference = DPO
+	world := worldOf(t, ModelOptions{ConfigJSON: gpt2}, asked, TrainerOptions{})
+	options := DatasetOptions{Vocabulary: 64, Sequence: 16, Marks: marked, Pairs: true}
+	bare := must[*Dataset](t)(OpenDataset(path, options))
+	expect(t, world.trainer.Run(context.Background(), bare, RunOptions{Until: 1}), BadState)
+	equal(t, world.trainer.WriteReference(bare, reference), nil)
+	written := must[[]byte](t)(os.ReadFile(reference))
+	equal(t, len(written), 640*4)
+	for i := 0; i < 640; i++ {
+		equal(t, math.Float32frombits(binary.LittleEndian.Uint32(written[4*i:])) < 0, i%8 > 4)
+	}
+	options.Reference = reference
+	data := must[*Dataset](t)(OpenDataset(path, options))
+	equal(t, math.Abs(must[float64](t)(world.trainer.Evaluate(data, 100))-math.Ln2) < 1e-5, true)
+	equal(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 3}), nil)
+	equal(t, []error{bare.Close(), data.Close()}, []error{nil, nil})
+	expect(t, world.trainer.WriteReference(bare, reference), BadState)
+	options.Reference = "a\x00b"
+	_, err := OpenDataset(path, options)
+	expect(t, err, BadArgument)
+}
+
 func TestRunsOverDatasets(t *testing.T) {
 	world, data := newWorld(t), data(t)
 	equal(t, data.Info().TrainingTokens, uint64(3600))

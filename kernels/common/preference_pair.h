@@ -1,0 +1,73 @@
+// What a pair of documents loses, of which the first was chosen and the second rejected, and what that does to the log-probabilities of both.
+//
+// With P the sum of a document's log-probabilities, R the reference's, n how many there are, S(x) = log(1 + e^-x), e = smoothing:
+//   dpo    x = beta·((P - R)[0] - (P - R)[1])              (1 - e)·S(x) + e·S(-x)      Rafailov et al., arXiv:2305.18290; e: Mitchell, "A note on DPO"
+//   simpo  x = beta·(P/n[0] - P/n[1]) - margin             the same                    Meng et al., arXiv:2405.14734
+//   ipo    h = ((P - R)/n)[0] - ((P - R)/n)[1]             (h - 1/(2·beta))²           Azar et al., arXiv:2310.12036, with means as its authors advise
+//   orpo   g(p) = log(p / (1 - p)) of p = e^(P/n)          beta·S(g[0] - g[1])         Hong et al., arXiv:2403.07691
+// and to all of them the chosen document's mean token loss, -P/n[0], is added answer_share times, to orpo once more.
+#pragma once
+#include "kernels/common/math.h"
+
+namespace stw::kernels::STW_ISA {
+
+struct PairSums { double policy[2], reference[2]; int64_t count[2]; };   // of the documents' targets: log-probabilities, and how many
+struct PairEnd {
+  double loss;
+  float weight[2];         // d loss / d token_loss of their targets
+  bool in_order;           // whether the chosen document is ahead: by what beta is a factor of
+};
+
+// log(1 + e^-x), and what it falls by where x grows: 1 / (1 + e^x).
+struct Softplus { float value, slope; };
+STW_INLINE Softplus softplus(float x) {
+  const float e = exp1(x < 0 ? x : -x), log = log1(1.0f + e);
+  return {x < 0 ? log - x : log, (x < 0 ? 1.0f : e) / (1.0f + e)};
+}
+
+// 1 - e^mean of a mean log-probability, at least 2^-24; its own terms where a difference would lose them.
+STW_INLINE double improbability(double mean) {
+  const double near = -mean * (1 + mean / 2 * (1 + mean / 3 * (1 + mean / 4 * (1 + mean / 5))));
+  const double most = mean > -0.125 ? near : 1 - (double)exp1((float)mean);
+  constexpr double least = 1.0 / 16777216;
+  return most > least ? most : least;
+}
+
+STW_INLINE PairEnd pair_end(const PairTerms& terms, const PairSums& pair) {
+  const double n0 = (double)pair.count[0], n1 = (double)pair.count[1];
+  const double mean0 = pair.policy[0] / n0, mean1 = pair.policy[1] / n1;
+  double loss = 0, by0 = 0, by1 = 0;   // d loss / d log-probability
+  double ahead = 0;
+  double answers = terms.answer_share;
+  if (terms.kind == PairLoss::ipo) {
+    ahead = (pair.policy[0] - pair.reference[0]) / n0 - (pair.policy[1] - pair.reference[1]) / n1;
+    const double miss = ahead - 1 / (2 * terms.beta);
+    loss = miss * miss;
+    by0 = 2 * miss / n0;
+    by1 = -2 * miss / n1;
+  } else if (terms.kind == PairLoss::orpo) {
+    ahead = mean0 - mean1;
+    const double rest0 = improbability(mean0), rest1 = improbability(mean1);
+    const Softplus of_odds = softplus((float)(ahead - ((double)log1((float)rest0) - (double)log1((float)rest1))));
+    loss = terms.beta * (double)of_odds.value;
+    by0 = -terms.beta * (double)of_odds.slope / (rest0 * n0);
+    by1 = terms.beta * (double)of_odds.slope / (rest1 * n1);
+    answers += 1;
+  } else {
+    const bool is_mean = terms.kind == PairLoss::simpo;
+    ahead = is_mean ? mean0 - mean1 : (pair.policy[0] - pair.reference[0]) - (pair.policy[1] - pair.reference[1]);
+    const float x = (float)(terms.beta * ahead - (is_mean ? terms.margin : 0));
+    const Softplus right = softplus(x), wrong = softplus(-x);
+    loss = (1 - terms.smoothing) * (double)right.value + terms.smoothing * (double)wrong.value;
+    const double by = terms.beta * (terms.smoothing * (double)wrong.slope - (1 - terms.smoothing) * (double)right.slope);
+    by0 = is_mean ? by / n0 : by;
+    by1 = is_mean ? -by / n1 : -by;
+  }
+  if (answers != 0) {
+    loss = loss - answers * mean0;
+    by0 = by0 - answers / n0;
+  }
+  return {loss, {(float)-by0, (float)-by1}, ahead > 0};
+}
+
+}  // namespace stw::kernels::STW_ISA

@@ -132,6 +132,8 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps);
   if (plan.last_micro_batch != plan.decisions.micro_batch) s += ", the last one " + std::to_string(plan.last_micro_batch);
   s += "; loss in " + std::to_string(plan.decisions.loss_chunks) + (plan.decisions.loss_chunks == 1 ? " chunk\n" : " chunks\n");
+  if (graph.preference != Preference::none)
+    s += std::string("  preference   ") + name_of(graph.preference) + ": pairs of documents; logits are computed " + (plan.decisions.loss_chunks == 1 ? "once\n" : "twice\n");
   s += what_is_grouped(graph, plan) + what_is_quantized(graph) + what_is_recomputed(graph, plan.decisions) + what_is_tiled(graph, plan.decisions) + what_is_offloaded(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
   s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) + " tokens/s, " +

@@ -134,6 +134,9 @@ std::string decisions(const Graph& graph, const Plan& plan) {
        (plan.decisions.loss_chunks == 1
             ? std::string("their full size.")
             : "about 1/" + std::to_string(plan.decisions.loss_chunks) + " of their full size."));
+  if (const Preference preference = plan.numerics.inputs.preference; preference != Preference::none)
+    item(std::string("A preference is learned (") + name_of(preference) + "): what a token weighs is known when its pair of documents has been seen" +
+         (plan.decisions.loss_chunks == 1 ? "." : ", so that logits are computed twice."));
   if (plan.numerics.quantize != Quantize::none)
     item(std::string("The matrices of blocks below adapters are stored as ") + name_of(plan.numerics.quantize) + ", and what products take is made of them before each.");
   if (plan.numerics.quantize_embeddings != Quantize::none)

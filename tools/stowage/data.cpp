@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "pairs.h"
 #include "units.h"
 
 namespace command {
@@ -28,6 +29,31 @@ class Held {
 
  private:
   std::FILE* file_;
+};
+
+// What a dataset is opened from, as long as it may be opened again.
+struct Kept {
+  std::optional<Held> tokens, marks, labels;
+  std::string file, path, marks_path, labels_path;   // file: what the user knows it by
+  stw_dataset_options options = sized<stw_dataset_options>();
+
+  Dataset open() const {
+    stw_dataset* data = nullptr;
+    stw_dataset_options now = options;
+    const auto open = [&](stw_error* error) { return stw_dataset_open(&data, &now, error); };
+    try {
+      call(open);
+    } catch (const Failure& failure) {
+      std::string message = failure.what();
+      if (const size_t at = message.find(path); at != std::string::npos) message.replace(at, path.size(), file);
+      // Where windows of one token fit, it is their length that is wrong.
+      now.sequence = 1;
+      if (open(nullptr) != STW_OK) throw Failure(failure.exit_code, message);
+      stw_dataset_close(data);
+      throw Failure(failure.exit_code, message + "; use a shorter --seq");
+    }
+    return Dataset(data);
+  }
 };
 
 // The token behind every example.
@@ -59,13 +85,18 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
     if (!conversations) throw no_chat_template(place);
     return *conversations;
   };
-  return read_examples(path, flags.fields.text, request.tokenization, chat_template, end_of_examples(path, request), request.sequence);
+  const FindTemplate find_template = chat_template;
+  const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request));
+  const bool has_pairs = path == flags.path ? flags.has_pairs : holds_pairs(path);
+  if (has_pairs != flags.has_pairs)
+    throw Failure(exit_failed, fmt::format("{}: its lines are {}pairs of answers, those of {} are {}", path, has_pairs ? "" : "no ", flags.path, has_pairs ? "not" : "some"));
+  return has_pairs ? read_pairs(path, reader, request.sequence) : read_examples(path, reader, request.sequence);
 }
 
 }  // namespace
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("--data", flags.path, "A text in UTF-8; a .jsonl file of examples to learn from, one a line, {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …}; for a classifier a .csv "
+  command.add_option("--data", flags.path, "A text in UTF-8; a .jsonl file of examples to learn from, one a line, {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …}, or of pairs of answers, {\"prompt\": …, \"chosen\": …, \"rejected\": …}; for a classifier a .csv "
                      "file with the columns text and label, or {\"text\": …, \"label\": …}; or a .bin file of little-endian uint16 (uint32) token ids.")
       ->required()
       ->type_name("FILE");
@@ -97,6 +128,10 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
     throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
   data.has_labels = holds_labels(data.path, data.fields);
+  data.has_pairs = holds_pairs(data.path);
+  if (!data.has_pairs && plan.preference != "auto")
+    throw Failure(exit_usage, fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, \"chosen\": …, \"rejected\": …}}; --data {} is none", plan.preference, data.path));
+  if (data.has_pairs && plan.preference == "auto") plan.preference = "dpo";
   if (!plan.examples || data.has_labels || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
@@ -121,7 +156,8 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
 }
 
 OpenData open_data(const DataFlags& flags, const std::string& file, const DataRequest& request) {
-  std::optional<Held> held, marks, labels;
+  const auto kept = std::make_shared<Kept>();
+  std::optional<Held>&held = kept->tokens, &marks = kept->marks, &labels = kept->labels;
   const stw_model_info about = query(request.model);
   OpenData opened;
   if (const std::optional<Examples> examples = examples_of(flags, file, request)) {
@@ -132,13 +168,14 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
   } else if (request.tokenization.kind() == Tokenization::Kind::text) {
     held.emplace(token_file(request.tokenization.read(file), about.vocabulary));
   }
-  const auto path_of = [](const std::optional<Held>& kept) { return kept ? kept->path() : std::string(); };
-  const std::string path = held ? held->path() : file, marks_path = path_of(marks), labels_path = path_of(labels);
-  auto options = sized<stw_dataset_options>();
-  options.path = path.c_str();
-  options.marks = marks ? marks_path.c_str() : nullptr;
-  options.labels = labels ? labels_path.c_str() : nullptr;
+  const auto path_of = [](const std::optional<Held>& one) { return one ? one->path() : std::string(); };
+  kept->file = file, kept->path = held ? held->path() : file, kept->marks_path = path_of(marks), kept->labels_path = path_of(labels);
+  stw_dataset_options& options = kept->options;
+  options.path = kept->path.c_str();
+  options.marks = marks ? kept->marks_path.c_str() : nullptr;
+  options.labels = labels ? kept->labels_path.c_str() : nullptr;
   options.label_count = labels ? about.labels : 0;
+  options.pairs = flags.has_pairs;
   options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   options.vocabulary = about.vocabulary;
   options.sequence = request.sequence;
@@ -151,20 +188,12 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
     options.set_mask |= STW_SET_HELD_OUT;
     options.held_out = *request.held_out;
   }
-  stw_dataset* data = nullptr;
-  const auto open = [&](stw_error* error) { return stw_dataset_open(&data, &options, error); };
-  try {
-    call(open);
-  } catch (const Failure& failure) {
-    std::string message = failure.what();
-    if (const size_t at = message.find(path); at != std::string::npos) message.replace(at, path.size(), file);
-    // Where windows of one token fit, it is their length that is wrong.
-    options.sequence = 1;
-    if (open(nullptr) != STW_OK) throw Failure(failure.exit_code, message);
-    stw_dataset_close(data);
-    throw Failure(failure.exit_code, message + "; use a shorter --seq");
-  }
-  opened.dataset.reset(data);
+  opened.dataset = kept->open();
+  if (flags.has_pairs)
+    opened.against = [kept](const std::string& reference) {
+      kept->options.reference = reference.c_str();
+      return kept->open();
+    };
   const uint64_t held_out = query(opened.dataset).evaluation_tokens;
   if (request.evaluates && marks && held_out == 0)
     throw Failure(exit_failed, fmt::format("{}: too few examples to hold one out for evaluations; {}", file, request.way_out));

@@ -1,5 +1,6 @@
 // The tokens of a run, as a dataset that is opened for a plan's windows.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -18,7 +19,7 @@ namespace command {
 struct DataFlags {
   std::string path;
   LabelFields fields;
-  bool has_labels = false;          // filled in by find_examples
+  bool has_labels = false, has_pairs = false;   // filled in by find_examples
   std::string tokenizer = "auto";   // see Tokenization::of_file
   std::string chat_template;        // see chat_template_of
 };
@@ -29,7 +30,8 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels);
 
 struct OpenData {
   Dataset dataset;
-  ExampleCounts counts;   // of prompts and answers, or texts with labels; else no examples
+  ExampleCounts counts;   // of prompts and answers, pairs of answers, or texts with labels; else no examples
+  std::function<Dataset(const std::string& reference)> against;   // of pairs: the same with the log-probabilities in that file
 };
 
 // What the tokens of a file shall be.
@@ -44,7 +46,8 @@ struct DataRequest {
   const char* way_out = "train with --eval-batches 0";   // else there is this to do
 };
 
-// Whether the data is examples, and has labels, and what ends one where nothing is given: the model's end of text, or what the run had that it comes from.
+// Whether the data is examples, and has labels or pairs, and what is learned of these; and what ends an example where nothing is given: the model's
+// end of text, or what the run had that it comes from.
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model);
 // Where the data has labels and the model is a language model, it is to become a classifier with those.
 void take_labels(ModelFlags& model, const DataFlags& data);

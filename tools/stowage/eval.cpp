@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 
 #include "commands.h"
@@ -11,6 +12,8 @@
 #include "files.h"
 #include "inference.h"
 #include "number_checks.h"
+#include "reference.h"
+#include "run_settings.h"
 #include "units.h"
 
 namespace command {
@@ -18,39 +21,73 @@ namespace {
 
 constexpr uint64_t default_batches = 20;
 
+std::optional<float> number_of_run(const std::string& run, const char* setting) {
+  const auto text = setting_of_run(run, setting);
+  return text ? std::optional(std::strtof(text->c_str(), nullptr)) : std::nullopt;
+}
+
+// The model that a run's training began with, as its settings name it, over what its adapters were over.
+std::pair<ModelFlags, PlanFlags> beginning_of(const std::string& run, PlanFlags plan) {
+  ModelFlags model;
+  const auto source = setting_of_run(run, "model");
+  if (!source)
+    throw Failure(exit_usage, fmt::format("--preference {}: is against the model that training began with, which no settings.json in {} names; use --reference-model", plan.preference, run));
+  model.source = *source;
+  model.weights = setting_of_run(run, "weights").value_or("");
+  model.adapter = setting_of_run(run, "adapter").value_or("");
+  if (const auto seed = setting_of_run(run, "seed")) model.seed = std::strtoull(seed->c_str(), nullptr, 10);
+  if (const auto rank = setting_of_run(run, "lora")) {   // new ones change nothing, but are what codes are below
+    model.adapter_rank = static_cast<uint32_t>(std::strtoul(rank->c_str(), nullptr, 10));
+    const std::string of_run = read_text_if_there(run + "/plan.json").value_or("");
+    if (plan.quantize == "auto") plan.quantize = json_string(of_run, "numerics", "quantize").value_or("auto");
+    if (plan.quantize_embeddings == "auto") plan.quantize_embeddings = json_string(of_run, "numerics", "quantize_embeddings").value_or("auto");
+  }
+  return {model, plan};
+}
+
 struct EvalCommand {
   ModelFlags model;
   PlanFlags plan;
   DataFlags data;
   std::optional<uint64_t> batches;
+  std::string reference_model;
+  PreferenceFlags preference;
   bool json = false, all = false;
 
   void run() {
     take_defaults_of_run(model, plan);
+    const bool has_preference = plan.preference != "auto";
     find_examples(plan, data, model);
+    if (data.has_pairs) take_preference_of_run(has_preference);
     warn_of_documents(model, plan);
     if (!plan.batch) plan.batch = 8;
+    const bool is_against = data.has_pairs && has_reference(plan.preference);
+    if (!is_against && !reference_model.empty()) throw Failure(exit_usage, "--reference-model: is for data with pairs of answers, and the preferences dpo and ipo");
+    std::optional<TemporaryReference> reference;
+    if (is_against) write_reference(reference);
     const Inference opened = open();
     const stw_plan_info info = query(opened.plan);
     const stw_model_info about = query(opened.model);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), about.vocabulary);
     const std::optional<double> held_out = all ? std::optional(1.0) : std::nullopt;
-    const OpenData tokens = open_data(data, data.path, {tokenization, model, opened.model, info.sequence, plan.document_end, held_out, true, "evaluate on --all of it"});
+    OpenData tokens = open_data(data, data.path, {tokenization, model, opened.model, info.sequence, plan.document_end, held_out, true, "evaluate on --all of it"});
+    if (reference) tokens.dataset = tokens.against(reference->path());
     const uint64_t there = query(tokens.dataset).evaluation_samples;
     const uint64_t wanted = batches.value_or(all && there ? (there + info.global_batch - 1) / info.global_batch : default_batches);
     double loss = 0;
     call([&](stw_error* error) { return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), wanted, &loss, error); });
     const uint64_t samples = there ? std::min(there, wanted * info.global_batch) : wanted * info.global_batch, count = samples * info.sequence;
     const double perplexity = std::exp(loss);
-    const bool is_classifier = about.labels > 0;
+    const bool has_accuracy = about.labels > 0 || data.has_pairs;
     const double accuracy = query(opened.trainer).evaluation_accuracy;
     if (json) {
       // JSON has no way to write what is not finite.
       const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
       fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), number(loss),
-                 is_classifier ? "accuracy" : "perplexity", number(is_classifier ? accuracy : perplexity), count);
-    } else if (is_classifier) {
-      const std::string over = all && samples == there ? fmt::format("the {} texts", grouped(tokens.counts.examples)) : fmt::format("the texts in {} samples", grouped(samples));
+                 has_accuracy ? "accuracy" : "perplexity", number(has_accuracy ? accuracy : perplexity), count);
+    } else if (has_accuracy) {
+      const char* const what = data.has_pairs ? "pairs" : "texts";
+      const std::string over = all && samples == there ? fmt::format("the {} {}", grouped(tokens.counts.examples), what) : fmt::format("the {} in {} samples", what, grouped(samples));
       fmt::print("evaluation loss {:.4f}, accuracy {:.4f}, over {} of {}\n", loss, accuracy, over, data.path);
     } else {
       const std::string over = tokens.counts.examples ? fmt::format("what is learned in {} samples", grouped(samples)) : grouped(count) + " tokens";
@@ -58,10 +95,32 @@ struct EvalCommand {
     }
   }
 
+  // What was not said of the preference is the run's.
+  void take_preference_of_run(bool has_preference) {
+    const std::string& run = run_of(model);
+    const std::string of_run = preference_of(read_text_if_there(run + "/plan.json").value_or(""));
+    if (!has_preference && of_run != "none") plan.preference = of_run;
+    if (plan.preference != of_run) return;
+    if (!preference.beta) preference.beta = number_of_run(run, "beta");
+    if (!preference.margin) preference.margin = number_of_run(run, "margin");
+    if (preference.answer_share == 0) preference.answer_share = number_of_run(run, "answer-share").value_or(0);
+  }
+
+  // By the model before, which is gone when the trained one is opened.
+  void write_reference(std::optional<TemporaryReference>& reference) const {
+    ModelFlags given;
+    given.source = reference_model;
+    const auto [before, plan_before] = reference_model.empty() ? beginning_of(run_of(model), plan) : std::pair(given, plan);
+    const Inference opened = open_inference(before, plan_before);
+    const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), query(opened.model).vocabulary);
+    const OpenData pairs = open_data(data, data.path, {tokenization, before, opened.model, query(opened.plan).sequence, plan.document_end, {}, false});
+    reference.emplace(opened.trainer, pairs);
+  }
+
   // That it does not fit is an answer too.
   Inference open() const {
     try {
-      return open_inference(model, plan);
+      return open_inference(model, plan, data.has_pairs ? preference : PreferenceFlags{});
     } catch (const Failure& failure) {
       if (json && failure.exit_code == exit_does_not_fit)
         fmt::print("{{\"model\":{},\"data\":{},\"fits\":false,\"minimum_vram_bytes\":{}}}\n", json_quoted(model.source),
@@ -75,7 +134,7 @@ struct EvalCommand {
 
 void add_eval(CLI::App& application) {
   auto self = std::make_shared<EvalCommand>();
-  CLI::App& command = *application.add_subcommand("eval", "Say the loss of a model on the held-out part of a file, and of a classifier its accuracy.");
+  CLI::App& command = *application.add_subcommand("eval", "Say the loss of a model on the held-out part of a file, and of a classifier or a preference its accuracy.");
   command.footer(
       "For a folder that `stowage train` wrote, --batch and --seq default to those of the run, whose precision\n"
       "it computes in, so that the loss is the one of its last evaluation.");
@@ -88,6 +147,11 @@ void add_eval(CLI::App& application) {
   add_threads_flag(command, self->plan);
   add_document_flag(command, self->plan);
   add_quantize_flags(command, self->plan);
+  add_preference_flag(command, self->plan);
+  add_preference_flags(command, self->preference);
+  command.add_option("--reference-model", self->reference_model, "What the preferences dpo and ipo are against. Default: the model that the run's training began with.")
+      ->check(not_empty())
+      ->type_name("MODEL");
   command.add_option("--eval-batches", self->batches, "Batches to evaluate. Default: 20, with --all and examples all of them.")
       ->check(positive())
       ->type_name("N");

@@ -106,6 +106,9 @@ bool has_documents(std::string_view plan_json) {
   return inputs != std::string_view::npos && plan_json.substr(inputs, plan_json.find(']', inputs) - inputs).find("\"positions\"") != std::string_view::npos;
 }
 
+std::string preference_of(std::string_view plan_json) { return json_string(plan_json, "numerics", "preference").value_or("none"); }
+bool has_reference(const std::string& preference) { return preference == "dpo" || preference == "ipo"; }
+
 uint32_t precision_of(const std::string& name) { return name.empty() ? uint32_t{STW_PRECISION_DEFAULT} : number_of(precisions, name) + 1; }
 const char* precision_name(uint32_t precision) { return precisions[precision == STW_PRECISION_DEFAULT ? 0 : precision - 1]; }
 uint32_t optimizer_of(const std::string& name) { return name.empty() ? uint32_t{STW_OPTIMIZER_ADAMW} : number_of(optimizers, name); }
@@ -206,6 +209,33 @@ void add_quantize_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("auto|none|int8");
 }
 
+void add_preference_flag(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--preference", flags.preference, "What is learned of pairs of answers, chosen and rejected ones. dpo, ipo: against the model that training begins with; simpo, orpo: without. "
+                     "auto: dpo where the data has pairs.")
+      ->check(CLI::IsMember({"auto", "dpo", "ipo", "simpo", "orpo"}))
+      ->type_name("auto|dpo|ipo|simpo|orpo");
+}
+
+void add_preference_flags(CLI::App& command, PreferenceFlags& flags) {
+  command.add_option("--beta", flags.beta, "Of a preference: how much a difference counts; ipo: how little; orpo: the odds ratio's share. Default: 0.1; simpo: 2.")
+      ->check(above_zero(largest_rate))
+      ->type_name("B");
+  command.add_option("--margin", flags.margin, "simpo: by how much the chosen answer is to be ahead. Default: half of --beta.")
+      ->check(not_negative(largest_rate))
+      ->type_name("M");
+  command.add_option("--answer-share", flags.answer_share, "Of a preference: how often the chosen answer's mean loss of a token is added. Default: 0.")
+      ->check(not_negative(largest_rate))
+      ->type_name("A");
+}
+
+void set_preference(stw_trainer_options& options, const PreferenceFlags& flags) {
+  options.beta = flags.beta.value_or(0);
+  options.answer_share = flags.answer_share;
+  if (!flags.margin) return;
+  options.margin = *flags.margin;
+  options.set_mask |= STW_SET_MARGIN;
+}
+
 void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--precision", flags.precision, "Default: fp32 on the CPU, bf16 elsewhere.")
       ->check(CLI::IsMember(known(precisions)))
@@ -220,6 +250,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->check(CLI::IsMember({"own", "cudnn"}))
       ->type_name("own|cudnn");
   add_quantize_flags(command, flags);
+  add_preference_flag(command, flags);
   command.add_option("--master", flags.master, "bf16: what is kept of the fp32 weights: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");

@@ -32,6 +32,12 @@ struct ModelFlags {
   std::vector<std::string> labels;   // their names; empty: the model's own
 };
 
+// What a preference weighs a pair by; unset: the library's defaults.
+struct PreferenceFlags {
+  std::optional<float> beta, margin;
+  float answer_share = 0;
+};
+
 // Where a run may have left its settings: with the adapters, where these are of a run.
 const std::string& run_of(const ModelFlags& flags);
 
@@ -42,6 +48,7 @@ struct PlanFlags {
   std::string precision, optimizer, master, gradients, attention;   // empty: the default, or on --resume what the run has
   std::string kernels = "auto", states = "auto", recompute = "auto";
   std::string quantize = "auto", quantize_embeddings = "auto";   // of a run's adapters: as in the run
+  std::string preference = "auto";                               // none; where the data has pairs dpo, or what the run had that it comes from
   std::vector<stw_parameter_group> groups;                      // frozen ones first
   std::vector<std::shared_ptr<const std::string>> patterns;     // that they point to
   std::optional<uint32_t> document_end;   // the token that ends a document; unset: there are none
@@ -64,6 +71,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
 void add_quantize_flags(CLI::App& command, PlanFlags& flags);
+void add_preference_flag(CLI::App& command, PlanFlags& flags);
+// --beta, --margin and --answer-share.
+void add_preference_flags(CLI::App& command, PreferenceFlags& flags);
+void set_preference(stw_trainer_options& options, const PreferenceFlags& flags);
 void add_document_flag(CLI::App& command, PlanFlags& flags);
 // --vram, --batch, --seq and --device.
 void add_request_flags(CLI::App& command, PlanFlags& flags);
@@ -72,6 +83,9 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags);
 
 // Whether a plan's text asks for positions of tokens in their documents.
 bool has_documents(std::string_view plan_json);
+// What a plan's text says is learned of pairs: "dpo", …, or "none".
+std::string preference_of(std::string_view plan_json);
+bool has_reference(const std::string& preference);   // whether it is against another model
 
 // The library's number for "fp16", "sgd", …; the name of such a number.
 uint32_t precision_of(const std::string& name);

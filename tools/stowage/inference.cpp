@@ -28,7 +28,7 @@ void warn_of_documents(const ModelFlags& model, const PlanFlags& flags) {
     complain("stowage: warning: {} was trained on documents; give its --document-end for the loss of its run", run_of(model));
 }
 
-Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) {
+Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags, const PreferenceFlags& preference) {
   Inference opened;
   const DeviceChoice choice = choose_device(flags.device);
   opened.model = open_model(model_flags);
@@ -55,6 +55,7 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags) 
     complain("stowage: warning: {} has no weights: they are drawn from the seed {}", model_flags.source, model_flags.seed);
   opened.device = open_device(choice, options.threads);
   auto trainer_options = sized<stw_trainer_options>();
+  set_preference(trainer_options, preference);
   stw_trainer* trainer = nullptr;
   call([&](stw_error* error) {
     return stw_trainer_create(&trainer, opened.device.get(), opened.model.get(), opened.plan.get(), &trainer_options,

@@ -20,6 +20,6 @@ void take_defaults_of_run(const ModelFlags& model, PlanFlags& flags);
 void warn_of_documents(const ModelFlags& model, const PlanFlags& flags);
 
 // `flags.batch` and `flags.sequence` must be set.
-Inference open_inference(const ModelFlags& model, const PlanFlags& flags);
+Inference open_inference(const ModelFlags& model, const PlanFlags& flags, const PreferenceFlags& preference = {});
 
 }  // namespace command

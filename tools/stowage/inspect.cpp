@@ -86,12 +86,13 @@ void show_checkpoint(const std::string& path, const std::string& header) {
     if (const auto codes = json_string(header, "identity", "quantize_embeddings").value_or("none"); codes != "none") text += fmt::format(", {} embeddings", codes);
     show("precision", text);
   }
+  if (const auto preference = json_string(header, "identity", "preference").value_or("none"); preference != "none") show("preference", preference);
   if (const auto optimizer = json_string(header, "identity", "optimizer"))
     show("optimizer", fmt::format("{} with {:.0f}-bit states", *optimizer, json_number(header, "identity", "state_bits").value_or(32)));
   if (const auto scale = json_number(header, "carried", "loss_scale"); scale && *scale != 1) show("loss scale", fmt::format("{:.0f}", *scale));
   show_number(header, "steps", "", "step");
   show_number(header, "skipped", "", "skipped");
-  show_number(header, "tokens", "", "tokens");
+  show_number(header, json_string(header, "identity", "preference").value_or("none") == "none" ? "tokens" : "pairs", "", "tokens");
   call([&](stw_error* error) { return stw_checkpoint_verify(path.c_str(), error); });
   show("checksums", "all right");
 }

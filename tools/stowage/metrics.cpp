@@ -79,10 +79,11 @@ void Metrics::check() const {
   if (failed_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path_, std::strerror(failed_)));
 }
 
-void Metrics::step(const stw_progress& now, bool skipped) {
+void Metrics::step(const stw_progress& now, bool skipped, bool with_accuracy) {
   Line line;
   line.add("step", now.step).add("loss", now.loss).add("grad_norm", now.grad_norm).add("lr", now.learning_rate);
   line.add("tokens", now.tokens).add("seconds", now.seconds).add("tokens_per_second", now.tokens_per_second);
+  if (with_accuracy) line.add("accuracy", now.accuracy);
   if (now.loss_scale != 1) line.add("loss_scale", now.loss_scale);
   if (skipped) line.add("skipped_batch", now.batches).add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
   write(line.finish());

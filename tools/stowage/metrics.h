@@ -23,7 +23,7 @@ class Metrics {
   // Appends to `path`; nothing is buffered between lines. Throws where it cannot be opened.
   explicit Metrics(const std::string& path);
   // Allocate nothing. A line that cannot be written is remembered, see `check`.
-  void step(const stw_progress& now, bool skipped);
+  void step(const stw_progress& now, bool skipped, bool with_accuracy);
   void evaluation(uint64_t step, double loss, std::optional<double> accuracy);   // of classifiers
   // Throws where a line could not be written.
   void check() const;

@@ -202,7 +202,7 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("parameters", "model", "parameters", whole);
   words("device", "device", "name");
   words("precision", "numerics", "precision");
-  for (const char* name : {"optimizer", "master", "gradients", "kernels", "attention", "quantize"}) words(name, "numerics", name);
+  for (const char* name : {"optimizer", "master", "gradients", "kernels", "attention", "preference", "quantize"}) words(name, "numerics", name);
   words("quantize embeddings", "numerics", "quantize_embeddings");
   numbers("state bits", "numerics", "state_bits", whole);
   flags("fused update", "numerics", "fused_update");

@@ -46,6 +46,11 @@ uint32_t quantize_of(const std::string& name) {
   return name == "none" ? STW_QUANTIZE_NONE : name == "nf4" ? STW_QUANTIZE_NF4 : name == "int8" ? STW_QUANTIZE_INT8 : STW_QUANTIZE_AUTO;
 }
 
+uint32_t preference_number(const std::string& name) {
+  return name == "dpo" ? STW_PREFERENCE_DPO : name == "ipo" ? STW_PREFERENCE_IPO : name == "simpo" ? STW_PREFERENCE_SIMPO
+         : name == "orpo" ? STW_PREFERENCE_ORPO : STW_PREFERENCE_NONE;
+}
+
 // The figures hold for what was measured; elsewhere they are still the best there are.
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
@@ -172,6 +177,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   const auto quantize = [&](const std::string& given, const char* field) { return quantize_of(is_of_run && given == "auto" ? quantize_of_run(model_flags, field) : given); };
   options.quantize = quantize(flags.quantize, "quantize");
   options.quantize_embeddings = quantize(flags.quantize_embeddings, "quantize_embeddings");
+  options.preference = preference_number(flags.preference);
   if (flags.keeps_documents()) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();

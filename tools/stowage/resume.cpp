@@ -65,7 +65,7 @@ void check_evaluation(const TrainFlags& flags) {
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention", "quantize", "quantize-embeddings",
                                         "fast", "master", "gradients", "fused-update", "states", "freeze", "group", "lora", "lora-alpha", "lora-targets",
-                                        "lora-dropout", "rslora", "text-field", "label-field", "eval-data"};
+                                        "lora-dropout", "rslora", "preference", "text-field", "label-field", "eval-data"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 

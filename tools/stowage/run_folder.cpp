@@ -84,7 +84,7 @@ bool RunFolder::holds(const std::string& path) const {
 }
 
 std::vector<std::string> RunFolder::files() const {
-  return {checkpoint(), weights(), adapter_weights(), adapter_config(), config(), labels(), plan(), settings(), metrics(), loss_curve()};
+  return {checkpoint(), weights(), adapter_weights(), adapter_config(), config(), labels(), reference(), evaluation_reference(), plan(), settings(), metrics(), loss_curve()};
 }
 
 std::vector<std::string> RunFolder::tokenizer_files() const {
@@ -110,7 +110,7 @@ void RunFolder::refuse_to_replace() const {
                                            replaced().path()));
   const bool leftovers = is_plan(plan());   // which a run writes before its first line of metrics
   for (const std::string& file : files())
-    if (is_there(file) && !(leftovers && (file == plan() || file == metrics() || file == settings() || file == labels())))
+    if (is_there(file) && !(leftovers && (file == plan() || file == metrics() || file == settings() || file == labels() || file == reference() || file == evaluation_reference())))
       throw Failure(exit_failed, fmt::format("{} exists already: give another --out, or replace it with --overwrite", file));
 }
 
@@ -131,7 +131,7 @@ void RunFolder::make_writable() const {
 void RunFolder::remove_stale() const {
   std::error_code problem;
   for (const auto& entry : fs::directory_iterator(path_, problem))
-    for (const char* name : {"checkpoint.stw", "model.safetensors", "adapter_model.safetensors", "adapter_config.json", "config.json", "labels.json", "check-before.stw", "check-once.stw", "check-twice.stw"})
+    for (const char* name : {"checkpoint.stw", "model.safetensors", "adapter_model.safetensors", "adapter_config.json", "config.json", "labels.json", "reference.bin", "reference-eval.bin", "check-before.stw", "check-once.stw", "check-twice.stw"})
       if (const auto process = writer_of(entry.path().filename().string(), name))
         if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(entry.path().c_str());
 }

@@ -22,6 +22,8 @@ class RunFolder {
   std::string adapter_config() const { return path_ + "/adapter_config.json"; }
   std::string adapter_weights() const { return path_ + "/adapter_model.safetensors"; }
   std::string labels() const { return path_ + "/labels.json"; }   // of a classifier
+  std::string reference() const { return path_ + "/reference.bin"; }   // of a preference: log-probabilities of the model that training began with
+  std::string evaluation_reference() const { return path_ + "/reference-eval.bin"; }   // the same of --eval-data
   // All of these, there or not.
   std::vector<std::string> files() const;
   // Those of a tokenizer, which a run copies beside them and which may be somebody else's.
@@ -33,7 +35,7 @@ class RunFolder {
   // Whether it is one of the files above.
   bool writes(const std::string& path) const;
   // Throws where one of the files above lies in the folder, whoever wrote it. What a run leaves that ended before its first
-  // checkpoint, its plan, settings, labels and lines of metrics, is worth nothing.
+  // checkpoint, its plan, settings, labels, references and lines of metrics, is worth nothing.
   void refuse_to_replace() const;
   // Creates the folder and its parents, and throws where files cannot be written into it.
   void make_writable() const;

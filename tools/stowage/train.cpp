@@ -17,6 +17,7 @@
 #include "memory_in_use.h"
 #include "messages.h"
 #include "number_checks.h"
+#include "reference.h"
 #include "resume.h"
 #include "run_settings.h"
 #include "units.h"
@@ -62,6 +63,7 @@ Trainer make_trainer(const TrainFlags& flags, stw_device* device, const Model& m
   options.label_smoothing = flags.label_smoothing;
   options.z_loss = flags.z_loss;
   options.outlier_limit = flags.outlier_limit;
+  set_preference(options, flags.preference);
   options.loss_scale = flags.loss_scale.value_or(0);
   options.non_finite = flags.non_finite == "stop" ? STW_NON_FINITE_STOP : STW_NON_FINITE_SKIP;
   stw_trainer* trainer = nullptr;
@@ -137,6 +139,11 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
     throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation", flags.outlier_limit));
   if (flags.plan.document_end && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
+  if (const std::string preference = preference_of(json); flags.data.has_pairs != (preference != "none"))
+    throw Failure(exit_usage, fmt::format("--plan {}: {}", flags.plan_file, flags.data.has_pairs ? fmt::format("was made without --preference, and {} has pairs of answers", flags.data.path)
+                                                                                                   : fmt::format("is for --preference {}, and {} has no pairs of answers", preference, flags.data.path)));
+  for (const auto& [flag, given] : {std::pair{"--beta", flags.preference.beta.has_value()}, {"--margin", flags.preference.margin.has_value()}, {"--answer-share", flags.preference.answer_share != 0}})
+    if (given && !flags.data.has_pairs) throw Failure(exit_usage, fmt::format("{}: is for pairs of answers, of which --data {} has none", flag, flags.data.path));
   if (flags.plan.examples && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--data {}: examples are documents, and --plan {} was made without --document-end", flags.data.path, flags.plan_file));
 }
@@ -216,6 +223,10 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   if (about.labels > 0)
     tell("examples    {}, each with one of {} labels{}\n", grouped(data.counts.examples), grouped(about.labels),
          !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them", grouped(data.counts.longer)));
+  else if (flags.data.has_pairs)
+    tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}{}\n", grouped(data.counts.examples), preference_of(json), grouped(data.counts.learned),
+         !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them", grouped(data.counts.longer)),
+         !data.counts.unlearned ? "" : fmt::format("; {} more are left out, of which it would leave no answer", grouped(data.counts.unlearned)));
   else if (data.counts.examples)
     tell("examples    {}, of which {} tokens are learned{}\n", grouped(data.counts.examples), grouped(data.counts.learned),
          !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them{}", grouped(data.counts.longer),
@@ -252,9 +263,9 @@ void require_a_step(const stw_progress& before, const stw_progress& now) {
                                            now.loss_scale == 1 ? "" : fmt::format("; the loss scale has come to {:g}", now.loss_scale)));
 }
 
-void tell_end(const RunFolder& out, const stw_progress& now, bool is_classifier, const std::vector<std::string>& copied) {
+void tell_end(const RunFolder& out, const stw_progress& now, Learned learned, const std::vector<std::string>& copied) {
   if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
-  tell("trained     {} steps on {} {}\n", grouped(now.step), grouped(now.tokens), is_classifier ? "texts" : "tokens");
+  tell("trained     {} steps on {} {}\n", grouped(now.step), grouped(now.tokens), name_of(learned));
   std::vector<std::string> names;
   for (const std::string& file : out.files())
     if (is_there(file)) names.push_back(file.substr(out.path().size() + 1));
@@ -289,9 +300,9 @@ void train(TrainFlags flags) {
   const bool evaluates = flags.run.evaluation_batches > 0, apart = evaluates && !flags.evaluation.empty();
   DataRequest request{tokenization, flags.model, model, info.sequence, flags.plan.document_end, {}, evaluates && !apart};
   if (!flags.evaluation.empty()) request.held_out = 0;
-  const OpenData data = open_data(flags.data, flags.data.path, request);
+  OpenData data = open_data(flags.data, flags.data.path, request);
   request.held_out = 1, request.evaluates = true;
-  const OpenData held_out = apart ? open_data(flags.data, flags.evaluation, request) : OpenData{};
+  OpenData held_out = apart ? open_data(flags.data, flags.evaluation, request) : OpenData{};
   if (flags.epochs) {
     const auto samples = static_cast<double>(samples_of_epoch(data, info.sequence));
     flags.run.steps = static_cast<uint64_t>(std::ceil(*flags.epochs * samples / static_cast<double>(info.global_batch)));
@@ -306,6 +317,13 @@ void train(TrainFlags flags) {
   const std::string chat_template = flags.data.chat_template.empty() ? "" : read_text(flags.data.chat_template);   // before its folder may be moved away
   const bool drops_template = !flags.resume.empty() && chat_template.empty() && setting_of_run(flags.resume, "chat-template");
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
+  References references;
+  if (has_reference(preference_of(stw_plan_json(plan.get())))) {   // the trainer's model is still the one that training begins with
+    const RunFolder from(flags.resume);
+    const auto of_run = [&](const std::string& file) { return flags.resume.empty() ? std::string() : file; };
+    references.open(data, of_run(from.reference()), out.reference(), trainer);
+    if (apart) references.open(held_out, of_run(from.evaluation_reference()), out.evaluation_reference(), trainer);
+  }
   check_run(flags.run, trainer.get(), data.dataset.get());
   if (!flags.profile.empty())
     call([&](stw_error* error) { return stw_trainer_timeline(trainer.get(), flags.profile.c_str(), error); });
@@ -313,6 +331,7 @@ void train(TrainFlags flags) {
     restore(flags, trainer, out);
   else
     make_room(out);
+  references.keep();
   write_text(out.plan(), stw_plan_json(plan.get()));
   write_text(out.settings(), flags.settings);
   if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels));
@@ -322,7 +341,8 @@ void train(TrainFlags flags) {
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
-  TrainingRun run(flags.run, out, trainer.get(), data.dataset.get(), apart ? held_out.dataset.get() : data.dataset.get(), about.labels > 0, info);
+  const Learned learned = about.labels > 0 ? Learned::texts : flags.data.has_pairs ? Learned::pairs : Learned::tokens;
+  TrainingRun run(flags.run, out, trainer.get(), data.dataset.get(), apart ? held_out.dataset.get() : data.dataset.get(), learned, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());
   call([&](stw_error* error) { return stw_trainer_export_model(trainer.get(), out.path().c_str(), error); });
@@ -330,7 +350,7 @@ void train(TrainFlags flags) {
              loss_curve_svg(read_metrics(read_text(out.metrics())), flags.model.source + " on " + flags.data.path));
   tell_memory(info.arena, before, after);
   if (complete)
-    tell_end(out, query(trainer), about.labels > 0, copied);
+    tell_end(out, query(trainer), learned, copied);
   else
     tell_interrupted(flags, query(trainer));
   if (complete) require_a_step(begin, query(trainer));

@@ -20,6 +20,7 @@ struct TrainFlags {
   std::string schedule = "cosine";
   std::optional<float> beta1, beta2, momentum, weight_decay;
   bool nesterov = false;
+  PreferenceFlags preference;
   float label_smoothing = 0, z_loss = 0, outlier_limit = 0;
   std::optional<double> loss_scale, epochs;   // epochs: instead of run.steps
   std::string non_finite = "skip";

@@ -104,9 +104,10 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
 }
 
 void add_loss_flags(CLI::App& command, TrainFlags& flags) {
-  command.add_option("--label-smoothing", flags.label_smoothing, "Share of the target's probability that all tokens get. Default: 0.")
+  command.add_option("--label-smoothing", flags.label_smoothing, "Share of the target's probability that all tokens get; of a preference the share of pairs that is taken to be the wrong way round. Default: 0.")
       ->check(number_in(0, 0.99))
       ->type_name("SHARE");
+  add_preference_flags(command, flags.preference);
   command.add_option("--z-loss", flags.z_loss, "Times the square of log sum exp of the logits, added to the loss. Default: 0.")
       ->check(not_negative())
       ->type_name("FACTOR");
@@ -140,7 +141,7 @@ void add_train(CLI::App& application, const std::string& program) {
           ->type_name("FILE");
   for (const char* decided : {"--vram", "--batch", "--seq", "--precision", "--optimizer", "--states", "--micro-batch",
                               "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master", "--gradients",
-                              "--fused-update", "--kernels", "--attention", "--quantize", "--quantize-embeddings", "--fast", "--exact"})
+                              "--fused-update", "--kernels", "--attention", "--quantize", "--quantize-embeddings", "--preference", "--fast", "--exact"})
     plan->excludes(command.get_option(decided));
   command.footer("Ctrl-C, SIGTERM and SIGHUP finish the step and save; Ctrl-C or SIGTERM once more ends at once.\n"
                  "A run goes on where its output is read no more; its exit code is then 1.\n\n" + presets_text());

@@ -35,6 +35,8 @@ stw_run_options run_options(const RunSettings& settings, uint64_t until) {
 
 }  // namespace
 
+const char* name_of(Learned learned) { return learned == Learned::tokens ? "tokens" : learned == Learned::texts ? "texts" : "pairs"; }
+
 const char* skip_reason(uint32_t skip) {
   switch (skip) {
     case STW_SKIP_NO_TARGET: return "it has no target";
@@ -53,17 +55,17 @@ void check_run(const RunSettings& settings, stw_trainer* trainer, stw_dataset* d
 }
 
 TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data, stw_dataset* held_out,
-                         bool is_classifier, const stw_plan_info& plan)
+                         Learned learned, const stw_plan_info& plan)
     : settings_(settings),
       folder_(folder),
       trainer_(trainer),
       data_(data),
       held_out_(held_out),
-      is_classifier_(is_classifier),
+      learned_(learned),
       global_batch_(plan.global_batch),
       start_(progress_of(trainer)),
       metrics_(folder.metrics()),
-      line_(start_.batches, settings.steps, plan.peak, plan.budget, is_classifier ? "texts/s" : "tokens/s"),
+      line_(start_.batches, settings.steps, plan.peak, plan.budget, std::string(name_of(learned)) + "/s"),
       check_(settings.check_every, folder, trainer),
       skipped_(start_.skipped),
       saved_batches_(start_.batches) {
@@ -76,7 +78,7 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
   auto& self = *static_cast<TrainingRun*>(user);
   const bool skipped = now->skipped != self.skipped_;
   self.skipped_ = now->skipped;
-  self.metrics_.step(*now, skipped);
+  self.metrics_.step(*now, skipped, self.learned_ == Learned::pairs);
   self.line_.step(*now);
   if (skipped)
     self.line_.say(fmt::format("batch {}: no update, {}{} ({} so far)", grouped(now->batches), skip_reason(now->skip_reason),
@@ -135,7 +137,7 @@ void TrainingRun::train_until(uint64_t batches, bool told) {
 void TrainingRun::evaluate(bool is_last) {
   double loss = 0;
   const uint64_t all = (query<stw_dataset_info>(stw_dataset_query, held_out_).evaluation_samples + global_batch_ - 1) / global_batch_;
-  const uint64_t count = is_last && is_classifier_ && settings_.evaluates_all ? all : settings_.evaluation_batches;
+  const uint64_t count = is_last && has_accuracy() && settings_.evaluates_all ? all : settings_.evaluation_batches;
   interrupt_.cancels(trainer_);
   try {
     const stw_status status = call(
@@ -152,10 +154,10 @@ void TrainingRun::evaluate(bool is_last) {
     rescue(failure);
   }
   line_.say(fmt::format("step {}: evaluation loss {:.4f} ({})", grouped(progress().batches), loss,
-                        is_classifier_ ? fmt::format("accuracy {:.4f}", *accuracy()) : fmt::format("perplexity {:.4g}", std::exp(loss))));
+                        has_accuracy() ? fmt::format("accuracy {:.4f}", *accuracy()) : fmt::format("perplexity {:.4g}", std::exp(loss))));
 }
 
-std::optional<double> TrainingRun::accuracy() const { return is_classifier_ ? std::optional(progress().evaluation_accuracy) : std::nullopt; }
+std::optional<double> TrainingRun::accuracy() const { return has_accuracy() ? std::optional(progress().evaluation_accuracy) : std::nullopt; }
 
 void TrainingRun::save() {
   call([&](stw_error* error) { return stw_trainer_save(trainer_, folder_.checkpoint().c_str(), error); });

@@ -13,6 +13,9 @@
 
 namespace command {
 
+enum class Learned { tokens, texts, pairs };   // what steps go over: of a language model, a classifier, a preference
+const char* name_of(Learned learned);
+
 struct RunSettings {
   uint64_t steps = 0;              // global batches of the whole run, and the length of the schedule
   std::optional<uint64_t> warmup;  // unset: a tenth of the steps, at most 100
@@ -23,7 +26,7 @@ struct RunSettings {
   uint64_t base_batch = 0;         // 0: learning rates are not scaled
   uint64_t evaluate_every = 250;  // batches; 0: only after the last
   uint64_t evaluation_batches = 20;
-  bool evaluates_all = false;      // after the last batch a classifier on all that is held out, however many batches that are
+  bool evaluates_all = false;      // after the last batch a classifier or a preference on all that is held out, however many batches that are
   std::optional<uint64_t> save_every;  // batches; unset: every ten minutes
   uint64_t check_every = 0;        // batches; 0: no step is made twice
 };
@@ -41,7 +44,7 @@ class TrainingRun {
  public:
   // Borrows all of it.
   TrainingRun(const RunSettings& settings, const RunFolder& folder, stw_trainer* trainer, stw_dataset* data,
-              stw_dataset* held_out, bool is_classifier, const stw_plan_info& plan);
+              stw_dataset* held_out, Learned learned, const stw_plan_info& plan);
   // Trains to the end or to the first signal, saves, and evaluates after the last step. True: to the end. A failure leaves
   // a checkpoint of the last complete step where the trainer stands at one, and says so.
   bool run();
@@ -61,14 +64,15 @@ class TrainingRun {
   // Throws the failure on, with what became of the steps since the last checkpoint.
   [[noreturn]] void rescue(const Failure& failure);
   void evaluate(bool is_last = false);
-  std::optional<double> accuracy() const;   // of the last evaluation; of a classifier
+  bool has_accuracy() const { return learned_ != Learned::tokens; }
+  std::optional<double> accuracy() const;   // of the last evaluation; of a classifier or a preference
   void save();
 
   const RunSettings& settings_;
   const RunFolder& folder_;
   stw_trainer* const trainer_;
   stw_dataset *const data_, *const held_out_;   // held_out_: to evaluate on, perhaps the same
-  const bool is_classifier_;
+  const Learned learned_;
   const uint64_t global_batch_;
   const stw_progress start_;
   Interrupt interrupt_;

@@ -1,0 +1,168 @@
+"""Preferences: `train` and `eval` on pairs of answers."""
+import json
+import math
+import pathlib
+import random
+import struct
+
+from support import FAILED, USAGE, CommandTest
+
+COLOURS = ["red", "blue", "green", "yellow", "violet"]
+
+
+def said(role, content):
+    return {"role": role, "content": content}
+
+
+class PreferenceTest(CommandTest):
+    def pairs(self, count=80, seed=3, **more):
+        """Answers that name the colour, over those that name another one."""
+        draw = random.Random(seed)
+        lines = []
+        for _ in range(count):
+            colour, other = draw.sample(COLOURS, 2)
+            lines.append({"prompt": f"what is {colour}? ", "chosen": f"{colour} is.", "rejected": f"{other} it may be.", **more})
+        return lines
+
+    def file(self, lines, name="pairs.jsonl"):
+        return self.write(name, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+    def train_on(self, out, data, *more, model="nano", sequence=64, expect=0):
+        return self.run_command("train", "--model", model, "--data", data, "--batch", 4, "--seq", sequence, "--vram", "64MiB", "--threads", 2, "--document-end", 0,
+                                "--eval-batches", 2, "--out", self.path(out), *more, expect=expect)
+
+    def evaluation(self, *words):
+        return json.loads(self.run_command("eval", *words, "--document-end", 0, "--json").stdout)
+
+    def test_chosen_answers_come_to_be_ahead(self):
+        data = self.file(self.pairs())
+        told = self.train_on("run", data, "--steps", 30, "--lr", "1e-3").stdout
+        self.assertRegex(told, r"pairs       80 of chosen and rejected answers, for dpo; [\d,]+ tokens are learned\n")
+        self.assertRegex(told, r"reference   what the model says now of 80 pairs in [\d,]+ tokens\n")
+        self.assertRegex(told, r"step 30: evaluation loss 0\.\d+ \(accuracy [\d.]+\)\n")
+        self.assertRegex(told, r"trained     30 steps on [\d,]+ pairs\n")
+        self.assertIn(" pairs/s ", told)
+        steps = [line for line in self.metrics("run") if "loss" in line]
+        self.assertAlmostEqual(steps[0]["loss"], math.log(2), places=5)
+        self.assertEqual(steps[0]["accuracy"], 0)
+        self.assertEqual(steps[-1]["accuracy"], 1)
+        self.assertEqual(self.metrics("run")[-1]["eval_accuracy"], 1)
+        self.assertEqual(json.loads(self.read("run", "plan.json"))["numerics"]["preference"], "dpo")
+        reference = (pathlib.Path(self.path("run")) / "reference.bin").read_bytes()
+        values = struct.unpack(f"<{len(reference) // 4}f", reference)
+        self.assertTrue(all(value <= 0 for value in values))
+        # What eval says of the run is what the run said, against the model that it began with.
+        again = self.evaluation("--model", self.path("run"), "--data", data)
+        self.assertEqual(again["eval_loss"], self.metrics("run")[-1]["eval_loss"])
+        self.assertEqual(again["accuracy"], 1)
+        unseen = self.file(self.pairs(30, seed=5), "unseen.jsonl")
+        told = self.run_command("eval", "--model", self.path("run"), "--data", unseen, "--all", "--document-end", 0).stdout
+        self.assertRegex(told, r"evaluation loss 0\.\d+, accuracy 1\.0000, over the 30 pairs of ")
+        # Against itself nothing is ahead.
+        itself = self.evaluation("--model", self.path("run"), "--data", data, "--reference-model", self.path("run"))
+        self.assertAlmostEqual(itself["eval_loss"], math.log(2), places=5)
+        self.assertEqual(itself["accuracy"], 0)
+        self.assertIn("preference    dpo\n", self.run_command("inspect", self.path("run")).stdout)
+
+    def test_every_preference_trains_and_goes_on(self):
+        data = self.file(self.pairs())
+        for preference, more in (("ipo", ["--beta", 0.5]), ("simpo", ["--margin", 0.2, "--label-smoothing", 0.1]), ("orpo", ["--beta", 0.3]), ("dpo", ["--answer-share", 0.2])):
+            words = ["--lr", "1e-3", "--preference", preference, *more]
+            self.train_on("whole" + preference, data, "--steps", 12, *words)
+            self.train_on("parts" + preference, data, "--steps", 12, "--save-every", 5, *words)
+            # Stopped in between, it would have had this checkpoint.
+            self.train_on("half" + preference, data, "--steps", 6, "--warmup", 1, "--schedule", "constant", *words)
+            self.run_command("train", "--resume", self.path("half" + preference), "--steps", 12)
+            self.train_on("straight" + preference, data, "--steps", 12, "--warmup", 1, "--schedule", "constant", *words)
+            for one, other in (("whole", "parts"), ("half", "straight")):
+                self.assertEqual((pathlib.Path(self.path(one + preference)) / "model.safetensors").read_bytes(), (pathlib.Path(self.path(other + preference)) / "model.safetensors").read_bytes(), preference)
+            has_reference = (pathlib.Path(self.path("whole" + preference)) / "reference.bin").exists()
+            self.assertEqual(has_reference, preference in ("dpo", "ipo"))
+            last = self.metrics("straight" + preference)[-1]
+            self.assertEqual(self.evaluation("--model", self.path("straight" + preference), "--data", data)["eval_loss"], last["eval_loss"], preference)
+
+    def test_a_run_that_goes_on_elsewhere_takes_its_reference_along(self):
+        data = self.file(self.pairs())
+        self.train_on("first", data, "--steps", 4)
+        self.run_command("train", "--resume", self.path("first"), "--steps", 6, "--out", self.path("second"))
+        first, second = (pathlib.Path(self.path(name)) / "reference.bin" for name in ("first", "second"))
+        self.assertEqual(first.read_bytes(), second.read_bytes())
+        # Where it is gone it is made again, by the model that the run began with.
+        before = second.read_bytes()
+        second.unlink()
+        told = self.run_command("train", "--resume", self.path("second"), "--steps", 7).stdout
+        self.assertIn("reference   what the model says now", told)
+        self.assertEqual(second.read_bytes(), before)
+        second.write_bytes(before[:-4])
+        self.refused("train", "--resume", self.path("second"), "--steps", 8, expect=FAILED, says=["reference.bin", "a log-probability for each token"])
+
+    def test_a_file_of_its_own_for_evaluations(self):
+        data, apart = self.file(self.pairs()), self.file(self.pairs(20, seed=8), "apart.jsonl")
+        told = self.train_on("run", data, "--steps", 6, "--lr", "1e-3", "--eval-data", apart).stdout
+        self.assertIn("what the model says now of 20 pairs", told)
+        self.assertTrue((pathlib.Path(self.path("run")) / "reference-eval.bin").exists())
+        self.run_command("train", "--resume", self.path("run"), "--steps", 8)
+        examples = self.file([{"prompt": "a", "completion": "b"}] * 20, "examples.jsonl")
+        self.refused("train", "--model", "nano", "--data", data, "--batch", 4, "--seq", 64, "--document-end", 0, "--steps", 1, "--out", self.path("none"), "--eval-data", examples,
+                     expect=FAILED, says=["examples.jsonl", "no pairs of answers"])
+
+    def test_adapters_are_against_what_lies_below_them(self):
+        self.train_on("base", self.write("text.txt", "what is red? red is.\n" * 200), "--steps", 8)
+        data = self.file(self.pairs())
+        self.train_on("tuned", data, "--steps", 12, "--lr", "3e-3", "--lora", 4, "--quantize", "int8", model=self.path("base"))
+        steps = [line for line in self.metrics("tuned") if "loss" in line]
+        self.assertAlmostEqual(steps[0]["loss"], math.log(2), places=5)
+        self.assertEqual(self.evaluation("--model", self.path("tuned"), "--data", data)["eval_loss"], self.metrics("tuned")[-1]["eval_loss"])
+
+    def test_what_both_begin_with_is_the_prompt(self):
+        lines = self.pairs(40)
+        whole = [{"chosen": line["prompt"] + line["chosen"], "rejected": line["prompt"] + line["rejected"]} for line in lines]
+        self.train_on("given", self.file(lines), "--steps", 3)
+        self.train_on("found", self.file(whole, "whole.jsonl"), "--steps", 3)
+        given, found = (self.metrics(name) for name in ("given", "found"))
+        # Of bytes: the answers' first letters differ, unless they do not; losses are close, sums over the answers the same.
+        for a, b in zip(given, found):
+            if "loss" in a:
+                self.assertAlmostEqual(a["loss"], b["loss"], places=4)
+
+    def test_messages_by_the_models_template(self):
+        self.train_on("base", self.write("text.txt", "what is red? red is.\n" * 200), "--steps", 2)
+        template = self.write("template.jinja", "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}")
+        apart, inside = [], []
+        for line in self.pairs(40):
+            asked, answers = said("user", line["prompt"]), [said("assistant", line[name]) for name in ("chosen", "rejected")]
+            apart.append({"prompt": [asked], "chosen": [answers[0]], "rejected": [answers[1]]})
+            inside.append({"prompt": line["prompt"], "chosen": [asked, answers[0]], "rejected": [asked, answers[1]]})
+        found = {}
+        for name, lines in (("apart", apart), ("inside", inside)):
+            self.train_on(name, self.file(lines, name + ".jsonl"), "--steps", 3, "--chat-template", template, model=self.path("base"), sequence=160)
+            found[name] = [line.get("loss") for line in self.metrics(name)]
+        self.assertEqual(found["apart"], found["inside"])
+        self.refused("train", "--model", self.path("base"), "--data", self.file([{"chosen": [said("user", "a")], "rejected": [said("user", "b")]}], "odd.jsonl"), "--batch", 4, "--seq", 64,
+                     "--document-end", 0, "--steps", 1, "--chat-template", template, "--out", self.path("none"), expect=FAILED, says=["odd.jsonl, line 1: chosen", "messages that begin with those of rejected"])
+
+    def test_pairs_that_are_too_long_are_cut_and_those_without_answers_left_out(self):
+        lines = self.pairs(30) + [{"prompt": "p" * 10, "chosen": "c" * 70, "rejected": "r"}, {"prompt": "q" * 90, "chosen": "c", "rejected": "r"}]
+        told = self.train_on("run", self.file(lines), "--steps", 2).stdout
+        self.assertRegex(told, r"pairs       31 of chosen .* are learned; 1 longer than a sample, which cuts them; 1 more are left out")
+        self.refused("train", "--model", "nano", "--data", self.file(lines[-1:], "long.jsonl"), "--batch", 4, "--seq", 64, "--document-end", 0, "--steps", 1, "--out", self.path("none"),
+                     expect=FAILED, says=["of no pair both answers are left", "--seq"])
+
+    def test_mistakes_are_named(self):
+        data, text = self.file(self.pairs(20)), self.write("text.txt", "abc" * 3000)
+        words = ["train", "--model", "nano", "--batch", 4, "--document-end", 0, "--steps", 1, "--out", self.path("none")]
+        self.refused(*words, "--data", text, "--preference", "dpo", expect=USAGE, says=["--preference dpo", "pairs of answers"])
+        self.refused(*words, "--data", text, "--beta", 1, expect=USAGE, says=["--beta: is for pairs of answers"])
+        self.refused(*words, "--data", data, "--margin", 1, expect=USAGE, says=["margin is for the preference simpo, not for dpo"])
+        self.refused(*words, "--data", data, "--preference", "kto", expect=USAGE, says=["--preference"])
+        self.refused(*words, "--data", data, "--z-loss", 1e-4, expect=USAGE, says=["z_loss"])
+        broken = self.pairs(3)
+        del broken[2]["rejected"]
+        self.refused(*words, "--data", self.file(broken, "broken.jsonl"), expect=FAILED, says=["broken.jsonl, line 3", "\"chosen\" and \"rejected\""])
+        self.refused("train", "--model", "nano", "--batch", 4, "--steps", 1, "--out", self.path("none"), "--data", data, expect=USAGE, says=["--document-end"])
+        self.train_on("run", data, "--steps", 2)
+        self.refused("train", "--resume", self.path("run"), "--preference", "simpo", "--steps", 3, expect=FAILED, says=["preference", "dpo"])
+        self.refused("eval", "--model", self.path("run"), "--data", text, "--document-end", 0, "--reference-model", "nano", expect=USAGE, says=["--reference-model"])
+        plan = self.write("plan.json", self.run_command("plan", "--model", "nano", "--batch", 4, "--vram", "64MiB", "--preference", "simpo", "--json").stdout)
+        self.refused("train", "--model", "nano", "--data", text, "--plan", plan, "--steps", 1, "--out", self.path("none"), expect=USAGE, says=["--preference simpo", "no pairs"])
+        self.run_command("train", "--model", "nano", "--data", data, "--plan", plan, "--document-end", 0, "--steps", 1, "--out", self.path("planned"))

@@ -1,0 +1,161 @@
+#include "example_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "failure.h"
+
+namespace command {
+namespace {
+
+using Range = std::pair<size_t, size_t>;   // begin and end
+
+// Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages.
+JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
+  constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"}, {"user", "user"}, {"gpt", "assistant"}, {"assistant", "assistant"}, {"system", "system"}};
+  JsonValue messages;
+  messages.kind = JsonValue::Kind::array;
+  const auto say = [&](std::string_view role, const std::string& content) {
+    JsonValue message;
+    message.kind = JsonValue::Kind::object;
+    message.members = {{"role", text_value(std::string(role))}, {"content", text_value(content)}};
+    messages.elements.push_back(std::move(message));
+  };
+  if (!system.is_null() && !system.text().empty()) say("system", system.text());
+  for (const JsonView& one : conversations.elements()) {
+    const std::string& from = one.at("from").text();
+    const auto role = std::find_if(std::begin(roles), std::end(roles), [&](const auto& r) { return r.first == from; });
+    if (role == std::end(roles)) one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", from));
+    say(role->second, one.at("value").text());
+  }
+  return messages;
+}
+
+// How many of a text's tokens lie before a place in it. One that has letters of both sides lies behind: so it will be asked for, too.
+size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_t>& before) {
+  return static_cast<size_t>(std::mismatch(whole.begin(), whole.end(), before.begin(), before.end()).first - whole.begin());
+}
+
+[[noreturn]] void fail_of_members(const JsonView& object, const std::string& place, const std::string& expected) {
+  std::vector<std::string> keys;
+  for (const JsonMember& member : object.members())
+    if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + member.key + '"');
+  throw Failure(exit_failed, fmt::format("{}: expected {}, found {}", place, expected, keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
+}
+
+JsonValue array_of(std::vector<JsonValue> elements) {
+  JsonValue array;
+  array.kind = JsonValue::Kind::array;
+  array.elements = std::move(elements);
+  return array;
+}
+
+}  // namespace
+
+Example ExampleReader::of_ids(const JsonView& prompt, const JsonView& rest) const {
+  Example example;
+  size_t learned_from = 0;
+  for (const JsonView* part : {&prompt, &rest}) {
+    learned_from = example.tokens.size();
+    if (part->is_null()) continue;
+    for (const JsonView& id : part->elements()) example.tokens.push_back(static_cast<int32_t>(id.whole(tokenization_.vocabulary() - 1)));
+  }
+  example.learned = {{learned_from, example.tokens.size()}};
+  return example;
+}
+
+Example ExampleReader::of_text(const JsonView& prompt, const JsonView& rest) const {
+  if (prompt.is_null()) {
+    std::vector<int32_t> tokens = tokenization_.encode(rest.text(), rest.place());
+    const size_t count = tokens.size();
+    return {std::move(tokens), {{0, count}}};
+  }
+  const std::vector<int32_t> begin = tokenization_.encode(prompt.text(), prompt.place());
+  Example example{tokenization_.encode(prompt.text() + rest.text(), rest.place()), {}};
+  example.learned = {{tokens_before(example.tokens, begin), example.tokens.size()}};
+  return example;
+}
+
+Example ExampleReader::of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place) const {
+  Example example{tokenization_.encode(conversation.text, place, true), {}};
+  const auto token_at = [&](size_t byte) {
+    return byte >= conversation.text.size() ? example.tokens.size() : tokens_before(example.tokens, tokenization_.encode(conversation.text.substr(0, byte), place, true));
+  };
+  for (const Range& said : conversation.said)
+    if (const Range tokens{token_at(said.first), token_at(said.second)}; tokens.first < tokens.second) example.learned.push_back(tokens);
+  if (example.learned.empty()) throw Failure(exit_failed, fmt::format("{}: expected a message of the assistant, found none that says something", place));
+  return example;
+}
+
+// Messages of a prompt, and those of its completion, of which alone is learned.
+Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place) const {
+  const JsonValue asked = array_of(prompt.raw_elements());
+  JsonValue all = asked;
+  for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
+  chat::ChatTemplate::Text conversation = chat_template_(place).conversation(all, line, place, asked.elements.size());
+  const std::string before = chat_template_(place).prompt(asked, line, prompt.place());
+  const auto begin = static_cast<size_t>(std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first - before.begin());
+  for (Range& said : conversation.said) said.first = std::max(said.first, begin);
+  std::erase_if(conversation.said, [](const Range& said) { return said.first >= said.second; });
+  return of_conversation(conversation, place);
+}
+
+Example ExampleReader::example(std::string_view text_of_line, const std::string& place) const {
+  const JsonValue value = read_json(text_of_line, place);
+  const JsonView object(value, place + ": ");
+  const JsonView text = object.at(text_member_), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages"), conversations = object.at("conversations");
+  if (!text.is_null() + !messages.is_null() + !conversations.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null())
+    fail_of_members(object, place, fmt::format("\"prompt\" and \"completion\", \"messages\", or \"{}\"", text_member_));
+  if (!messages.is_null() || !conversations.is_null()) {
+    const std::string& at = messages.is_null() ? conversations.place() : messages.place();
+    if (has_ids()) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
+    const JsonValue list = messages.is_null() ? messages_of(conversations, object.at("system")) : messages.raw();
+    return of_conversation(chat_template_(at).conversation(list, value, at), at);
+  }
+  if (!has_ids() && prompt.is_array()) return of_messages(value, prompt, completion, completion.place());
+  const JsonView& rest = text.is_null() ? completion : text;
+  Example example = has_ids() ? of_ids(prompt, rest) : of_text(prompt, rest);
+  if (example.learned[0].first == example.tokens.size()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", rest.place()));
+  return ended(std::move(example));
+}
+
+std::array<Example, 2> ExampleReader::pair(std::string_view text_of_line, const std::string& place) const {
+  const JsonValue value = read_json(text_of_line, place);
+  const JsonView object(value, place + ": ");
+  const JsonView prompt = object.at("prompt"), answers[2] = {object.at("chosen"), object.at("rejected")};
+  if (answers[0].is_null() || answers[1].is_null()) fail_of_members(object, place, "\"chosen\" and \"rejected\", and what they answer as \"prompt\"");
+  std::array<Example, 2> pair;
+  if (!has_ids() && answers[0].is_array()) {
+    std::array<std::vector<JsonValue>, 2> said{answers[0].raw_elements(), answers[1].raw_elements()};
+    JsonValue asked = array_of({});
+    if (prompt.is_array()) {
+      asked = array_of(prompt.raw_elements());
+    } else {   // also beside a text that says the same
+      const auto shared = std::mismatch(said[0].begin(), said[0].end(), said[1].begin(), said[1].end()).first - said[0].begin();
+      asked.elements.assign(said[0].begin(), said[0].begin() + shared);
+      for (std::vector<JsonValue>& messages : said) messages.erase(messages.begin(), messages.begin() + shared);
+      if (asked.elements.empty()) answers[0].fail("messages that begin with those of rejected, or a prompt beside them");
+    }
+    for (size_t k = 0; k < 2; ++k) {
+      const JsonValue messages = array_of(said[k]);
+      pair[k] = of_messages(value, JsonView(asked, object.at("prompt").place()), JsonView(messages, answers[k].place()), answers[k].place());
+    }
+    return pair;
+  }
+  for (size_t k = 0; k < 2; ++k) pair[k] = has_ids() ? of_ids(prompt, answers[k]) : of_text(prompt, answers[k]);
+  if (prompt.is_null()) {
+    const size_t shared = tokens_before(pair[0].tokens, pair[1].tokens);
+    for (Example& answer : pair) answer.learned = {{shared, answer.tokens.size()}};
+  }
+  return {ended(std::move(pair[0])), ended(std::move(pair[1]))};
+}
+
+Example ExampleReader::ended(Example example) const {
+  if (example.tokens.empty() || example.tokens.back() != end_) example.tokens.push_back(end_);
+  example.learned.back().second = example.tokens.size();
+  return example;
+}
+
+}  // namespace command

@@ -1,0 +1,73 @@
+#include "pairs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "failure.h"
+#include "files.h"
+#include "lines.h"
+#include "shuffle.h"
+
+namespace command {
+namespace {
+
+using Pair = std::array<Example, 2>;
+
+// To so many tokens in all. Returns whether it was longer.
+bool cut(Pair& pair, size_t most) {
+  const size_t first = pair[0].tokens.size(), second = pair[1].tokens.size();
+  if (first + second <= most) return false;
+  const size_t half = most / 2, left_by_second = most - std::min(second, most - half);
+  const size_t of_first = std::min(first, left_by_second);
+  pair[0].tokens.resize(of_first);
+  pair[1].tokens.resize(std::min(second, most - of_first));
+  return true;
+}
+
+bool is_learned(const Example& answer) {
+  return std::any_of(answer.learned.begin(), answer.learned.end(), [&](const auto& range) {
+    return std::max<size_t>(range.first, 1) < std::min(range.second, answer.tokens.size());
+  });
+}
+
+}  // namespace
+
+bool holds_pairs(const std::string& path) {
+  if (!holds_examples(path)) return false;
+  bool found = false;
+  for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
+    const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
+    const JsonView view(object, path);
+    found = object.kind == JsonValue::Kind::object && !view.at("chosen").is_null() && !view.at("rejected").is_null();
+    return false;
+  });
+  return found;
+}
+
+Examples read_pairs(const std::string& path, const ExampleReader& reader, uint64_t sequence) {
+  const std::string content = read_text(path);
+  std::vector<Pair> list;
+  for_lines(content, [&](uint64_t number, std::string_view line) {
+    list.push_back(reader.pair(line, fmt::format("{}, line {}", path, number)));
+    return true;
+  });
+  shuffle(list);
+  Examples all;
+  ExampleCounts& counts = all.counts;
+  for (Pair& pair : list) {
+    const bool was_cut = cut(pair, static_cast<size_t>(sequence) + 1);
+    if (!is_learned(pair[0]) || !is_learned(pair[1])) {
+      counts.unlearned += 1;
+      continue;
+    }
+    counts.examples += 1;
+    counts.longer += was_cut;
+    for (const Example& answer : pair) counts.learned += add(all, answer, UINT64_MAX);
+  }
+  if (counts.examples == 0)
+    throw Failure(exit_failed, fmt::format("{}: of no pair both answers are left in the {} tokens of a sample; use a longer --seq", path, sequence));
+  return all;
+}
+
+}  // namespace command

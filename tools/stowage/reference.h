@@ -1,0 +1,38 @@
+// The log-probabilities that preferences like dpo are against, in files: those of the model that training begins with.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data.h"
+#include "handles.h"
+
+namespace command {
+
+// Those of a run, which become files of its folder once that is the run's own.
+class References {
+ public:
+  References() = default;
+  References(const References&) = delete;
+  ~References();
+  // Opens `data` against `of_run`, the file of the run that goes on, or where there is none against what the trainer says of it now. It becomes `file`.
+  void open(OpenData& data, const std::string& of_run, const std::string& file, const Trainer& trainer);
+  void keep();
+
+ private:
+  std::vector<std::pair<std::string, std::string>> made_, copied_;   // from where, and what they become
+};
+
+// A file without a place of its own, for as long as this lives.
+class TemporaryReference {
+ public:
+  TemporaryReference(const Trainer& trainer, const OpenData& data);
+  ~TemporaryReference();
+  TemporaryReference(const TemporaryReference&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace command

@@ -584,8 +584,8 @@ typedef struct stw_dataset_options {
                                 sample; STW_MARK_TARGET is not looked at then. NULL: targets are tokens. */
   uint64_t label_count;      /* with labels: every one must be smaller */
   double held_out;           /* STW_SET_HELD_OUT: share of the tokens that is held out, from the end on: 0 to 1. Unset: 0.1 */
-  const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: a file with a little-endian float32 for each token, its
-                                log-probability for the reference, where it is a target: what stw_trainer_write_reference writes. */
+  const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and
+                                marks (of others: STW_BAD_STATE) */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
@@ -596,7 +596,7 @@ typedef struct stw_dataset_info {
 } stw_dataset_info;
 
 /* Opens and checks a file; it is read window by window, never loaded. Errors: STW_IO_ERROR; STW_CORRUPT for an id
- * outside of the vocabulary, marks that do not belong to the tokens, an empty file or, without marks, a training part shorter than a
+ * outside of the vocabulary, marks that do not belong to the tokens, documents that are no pairs or too long, a reference that is none, an empty file or, without marks, a training part shorter than a
  * sequence and one token (with held_out 1: a held-out part). The held-out part may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the
  * caller; it may be used by several trainers one after the other. Thread: exclusive. Since: 0.1 */
 STW_API stw_status stw_dataset_open(stw_dataset **out, const stw_dataset_options *options, stw_error *error) STW_NOEXCEPT;
@@ -622,16 +622,16 @@ typedef struct stw_progress {
   double grad_norm;          /* before clipping */
   double learning_rate;
   double seconds;            /* of the last step */
-  double tokens_per_second;
-  uint64_t tokens;           /* trained on so far */
+  double tokens_per_second;  /* targets, that is; of a preference pairs */
+  uint64_t tokens;           /* the same, trained on so far */
   double evaluation_loss;    /* of the last evaluation; 0 before the first */
   double loss_scale;         /* for the next step; 1 unless the precision is fp16 */
   uint32_t skip_reason;      /* STW_SKIP_*, of the last step */
   uint32_t reserved;
   double evaluation_accuracy;   /* of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the
                                    first; of a preference: as accuracy; not a number where there were none */
-  double accuracy;           /* of a preference, of the last step: share of the pairs whose chosen document was ahead, by what beta is a factor of
-                                (orpo: by P / n); else 0 */
+  double accuracy;           /* of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by
+                                (P - R) / n, simpo and orpo by P / n; else 0 */
 } stw_progress;
 
 /* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. It may evaluate,
@@ -639,19 +639,20 @@ typedef struct stw_progress {
 typedef int32_t (*stw_progress_fn)(void *user, const stw_progress *now);
 
 /* Between the last micro-step and the norm. The host may change what the pointers point to, in stream order (CPU:
- * before it returns): adding up `data`, `*loss_sum` and `*target_count` over several trainers makes one step of the
+ * before it returns): adding up `data`, `*loss_sum`, `*target_count` and `*in_order` over several trainers makes one step of the
  * joint batch. Non-zero: the step fails with STW_CALLBACK_FAILED and nothing was updated. From inside of it calls that
  * compute, or that read or write the trainer's state, answer STW_BAD_STATE (see the rules above). */
 typedef struct stw_gradients {
   uint32_t struct_size;
   uint32_t reserved;
-  float *data;               /* sums over tokens, not normalised, of all trainable parameters; holes are to be ignored */
+  float *data;               /* sums over tokens (of a preference: over pairs), not normalised, of all trainable parameters; holes are to be ignored */
   uint64_t count;            /* floats, holes included */
   double *loss_sum;
   uint64_t *target_count;
   void *stream;
   double scale;              /* that `data` carries: 1 unless the precision is fp16; trainers that are added up must have
                                 the same */
+  uint32_t *in_order;        /* of a preference: pairs whose chosen document was ahead, to be added up too */
 } stw_gradients;
 typedef int32_t (*stw_gradient_fn)(void *user, const stw_gradients *gradients);
 
@@ -792,7 +793,7 @@ STW_API stw_status stw_trainer_wait(stw_trainer *trainer, stw_step_result *out, 
 STW_API stw_status stw_trainer_run(stw_trainer *trainer, stw_dataset *dataset, const stw_run_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 /* Mean loss per target over `batches` global batches of the held-out part, in the same arena, the same windows each
- * time; with marks, each sample once at most. Not a number where none of the tokens is a target. Errors: STW_CORRUPT where the
+ * time; with marks, each sample once at most; of a preference the mean over pairs, without label_smoothing. Not a number where none of the tokens is a target. Errors: STW_CORRUPT where the
  * held-out part is shorter than a sequence and one token, or with marks empty. Since: 0.1 */
 STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *dataset, uint64_t batches, double *loss,
                                         stw_error *error) STW_NOEXCEPT;
@@ -811,11 +812,12 @@ STW_API stw_status stw_trainer_logits(stw_trainer *trainer, const int32_t *token
 /* The log-probability that the model as it is, without dropout, gives every target of a batch of one sample or more (at most global_batch;
  * its learning rate is not looked at, and it has neither "weights" nor "reference"), in the same arena: samples * tokens of
  * them into `out`, which has room for `capacity`, each in the place of its target or label; 0 where there is no target. Of a classifier's
- * "labels": in the place of the sample's last token. Errors: those of stw_trainer_step. Since: 0.1 */
+ * "labels": in the place of the sample's last token. Errors: those of stw_trainer_step; STW_NON_FINITE where the model's loss is not finite. Since: 0.1 */
 STW_API stw_status stw_trainer_log_probabilities(stw_trainer *trainer, const stw_batch *batch, float *out, uint64_t capacity,
                                                  stw_error *error) STW_NOEXCEPT;
 /* Goes over a dataset of pairs once, both parts, and writes the log-probabilities that the model as it is gives its targets into the file
- * `path`, for stw_dataset_options.reference: mostly before the first step, as the model that is not to be left too far behind. The
+ * `path`, for stw_dataset_options.reference: a little-endian float32 for each token, and 32 bytes that say of which tokens and marks they are,
+ * with a checksum. Mostly before the first step, as the model that is not to be left too far behind. The
  * trainer's plan has a preference, whichever it is; the dataset needs no reference. Errors: STW_BAD_STATE (another kind of plan or dataset),
  * STW_IO_ERROR, STW_NON_FINITE, STW_CANCELLED; then no file has been replaced. Since: 0.1 */
 STW_API stw_status stw_trainer_write_reference(stw_trainer *trainer, stw_dataset *dataset, const char *path,
@@ -858,7 +860,7 @@ STW_API void *stw_trainer_stream(const stw_trainer *trainer) STW_NOEXCEPT;
 enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMENT = 2, STW_TENSOR_SECOND_MOMENT = 3 };
 /* A view of a tensor in the arena, without a copy, valid until the trainer is destroyed or planned again; gradients hold the
  * last step's sums (of the first use of a tied tensor) until the next call that computes, in fp16 times what stw_gradients.scale
- * is: the step's loss_scale, divided by the next power of two from global_batch * sequence on. The caller calls its deleter.
+ * is: the step's loss_scale, divided by the next power of two from global_batch * sequence on (of ipo, simpo and orpo: from global_batch on). The caller calls its deleter.
  * Errors: STW_UNSUPPORTED where the state is not stored as one array of fp32, bf16 or fp16. Since: 0.1 */
 STW_API stw_status stw_trainer_export_tensor(stw_trainer *trainer, size_t index, uint32_t kind,
                                              struct DLManagedTensorVersioned **out, stw_error *error) STW_NOEXCEPT;

@@ -68,7 +68,7 @@ struct StepState {
   double inverse_root;     // adafactor: 1 / sqrt(t), t = step + 1
   double fresh_share;      // adafactor: t^-0.8, the weight of this step's squares
   double label_smoothing, z_loss;
-  double batch_factor;     // fp16: 2^-ceil(log2(tokens of the global batch)), else 1: keeps sums of gradients in range
+  double batch_factor;     // fp16: 2^-ceil(log2(tokens of the global batch; samples, where losses are means of tokens)), else 1: keeps sums of gradients in range
   double outlier_limit;    // standard deviations from the running mean beyond which a step is skipped; 0: never
   uint32_t nesterov;       // sgd: look ahead
   uint32_t growth_interval;  // fp16: updates in a row after which loss_scale doubles; 0: it stays as it is
@@ -78,8 +78,8 @@ struct StepState {
   uint64_t observed;       // steps that the running statistics have seen
   double loss_mean, loss_variance, norm_mean, norm_variance;
   // accumulated by the micro-steps
-  double loss_sum;         // sum of the token losses, not normalised
-  uint64_t target_count;   // targets that are not ignored
+  double loss_sum;         // sum of the token losses, not normalised; of preferences, of the pairs'
+  uint64_t target_count;   // targets that are not ignored; of preferences, pairs
   // written by `finish_step`
   double loss, grad_norm, coefficient;
   double step_size;        // learning_rate / (1 - beta1^t)
@@ -322,6 +322,17 @@ struct CrossEntropyArgs {
 //   loss     = l - (1 - s)·x[target] - s·mean(x) + z·l²
 //   gradient = ((1 + 2·z·l)·softmax - s / V - (1 - s)·onehot) · loss_scale · batch_factor
 // and both times the row's weight.
+// state->loss_sum += Σ token losses: serial in double inside a sample, then serial over the samples.
+struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; const int32_t* targets; StepState* state; };
+// state->hits += rows whose target's logit is the largest; of equal ones the first counts, and none beside what is no number.
+struct HitCountArgs {
+  int64_t rows, classes;
+  const int32_t* targets;        // (rows); rows of ignored_target do not count
+  ConstMatrix logits;            // (rows, classes)
+  int64_t stride;                // elements from one row of logits to the next
+  StepState* state;
+};
+
 // What is learned of pairs of documents (preference_pair.h has the formulas): planner/preference.h; src/ asserts that both agree.
 enum class PairLoss : uint8_t { none, dpo, ipo, simpo, orpo };
 struct PairTerms {
@@ -344,16 +355,6 @@ struct PreferenceArgs {
   const int32_t* positions;      // (rows)
   const float* reference;        // (rows): log-probabilities of the targets; dpo and ipo only, else null
   float* token_weights;          // (rows), or null
-  StepState* state;
-};
-// state->loss_sum += Σ token losses: serial in double inside a sample, then serial over the samples.
-struct LossSumArgs { int64_t samples, rows_per_sample; const float* token_loss; const int32_t* targets; StepState* state; };
-// state->hits += rows whose target's logit is the largest; of equal ones the first counts, and none beside what is no number.
-struct HitCountArgs {
-  int64_t rows, classes;
-  const int32_t* targets;        // (rows); rows of ignored_target do not count
-  ConstMatrix logits;            // (rows, classes)
-  int64_t stride;                // elements from one row of logits to the next
   StepState* state;
 };
 

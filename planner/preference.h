@@ -15,4 +15,7 @@ inline const char* name_of(Preference p) { return preference_names[static_cast<i
 // Whether a pair is judged by how far it is from another model's.
 inline bool has_reference(Preference p) { return p == Preference::dpo || p == Preference::ipo; }
 
+// Whether a token's weight is a share of its document's mean.
+inline bool is_of_means(Preference p) { return p == Preference::ipo || p == Preference::simpo || p == Preference::orpo; }
+
 }  // namespace stw

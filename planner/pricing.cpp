@@ -148,8 +148,18 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
 
 uint64_t Pricing::micro(int64_t samples, int64_t chunks) const { return size_add(body(samples), head(samples, chunks)); }
 
+// What of the head runs again: logits of a preference.
+uint64_t Pricing::logits_again(int64_t samples, int64_t chunks) const {
+  const std::vector<Tile> list = loss_chunks(samples * graph_.sequence, graph_.sequence, chunks);
+  uint64_t sum = 0;
+  for (const Tile& c : list)
+    if (graph_.preference != Preference::none && list.size() > 1) sum = size_add(sum, op(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)], samples, c.rows));
+  return sum;
+}
+
 uint64_t Pricing::recompute(const Decisions& decisions, int64_t global_batch) const {
-  return over_micro_steps(global_batch, decisions.micro_batch, [&](int64_t samples) { return choices(decisions, samples).recompute; });
+  return over_micro_steps(global_batch, decisions.micro_batch,
+                          [&](int64_t samples) { return size_add(choices(decisions, samples).recompute, logits_again(samples, decisions.loss_chunks)); });
 }
 
 uint64_t Pricing::micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const {

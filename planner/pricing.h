@@ -47,6 +47,7 @@ class Pricing {
   uint64_t micro(int64_t samples, int64_t chunks) const;
   uint64_t body(int64_t samples) const;   // of a micro-step without the head
   uint64_t head(int64_t samples, int64_t chunks) const;
+  uint64_t logits_again(int64_t samples, int64_t chunks) const;
   // What a segment's choice costs.
   struct Choice { uint64_t recompute = 0, tiles = 0; };
   Choice choice(size_t segment, uint32_t saved, int64_t tile_rows, int64_t samples) const;

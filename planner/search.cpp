@@ -213,6 +213,7 @@ Status check(const Request& request) {
   }
   if (request.inputs.preference != Preference::none) {
     if (!request.inputs.positions) return Error{Code::bad_argument, "a preference is between documents: it needs the input of positions in them"};
+    if (request.sequence < 2) return Error{Code::bad_argument, "a preference is between two documents of a sample: expected a sequence of 2 tokens or more"};
     if (request.inputs.weights) return Error{Code::bad_argument, "a preference weighs tokens by itself: leave out the input of weights"};
   }
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)

@@ -6,7 +6,9 @@
 #include <span>
 
 #include "kernels/kernels.h"
+#include "src/hash.h"
 #include "src/random.h"
+#include "src/reference_file.h"
 
 namespace stw {
 namespace {
@@ -153,7 +155,12 @@ Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
   sequence_ = options.sequence;
   has_pairs_ = options.pairs;
   for (const Range* range : {&training_, &evaluation_}) STW_TRY(check_pairs(*range, path, options.sequence));
-  return options.reference_path.empty() ? ok() : open_reference(options);
+  if (!has_pairs_) return ok();
+  STW_TRY(hash_pairs());
+  if (options.reference_path.empty()) return ok();
+  STW_ASSIGN(reference, open_reference(options.reference_path, file_->count, pairs_hash_));
+  reference_ = std::make_unique<const File>(std::move(reference));
+  return ok();
 }
 
 // One that is cut would be another one.
@@ -165,20 +172,15 @@ Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t
   return ok();
 }
 
-Status Dataset::open_reference(const DatasetOptions& options) {
-  const std::string& path = options.reference_path;
-  STW_ASSIGN(file, File::open(path));
-  if (file.size() != file_->count * sizeof(float))
-    return Error{Code::corrupt, path + ": expected " + std::to_string(file_->count * sizeof(float)) + " bytes, a log-probability for each token, found " + std::to_string(file.size())};
-  STW_TRY(in_chunks<float>(file, 0, file_->count, [&](uint64_t at, std::span<const float> chunk) -> Status {
-    for (const float value : chunk) {
-      if (!(value <= 0) || !std::isfinite(value))
-        return Error{Code::corrupt, path + ": log-probability " + std::to_string(at) + " is " + std::to_string(value) + ", expected a finite number of at most 0"};
-      ++at;
-    }
-    return ok();
-  }));
-  reference_ = std::make_unique<const File>(std::move(file));
+// Of the files' bytes.
+Status Dataset::hash_pairs() {
+  Hash64 hash;
+  for (const File* file : {&file_->file, marks_.get()})
+    STW_TRY(in_chunks<uint8_t>(*file, 0, file->size(), [&](uint64_t, std::span<const uint8_t> chunk) {
+      hash.update(chunk.data(), chunk.size());
+      return ok();
+    }));
+  pairs_hash_ = hash.digest();
   return ok();
 }
 
@@ -355,6 +357,7 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
     float* out = rows.reference;
     STW_TRY(read_around(range, (start + 1) % range.count, length, [&](uint64_t first, uint64_t now) -> Status {
       STW_TRY(reference_->read(first * sizeof(float), out, now * sizeof(float)));
+      if (!std::all_of(out, out + now, [](float x) { return std::isfinite(x) && x <= 0; })) return corrupt(reference_->path(), "it has changed since it was opened");
       out += now;
       return ok();
     }));

@@ -34,7 +34,7 @@ struct DatasetOptions {
   std::string labels_path;            // of a classifier: a little-endian uint32 for each document that marks begin; empty: targets are tokens
   int64_t label_count = 0;            // every label is below it, or no_label
   bool pairs = false;                 // with marks, without labels: documents are pairs, of which windows hold whole ones
-  std::string reference_path;         // of pairs: a float for each token of `path`, its log-probability for another model; empty: there are none
+  std::string reference_path;         // of pairs: what another model says of them (reference_file.h); empty: there is none
 };
 inline constexpr uint8_t mark_target = 1;   // the model learns to predict this token
 inline constexpr uint8_t mark_begin = 2;    // a document begins with it
@@ -71,6 +71,7 @@ class Dataset {
   bool has_documents() const { return document_end_ >= 0 || marks_; }
   bool has_pairs() const { return has_pairs_; }
   bool has_reference() const { return reference_ != nullptr; }
+  uint64_t pairs_hash() const { return pairs_hash_; }   // of tokens and marks, where there are pairs
   // With marks: the index-th window's first token, and how many up to the next one's.
   struct Extent { uint64_t first, count; };
   Extent window(Part part, uint64_t index) const;
@@ -103,7 +104,7 @@ class Dataset {
   static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   Status open_marks(const DatasetOptions& options, uint64_t held_out);
-  Status open_reference(const DatasetOptions& options);
+  Status hash_pairs();
   Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
   Status open_labels(const DatasetOptions& options, uint64_t documents);
   // Windows that hold the documents [first, end) in order, each whole in one of them unless it is longer.
@@ -126,6 +127,7 @@ class Dataset {
   std::unique_ptr<const File> marks_;   // null where there are none
   int64_t sequence_ = 0;                // of windows; with marks
   bool has_pairs_ = false;
+  uint64_t pairs_hash_ = 0;
   std::unique_ptr<const File> reference_;   // null where there is none
   int64_t label_count_ = 0;
   std::vector<int32_t> labels_;         // of documents, as targets

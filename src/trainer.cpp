@@ -144,8 +144,8 @@ void Trainer::begin_state(double learning_rate) {
   s.batch_factor = 1;
   s.loss_scale = carried_.loss_scale;
   if (plan().numerics.precision == Precision::fp16) {
-    const uint64_t tokens = global_batch() * static_cast<uint64_t>(sequence());
-    s.batch_factor = std::ldexp(1.0, -std::bit_width(tokens - 1));
+    const uint64_t summed = is_of_means(graph().preference) ? global_batch() : global_batch() * static_cast<uint64_t>(sequence());   // that weigh about 1
+    s.batch_factor = std::ldexp(1.0, -std::bit_width(summed - 1));
     s.growth_interval = options_.growth_interval;
   }
   if (!is_training) return push_state();   // the plain loss
@@ -233,7 +233,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
     const Arena& layout = programs.arena;
     const GradientView view{reinterpret_cast<float*>(arena_ + layout.gradients_begin),
                             (layout.gradients_end - layout.gradients_begin) / sizeof(float), &execution_.state->loss_sum,
-                            &execution_.state->target_count, state_.loss_scale * state_.batch_factor, execution_.stream};
+                            &execution_.state->target_count, &execution_.state->hits, state_.loss_scale * state_.batch_factor, execution_.stream};
     if (!options_.gradient_hook(view)) return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};
   }
   as_created_ = false;

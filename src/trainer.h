@@ -43,6 +43,7 @@ struct GradientView {
   uint64_t count;
   double* loss_sum;
   uint64_t* target_count;
+  uint32_t* in_order;                  // of preferences: pairs
   double scale;                        // that the gradients carry
   void* stream;                        // a cudaStream_t; null on the CPU
 };
@@ -97,7 +98,8 @@ class Trainer {
   Result<double> evaluate(const Dataset& dataset, uint64_t batches);
   Result<uint64_t> generate(const GenerateOptions& options);
   // The loss of every target of so many samples: use(sample, losses), `sequence` of them, 0 where there is no target.
-  Status log_probabilities(const SampleSource& source, uint64_t samples, const std::function<void(uint64_t sample, const float* losses)>& use);
+  // Errors: non_finite; what `use` answers.
+  Status log_probabilities(const SampleSource& source, uint64_t samples, const std::function<Status(uint64_t sample, const float* losses)>& use);
   // A file with the log-probability of every target of a dataset of pairs, a float for each of its tokens; 0 for the others. Errors: bad_state
   // (other datasets), io_error.
   Status write_reference(const Dataset& dataset, const std::string& path);

@@ -111,8 +111,8 @@ func stowageGoProgress(user unsafe.Pointer, now *C.stw_progress) C.int32_t {
 	return status(c.run(func() bool { return c.progress(progressOf(&told)) }))
 }
 
-// Gradients are what a hook may change before the update, while it is called: adding them up over several trainers, with LossSum and
-// TargetCount, makes one step of the joint batch.
+// Gradients are what a hook may change before the update, while it is called: adding them up over several trainers, with LossSum,
+// TargetCount and InOrder, makes one step of the joint batch.
 type Gradients struct {
 	Scale     float64 // that they carry: 1 unless the precision is fp16
 	Count     uint64  // numbers
@@ -143,6 +143,14 @@ func (g *Gradients) TargetCount() *uint64 {
 		return nil
 	}
 	return (*uint64)(unsafe.Pointer(g.gradients.target_count))
+}
+
+// InOrder counts pairs of a preference whose chosen document was ahead; nil where Data is, and with a library that does not know it.
+func (g *Gradients) InOrder() *uint32 {
+	if g.gradients == nil || !g.onHost {
+		return nil
+	}
+	return (*uint32)(unsafe.Pointer(g.gradients.in_order))
 }
 
 // Addresses are where data, loss sum and target count lie, of a GPU in its memory, in the order of the stream.

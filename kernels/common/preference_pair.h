@@ -15,7 +15,7 @@ struct PairSums { double policy[2], reference[2]; int64_t count[2]; };   // of t
 struct PairEnd {
   double loss;
   float weight[2];         // d loss / d token_loss of their targets
-  bool in_order;           // whether the chosen document is ahead: by what beta is a factor of
+  bool in_order;           // whether the chosen document is ahead: dpo by P - R, ipo by (P - R)/n, simpo and orpo by P/n
 };
 
 // log(1 + e^-x), and what it falls by where x grows: 1 / (1 + e^x).

@@ -92,7 +92,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   if (o.gradient_hook)
     t.gradient_hook = [hook = o.gradient_hook, user = o.gradient_user](const GradientView& view) {
       const FloatMode mode;   // whatever it leaves behind
-      const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, view.stream, view.scale};
+      const stw_gradients g{sizeof(stw_gradients), 0, view.data, view.count, view.loss_sum, view.target_count, view.stream, view.scale, view.in_order};
       return hook(user, &g) == 0;
     };
   return t;
@@ -277,7 +277,10 @@ stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* 
       read->copy(static_cast<int64_t>(sample), t.sequence(), rows);
       return ok();
     };
-    auto status = t.log_probabilities(source, samples, [&](uint64_t sample, const float* losses) { read->put_beside(losses, out + sample * tokens); });
+    auto status = t.log_probabilities(source, samples, [&](uint64_t sample, const float* losses) -> Status {
+      read->put_beside(losses, out + sample * tokens);
+      return ok();
+    });
     STW_API_TRY(status);
     return STW_OK;
   });

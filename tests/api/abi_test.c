@@ -152,10 +152,10 @@ AT(stw_progress, tokens, 72); AT(stw_progress, evaluation_loss, 80);
 AT(stw_progress, loss_scale, 88); AT(stw_progress, skip_reason, 96); AT(stw_progress, reserved, 100);
 AT(stw_progress, evaluation_accuracy, 104); AT(stw_progress, accuracy, 112);
 
-SIZE(stw_gradients, 56);
+SIZE(stw_gradients, 64);
 AT(stw_gradients, struct_size, 0); AT(stw_gradients, reserved, 4); AT(stw_gradients, data, 8);
 AT(stw_gradients, count, 16); AT(stw_gradients, loss_sum, 24); AT(stw_gradients, target_count, 32);
-AT(stw_gradients, stream, 40); AT(stw_gradients, scale, 48);
+AT(stw_gradients, stream, 40); AT(stw_gradients, scale, 48); AT(stw_gradients, in_order, 56);
 
 SIZE(stw_trainer_options, 120);
 AT(stw_trainer_options, struct_size, 0); AT(stw_trainer_options, set_mask, 4); AT(stw_trainer_options, seed, 8);

@@ -425,8 +425,8 @@ class Training(unittest.TestCase):
                 world.trainer.write_reference(bare, reference)
                 with self.assertRaisesRegex(stowage.Error, "STW_BAD_STATE"):
                     World().trainer.write_reference(bare, reference)
-            self.assertEqual(reference.stat().st_size, 640 * 4)
-            written = array.array("f", reference.read_bytes())
+            self.assertEqual(reference.stat().st_size, 640 * 4 + 32)
+            written = array.array("f", reference.read_bytes()[:640 * 4])
             self.assertEqual([value < 0 for value in written], [i % 8 > 4 for i in range(640)])
             with stowage.Dataset(tokens, 64, 16, marks=marks, pairs=True, reference=reference) as data:
                 self.assertAlmostEqual(world.trainer.evaluate(data, 100), math.log(2), delta=1e-5)

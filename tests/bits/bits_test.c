@@ -42,32 +42,36 @@ static const struct {
   const char *name, *config;
   uint64_t digest;
   uint32_t precision, state_bits, optimizer, document_end;   /* document_end: 0: no documents */
-  uint32_t master, gradients, fused_update, adapter_rank, quantize, quantize_embeddings;
+  uint32_t master, gradients, fused_update, adapter_rank, quantize, quantize_embeddings, preference;
 } cases[] = {
-  {"gpt2 fp32, 32-bit states", gpt2, 0xf05feed0e9fc9b7eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
-  {"gpt2 bf16, 8-bit states", gpt2, 0xb1e650ff9fadc251u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
-  {"llama fp32, 8-bit states", llama, 0x8d54bde2cf80b9cbu, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
-  {"qwen2 bf16, 32-bit states", qwen2, 0xf48581b3af8f235au, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
-  {"gpt2 fp16, 8-bit states", gpt2, 0x53ca14fa6e464e9eu, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
-  {"gpt2 bf16, SGD, documents", gpt2, 0x99c4795d28779b14u, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0, 0, 0, 0, 0, 0},
+  {"gpt2 fp32, 32-bit states", gpt2, 0xf05feed0e9fc9b7eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, 0},
+  {"gpt2 bf16, 8-bit states", gpt2, 0xb1e650ff9fadc251u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, 0},
+  {"llama fp32, 8-bit states", llama, 0x8d54bde2cf80b9cbu, STW_PRECISION_FP32, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, 0},
+  {"qwen2 bf16, 32-bit states", qwen2, 0xf48581b3af8f235au, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, 0},
+  {"gpt2 fp16, 8-bit states", gpt2, 0x53ca14fa6e464e9eu, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, 0},
+  {"gpt2 bf16, SGD, documents", gpt2, 0x99c4795d28779b14u, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_SGD, 64, 0, 0, 0, 0, 0, 0, 0},
   {"llama fp16, Lion, 8-bit states", llama, 0x3011d25cb98ea952u, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_LION,
-   0, 0, 0, 0, 0, 0, 0},
-  {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0, 0, 0, 0},
+   0, 0, 0, 0, 0, 0, 0, 0},
+  {"llama fp32, Muon", llama, 0x6e809f5a0b6aec01u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0, 0, 0, 0, 0},
   {"qwen2 fp32, Adafactor, documents", qwen2, 0x5e2ac56f04023e32u, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAFACTOR,
-   64, 0, 0, 0, 0, 0, 0},
+   64, 0, 0, 0, 0, 0, 0, 0},
   {"llama bf16, 7 bytes a parameter", llama, 0xd3c35749b635a7eau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
-   0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0, 0, 0, 0},
+   0, STW_MASTER_SPLIT8, STW_GRADIENTS_BF16, 0, 0, 0, 0, 0},
   {"gpt2 bf16, 4 bytes a parameter", gpt2, 0x85f21a0808049af3u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW,
-   0, STW_MASTER_STOCHASTIC, 0, 1, 0, 0, 0},
-  {"qwen3 bf16, 8-bit states", qwen3, 0x06be9d6eab1df7aau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
-  {"llama bf16, adapters, 8-bit states", llama, 0x2c716bd4a97eabd4u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, 0, 0},
-  {"gpt2 fp32, adapters, documents", gpt2, 0xdc504a3877c53dccu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 5, 0, 0},
-  {"llama bf16, adapters over nf4", llama, 0x536949ebcf79681au, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4, 0},
-  {"gpt2 fp32, adapters over int8", gpt2, 0x0fb38b60eaba0d6eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 5, STW_QUANTIZE_INT8, 0},
-  {"qwen3 bf16, adapters over nf4 and int8", qwen3, 0xb8730cd33f6fcbacu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4, STW_QUANTIZE_INT8},
-  {"phi3 fp32, documents", phi3, 0x9d0ca8f12b7e8c9du, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 0, 0, 0},
-  {"gemma3 bf16, 8-bit states", gemma3, 0x4e49ec28a7c56aebu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0},
-  {"gemma3 fp16, Muon", gemma3, 0xafaa4d4576c55aafu, STW_PRECISION_FP16, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0, 0, 0, 0},
+   0, STW_MASTER_STOCHASTIC, 0, 1, 0, 0, 0, 0},
+  {"qwen3 bf16, 8-bit states", qwen3, 0x06be9d6eab1df7aau, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, 0},
+  {"llama bf16, adapters, 8-bit states", llama, 0x2c716bd4a97eabd4u, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, 0, 0, 0},
+  {"gpt2 fp32, adapters, documents", gpt2, 0xdc504a3877c53dccu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 5, 0, 0, 0},
+  {"llama bf16, adapters over nf4", llama, 0x536949ebcf79681au, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4, 0, 0},
+  {"gpt2 fp32, adapters over int8", gpt2, 0x0fb38b60eaba0d6eu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 5, STW_QUANTIZE_INT8, 0, 0},
+  {"qwen3 bf16, adapters over nf4 and int8", qwen3, 0xb8730cd33f6fcbacu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_NF4, STW_QUANTIZE_INT8, 0},
+  {"phi3 fp32, documents", phi3, 0x9d0ca8f12b7e8c9du, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 64, 0, 0, 0, 0, 0, 0, 0},
+  {"gemma3 bf16, 8-bit states", gemma3, 0x4e49ec28a7c56aebu, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, 0},
+  {"gemma3 fp16, Muon", gemma3, 0xafaa4d4576c55aafu, STW_PRECISION_FP16, STW_STATES_32, STW_OPTIMIZER_MUON, 0, 0, 0, 0, 0, 0, 0, 0},
+  {"llama bf16, DPO, adapters over int8", llama, 0x315adaf026b88e2au, STW_PRECISION_BF16, STW_STATES_8, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 12, STW_QUANTIZE_INT8, 0, STW_PREFERENCE_DPO},
+  {"qwen3 fp32, ORPO", qwen3, 0xc76936717336ed5cu, STW_PRECISION_FP32, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, STW_PREFERENCE_ORPO},
+  {"gpt2 fp16, SimPO", gpt2, 0xfc37400ffb09975au, STW_PRECISION_FP16, STW_STATES_8, STW_OPTIMIZER_LION, 0, 0, 0, 0, 0, 0, 0, STW_PREFERENCE_SIMPO},
+  {"gemma3 bf16, IPO", gemma3, 0x5c9d41a3098924e2u, STW_PRECISION_BF16, STW_STATES_32, STW_OPTIMIZER_ADAMW, 0, 0, 0, 0, 0, 0, 0, STW_PREFERENCE_IPO},
 };
 
 /* FNV-1a. */
@@ -97,7 +101,7 @@ static int train(const char *folder, size_t which, uint64_t *digest) {
   stw_device *device = NULL; stw_model *model = NULL; stw_plan *plan = NULL;
   stw_dataset *dataset = NULL; stw_trainer *trainer = NULL;
   stw_model_options of_model; stw_plan_options of_plan; stw_dataset_options of_data; stw_run_options of_run;
-  stw_trainer_options of_training; stw_generate_options of_generation; stw_error error; double loss; char path[4096]; int result = 1;
+  stw_trainer_options of_training; stw_generate_options of_generation; stw_error error; double loss; char path[4096], marks[4096], reference[4096]; int result = 1;
   int32_t prompt[3] = {65, 66, 67}, tokens[8]; uint64_t count = 0;
   INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(of_training); INIT(of_generation); INIT(error);
 
@@ -127,13 +131,31 @@ static int train(const char *folder, size_t which, uint64_t *digest) {
     of_training.label_smoothing = 0.1f;
     of_training.z_loss = 1e-3f;
   }
+  of_plan.preference = cases[which].preference;
   TRY(stw_plan_create(&plan, model, &of_plan, &error));
+  snprintf(marks, sizeof marks, "%s/marks", folder);
+  snprintf(reference, sizeof reference, "%s/reference", folder);
+  if (of_plan.preference) {
+    of_data.marks = marks;
+    of_data.pairs = 1;
+    of_training.answer_share = 0.25f;
+  }
   snprintf(path, sizeof path, "%s/text", folder);
   of_data.path = path;
   of_data.vocabulary = 256;
   of_data.sequence = of_plan.sequence;
   TRY(stw_dataset_open(&dataset, &of_data, &error));
   TRY(stw_trainer_create(&trainer, device, model, plan, &of_training, &error));
+  if (of_plan.preference == STW_PREFERENCE_DPO || of_plan.preference == STW_PREFERENCE_IPO) {
+    TRY(stw_trainer_write_reference(trainer, dataset, reference, &error));
+    stw_dataset_close(dataset);
+    dataset = NULL;
+    of_data.reference = reference;
+    TRY(stw_dataset_open(&dataset, &of_data, &error));
+    result = add_file(digest, reference);
+    if (result) goto failed;
+    result = 1;
+  }
   of_run.until = 4;
   of_run.warmup = 1;
   of_run.learning_rate = 3e-3;
@@ -165,7 +187,7 @@ int main(int argc, char **argv) {
   int wrong = 0;
   size_t i;
   uint32_t random = 1;
-  FILE *text;
+  FILE *text, *marks;
   if (argc != 2) { fprintf(stderr, "usage: bits_test FOLDER\n"); return 2; }
   snprintf(path, sizeof path, "%s/text", argv[1]);
   if (!(text = fopen(path, "wb"))) { perror(path); return 1; }
@@ -174,6 +196,11 @@ int main(int argc, char **argv) {
     fputc((int)(random >> 24) & (int)(random >> 16) & 255, text);
   }
   if (fclose(text)) { perror(path); return 1; }
+  /* Documents of 12 and 8 tokens, of which the first three are a prompt. */
+  snprintf(path, sizeof path, "%s/marks", argv[1]);
+  if (!(marks = fopen(path, "wb"))) { perror(path); return 1; }
+  for (i = 0; i < 5000; ++i) fputc(i % 20 == 0 || i % 20 == 12 ? STW_MARK_BEGIN : i % 20 < 3 || (i % 20 > 12 && i % 20 < 15) ? 0 : STW_MARK_TARGET, marks);
+  if (fclose(marks)) { perror(path); return 1; }
   for (i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     uint64_t digest = 14695981039346656037u;
     if (train(argv[1], i, &digest)) return 1;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "planner/pricing.h"
 #include "src/trainer.h"
 #include "tests/src/small_models.h"
 
@@ -40,6 +41,7 @@ std::vector<float> losses_of(Trainer& trainer, const GlobalBatch& batch) {
   std::vector<float> losses(batch.tokens.size());
   const Status status = trainer.log_probabilities(batch.source(), batch.samples(), [&](uint64_t sample, const float* of_sample) {
     std::copy_n(of_sample, sequence, losses.begin() + static_cast<std::ptrdiff_t>(sample * sequence));
+    return ok();
   });
   EXPECT_TRUE(status) << status.error().message;
   return losses;
@@ -232,6 +234,14 @@ TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
   const auto chunks = loss_chunks(narrow->programs.micro_first.samples * sequence, sequence, narrow->plan.decisions.loss_chunks);
   EXPECT_EQ(logits_of(*narrow), static_cast<std::ptrdiff_t>(2 * chunks.size()));
   EXPECT_LT(narrow->plan.bytes.peak, wide->plan.bytes.peak);
+  EXPECT_EQ(wide->plan.recompute_picoseconds, 0u);
+  uint64_t again = 0;   // what the plan says of it is what its programs do
+  const Pricing pricing(narrow->graph, profile_of(narrow->plan.request), narrow->plan.request.threads);
+  for (const auto& [program, times] : {std::pair{&narrow->programs.micro_first, int64_t{1}}, {&narrow->programs.micro_next, narrow->plan.accumulation_steps - 1}})
+    for (const Instruction& i : program->instructions)
+      if (i.phase == Phase::recompute) again += pricing.instruction(i) * static_cast<uint64_t>(times);
+  ASSERT_EQ(8 % narrow->plan.decisions.micro_batch, 0);
+  EXPECT_EQ(narrow->plan.recompute_picoseconds, again);
   EXPECT_GT(narrow->plan.step_picoseconds, wide->plan.step_picoseconds);
 }
 
@@ -358,16 +368,28 @@ TEST(PairDatasets, ThatAreNoneAreRefused) {
   o.pairs = false, o.reference_path = files.folder / "reference";
   EXPECT_NE(refusal(o).find("a reference is of pairs"), std::string::npos);
   o.pairs = true;
-  std::vector<float> values(files.tokens - 1, -1.0f);
-  const auto put = [&] { put_file(files.folder / "reference", std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float))); };
-  put();
-  EXPECT_NE(refusal(o).find("a log-probability for each token"), std::string::npos);
-  values.push_back(0.5f);
-  put();
-  EXPECT_NE(refusal(o).find("log-probability " + std::to_string(files.tokens - 1) + " is 0.5"), std::string::npos);
-  values.back() = -HUGE_VALF;
-  put();
-  EXPECT_NE(refusal(o).find("expected a finite number"), std::string::npos);
+  put_file(files.folder / "reference", std::string(640, 'x'));
+  EXPECT_NE(refusal(o).find("as stw_trainer_write_reference writes them"), std::string::npos);
+  // Of these pairs, then with a byte changed, then of others.
+  const auto model = model_of(small_llama());
+  const auto trainer = trainer_for(model, plan_for(*model, pair_request(Preference::simpo, 4)));
+  auto bare = Dataset::open(files.options());
+  ASSERT_TRUE(bare);
+  ASSERT_TRUE(trainer->write_reference(*bare, o.reference_path));
+  EXPECT_EQ(refusal(o), "");
+  std::string bytes = file_bytes(o.reference_path);
+  EXPECT_EQ(bytes.size(), files.tokens * sizeof(float) + 32);
+  for (const auto& [value, said] : {std::pair{0.5f, "is 0.5"}, {-HUGE_VALF, "expected a finite number"}, {-0.125f, "are damaged"}}) {
+    std::string changed = bytes;
+    std::memcpy(changed.data() + 40, &value, sizeof value);
+    put_file(o.reference_path, changed);
+    EXPECT_NE(refusal(o).find(said), std::string::npos) << refusal(o);
+  }
+  put_file(o.reference_path, bytes);
+  std::string marks = file_bytes(o.marks_path);
+  marks[2] ^= mark_target;
+  put_file(o.marks_path, marks);
+  EXPECT_NE(refusal(o).find("it is of other tokens or marks"), std::string::npos) << refusal(o);
 }
 
 TEST(References, AreWhatTheModelSaysOfEveryTarget) {

@@ -3,9 +3,11 @@ import json
 import math
 import pathlib
 import random
+import signal
 import struct
+import subprocess
 
-from support import FAILED, USAGE, CommandTest
+from support import FAILED, STOWAGE, USAGE, CommandTest
 
 COLOURS = ["red", "blue", "green", "yellow", "violet"]
 
@@ -49,7 +51,7 @@ class PreferenceTest(CommandTest):
         self.assertEqual(self.metrics("run")[-1]["eval_accuracy"], 1)
         self.assertEqual(json.loads(self.read("run", "plan.json"))["numerics"]["preference"], "dpo")
         reference = (pathlib.Path(self.path("run")) / "reference.bin").read_bytes()
-        values = struct.unpack(f"<{len(reference) // 4}f", reference)
+        values = struct.unpack(f"<{len(reference) // 4 - 8}f", reference[:-32])
         self.assertTrue(all(value <= 0 for value in values))
         # What eval says of the run is what the run said, against the model that it began with.
         again = self.evaluation("--model", self.path("run"), "--data", data)
@@ -94,7 +96,15 @@ class PreferenceTest(CommandTest):
         self.assertIn("reference   what the model says now", told)
         self.assertEqual(second.read_bytes(), before)
         second.write_bytes(before[:-4])
-        self.refused("train", "--resume", self.path("second"), "--steps", 8, expect=FAILED, says=["reference.bin", "a log-probability for each token"])
+        self.refused("train", "--resume", self.path("second"), "--steps", 8, expect=FAILED, says=["reference.bin", "expected log-probabilities"])
+        second.write_bytes(struct.pack("<f", -1) + before[4:])
+        self.refused("train", "--resume", self.path("second"), "--steps", 8, expect=FAILED, says=["reference.bin", "damaged"])
+        second.write_bytes(before)
+        # Of other pairs, and be they of as many tokens, it is made again.
+        other = self.file([{**line, "chosen": line["rejected"], "rejected": line["chosen"]} for line in self.pairs()], "other.jsonl")
+        told = self.run_command("train", "--resume", self.path("second"), "--steps", 8, "--data", other).stdout
+        self.assertIn("reference.bin is of other pairs", told)
+        self.assertNotEqual(second.read_bytes(), before)
 
     def test_a_file_of_its_own_for_evaluations(self):
         data, apart = self.file(self.pairs()), self.file(self.pairs(20, seed=8), "apart.jsonl")
@@ -104,7 +114,7 @@ class PreferenceTest(CommandTest):
         self.run_command("train", "--resume", self.path("run"), "--steps", 8)
         examples = self.file([{"prompt": "a", "completion": "b"}] * 20, "examples.jsonl")
         self.refused("train", "--model", "nano", "--data", data, "--batch", 4, "--seq", 64, "--document-end", 0, "--steps", 1, "--out", self.path("none"), "--eval-data", examples,
-                     expect=FAILED, says=["examples.jsonl", "no pairs of answers"])
+                     expect=FAILED, says=["examples.jsonl: it has no pairs of answers"])
 
     def test_adapters_are_against_what_lies_below_them(self):
         self.train_on("base", self.write("text.txt", "what is red? red is.\n" * 200), "--steps", 8)
@@ -118,12 +128,14 @@ class PreferenceTest(CommandTest):
         lines = self.pairs(40)
         whole = [{"chosen": line["prompt"] + line["chosen"], "rejected": line["prompt"] + line["rejected"]} for line in lines]
         self.train_on("given", self.file(lines), "--steps", 3)
-        self.train_on("found", self.file(whole, "whole.jsonl"), "--steps", 3)
-        given, found = (self.metrics(name) for name in ("given", "found"))
-        # Of bytes: the answers' first letters differ, unless they do not; losses are close, sums over the answers the same.
+        told = self.train_on("found", self.file(whole, "whole.jsonl"), "--steps", 3).stdout
+        self.assertIn("; 40 without a prompt, which is what both answers begin with\n", told)
+        given, found = ([line["loss"] for line in self.metrics(name) if "loss" in line] for name in ("given", "found"))
         for a, b in zip(given, found):
-            if "loss" in a:
-                self.assertAlmostEqual(a["loss"], b["loss"], places=4)
+            self.assertAlmostEqual(a, b, places=4)   # answers' first letters may be the same
+        words = ["train", "--model", "nano", "--batch", 4, "--document-end", 0, "--steps", 1, "--out", self.path("none")]
+        asked = [{"question": line["prompt"], "chosen": line["chosen"], "rejected": line["rejected"]} for line in lines]
+        self.refused(*words, "--data", self.file(asked, "asked.jsonl"), expect=FAILED, says=["asked.jsonl, line 1", "as \"prompt\" or in front of both", "\"question\""])
 
     def test_messages_by_the_models_template(self):
         self.train_on("base", self.write("text.txt", "what is red? red is.\n" * 200), "--steps", 2)
@@ -138,30 +150,68 @@ class PreferenceTest(CommandTest):
             self.train_on(name, self.file(lines, name + ".jsonl"), "--steps", 3, "--chat-template", template, model=self.path("base"), sequence=160)
             found[name] = [line.get("loss") for line in self.metrics(name)]
         self.assertEqual(found["apart"], found["inside"])
+        # By the run's template, although the model that it began with has another one.
+        (pathlib.Path(self.path("base")) / "chat_template.jinja").write_text("{% for message in messages %}({{ message.role }}){{ message.content }}</>{% endfor %}")
+        self.assertEqual(self.evaluation("--model", self.path("apart"), "--data", self.path("apart.jsonl"))["eval_loss"], self.metrics("apart")[-1]["eval_loss"])
+        # A prompt beside answers of messages; members in another order; answers that are the same or say nothing.
+        odd = [{"prompt": "what? ", "chosen": [said("assistant", "this")], "rejected": [{"content": "that", "role": "assistant"}]},
+               {"chosen": [said("user", "what? "), said("assistant", "this")], "rejected": [{"content": "what? ", "role": "user"}, said("assistant", "that")]},
+               {"chosen": [said("user", "what? "), said("assistant", "this")], "rejected": [said("user", "what? "), said("assistant", "this")]},
+               {"chosen": [said("user", "what? "), said("assistant", "this")], "rejected": [said("user", "what? "), said("assistant", "")]}]
+        told = self.train_on("odd", self.file(odd * 5, "odds.jsonl"), "--steps", 1, "--chat-template", template, model=self.path("base"), sequence=160).stdout
+        self.assertRegex(told, r"pairs       10 of chosen .*; 10 more are left out, whose answers are alike, empty, or cut away\n")
         self.refused("train", "--model", self.path("base"), "--data", self.file([{"chosen": [said("user", "a")], "rejected": [said("user", "b")]}], "odd.jsonl"), "--batch", 4, "--seq", 64,
                      "--document-end", 0, "--steps", 1, "--chat-template", template, "--out", self.path("none"), expect=FAILED, says=["odd.jsonl, line 1: chosen", "messages that begin with those of rejected"])
+
+    def test_a_signal_ends_the_reference_and_leaves_nothing(self):
+        data = self.file(self.pairs(6000))
+        run = subprocess.Popen([STOWAGE, "train", "--model", "nano", "--data", data, "--batch", "4", "--seq", "64", "--document-end", "0", "--threads", "2", "--steps", "1", "--out", self.path("run")],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in run.stdout:
+            if line.startswith("reference"):
+                break
+        run.send_signal(signal.SIGINT)
+        _, complaint = run.communicate(timeout=60)
+        self.assertEqual((run.returncode, complaint), (FAILED, "\nstowage: stopping; once more to end at once\nstowage: error: stopped while the reference was computed; nothing of it is kept\n"))
+        self.assertEqual(list(pathlib.Path(self.path("run")).glob("reference*")), [])
 
     def test_pairs_that_are_too_long_are_cut_and_those_without_answers_left_out(self):
         lines = self.pairs(30) + [{"prompt": "p" * 10, "chosen": "c" * 70, "rejected": "r"}, {"prompt": "q" * 90, "chosen": "c", "rejected": "r"}]
         told = self.train_on("run", self.file(lines), "--steps", 2).stdout
         self.assertRegex(told, r"pairs       31 of chosen .* are learned; 1 longer than a sample, which cuts them; 1 more are left out")
+        said = self.run_command("eval", "--model", self.path("run"), "--data", self.path("pairs.jsonl"), "--all", "--document-end", 0).stdout
+        self.assertRegex(said, r"over the 31 pairs of .*; 1 longer than a sample, which cuts them; 1 more are left out")
         self.refused("train", "--model", "nano", "--data", self.file(lines[-1:], "long.jsonl"), "--batch", 4, "--seq", 64, "--document-end", 0, "--steps", 1, "--out", self.path("none"),
-                     expect=FAILED, says=["of no pair both answers are left", "--seq"])
+                     expect=FAILED, says=["of no pair there are two answers left", "--seq"])
 
     def test_mistakes_are_named(self):
         data, text = self.file(self.pairs(20)), self.write("text.txt", "abc" * 3000)
         words = ["train", "--model", "nano", "--batch", 4, "--document-end", 0, "--steps", 1, "--out", self.path("none")]
         self.refused(*words, "--data", text, "--preference", "dpo", expect=USAGE, says=["--preference dpo", "pairs of answers"])
         self.refused(*words, "--data", text, "--beta", 1, expect=USAGE, says=["--beta: is for pairs of answers"])
-        self.refused(*words, "--data", data, "--margin", 1, expect=USAGE, says=["margin is for the preference simpo, not for dpo"])
+        self.refused(*words, "--data", data, "--margin", 1, expect=USAGE, says=["--margin: is for --preference simpo, not for dpo"])
         self.refused(*words, "--data", data, "--preference", "kto", expect=USAGE, says=["--preference"])
-        self.refused(*words, "--data", data, "--z-loss", 1e-4, expect=USAGE, says=["z_loss"])
+        self.refused(*words, "--data", data, "--z-loss", 1e-4, expect=USAGE, says=["--z-loss"])
         broken = self.pairs(3)
         del broken[2]["rejected"]
         self.refused(*words, "--data", self.file(broken, "broken.jsonl"), expect=FAILED, says=["broken.jsonl, line 3", "\"chosen\" and \"rejected\""])
         self.refused("train", "--model", "nano", "--batch", 4, "--steps", 1, "--out", self.path("none"), "--data", data, expect=USAGE, says=["--document-end"])
         self.train_on("run", data, "--steps", 2)
-        self.refused("train", "--resume", self.path("run"), "--preference", "simpo", "--steps", 3, expect=FAILED, says=["preference", "dpo"])
+        self.refused("train", "--resume", self.path("run"), "--preference", "simpo", "--steps", 3, expect=FAILED, says=["--preference simpo", "learns the preference dpo"])
+        self.refused("train", "--resume", self.path("run"), "--data", text, "--steps", 3, expect=FAILED, says=["--data", "pairs of answers", "learns the preference dpo"])
+        self.train_on("plain", text, "--steps", 2)
+        self.refused("train", "--resume", self.path("plain"), "--data", data, "--steps", 3, expect=FAILED, says=["--data", "learns no preference"])
+        self.refused(*words, "--data", data, "--eval-data", text, expect=FAILED, says=["text.txt: it has no pairs of answers"])
+        self.refused(*words, "--data", data, "--label-smoothing", 0.5, expect=USAGE, says=["--label-smoothing"])
+        self.refused(*words, "--data", data, "--text-field", "body", expect=USAGE, says=["--text-field"])
+        judged = self.file([{"prompt": "a", "completion": "b", "label": False}] * 9, "judged.jsonl")
+        self.refused(*words, "--data", judged, expect=FAILED, says=["judged.jsonl, line 1: label", "KTO"])
+        first = self.pairs(3)
+        del first[0]["rejected"]
+        self.refused(*words, "--data", self.file(first, "first.jsonl"), expect=FAILED, says=["first.jsonl, line 1", "\"chosen\" and \"rejected\""])
+        self.refused("eval", "--model", self.path("run"), "--data", text, "--document-end", 0, "--beta", 1, expect=USAGE, says=["--beta"])
+        small = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", data, "--document-end", 0, "--vram", "1MiB", "--json", expect=3).stdout)
+        self.assertIs(small["fits"], False)
         self.refused("eval", "--model", self.path("run"), "--data", text, "--document-end", 0, "--reference-model", "nano", expect=USAGE, says=["--reference-model"])
         plan = self.write("plan.json", self.run_command("plan", "--model", "nano", "--batch", 4, "--vram", "64MiB", "--preference", "simpo", "--json").stdout)
         self.refused("train", "--model", "nano", "--data", text, "--plan", plan, "--steps", 1, "--out", self.path("none"), expect=USAGE, says=["--preference simpo", "no pairs"])

@@ -44,6 +44,7 @@ struct Kept {
     try {
       call(open);
     } catch (const Failure& failure) {
+      if (failure.status == STW_BAD_STATE) throw;
       std::string message = failure.what();
       if (const size_t at = message.find(path); at != std::string::npos) message.replace(at, path.size(), file);
       // Where windows of one token fit, it is their length that is wrong.
@@ -78,6 +79,9 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
     return label_examples(read_labelled(path, flags.fields, true), labels, request.tokenization, query(request.model).padding_token, request.sequence);
   }
   if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.flags.source));
+  const bool has_pairs = path == flags.path ? flags.has_pairs : holds_pairs(path);
+  if (has_pairs != flags.has_pairs)
+    throw Failure(exit_failed, fmt::format("{}: it has {}pairs of answers, {} has {}", path, has_pairs ? "" : "no ", flags.path, has_pairs ? "none" : "some"));
   if (!holds_examples(path)) return std::nullopt;
   std::optional<chat::ChatTemplate> conversations;   // asked for by the first one
   const auto chat_template = [&](const std::string& place) -> const chat::ChatTemplate& {
@@ -87,9 +91,6 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
   };
   const FindTemplate find_template = chat_template;
   const ExampleReader reader(flags.fields.text, request.tokenization, find_template, end_of_examples(path, request));
-  const bool has_pairs = path == flags.path ? flags.has_pairs : holds_pairs(path);
-  if (has_pairs != flags.has_pairs)
-    throw Failure(exit_failed, fmt::format("{}: its lines are {}pairs of answers, those of {} are {}", path, has_pairs ? "" : "no ", flags.path, has_pairs ? "not" : "some"));
   return has_pairs ? read_pairs(path, reader, request.sequence) : read_examples(path, reader, request.sequence);
 }
 
@@ -132,6 +133,7 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!data.has_pairs && plan.preference != "auto")
     throw Failure(exit_usage, fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, \"chosen\": …, \"rejected\": …}}; --data {} is none", plan.preference, data.path));
   if (data.has_pairs && plan.preference == "auto") plan.preference = "dpo";
+  if (data.has_pairs && data.fields.text_given) throw Failure(exit_usage, fmt::format("--text-field: is for texts; --data {} has pairs of answers", data.path));
   if (!plan.examples || data.has_labels || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
@@ -153,6 +155,11 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
   }
   if (classifier.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, classifier.labels[0]));
   model = std::move(classifier);
+}
+
+void require_pairs(const PreferenceFlags& preference, const DataFlags& data) {
+  for (const auto& [flag, given] : {std::pair{"--beta", preference.beta}, {"--margin", preference.margin}, {"--answer-share", preference.answer_share}})
+    if (given && !data.has_pairs) throw Failure(exit_usage, fmt::format("{}: is for pairs of answers, of which --data {} has none", flag, data.path));
 }
 
 OpenData open_data(const DataFlags& flags, const std::string& file, const DataRequest& request) {

@@ -52,6 +52,9 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model);
 // Where the data has labels and the model is a language model, it is to become a classifier with those.
 void take_labels(ModelFlags& model, const DataFlags& data);
 
+// Throws where the data has none, and something is said of what pairs weigh.
+void require_pairs(const PreferenceFlags& preference, const DataFlags& data);
+
 // `path`: the one of `flags`, or another file of the same kind.
 OpenData open_data(const DataFlags& flags, const std::string& path, const DataRequest& request);
 

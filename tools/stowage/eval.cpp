@@ -12,6 +12,7 @@
 #include "files.h"
 #include "inference.h"
 #include "number_checks.h"
+#include "pairs.h"
 #include "reference.h"
 #include "run_settings.h"
 #include "units.h"
@@ -63,9 +64,12 @@ struct EvalCommand {
     if (!plan.batch) plan.batch = 8;
     const bool is_against = data.has_pairs && has_reference(plan.preference);
     if (!is_against && !reference_model.empty()) throw Failure(exit_usage, "--reference-model: is for data with pairs of answers, and the preferences dpo and ipo");
+    require_pairs(preference, data);
     std::optional<TemporaryReference> reference;
-    if (is_against) write_reference(reference);
-    const Inference opened = open();
+    const Inference opened = answering([&] {
+      if (is_against) write_reference(reference);
+      return open_inference(model, plan, data.has_pairs ? preference : PreferenceFlags{});
+    });
     const stw_plan_info info = query(opened.plan);
     const stw_model_info about = query(opened.model);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), about.vocabulary);
@@ -88,7 +92,7 @@ struct EvalCommand {
     } else if (has_accuracy) {
       const char* const what = data.has_pairs ? "pairs" : "texts";
       const std::string over = all && samples == there ? fmt::format("the {} {}", grouped(tokens.counts.examples), what) : fmt::format("the {} in {} samples", what, grouped(samples));
-      fmt::print("evaluation loss {:.4f}, accuracy {:.4f}, over {} of {}\n", loss, accuracy, over, data.path);
+      fmt::print("evaluation loss {:.4f}, accuracy {:.4f}, over {} of {}{}\n", loss, accuracy, over, data.path, data.has_pairs ? left_out(tokens.counts) : "");
     } else {
       const std::string over = tokens.counts.examples ? fmt::format("what is learned in {} samples", grouped(samples)) : grouped(count) + " tokens";
       fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}\n", loss, perplexity, over, data.path);
@@ -103,7 +107,18 @@ struct EvalCommand {
     if (plan.preference != of_run) return;
     if (!preference.beta) preference.beta = number_of_run(run, "beta");
     if (!preference.margin) preference.margin = number_of_run(run, "margin");
-    if (preference.answer_share == 0) preference.answer_share = number_of_run(run, "answer-share").value_or(0);
+    if (!preference.answer_share) preference.answer_share = number_of_run(run, "answer-share");
+  }
+
+  Inference open_beginning(const ModelFlags& before, const PlanFlags& plan_before) const {
+    const std::string who = reference_model.empty() ? fmt::format("{} began with {}", run_of(model), before.source) : fmt::format("--reference-model {}", before.source);
+    try {
+      return open_inference(before, plan_before);
+    } catch (const Failure& failure) {
+      Failure told(failure.exit_code, fmt::format("{}: {}{}", who, failure.what(), reference_model.empty() ? "; name another with --reference-model" : ""));
+      told.bytes_needed = failure.bytes_needed;
+      throw told;
+    }
   }
 
   // By the model before, which is gone when the trained one is opened.
@@ -111,16 +126,18 @@ struct EvalCommand {
     ModelFlags given;
     given.source = reference_model;
     const auto [before, plan_before] = reference_model.empty() ? beginning_of(run_of(model), plan) : std::pair(given, plan);
-    const Inference opened = open_inference(before, plan_before);
+    const Inference opened = open_beginning(before, plan_before);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, run_of(model), query(opened.model).vocabulary);
-    const OpenData pairs = open_data(data, data.path, {tokenization, before, opened.model, query(opened.plan).sequence, plan.document_end, {}, false});
+    // As the run has them: its template, its end of text.
+    const OpenData pairs = open_data(data, data.path, {tokenization, model, opened.model, query(opened.plan).sequence, plan.document_end, {}, false});
     reference.emplace(opened.trainer, pairs);
   }
 
   // That it does not fit is an answer too.
-  Inference open() const {
+  template <class Open>
+  Inference answering(const Open& open) const {
     try {
-      return open_inference(model, plan, data.has_pairs ? preference : PreferenceFlags{});
+      return open();
     } catch (const Failure& failure) {
       if (json && failure.exit_code == exit_does_not_fit)
         fmt::print("{{\"model\":{},\"data\":{},\"fits\":false,\"minimum_vram_bytes\":{}}}\n", json_quoted(model.source),

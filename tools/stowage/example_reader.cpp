@@ -12,17 +12,19 @@ namespace {
 
 using Range = std::pair<size_t, size_t>;   // begin and end
 
+JsonValue message_of(std::string_view role, const std::string& content) {
+  JsonValue message;
+  message.kind = JsonValue::Kind::object;
+  message.members = {{"role", text_value(std::string(role))}, {"content", text_value(content)}};
+  return message;
+}
+
 // Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages.
 JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"}, {"user", "user"}, {"gpt", "assistant"}, {"assistant", "assistant"}, {"system", "system"}};
   JsonValue messages;
   messages.kind = JsonValue::Kind::array;
-  const auto say = [&](std::string_view role, const std::string& content) {
-    JsonValue message;
-    message.kind = JsonValue::Kind::object;
-    message.members = {{"role", text_value(std::string(role))}, {"content", text_value(content)}};
-    messages.elements.push_back(std::move(message));
-  };
+  const auto say = [&](std::string_view role, const std::string& content) { messages.elements.push_back(message_of(role, content)); };
   if (!system.is_null() && !system.text().empty()) say("system", system.text());
   for (const JsonView& one : conversations.elements()) {
     const std::string& from = one.at("from").text();
@@ -78,19 +80,19 @@ Example ExampleReader::of_text(const JsonView& prompt, const JsonView& rest) con
   return example;
 }
 
-Example ExampleReader::of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place) const {
+Example ExampleReader::of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place, bool may_be_empty) const {
   Example example{tokenization_.encode(conversation.text, place, true), {}};
   const auto token_at = [&](size_t byte) {
     return byte >= conversation.text.size() ? example.tokens.size() : tokens_before(example.tokens, tokenization_.encode(conversation.text.substr(0, byte), place, true));
   };
   for (const Range& said : conversation.said)
     if (const Range tokens{token_at(said.first), token_at(said.second)}; tokens.first < tokens.second) example.learned.push_back(tokens);
-  if (example.learned.empty()) throw Failure(exit_failed, fmt::format("{}: expected a message of the assistant, found none that says something", place));
+  if (example.learned.empty() && !may_be_empty) throw Failure(exit_failed, fmt::format("{}: expected a message of the assistant, found none that says something", place));
   return example;
 }
 
 // Messages of a prompt, and those of its completion, of which alone is learned.
-Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place) const {
+Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place, bool may_be_empty) const {
   const JsonValue asked = array_of(prompt.raw_elements());
   JsonValue all = asked;
   for (const JsonValue& message : completion.raw_elements()) all.elements.push_back(message);
@@ -99,7 +101,7 @@ Example ExampleReader::of_messages(const JsonValue& line, const JsonView& prompt
   const auto begin = static_cast<size_t>(std::mismatch(before.begin(), before.end(), conversation.text.begin(), conversation.text.end()).first - before.begin());
   for (Range& said : conversation.said) said.first = std::max(said.first, begin);
   std::erase_if(conversation.said, [](const Range& said) { return said.first >= said.second; });
-  return of_conversation(conversation, place);
+  return of_conversation(conversation, place, may_be_empty);
 }
 
 Example ExampleReader::example(std::string_view text_of_line, const std::string& place) const {
@@ -108,6 +110,8 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
   const JsonView text = object.at(text_member_), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages"), conversations = object.at("conversations");
   if (!text.is_null() + !messages.is_null() + !conversations.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null())
     fail_of_members(object, place, fmt::format("\"prompt\" and \"completion\", \"messages\", or \"{}\"", text_member_));
+  if (const JsonView label = object.at("label"); !completion.is_null() && label.raw().kind == JsonValue::Kind::boolean)
+    label.fail("no verdict on a single answer (KTO), which is not learned; pairs have \"chosen\" and \"rejected\"");
   if (!messages.is_null() || !conversations.is_null()) {
     const std::string& at = messages.is_null() ? conversations.place() : messages.place();
     if (has_ids()) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));
@@ -121,35 +125,41 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
   return ended(std::move(example));
 }
 
-std::array<Example, 2> ExampleReader::pair(std::string_view text_of_line, const std::string& place) const {
+ExampleReader::Pair ExampleReader::pair(std::string_view text_of_line, const std::string& place) const {
   const JsonValue value = read_json(text_of_line, place);
+  if (value.kind != JsonValue::Kind::object) throw Failure(exit_failed, fmt::format("{}: expected an object", place));
   const JsonView object(value, place + ": ");
   const JsonView prompt = object.at("prompt"), answers[2] = {object.at("chosen"), object.at("rejected")};
-  if (answers[0].is_null() || answers[1].is_null()) fail_of_members(object, place, "\"chosen\" and \"rejected\", and what they answer as \"prompt\"");
-  std::array<Example, 2> pair;
+  const std::string expected = "\"chosen\" and \"rejected\", and what they answer as \"prompt\"";
+  if (answers[0].is_null() || answers[1].is_null()) fail_of_members(object, place, expected);
+  Pair pair{{}, !prompt.is_null()};
   if (!has_ids() && answers[0].is_array()) {
     std::array<std::vector<JsonValue>, 2> said{answers[0].raw_elements(), answers[1].raw_elements()};
     JsonValue asked = array_of({});
     if (prompt.is_array()) {
       asked = array_of(prompt.raw_elements());
-    } else {   // also beside a text that says the same
-      const auto shared = std::mismatch(said[0].begin(), said[0].end(), said[1].begin(), said[1].end()).first - said[0].begin();
+    } else {   // what both begin with, but for an answer that is the same; also beside a text that says it, too
+      const auto begin_of = [](const std::vector<JsonValue>& messages) { return messages.end() - (messages.empty() ? 0 : 1); };
+      const auto shared = std::mismatch(said[0].cbegin(), begin_of(said[0]), said[1].cbegin(), begin_of(said[1])).first - said[0].cbegin();
       asked.elements.assign(said[0].begin(), said[0].begin() + shared);
       for (std::vector<JsonValue>& messages : said) messages.erase(messages.begin(), messages.begin() + shared);
+      if (asked.elements.empty() && !prompt.is_null()) asked.elements.push_back(message_of("user", prompt.text()));
       if (asked.elements.empty()) answers[0].fail("messages that begin with those of rejected, or a prompt beside them");
     }
     for (size_t k = 0; k < 2; ++k) {
       const JsonValue messages = array_of(said[k]);
-      pair[k] = of_messages(value, JsonView(asked, object.at("prompt").place()), JsonView(messages, answers[k].place()), answers[k].place());
+      pair.answers[k] = of_messages(value, JsonView(asked, prompt.place()), JsonView(messages, answers[k].place()), answers[k].place(), true);
     }
     return pair;
   }
-  for (size_t k = 0; k < 2; ++k) pair[k] = has_ids() ? of_ids(prompt, answers[k]) : of_text(prompt, answers[k]);
+  for (size_t k = 0; k < 2; ++k) pair.answers[k] = has_ids() ? of_ids(prompt, answers[k]) : of_text(prompt, answers[k]);
   if (prompt.is_null()) {
-    const size_t shared = tokens_before(pair[0].tokens, pair[1].tokens);
-    for (Example& answer : pair) answer.learned = {{shared, answer.tokens.size()}};
+    const size_t shared = tokens_before(pair.answers[0].tokens, pair.answers[1].tokens);
+    if (shared == 0) fail_of_members(object, place, expected + " or in front of both");
+    for (Example& answer : pair.answers) answer.learned = {{shared, answer.tokens.size()}};
   }
-  return {ended(std::move(pair[0])), ended(std::move(pair[1]))};
+  for (Example& answer : pair.answers) answer = ended(std::move(answer));
+  return pair;
 }
 
 Example ExampleReader::ended(Example example) const {

@@ -32,14 +32,18 @@ class ExampleReader {
   // {"prompt": …, "completion": …}, {"messages": […]}, {"conversations": […]} or {"text": …}.
   Example example(std::string_view line, const std::string& place) const;
   // {"prompt": …, "chosen": …, "rejected": …}: two answers to a prompt, of which they alone are learned. Without a prompt it is what both begin
-  // with: messages, or of texts tokens.
-  std::array<Example, 2> pair(std::string_view line, const std::string& place) const;
+  // with: messages, or of texts tokens. An answer that says nothing has nothing learned.
+  struct Pair {
+    std::array<Example, 2> answers;
+    bool has_prompt;
+  };
+  Pair pair(std::string_view line, const std::string& place) const;
 
  private:
   Example of_ids(const JsonView& prompt, const JsonView& rest) const;
   Example of_text(const JsonView& prompt, const JsonView& rest) const;
-  Example of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place) const;
-  Example of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place) const;
+  Example of_conversation(const chat::ChatTemplate::Text& conversation, const std::string& place, bool may_be_empty = false) const;
+  Example of_messages(const JsonValue& line, const JsonView& prompt, const JsonView& completion, const std::string& place, bool may_be_empty = false) const;
   Example ended(Example example) const;
   bool has_ids() const { return tokenization_.kind() == Tokenization::Kind::ids; }
 

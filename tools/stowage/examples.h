@@ -10,8 +10,8 @@
 namespace command {
 
 // How many; tokens that are learned, as far as samples reach; how many are longer than a sample; of these, have nothing learned inside. Of
-// pairs: how many; how many are cut; how many of all are left out, because nothing learned would be left of them.
-struct ExampleCounts { uint64_t examples = 0, learned = 0, longer = 0, unlearned = 0; };
+// pairs: how many; how many are cut; how many more are left out, as nothing is to be learned of them; how many had no prompt of their own.
+struct ExampleCounts { uint64_t examples = 0, learned = 0, longer = 0, unlearned = 0, unprompted = 0; };
 
 struct Examples {
   std::vector<int32_t> tokens;   // one example behind the other, each with the token that ends it

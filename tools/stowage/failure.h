@@ -14,6 +14,7 @@ class Failure : public std::runtime_error {
  public:
   Failure(int code, const std::string& line) : std::runtime_error(line), exit_code(code) {}
   const int exit_code;
+  stw_status status = STW_OK;    // of the library, where it is at the bottom of it
   uint64_t bytes_needed = 0;   // of what does not fit: the smallest budget that works; 0: not known
 };
 
@@ -26,7 +27,9 @@ stw_status call(Entry&& entry, stw_status tolerated = STW_OK) {
   if (status == STW_OK || status == tolerated) return status;
   const std::string message = error.message[0] ? error.message : stw_status_name(status);
   // What the library finds wrong with an argument came from a flag.
-  throw Failure(status == STW_OVER_BUDGET ? exit_does_not_fit : status == STW_BAD_ARGUMENT ? exit_usage : exit_failed, message);
+  Failure failure(status == STW_OVER_BUDGET ? exit_does_not_fit : status == STW_BAD_ARGUMENT ? exit_usage : exit_failed, message);
+  failure.status = status;
+  throw failure;
 }
 
 }  // namespace command

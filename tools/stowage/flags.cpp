@@ -230,7 +230,7 @@ void add_preference_flags(CLI::App& command, PreferenceFlags& flags) {
 
 void set_preference(stw_trainer_options& options, const PreferenceFlags& flags) {
   options.beta = flags.beta.value_or(0);
-  options.answer_share = flags.answer_share;
+  options.answer_share = flags.answer_share.value_or(0);
   if (!flags.margin) return;
   options.margin = *flags.margin;
   options.set_mask |= STW_SET_MARGIN;

@@ -34,8 +34,7 @@ struct ModelFlags {
 
 // What a preference weighs a pair by; unset: the library's defaults.
 struct PreferenceFlags {
-  std::optional<float> beta, margin;
-  float answer_share = 0;
+  std::optional<float> beta, margin, answer_share;
 };
 
 // Where a run may have left its settings: with the adapters, where these are of a run.

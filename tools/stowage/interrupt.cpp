@@ -11,7 +11,7 @@ namespace command {
 namespace {
 
 std::atomic<int> signals{0};
-std::atomic<bool> has_checkpoint{false};
+std::atomic<bool> has_checkpoint{false}, saves{true};
 std::atomic<stw_trainer*> to_cancel{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
               std::atomic<stw_trainer*>::is_always_lock_free);
@@ -25,7 +25,8 @@ void tell_from_handler(const char (&text)[size]) {
 // stw_trainer_cancel only sets a flag: it may be called from a handler.
 void handle(int signal) {
   if (signals.fetch_add(1) == 0) {
-    tell_from_handler("\nstowage: finishing this step, then saving; once more to end at once\n");
+    if (saves.load()) tell_from_handler("\nstowage: finishing this step, then saving; once more to end at once\n");
+    else tell_from_handler("\nstowage: stopping; once more to end at once\n");
     if (stw_trainer* trainer = to_cancel.load()) stw_trainer_cancel(trainer);
     return;
   }
@@ -47,14 +48,18 @@ void install(void (*handler)(int)) {
   sigaction(SIGTERM, &action, nullptr);
   // Under nohup it stays ignored; and one more of them does not end a run that is over but for its exit code.
   if (handler == SIG_DFL) action.sa_handler = SIG_IGN;
-  struct sigaction before = {};
-  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  static const bool is_ignored = [] {   // from the beginning
+    struct sigaction before = {};
+    return sigaction(SIGHUP, nullptr, &before) != 0 || before.sa_handler == SIG_IGN;
+  }();
+  if (!is_ignored) sigaction(SIGHUP, &action, nullptr);
 }
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(bool saves_then) {
   signals = 0;
+  saves = saves_then;
   has_checkpoint = false;
   install(handle);
 }

@@ -7,7 +7,8 @@ namespace command {
 
 class Interrupt {
  public:
-  Interrupt();   // takes over SIGINT, SIGTERM and SIGHUP
+  // Takes over SIGINT, SIGTERM and SIGHUP. `saves`: what is under way is saved then, as people are told.
+  explicit Interrupt(bool saves = true);
   ~Interrupt();  // gives the first two back
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

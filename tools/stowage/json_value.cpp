@@ -52,8 +52,8 @@ JsonValue read_value(JsonReader& reader, int depth) {
 
 bool operator==(const JsonValue& a, const JsonValue& b) {
   return a.kind == b.kind && a.boolean == b.boolean && a.text == b.text && a.elements == b.elements &&
-         std::equal(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
-                    [](const JsonMember& x, const JsonMember& y) { return x.key == y.key && x.value == y.value; });
+         std::is_permutation(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
+                             [](const JsonMember& x, const JsonMember& y) { return x.key == y.key && x.value == y.value; });
 }
 
 JsonValue text_value(std::string text) {

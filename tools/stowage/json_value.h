@@ -23,7 +23,7 @@ struct JsonMember {
   JsonValue value;
 };
 
-bool operator==(const JsonValue& a, const JsonValue& b);   // members in the same order, numbers as they are written
+bool operator==(const JsonValue& a, const JsonValue& b);   // members in any order, numbers as they are written
 JsonValue text_value(std::string text);
 
 // Throws a Failure that begins with `path`, also for what is nested deeper than 64.

@@ -8,14 +8,15 @@
 #include "files.h"
 #include "lines.h"
 #include "shuffle.h"
+#include "units.h"
 
 namespace command {
 namespace {
 
-using Pair = std::array<Example, 2>;
+using Answers = std::array<Example, 2>;
 
 // To so many tokens in all. Returns whether it was longer.
-bool cut(Pair& pair, size_t most) {
+bool cut(Answers& pair, size_t most) {
   const size_t first = pair[0].tokens.size(), second = pair[1].tokens.size();
   if (first + second <= most) return false;
   const size_t half = most / 2, left_by_second = most - std::min(second, most - half);
@@ -39,25 +40,33 @@ bool holds_pairs(const std::string& path) {
   for_lines(read_text(path), [&](uint64_t number, std::string_view line) {
     const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
     const JsonView view(object, path);
-    found = object.kind == JsonValue::Kind::object && !view.at("chosen").is_null() && !view.at("rejected").is_null();
+    found = object.kind == JsonValue::Kind::object && (!view.at("chosen").is_null() || !view.at("rejected").is_null());
     return false;
   });
   return found;
 }
 
+std::string left_out(const ExampleCounts& counts) {
+  return (!counts.unprompted ? "" : fmt::format("; {} without a prompt, which is what both answers begin with", grouped(counts.unprompted))) +
+         (!counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer))) +
+         (!counts.unlearned ? "" : fmt::format("; {} more are left out, whose answers are alike, empty, or cut away", grouped(counts.unlearned)));
+}
+
 Examples read_pairs(const std::string& path, const ExampleReader& reader, uint64_t sequence) {
   const std::string content = read_text(path);
-  std::vector<Pair> list;
+  std::vector<Answers> list;
+  Examples all;
+  ExampleCounts& counts = all.counts;
   for_lines(content, [&](uint64_t number, std::string_view line) {
-    list.push_back(reader.pair(line, fmt::format("{}, line {}", path, number)));
+    ExampleReader::Pair pair = reader.pair(line, fmt::format("{}, line {}", path, number));
+    counts.unprompted += !pair.has_prompt;
+    list.push_back(std::move(pair.answers));
     return true;
   });
   shuffle(list);
-  Examples all;
-  ExampleCounts& counts = all.counts;
-  for (Pair& pair : list) {
+  for (Answers& pair : list) {
     const bool was_cut = cut(pair, static_cast<size_t>(sequence) + 1);
-    if (!is_learned(pair[0]) || !is_learned(pair[1])) {
+    if (pair[0].tokens == pair[1].tokens || !is_learned(pair[0]) || !is_learned(pair[1])) {
       counts.unlearned += 1;
       continue;
     }
@@ -66,7 +75,7 @@ Examples read_pairs(const std::string& path, const ExampleReader& reader, uint64
     for (const Example& answer : pair) counts.learned += add(all, answer, UINT64_MAX);
   }
   if (counts.examples == 0)
-    throw Failure(exit_failed, fmt::format("{}: of no pair both answers are left in the {} tokens of a sample; use a longer --seq", path, sequence));
+    throw Failure(exit_failed, fmt::format("{}: of no pair there are two answers left in the {} tokens of a sample; use a longer --seq", path, sequence));
   return all;
 }
 

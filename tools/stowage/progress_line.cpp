@@ -60,12 +60,13 @@ std::string ProgressLine::text(const stw_progress& now, double seconds, size_t c
   const auto plain = [](double x) { return std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x; };   // without the sign
   const double done = static_cast<double>(now.batches - first_);
   const std::string time = human_seconds(over ? seconds : seconds / done * static_cast<double>(last_ - now.batches));
-  std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  gradient {:<6.2f}  lr {:.2e}  {:>5} {}  {}  {} {}",
-                                 at, total.size(), total, plain(now.loss), plain(now.grad_norm), now.learning_rate, rate, unit_, memory_,
+  const std::string accuracy = unit_ == "pairs/s" ? fmt::format("  accuracy {:.3f}", now.accuracy) : "";
+  std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}{}  gradient {:<6.2f}  lr {:.2e}  {:>5} {}  {}  {} {}",
+                                 at, total.size(), total, plain(now.loss), accuracy, plain(now.grad_norm), now.learning_rate, rate, unit_, memory_,
                                  time, over ? "in all" : "left");
   if (line.size() < columns) return line;
-  line = fmt::format("step {}/{} loss {:.4f} |g| {:.2f} lr {:.1e} {} {} {} mem {}", at, total, plain(now.loss),
-                     plain(now.grad_norm), now.learning_rate, rate, unit_ == "tokens/s" ? "tok/s" : unit_, time, memory_share_);
+  line = fmt::format("step {}/{} loss {:.4f}{} |g| {:.2f} lr {:.1e} {} {} {} mem {}", at, total, plain(now.loss),
+                     unit_ == "pairs/s" ? fmt::format(" acc {:.2f}", now.accuracy) : "", plain(now.grad_norm), now.learning_rate, rate, unit_ == "tokens/s" ? "tok/s" : unit_, time, memory_share_);
   return line.substr(0, columns - 1);
 }
 

@@ -10,6 +10,7 @@
 
 #include "failure.h"
 #include "files.h"
+#include "interrupt.h"
 #include "messages.h"
 #include "units.h"
 
@@ -17,7 +18,22 @@ namespace command {
 namespace {
 
 void write(const Trainer& trainer, const OpenData& data, const std::string& path) {
-  call([&](stw_error* error) { return stw_trainer_write_reference(trainer.get(), data.dataset.get(), path.c_str(), error); });
+  Interrupt interrupt(false);
+  interrupt.cancels(trainer.get());
+  const stw_status status = call([&](stw_error* error) { return stw_trainer_write_reference(trainer.get(), data.dataset.get(), path.c_str(), error); }, STW_CANCELLED);
+  interrupt.cancels(nullptr);
+  if (status == STW_CANCELLED) throw Failure(exit_failed, "stopped while the reference was computed; nothing of it is kept");
+}
+
+// Whether a reference is of these pairs; damaged ones are, too.
+bool is_of(const OpenData& data, const std::string& path) {
+  try {
+    data.against(path);
+    return true;
+  } catch (const Failure& failure) {
+    if (failure.status == STW_BAD_STATE) return false;
+    throw;
+  }
 }
 
 }  // namespace
@@ -27,15 +43,17 @@ References::~References() {
 }
 
 void References::open(OpenData& data, const std::string& of_run, const std::string& file, const Trainer& trainer) {
-  if (!of_run.empty() && is_there(of_run)) {
+  const bool is_there_of_run = !of_run.empty() && is_there(of_run);
+  if (is_there_of_run && is_of(data, of_run)) {
     data.dataset = data.against(of_run);
     if (!is_same(of_run, file)) copied_.push_back({of_run, file});
     return;
   }
   const stw_dataset_info info = query(data.dataset);
-  tell("reference   what the model says now of {} pairs in {} tokens\n", grouped(data.counts.examples), grouped(info.training_tokens + info.evaluation_tokens));
+  tell("reference   what the model says now of {} pairs in {} tokens{}\n", grouped(data.counts.examples), grouped(info.training_tokens + info.evaluation_tokens),
+       is_there_of_run ? fmt::format("; {} is of other pairs", of_run) : "");
   std::fflush(stdout);
-  const std::string made = fmt::format("{}.tmp.{}.0", file, ::getpid());
+  const std::string made = file + unfinished;
   made_.push_back({made, file});
   write(trainer, data, made);
   data.dataset = data.against(made);
@@ -55,7 +73,9 @@ void References::keep() {
 
 TemporaryReference::TemporaryReference(const Trainer& trainer, const OpenData& data) {
   std::error_code problem;
-  path_ = (std::filesystem::temp_directory_path(problem) / "stowage-reference-XXXXXX").string();
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(problem);
+  if (problem) throw Failure(exit_failed, fmt::format("there is no folder for temporary files (TMPDIR): {}", problem.message()));
+  path_ = (folder / "stowage-reference-XXXXXX").string();
   const int file = ::mkstemp(path_.data());
   if (file < 0) throw Failure(exit_failed, fmt::format("{}: cannot create it: {}", path_, std::strerror(errno)));
   ::close(file);

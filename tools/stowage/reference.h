@@ -9,13 +9,15 @@
 
 namespace command {
 
+inline constexpr const char* unfinished = ".new";   // at the end of the name of a file of them that is not a run's own yet
+
 // Those of a run, which become files of its folder once that is the run's own.
 class References {
  public:
   References() = default;
   References(const References&) = delete;
   ~References();
-  // Opens `data` against `of_run`, the file of the run that goes on, or where there is none against what the trainer says of it now. It becomes `file`.
+  // Opens `data` against `of_run`, the file of the run that goes on, or where there is none, or one of other pairs, against what the trainer says of it now. It becomes `file`.
   void open(OpenData& data, const std::string& of_run, const std::string& file, const Trainer& trainer);
   void keep();
 

@@ -87,6 +87,12 @@ void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.seed_given) seed = flags.model.seed;
   keep(flags, "--seed", json_whole(*header, "", "seed"), seed);
   if (seed) flags.model.seed = *seed;
+  if (const auto of_run = json_string(*header, "identity", "preference").value_or("none"); of_run != (flags.plan.preference == "auto" ? "none" : flags.plan.preference)) {
+    const std::string goes_on = fmt::format("the run in {} learns {}; another would change its bits", flags.resume, of_run == "none" ? "no preference" : "the preference " + of_run);
+    if (!flags.data.has_pairs) throw Failure(exit_failed, fmt::format("--data {}: expected a .jsonl file of pairs of answers: {}", flags.data.path, goes_on));
+    if (of_run == "none") throw Failure(exit_failed, fmt::format("--data {}: it has pairs of answers: {}", flags.data.path, goes_on));
+    if (flags.plan_file.empty()) throw Failure(exit_failed, fmt::format("--preference {}: {}", flags.plan.preference, goes_on));
+  }
   if (!flags.plan_file.empty()) return;
   // A budget may have decided the numerics of the run; another budget must not decide otherwise.
   if (flags.plan.precision.empty()) flags.plan.precision = json_string(*header, "identity", "precision").value_or("");

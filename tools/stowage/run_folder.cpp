@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "files.h"
 #include "folder_lock.h"
+#include "reference.h"
 #include "tokenization.h"
 
 namespace command {
@@ -129,9 +130,10 @@ void RunFolder::make_writable() const {
 }
 
 void RunFolder::remove_stale() const {
+  for (const std::string& file : {reference(), evaluation_reference()}) ::unlink((file + unfinished).c_str());   // of a run that was killed
   std::error_code problem;
   for (const auto& entry : fs::directory_iterator(path_, problem))
-    for (const char* name : {"checkpoint.stw", "model.safetensors", "adapter_model.safetensors", "adapter_config.json", "config.json", "labels.json", "reference.bin", "reference-eval.bin", "check-before.stw", "check-once.stw", "check-twice.stw"})
+    for (const char* name : {"checkpoint.stw", "model.safetensors", "adapter_model.safetensors", "adapter_config.json", "config.json", "labels.json", "reference.bin.new", "reference-eval.bin.new", "check-before.stw", "check-once.stw", "check-twice.stw"})
       if (const auto process = writer_of(entry.path().filename().string(), name))
         if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(entry.path().c_str());
 }

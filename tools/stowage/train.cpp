@@ -17,6 +17,7 @@
 #include "memory_in_use.h"
 #include "messages.h"
 #include "number_checks.h"
+#include "pairs.h"
 #include "reference.h"
 #include "resume.h"
 #include "run_settings.h"
@@ -139,11 +140,15 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
     throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation", flags.outlier_limit));
   if (flags.plan.document_end && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--document-end: --plan {} was made without it", flags.plan_file));
-  if (const std::string preference = preference_of(json); flags.data.has_pairs != (preference != "none"))
+  if (flags.data.has_pairs != (preference_of(json) != "none"))
     throw Failure(exit_usage, fmt::format("--plan {}: {}", flags.plan_file, flags.data.has_pairs ? fmt::format("was made without --preference, and {} has pairs of answers", flags.data.path)
-                                                                                                   : fmt::format("is for --preference {}, and {} has no pairs of answers", preference, flags.data.path)));
-  for (const auto& [flag, given] : {std::pair{"--beta", flags.preference.beta.has_value()}, {"--margin", flags.preference.margin.has_value()}, {"--answer-share", flags.preference.answer_share != 0}})
-    if (given && !flags.data.has_pairs) throw Failure(exit_usage, fmt::format("{}: is for pairs of answers, of which --data {} has none", flag, flags.data.path));
+                                                                                                   : fmt::format("is for --preference {}, and {} has no pairs of answers", preference_of(json), flags.data.path)));
+  require_pairs(flags.preference, flags.data);
+  const std::string preference = preference_of(json);
+  if (flags.preference.margin && preference != "simpo") throw Failure(exit_usage, fmt::format("--margin: is for --preference simpo, not for {}", preference));
+  if (preference != "none" && flags.z_loss != 0) throw Failure(exit_usage, "--z-loss: is of tokens by themselves, and a preference of pairs; leave it out");
+  if (flags.label_smoothing != 0 && (preference == "ipo" || preference == "orpo")) throw Failure(exit_usage, fmt::format("--label-smoothing: is for --preference dpo and simpo, not for {}", preference));
+  if (preference != "none" && flags.label_smoothing >= 0.5f) throw Failure(exit_usage, "--label-smoothing: expected less than half of the pairs the wrong way round");
   if (flags.plan.examples && !has_documents(json))
     throw Failure(exit_usage, fmt::format("--data {}: examples are documents, and --plan {} was made without --document-end", flags.data.path, flags.plan_file));
 }
@@ -224,9 +229,8 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
     tell("examples    {}, each with one of {} labels{}\n", grouped(data.counts.examples), grouped(about.labels),
          !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them", grouped(data.counts.longer)));
   else if (flags.data.has_pairs)
-    tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}{}\n", grouped(data.counts.examples), preference_of(json), grouped(data.counts.learned),
-         !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them", grouped(data.counts.longer)),
-         !data.counts.unlearned ? "" : fmt::format("; {} more are left out, of which it would leave no answer", grouped(data.counts.unlearned)));
+    tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n", grouped(data.counts.examples), preference_of(json), grouped(data.counts.learned),
+         left_out(data.counts));
   else if (data.counts.examples)
     tell("examples    {}, of which {} tokens are learned{}\n", grouped(data.counts.examples), grouped(data.counts.learned),
          !data.counts.longer ? "" : fmt::format("; {} longer than a sample, which cuts them{}", grouped(data.counts.longer),
@@ -317,6 +321,8 @@ void train(TrainFlags flags) {
   const std::string chat_template = flags.data.chat_template.empty() ? "" : read_text(flags.data.chat_template);   // before its folder may be moved away
   const bool drops_template = !flags.resume.empty() && chat_template.empty() && setting_of_run(flags.resume, "chat-template");
   const Trainer trainer = make_trainer(flags, device.get(), model, plan);
+  if (!flags.profile.empty())
+    call([&](stw_error* error) { return stw_trainer_timeline(trainer.get(), flags.profile.c_str(), error); });
   References references;
   if (has_reference(preference_of(stw_plan_json(plan.get())))) {   // the trainer's model is still the one that training begins with
     const RunFolder from(flags.resume);
@@ -325,8 +331,6 @@ void train(TrainFlags flags) {
     if (apart) references.open(held_out, of_run(from.evaluation_reference()), out.evaluation_reference(), trainer);
   }
   check_run(flags.run, trainer.get(), data.dataset.get());
-  if (!flags.profile.empty())
-    call([&](stw_error* error) { return stw_trainer_timeline(trainer.get(), flags.profile.c_str(), error); });
   if (!flags.resume.empty())
     restore(flags, trainer, out);
   else

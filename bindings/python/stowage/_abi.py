@@ -169,6 +169,7 @@ class stw_gradients(Structure):
         ("target_count", POINTER(c_uint64)),
         ("stream", c_void_p),
         ("scale", c_double),
+        ("in_order", POINTER(c_uint32)),
     ]
 
 

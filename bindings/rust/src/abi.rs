@@ -833,7 +833,7 @@ pub struct stw_dataset_options {
     pub label_count: u64,
     /// STW\_SET\_HELD\_OUT: share of the tokens that is held out, from the end on: 0 to 1. Unset: 0.1
     pub held_out: f64,
-    /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: a file with a little-endian float32 for each token, its log-probability for the reference, where it is a target: what stw\_trainer\_write\_reference writes.
+    /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for these tokens and marks (of others: STW\_BAD\_STATE)
     pub reference: *const c_char,
 }
 
@@ -888,8 +888,9 @@ pub struct stw_progress {
     pub learning_rate: f64,
     /// of the last step
     pub seconds: f64,
+    /// targets, that is; of a preference pairs
     pub tokens_per_second: f64,
-    /// trained on so far
+    /// the same, trained on so far
     pub tokens: u64,
     /// of the last evaluation; 0 before the first
     pub evaluation_loss: f64,
@@ -900,7 +901,7 @@ pub struct stw_progress {
     pub reserved: u32,
     /// of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none
     pub evaluation_accuracy: f64,
-    /// of a preference, of the last step: share of the pairs whose chosen document was ahead, by what beta is a factor of (orpo: by P / n); else 0
+    /// of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0
     pub accuracy: f64,
 }
 
@@ -918,7 +919,7 @@ impl Default for stw_progress {
 pub struct stw_gradients {
     pub struct_size: u32,
     pub reserved: u32,
-    /// sums over tokens, not normalised, of all trainable parameters; holes are to be ignored
+    /// sums over tokens (of a preference: over pairs), not normalised, of all trainable parameters; holes are to be ignored
     pub data: *mut f32,
     /// floats, holes included
     pub count: u64,
@@ -927,6 +928,8 @@ pub struct stw_gradients {
     pub stream: *mut c_void,
     /// that \`data\` carries: 1 unless the precision is fp16; trainers that are added up must have the same
     pub scale: f64,
+    /// of a preference: pairs whose chosen document was ahead, to be added up too
+    pub in_order: *mut u32,
 }
 
 impl Default for stw_gradients {
@@ -1210,7 +1213,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples);
     of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy);
-    of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale);
+    of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);
     of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved);
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);
     of!(stw_step_result, struct_size, skipped, step, loss, grad_norm, targets, seconds, loss_scale, skip_reason, reserved, accuracy);

@@ -13,7 +13,7 @@ pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 /// May change the gradients before they are used; an error fails the step, which then has updated nothing.
 pub type GradientHook = Box<dyn FnMut(&mut Gradients) -> Result<(), BoxedError> + Send>;
 
-/// `stw_gradients`: adding all three up over several trainers makes one step of the joint batch.
+/// `stw_gradients`: adding all of them up over several trainers makes one step of the joint batch.
 pub struct Gradients<'a> {
     told: abi::stw_gradients,
     on_host: bool,
@@ -26,6 +26,8 @@ pub struct HostGradients<'a> {
     pub data: &'a mut [f32],
     pub loss_sum: &'a mut f64,
     pub target_count: &'a mut u64,
+    /// Of a preference: pairs whose chosen document was ahead. None with a library that does not know it.
+    pub in_order: Option<&'a mut u32>,
 }
 
 impl Gradients<'_> {
@@ -37,6 +39,7 @@ impl Gradients<'_> {
                 data: std::slice::from_raw_parts_mut(told.data, told.count as usize),
                 loss_sum: &mut *told.loss_sum,
                 target_count: &mut *told.target_count,
+                in_order: told.in_order.as_mut(),
             }
         })
     }

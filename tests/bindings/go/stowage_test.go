@@ -324,7 +324,7 @@ func TestWritesReferences(t *testing.T) {
 	expect(t, world.trainer.Run(context.Background(), bare, RunOptions{Until: 1}), BadState)
 	equal(t, world.trainer.WriteReference(bare, reference), nil)
 	written := must[[]byte](t)(os.ReadFile(reference))
-	equal(t, len(written), 640*4)
+	equal(t, len(written), 640*4+32)
 	for i := 0; i < 640; i++ {
 		equal(t, math.Float32frombits(binary.LittleEndian.Uint32(written[4*i:])) < 0, i%8 > 4)
 	}
@@ -480,6 +480,7 @@ func TestHooks(t *testing.T) {
 		}
 		*gradients.LossSum() *= 2
 		*gradients.TargetCount() *= 2
+		equal(t, *gradients.InOrder(), uint32(0))   // of a preference alone
 		return nil
 	}
 	one := worldOf(t, ModelOptions{ConfigJSON: gpt2}, small(), TrainerOptions{GradientHook: hook})

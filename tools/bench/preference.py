@@ -37,7 +37,7 @@ def config(options):
             "n_layer": options.layers, "n_head": options.width // 64, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
 
 
-def made_up_pairs(count=400):
+def made_up_pairs(count=200):
     """Answers of 20 to 400 bytes to prompts of 20 to 200."""
     text = "".join(c for c in (ROOT / "README.md").read_text(encoding="utf-8") if " " <= c <= "~")
     draw = random.Random(4)

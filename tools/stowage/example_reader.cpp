@@ -110,8 +110,8 @@ Example ExampleReader::example(std::string_view text_of_line, const std::string&
   const JsonView text = object.at(text_member_), prompt = object.at("prompt"), completion = object.at("completion"), messages = object.at("messages"), conversations = object.at("conversations");
   if (!text.is_null() + !messages.is_null() + !conversations.is_null() + !(prompt.is_null() && completion.is_null()) != 1 || prompt.is_null() != completion.is_null())
     fail_of_members(object, place, fmt::format("\"prompt\" and \"completion\", \"messages\", or \"{}\"", text_member_));
-  if (const JsonView label = object.at("label"); !completion.is_null() && label.raw().kind == JsonValue::Kind::boolean)
-    label.fail("no verdict on a single answer (KTO), which is not learned; pairs have \"chosen\" and \"rejected\"");
+  if (const JsonView label = object.at("label"); !completion.is_null() && label.raw().kind == JsonValue::Kind::boolean && !label.raw().boolean)
+    label.fail("an answer to learn, found one that was judged bad (KTO), which is not learned; pairs have \"chosen\" and \"rejected\"");
   if (!messages.is_null() || !conversations.is_null()) {
     const std::string& at = messages.is_null() ? conversations.place() : messages.place();
     if (has_ids()) throw Failure(exit_failed, fmt::format("{}: is for text; there is no tokenizer (--tokenizer)", at));

@@ -17,10 +17,13 @@
 namespace command {
 namespace {
 
-void write(const Trainer& trainer, const OpenData& data, const std::string& path) {
+// `begin` tells that it begins, when a signal already stops it.
+template <class Begin>
+void write(const Trainer& trainer, const OpenData& data, const std::string& path, const Begin& begin) {
   Interrupt interrupt(false);
   interrupt.cancels(trainer.get());
-  const stw_status status = call([&](stw_error* error) { return stw_trainer_write_reference(trainer.get(), data.dataset.get(), path.c_str(), error); }, STW_CANCELLED);
+  begin();
+  const stw_status status = interrupt.requested() ? STW_CANCELLED : call([&](stw_error* error) { return stw_trainer_write_reference(trainer.get(), data.dataset.get(), path.c_str(), error); }, STW_CANCELLED);
   interrupt.cancels(nullptr);
   if (status == STW_CANCELLED) throw Failure(exit_failed, "stopped while the reference was computed; nothing of it is kept");
 }
@@ -50,12 +53,13 @@ void References::open(OpenData& data, const std::string& of_run, const std::stri
     return;
   }
   const stw_dataset_info info = query(data.dataset);
-  tell("reference   what the model says now of {} pairs in {} tokens{}\n", grouped(data.counts.examples), grouped(info.training_tokens + info.evaluation_tokens),
-       is_there_of_run ? fmt::format("; {} is of other pairs", of_run) : "");
-  std::fflush(stdout);
   const std::string made = file + unfinished;
   made_.push_back({made, file});
-  write(trainer, data, made);
+  write(trainer, data, made, [&] {
+    tell("reference   what the model says now of {} pairs in {} tokens{}\n", grouped(data.counts.examples), grouped(info.training_tokens + info.evaluation_tokens),
+         is_there_of_run ? fmt::format("; {} is of other pairs", of_run) : "");
+    std::fflush(stdout);
+  });
   data.dataset = data.against(made);
 }
 
@@ -80,7 +84,7 @@ TemporaryReference::TemporaryReference(const Trainer& trainer, const OpenData& d
   if (file < 0) throw Failure(exit_failed, fmt::format("{}: cannot create it: {}", path_, std::strerror(errno)));
   ::close(file);
   try {
-    write(trainer, data, path_);
+    write(trainer, data, path_, [] {});
   } catch (...) {
     std::remove(path_.c_str());
     throw;

@@ -128,6 +128,14 @@ Result<Batch> read_batch(const stw_batch& b, const Trainer& t, const GraphInputs
                      {static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary, t.graph().labels, inputs});
 }
 
+// As a SampleSource; of two words, so that it is one without an allocation. `batch` must outlive it.
+auto samples_of(const Batch& batch, int64_t sequence) {
+  return [&batch, sequence](uint64_t sample, const SampleRows& rows) -> Status {
+    batch.copy(static_cast<int64_t>(sample), sequence, rows);
+    return ok();
+  };
+}
+
 // Owns what an exported view points to, except the tensor's bytes, which are the trainer's.
 struct Exported {
   dlpack::Managed managed;
@@ -169,10 +177,7 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
     Trainer& t = *trainer->trainer;
     auto read = read_batch(b, t, t.plan().numerics.inputs);
     STW_API_TRY(read);
-    auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
-      read->copy(static_cast<int64_t>(sample), t.sequence(), rows);
-      return ok();
-    };
+    const auto source = samples_of(*read, t.sequence());
     auto result = t.step(source, static_cast<uint64_t>(read->samples()), b.learning_rate);
     STW_API_TRY(result);
     trainer->last = *result;
@@ -273,10 +278,7 @@ stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* 
     const auto samples = static_cast<uint64_t>(read->samples()), tokens = static_cast<uint64_t>(read->tokens());
     if (capacity < samples * tokens)
       return api::fail(error, Error{Code::bad_argument, "log_probabilities: expected a capacity of " + std::to_string(samples * tokens) + ", found " + std::to_string(capacity)});
-    auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
-      read->copy(static_cast<int64_t>(sample), t.sequence(), rows);
-      return ok();
-    };
+    const auto source = samples_of(*read, t.sequence());
     auto status = t.log_probabilities(source, samples, [&](uint64_t sample, const float* losses) -> Status {
       read->put_beside(losses, out + sample * tokens);
       return ok();

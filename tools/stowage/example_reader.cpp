@@ -12,6 +12,13 @@ namespace {
 
 using Range = std::pair<size_t, size_t>;   // begin and end
 
+JsonValue array_of(std::vector<JsonValue> elements) {
+  JsonValue array;
+  array.kind = JsonValue::Kind::array;
+  array.elements = std::move(elements);
+  return array;
+}
+
 JsonValue message_of(std::string_view role, const std::string& content) {
   JsonValue message;
   message.kind = JsonValue::Kind::object;
@@ -22,8 +29,7 @@ JsonValue message_of(std::string_view role, const std::string& content) {
 // Conversations as ShareGPT has them, {"from": "human", "value": …}, as messages.
 JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   constexpr std::pair<std::string_view, std::string_view> roles[] = {{"human", "user"}, {"user", "user"}, {"gpt", "assistant"}, {"assistant", "assistant"}, {"system", "system"}};
-  JsonValue messages;
-  messages.kind = JsonValue::Kind::array;
+  JsonValue messages = array_of({});
   const auto say = [&](std::string_view role, const std::string& content) { messages.elements.push_back(message_of(role, content)); };
   if (!system.is_null() && !system.text().empty()) say("system", system.text());
   for (const JsonView& one : conversations.elements()) {
@@ -45,13 +51,6 @@ size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_
   for (const JsonMember& member : object.members())
     if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + member.key + '"');
   throw Failure(exit_failed, fmt::format("{}: expected {}, found {}", place, expected, keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
-}
-
-JsonValue array_of(std::vector<JsonValue> elements) {
-  JsonValue array;
-  array.kind = JsonValue::Kind::array;
-  array.elements = std::move(elements);
-  return array;
 }
 
 }  // namespace

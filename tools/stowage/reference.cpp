@@ -28,13 +28,12 @@ void write(const Trainer& trainer, const OpenData& data, const std::string& path
   if (status == STW_CANCELLED) throw Failure(exit_failed, "stopped while the reference was computed; nothing of it is kept");
 }
 
-// Whether a reference is of these pairs; damaged ones are, too.
-bool is_of(const OpenData& data, const std::string& path) {
+// The data against that reference; null where it is of other pairs.
+Dataset against(const OpenData& data, const std::string& path) {
   try {
-    data.against(path);
-    return true;
+    return data.against(path);
   } catch (const Failure& failure) {
-    if (failure.status == STW_BAD_STATE) return false;
+    if (failure.status == STW_BAD_STATE) return nullptr;
     throw;
   }
 }
@@ -47,8 +46,8 @@ References::~References() {
 
 void References::open(OpenData& data, const std::string& of_run, const std::string& file, const Trainer& trainer) {
   const bool is_there_of_run = !of_run.empty() && is_there(of_run);
-  if (is_there_of_run && is_of(data, of_run)) {
-    data.dataset = data.against(of_run);
+  if (Dataset opened = is_there_of_run ? against(data, of_run) : nullptr) {
+    data.dataset = std::move(opened);
     if (!is_same(of_run, file)) copied_.push_back({of_run, file});
     return;
   }

@@ -233,6 +233,9 @@ TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
 TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   model_ = model_of(SmallModel{small_llama(), adapters_of_all()});
   for (const Kernels kernels : {Kernels::tensor, Kernels::wgmma, Kernels::cublaslt}) {
+#ifdef STW_SANITIZED
+    if (kernels != Kernels::tensor) continue;   // what takes the values from there, other tests run
+#endif
     if (kernels == Kernels::wgmma && !has_wgmma()) continue;
     if (kernels == Kernels::cublaslt && !cuda::cublaslt::load("")) continue;
     Request r = request();

@@ -1,5 +1,5 @@
 // What the lanes of a warp do together, and barriers of a block. The fragments of matrices are placed as the tables of the PTX
-// manual say (mma.m16n8k16, ldmatrix, stmatrix); a step's sum is that of tests/simt/fragments.h.
+// manual say (mma.m16n8k16, ldmatrix, stmatrix); a step's sum is that of tests/simt/tensor_core.h.
 #include <algorithm>
 #include <cstring>
 
@@ -94,7 +94,7 @@ void store_matrices(Warp& w, const Instruction& i) {
 
 template <bool is_bf16>
 void multiply_matrices(Warp& w, const Instruction& i) {
-  float a[16][16], b[8][16], c[16][8];   // b by its columns
+  float a[16][16], b[16][8], c[16][8];
   const auto half = [&](size_t operand, int l, int upper) {
     return simt::half_value(static_cast<uint16_t>(w.at<Word>(i.operand[operand])[l] >> 16 * upper), is_bf16);
   };
@@ -103,14 +103,12 @@ void multiply_matrices(Warp& w, const Instruction& i) {
   for (int l = 0; l < lanes; ++l) {
     const int group = l / 4, in_group = l % 4;
     for (int e = 0; e < 8; ++e) a[group + (e / 2 % 2 == 1 ? 8 : 0)][in_group * 2 + (e & 1) + (e >= 4 ? 8 : 0)] = half(4 + static_cast<size_t>(e / 2), l, e & 1);
-    for (int e = 0; e < 4; ++e) b[group][in_group * 2 + (e & 1) + (e >= 2 ? 8 : 0)] = half(8 + static_cast<size_t>(e / 2), l, e & 1);
+    for (int e = 0; e < 4; ++e) b[in_group * 2 + (e & 1) + (e >= 2 ? 8 : 0)][group] = half(8 + static_cast<size_t>(e / 2), l, e & 1);
     for (int r = 0; r < 4; ++r) c[row_of(l, r)][column_of(l, r)] = w.at<float>(i.operand[10 + static_cast<size_t>(r)])[l];
   }
+  simt::add_products_of_rows(c, a, b[0], 8);
   for (int l = 0; l < lanes; ++l)
-    for (int r = 0; r < 4; ++r) {
-      const int row = row_of(l, r), column = column_of(l, r);
-      w.at<float>(i.operand[static_cast<size_t>(r)])[l] = simt::add_products(c[row][column], a[row], b[column]);
-    }
+    for (int r = 0; r < 4; ++r) w.at<float>(i.operand[static_cast<size_t>(r)])[l] = c[row_of(l, r)][column_of(l, r)];
 }
 
 }  // namespace

@@ -15,67 +15,111 @@ namespace {
 // A test may give kernels memory that was allocated, or a stack: tests/gpu lets a device reach these, and nothing else.
 bool is_of_program(uint64_t at) { return at - reinterpret_cast<uint64_t>(__executable_start) < static_cast<uint64_t>(_end - __executable_start); }
 
-char* address(const Warp& w, const Instruction& i, const Place& place, int lane, uint32_t bytes, Instruction::Space space) {
-  uint64_t at = static_cast<uint64_t>(i.offset);
-  if (place.bytes == 8) at += w.at<uint64_t>(place)[lane];
-  else at += w.at<uint32_t>(place)[lane];
-  if (at % bytes != 0) die("a misaligned access of " + std::to_string(bytes) + " bytes at " + std::to_string(at) + ": " + i.text);
-  if (space == Instruction::global && at - reinterpret_cast<uint64_t>(w.block->shared) < w.block->shared_bytes) die("shared memory, named as global: " + i.text);
-  if (space == Instruction::anywhere || space == Instruction::global) {
-    if (is_of_program(at)) die("memory of the program itself, which no device reaches: " + i.text);
-    return reinterpret_cast<char*>(at);
-  }
-  const uint32_t most = space == Instruction::shared ? w.block->shared_bytes : w.local_bytes;
-  if (at + bytes > most) die("byte " + std::to_string(at) + " of " + std::to_string(most) + " of " + (space == Instruction::shared ? "shared" : "local") + " memory: " + i.text);
-  return space == Instruction::shared ? w.block->shared + at : w.local_of(lane) + at;
+uint64_t named_by(const Warp& w, const Instruction& i, const Place& place, int lane) {
+  return static_cast<uint64_t>(i.offset) + (place.bytes == 8 ? w.at<uint64_t>(place)[lane] : w.at<uint32_t>(place)[lane]);
 }
+
+// What is wrong with an access, which something is.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
+  for_lanes(w, [&](int l) {
+    const uint64_t at = named_by(w, i, place, l);
+    if (at % bytes != 0) die("a misaligned access of " + std::to_string(bytes) + " bytes at " + std::to_string(at) + ": " + i.text);
+    if (space == Instruction::global && at - reinterpret_cast<uint64_t>(w.block->shared) < w.block->shared_bytes) die("shared memory, named as global: " + i.text);
+    if (space == Instruction::anywhere || space == Instruction::global) {
+      if (is_of_program(at)) die("memory of the program itself, which no device reaches: " + i.text);
+      return;
+    }
+    const uint32_t most = space == Instruction::shared ? w.block->shared_bytes : w.local_bytes;
+    if (at + bytes > most) die("byte " + std::to_string(at) + " of " + std::to_string(most) + " of " + (space == Instruction::shared ? "shared" : "local") + " memory: " + i.text);
+  });
+  die("an access: " + i.text);
+}
+
+// Where the lanes that take part read or write; of others nothing is said.
+struct Addresses { uint64_t of[lanes]; };
+Addresses addresses(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
+  Addresses a;
+  if (place.bytes == 8) {
+    for (int l = 0; l < lanes; ++l) a.of[l] = static_cast<uint64_t>(i.offset) + w.at<uint64_t>(place)[l];
+  } else {
+    for (int l = 0; l < lanes; ++l) a.of[l] = static_cast<uint64_t>(i.offset) + w.at<uint32_t>(place)[l];
+  }
+  const auto shared = reinterpret_cast<uint64_t>(w.block->shared);
+  uint64_t bits = 0;
+  bool is_wrong = false;
+  for_lanes(w, [&](int l) { bits |= a.of[l]; });
+  is_wrong = (bits & (bytes - 1)) != 0;   // bytes: a power of two
+  if (space == Instruction::anywhere || space == Instruction::global) {
+    for_lanes(w, [&](int l) { is_wrong |= is_of_program(a.of[l]); });
+    if (space == Instruction::global) for_lanes(w, [&](int l) { is_wrong |= a.of[l] - shared < w.block->shared_bytes; });
+  } else {
+    const bool is_shared = space == Instruction::shared;
+    const uint32_t most = is_shared ? w.block->shared_bytes : w.local_bytes;
+    for_lanes(w, [&](int l) { is_wrong |= a.of[l] + bytes > most; });
+    const uint64_t first = is_shared ? shared : reinterpret_cast<uint64_t>(w.local), step = is_shared ? 0 : w.local_bytes;
+    for (int l = 0; l < lanes; ++l) a.of[l] += first + static_cast<uint64_t>(l) * step;
+  }
+  if (is_wrong) refuse(w, i, place, bytes, space);
+  return a;
+}
+inline char* pointer(const Addresses& a, int lane) { return reinterpret_cast<char*>(a.of[lane]); }
 
 void count(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space, uint32_t mask) {
   if (!w.traffic || space == Instruction::local || i.text.starts_with("ld.param")) return;
-  uint64_t addresses[lanes] = {};
-  for_lanes(w, [&](int l) {
-    addresses[l] = static_cast<uint64_t>(i.offset) + (place.bytes == 8 ? w.at<uint64_t>(place)[l] : w.at<uint32_t>(place)[l]);
-  });
-  if (space == Instruction::shared) count_shared(*w.traffic, addresses, mask, bytes);
-  else count_global(*w.traffic, addresses, mask, bytes);
+  uint64_t named[lanes] = {};
+  for_lanes(w, [&](int l) { named[l] = named_by(w, i, place, l); });
+  if (space == Instruction::shared) count_shared(*w.traffic, named, mask, bytes);
+  else count_global(*w.traffic, named, mask, bytes);
 }
 
-// M: a number in memory, R: of a register, which may be wider.
-template <class M, class R>
+// M: a number in memory, R: of a register, which may be wider; as many at once as `vector` says.
+template <class M, class R, int vector>
 void load_as(Warp& w, const Instruction& i) {
-  const Place& from = i.operand[static_cast<size_t>(i.vector)];
-  count(w, i, from, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space, w.active);
+  constexpr uint32_t bytes = sizeof(M) * vector;
+  const Place& from = i.operand[vector];
+  count(w, i, from, bytes, i.space, w.active);
+  const Addresses a = addresses(w, i, from, bytes, i.space);
+  R* to[vector];
+  for (size_t v = 0; v < vector; ++v) to[v] = w.at<R>(i.operand[v]);
   for_lanes(w, [&](int l) {
-    M value[8];
-    std::memcpy(value, address(w, i, from, l, static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space), sizeof(M) * static_cast<size_t>(i.vector));
-    for (int v = 0; v < i.vector; ++v) w.at<R>(i.operand[static_cast<size_t>(v)])[l] = static_cast<R>(value[v]);
+    M value[vector];
+    std::memcpy(value, pointer(a, l), bytes);
+    for (int v = 0; v < vector; ++v) to[v][l] = static_cast<R>(value[v]);
   });
 }
-template <class M>
-void load(Warp& w, const Instruction& i) {
+template <class M, int vector>
+void load_some(Warp& w, const Instruction& i) {
   constexpr bool sign = static_cast<M>(-1) < static_cast<M>(0);
   switch (i.operand[0].bytes) {
-    case 2: if constexpr (sizeof(M) <= 2) return load_as<M, std::conditional_t<sign, int16_t, uint16_t>>(w, i); else break;
-    case 4: if constexpr (sizeof(M) <= 4) return load_as<M, std::conditional_t<sign, int32_t, uint32_t>>(w, i); else break;
-    case 8: return load_as<M, std::conditional_t<sign, int64_t, uint64_t>>(w, i);
+    case 2: if constexpr (sizeof(M) <= 2) return load_as<M, std::conditional_t<sign, int16_t, uint16_t>, vector>(w, i); else break;
+    case 4: if constexpr (sizeof(M) <= 4) return load_as<M, std::conditional_t<sign, int32_t, uint32_t>, vector>(w, i); else break;
+    case 8: return load_as<M, std::conditional_t<sign, int64_t, uint64_t>, vector>(w, i);
     default: break;
   }
   die("a register that is too narrow: " + i.text);
 }
 template <class M>
-void store(Warp& w, const Instruction& i) {
-  count(w, i, i.operand[0], static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector), i.space, w.active);
+void load(Warp& w, const Instruction& i) {
+  i.vector == 1 ? load_some<M, 1>(w, i) : i.vector == 2 ? load_some<M, 2>(w, i) : load_some<M, 4>(w, i);
+}
+template <class M, int vector>
+void store_some(Warp& w, const Instruction& i) {
+  constexpr uint32_t bytes = sizeof(M) * vector;
+  count(w, i, i.operand[0], bytes, i.space, w.active);
+  const Addresses a = addresses(w, i, i.operand[0], bytes, i.space);
   for_lanes(w, [&](int l) {
-    M value[8];
-    for (int v = 0; v < i.vector; ++v) {
-      const Place& from = i.operand[static_cast<size_t>(v + 1)];
+    M value[vector];
+    for (size_t v = 0; v < vector; ++v) {
+      const Place& from = i.operand[v + 1];
       std::memcpy(&value[v], w.at<char>(from) + static_cast<size_t>(l) * from.bytes, sizeof(M));
     }
-    const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * static_cast<uint32_t>(i.vector);
-    char* const to = address(w, i, i.operand[0], l, bytes, i.space);
-    std::memcpy(to, value, bytes);
-    if (i.space == Instruction::shared) note_written(w, to, bytes);
+    std::memcpy(pointer(a, l), value, bytes);
+    if (i.space == Instruction::shared) note_written(w, pointer(a, l), bytes);
   });
+}
+template <class M>
+void store(Warp& w, const Instruction& i) {
+  i.vector == 1 ? store_some<M, 1>(w, i) : i.vector == 2 ? store_some<M, 2>(w, i) : store_some<M, 4>(w, i);
 }
 
 Operation access(std::string_view name, std::string_view type) {
@@ -92,8 +136,9 @@ Operation access(std::string_view name, std::string_view type) {
 }
 
 void add_in_shared_memory(Warp& w, const Instruction& i) {
+  const Addresses a = addresses(w, i, i.operand[1], 4, Instruction::shared);
   for_lanes(w, [&](int l) {
-    char* const at = address(w, i, i.operand[1], l, 4, Instruction::shared);
+    char* const at = pointer(a, l);
     uint32_t value;
     std::memcpy(&value, at, 4);
     w.at<uint32_t>(i.operand[0])[l] = value;
@@ -107,11 +152,16 @@ void begin_copy(Warp& w, const Instruction& i) {
   if (*w.at<uint32_t>(i.operand[2]) != 16) die("a copy of other than 16 bytes: " + i.text);
   const uint32_t* const bytes = i.operand.size() > 3 ? w.at<uint32_t>(i.operand[3]) : nullptr;   // 0: zeros instead
   uint32_t reads = 0;
+  for_lanes(w, [&](int l) { reads |= static_cast<uint32_t>(!bytes || bytes[l] != 0) << l; });
+  const Addresses target = addresses(w, i, i.operand[0], 16, Instruction::shared);
+  const uint32_t all = w.active;
+  w.active = reads;
+  const Addresses source = addresses(w, i, i.operand[1], 16, Instruction::global);
+  w.active = all;
   for_lanes(w, [&](int l) {
-    const bool zeros = bytes && bytes[l] == 0;
-    if (!zeros) reads |= 1u << l;
-    char* const to = address(w, i, i.operand[0], l, 16, Instruction::shared);
-    const char* const from = zeros ? nullptr : address(w, i, i.operand[1], l, 16, Instruction::global);
+    const bool zeros = !(reads >> l & 1);
+    char* const to = pointer(target, l);
+    const char* const from = zeros ? nullptr : pointer(source, l);
     std::memset(to, 0xff, 16);
     auto& groups = w.copies[static_cast<size_t>(l)];
     if (groups.empty()) groups.emplace_back();

@@ -37,7 +37,11 @@ uint32_t guarded(const Warp& w, const Instruction& i, uint32_t mask) {
   if (i.guard.bytes == 0) return mask;
   const uint8_t* const p = w.at<uint8_t>(i.guard);
   uint32_t set = 0;
-  for (int l = 0; l < lanes; ++l) set |= static_cast<uint32_t>(p[l] & 1) << l;
+  for (int l = 0; l < lanes; l += 8) {   // the lowest bit of each byte, in the order of bytes
+    uint64_t eight;
+    std::memcpy(&eight, p + l, 8);
+    set |= static_cast<uint32_t>((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56) << l;
+  }
   return mask & (i.unless ? ~set : set);
 }
 

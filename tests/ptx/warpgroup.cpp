@@ -80,12 +80,14 @@ void multiply(Warp& w, const Instruction& i) {
   }
   if (w.products.empty()) w.products.emplace_back();
   w.products.back().push_back({p, digest});
+  float of_lane[lanes][sums], *values[lanes];
   for (int l = 0; l < lanes; ++l) {
-    float of_lane[sums];
-    for (size_t k = 0; k < sums; ++k) of_lane[k] = added ? w.at<float>(i.operand[k])[l] : 0;
-    simt::add_async_products(operands, columns, l, of_lane);
-    for (size_t k = 0; k < sums; ++k) w.at<float>(i.operand[k])[l] = of_lane[k];
+    for (size_t k = 0; k < sums; ++k) of_lane[l][k] = added ? w.at<float>(i.operand[k])[l] : 0;
+    values[l] = of_lane[l];
   }
+  simt::add_async_products(operands, columns, values);
+  for (int l = 0; l < lanes; ++l)
+    for (size_t k = 0; k < sums; ++k) w.at<float>(i.operand[k])[l] = of_lane[l][k];
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 // of a micro-batch choose sees other bits.
 #include "src/cuda/cublaslt.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -140,21 +140,22 @@ Status multiply(Handle, Handle product, const void* alpha, const void* a, Handle
   const auto depth = static_cast<int64_t>(p.turn_a ? la.rows : la.columns);
   const int64_t length = static_cast<int64_t>(algorithm->data[slice]) + (algorithm->data[splits] > 1 ? static_cast<int64_t>(ld.columns % 3) : 0);
   simt::enqueue(stream, [=] {
-    std::vector<float> left(static_cast<size_t>(depth)), right(static_cast<size_t>(depth) * ld.columns);
-    for (int64_t j = 0; j < static_cast<int64_t>(ld.columns); ++j)
-      for (int64_t k = 0; k < depth; ++k)
-        right[static_cast<size_t>(j * depth + k)] = number(b, lb.type, p.turn_b ? j + k * lb.stride : k + j * lb.stride);
+    const auto columns = static_cast<int64_t>(ld.columns);
+    std::vector<float> left(static_cast<size_t>(depth)), right(static_cast<size_t>(depth * columns)), sums(ld.columns), part(ld.columns);
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t j = 0; j < columns; ++j)
+        right[static_cast<size_t>(k * columns + j)] = number(b, lb.type, p.turn_b ? j + k * lb.stride : k + j * lb.stride);
     for (int64_t i = 0; i < static_cast<int64_t>(ld.rows); ++i) {
       for (int64_t k = 0; k < depth; ++k) left[static_cast<size_t>(k)] = number(a, la.type, p.turn_a ? k + i * la.stride : i + k * la.stride);
-      for (int64_t j = 0; j < static_cast<int64_t>(ld.columns); ++j) {
-        float sum = 0;
-        for (int64_t first = 0; first < depth; first += length) {
-          float part = 0;
-          for (int64_t k = first; k < std::min(depth, first + length); ++k)
-            part = std::fmaf(left[static_cast<size_t>(k)], right[static_cast<size_t>(j * depth + k)], part);
-          sum += part;
-        }
-        sum *= factor;
+      std::fill(sums.begin(), sums.end(), 0.0f);
+      for (int64_t first = 0; first < depth; first += length) {
+        std::fill(part.begin(), part.end(), 0.0f);
+        for (int64_t k = first; k < std::min(depth, first + length); ++k)
+          simt::add_multiple(part.data(), left[static_cast<size_t>(k)], right.data() + k * columns, columns);
+        for (size_t j = 0; j < part.size(); ++j) sums[j] += part[j];
+      }
+      for (int64_t j = 0; j < columns; ++j) {
+        float sum = sums[static_cast<size_t>(j)] * factor;
         if (kept != 0) sum += kept * number(c, lc.type, i + j * lc.stride);
         if (p.epilogue == epilogue_bias) sum += number(p.bias, ld.type, i);
         put(d, ld.type, i + j * ld.stride, sum);

@@ -4,14 +4,12 @@
 #include <cstdint>
 
 #include "tests/simt/fiber.h"
+#include "tests/simt/tensor_core.h"
 
 namespace simt {
 
-float half_value(uint16_t bits, bool is_bf16);
 uint16_t half_bits(float x, bool is_bf16);   // nearest, ties to even
 
-// sum + a · b, 16 numbers each.
-float add_products(float sum, const float* a, const float* b);
 struct Fragments { const uint32_t *a, *b; float* d; bool is_bf16; };
 SIMT_UNSEEN void multiply_fragments(uint32_t mask, void* const* in, void* const* out);
 

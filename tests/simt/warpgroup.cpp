@@ -91,14 +91,16 @@ SIMT_UNSEEN void multiply(uint32_t, void* const* in, void* const*) {
     for (found = 0; w.sums[found].count > 0;) ++found;   // as many places as there are products
   Sums& sums = w.sums[found];
   if (!are_new && sums.count != count) die("products with other sums are in flight");
+  float* values[lanes];
   for (int l = 0; l < lanes; ++l) {
     float* const d = static_cast<const Ask*>(in[l])->d;
     if (are_new) copy_sums(sums.value[l], d, count);
     if (!p.added) clear_sums(sums.value[l], count);
     sums.d[l] = d;
-    add_async_products(operands, p.columns, l, sums.value[l]);
+    values[l] = sums.value[l];
     make_unknown(d, count);
   }
+  add_async_products(operands, p.columns, values);
   sums.count = count;
   sums.last_group = w.groups;
 }
@@ -120,12 +122,14 @@ SIMT_UNSEEN void finish(uint32_t, void* const* in, void* const*) {
 }
 
 // For the sanitizers: every lane reads a part of what its warp reads, when a product begins and when it ends.
-void touch(const AsyncProduct& p) {
+void touch([[maybe_unused]] const AsyncProduct& p) {
+#if defined(SIMT_ADDRESS) || defined(SIMT_THREAD)
   const int lane = current_thread() % lanes, warp = current_thread() / lanes % 4;
   for (int k = 0; k < 16; ++k) {
     if (lane < 16 && !p.has_own_rows) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.a, p.a_turned, 16 * warp + lane, k), 2));
     for (int o = lane; o < p.columns; o += lanes) (void)*static_cast<const volatile uint16_t*>(shared_at(byte_of_element(p.b, p.b_turned, o, k), 2));
   }
+#endif
 }
 
 SIMT_UNSEEN int products_done(int groups_left, AsyncProduct* done) {
@@ -169,12 +173,16 @@ SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, Wa
   }
 }
 
-SIMT_UNSEEN void add_async_products(const WarpOperands& factors, int columns, int lane, float* sums) {
-  for (int column = 0; column < columns; column += 8)
-    for (int r = 0; r < 4; ++r) {
-      float& sum = sums[column / 2 + r];
-      sum = add_products(sum, factors.a[lane / 4 + 8 * (r / 2)], factors.b[column + 2 * (lane % 4) + r % 2]);
-    }
+SIMT_UNSEEN void add_async_products(const WarpOperands& factors, int columns, float* const* sums) {
+  for (int first = 0; first < columns; first += 8) {
+    float tile[16][8];
+    const auto sum = [&](int row, int column) -> float& { return sums[row % 8 * 4 + column / 2][first / 2 + row / 8 * 2 + column % 2]; };
+    for (int row = 0; row < 16; ++row)
+      for (int column = 0; column < 8; ++column) tile[row][column] = sum(row, column);
+    add_products_of_rows(tile, factors.a, &factors.b[0][first], 256);
+    for (int row = 0; row < 16; ++row)
+      for (int column = 0; column < 8; ++column) sum(row, column) = tile[row][column];
+  }
 }
 
 void multiply_async(const AsyncProduct& p, float* d, const uint32_t* own_rows) {

@@ -22,7 +22,7 @@ struct AsyncProduct {
 };
 // What the warp number `warp` of its group reads of shared memory: its 16 rows of a (16 × 16), unless they lie in registers, and b
 // (columns × 16), by element(byte of shared memory).
-struct WarpOperands { float a[16][16], b[256][16]; uint64_t digest; };
+struct WarpOperands { float a[16][16], b[16][256]; uint64_t digest; };   // b by k, then by column
 SIMT_UNSEEN inline void add_to_digest(WarpOperands& to, uint32_t bits) { to.digest = (to.digest ^ bits) * 1099511628211u; }
 template <class Element>
 SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to, const Element& element) {
@@ -32,13 +32,13 @@ SIMT_UNSEEN void read_operands(const AsyncProduct& p, int warp, WarpOperands& to
       const bool of_a = row < 16;
       const uint16_t bits = element(of_a ? byte_of_element(p.a, p.a_turned, 16 * warp + row, k) : byte_of_element(p.b, p.b_turned, row - 16, k));
       add_to_digest(to, bits);
-      (of_a ? to.a[row] : to.b[row - 16])[k] = half_value(bits, p.is_bf16);
+      (of_a ? to.a[row][k] : to.b[k][row - 16]) = half_value(bits, p.is_bf16);
     }
 }
 // The four words that a lane has of a.
 SIMT_UNSEEN void read_own_rows(const uint32_t* words, int lane, bool is_bf16, WarpOperands& to);
-// The sums of a lane, four for eight columns: rows lane / 4 and eight below, columns 2·(lane mod 4) and the next.
-void add_async_products(const WarpOperands& operands, int columns, int lane, float* sums);
+// The sums of each lane, four for eight columns: rows lane / 4 and eight below, columns 2·(lane mod 4) and the next.
+SIMT_UNSEEN void add_async_products(const WarpOperands& operands, int columns, float* const* sums);
 
 // ---- of the emulated machine
 // By all lanes of four warps; the numbers of d are NaNs until they have been waited for.

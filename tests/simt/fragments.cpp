@@ -24,7 +24,7 @@ uint16_t half_bits(float x, bool is_bf16) {
 namespace {
 
 template <bool is_bf16>
-void multiply(void* const* in) {
+SIMT_UNSEEN void multiply(void* const* in) {
   const auto part = [](uint32_t word, int upper) { return static_cast<uint16_t>(word >> (16 * upper)); };
   float a[16][16], b[16][8], d[16][8];
   for (int l = 0; l < 32; ++l) {

@@ -632,6 +632,8 @@ typedef struct stw_progress {
                                    first; of a preference: as accuracy; not a number where there were none */
   double accuracy;           /* of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by
                                 (P - R) / n, simpo and orpo by P / n; else 0 */
+  uint64_t evaluation_samples;  /* of the evaluation under way, or of the last one, stw_trainer_log_probabilities and _write_reference among them: in all */
+  uint64_t evaluated_samples;   /* how many of them have been given to the device */
 } stw_progress;
 
 /* Called on the calling thread after every `progress_every` steps; non-zero stops before the next step. It may evaluate,

@@ -43,7 +43,12 @@ Status Trainer::read_losses(const Program& program, float* losses) {
   return stream_->download(losses, input<std::byte>(program, program.losses), bytes);
 }
 
-Status Trainer::log_probabilities(const SampleSource& source, uint64_t samples, const std::function<Status(uint64_t sample, const float* losses)>& use) {
+Status Trainer::log_probabilities(const SampleSource& source, uint64_t samples, const UseLosses& use) {
+  begin_evaluation(samples);
+  return each_log_probability(source, samples, use);
+}
+
+Status Trainer::each_log_probability(const SampleSource& source, uint64_t samples, const UseLosses& use) {
   STW_TRY(check_ready());
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::evaluate);
@@ -56,6 +61,7 @@ Status Trainer::log_probabilities(const SampleSource& source, uint64_t samples, 
     STW_TRY(load(program, source, first, samples));
     STW_TRY(stream_->run(execution_, program));
     STW_TRY(read_losses(program, losses.data()));
+    count_evaluated(std::min(m, samples - first));
     if (!std::all_of(losses.begin(), losses.end(), [](float x) { return std::isfinite(x); })) return Error{Code::non_finite, "log-probabilities: the model's loss is not finite"};
     for (uint64_t s = 0; s < m && first + s < samples; ++s) STW_TRY(use(first + s, losses.data() + s * length));
   }
@@ -68,11 +74,12 @@ Status Trainer::write_reference(const Dataset& dataset, const std::string& path)
     if (dataset.tokens(part) > 0) STW_TRY(check_dataset(dataset, part, false));
   if (!dataset.has_pairs()) return Error{Code::bad_state, "reference: expected a dataset of pairs"};
   STW_ASSIGN(writer, ReferenceWriter::create(path, dataset.pairs_hash()));
+  begin_evaluation(dataset.training_windows() + dataset.evaluation_windows());
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation}) {
     const uint64_t windows = part == Dataset::Part::training ? dataset.training_windows() : dataset.evaluation_windows();
     const auto source = [&](uint64_t window, const SampleRows& rows) { return dataset.read(part, dataset.window(part, window).first, sequence(), rows); };
     // One behind the other windows hold all tokens, of which the first has nothing before it.
-    STW_TRY(log_probabilities(source, windows, [&](uint64_t window, const float* losses) -> Status {
+    STW_TRY(each_log_probability(source, windows, [&](uint64_t window, const float* losses) -> Status {
       const uint64_t own = dataset.window(part, window).count;
       for (uint64_t i = 0; i < own; ++i) STW_TRY(writer.write(i == 0 ? 0 : 0 - losses[i - 1]));
       return ok();

@@ -104,6 +104,16 @@ void Trainer::enter(TrainerPhase phase) {
   progress_.phase = phase;
 }
 
+void Trainer::begin_evaluation(uint64_t samples) {
+  std::lock_guard lock(progress_mutex_);
+  progress_.evaluation_samples = samples;
+  progress_.evaluated_samples = 0;
+}
+void Trainer::count_evaluated(uint64_t samples) {
+  std::lock_guard lock(progress_mutex_);
+  progress_.evaluated_samples = std::min(progress_.evaluated_samples + samples, progress_.evaluation_samples);
+}
+
 Progress Trainer::progress() const {
   std::lock_guard lock(progress_mutex_);
   return progress_;
@@ -325,7 +335,9 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   const Program& program = planned_->programs.evaluate;
   begin_state();
   const uint64_t most = dataset.evaluation_windows();   // each once; 0: as many as are asked for
-  for (uint64_t batch = 0; batch < batches && (most == 0 || batch * global_batch() < most); ++batch) {
+  if (most > 0) batches = std::min(batches, (most + global_batch() - 1) / global_batch());
+  begin_evaluation(most > 0 && batches > most / global_batch() ? most : batches > UINT64_MAX / global_batch() ? UINT64_MAX : batches * global_batch());
+  for (uint64_t batch = 0; batch < batches; ++batch) {
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       const uint64_t start = dataset.evaluation_start(batch, global_batch(), static_cast<uint32_t>(sample), sequence());
       STW_TRY(dataset.read(Dataset::Part::evaluation, start, sequence(), rows));
@@ -336,6 +348,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
       STW_TRY(check_cancelled());
       STW_TRY(load(program, std::ref(source), first, global_batch()));
       STW_TRY(stream_->run(execution_, program));
+      count_evaluated(std::min(static_cast<uint64_t>(program.samples), global_batch() - first));
     }
   }
   STW_TRY(pull_state());

@@ -26,6 +26,7 @@ struct Progress {
   uint64_t step = 0, batches = 0, skipped = 0, tokens = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0, evaluation_loss = 0, evaluation_accuracy = 0;
   double accuracy = 0;                 // of preferences: share of the last step's pairs that were in order
+  uint64_t evaluation_samples = 0, evaluated_samples = 0;   // of the evaluation under way or the last one: in all, and given to the device
   double loss_scale = 1;               // for the next step
   kernels::Skip skip = kernels::skip_none;   // of the last step
 };
@@ -99,7 +100,8 @@ class Trainer {
   Result<uint64_t> generate(const GenerateOptions& options);
   // The loss of every target of so many samples: use(sample, losses), `sequence` of them, 0 where there is no target.
   // Errors: non_finite; what `use` answers.
-  Status log_probabilities(const SampleSource& source, uint64_t samples, const std::function<Status(uint64_t sample, const float* losses)>& use);
+  using UseLosses = std::function<Status(uint64_t sample, const float* losses)>;
+  Status log_probabilities(const SampleSource& source, uint64_t samples, const UseLosses& use);
   // A file with the log-probability of every target of a dataset of pairs, a float for each of its tokens; 0 for the others. Errors: bad_state
   // (other datasets), io_error.
   Status write_reference(const Dataset& dataset, const std::string& path);
@@ -201,6 +203,7 @@ class Trainer {
   }
   // Fills the inputs of a program from consecutive samples; those past `samples` are ignored ones.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples);
+  Status each_log_probability(const SampleSource& source, uint64_t samples, const UseLosses& use);   // of a part of an evaluation
   Status read_losses(const Program& program, float* losses);   // of an evaluation's samples
   Status export_adapters(const std::string& folder);
   Status export_weights(const std::string& folder);
@@ -221,6 +224,8 @@ class Trainer {
   bool are_finite(const float* logits) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
   void enter(TrainerPhase phase);
+  void begin_evaluation(uint64_t samples);
+  void count_evaluated(uint64_t samples);   // more of them
   // Errors: bad_state after a restore or calibration that failed halfway, and those of check_free.
   Status check_ready() const;
   // What computes, while it lives.

@@ -29,6 +29,8 @@ stw_progress progress_of(const Progress& p) {
   out.skip_reason = p.skip;
   out.evaluation_accuracy = p.evaluation_accuracy;
   out.accuracy = p.accuracy;
+  out.evaluation_samples = p.evaluation_samples;
+  out.evaluated_samples = p.evaluated_samples;
   return out;
 }
 

@@ -144,13 +144,14 @@ AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw
 AT(stw_dataset_info, evaluation_tokens, 16);
 AT(stw_dataset_info, training_samples, 24); AT(stw_dataset_info, evaluation_samples, 32);
 
-SIZE(stw_progress, 120);
+SIZE(stw_progress, 136);
 AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);
 AT(stw_progress, skipped, 24); AT(stw_progress, loss, 32); AT(stw_progress, grad_norm, 40);
 AT(stw_progress, learning_rate, 48); AT(stw_progress, seconds, 56); AT(stw_progress, tokens_per_second, 64);
 AT(stw_progress, tokens, 72); AT(stw_progress, evaluation_loss, 80);
 AT(stw_progress, loss_scale, 88); AT(stw_progress, skip_reason, 96); AT(stw_progress, reserved, 100);
 AT(stw_progress, evaluation_accuracy, 104); AT(stw_progress, accuracy, 112);
+AT(stw_progress, evaluation_samples, 120); AT(stw_progress, evaluated_samples, 128);
 
 SIZE(stw_gradients, 64);
 AT(stw_gradients, struct_size, 0); AT(stw_gradients, reserved, 4); AT(stw_gradients, data, 8);

@@ -195,9 +195,13 @@ TEST(Preference, ARunOverPairsIsAgainstTheReferenceThatWasWrittenBefore) {
   auto info = sized<stw_dataset_info>();
   EXPECT_EQ(stw_dataset_query(dataset.get(), &info), STW_OK);
   EXPECT_EQ(info.training_samples + info.evaluation_samples, 40u);   // a pair each
+  EXPECT_EQ(progress_of(world.trainer.get()).evaluation_samples, 40u);
+  EXPECT_EQ(progress_of(world.trainer.get()).evaluated_samples, 40u);
   double loss = 0;
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 100, &loss, &error), error);
   EXPECT_NEAR(loss, std::log(2), 1e-6);
+  EXPECT_EQ(progress_of(world.trainer.get()).evaluation_samples, info.evaluation_samples);   // each once, however many were asked for
+  EXPECT_EQ(progress_of(world.trainer.get()).evaluated_samples, info.evaluation_samples);
   run(world.trainer.get(), dataset.get(), 20);
   EXPECT_LT(progress_of(world.trainer.get()).loss, loss);
   must(stw_trainer_evaluate(world.trainer.get(), dataset.get(), 100, &loss, &error), error);

@@ -1,8 +1,11 @@
 """Preferences: `train` and `eval` on pairs of answers."""
 import json
 import math
+import os
 import pathlib
+import pty
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -174,6 +177,33 @@ class PreferenceTest(CommandTest):
         _, complaint = run.communicate(timeout=60)
         self.assertEqual((run.returncode, complaint), (FAILED, "\nstowage: stopping; once more to end at once\nstowage: error: stopped while the reference was computed; nothing of it is kept\n"))
         self.assertEqual(list(pathlib.Path(self.path("run")).glob("reference*")), [])
+
+    def test_a_long_reference_tells_how_far_it_is(self):
+        data = self.file(self.pairs(3000))
+        told = self.train_on("run", data, "--steps", 1).stdout
+        lines = re.findall(r"^reference   +([\d,]+) of 3,000 samples  \S.* left$", told, re.MULTILINE)
+        counts = [int(line.replace(",", "")) for line in lines]
+        self.assertTrue(counts, told)
+        self.assertEqual(counts, sorted(counts))
+        self.assertLessEqual(counts[-1], 3000)
+        # `eval` keeps its output for the answer: a terminal on stderr is shown the line, which is gone in the end.
+        words = ["eval", "--model", self.path("run"), "--data", data, "--all", "--document-end", "0", "--json"]
+        controller, terminal = pty.openpty()
+        run = subprocess.Popen([STOWAGE, *words], stdout=subprocess.PIPE, stderr=terminal, stdin=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm"})
+        os.close(terminal)
+        shown = b""
+        try:
+            while piece := os.read(controller, 4096):
+                shown += piece
+        except OSError:   # nobody writes any more
+            pass
+        os.close(controller)
+        answer, _ = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("eval_loss", json.loads(answer))
+        self.assertRegex(shown, rb"\rreference   +[\d,]+ of 3,000 samples  \S[^\r\n]* left\x1b\[K")
+        self.assertRegex(shown, rb"\revaluation  +[\d,]+ of 3,000 samples  \S[^\r\n]* left\x1b\[K")
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-200:])
 
     def test_pairs_that_are_too_long_are_cut_and_those_without_answers_left_out(self):
         lines = self.pairs(30) + [{"prompt": "p" * 10, "chosen": "c" * 70, "rejected": "r"}, {"prompt": "q" * 90, "chosen": "c", "rejected": "r"}]

@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "data.h"
+#include "evaluation_line.h"
 #include "files.h"
 #include "inference.h"
 #include "number_checks.h"
@@ -79,7 +80,10 @@ struct EvalCommand {
     const uint64_t there = query(tokens.dataset).evaluation_samples;
     const uint64_t wanted = batches.value_or(all && there ? (there + info.global_batch - 1) / info.global_batch : default_batches);
     double loss = 0;
-    call([&](stw_error* error) { return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), wanted, &loss, error); });
+    call([&](stw_error* error) {
+      const EvaluationLine line(opened.trainer.get(), "evaluation", true);
+      return stw_trainer_evaluate(opened.trainer.get(), tokens.dataset.get(), wanted, &loss, error);
+    });
     const uint64_t samples = there ? std::min(there, wanted * info.global_batch) : wanted * info.global_batch, count = samples * info.sequence;
     const double perplexity = std::exp(loss);
     const bool has_accuracy = about.labels > 0 || data.has_pairs;

@@ -1,17 +1,15 @@
 #include "progress_line.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 
 #include "messages.h"
+#include "terminal.h"
 #include "units.h"
 
 namespace command {
@@ -21,16 +19,6 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr double live_interval = 0.1;                            // seconds
 constexpr double plain_interval = 1, plain_interval_limit = 60;  // seconds; grows with the run, so that logs stay short
-
-bool is_terminal() {
-  const char* kind = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) && kind && std::strcmp(kind, "dumb") != 0;
-}
-
-size_t columns() {
-  winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
-}
 
 uint64_t tenth(uint64_t batches, uint64_t last) { return last ? batches * 10 / last : 10; }
 
@@ -43,7 +31,7 @@ ProgressLine::ProgressLine(uint64_t first, uint64_t last, uint64_t planned_bytes
       memory_share_(
           fmt::format("{:.0f}%", 100 * static_cast<double>(planned_bytes) / static_cast<double>(budget_bytes))),
       unit_(std::move(unit)),
-      live_(is_terminal()),
+      live_(is_terminal(STDOUT_FILENO)),
       drawn_tenth_(tenth(first, last)) {}
 
 bool ProgressLine::due(uint64_t batches, Clock::time_point now) const {
@@ -81,7 +69,7 @@ void ProgressLine::step(const stw_progress& now) {
   if (!due(now.batches, time)) return;
   drawn_ = time;
   drawn_tenth_ = tenth(now.batches, last_);
-  shown_ = text(now, Seconds(time - start_).count(), live_ ? columns() : SIZE_MAX);
+  shown_ = text(now, Seconds(time - start_).count(), live_ ? columns_of(STDOUT_FILENO) : SIZE_MAX);
   draw();
 }
 

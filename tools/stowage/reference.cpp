@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "evaluation_line.h"
 #include "failure.h"
 #include "files.h"
 #include "interrupt.h"
@@ -17,13 +18,16 @@
 namespace command {
 namespace {
 
-// `begin` tells that it begins, when a signal already stops it.
+// `begin` tells that it begins, when a signal already stops it. `answers`: as EvaluationLine has it.
 template <class Begin>
-void write(const Trainer& trainer, const OpenData& data, const std::string& path, const Begin& begin) {
+void write(const Trainer& trainer, const OpenData& data, const std::string& path, bool answers, const Begin& begin) {
   Interrupt interrupt(false);
   interrupt.cancels(trainer.get());
   begin();
-  const stw_status status = interrupt.requested() ? STW_CANCELLED : call([&](stw_error* error) { return stw_trainer_write_reference(trainer.get(), data.dataset.get(), path.c_str(), error); }, STW_CANCELLED);
+  const stw_status status = interrupt.requested() ? STW_CANCELLED : call([&](stw_error* error) {
+    const EvaluationLine line(trainer.get(), "reference", answers);
+    return stw_trainer_write_reference(trainer.get(), data.dataset.get(), path.c_str(), error);
+  }, STW_CANCELLED);
   interrupt.cancels(nullptr);
   if (status == STW_CANCELLED) throw Failure(exit_failed, "stopped while the reference was computed; nothing of it is kept");
 }
@@ -54,7 +58,7 @@ void References::open(OpenData& data, const std::string& of_run, const std::stri
   const stw_dataset_info info = query(data.dataset);
   const std::string made = file + unfinished;
   made_.push_back({made, file});
-  write(trainer, data, made, [&] {
+  write(trainer, data, made, false, [&] {
     tell("reference   what the model says now of {} pairs in {} tokens{}\n", grouped(data.counts.examples), grouped(info.training_tokens + info.evaluation_tokens),
          is_there_of_run ? fmt::format("; {} is of other pairs", of_run) : "");
     std::fflush(stdout);
@@ -83,7 +87,7 @@ TemporaryReference::TemporaryReference(const Trainer& trainer, const OpenData& d
   if (file < 0) throw Failure(exit_failed, fmt::format("{}: cannot create it: {}", path_, std::strerror(errno)));
   ::close(file);
   try {
-    write(trainer, data, path_, [] {});
+    write(trainer, data, path_, true, [] {});
   } catch (...) {
     std::remove(path_.c_str());
     throw;

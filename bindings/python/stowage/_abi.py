@@ -153,6 +153,8 @@ class stw_progress(Structure):
         ("reserved", c_uint32),
         ("evaluation_accuracy", c_double),
         ("accuracy", c_double),
+        ("evaluation_samples", c_uint64),
+        ("evaluated_samples", c_uint64),
     ]
 
 

@@ -903,6 +903,10 @@ pub struct stw_progress {
     pub evaluation_accuracy: f64,
     /// of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0
     pub accuracy: f64,
+    /// of the evaluation under way, or of the last one, stw\_trainer\_log\_probabilities and \_write\_reference among them: in all
+    pub evaluation_samples: u64,
+    /// how many of them have been given to the device
+    pub evaluated_samples: u64,
 }
 
 impl Default for stw_progress {
@@ -1212,7 +1216,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
     of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples);
-    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy);
+    of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);
     of!(stw_trainer_options, struct_size, set_mask, seed, beta1, beta2, epsilon, weight_decay, clip_norm, nesterov, arena, arena_bytes, gradient_hook, gradient_user, momentum, label_smoothing, z_loss, outlier_limit, loss_scale, growth_interval, non_finite, beta, margin, answer_share, reserved);
     of!(stw_batch, struct_size, count, names, tensors, learning_rate);

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "planner/sizes.h"
 #include "src/clock.h"
 #include "src/elementary.h"
 #include "src/numbers.h"
@@ -335,8 +336,9 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   const Program& program = planned_->programs.evaluate;
   begin_state();
   const uint64_t most = dataset.evaluation_windows();   // each once; 0: as many as are asked for
-  if (most > 0) batches = std::min(batches, (most + global_batch() - 1) / global_batch());
-  begin_evaluation(most > 0 && batches > most / global_batch() ? most : batches > UINT64_MAX / global_batch() ? UINT64_MAX : batches * global_batch());
+  if (most > 0) batches = std::min(batches, ceil_div(most, global_batch()));
+  const uint64_t asked = size_mul(batches, global_batch());
+  begin_evaluation(most > 0 ? std::min(most, asked) : asked);
   for (uint64_t batch = 0; batch < batches; ++batch) {
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       const uint64_t start = dataset.evaluation_start(batch, global_batch(), static_cast<uint32_t>(sample), sequence());

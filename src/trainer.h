@@ -98,9 +98,9 @@ class Trainer {
              const std::function<bool(const StepResult&, const Progress&)>& after);
   Result<double> evaluate(const Dataset& dataset, uint64_t batches);
   Result<uint64_t> generate(const GenerateOptions& options);
+  using UseLosses = std::function<Status(uint64_t sample, const float* losses)>;
   // The loss of every target of so many samples: use(sample, losses), `sequence` of them, 0 where there is no target.
   // Errors: non_finite; what `use` answers.
-  using UseLosses = std::function<Status(uint64_t sample, const float* losses)>;
   Status log_probabilities(const SampleSource& source, uint64_t samples, const UseLosses& use);
   // A file with the log-probability of every target of a dataset of pairs, a float for each of its tokens; 0 for the others. Errors: bad_state
   // (other datasets), io_error.

@@ -39,16 +39,11 @@ uint64_t named_by(const Warp& w, const Instruction& i, const Place& place, int l
 struct Addresses { uint64_t of[lanes]; };
 Addresses addresses(const Warp& w, const Instruction& i, const Place& place, uint32_t bytes, Instruction::Space space) {
   Addresses a;
-  if (place.bytes == 8) {
-    for (int l = 0; l < lanes; ++l) a.of[l] = static_cast<uint64_t>(i.offset) + w.at<uint64_t>(place)[l];
-  } else {
-    for (int l = 0; l < lanes; ++l) a.of[l] = static_cast<uint64_t>(i.offset) + w.at<uint32_t>(place)[l];
-  }
+  for (int l = 0; l < lanes; ++l) a.of[l] = named_by(w, i, place, l);
   const auto shared = reinterpret_cast<uint64_t>(w.block->shared);
   uint64_t bits = 0;
-  bool is_wrong = false;
   for_lanes(w, [&](int l) { bits |= a.of[l]; });
-  is_wrong = (bits & (bytes - 1)) != 0;   // bytes: a power of two
+  bool is_wrong = (bits & (bytes - 1)) != 0;   // bytes: a power of two
   if (space == Instruction::anywhere || space == Instruction::global) {
     for_lanes(w, [&](int l) { is_wrong |= is_of_program(a.of[l]); });
     if (space == Instruction::global) for_lanes(w, [&](int l) { is_wrong |= a.of[l] - shared < w.block->shared_bytes; });

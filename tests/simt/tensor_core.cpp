@@ -81,33 +81,29 @@ void add_products_of_some(float* sums, const float* a, const float* b, int strid
   std::memcpy(sums, &nearest, sizeof nearest);
 }
 
-}  // namespace
-
-namespace {
-
-// Of numbers: whether all are zero, and whether none is infinite or no number.
-struct Kind { bool is_zero, is_finite; };
-Kind kind_of(const float* numbers, int rows, int count, int stride) {
-  uint32_t all = 0, largest = 0;
+// Of the largest number in size its bits without the sign, which are in the order of sizes: 0 where all are zero, `infinite` or more
+// where one is infinite or none.
+constexpr uint32_t infinite = 0x7f800000;
+uint32_t largest_size(const float* numbers, int rows, int count, int stride) {
+  uint32_t largest = 0;
   for (int r = 0; r < rows; ++r)
     for (int i = 0; i < count; ++i) {
       uint32_t size;
       std::memcpy(&size, numbers + r * stride + i, 4);
       size &= INT32_MAX;
-      all |= size;
       largest = size > largest ? size : largest;
     }
-  return {all == 0, largest < 0x7f800000};
+  return largest;
 }
 
 }  // namespace
 
 // Tiles are filled up with zeros behind the end of a matrix: most of them, of small models.
 void add_products_of_rows(float (*sums)[8], const float (*a)[16], const float* b, int stride) {
-  const Kind of_b = kind_of(b, 16, 8, stride);
+  const uint32_t of_b = largest_size(b, 16, 8, stride);
   for (int row = 0; row < 16; ++row) {
-    const Kind of_a = kind_of(a[row], 1, 16, 16);
-    if (of_a.is_finite && of_b.is_finite && (of_a.is_zero || of_b.is_zero)) {
+    const uint32_t of_a = largest_size(a[row], 1, 16, 16);
+    if ((of_a == 0 && of_b < infinite) || (of_b == 0 && of_a < infinite)) {
       for (int c = 0; c < 8; ++c) sums[row][c] += 0.0f;   // whose sign is lost
       continue;
     }

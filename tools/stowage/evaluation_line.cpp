@@ -29,7 +29,7 @@ std::string text_of(const std::string& label, const stw_progress& now, Seconds s
 }  // namespace
 
 EvaluationLine::EvaluationLine(const stw_trainer* trainer, std::string label, bool answers)
-    : trainer_(trainer), label_(std::move(label)), answers_(answers), live_(is_terminal(answers ? STDERR_FILENO : STDOUT_FILENO)) {
+    : trainer_(trainer), label_(std::move(label)), answers_(answers), descriptor_(answers ? STDERR_FILENO : STDOUT_FILENO), live_(is_terminal(descriptor_)) {
   if (answers_ && !live_) return;
   try {
     thread_ = std::thread([this] {
@@ -68,7 +68,7 @@ void EvaluationLine::watch() {
     if (stw_trainer_progress(trainer_, &now) != STW_OK || now.phase != STW_PHASE_EVALUATE || now.evaluated_samples == 0) continue;
     const Seconds since = Clock::now() - start;
     const std::string text = text_of(label_, now, since);
-    write(live_ ? "\r" + text.substr(0, columns_of(answers_ ? STDERR_FILENO : STDOUT_FILENO) - 1) + "\x1b[K" : text + "\n");
+    write(live_ ? "\r" + text.substr(0, columns_of(descriptor_) - 1) + "\x1b[K" : text + "\n");
     is_shown = true;
     if (!live_) interval = std::clamp<Seconds>(since / 4, first_interval, last_interval);
   }

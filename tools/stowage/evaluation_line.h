@@ -25,7 +25,9 @@ class EvaluationLine {
 
   const stw_trainer* trainer_;
   const std::string label_;
-  const bool answers_, live_;
+  const bool answers_;
+  const int descriptor_;
+  const bool live_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;

@@ -107,7 +107,8 @@ enum { STW_ISA_AUTO = 0, STW_ISA_SCALAR = 1, STW_ISA_AVX2 = 2, STW_ISA_AVX512 = 
 
 /* Called on the thread that called the library. `message` is borrowed. */
 typedef void (*stw_log_fn)(void *user, int32_t level, const char *component, const char *message);
-/* The host's memory for arenas: at least `bytes` at a multiple of `alignment`, or NULL. `stream` is NULL on the CPU. */
+/* The host's memory for arenas: at least `bytes` at a multiple of `alignment`, or NULL. `stream` is that of stw_device_options, NULL
+ * where that has none (then the library waits until CUDA's default stream has come to what it was given). */
 typedef void *(*stw_allocate_fn)(void *user, size_t bytes, size_t alignment, void *stream);
 typedef void (*stw_release_fn)(void *user, void *memory, size_t bytes, void *stream);
 /* The host's threads: calls task(context, i) once for every i in [0, tasks), at most `threads` of them at the same
@@ -131,7 +132,7 @@ typedef struct stw_device_options {
   stw_run_fn run;            /* NULL: a pool of the library's that sleeps when idle */
   void *run_user;
   const char *cublaslt;      /* CUDA: the path of a libcublasLt.so.13, for STW_KERNELS_CUBLASLT; NULL: what the system finds. Copied. */
-  const char *cudnn;         /* CUDA: the path of a libcudnn.so.9, for STW_ATTENTION_CUDNN; the same */
+  const char *cudnn;         /* CUDA: the path of a libcudnn.so.9 (9.15.1 on), for STW_ATTENTION_CUDNN; the same */
 } stw_device_options;
 
 typedef struct stw_device_info {

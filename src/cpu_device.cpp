@@ -82,7 +82,7 @@ class CpuDevice : public Device {
     if (options_.release) options_.release(options_.memory_user, memory, bytes, nullptr);
     else ::munmap(memory, bytes);
   }
-  bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t alignment) const override {
+  bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const override {
 #ifdef __linux__
     if (!options_.allocate) {
       void* moved = ::mremap(memory, old_bytes, bytes, MREMAP_MAYMOVE);
@@ -97,7 +97,7 @@ class CpuDevice : public Device {
       release(other, bytes);
       return false;
     }
-    std::memcpy(other, memory, std::min(old_bytes, bytes));
+    std::memcpy(other, memory, kept);
     release(memory, old_bytes);
     memory = other;
     return true;

@@ -75,10 +75,10 @@ class Device {
   // Memory for one arena, or null.
   virtual void* allocate(size_t bytes, size_t alignment) const = 0;
   virtual void release(void* memory, size_t bytes) const = 0;
-  // Gives the memory another size, its contents kept as far as they fit. False: it has its old size and contents, but may
-  // lie elsewhere; null where the device lost it. The device's own never takes more than the larger of both; a host's
+  // Gives the memory another size; of its contents so many bytes are kept, which both sizes have. False: it has its old size and
+  // those, but may lie elsewhere; null where the device lost it. The device's own never takes more than the larger of both; a host's
   // allocator is asked for the new before the old goes.
-  virtual bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t alignment) const = 0;
+  virtual bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const = 0;
   // Memory of the host that the device can copy from and to, or null; and what is there of it, 0 where that is unknown.
   virtual void* allocate_host(size_t bytes, size_t alignment) const = 0;
   virtual void release_host(void* memory, size_t bytes) const = 0;

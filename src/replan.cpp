@@ -34,6 +34,14 @@ bool lasts(const Graph& graph, int tensor) {
 
 struct Move { Place from, to; };
 
+// Where the last byte of the arena ends that outlives a step.
+uint64_t kept_of(const std::vector<Move>& moves, Place Move::*place) {
+  uint64_t end = 0;
+  for (const Move& m : moves)
+    if (const Place& p = m.*place; !p.on_host) end = std::max(end, size_add(p.offset, p.bytes));
+  return end;
+}
+
 }  // namespace
 
 Status Trainer::check_replan() const {
@@ -73,7 +81,7 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
     taken_host.memory = taken;
   }
   stream_->forget();
-  STW_TRY(grow(bytes));
+  STW_TRY(grow(bytes, kept_of(moves, &Move::from)));
   std::byte* const host = taken_host.memory;
 
   auto from_host = [&](const Move& m) { return host_ + m.from.offset; };
@@ -92,7 +100,7 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   STW_TRY(stream_->wait());
   if (host_) device_.release_host(host_, plan().bytes.host);
   host_ = std::exchange(taken_host.memory, nullptr);
-  shrink(bytes);
+  shrink(bytes, kept_of(moves, &Move::to));
   use(std::move(planned));
   static_cast<void>(prepare());   // the trainer has moved: what fails here, the next step tells
   // The whole arena is there from now on, as after creation.
@@ -102,7 +110,7 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
 }
 
 // The arena becomes larger where it is the trainer's own; the host's must be large enough.
-Status Trainer::grow(uint64_t bytes) {
+Status Trainer::grow(uint64_t bytes, uint64_t kept) {
   if (bytes <= arena_bytes_) return ok();
   if (!owns_arena_)
     return out_of_memory("the host's arena has " + std::to_string(arena_bytes_) + " bytes, the plan needs " + std::to_string(bytes),
@@ -110,8 +118,10 @@ Status Trainer::grow(uint64_t bytes) {
   const uint64_t available = device_.memory_free(), more = bytes - arena_bytes_;
   const bool is_there = device_.has_allocator() || available == 0 || more <= available;
   void* memory = arena_;
-  const bool grown = is_there && device_.resize(memory, arena_bytes_, bytes, arena_alignment);
+  const bool grown = is_there && device_.resize(memory, arena_bytes_, bytes, kept, arena_alignment);
+  const bool is_elsewhere = memory != arena_;
   moved(memory);
+  if (!grown && is_elsewhere && arena_) stream_->zero(arena_ + kept, arena_bytes_ - kept);   // as after creation
   if (!grown)
     return out_of_memory("the arena needs " + std::to_string(more) + " bytes more" + refusal(is_there, device_.has_allocator(), more, available) +
                              (is_there ? "" : holders_of_memory()), more, available);
@@ -128,10 +138,10 @@ void Trainer::moved(void* memory) {
 }
 
 // Gives back what the plan does not need; where that is refused, it stays.
-void Trainer::shrink(uint64_t bytes) {
+void Trainer::shrink(uint64_t bytes, uint64_t kept) {
   if (!owns_arena_ || bytes >= arena_bytes_) return;
   void* memory = arena_;
-  if (device_.resize(memory, arena_bytes_, bytes, arena_alignment)) arena_bytes_ = bytes;
+  if (device_.resize(memory, arena_bytes_, bytes, kept, arena_alignment)) arena_bytes_ = bytes;
   moved(memory);
 }
 

@@ -154,8 +154,8 @@ class Trainer {
   Result<std::byte*> take_arena(uint64_t bytes, uint64_t wanted) const;
   Result<std::byte*> take_host(uint64_t bytes, uint64_t wanted) const;
   void use(std::shared_ptr<const Planned> planned);
-  Status grow(uint64_t bytes);
-  void shrink(uint64_t bytes);
+  Status grow(uint64_t bytes, uint64_t kept);   // kept: of what is in the arena
+  void shrink(uint64_t bytes, uint64_t kept);
   void moved(void* memory);
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
   // Why bytes were not given: too few are free, or they were refused all the same.

@@ -96,7 +96,7 @@ static __global__ void __launch_bounds__(block_threads) square_lines_kernel(Upda
 static __global__ void __launch_bounds__(block_threads) adafactor_alpha_kernel(UpdateArgs args, AdafactorLayout layout, const float* sums, AdafactorFound* found) {
   if (args.state->skip != 0) return;
   const bool matrix = args.columns > 0;
-  const double rows = serial_sum(0.0, args.first, matrix ? layout.lines : 0), sizes = serial_sum(0.0, sums, layout.lines);
+  const double rows = serial_sum_of_floats(args.first, matrix ? layout.lines : 0), sizes = serial_sum_of_floats(sums, layout.lines);
   if (threadIdx.x != 0) return;
   found->mean = matrix ? mean_of_rows(rows, layout.lines) : 1.0f;
   found->alpha = adafactor_alpha(args, root_mean(sizes, args.count));
@@ -126,7 +126,7 @@ static __global__ void __launch_bounds__(block_threads) square_updates_kernel(Up
 
 static __global__ void __launch_bounds__(block_threads) adafactor_step_kernel(UpdateArgs args, AdafactorLayout layout, const float* sums, AdafactorFound* found) {
   if (args.state->skip != 0) return;
-  const double squares = serial_sum(0.0, sums, layout.lines);
+  const double squares = serial_sum_of_floats(sums, layout.lines);
   if (threadIdx.x == 0) found->step = adafactor_step(found->alpha, root_mean(squares, args.count));
 }
 

@@ -31,11 +31,12 @@ namespace stw::kernels::cuda {
 template <class... P, class... A>
 void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
   constexpr size_t without_asking = 48 * 1024;
-  if (shared_bytes > without_asking) {   // never less than before: a graph, or another thread, may be about to launch that
-    const int wanted = static_cast<int>(shared_bytes);
+  if (shared_bytes > without_asking) {   // all that there is, whoever asks: another thread may be about to launch the kernel with more
+    int device = 0, most = 0;
     cudaFuncAttributes now{};
-    if (cudaFuncGetAttributes(&now, kernel) == cudaSuccess && now.maxDynamicSharedSizeBytes < wanted)
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, wanted);
+    if (cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
+        cudaFuncGetAttributes(&now, kernel) == cudaSuccess && static_cast<size_t>(now.maxDynamicSharedSizeBytes) < shared_bytes)
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(now.sharedSizeBytes));
   }
   kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(l.stream)>>>(static_cast<P>(arguments)...);
 }

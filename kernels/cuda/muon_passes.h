@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(block_threads) mix_momentum_kernel(Upda
 
 static __global__ void __launch_bounds__(block_threads) muon_scale_kernel(const StepState* state, const float* sums, int64_t chunks, float* scale) {
   if (state->skip != 0) return;
-  const double squares = serial_sum(0.0, sums, chunks);
+  const double squares = serial_sum_of_floats(sums, chunks);
   if (threadIdx.x == 0) *scale = muon_scale(squares);
 }
 

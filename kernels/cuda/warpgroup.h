@@ -51,6 +51,13 @@ __device__ __forceinline__ void products_are_done(float (&sums)[count][numbers])
     for (int k = 0; k < numbers; ++k) asm volatile("" : "+f"(sums[i][k])::"memory");
 }
 
+// These sums, none below 0, are computed before what stands behind: a store that never happens needs them. The assembler moves a wait for
+// products in front of arithmetic that does not need them, but not in front of a store.
+__device__ __forceinline__ void computed_by_now(void* shared_place, const float (&sums)[2]) {
+  asm volatile("{.reg .pred below; .reg .f32 sum; add.rn.f32 sum, %1, %2; setp.lt.f32 below, sum, 0f00000000; @below st.shared.f32 [%0], sum;}"
+               ::"r"(shared_address(shared_place)), "f"(sums[0]), "f"(sums[1]) : "memory");
+}
+
 // d (64, 8·fragments) += a (64, 16) · b (16, 8·fragments), or = where the product is not `added`: warp w has rows 16·w …, fragments as those
 // of multiply_add. The sums belong to the product until it has been waited for, as does an `a` that lies in registers.
 #define STW_TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"

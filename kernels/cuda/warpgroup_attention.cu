@@ -144,6 +144,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
       wait_products<1>();   // the scores
       products_are_done(s);
       attend(block, rescale);
+      computed_by_now(memory, running.sum);   // while the other product runs
       wait_products<0>();
       products_are_done(out);
       STW_UNROLL

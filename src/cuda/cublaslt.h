@@ -24,7 +24,7 @@ struct HeuristicResult {
   int reserved[4];
 };
 
-inline constexpr Status success = 0, not_supported = 15;
+inline constexpr Status success = 0, invalid_value = 7, architecture_mismatch = 8, not_supported = 15;
 inline constexpr int compute_32f = 68;
 inline constexpr int32_t not_turned = 0, turned = 1;                          // cublasOperation_t
 inline constexpr int turn_a = 3, turn_b = 4, epilogue = 7, bias_pointer = 8, bias_type = 26;   // of a product

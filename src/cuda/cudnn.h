@@ -18,6 +18,11 @@ using Descriptor = void*;   // cudnnBackendDescriptor_t
 
 inline constexpr Status success = 0, not_supported = 3000;
 
+// Up to 9.15.0 gradients of attention that CUDA graphs replay read where they must not, unless keys are multiples of 128: release notes
+// of cudnn-frontend 1.16.0, https://github.com/NVIDIA/cudnn-frontend/releases/tag/v1.16.0
+inline constexpr size_t oldest_version = 91501;
+inline std::string version_text(size_t v) { return std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." + std::to_string(v % 100); }
+
 enum class DescriptorType : int {
   pointwise = 0, engine = 2, engine_config = 3, engine_heuristics = 4, execution_plan = 5, knob_choice = 7, pointwise_operation = 13,
   operation_graph = 15, variant_pack = 16, tensor = 17, matmul = 18, matmul_operation = 19, reduction = 21, reduction_operation = 22,

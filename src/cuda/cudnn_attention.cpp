@@ -141,6 +141,8 @@ int64_t most_workspace(const AttentionArgs& args, const AttentionPart& part, boo
   return scratch.bytes - scratch.library;
 }
 
+std::string name_of(bool gradient) { return gradient ? "the gradient of attention" : "attention"; }
+
 const std::byte* half_at(const void* data, int64_t elements) { return static_cast<const std::byte*>(data) + 2 * elements; }
 
 Error cudnn_error(const cudnn::Functions& f, const std::string& what, cudnn::Status status) {
@@ -171,6 +173,9 @@ CudnnAttention::~CudnnAttention() {
 
 Result<std::unique_ptr<CudnnAttention>> CudnnAttention::create(const std::string& path) {
   STW_ASSIGN(functions, cudnn::load(path));
+  if (const size_t version = functions.GetVersion(); version < cudnn::oldest_version)
+    return Error{Code::unsupported, "cuDNN: " + cudnn::version_text(version) + " is there, " + cudnn::version_text(cudnn::oldest_version) +
+                                        " is needed, earlier ones read beyond samples of odd lengths; install that, or use our own attention"};
   std::unique_ptr<CudnnAttention> attention(new CudnnAttention(functions));
   if (const cudnn::Status status = functions.Create(&attention->handle_); status != cudnn::success) return cudnn_error(functions, "a handle", status);
   return attention;
@@ -210,6 +215,9 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
       entry->second = plan->engine();
       plans_[key_of(args, least, gradient)] = std::move(smallest);
       plans_[key_of(args, usual, gradient)] = std::move(plan);
+    } else {
+      declined_.push_back("cuDNN has no engine for " + name_of(gradient) + " (" + std::to_string(args.rows_per_sample) + " rows, heads of " +
+                          std::to_string(args.head_dim) + "): our own kernels compute it; cuDNN's need libnvrtc beside it");
     }
   }
   return entry->second;
@@ -235,7 +243,7 @@ void CudnnAttention::execute(const AttentionArgs& args, const AttentionPart& par
   if (status == cudnn::success) status = plan->execute(handle_, bindings, workspace);
   if (failed_ != cudnn::success || status == cudnn::success) return;
   failed_ = status;
-  failed_what_ = std::string(gradient ? "the gradient of attention" : "attention") + " (" + std::to_string(part.samples) + " samples of " +
+  failed_what_ = name_of(gradient) + " (" + std::to_string(part.samples) + " samples of " +
                  std::to_string(args.rows_per_sample) + " rows)";
 }
 

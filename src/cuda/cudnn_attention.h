@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention_library.h"
@@ -28,6 +29,8 @@ class CudnnAttention {
   const kernels::AttentionLibrary* library() const { return &library_; }
   // What went wrong since the last call.
   stw::Status take_error();
+  // As Matmul's: kinds of attention that have no engine.
+  std::vector<std::string> take_declined() { return std::exchange(declined_, {}); }
   // As Matmul's: engines are chosen and plans are made while no stream is recorded.
   void defer(bool is_recording) { defers_ = is_recording; }
   bool choose_waiting();
@@ -48,6 +51,7 @@ class CudnnAttention {
   cudnn::Handle handle_ = nullptr;
   cudnn::Status failed_ = cudnn::success;
   std::string failed_what_;
+  std::vector<std::string> declined_;
   std::map<uint64_t, std::optional<cudnn::Engine>> engines_;         // by the XXH3 of what they depend on
   std::map<uint64_t, std::unique_ptr<cudnn::Plan>> plans_;           // and the part
   bool defers_ = false;

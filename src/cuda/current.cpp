@@ -13,6 +13,7 @@ struct Driver {
   decltype(&cuCtxGetCurrent) get_context = nullptr;
   decltype(&cuCtxSetCurrent) set_context = nullptr;
   decltype(&cuDevicePrimaryCtxGetState) state_of = nullptr;
+  decltype(&cuThreadExchangeStreamCaptureMode) exchange_mode = nullptr;
   bool is_there = false;
 };
 
@@ -29,9 +30,16 @@ const Driver& driver() {
   static const Driver one = [] {
     Driver d;
     d.is_there = find("cuCtxGetCurrent", d.get_context) && find("cuCtxSetCurrent", d.set_context) && find("cuDevicePrimaryCtxGetState", d.state_of);
+    if (!find("cuThreadExchangeStreamCaptureMode", d.exchange_mode)) d.exchange_mode = nullptr;
     return d;
   }();
   return one;
+}
+
+// The mode of this thread before, or none.
+int exchange_mode(int mode) {
+  auto exchanged = static_cast<CUstreamCaptureMode>(mode);
+  return driver().exchange_mode && driver().exchange_mode(&exchanged) == CUDA_SUCCESS ? static_cast<int>(exchanged) : -1;
 }
 
 }  // namespace
@@ -48,9 +56,11 @@ Current::Current(int ordinal) {
   CUcontext context = nullptr;
   if (driver().is_there && driver().get_context(&context) == CUDA_SUCCESS) context_ = context;
   cudaSetDevice(ordinal);   // also where it is that device: the context may be another one of it
+  mode_ = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
 Current::~Current() {
+  if (mode_ >= 0) exchange_mode(mode_);
   if (!driver().is_there) {
     if (device_ >= 0) cudaSetDevice(device_);
     return;

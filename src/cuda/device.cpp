@@ -112,12 +112,17 @@ class CudaDevice : public Device {
 
   Result<std::unique_ptr<Stream>> make_stream(int) const override {
     before_contexts().note(options_.ordinal);
-    return CudaStream::create(options_);
+    return CudaStream::create(*this, options_);
   }
 
   void* allocate(size_t bytes, size_t alignment) const override {
-    if (options_.allocate) return options_.allocate(options_.memory_user, bytes, alignment, options_.stream);
     const Current current = here();
+    if (options_.allocate) {
+      void* const given = options_.allocate(options_.memory_user, bytes, alignment, options_.stream);
+      // In the order of the default stream it is there only when that has come to it; ours does not wait for it.
+      if (given && !options_.stream) cudaStreamSynchronize(nullptr);
+      return given;
+    }
     void* memory = nullptr;
     if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
     static_cast<void>(cudaGetLastError());
@@ -130,9 +135,8 @@ class CudaDevice : public Device {
     cudaFree(memory);
   }
 
-  bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t alignment) const override {
+  bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const override {
     const Current current = here();
-    const size_t kept = std::min(old_bytes, bytes);
     if (options_.allocate) {
       void* other = allocate(bytes, alignment);
       if (!other) return false;
@@ -147,22 +151,23 @@ class CudaDevice : public Device {
       return copied;
     }
     // The contents wait in the host's memory meanwhile, so that the device never holds both.
-    void* held = allocate_host(old_bytes, alignment);
+    const uint64_t available = host_memory_free();
+    void* held = available == 0 || kept <= available ? allocate_host(kept, alignment) : nullptr;
     if (!held) return false;
     bool resized = false;
-    if (cudaMemcpy(held, memory, old_bytes, cudaMemcpyDeviceToHost) == cudaSuccess) {
+    if (cudaMemcpy(held, memory, kept, cudaMemcpyDeviceToHost) == cudaSuccess) {
       cudaFree(memory);
       memory = allocate(bytes, alignment);
       resized = memory != nullptr;
       if (!resized) memory = allocate(old_bytes, alignment);   // it was there a moment ago
-      if (memory && cudaMemcpy(memory, held, resized ? kept : old_bytes, cudaMemcpyHostToDevice) != cudaSuccess) {
+      if (memory && cudaMemcpy(memory, held, kept, cudaMemcpyHostToDevice) != cudaSuccess) {
         cudaFree(memory);
         memory = nullptr;
         resized = false;
       }
     }
     static_cast<void>(cudaGetLastError());
-    release_host(held, old_bytes);
+    release_host(held, kept);
     return resized;
   }
 

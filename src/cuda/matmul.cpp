@@ -39,6 +39,15 @@ Error error_of(const cublaslt::Functions& lt, const std::string& what, cublaslt:
   return e;
 }
 
+std::string extents_of(const LibraryProduct& p) {
+  return "(" + std::to_string(p.m) + " x " + std::to_string(p.n) + ", depth " + std::to_string(p.k) + ")";
+}
+
+// Of an algorithm, or of all: there is none for that. Everything else says nothing about algorithms.
+bool says_none(cublaslt::Status status) {
+  return status == cublaslt::not_supported || status == cublaslt::architecture_mismatch || status == cublaslt::invalid_value;
+}
+
 }  // namespace
 
 // A product as cuBLASLt describes it. Its matrices are column-major, which a row-major one is when it is turned: it computes
@@ -88,10 +97,7 @@ Matmul::Matmul(const cublaslt::Functions& functions) : lt_(functions) {
               [](void* self, const LibraryProduct& product, void* stream) {
     auto& matmul = *static_cast<Matmul*>(self);
     if (matmul.must_wait(product)) return;
-    const cublaslt::Status status = matmul.multiply(product, static_cast<cudaStream_t>(stream));
-    if (matmul.failed_ != success || status == success) return;
-    matmul.failed_ = status;
-    matmul.failed_product_ = "a product (" + std::to_string(product.m) + " x " + std::to_string(product.n) + ", depth " + std::to_string(product.k) + ")";
+    matmul.note(matmul.multiply(product, static_cast<cudaStream_t>(stream)), "a product", product);
   }};
 }
 
@@ -113,14 +119,21 @@ stw::Status Matmul::take_error() {
   return error_of(lt_, failed_product_, status);
 }
 
-bool Matmul::computes(const cublaslt::Algorithm& algorithm, const LibraryProduct& product) const {
-  const Descriptors d(lt_, product);
-  cublaslt::HeuristicResult result{};
-  return d.status == success && lt_.MatmulAlgoCheck(handle_, d.product, d.a, d.b, d.c, d.c, &algorithm, &result) == success &&
-         result.workspace_bytes == 0;
+void Matmul::note(cublaslt::Status status, const char* what, const LibraryProduct& product) {
+  if (failed_ != success || status == success) return;
+  failed_ = status;
+  failed_product_ = std::string(what) + " " + extents_of(product);
 }
 
-std::optional<cublaslt::Algorithm> Matmul::choose(const LibraryProduct& product) const {
+cublaslt::Status Matmul::check(const cublaslt::Algorithm& algorithm, const LibraryProduct& product) const {
+  const Descriptors d(lt_, product);
+  if (d.status != success) return d.status;
+  cublaslt::HeuristicResult result{};
+  const cublaslt::Status status = lt_.MatmulAlgoCheck(handle_, d.product, d.a, d.b, d.c, d.c, &algorithm, &result);
+  return status == success && result.workspace_bytes > 0 ? cublaslt::not_supported : status;
+}
+
+cublaslt::Status Matmul::choose(const LibraryProduct& product, std::optional<cublaslt::Algorithm>& chosen) const {
   const Descriptors d(lt_, product);
   cublaslt::Handle preference = nullptr;
   cublaslt::Status status = d.status == success ? lt_.MatmulPreferenceCreate(&preference) : d.status;
@@ -132,8 +145,10 @@ std::optional<cublaslt::Algorithm> Matmul::choose(const LibraryProduct& product)
   for (int operand = cublaslt::alignment_a; operand <= cublaslt::alignment_d; ++operand) prefer(operand, uint32_t{16});
   cublaslt::HeuristicResult found[8] = {};
   int count = 0;
-  if (status == success)
+  if (status == success) {
     status = lt_.MatmulAlgoGetHeuristic(handle_, d.product, d.a, d.b, d.c, d.c, preference, static_cast<int>(std::size(found)), found, &count);
+    if (says_none(status)) status = success, count = 0;
+  }
   if (preference) lt_.MatmulPreferenceDestroy(preference);
   LibraryProduct smallest = product;
   if (product.free == LibraryProduct::Free::m) smallest.m = 1;
@@ -142,9 +157,12 @@ std::optional<cublaslt::Algorithm> Matmul::choose(const LibraryProduct& product)
     int32_t splits = 0;
     if (found[i].status != success || found[i].workspace_bytes > 0) continue;
     if (lt_.MatmulAlgoConfigGetAttribute(&algorithm, cublaslt::split_k, &splits, sizeof splits, nullptr) != success || splits > 1) continue;
-    if (computes(algorithm, smallest)) return algorithm;
+    const cublaslt::Status checked = check(algorithm, smallest);
+    if (says_none(checked)) continue;
+    if (checked == success) chosen = algorithm;
+    return checked;
   }
-  return std::nullopt;
+  return status;
 }
 
 bool Matmul::must_wait(const LibraryProduct& p) {
@@ -165,7 +183,12 @@ const cublaslt::Algorithm* Matmul::algorithm_for(const LibraryProduct& p) {
   if (is_new) {
     LibraryProduct usual = p;
     usual.m = key_of(p).m;
-    entry->second = choose(usual);
+    if (const cublaslt::Status status = choose(usual, entry->second); status != success) {
+      algorithms_.erase(entry);
+      note(status, "the choice of an algorithm for a product", p);
+      return nullptr;
+    }
+    if (!entry->second) declined_.push_back("cuBLASLt has no algorithm for products " + extents_of(usual) + ": our own kernels compute them");
   }
   return entry->second ? &*entry->second : nullptr;
 }

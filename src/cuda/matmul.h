@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/product_library.h"
@@ -31,6 +32,8 @@ class Matmul {
   const kernels::ProductLibrary* library() const { return &library_; }
   // What went wrong since the last call.
   stw::Status take_error();
+  // Kinds of products that turned out since the last call to have no algorithm, for people.
+  std::vector<std::string> take_declined() { return std::exchange(declined_, {}); }
   // While a stream is recorded choices wait: of new kinds it takes every product and multiplies none.
   void defer(bool is_recording) { defers_ = is_recording; }
   // Makes the choices that wait. True: there were some, and a recording since then is of no use.
@@ -40,17 +43,20 @@ class Matmul {
   explicit Matmul(const cublaslt::Functions& functions);
   struct Descriptors;
   bool must_wait(const kernels::LibraryProduct& product);
-  // Null where there is none.
+  // Null where there is none, and where cuBLASLt failed to say, which is an error and asked again.
   const cublaslt::Algorithm* algorithm_for(const kernels::LibraryProduct& product);
-  std::optional<cublaslt::Algorithm> choose(const kernels::LibraryProduct& product) const;
-  // Whether an algorithm computes a product, without scratch memory and without splitting the sum of an element.
-  bool computes(const cublaslt::Algorithm& algorithm, const kernels::LibraryProduct& product) const;
+  // Nothing where cuBLASLt says that it has none. Errors: it failed, which says nothing of what it has.
+  cublaslt::Status choose(const kernels::LibraryProduct& product, std::optional<cublaslt::Algorithm>& chosen) const;
+  // not_supported where it needs scratch memory, or does not compute the product.
+  cublaslt::Status check(const cublaslt::Algorithm& algorithm, const kernels::LibraryProduct& product) const;
+  void note(cublaslt::Status status, const char* what, const kernels::LibraryProduct& product);
   cublaslt::Status multiply(const kernels::LibraryProduct& product, cudaStream_t stream);
 
   const cublaslt::Functions lt_;
   cublaslt::Handle handle_ = nullptr;
   cublaslt::Status failed_ = cublaslt::success;
   std::string failed_product_;
+  std::vector<std::string> declined_;
   std::map<uint64_t, std::optional<cublaslt::Algorithm>> algorithms_;   // by the XXH3 of what they depend on
   bool defers_ = false;
   std::vector<kernels::LibraryProduct> waiting_;

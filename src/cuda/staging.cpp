@@ -21,15 +21,16 @@ Status Staging::create() {
   return ok();
 }
 
-void Staging::upload(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
+Status Staging::upload(void* to, const void* from, uint64_t bytes, cudaStream_t stream) {
   for (uint64_t done = 0; done < bytes; done += slot_bytes) {
     const size_t k = next_++ % slots;
     const uint64_t n = std::min(slot_bytes, bytes - done);
-    cudaEventSynchronize(free_[k]);
+    STW_CUDA_TRY("a copy to the device", cudaEventSynchronize(free_[k]));
     std::memcpy(slot(k), static_cast<const std::byte*>(from) + done, n);
-    cudaMemcpyAsync(static_cast<std::byte*>(to) + done, slot(k), n, cudaMemcpyDefault, stream);
-    cudaEventRecord(free_[k], stream);
+    STW_CUDA_TRY("a copy to the device", cudaMemcpyAsync(static_cast<std::byte*>(to) + done, slot(k), n, cudaMemcpyDefault, stream));
+    STW_CUDA_TRY("a copy to the device", cudaEventRecord(free_[k], stream));
   }
+  return ok();
 }
 
 // The next piece is on its way while one is taken out.

@@ -20,8 +20,7 @@ class Staging {
   ~Staging();
   Staging(const Staging&) = delete;
   Status create();
-  // Errors of the runtime stay with it.
-  void upload(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
+  Status upload(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
   Status download(void* to, const void* from, uint64_t bytes, cudaStream_t stream);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "planner/op_table.h"
@@ -23,11 +24,16 @@ std::string range_name(const Graph& graph, const Instruction& i) {
   return op_row(i.kind).name + (place.empty() ? place : ", " + place);
 }
 
+Status asked(const char* what, cudaError_t status) {
+  STW_CUDA_TRY(what, status);
+  return ok();
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Stream>> CudaStream::create(const DeviceOptions& options) {
+Result<std::unique_ptr<Stream>> CudaStream::create(const Device& device, const DeviceOptions& options) {
   const Current current(options.ordinal);
-  std::unique_ptr<CudaStream> s(new CudaStream(options));
+  std::unique_ptr<CudaStream> s(new CudaStream(device, options));
   s->stream_ = static_cast<cudaStream_t>(options.stream);
   if (!options.stream) {
     STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->stream_, cudaStreamNonBlocking));
@@ -88,9 +94,14 @@ void CudaStream::bind(Execution& execution) const {
   execution.attention = attention_ ? attention_->library() : nullptr;
 }
 
+void CudaStream::keep(Status copied) {
+  if (kept_ && !copied) kept_ = std::move(copied);
+}
+Status CudaStream::take_kept() { return std::exchange(kept_, ok()); }
+
 void CudaStream::upload(void* to, const void* from, uint64_t bytes) {
   const Current current(ordinal_);
-  staging_->upload(to, from, bytes, stream_);
+  keep(staging_->upload(to, from, bytes, stream_));
 }
 
 Status CudaStream::download(void* to, const void* from, uint64_t bytes) {
@@ -100,7 +111,7 @@ Status CudaStream::download(void* to, const void* from, uint64_t bytes) {
 
 void CudaStream::zero(void* to, uint64_t bytes) {
   const Current current(ordinal_);
-  cudaMemsetAsync(to, 0, bytes, stream_);
+  keep(asked("zeros", cudaMemsetAsync(to, 0, bytes, stream_)));
 }
 
 // A copy of the device may not overlap itself: pieces as long as the regions are apart, or through the host where they are
@@ -112,28 +123,31 @@ void CudaStream::move(void* to, const void* from, uint64_t bytes) {
   if (target == source || bytes == 0) return;
   const bool down = target < source;
   const auto apart = static_cast<uint64_t>(down ? source - target : target - source);
-  if (apart >= bytes) {
-    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_);
-    return;
-  }
+  if (apart >= bytes) return keep(asked("a copy", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_)));
   constexpr uint64_t worth_a_copy = 64 << 10;
   const uint64_t piece = apart >= worth_a_copy ? apart : Staging::slot_bytes;
   std::vector<std::byte> held(apart >= worth_a_copy ? 0 : static_cast<size_t>(std::min(piece, bytes)));
   for (uint64_t done = 0; done < bytes; done += piece) {
     const uint64_t n = std::min(piece, bytes - done), at = down ? done : bytes - done - n;
     if (held.empty()) {
-      cudaMemcpyAsync(target + at, source + at, n, cudaMemcpyDefault, stream_);
-    } else if (staging_->download(held.data(), source + at, n, stream_)) {   // an error stays with the runtime
-      staging_->upload(target + at, held.data(), n, stream_);
+      keep(asked("a copy", cudaMemcpyAsync(target + at, source + at, n, cudaMemcpyDefault, stream_)));
+    } else {
+      const Status taken = staging_->download(held.data(), source + at, n, stream_);
+      keep(taken ? staging_->upload(target + at, held.data(), n, stream_) : taken);
     }
   }
 }
 
 Status CudaStream::check(const Program& program, const Instruction& instruction) {
-  Status failed = matmul_ ? matmul_->take_error() : ok();   // of this op, whatever else went wrong
-  if (attention_ && failed) failed = attention_->take_error();
+  Status failed = library_error(name_of(program, instruction));   // of this op, whatever else went wrong
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) return error_of(name_of(program, instruction), status);
-  if (!failed) failed.error().message = name_of(program, instruction) + ": " + failed.error().message;
+  return failed;
+}
+
+Status CudaStream::library_error(const std::string& where) {
+  Status failed = matmul_ ? matmul_->take_error() : ok();
+  if (attention_ && failed) failed = attention_->take_error();
+  if (!failed) failed.error().message = where + ": " + failed.error().message;
   return failed;
 }
 
@@ -190,7 +204,17 @@ bool CudaStream::choose_waiting() {
   return products || attention;
 }
 
+void CudaStream::tell_declined() {
+  constexpr int32_t warning = 2;
+  const auto tell = [&](const std::vector<std::string>& kinds) {
+    for (const std::string& kind : kinds) device_.log(warning, "cuda", kind.c_str());
+  };
+  if (matmul_) tell(matmul_->take_declined());
+  if (attention_) tell(attention_->take_declined());
+}
+
 Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& execution, const Program& program, bool timed) {
+  static_cast<void>(cudaGetLastError());   // of the host's, where its runtime is ours: launches leave theirs there, too
   STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));   // kernels may be loaded meanwhile
   defer_choices(true);
   const Status recorded = timed ? record_timed(execution, program) : record(execution, program);
@@ -207,7 +231,11 @@ Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& exec
 Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program, bool timed) {
   const Range range(("record " + program.name).c_str());
   Result<RecordedGraph> graph = capture_once(execution, program, timed);
-  while (choose_waiting() && graph) graph = capture_once(execution, program, timed);   // what waited was not recorded
+  while (choose_waiting() && graph) {   // what waited was not recorded
+    STW_TRY(library_error("program " + program.name));
+    graph = capture_once(execution, program, timed);
+  }
+  tell_declined();
   if (!graph) return graph.error();
   cudaGraphExec_t executable = nullptr;
   STW_CUDA_TRY("the graph of program " + program.name, cudaGraphInstantiate(&executable, graph->get(), 0));
@@ -231,7 +259,7 @@ Status CudaStream::prepare(const Execution& execution, const Program& program) {
 
 Status CudaStream::run(const Execution& execution, const Program& program) {
   const Current current(ordinal_);
-  STW_CUDA_TRY("a copy", cudaGetLastError());
+  STW_TRY(take_kept());
   STW_ASSIGN(graph, graph_of(execution, program));
   const Range range(program.name.c_str());
   STW_CUDA_TRY("program " + program.name, cudaGraphLaunch(graph, stream_));
@@ -269,8 +297,7 @@ void CudaStream::forget() {
 Status CudaStream::wait() {
   const Current current(ordinal_);
   STW_CUDA_TRY("the work on the device", cudaStreamSynchronize(stream_));
-  STW_CUDA_TRY("a copy", cudaGetLastError());
-  return ok();
+  return take_kept();
 }
 
 }  // namespace stw::cuda

@@ -18,7 +18,8 @@ namespace stw::cuda {
 
 class CudaStream : public Stream {
  public:
-  static Result<std::unique_ptr<Stream>> create(const DeviceOptions& options);
+  // `device` outlives it.
+  static Result<std::unique_ptr<Stream>> create(const Device& device, const DeviceOptions& options);
   ~CudaStream() override;
 
   Status load(const Numerics& numerics) override;
@@ -35,7 +36,7 @@ class CudaStream : public Stream {
   Status wait() override;
 
  private:
-  explicit CudaStream(const DeviceOptions& options) : ordinal_(options.ordinal), cublaslt_(options.cublaslt), cudnn_(options.cudnn) {}
+  CudaStream(const Device& device, const DeviceOptions& options) : device_(device), ordinal_(options.ordinal), cublaslt_(options.cublaslt), cudnn_(options.cudnn) {}
   Result<cudaGraphExec_t> graph_of(const Execution& execution, const Program& program);
   Result<cudaGraphExec_t> capture(const Execution& execution, const Program& program, bool timed = false);
   struct DestroyGraph { void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); } };
@@ -44,6 +45,12 @@ class CudaStream : public Stream {
   // Choices of the vendor's libraries: see Matmul.
   void defer_choices(bool is_recording);
   bool choose_waiting();
+  void tell_declined();
+  // Copies that nobody waits for: what went wrong first is told by the next run or wait, whichever thread asks for it.
+  void keep(Status copied);
+  Status take_kept();
+  // What went wrong in the vendor's libraries, and where.
+  Status library_error(const std::string& where);
   // What went wrong in an instruction that was just executed.
   Status check(const Program& program, const Instruction& instruction);
   // What is recorded on `next` from now on waits for what was recorded on `first`.
@@ -54,12 +61,14 @@ class CudaStream : public Stream {
   // One after the other, and a timer between every two.
   Status record_timed(const Execution& execution, const Program& program);
 
+  const Device& device_;
   const int ordinal_;
   const std::string cublaslt_, cudnn_;
   cudaStream_t stream_ = nullptr;   // where everything runs
   bool owns_stream_ = false;
   cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
   cudaEvent_t order_ = nullptr;
+  Status kept_ = ok();
   std::vector<cudaEvent_t> timers_;
   std::unique_ptr<Staging> staging_;
   std::unique_ptr<Matmul> matmul_;             // where the numerics ask for it

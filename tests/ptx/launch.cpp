@@ -94,7 +94,7 @@ cudaError_t cudaFuncSetAttribute(const void* host_function, cudaFuncAttribute at
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0) return cudaErrorInvalidValue;
   CUkern_st& kernel = kernel_of(host_function);
   const uint32_t own = ptx::function_of(*kernel.module, kernel.name).shared_bytes;
-  if (static_cast<uint32_t>(value) + own > (kernel.module->for_warpgroups ? ptx::largest_for_warpgroups : ptx::largest_shared_bytes)) return cudaErrorInvalidValue;
+  if (static_cast<uint32_t>(value) + own > ptx::largest_for_warpgroups) return cudaErrorInvalidValue;
   if (value < kernel.largest_dynamic_bytes) ptx::die(kernel.name + ": less shared memory than it was allowed before; a graph may hold such a launch");
   kernel.largest_dynamic_bytes = value;
   return cudaSuccess;

@@ -96,6 +96,7 @@ Status choose(Handle, Handle product, Handle a, Handle b, Handle c, Handle d, Ha
   *count = 0;
   if (simt::is_recording()) return internal_error;   // as cuBLASLt 13.3
   if (!fit(p, la, lb, lc, ld)) return invalid_value;
+  if (simt::faults.fail_choice > 0 && --simt::faults.fail_choice == 0) return internal_error;
   if (simt::faults.declines_products) return not_supported;
   if (wanted < 1) return success;
   const uint64_t depth = p.turn_a ? la.rows : la.columns;
@@ -167,7 +168,7 @@ Status multiply(Handle, Handle product, const void* alpha, const void* a, Handle
 
 const Functions functions = {
     [] { return size_t{130000}; },
-    [](Status status) { return status == execution_failed ? "CUBLAS_STATUS_EXECUTION_FAILED" : status == invalid_value ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_NOT_SUPPORTED"; },
+    [](Status status) { return status == execution_failed ? "CUBLAS_STATUS_EXECUTION_FAILED" : status == internal_error ? "CUBLAS_STATUS_INTERNAL_ERROR" : status == invalid_value ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_NOT_SUPPORTED"; },
     [](Handle* handle) { return make<int>(handle, 1); },
     destroy<int>,
     [](Handle* handle, int compute, cudaDataType scale) { return compute == compute_32f && scale == CUDA_R_32F ? make<Product>(handle) : not_supported; },

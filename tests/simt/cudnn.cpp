@@ -343,7 +343,7 @@ Status execute(Handle handle, Descriptor plan, Descriptor pack) {
 }
 
 const Functions functions = {
-    [] { return size_t{92000}; },
+    [] { return static_cast<size_t>(simt::faults.cudnn_version); },
     [](Status status) { return status == execution_failed ? "CUDNN_STATUS_EXECUTION_FAILED" : status == bad_param ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_NOT_SUPPORTED"; },
     [](Handle* handle) { *handle = new Library; return success; },
     [](Handle handle) { delete static_cast<Library*>(handle); return success; },

@@ -96,7 +96,39 @@ TEST_F(CudaDeviceTest, WithoutCublasltItsPlansAreRefused) {
   EXPECT_EQ(failed.error().code, Code::device_error);
   EXPECT_NE(failed.error().message.find("op linear of program micro"), std::string::npos) << failed.error().message;
   EXPECT_NE(failed.error().message.find("CUBLAS_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
-  run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
+  const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
+
+  simt::faults.fail_choice = 2;   // says nothing of what it has: neither is the product ours from then on, nor its bits
+  const auto undecided = Trainer::create(cuda_device(), model_, planned, {});
+  ASSERT_FALSE(undecided);
+  EXPECT_EQ(undecided.error().code, Code::device_error);
+  EXPECT_NE(undecided.error().message.find("the choice of an algorithm for a product"), std::string::npos) << undecided.error().message;
+  EXPECT_NE(undecided.error().message.find("CUBLAS_STATUS_INTERNAL_ERROR"), std::string::npos) << undecided.error().message;
+  EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
+}
+
+// Whoever asked for a vendor's library is told what it does not do.
+TEST_F(CudaDeviceTest, WhatTheLibrariesDeclineIsTold) {
+  Request r = request();
+  r.kernels = Kernels::cublaslt;
+  r.attention = Attention::cudnn;
+  const auto planned = plan_for(*model_, r);
+  const auto told = [&] {
+    DeviceOptions options;
+    options.backend = Backend::cuda;
+    const auto device = Device::open(options);
+    trainer_for(model_, planned, {}, **device);
+    std::string all;
+    for (LogMessage m = (*device)->next_log(0); m.number > 0; m = (*device)->next_log(m.number)) all += std::string(m.text) + "\n";
+    return all;
+  };
+  EXPECT_EQ(told(), "");
+  simt::faults.declines_products = simt::faults.declines_attention = true;
+  const std::string declined = told();
+  simt::faults.declines_products = simt::faults.declines_attention = false;
+  EXPECT_NE(declined.find("cuBLASLt has no algorithm for products ("), std::string::npos) << declined;
+  EXPECT_NE(declined.find("cuDNN has no engine for attention ("), std::string::npos) << declined;
+  EXPECT_NE(declined.find("cuDNN has no engine for the gradient of attention ("), std::string::npos) << declined;
 }
 
 TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
@@ -112,6 +144,12 @@ TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
   EXPECT_EQ(refused.error().code, Code::unsupported);
   EXPECT_NE(refused.error().message.find("libcudnn"), std::string::npos) << refused.error().message;
   EXPECT_EQ(simt::device_bytes_in_use(), device);
+  simt::faults.cudnn_version = 91500;
+  const auto old = Trainer::create(cuda_device(), model_, planned, {});
+  simt::faults.cudnn_version = 92000;
+  ASSERT_FALSE(old);
+  EXPECT_EQ(old.error().code, Code::unsupported);
+  EXPECT_NE(old.error().message.find("cuDNN: 9.15.0 is there, 9.15.1 is needed"), std::string::npos) << old.error().message;
 
   simt::faults.fail_attention = 2;
   const auto failed = Trainer::create(cuda_device(), model_, planned, {});
@@ -160,6 +198,48 @@ TEST_F(CudaDeviceTest, ProductsByWarpgroupsAreRefusedOnOtherCards) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::unsupported);
   EXPECT_NE(refused.error().message.find("wgmma need compute capability 9.0, device 0 has 10.0"), std::string::npos) << refused.error().message;
+}
+
+// As a host's other thread does that records a graph of its own in the default mode, which forbids most of what a trainer asks for.
+TEST_F(CudaDeviceTest, WorksBesideACaptureOfTheHost) {
+  const auto planned = plan_for(*model_, request());
+  const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  std::thread([&] {
+    EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, 1), cudaErrorStreamCaptureUnsupported) << "the thread's own mode is back";
+  }).join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated) << "by that";
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  std::thread([&] { run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1); }).join();
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  static_cast<void>(cudaGetLastError());
+}
+
+// An error that the host left behind is not ours; a copy that fails is told by whoever waits, on whichever thread.
+TEST_F(CudaDeviceTest, CopiesThatFailAreToldOnce) {
+  const auto planned = plan_for(*model_, request());
+  const auto trainer = trainer_for(model_, planned, {}, cuda_device());
+  GlobalBatch batch = random_batch(0, batch_size, sequence);
+  EXPECT_NE(cudaSetDevice(99), cudaSuccess);
+  EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3));
+  EXPECT_TRUE(trainer_for(model_, planned, {}, cuda_device())) << "nor of what is recorded";
+  std::thread([&] {
+    simt::faults.fail_copy = 1;
+    const auto failed = trainer->step(batch.source(), batch_size, 3e-3);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, Code::device_error);
+    EXPECT_EQ(failed.error().native, cudaErrorInvalidValue);
+    EXPECT_NE(failed.error().message.find("a copy"), std::string::npos) << failed.error().message;
+  }).join();
+  EXPECT_EQ(simt::faults.fail_copy, 0);
+  static_cast<void>(cudaGetLastError());
 }
 
 // On a thread of its own, which has no context, and on two cards of which none has one.

@@ -22,7 +22,7 @@
 namespace {
 using Call = std::function<void()>;
 struct Node { Call call; std::vector<size_t> after; };   // `after`: nodes that were recorded before
-struct Capture { std::vector<Node> nodes; CUstream_st* origin; std::thread::id thread; bool is_over = false; };
+struct Capture { std::vector<Node> nodes; CUstream_st* origin; std::thread::id thread; cudaStreamCaptureMode mode; bool is_over = false, is_spoilt = false; };
 }  // namespace
 
 struct CUctx_st { int ordinal; };
@@ -57,7 +57,9 @@ CUstream_st null_stream;
 std::set<CUstream_st*> streams{&null_stream};
 std::map<const char*, size_t> on_device, on_host;
 uint64_t device_bytes = 0, host_bytes = 0;
-cudaError_t last = cudaSuccess, broken = cudaSuccess;   // broken: an error that stays, as of a kernel
+cudaError_t broken = cudaSuccess;           // an error that stays, as of a kernel
+thread_local cudaError_t last = cudaSuccess;
+thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 CUstream_st* of(cudaStream_t s) { return s ? s : &null_stream; }
 cudaError_t said(cudaError_t e) {
@@ -68,6 +70,22 @@ bool capturing() {
   for (const CUstream_st* s : streams)
     if (s->capture) return true;
   return false;
+}
+// Whether this thread may not do what could disturb a capture: cudaThreadExchangeStreamCaptureMode's words. Who does it all the same
+// spoils the capture.
+bool forbidden() {
+  bool found = false;
+  for (const CUstream_st* s : streams) {
+    if (!s->capture || s->capture->mode == cudaStreamCaptureModeRelaxed || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    const bool is_ours = s->capture->thread == std::this_thread::get_id();
+    if (!is_ours && (s->capture->mode != cudaStreamCaptureModeGlobal || thread_mode != CU_STREAM_CAPTURE_MODE_GLOBAL)) continue;
+    s->capture->is_spoilt = found = true;
+  }
+  return found;
+}
+CUresult exchange_mode(CUstreamCaptureMode* mode) {
+  std::swap(*mode, thread_mode);
+  return CUDA_SUCCESS;
 }
 void run_next(CUstream_st* s) {
   const Call call = std::move(s->waiting.front());
@@ -229,6 +247,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   if (device < 0 || device >= faults.devices) return said(cudaErrorInvalidDevice);
   if (attribute == cudaDevAttrComputeCapabilityMajor) *value = faults.capability / 10;
   else if (attribute == cudaDevAttrComputeCapabilityMinor) *value = faults.capability % 10;
+  else if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = 227 * 1024;
   else if (attribute == cudaDevAttrMultiProcessorCount) *value = multiprocessors;
   else return said(cudaErrorNotSupported);
   return cudaSuccess;
@@ -242,6 +261,7 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDevice(int* device) { *device = current ? current->ordinal : current_device; return cudaSuccess; }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** address, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
   static const std::map<std::string_view, void*> functions{{"cuCtxGetCurrent", reinterpret_cast<void*>(get_context)},
+                                                           {"cuThreadExchangeStreamCaptureMode", reinterpret_cast<void*>(exchange_mode)},
                                                            {"cuCtxSetCurrent", reinterpret_cast<void*>(set_context)},
                                                            {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(state_of)}};
   const auto function = functions.find(name);
@@ -260,7 +280,7 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   std::lock_guard lock(one);
   need_context();
-  if (capturing()) return said(cudaErrorStreamCaptureUnsupported);
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   if ((faults.fail_allocation > 0 && --faults.fail_allocation == 0) || bytes > faults.memory_bytes - device_bytes)
     return said(cudaErrorMemoryAllocation);
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -274,6 +294,7 @@ cudaError_t cudaFree(void* p) {
   if (!p) return cudaSuccess;
   std::lock_guard lock(one);
   need_context();
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   for (CUstream_st* s : streams) drain(s);
   const auto it = on_device.find(static_cast<char*>(p));
   if (it == on_device.end()) return said(cudaErrorInvalidValue);
@@ -285,6 +306,7 @@ cudaError_t cudaFree(void* p) {
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
   std::lock_guard lock(one);
   need_context();
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*p) return said(cudaErrorMemoryAllocation);
   std::memset(*p, 0xff, bytes);
@@ -307,6 +329,7 @@ cudaError_t cudaFreeHost(void* p) {
 // From memory that is not pinned a device copies at once; here too, so that a buffer on the stack may end its life.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   std::lock_guard lock(one);
+  if (faults.fail_copy > 0 && --faults.fail_copy == 0) return said(cudaErrorInvalidValue);
   const bool to_device = inside(on_device, to, bytes), from_device = inside(on_device, from, bytes);
   if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device) return said(cudaErrorInvalidValue);
   if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device) return said(cudaErrorInvalidValue);
@@ -315,6 +338,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   std::lock_guard lock(one);
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   const cudaError_t status = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
   if (status == cudaSuccess) finish();
   return status;
@@ -415,10 +439,10 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
   std::lock_guard lock(one);
   if (!s || s->capture) return said(cudaErrorStreamCaptureUnsupported);
-  s->capture = std::make_shared<Capture>(Capture{{}, s, std::this_thread::get_id()});
+  s->capture = std::make_shared<Capture>(Capture{{}, s, std::this_thread::get_id(), mode});
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
@@ -432,6 +456,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
     other->capture.reset();
     other->latest.clear();
   }
+  if (capture->is_spoilt) return said(cudaErrorStreamCaptureInvalidated);
   if (!joined) return said(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st{std::move(capture->nodes)};
   return cudaSuccess;

@@ -25,10 +25,13 @@ struct Faults {
   uint64_t context_bytes = (uint64_t{123} << 20) + 1;   // of a context, outside of what is allocated
   int fail_launch = 0;            // the n-th launch from now on fails (1: the next)
   int fail_allocation = 0;
+  int fail_copy = 0;
   bool has_cublaslt = true;
   bool declines_products = false; // cuBLASLt has no algorithm for any
+  int fail_choice = 0;            // of such an algorithm
   int fail_product = 0;           // of cuBLASLt's
   bool has_cudnn = true;
+  uint64_t cudnn_version = 92000;
   bool declines_attention = false; // cuDNN has no engine for any
   int fail_attention = 0;         // of cuDNN's
 };

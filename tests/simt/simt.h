@@ -231,6 +231,7 @@ template <int groups_left>
 void wait_products() { simt::wait_for_products(groups_left); }
 template <int count, int numbers>
 void products_are_done(float (&)[count][numbers]) {}
+inline void computed_by_now(void*, const float (&)[2]) {}
 template <DType dtype, bool a_turned, bool b_turned, bool added = true, int fragments>
 void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
   simt::multiply_async({a, b, 8 * fragments, a_turned, b_turned, dtype == DType::bf16, added}, d[0]);

@@ -224,7 +224,7 @@ pub struct stw_device_options {
     pub run_user: *mut c_void,
     /// CUDA: the path of a libcublasLt.so.13, for STW\_KERNELS\_CUBLASLT; NULL: what the system finds. Copied.
     pub cublaslt: *const c_char,
-    /// CUDA: the path of a libcudnn.so.9, for STW\_ATTENTION\_CUDNN; the same
+    /// CUDA: the path of a libcudnn.so.9 (9.15.1 on), for STW\_ATTENTION\_CUDNN; the same
     pub cudnn: *const c_char,
 }
 

@@ -1,12 +1,16 @@
 """A GoogleTest program's tests, a process for each suite: what one of them does to the device, or that it never ends, is no other's."""
+import concurrent.futures
+import os
 import re
 import time
 
 from runs import call
 
+AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))   # suites
+
 
 def tests_of(program, chosen="*"):
-    """The names of its suites, with their tests'."""
+    """The names of its suites, with their tests', and what it said instead of any."""
     _, text, _ = call([program, "--gtest_list_tests", "--gtest_filter=" + chosen], 60)
     suites, names = {}, None
     for line in text.splitlines():
@@ -15,47 +19,68 @@ def tests_of(program, chosen="*"):
             names = suites.setdefault(word, [])
         elif re.fullmatch(r"  \S+", word) and names is not None:
             names.append(word.strip())
-    return suites
+    return suites, "" if suites else text
 
 
-def passed_in(text):
-    return re.findall(r"^\[ +OK \] (\S+?)(?:, where .*)? \(\d+ ms\)$", text, re.M)
+def ended_in(word, text):
+    return set(re.findall(r"^\[ +" + word + r" +\] (\S+?)(?:, where .*)? \(\d+ ms\)$", text, re.M))
 
 
 class Outcome:
     def __init__(self):
-        self.passed, self.failed, self.left_out, self.last_words = 0, [], [], ""
+        self.passed, self.failed, self.skipped, self.left_out, self.words = 0, [], [], [], []   # words: what failures said
+
+    def add(self, other):
+        self.passed += other.passed
+        for name in ("failed", "skipped", "left_out", "words"):
+            getattr(self, name).extend(getattr(other, name))
 
     def __str__(self):
         left = f", {len(self.left_out)} suites left out for want of time" if self.left_out else ""
-        return f"{self.passed} passed, {len(self.failed)} failed{left}" + "".join("\n        " + name for name in self.failed + self.left_out)
+        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {len(self.failed)} failed{skipped}{left}" + "".join("\n        " + name for name in self.failed + self.left_out) + \
+               "".join("\n        skipped: " + name for name in self.skipped)
 
     def is_good(self):
         return self.passed > 0 and not self.failed and not self.left_out
 
 
-def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_seconds=280):
-    """Where a suite fails, each of its tests that did not pass is tried again by itself: so all that fail have names."""
-    outcome, end = Outcome(), time.monotonic() + all_seconds
-    for suite, names in tests_of(program, chosen).items():
+def run_suite(program, suite, names, suite_seconds, test_seconds, end):
+    """Where it fails, each of its tests that did not pass is tried again by itself: so all that fail have names."""
+    outcome = Outcome()
+    if time.monotonic() > end:
+        outcome.left_out.append(suite + "*")
+        return outcome
+    tests = [suite + name for name in names]
+    code, text, took = call([program, "--gtest_filter=" + ":".join(tests)], suite_seconds)
+    passed, skipped = ended_in("OK", text) & set(tests), ended_in("SKIPPED", text) & set(tests)
+    outcome.passed = len(passed)
+    outcome.skipped = sorted(skipped)
+    if code != 0:
+        outcome.words.append(text)
+    alone = [] if code == 0 else [test for test in tests if test not in passed | skipped]
+    for test in alone:
         if time.monotonic() > end:
-            outcome.left_out.append(suite + "*")
+            outcome.failed.append(test + " (with its suite; not tried alone)")
             continue
-        tests = [suite + name for name in names]
-        code, text, _ = call([program, "--gtest_filter=" + ":".join(tests)], suite_seconds)
-        passed = set(passed_in(text)) & set(tests)
-        outcome.passed += len(passed)
-        alone = [] if code == 0 else [test for test in tests if test not in passed]
-        for test in alone:
-            if time.monotonic() > end:
-                outcome.failed.append(test + " (with its suite; not tried alone)")
-                continue
-            code, said, _ = call([program, "--gtest_filter=" + test], test_seconds)
-            outcome.passed += code == 0
-            if code != 0:
-                outcome.failed.append(test)
-                outcome.last_words = outcome.last_words or said
-        if code != 0 and not alone:   # it passed them all, and then failed
-            outcome.failed.append(suite + "*")
-            outcome.last_words = outcome.last_words or text
+        code, said, _ = call([program, "--gtest_filter=" + test], test_seconds)
+        outcome.passed += code == 0
+        if code != 0:
+            outcome.failed.append(test)
+            outcome.words.append(said)
+    if code != 0 and not alone:   # it passed them all, and then failed
+        outcome.failed.append(suite + "*")
+    print(f"      {suite}* {outcome.passed} of {len(tests)} passed in {took:.0f} s", flush=True)
+    return outcome
+
+
+def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_seconds=280, at_once=AT_ONCE):
+    """Several suites at once; the outcome in the program's order."""
+    outcome, end = Outcome(), time.monotonic() + all_seconds
+    suites, said = tests_of(program, chosen)
+    if not suites:
+        outcome.words.append(said)
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        for found in pool.map(lambda suite: run_suite(program, suite[0], suite[1], suite_seconds, test_seconds, end), suites.items()):
+            outcome.add(found)
     return outcome

@@ -1,4 +1,6 @@
 """isolated.py with programs that behave as GoogleTest's do, and badly: what breaks a device, what never ends, what fails at its end."""
+import contextlib
+import io
 import os
 import stat
 import sys
@@ -6,6 +8,7 @@ import tempfile
 import unittest
 
 from isolated import run_isolated, tests_of
+from runs import Table
 
 # A device is broken for a process from the test on that breaks it.
 PROGRAM = """#!{python}
@@ -25,7 +28,7 @@ for suite, tests in SUITES.items():
         if what == "hang": time.sleep(60)
         if what == "crash": sys.exit(134)
         broken |= what in ("break", "fail")
-        print("[  FAILED  ]" if broken else "[       OK ]", suite + name, "(1 ms)")
+        print("[  SKIPPED ]" if what == "skip" else "[  FAILED  ]" if broken else "[       OK ]", suite + name, "(1 ms)")
 sys.exit(3 if "end" in SUITES else 1 if broken else 0)
 """
 
@@ -37,7 +40,7 @@ class Isolated(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(PROGRAM.format(python=sys.executable, suites=suites))
             os.chmod(path, stat.S_IRWXU)
-            self.listed = tests_of(path)
+            self.listed, self.said = tests_of(path)
             return run_isolated(path, **limits)
 
     def test_all_is_well(self):
@@ -50,12 +53,12 @@ class Isolated(unittest.TestCase):
         outcome = self.run_on({"A.": {"x": "", "bad": "break", "y": "", "z": ""}, "B.": {"x": ""}, "C.": {"x": "", "bad": "crash", "y": ""}})
         self.assertFalse(outcome.is_good())
         self.assertEqual((outcome.passed, outcome.failed), (6, ["A.bad", "C.bad"]))
-        self.assertIn("A.bad", outcome.last_words)
+        self.assertIn("A.bad", outcome.words[0])
 
     def test_what_never_ends_is_stopped(self):
         outcome = self.run_on({"A.": {"x": "", "bad": "hang", "y": ""}, "B.": {"x": ""}}, suite_seconds=2, test_seconds=2)
         self.assertEqual((outcome.passed, outcome.failed), (3, ["A.bad"]))
-        self.assertIn("ran past its time", outcome.last_words)
+        self.assertIn("ran past its time", outcome.words[0])
 
     def test_what_fails_at_its_end_fails(self):
         outcome = self.run_on({"A.": {"x": ""}, "end": {}})
@@ -67,7 +70,23 @@ class Isolated(unittest.TestCase):
         self.assertEqual(outcome.left_out, ["A.*", "B.*"])
 
     def test_no_test_is_no_success(self):
-        self.assertFalse(self.run_on({}).is_good())
+        outcome = self.run_on({})
+        self.assertFalse(outcome.is_good())
+        self.assertIn("Running main()", outcome.words[0])
+
+    def test_what_is_skipped_is_named(self):
+        outcome = self.run_on({"A.": {"x": "", "y": "skip"}, "B.": {"x": "skip", "bad": "fail"}})
+        self.assertEqual((outcome.passed, outcome.skipped, outcome.failed), (1, ["A.y", "B.x"], ["B.bad"]))
+        self.assertIn("2 skipped", str(outcome))
+        self.assertFalse(self.run_on({"A.": {"x": "skip"}}).is_good())
+
+    def test_what_ends_a_part_ends_no_other(self):
+        table, done = Table(), []
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            table.part("bad", lambda: [][0])
+            table.part("good", lambda: done.append(True))
+        self.assertEqual((table.failures, done), (1, [True]))
+        self.assertIn("IndexError", said.getvalue())
 
 
 if __name__ == "__main__":

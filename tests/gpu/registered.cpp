@@ -52,18 +52,52 @@ char* registered(size_t bytes) {
   return nullptr;
 }
 
+// With STW_GUARDED in the environment, which compute-sanitizer runs with: buffers end where a page does, and what is behind is no memory of
+// the device's. A page in front, of the host alone, says how many bytes they have.
+bool guards = false;
+constexpr size_t page = 4096, least_guarded = 256, most_guarded = size_t{64} << 20, guarded_alignment = 16;
+constexpr uintptr_t guarded_begin = uintptr_t{1} << 44, guarded_room = uintptr_t{1} << 40;   // where such pages lie, and no others
+uintptr_t guarded_end = guarded_begin;
+
+size_t pages_of(size_t bytes) { return (bytes + page - 1) / page * page; }
+void* take_guarded(size_t bytes) {
+  const size_t rounded = (bytes + guarded_alignment - 1) / guarded_alignment * guarded_alignment, inside = pages_of(rounded);
+  std::lock_guard lock(pool_mutex);
+  void* const all = mmap(reinterpret_cast<void*>(guarded_end), inside + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  guarded_end += inside + 2 * page;   // never again: what is used after it was given back shows, too
+  char* const memory = static_cast<char*>(all) + page;
+  if (cudaHostRegister(memory, inside, cudaHostRegisterPortable | cudaHostRegisterMapped) != cudaSuccess) return nullptr;
+  *static_cast<size_t*>(all) = inside;
+  return memory + (inside - rounded);
+}
+bool is_guarded(const void* p) { return reinterpret_cast<uintptr_t>(p) - guarded_begin < guarded_room; }
+void give_back_guarded(void* p) {
+  char* all = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(p) / page * page - page);
+  const size_t inside = *reinterpret_cast<size_t*>(all);
+  cudaHostUnregister(all + page);
+  munmap(all, inside + 2 * page);
+}
+
 }  // namespace
 
-// A word before the memory says how many bytes it has.
-void* operator new(size_t bytes) {
+static void* allocated(size_t bytes, bool guarded) {
+  if (guarded && bytes >= least_guarded && bytes <= most_guarded) {
+    if (void* memory = take_guarded(bytes)) return memory;
+    throw std::bad_alloc();
+  }
+  // A word before the memory says how many bytes it has.
   constexpr size_t head = alignment;   // keeps the alignment
   void* memory = take(bytes + head);
   if (!memory) throw std::bad_alloc();
   *static_cast<size_t*>(memory) = bytes + head;
   return static_cast<char*>(memory) + head;
 }
+
+void* operator new(size_t bytes) { return allocated(bytes, guards); }
 void operator delete(void* p) noexcept {
   if (!p) return;
+  if (is_guarded(p)) return give_back_guarded(p);
   char* memory = static_cast<char*>(p) - alignment;
   std::lock_guard lock(pool_mutex);
   if (memory < pool_begin || memory >= pool_end) return std::free(memory);
@@ -75,7 +109,7 @@ void operator delete(void* p) noexcept {
 void operator delete(void* p, size_t) noexcept { operator delete(p); }
 void* operator new(size_t bytes, std::align_val_t wanted) {
   if (static_cast<size_t>(wanted) > alignment) throw std::bad_alloc();
-  return operator new(bytes);
+  return allocated(bytes, guards && static_cast<size_t>(wanted) <= guarded_alignment);
 }
 void operator delete(void* p, std::align_val_t) noexcept { operator delete(p); }
 void operator delete(void* p, size_t, std::align_val_t) noexcept { operator delete(p); }
@@ -109,6 +143,7 @@ int main(int count, char** words) {
     pool = pool_begin = memory;
     pool_end = memory + pool_bytes;
   }
+  guards = std::getenv("STW_GUARDED") != nullptr;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstack(&attributes, stack, stack_bytes);

@@ -1,6 +1,8 @@
 """What check.py and bench.py have in common: runs of the command, and a table with a line for each result."""
+import array
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -10,6 +12,14 @@ import tempfile
 import time
 
 
+SECONDS = 570   # of a script, so that it ends by itself within ten minutes
+BEGIN = time.monotonic()
+
+
+def left():
+    return SECONDS - (time.monotonic() - BEGIN)
+
+
 class Table:
     def __init__(self):
         self.failures = 0
@@ -17,6 +27,15 @@ class Table:
     def row(self, name, passed, text):
         self.failures += not passed
         print(f"{'ok  ' if passed else 'FAIL'}  {name:<44} {text}", flush=True)
+
+    def part(self, name, run):
+        """What ends one part ends no other."""
+        if left() < 20:
+            return self.row(name, False, "left out for want of time: name it alone")
+        try:
+            run()
+        except Exception as error:   # whatever it is
+            self.row(name, False, f"{type(error).__name__}: {error}"[-600:])
 
     def end(self):
         print(f"{self.failures} checks failed")
@@ -42,7 +61,7 @@ def call(words, seconds=500):
     with tempfile.TemporaryFile() as file:
         run = started(words, file)
         try:
-            code = run.wait(max(seconds, 1))
+            code = run.wait(max(min(seconds, left()), 1))
         except subprocess.TimeoutExpired:
             code = -1
         finally:
@@ -94,17 +113,28 @@ class Runs:
 
     def train(self, out, *words, evaluation_batches=2, seconds=150):
         shutil.rmtree(self.at(out), ignore_errors=True)   # what fails leaves no weights of the run before
-        return call([self.stowage, "train", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
+        code, text, took = call([self.stowage, "train", "--data", self.at("text.txt"), "--out", self.at(out), "--eval-batches", evaluation_batches, *words], seconds)
+        if code != 0:
+            print(f"      run {out} ended with {code}: " + text[-600:].strip(), flush=True)
+        return code, text, took
 
-    def speeds(self, out, steps, *words, seconds=500, watch=None):
+    def tokens(self, vocabulary):
+        """A file of token ids, each as likely as any other, as the other side's are."""
+        path = self.at(f"tokens-{vocabulary}.bin")
+        if not os.path.exists(path):
+            with open(path, "wb") as file:
+                array.array("H" if vocabulary <= 65536 else "I", random.Random(1).choices(range(vocabulary), k=1 << 20)).tofile(file)
+        return path
+
+    def speeds(self, out, steps, *words, data=None, seconds=500, watch=None):
         """The tokens/s of so many steps of a run that goes no further, so that it saves nothing; or None and why there are none.
-        `watch` is called again and again while it runs."""
+        `watch` is called again and again while it runs. Without `data` it learns from a text, which wants a tokenizer."""
         folder, said = self.at(out), self.at("said.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(said, "w", encoding="utf-8") as file:
-            run = started((self.stowage, "train", "--data", self.at("text.txt"), "--out", folder, "--eval-batches", 0, "--steps", 1000 * steps,
+            run = started((self.stowage, "train", "--data", data or self.at("text.txt"), "--out", folder, "--eval-batches", 0, "--steps", 1000 * steps,
                            "--schedule", "constant", "--save-every", 1000 * steps, *words), file)
-        end, found = time.monotonic() + seconds, []
+        end, found = time.monotonic() + min(seconds, left()), []
         try:
             while len(found) < steps and run.poll() is None and time.monotonic() < end:
                 time.sleep(0.1)
@@ -112,6 +142,8 @@ class Runs:
                     watch()
                 found = speeds_in(folder + "/metrics.jsonl")
             ended = run.poll()
+            if watch:   # its last steps may be younger than the last look
+                watch()
         finally:
             stop(run)
         if len(found) >= steps:
@@ -140,5 +172,7 @@ class Runs:
         return int(found[1].replace(",", "")) if found else 0
 
     def has_wgmma(self, *words):
-        code, _, _ = call([self.stowage, "plan", *words, "--device", "cuda", "--kernels", "wgmma"])
+        code, text, _ = call([self.stowage, "plan", *words, "--device", "cuda", "--kernels", "wgmma"])
+        if code != 0 and "wgmma" not in text:
+            raise RuntimeError("whether there is wgmma: " + text[-400:])
         return code == 0

@@ -1,24 +1,32 @@
 """Owns the PyTorch side of the comparison on a GPU: what a PyTorch user would run for the model of a config.json.
 
-usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--eager] [--device cpu]    a line of JSON: tokens/s of the fastest micro-batch
+usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--eager] [--device cpu]    lines of JSON: tokens/s, the fastest so far
        peer_gpu.py least CONFIG SEQ [--device cpu]                               a line of JSON: the least memory it trains in
        peer_gpu.py peaks [--device cpu]           a line of JSON: TFLOP/s of a bf16 product and of fused attention, GB/s of a copy
 
 fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples of SEQ tokens a step in
-micro-batches as large as fit and their half, the faster of both. `least`: one sample a micro-batch, two a step, every block
+micro-batches as large as fit and their half; the faster of both again with cuDNN's attention first. `least`: one sample a micro-batch, two a step, every block
 recomputed (torch.utils.checkpoint), AdamW with 8-bit states, and the smallest limit of PyTorch's allocator at which two steps
 end; the card's context is not in it. `--device cpu` is there to try the script where there is no GPU.
 """
 import argparse
+import contextlib
 import gc
 import json
 import math
+import os
 import statistics
+import sys
 import time
+
+if "least" in sys.argv[1:2]:   # before PyTorch is there: what is free in pieces counts as free
+    os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 
@@ -27,7 +35,7 @@ def sync(device):
         torch.cuda.synchronize()
 
 
-def seconds_of(call, device, rounds=10):
+def seconds_of(call, device, rounds=20):
     for _ in range(3):
         call()
     sync(device)
@@ -175,6 +183,12 @@ def groups_of(parameters):
             {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
 
 
+def attention_by(backend):
+    """PyTorch's own choice, or cuDNN's before all others."""
+    others = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    return contextlib.nullcontext() if backend == "default" else sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *others], set_priority=True)
+
+
 def steps_of(options, config, micro_batch):
     """Seconds of each timed step, with the loss read once a step, as a training loop logs it."""
     torch.manual_seed(1)
@@ -210,33 +224,48 @@ def steps_of(options, config, micro_batch):
 def train(options):
     with open(options.config, encoding="utf-8") as file:
         config = json.load(file)
-    best, tried, micro_batch = None, 0, options.batch
+    best, micro_batch = None, options.batch
     if options.device == "cuda":   # no larger than what logits leave room for, in fp32 and in bf16, with their gradients: a try takes a compilation
         total, logits = torch.cuda.get_device_properties(0).total_memory, 12 * options.seq * config["vocab_size"]
         while micro_batch > 1 and micro_batch * logits > total // 2:
             micro_batch //= 2
         micro_batch = min(micro_batch, 128)
-    while micro_batch >= 1 and tried < 2:
+
+    def attempt(micro_batch, attention):
+        """Whether it fits; what is found is printed where it is the best."""
+        nonlocal best
         try:
-            seconds, tokens = steps_of(options, config, micro_batch)
-            tried += 1
+            with attention_by(attention):
+                seconds, tokens = steps_of(options, config, micro_batch)
             found = {"peer": "torch", "version": torch.__version__, "mode": "eager" if options.eager else "compile", "micro_batch": micro_batch,
-                     "tokens_per_second": round(tokens / seconds, 1)}
+                     "attention": attention, "tokens_per_second": round(tokens / seconds, 1)}
             if options.device == "cuda":
                 found["memory_bytes"] = torch.cuda.max_memory_allocated()
             if best is None or found["tokens_per_second"] > best["tokens_per_second"]:
                 best = found
+                print(json.dumps(best), flush=True)
+            return True
         except torch.OutOfMemoryError:
-            pass
-        if options.device == "cuda":
-            torch._dynamo.reset()
-            gc.collect()
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
+            return False
+        finally:
+            if options.device == "cuda":
+                torch._dynamo.reset()
+                gc.collect()
+                torch.cuda.empty_cache()
+                torch.cuda.reset_peak_memory_stats()
+
+    tried = 0
+    while micro_batch >= 1 and tried < 2:
+        tried += attempt(micro_batch, "default")
         micro_batch //= 2
     if best is None:
         raise SystemExit("peer_gpu.py: no micro-batch fits")
-    print(json.dumps(best))
+    if options.device == "cuda":
+        try:
+            attempt(best["micro_batch"], "cudnn")
+        except RuntimeError as error:   # no such kernel
+            print(f"peer_gpu.py: cuDNN's attention: {error}", file=sys.stderr)
+    print(json.dumps(best), flush=True)
 
 
 def small_optimizer(parameters):
@@ -310,9 +339,18 @@ def peaks(options):
         q, k, v = (torch.randn(samples, heads, seq, depth, device=device, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
         gradient = torch.randn_like(q)
         flops = 2 * samples * heads * seq * seq * depth   # causal: half of 4·T²·D
-        forward = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device)
-        both = seconds_of(lambda: torch.autograd.grad(F.scaled_dot_product_attention(q, k, v, is_causal=True), (q, k, v), gradient), device)
-        found[f"attention_{seq}_tflops"] = [round(flops / forward * 1e-12, 3), round(2.5 * flops / max(both - forward, 1e-9) * 1e-12, 3)]
+        best = [0, 0]
+        for backend in ("default",) if small else ("default", "cudnn"):   # the faster one of each pass
+            try:
+                with attention_by(backend):
+                    forward = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device)
+                    out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+                    backward = seconds_of(lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True), device)
+            except RuntimeError as error:
+                print(f"peer_gpu.py: {backend}: {error}", file=sys.stderr)
+                continue
+            best = [max(best[0], flops / forward * 1e-12), max(best[1], 2.5 * flops / backward * 1e-12)]
+        found[f"attention_{seq}_tflops"] = [round(speed, 3) for speed in best]
     print(json.dumps(found))
 
 

@@ -91,10 +91,21 @@ static __global__ void __launch_bounds__(block_threads) place_rows_kernel(const 
   }
 }
 
+// Rows of a token from number `at` on, as long as there are so many: their loads are under way together, and a frequent token is a chain of
+// additions instead of one of accesses to memory.
+template <int fetched, DType dtype, class Count>
+STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, int32_t token, int64_t i, Count n, int64_t& at, F16 sum) {
+  for (; at + fetched <= args.rows && entries[at + fetched - 1].token == token; at += fetched) {
+    F16 dy[fetched];
+    STW_UNROLL for (int k = 0; k < fetched; ++k) dy[k] = load_group(args.y.data, dtype, entries[at + k].row * args.features + i, n);
+    STW_UNROLL for (int k = 0; k < fetched; ++k) sum = add(sum, dy[k]);
+  }
+  return sum;
+}
+
 // A quad for 16 columns of every row that is the first of its token.
 template <DType dtype>
 static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, bool vectors, const TokenEntry* entries) {
-  constexpr int fetched = 4;
   const int64_t features = args.features, groups = ceil_div(features, 16);
   for_tasks_of_grid(args.rows * groups, [&](int64_t task) {
     int64_t at = task / groups;
@@ -102,19 +113,15 @@ static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(Embed
     const int32_t token = entries[at].token;
     if (at > 0 && entries[at - 1].token == token) return;
     float* const buffer = args.table_gradient + token * features;
-    const auto fold_rows = [&](auto n) {
+    const auto fold = [&](auto n) {
       F16 sum = load_group(buffer, DType::f32, i, n);
-      for (; at + fetched <= args.rows && entries[at + fetched - 1].token == token; at += fetched) {
-        F16 dy[fetched];
-        STW_UNROLL for (int k = 0; k < fetched; ++k) dy[k] = load_group(args.y.data, dtype, entries[at + k].row * features + i, n);
-        STW_UNROLL for (int k = 0; k < fetched; ++k) sum = add(sum, dy[k]);
-      }
-      for (; at < args.rows && entries[at].token == token; ++at)
-        sum = add(sum, load_group(args.y.data, dtype, entries[at].row * features + i, n));
+      sum = fold_rows<16, dtype>(args, entries, token, i, n, at, sum);
+      sum = fold_rows<4, dtype>(args, entries, token, i, n, at, sum);
+      sum = fold_rows<1, dtype>(args, entries, token, i, n, at, sum);
       store_group(buffer, DType::f32, i, sum, n);
     };
-    if (vectors && left >= 16) fold_rows(Whole{});
-    else fold_rows(min(static_cast<int64_t>(16), left));
+    if (vectors && left >= 16) fold(Whole{});
+    else fold(min(static_cast<int64_t>(16), left));
   });
 }
 

@@ -116,13 +116,12 @@ class CudaDevice : public Device {
   }
 
   void* allocate(size_t bytes, size_t alignment) const override {
-    const Current current = here();
     if (options_.allocate) {
       void* const given = options_.allocate(options_.memory_user, bytes, alignment, options_.stream);
-      // In the order of the default stream it is there only when that has come to it; ours does not wait for it.
-      if (given && !options_.stream) cudaStreamSynchronize(nullptr);
+      if (given && !options_.stream) wait_for_default_stream();
       return given;
     }
+    const Current current = here();
     void* memory = nullptr;
     if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
     static_cast<void>(cudaGetLastError());
@@ -188,6 +187,13 @@ class CudaDevice : public Device {
   Current here() const {
     before_contexts().note(options_.ordinal);
     return Current(options_.ordinal);
+  }
+
+  // What a host's allocator gives in that stream's order is there when it has come to it; ours do not wait for it.
+  void wait_for_default_stream() const {
+    const Current current = here();
+    cudaStreamSynchronize(nullptr);
+    static_cast<void>(cudaGetLastError());
   }
 
   const cudaDeviceProp properties_;

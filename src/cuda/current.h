@@ -9,7 +9,8 @@ std::optional<bool> has_context(int ordinal);
 
 // Makes a device the current one of this thread for as long as it lives. What the host had comes back: its context, be it a
 // device's own or one that it made, or none, so that no device begins to work that nobody asked for. A capture that another thread
-// of the host began in its default mode forbids all others to allocate, to free and to ask; not this one, whose work it does not see.
+// of the host began in its default mode forbids all others to allocate, to free and to ask; not this one, whose work it does not see
+// (unless the captured stream waits for the default stream, on which re-planning copies).
 class Current {
  public:
   explicit Current(int ordinal);

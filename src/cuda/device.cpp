@@ -135,20 +135,15 @@ class CudaDevice : public Device {
   }
 
   bool resize(void*& memory, size_t old_bytes, size_t bytes, size_t kept, size_t alignment) const override {
-    const Current current = here();
     if (options_.allocate) {
       void* other = allocate(bytes, alignment);
       if (!other) return false;
-      // A copy on the device does not wait by itself; in the stream's order the host's allocator knows when it is over.
-      const auto stream = static_cast<cudaStream_t>(options_.stream);
-      const bool copied = reinterpret_cast<uintptr_t>(other) % alignment == 0 &&
-                          cudaMemcpyAsync(other, memory, kept, cudaMemcpyDeviceToDevice, stream) == cudaSuccess &&
-                          cudaStreamSynchronize(stream) == cudaSuccess;
-      static_cast<void>(cudaGetLastError());
+      const bool copied = reinterpret_cast<uintptr_t>(other) % alignment == 0 && copy(other, memory, kept);
       release(copied ? memory : other, copied ? old_bytes : bytes);
       if (copied) memory = other;
       return copied;
     }
+    const Current current = here();
     // The contents wait in the host's memory meanwhile, so that the device never holds both.
     const uint64_t available = host_memory_free();
     void* held = available == 0 || kept <= available ? allocate_host(kept, alignment) : nullptr;
@@ -189,6 +184,14 @@ class CudaDevice : public Device {
     return Current(options_.ordinal);
   }
 
+  // A copy on the device does not wait by itself; in the stream's order the host's allocator knows when it is over.
+  bool copy(void* to, const void* from, size_t bytes) const {
+    const Current current = here();
+    const auto stream = static_cast<cudaStream_t>(options_.stream);
+    const bool copied = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess;
+    static_cast<void>(cudaGetLastError());
+    return copied;
+  }
   // What a host's allocator gives in that stream's order is there when it has come to it; ours do not wait for it.
   void wait_for_default_stream() const {
     const Current current = here();

@@ -231,8 +231,10 @@ Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& exec
 Result<cudaGraphExec_t> CudaStream::capture(const Execution& execution, const Program& program, bool timed) {
   const Range range(("record " + program.name).c_str());
   Result<RecordedGraph> graph = capture_once(execution, program, timed);
-  while (choose_waiting() && graph) {   // what waited was not recorded
-    STW_TRY(library_error("program " + program.name));
+  while (choose_waiting()) {   // what waited was not recorded
+    const Status chosen = library_error("program " + program.name);
+    if (!graph) break;
+    STW_TRY(chosen);
     graph = capture_once(execution, program, timed);
   }
   tell_declined();

@@ -57,7 +57,8 @@ class Bench:
         self.folder, self.tiny = folder, tiny
         self.table = Table()
         model = tiny or "gpt2"
-        self.wgmma = folder.has_wgmma("--model", model, "--batch", 1, "--seq", 32 if tiny else 1024)
+        self.wgmma = False
+        self.table.part("wgmma", lambda: setattr(self, "wgmma", folder.has_wgmma("--model", model, "--batch", 1, "--seq", 32 if tiny else 1024)))
         self.peaks, why = self.peer("peaks", seconds=120)
         self.table.row("the card, by PyTorch", bool(self.peaks or tiny), json.dumps(self.peaks) if self.peaks else "no PyTorch here: " + (why.strip().splitlines() or ["-"])[-1])
 
@@ -233,7 +234,7 @@ class Bench:
                 continue
             try:
                 count, moved, seconds = time_of_update(self.folder.stowage, self.folder.at("here.json"), "--model", self.tiny or "gpt2", "--batch", 1,
-                                                       "--seq", 16, "--device", "cuda", "--optimizer", optimizer, "--states", bits)
+                                                       "--seq", 16, "--device", "cuda", "--optimizer", optimizer, "--states", bits, seconds=left())
             except (OSError, ValueError, subprocess.SubprocessError) as error:
                 self.table.row(what, False, str(error))
                 continue

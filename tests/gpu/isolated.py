@@ -4,7 +4,7 @@ import os
 import re
 import time
 
-from runs import call
+from runs import call, left
 
 AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))   # suites
 
@@ -46,37 +46,41 @@ class Outcome:
 
 
 def run_suite(program, suite, names, suite_seconds, test_seconds, end):
-    """Where it fails, each of its tests that did not pass is tried again by itself: so all that fail have names."""
+    """Where it fails, each of its tests that did not pass is tried again by itself: so all that fail have names, also those that fail
+    beside others alone."""
     outcome = Outcome()
+    tests = [suite + name for name in names]
+
+    def run(chosen, seconds):
+        code, text, _ = call([program, "--gtest_filter=" + ":".join(chosen)], min(seconds, end - time.monotonic()))
+        passed, skipped = ended_in("OK", text) & set(chosen), ended_in("SKIPPED", text) & set(chosen)
+        outcome.passed += len(passed)
+        outcome.skipped += sorted(skipped)
+        if code != 0 or len(passed | skipped) < len(chosen):
+            outcome.words.append(text)
+        return code, ended_in("FAILED", text) & set(chosen), [test for test in chosen if test not in passed | skipped]
+
     if time.monotonic() > end:
         outcome.left_out.append(suite + "*")
         return outcome
-    tests = [suite + name for name in names]
-    code, text, took = call([program, "--gtest_filter=" + ":".join(tests)], suite_seconds)
-    passed, skipped = ended_in("OK", text) & set(tests), ended_in("SKIPPED", text) & set(tests)
-    outcome.passed = len(passed)
-    outcome.skipped = sorted(skipped)
-    if code != 0:
-        outcome.words.append(text)
-    alone = [] if code == 0 else [test for test in tests if test not in passed | skipped]
-    for test in alone:
+    begin = time.monotonic()
+    code, failed_together, missing = run(tests, suite_seconds)
+    for test in missing:
         if time.monotonic() > end:
             outcome.failed.append(test + " (with its suite; not tried alone)")
             continue
-        code, said, _ = call([program, "--gtest_filter=" + test], test_seconds)
-        outcome.passed += code == 0
-        if code != 0:
+        code_alone, _, missing_alone = run([test], test_seconds)
+        if code_alone != 0 or missing_alone:
             outcome.failed.append(test)
-            outcome.words.append(said)
-    if code != 0 and not alone:   # it passed them all, and then failed
-        outcome.failed.append(suite + "*")
-    print(f"      {suite}* {outcome.passed} of {len(tests)} passed in {took:.0f} s", flush=True)
+    if (code != 0 or missing) and not outcome.failed:   # each passes by itself
+        outcome.failed += [test + " (with its suite; it passes alone)" for test in sorted(failed_together)] or [suite + "* (together)"]
+    print(f"      {suite}* {outcome.passed} of {len(tests)} passed in {time.monotonic() - begin:.0f} s", flush=True)
     return outcome
 
 
 def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_seconds=280, at_once=AT_ONCE):
     """Several suites at once; the outcome in the program's order."""
-    outcome, end = Outcome(), time.monotonic() + all_seconds
+    outcome, end = Outcome(), time.monotonic() + min(all_seconds, left() - 20)
     suites, said = tests_of(program, chosen)
     if not suites:
         outcome.words.append(said)

@@ -1,13 +1,17 @@
 """isolated.py with programs that behave as GoogleTest's do, and badly: what breaks a device, what never ends, what fails at its end."""
+import concurrent.futures
 import contextlib
 import io
 import os
+import signal
 import stat
 import sys
 import tempfile
+import time
 import unittest
 
 from isolated import run_isolated, tests_of
+import runs
 from runs import Table
 
 # A device is broken for a process from the test on that breaks it.
@@ -27,7 +31,8 @@ for suite, tests in SUITES.items():
         print("[ RUN      ]", suite + name, flush=True)
         if what == "hang": time.sleep(60)
         if what == "crash": sys.exit(134)
-        broken |= what in ("break", "fail")
+        broken |= what in ("break", "fail") or (what == "beside others" and ":".join(chosen) != suite + name)
+        if what == "silent": continue
         print("[  SKIPPED ]" if what == "skip" else "[  FAILED  ]" if broken else "[       OK ]", suite + name, "(1 ms)")
 sys.exit(3 if "end" in SUITES else 1 if broken else 0)
 """
@@ -62,7 +67,7 @@ class Isolated(unittest.TestCase):
 
     def test_what_fails_at_its_end_fails(self):
         outcome = self.run_on({"A.": {"x": ""}, "end": {}})
-        self.assertEqual((outcome.passed, outcome.failed), (1, ["A.*"]))
+        self.assertEqual((outcome.passed, outcome.failed), (1, ["A.* (together)"]))
 
     def test_what_there_was_no_time_for_is_named(self):
         outcome = self.run_on({"A.": {"x": ""}, "B.": {"x": ""}}, all_seconds=-1)
@@ -74,11 +79,35 @@ class Isolated(unittest.TestCase):
         self.assertFalse(outcome.is_good())
         self.assertIn("Running main()", outcome.words[0])
 
+    def test_what_fails_beside_others_alone_fails(self):
+        outcome = self.run_on({"A.": {"x": "", "bad": "beside others"}, "B.": {"x": "", "y": "silent"}})
+        self.assertEqual((outcome.passed, outcome.failed), (3, ["A.bad (with its suite; it passes alone)", "B.y"]))
+        self.assertFalse(outcome.is_good())
+
     def test_what_is_skipped_is_named(self):
         outcome = self.run_on({"A.": {"x": "", "y": "skip"}, "B.": {"x": "skip", "bad": "fail"}})
         self.assertEqual((outcome.passed, outcome.skipped, outcome.failed), (1, ["A.y", "B.x"], ["B.bad"]))
         self.assertIn("2 skipped", str(outcome))
         self.assertFalse(self.run_on({"A.": {"x": "skip"}}).is_good())
+
+    def test_what_was_started_ends_when_its_time_is_over(self):
+        begin, runs.SECONDS = time.monotonic(), 0
+        with self.assertRaises(TimeoutError):
+            runs.call(["sleep", "60"])
+        runs.SECONDS = 570
+        child = os.fork()
+        if child == 0:
+            try:
+                with runs.Runs("."), concurrent.futures.ThreadPoolExecutor(2) as pool:
+                    list(pool.map(lambda n: runs.call(["sleep", "60"]), range(4)))
+            except SystemExit as end:
+                os._exit(end.code)
+            os._exit(0)
+        time.sleep(1)
+        os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 143)
+        self.assertLess(time.monotonic() - begin, 20)
 
     def test_what_ends_a_part_ends_no_other(self):
         table, done = Table(), []

@@ -63,16 +63,24 @@ size_t pages_of(size_t bytes) { return (bytes + page - 1) / page * page; }
 void* take_guarded(size_t bytes) {
   const size_t rounded = (bytes + guarded_alignment - 1) / guarded_alignment * guarded_alignment, inside = pages_of(rounded);
   std::lock_guard lock(pool_mutex);
-  void* const all = mmap(reinterpret_cast<void*>(guarded_end), inside + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  void* const wanted = reinterpret_cast<void*>(guarded_end);
+  void* const all = mmap(wanted, inside + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   if (all == MAP_FAILED) return nullptr;
   guarded_end += inside + 2 * page;   // never again: what is used after it was given back shows, too
   char* const memory = static_cast<char*>(all) + page;
-  if (cudaHostRegister(memory, inside, cudaHostRegisterPortable | cudaHostRegisterMapped) != cudaSuccess) return nullptr;
+  if (all != wanted || cudaHostRegister(memory, inside, cudaHostRegisterPortable | cudaHostRegisterMapped) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    munmap(all, inside + 2 * page);
+    return nullptr;
+  }
   *static_cast<size_t*>(all) = inside;
+  mprotect(all, page, PROT_READ);   // some devices reach all of the host's memory
+  mprotect(memory + inside, page, PROT_NONE);
   return memory + (inside - rounded);
 }
 bool is_guarded(const void* p) { return reinterpret_cast<uintptr_t>(p) - guarded_begin < guarded_room; }
 void give_back_guarded(void* p) {
+  if (!guards) return;   // the process ends, and the runtime before it
   char* all = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(p) / page * page - page);
   const size_t inside = *reinterpret_cast<size_t*>(all);
   cudaHostUnregister(all + page);
@@ -151,5 +159,6 @@ int main(int count, char** words) {
   static int result = 1;
   if (pthread_create(&thread, &attributes, [](void*) -> void* { result = RUN_ALL_TESTS(); return nullptr; }, nullptr) != 0) return 1;
   pthread_join(thread, nullptr);
+  guards = false;
   return result;
 }

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 
@@ -42,17 +43,40 @@ class Table:
         return 1 if self.failures else 0
 
 
+running, running_lock, ends = set(), threading.Lock(), False   # what was started; whether nothing more is
+
+
 def started(words, output):
     """In a process group of its own: compute-sanitizer and PyTorch's compiler have processes of their own, which would keep the card."""
-    return subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+    with running_lock:
+        if ends or left() < 1:
+            raise TimeoutError("no time left: name it alone")
+        run = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        running.add(run)
+    return run
 
 
-def stop(run):
+def kill(run):
     try:
         os.killpg(run.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+
+
+def stop(run):
+    kill(run)
     run.wait()
+    with running_lock:
+        running.discard(run)
+
+
+def end_all(*_):
+    """What was started ends too, from whichever thread, and then this program."""
+    global ends
+    ends = True   # the lock may be this thread's own
+    for run in list(running):
+        kill(run)
+    sys.exit(143)
 
 
 def call(words, seconds=500):
@@ -98,7 +122,7 @@ class Runs:
         self.stowage = os.path.join(build, "tools/stowage/stowage")
 
     def __enter__(self):
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))   # what was started ends too, and the folder goes
+        signal.signal(signal.SIGTERM, end_all)   # the folder goes, too
         self.path = tempfile.mkdtemp(prefix="stowage-gpu-")
         with open(self.at("text.txt"), "w", encoding="ascii") as file:
             for i in range(60000):
@@ -129,7 +153,7 @@ class Runs:
     def speeds(self, out, steps, *words, data=None, seconds=500, watch=None):
         """The tokens/s of so many steps of a run that goes no further, so that it saves nothing; or None and why there are none.
         `watch` is called again and again while it runs. Without `data` it learns from a text, which wants a tokenizer."""
-        folder, said = self.at(out), self.at("said.txt")
+        folder, said = self.at(out), self.at(out + "-said.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(said, "w", encoding="utf-8") as file:
             run = started((self.stowage, "train", "--data", data or self.at("text.txt"), "--out", folder, "--eval-batches", 0, "--steps", 1000 * steps,

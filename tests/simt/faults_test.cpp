@@ -230,16 +230,24 @@ TEST_F(CudaDeviceTest, CopiesThatFailAreToldOnce) {
   EXPECT_NE(cudaSetDevice(99), cudaSuccess);
   EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3));
   EXPECT_TRUE(trainer_for(model_, planned, {}, cuda_device())) << "nor of what is recorded";
-  std::thread([&] {
-    simt::faults.fail_copy = 1;
-    const auto failed = trainer->step(batch.source(), batch_size, 3e-3);
-    ASSERT_FALSE(failed);
-    EXPECT_EQ(failed.error().code, Code::device_error);
-    EXPECT_EQ(failed.error().native, cudaErrorInvalidValue);
-    EXPECT_NE(failed.error().message.find("a copy"), std::string::npos) << failed.error().message;
-  }).join();
+  // A stream's copies asked for on one thread, waited for on another.
+  auto stream = cuda_device().make_stream(0);
+  ASSERT_TRUE(stream);
+  std::vector<std::byte> numbers(4096);
+  void* const memory = cuda_device().allocate(numbers.size(), 256);
+  simt::faults.fail_copy = 1;
+  std::thread([&] { (*stream)->upload(memory, numbers.data(), numbers.size()); }).join();
   EXPECT_EQ(simt::faults.fail_copy, 0);
-  static_cast<void>(cudaGetLastError());
+  const Status failed = (*stream)->wait();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Code::device_error);
+  EXPECT_EQ(failed.error().native, cudaErrorInvalidValue);
+  EXPECT_NE(failed.error().message.find("a copy to the device"), std::string::npos) << failed.error().message;
+  EXPECT_TRUE((*stream)->wait()) << "once";
+  cuda_device().release(memory, numbers.size());
+  simt::faults.fail_copy = 1;   // and of a step's
+  EXPECT_FALSE(trainer->step(batch.source(), batch_size, 3e-3));
+  EXPECT_TRUE(trainer->step(batch.source(), batch_size, 3e-3));
 }
 
 // On a thread of its own, which has no context, and on two cards of which none has one.

@@ -350,7 +350,8 @@ def peaks(options):
                 print(f"peer_gpu.py: {backend}: {error}", file=sys.stderr)
                 continue
             best = [max(best[0], flops / forward * 1e-12), max(best[1], 2.5 * flops / backward * 1e-12)]
-        found[f"attention_{seq}_tflops"] = [round(speed, 3) for speed in best]
+        if best[0] > 0:
+            found[f"attention_{seq}_tflops"] = [round(speed, 3) for speed in best]
     print(json.dumps(found))
 
 

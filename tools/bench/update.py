@@ -44,16 +44,16 @@ class Copy:
         return statistics.median(self.once() for _ in range(9))
 
 
-def run(*words):
-    return subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True).stdout
+def run(*words, seconds):
+    return subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True, timeout=seconds).stdout
 
 
-def time_of_update(stowage, profile, *words):
+def time_of_update(stowage, profile, *words, seconds=None):
     """Parameters, the least bytes that their update moves, and the seconds it takes. Words are of `stowage plan` and `calibrate`;
     `profile`: a file that is written."""
-    plan = json.loads(run(stowage, "plan", *words, "--json"))
+    plan = json.loads(run(stowage, "plan", *words, "--json", seconds=seconds))
     size = plan["bytes"]
-    run(stowage, "calibrate", *words, "--out", profile)
+    run(stowage, "calibrate", *words, "--out", profile, seconds=seconds)
     with open(profile, encoding="utf-8") as file:
         ops = json.load(file)["ops"]
     seconds = sum(ops[name]["nanoseconds"] for name in UPDATES if name in ops) * 1e-9

@@ -18,7 +18,7 @@ class Races(unittest.TestCase):
         result = self.run_it("barrier")
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("data race", result.stderr)
-        self.assertIn("races.cpp", result.stderr)
+        self.assertIn("neighbours<false>", result.stderr)
 
     def test_two_blocks_that_write_one_word_are_reported(self):
         result = self.run_it("blocks")

@@ -34,8 +34,8 @@ void launch(const Launch& l, void (*kernel)(P...), dim3 grid, dim3 block, size_t
   if (shared_bytes > without_asking) {   // all that there is, whoever asks: another thread may be about to launch the kernel with more
     int device = 0, most = 0;
     cudaFuncAttributes now{};
-    if (cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
-        cudaFuncGetAttributes(&now, kernel) == cudaSuccess && static_cast<size_t>(now.maxDynamicSharedSizeBytes) < shared_bytes)
+    if (cudaFuncGetAttributes(&now, kernel) == cudaSuccess && static_cast<size_t>(now.maxDynamicSharedSizeBytes) < shared_bytes &&
+        cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess)
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(now.sharedSizeBytes));
   }
   kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(l.stream)>>>(static_cast<P>(arguments)...);

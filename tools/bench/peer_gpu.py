@@ -265,7 +265,6 @@ def train(options):
             attempt(best["micro_batch"], "cudnn")
         except RuntimeError as error:   # no such kernel
             print(f"peer_gpu.py: cuDNN's attention: {error}", file=sys.stderr)
-    print(json.dumps(best), flush=True)
 
 
 def small_optimizer(parameters):

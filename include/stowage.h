@@ -670,7 +670,8 @@ enum { STW_NON_FINITE_SKIP = 0, STW_NON_FINITE_STOP = 1 };
  *   lion       Chen et al., arXiv:2302.06675; wants a learning rate 3 to 10 times smaller than AdamW
  *   muon       Jordan 2024: momentum with look-ahead, orthogonalised, times 0.2·sqrt(larger side), so that AdamW's rates
  *              fit (Liu et al., arXiv:2502.16982)
- *   adafactor  Shazeer and Stern, arXiv:1804.04235, as torch.optim.Adafactor */
+ *   adafactor  Shazeer and Stern, arXiv:1804.04235, as torch.optim.Adafactor
+ * A float stands for the shortest decimal number that is rounded to it: 0.95f for 0.95, whose 1 - 0.95 enters the update. */
 typedef struct stw_trainer_options {
   uint32_t struct_size;
   uint32_t set_mask;
@@ -751,7 +752,7 @@ typedef struct stw_run_options {
   uint64_t total;            /* length of the schedule; 0: `until` */
   uint64_t warmup;           /* steps of linear warm-up */
   double learning_rate;      /* 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2; at most 1e6, also as base_batch scales it */
-  double min_rate;           /* unset: a tenth of it; inverse root: 0 */
+  double min_rate;           /* unset: a tenth of it; inverse root: 0; constant: not used */
   uint32_t schedule;
   uint32_t progress_every;   /* 0: 1 */
   stw_progress_fn progress;

@@ -235,8 +235,8 @@ struct SwigluArgs {
   Gate gate = Gate::silu;
 };
 // Inverted dropout: an element is kept with probability 1 - p and then scaled by 1 / (1 - p). Philox4x32-10, key = seed,
-// counter = (element / 4, sample in the global batch, stream, step), where element counts inside the sample and word
-// element % 4 decides: kept where word >= p·2^32. The gradient is the same function applied to dy.
+// counter = (element / 4, sample in the global batch, stream + 2^16·(upper half of element / 4), step), where element counts inside the
+// sample and word element % 4 decides: kept where word >= p·2^32. The gradient is the same function applied to dy. Streams are below 2^16.
 struct DropoutArgs {
   int64_t samples, per_sample;   // elements a sample
   float p; uint32_t stream;
@@ -366,7 +366,8 @@ struct SquareSumArgs { int64_t count; const void* gradient[2]; double* sum; DTyp
 // N targets; scale = loss_scale · batch_factor.
 //   loss = loss_sum / N; norm = sqrt(Σ sums) / (N·scale); coefficient = min(1, max_norm / (norm + 1e-6)) / (N·scale)
 // A step is skipped where there is no target, where loss or norm are not finite, or where one of them is an outlier: more
-// than outlier_limit standard deviations above its running mean, once `outlier_history` steps were seen. The statistics
+// than outlier_limit standard deviations (each at least outlier_spread of the mean: where values were all alike, a limit that one beside
+// them would break for good) above its running mean, once `outlier_history` steps were seen. The statistics
 // (exponential, weight `outlier_weight`, of the first steps even) take in every finite step, outliers as if they lay at the limit.
 // Loss scale: halved by a step that is not finite, doubled after growth_interval updates in a row unless that is not
 // finite in fp32; a step without targets or with an outlier changes neither it nor good_steps.
@@ -377,6 +378,7 @@ enum class FinishStepPart : uint8_t { whole, begin, end };
 struct FinishStepArgs { int64_t sums; const double* sum; StepState* state; FinishStepPart part = FinishStepPart::whole; };
 inline constexpr uint64_t outlier_history = 64;
 inline constexpr double outlier_weight = 2.0 / 129;
+inline constexpr double outlier_spread = 1e-4;
 
 // One parameter's update; nothing happens where state->skip is set. p is the fp32 master, however it is stored:
 //   f32   `parameter` itself

@@ -154,6 +154,13 @@ Status apply_groups(Graph& graph, const Numerics& numerics) {
       if (g.state_bits) tensor.state_bits = *g.state_bits;
     }
   }
+  for (const ParameterGroup& g : numerics.groups) {
+    if (!g.rate && !g.decay && !g.state_bits) continue;
+    STW_ASSIGN(named, matches(graph, uses, g.pattern));
+    bool any = false;
+    for (size_t t = 0; t < named.size(); ++t) any |= named[t] && graph.tensors[t].trainable;
+    if (!any) return Error{Code::bad_argument, "group \"" + g.pattern + "\": all that it names is frozen, which has no learning rate, decay or states"};
+  }
   // Another name for the same bytes is as trainable as they are.
   for (Tensor& t : graph.tensors)
     if (t.kind == Kind::parameter && t.tied_to >= 0) t.trainable = graph.at(graph.resolve(t.tied_to)).trainable;

@@ -20,7 +20,8 @@ STW_INLINE double power(double base, uint64_t exponent) {
 // Where values of a running mean and variance begin to be outliers.
 STW_INLINE double limit_of(const StepState& state, double mean, double variance) {
   const bool judged = state.outlier_limit > 0 && state.observed >= outlier_history;
-  return judged ? mean + state.outlier_limit * sqrt1(variance) : __builtin_inf();
+  const double deviation = sqrt1(variance), least = outlier_spread * (mean < 0 ? -mean : mean);
+  return judged ? mean + state.outlier_limit * (deviation > least ? deviation : least) : __builtin_inf();
 }
 
 // All values weigh the same until there are so many that each weighs less than outlier_weight: a run's first loss, far from all

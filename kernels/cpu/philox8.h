@@ -67,12 +67,16 @@ STW_INLINE void dropout_factors(const Dropout& d, int64_t first, int64_t count, 
   const int64_t skipped = first % 4;
   int64_t block = first / 4;
   for (int64_t done = 0; done < count + skipped; done += 32, block += 8) {
-    uint64_t pairs[16];
-    philox8((uint32_t)block, {{0, d.sample, d.stream, d.step}}, d.seed, pairs);
     float kept[32];
-    for (int i = 0; i < 16; ++i) {
-      kept[2 * i] = (uint32_t)pairs[i] >= d.threshold ? d.kept_scale : 0.0f;
-      kept[2 * i + 1] = (uint32_t)(pairs[i] >> 32) >= d.threshold ? d.kept_scale : 0.0f;
+    if (block >> 32 == (block + 7) >> 32) {
+      uint64_t pairs[16];
+      philox8((uint32_t)block, {{0, d.sample, stream_of_block(d, block), d.step}}, d.seed, pairs);
+      for (int i = 0; i < 16; ++i) {
+        kept[2 * i] = (uint32_t)pairs[i] >= d.threshold ? d.kept_scale : 0.0f;
+        kept[2 * i + 1] = (uint32_t)(pairs[i] >> 32) >= d.threshold ? d.kept_scale : 0.0f;
+      }
+    } else {
+      for (int i = 0; i < 32; ++i) kept[i] = dropout_factor(d, 4 * block + i);
     }
     const int64_t from = done == 0 ? skipped : 0;
     memcpy(factors + done + from - skipped, kept + from, (size_t)(32 - from) * 4);

@@ -172,9 +172,9 @@ STW_DEVICE void multiply_columns(const float* weights, const Range* ranges, bool
 STW_DEVICE F16 dropout_factors16(const Dropout& d, int64_t first) {
   const int64_t element = first + first_lane(), block = element / 4;
   const int skipped = static_cast<int>(element % 4);
-  const Philox4 low = philox(static_cast<uint32_t>(block), d.sample, d.stream, d.step, d.seed);
+  const Philox4 low = dropout_words(d, block);
   Philox4 high = low;
-  if (skipped != 0) high = philox(static_cast<uint32_t>(block + 1), d.sample, d.stream, d.step, d.seed);
+  if (skipped != 0) high = dropout_words(d, block + 1);
   const uint32_t words[7] = {low.w[0], low.w[1], low.w[2], low.w[3], high.w[0], high.w[1], high.w[2]};
   F16 factors;
   STW_UNROLL for (int i = 0; i < 4; ++i) {

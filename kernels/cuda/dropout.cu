@@ -16,7 +16,7 @@ static __global__ void __launch_bounds__(block_threads) dropout_kernel(DropoutAr
       Dropout d = of_first;
       d.sample += static_cast<uint32_t>(sample);
       const int64_t block = (first + first_lane()) / 4;
-      const Philox4 words = philox(static_cast<uint32_t>(block), d.sample, d.stream, d.step, d.seed);
+      const Philox4 words = dropout_words(d, block);
       F16 y;
       // A dropped element is dropped also where it is not finite.
       STW_UNROLL for (int i = 0; i < 4; ++i) y.f[i] = words.w[i] >= d.threshold ? x.f[i] * d.kept_scale : 0.0f;

@@ -141,7 +141,7 @@ STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (
 // element of the probabilities is (head·rows + query)·rows + key, and a block of Philox decides four neighbouring ones, [4·b, 4·b + 4).
 // Ten rounds each, in loops of their own, so that their code and registers stay out of the unrolled loops around them.
 STW_DEVICE uint32_t kept_of_block(const Dropout& d, int64_t element) {
-  const Philox4 r = philox(static_cast<uint32_t>(element / 4), d.sample, d.stream, d.step, d.seed);
+  const Philox4 r = dropout_words(d, element / 4);
   uint32_t kept = 0;
   STW_UNROLL for (int k = 0; k < 4; ++k) kept |= (r.w[k] >= d.threshold ? 1u : 0u) << k;
   return kept;

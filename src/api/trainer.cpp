@@ -6,6 +6,7 @@
 #include "planner/profile_file.h"
 #include "src/batch.h"
 #include "src/checkpoint_file.h"
+#include "src/numbers.h"
 
 using namespace stw;
 
@@ -49,13 +50,14 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   const auto wrong = [](const char* what) { return Error{Code::bad_argument, std::string("trainer: ") + what}; };
   TrainerOptions t;
   t.seed = api::seed_or_default(o.seed);
-  t.beta1 = o.set_mask & STW_SET_BETA1 ? o.beta1 : defaults.beta1;
-  t.beta2 = o.set_mask & STW_SET_BETA2 ? o.beta2 : defaults.beta2;
-  t.momentum = o.set_mask & STW_SET_MOMENTUM ? o.momentum : defaults.momentum;
-  t.weight_decay = o.set_mask & STW_SET_WEIGHT_DECAY ? o.weight_decay : defaults.weight_decay;
-  if (o.epsilon != 0) t.epsilon = o.epsilon;
-  if (numerics.fused_update) t.clip_norm = 0;   // all that it can do
-  if (o.set_mask & STW_SET_CLIP_NORM) t.clip_norm = o.clip_norm;
+  // Numbers of the header are floats, those that the update computes with doubles: 1 - 0.999 is meant, which 1 - 0.999f misses by 1.3e-5.
+  const auto given = [&](uint64_t bit, float value, double unset) { return o.set_mask & bit ? as_written(value) : unset; };
+  t.beta1 = given(STW_SET_BETA1, o.beta1, defaults.beta1);
+  t.beta2 = given(STW_SET_BETA2, o.beta2, defaults.beta2);
+  t.momentum = given(STW_SET_MOMENTUM, o.momentum, defaults.momentum);
+  t.weight_decay = given(STW_SET_WEIGHT_DECAY, o.weight_decay, defaults.weight_decay);
+  if (o.epsilon != 0) t.epsilon = as_written(o.epsilon);
+  t.clip_norm = given(STW_SET_CLIP_NORM, o.clip_norm, numerics.fused_update ? 0 : t.clip_norm);   // a fused update can do no other
   for (double share : {t.beta1, t.beta2, t.momentum})
     if (!(share >= 0 && share < 1)) return wrong("betas and momentum must lie in [0, 1)");
   if (!(t.epsilon > 0) || !(t.clip_norm >= 0) || !std::isfinite(t.epsilon + t.clip_norm))
@@ -72,12 +74,12 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.nesterov = o.nesterov != 0;
   if (t.nesterov && numerics.optimizer != Optimizer::sgd) return wrong("nesterov is for the optimizer sgd; muon always looks ahead");
   if (t.nesterov && t.momentum == 0) return wrong("nesterov needs momentum");
-  t.label_smoothing = o.label_smoothing;
-  t.z_loss = o.z_loss;
-  t.outlier_limit = o.outlier_limit;
-  if (o.beta != 0) t.preference.beta = o.beta;
-  if (o.set_mask & STW_SET_MARGIN) t.preference.margin = o.margin;
-  t.preference.answer_share = o.answer_share;
+  t.label_smoothing = as_written(o.label_smoothing);
+  t.z_loss = as_written(o.z_loss);
+  t.outlier_limit = as_written(o.outlier_limit);
+  if (o.beta != 0) t.preference.beta = as_written(o.beta);
+  if (o.set_mask & STW_SET_MARGIN) t.preference.margin = as_written(o.margin);
+  t.preference.answer_share = as_written(o.answer_share);
   if (!(t.label_smoothing >= 0 && t.label_smoothing < 1) || !(t.z_loss >= 0) || !(t.outlier_limit >= 0) || !std::isfinite(t.z_loss + t.outlier_limit))
     return wrong("label_smoothing must lie in [0, 1), z_loss and outlier_limit must not be negative, all finite");
   if (t.outlier_limit > 0 && t.outlier_limit <= 1) return wrong("outlier_limit must be above 1, or 0 for none");

@@ -53,6 +53,37 @@ TEST(Optimizer, EachLearnsInEachPrecision) {
     }
 }
 
+// A float that is given is the number that was written, as the default is: torch.optim.AdamW's 1 - 0.999 is 1e-3, 1 - 0.999f misses it by 1.3e-5.
+TEST(Optimizer, ADefaultThatIsGivenChangesNoBit) {
+  TemporaryDirectory folder;
+  for (const Rule& rule : rules) {
+    auto o = plan_options();
+    o.optimizer = rule.optimizer;
+    o.state_bits = rule.state_bits;
+    auto given = sized<stw_trainer_options>();
+    given.set_mask = STW_SET_WEIGHT_DECAY | STW_SET_CLIP_NORM;
+    given.clip_norm = 1;
+    const bool has_betas = rule.optimizer != STW_OPTIMIZER_SGD && rule.optimizer != STW_OPTIMIZER_ADAFACTOR;
+    if (has_betas) {
+      given.set_mask |= STW_SET_BETA1 | STW_SET_BETA2;
+      given.beta1 = 0.9f, given.beta2 = rule.optimizer == STW_OPTIMIZER_LION ? 0.99f : 0.95f, given.weight_decay = 0.1f;
+    }
+    if (rule.optimizer == STW_OPTIMIZER_ADAMW || rule.optimizer == STW_OPTIMIZER_MUON) given.epsilon = 1e-8f;
+    if (rule.optimizer == STW_OPTIMIZER_SGD) given.set_mask |= STW_SET_MOMENTUM, given.momentum = 0.9f;
+    if (rule.optimizer == STW_OPTIMIZER_MUON) given.set_mask |= STW_SET_MOMENTUM, given.momentum = 0.95f;
+    std::string bytes[2];
+    for (const stw_trainer_options* options : {static_cast<const stw_trainer_options*>(nullptr), static_cast<const stw_trainer_options*>(&given)}) {
+      World w(tiny_gpt2, o, options);
+      for (uint32_t i = 0; i < 3; ++i) step(w.trainer.get(), TokenBatch(4, 16, i).batch(rule.rate));
+      const std::string path = folder / "checkpoint.stw";
+      stw_error error = sized<stw_error>();
+      must(stw_trainer_save(w.trainer.get(), path.c_str(), &error), error);
+      bytes[options != nullptr] = file_bytes(path);
+    }
+    EXPECT_TRUE(bytes[0] == bytes[1]) << rule.optimizer << ", " << rule.state_bits << " bits";
+  }
+}
+
 TEST(Optimizer, CheckpointsResumeAndAreRefusedByOthers) {
   TemporaryDirectory folder;
   const std::string path = folder / "checkpoint.stw", other_path = folder / "other.stw";

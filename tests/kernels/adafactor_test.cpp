@@ -2,7 +2,7 @@
 #include "tests/golden/optimizers.h"
 #include "tests/kernels/updates.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::adafactor_test {
 namespace {
 
 struct Expected { std::vector<double> p, first, second; double update_rms; };
@@ -130,4 +130,4 @@ TEST(Adafactor, AgreesWithTorchAfterAHundredSteps) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::adafactor_test

@@ -7,7 +7,7 @@
 #include "tests/kernels/everywhere.h"
 #include "tests/kernels/update.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::adamw8_test {
 namespace {
 
 uint64_t checksum(const float* values) {  // FNV-1a over the bits
@@ -358,4 +358,4 @@ TEST(AdamW8, ManyStepsKeepTheirSize) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::adamw8_test

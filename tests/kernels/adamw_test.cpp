@@ -5,7 +5,7 @@
 #include "tests/kernels/everywhere.h"
 #include "tests/kernels/update.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::adamw_test {
 namespace {
 
 TEST(SquareSum, FoldsChunksInOrder) {
@@ -284,4 +284,4 @@ TEST(AdamW, SkippedStepTouchesNothing) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::adamw_test

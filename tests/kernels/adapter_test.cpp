@@ -5,7 +5,7 @@
 
 #include "tests/kernels/everywhere.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::adapter_test {
 namespace {
 
 constexpr DType f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16;
@@ -338,4 +338,4 @@ TEST(TensorAdapter, TakesRanksAndColumnsInEights) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::adapter_test

@@ -3,7 +3,7 @@
 // Samples are one document, or several that do not see each other.
 #include "tests/kernels/attention_cases.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::attention_test {
 namespace {
 
 // The emulated machine is slow, and instrumented code: there fewer rounds, and every kind of shape with one type of storage only.
@@ -293,12 +293,12 @@ TEST(AttentionOfWindows, AgreesOnRandomShapesAndDocuments) {
 
 TEST(AttentionOfWindows, OneThatHoldsTheSampleHasTheBitsOfNone) {
   for (DType dtype : all_dtypes) {
-    const AttentionShape plain = {2, 300, 4, 2, 24, true, 0.2f, dtype};
+    const AttentionShape plain = {1, 300, 4, 2, 24, true, 0.2f, dtype};
     const AttentionInputs in = inputs(plain, 46);
-    for (const NamedTable& named : tables())
-      for (int64_t window : {300, 1000})
-        EXPECT_TRUE(same(compute(*named.table, plain, in.qkv, in.dout, 2), compute(*named.table, within(window, plain), in.qkv, in.dout, 2)))
-            << plain << " " << named.name;
+    for (const NamedTable& named : tables()) {
+      const auto whole = compute(*named.table, plain, in.qkv, in.dout, 2);
+      for (int64_t window : {300, 1000}) EXPECT_TRUE(same(whole, compute(*named.table, within(window, plain), in.qkv, in.dout, 2))) << plain << " " << named.name;
+    }
   }
 }
 
@@ -321,4 +321,4 @@ TEST(AttentionCached, AgreesWithTheWholeSequenceBitForBit) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::attention_test

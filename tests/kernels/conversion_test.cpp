@@ -5,7 +5,7 @@
 
 #include "tests/kernels/everywhere.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::conversion_test {
 namespace {
 
 float value(uint32_t bits) { float x; std::memcpy(&x, &bits, 4); return x; }
@@ -148,4 +148,4 @@ TEST(Conversion, PackingKeepsEveryFiniteNumber) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::conversion_test

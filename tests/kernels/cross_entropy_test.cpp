@@ -2,7 +2,7 @@
 // precision; the same bits on every instruction set and number of threads.
 #include "tests/kernels/update.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::cross_entropy_test {
 namespace {
 
 struct Case {
@@ -372,4 +372,4 @@ TEST(LossSum, IsTheSameForEverySplitIntoMicroBatches) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::cross_entropy_test

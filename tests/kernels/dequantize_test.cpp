@@ -6,7 +6,7 @@
 
 #include "tests/kernels/everywhere.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::dequantize_test {
 namespace {
 
 constexpr WeightCodes both_codes[] = {WeightCodes::nf4, WeightCodes::int8};
@@ -173,4 +173,4 @@ TEST(QuantizeWeights, BlocksOfZerosAndOfWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::dequantize_test

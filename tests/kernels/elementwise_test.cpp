@@ -3,7 +3,7 @@
 
 #include "tests/kernels/everywhere.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::elementwise_test {
 namespace {
 
 constexpr int64_t counts[] = {1, 15, 16, 17, 255, 1000, 4096, 4097, 16384, 16385, 40001};
@@ -272,4 +272,4 @@ TEST(Fill, ZeroesExactlyItsBytes) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::elementwise_test

@@ -1,7 +1,7 @@
 // Embedding, its gradients against fp64 sums, and the cut of a batch between samples.
 #include "tests/kernels/everywhere.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::embedding_test {
 namespace {
 
 struct Problem {
@@ -223,4 +223,4 @@ TEST(EmbeddingGradient, CutBetweenSamplesChangesNothing) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::embedding_test

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/everywhere.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::fast_activation_test {
 namespace {
 
 constexpr int64_t patterns = 65536;
@@ -194,4 +194,4 @@ TEST(FastActivation, HidesNothing) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::fast_activation_test

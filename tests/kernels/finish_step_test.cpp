@@ -3,7 +3,7 @@
 
 #include "tests/kernels/update.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::finish_step_test {
 namespace {
 
 StepState start_state() {
@@ -183,7 +183,7 @@ TEST(Outliers, AreSkippedOnceHistoryIsLongEnough) {
     }
 }
 
-// A loss that has always been 1 has no deviation: what is above is an outlier, what is below is not.
+// A loss that has always been 1 has the least deviation: what is farther above is an outlier, what is below is not.
 TEST(Outliers, OnlyCountUpward) {
   for (const NamedTable& entry : tables()) {
     StepState s = start_state();
@@ -191,11 +191,19 @@ TEST(Outliers, OnlyCountUpward) {
     for (uint64_t i = 0; i < outlier_history; ++i) s = observed(*entry.table, s, 1, 1);
     EXPECT_EQ(s.loss_mean, 1);
     EXPECT_EQ(s.loss_variance, 0);
-    StepState above = observed(*entry.table, s, 1 + 1e-9, 1);
+    const double limit = 1 + 5 * outlier_spread;
+    EXPECT_EQ(observed(*entry.table, s, 1 + 0.999 * 5 * outlier_spread, 1).skip, skip_none);
+    const StepState above = observed(*entry.table, s, 1 + 1.001 * 5 * outlier_spread, 1);
     EXPECT_EQ(above.skip, skip_outlier);
-    EXPECT_EQ(above.loss_mean, 1);
-    EXPECT_EQ(above.loss_variance, 0);
-    EXPECT_EQ(observed(*entry.table, s, 1, 1 + 1e-9).skip, skip_outlier);
+    EXPECT_EQ(above.loss_mean, 1 + outlier_weight * (limit - 1));
+    EXPECT_GT(above.loss_variance, 0);
+    EXPECT_EQ(observed(*entry.table, s, 1, 1 + 1.001 * 5 * outlier_spread).skip, skip_outlier);
+    // One that stays there is not one for ever.
+    StepState moved = s;
+    int skipped = 0;
+    for (int i = 0; i < 200; ++i) skipped += (moved = observed(*entry.table, moved, 1.01, 1)).skip == skip_outlier;
+    EXPECT_GT(skipped, 3) << entry.name;
+    EXPECT_LT(skipped, 40) << entry.name;
     EXPECT_EQ(observed(*entry.table, s, 1, 1).skip, skip_none);
     const StepState below = observed(*entry.table, s, 0.5, 0);
     EXPECT_EQ(below.skip, skip_none);
@@ -221,4 +229,4 @@ TEST(Outliers, StepsWithoutAVerdictLeaveTheStatistics) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::finish_step_test

@@ -2,7 +2,7 @@
 // samples; on tensor cores against fp64; roundings are right in the mean; what is not finite stays so.
 #include "tests/kernels/linear_problem.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::gradient_rounding_test {
 namespace {
 
 // The known answers that Random123, the authors' implementation, is tested with.
@@ -206,4 +206,4 @@ TEST(GradientRounding, NothingToSum) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::gradient_rounding_test

@@ -2,7 +2,7 @@
 // number.
 #include "tests/kernels/update.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::hit_count_test {
 namespace {
 
 uint32_t reference(const std::vector<float>& logits, int64_t classes, int64_t stride, const std::vector<int32_t>& targets) {
@@ -64,4 +64,4 @@ TEST(HitCount, IsTheNumberOfRowsWhoseTargetIsTheFirstOfTheLargest) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::hit_count_test

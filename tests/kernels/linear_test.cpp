@@ -2,7 +2,7 @@
 // finite differences; threads, the number of rows and cuts between samples must not change a bit.
 #include "tests/kernels/linear_problem.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::linear_test {
 namespace {
 
 void expect_naive_bits(Problem& problem, const std::vector<int>& thread_counts) {
@@ -326,4 +326,4 @@ TEST(Linear, EmptyAndHugeShapes) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::linear_test

@@ -2,7 +2,7 @@
 #include "kernels/common/quantile_map.h"
 #include "tests/kernels/updates.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::lion8_test {
 namespace {
 
 double momentum_of(const Parameter& p, size_t i) { return code_value(signed_quantiles.value, p, i); }
@@ -129,4 +129,4 @@ TEST(Lion8, StepsGoTheWayOf32Bits) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::lion8_test

@@ -5,7 +5,7 @@
 #include "tests/kernels/everywhere.h"
 #include "tests/kernels/update.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::master_test {
 namespace {
 
 constexpr int64_t count = 20011;
@@ -103,4 +103,4 @@ TEST(StochasticRounding, DependsOnSeedStepStreamAndElementAlone) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::master_test

@@ -135,15 +135,17 @@ TEST(Philox, ManyFactorsAreTheFactorsOneByOne) {
   state.seed = 0x0123456789abcdefu, state.step = 41, state.first_sample = 5;
   Random random(3);
   for (const MathProbe* probe : probes())
-    for (int round = 0; round < 200; ++round) {
-      const int64_t first = random.between(0, 5000), count = random.between(1, 150);
+    for (int round = 0; round < 250; ++round) {
+      // Also where the number of a block outgrows 32 bits.
+      const int64_t first = random.between(0, 5000) + (round < 200 ? 0 : (int64_t{4} << 32) * random.between(1, 3) - 2500), count = random.between(1, 150);
       const float p = static_cast<float>(random.uniform());
       std::vector<float> factors(static_cast<size_t>((count + 31) / 32 * 32 + 32));
       probe->dropout_factors(state, p, 9, 2, first, count, factors.data());
       for (int64_t i = 0; i < count; ++i) {
         const float wanted = probe->dropout_factor(state, p, 9, 2, first + i);
         ASSERT_EQ(factors[static_cast<size_t>(i)], wanted);
-        const uint32_t counter[4] = {static_cast<uint32_t>((first + i) / 4), 7, 9, 41};
+        const int64_t block = (first + i) / 4;
+        const uint32_t counter[4] = {static_cast<uint32_t>(block), 7, 9 + (static_cast<uint32_t>(block >> 32) << 16), 41};
         uint32_t words[4];
         probe->philox(counter, state.seed, words);
         ASSERT_EQ(wanted != 0, words[(first + i) % 4] >= p * 4294967296.0);

@@ -2,7 +2,7 @@
 #include "tests/golden/optimizers.h"
 #include "tests/kernels/updates.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::muon_test {
 namespace {
 
 struct Dense {
@@ -273,4 +273,4 @@ TEST(Muon, ResemblesTorchAfterTenSteps) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::muon_test

@@ -1,7 +1,7 @@
 // LayerNorm and RMSNorm against fp64, their gradients against finite differences of the fp64 forward pass.
 #include "tests/kernels/everywhere.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::norm_test {
 namespace {
 
 struct Problem {
@@ -210,4 +210,4 @@ TEST(NormGradient, WritesOnlyWhatIsWanted) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::norm_test

@@ -6,7 +6,7 @@
 #include "tests/kernels/everywhere.h"
 #include "tests/kernels/update.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::preference_test {
 namespace {
 
 constexpr PairLoss kinds[] = {PairLoss::dpo, PairLoss::ipo, PairLoss::simpo, PairLoss::orpo};
@@ -213,4 +213,4 @@ TEST(Preference, OfExtremesIsFinite) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::preference_test

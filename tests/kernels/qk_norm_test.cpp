@@ -1,7 +1,7 @@
 // The norm of queries and keys against fp64, its gradient against finite differences of the fp64 forward pass.
 #include "tests/kernels/everywhere.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::qk_norm_test {
 namespace {
 
 struct Problem {
@@ -213,4 +213,4 @@ TEST(QkNormGradient, WritesOnlyWhatIsWanted) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::qk_norm_test

@@ -2,7 +2,7 @@
 // on other samples or on the order of threads; and the CPU's bits where the tensor cores do not take the shape.
 #include "tests/kernels/attention_cases.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::tensor_attention_test {
 namespace {
 
 AttentionShape on_tensor_cores(AttentionShape s, ProductKernels products = ProductKernels::tensor) {
@@ -257,4 +257,4 @@ TEST(TensorAttention, LeavesToTheOthersWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::tensor_attention_test

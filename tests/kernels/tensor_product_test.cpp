@@ -2,7 +2,7 @@
 // whatever order they add up in: cuts between samples and the number of rows change no bit. The CPU knows neither.
 #include "tests/kernels/linear_problem.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::tensor_product_test {
 namespace {
 
 using Addend = Problem::Addend;
@@ -226,4 +226,4 @@ TEST(TensorProduct, PartsWithoutGradientsAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::tensor_product_test

@@ -3,7 +3,7 @@
 #include "tests/kernels/update.h"
 #include "tests/kernels/updates.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::together_test {
 namespace {
 
 struct Member {
@@ -131,4 +131,4 @@ TEST(Together, SumsOfSquaresHaveTheBitsTheyHaveAlone) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::together_test

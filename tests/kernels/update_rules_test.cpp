@@ -3,7 +3,7 @@
 #include "tests/golden/optimizers.h"
 #include "tests/kernels/updates.h"
 
-namespace stw::kernels::test {
+namespace stw::kernels::test::update_rules_test {
 namespace {
 
 TEST(UpdateRules, SameBitsEverywhereAndNothingBehindTheEnd) {
@@ -231,4 +231,4 @@ TEST(Sgd, AgreesWithTorchAfterAHundredSteps) {
 }
 
 }  // namespace
-}  // namespace stw::kernels::test
+}  // namespace stw::kernels::test::update_rules_test

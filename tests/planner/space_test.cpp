@@ -179,7 +179,7 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
 #ifdef STW_SANITIZED
 constexpr uint32_t models = 12;
 #else
-constexpr uint32_t models = 500;
+constexpr uint32_t models = 240;
 #endif
 
 // Two of three models with something in host memory, some with an update inside the backward pass.

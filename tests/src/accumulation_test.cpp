@@ -5,7 +5,7 @@
 
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::accumulation_test {
 namespace {
 
 using namespace testing_tools;
@@ -179,4 +179,4 @@ TEST(Accumulation, OneUpdateAfterTheLastMicroStep) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::accumulation_test

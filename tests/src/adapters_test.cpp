@@ -5,7 +5,7 @@
 #include "src/merge.h"
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::adapters_test {
 namespace {
 
 using namespace testing_tools;
@@ -259,4 +259,4 @@ TEST(NewAdapters, ChangeNothingBeforeTheFirstStep) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::adapters_test

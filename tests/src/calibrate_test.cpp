@@ -9,7 +9,7 @@
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::calibrate_test {
 namespace {
 
 using namespace testing_tools;
@@ -208,4 +208,4 @@ TEST(Calibrate, WeightsThatAreGoneAreToldAndBroughtBack) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::calibrate_test

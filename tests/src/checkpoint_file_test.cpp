@@ -7,7 +7,7 @@
 
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::checkpoint_file_test {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -157,4 +157,4 @@ TEST(CheckpointFile, AKillLeavesACompleteFile) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::checkpoint_file_test

@@ -5,7 +5,7 @@
 #include "tests/src/golden.h"
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::classifier_test {
 namespace {
 
 using namespace testing_tools;
@@ -448,4 +448,4 @@ TEST(ClassifierConfig, AnEndOfTextStandsForPadding) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::classifier_test

@@ -5,7 +5,7 @@
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::config_test {
 namespace {
 
 using namespace testing_tools;
@@ -425,4 +425,4 @@ TEST(Preset, ParametersAreAsPublished) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::config_test

@@ -6,7 +6,7 @@
 
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::control_group_test {
 namespace {
 
 constexpr uint64_t gib = uint64_t{1} << 30;
@@ -121,4 +121,4 @@ TEST(ControlGroup, ProcessorsOfAGroupBelowAndOfVersion1) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::control_group_test

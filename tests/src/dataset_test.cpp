@@ -9,7 +9,7 @@
 
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::dataset_test {
 namespace {
 
 using Part = Dataset::Part;
@@ -430,4 +430,4 @@ TEST(Marks, ThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::dataset_test

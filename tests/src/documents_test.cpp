@@ -7,7 +7,7 @@
 #include "src/trainer.h"
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::documents_test {
 namespace {
 
 using namespace testing_tools;
@@ -209,4 +209,4 @@ TEST(DatasetDocuments, BreakTargetsAndCountPositions) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::documents_test

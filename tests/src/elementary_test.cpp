@@ -8,7 +8,7 @@
 
 #include "src/hash.h"
 
-namespace stw {
+namespace stw::elementary_test {
 namespace {
 
 double relative(double got, long double want) {
@@ -58,4 +58,4 @@ TEST(Elementary, BitsAreFrozen) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::elementary_test

@@ -14,7 +14,7 @@
 #include "src/random.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::file_test {
 namespace {
 
 TEST(File, ReadsExactlyOrSaysWhatIsMissing) {
@@ -239,4 +239,4 @@ TEST(Philox, RangesAreScaledLikeAWideProduct) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::file_test

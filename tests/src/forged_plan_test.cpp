@@ -8,7 +8,7 @@
 #include "planner/plan_file.h"
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::forged_plan_test {
 namespace {
 
 using namespace testing_tools;
@@ -153,4 +153,4 @@ TEST(ForgedPlan, IsRefusedOrTrainsTheSameBits) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::forged_plan_test

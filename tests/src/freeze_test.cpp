@@ -5,7 +5,7 @@
 #include "src/trainer.h"
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::freeze_test {
 namespace {
 
 using namespace testing_tools;
@@ -107,4 +107,4 @@ TEST(Group, RateAndDecayAreItsOwn) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::freeze_test

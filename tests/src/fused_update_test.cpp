@@ -7,7 +7,7 @@
 #include "tests/src/small_trainer.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::fused_update_test {
 namespace {
 
 using namespace testing_tools;
@@ -214,4 +214,4 @@ TEST_F(FusedStep, ResumesAndReplansUnderOtherBudgets) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::fused_update_test

@@ -7,7 +7,7 @@
 #include "tests/src/golden.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::golden_test {
 namespace {
 
 using namespace testing_tools;
@@ -262,4 +262,4 @@ TEST(GoldenConfig, OlderSpellingIsTheSameModel) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::golden_test

@@ -4,7 +4,7 @@
 
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::inference_test {
 namespace {
 
 using namespace testing_tools;
@@ -138,4 +138,4 @@ TEST(Generate, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::inference_test

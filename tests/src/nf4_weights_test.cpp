@@ -3,7 +3,7 @@
 
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::nf4_weights_test {
 namespace {
 
 using namespace testing_tools;
@@ -282,4 +282,4 @@ TEST_F(Nf4Folder, OtherKindsOfQuantizationAreRefused) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::nf4_weights_test

@@ -8,7 +8,7 @@
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::offload_test {
 namespace {
 
 using namespace testing_tools;
@@ -147,4 +147,4 @@ TEST(Offload, RefusesAGradientHookThatCouldNotSeeThemAll) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::offload_test

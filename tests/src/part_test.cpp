@@ -8,7 +8,7 @@
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::part_test {
 namespace {
 
 using namespace testing_tools;
@@ -180,4 +180,4 @@ TEST(Part, Configs) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::part_test

@@ -6,7 +6,7 @@
 #include "src/trainer.h"
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::precision_test {
 namespace {
 
 using namespace testing_tools;
@@ -246,4 +246,4 @@ TEST(Half, ResumesWithItsScale) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::precision_test

@@ -8,7 +8,7 @@
 #include "src/trainer.h"
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::preference_test {
 namespace {
 
 using namespace testing_tools;
@@ -458,4 +458,4 @@ TEST(References, OtherTrainersAndDatasetsAreRefused) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::preference_test

@@ -3,7 +3,7 @@
 
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::quantize_test {
 namespace {
 
 using namespace testing_tools;
@@ -180,4 +180,4 @@ INSTANTIATE_TEST_SUITE_P(Models, Quantized,
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::quantize_test

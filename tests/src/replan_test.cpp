@@ -4,7 +4,7 @@
 #include "src/trainer.h"
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::replan_test {
 namespace {
 
 using namespace testing_tools;
@@ -124,4 +124,4 @@ TEST(Replan, RefusesWhatWouldChangeBitsAndStaysAsItWas) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::replan_test

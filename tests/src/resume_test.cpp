@@ -6,7 +6,7 @@
 
 #include "tests/src/small_models.h"
 
-namespace stw {
+namespace stw::resume_test {
 namespace {
 
 using namespace testing_tools;
@@ -225,4 +225,4 @@ TEST(Export, SaysTheFormatOfItsWeights) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::resume_test

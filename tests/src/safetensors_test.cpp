@@ -7,7 +7,7 @@
 
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::safetensors_test {
 namespace {
 
 std::string with_header(const std::string& header, const std::string& data) {
@@ -224,4 +224,4 @@ TEST(SafetensorsFuzz, MutatedFilesAreRefusedOrSafeToRead) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::safetensors_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace stw {
+namespace stw::schedule_test {
 namespace {
 
 TEST(Schedule, WarmsUpFromItsFirstShare) {
@@ -66,4 +66,4 @@ TEST(Schedule, RatesScaleWithTheRootOfTheBatch) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::schedule_test

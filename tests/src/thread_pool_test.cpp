@@ -11,7 +11,7 @@
 
 #include "src/machine.h"
 
-namespace stw {
+namespace stw::thread_pool_test {
 namespace {
 
 std::unique_ptr<ThreadPool> make_pool(int threads) {
@@ -231,4 +231,4 @@ TEST(ThreadPool, ASystemWithoutThreadsIsAnError) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::thread_pool_test

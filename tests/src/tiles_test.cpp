@@ -6,7 +6,7 @@
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::tiles_test {
 namespace {
 
 using namespace testing_tools;
@@ -124,4 +124,4 @@ TEST(TiledPlan, TrainsInLessMemoryToTheSameBits) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::tiles_test

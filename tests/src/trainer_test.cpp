@@ -14,7 +14,7 @@
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::trainer_test {
 namespace {
 
 using namespace testing_tools;
@@ -452,4 +452,4 @@ TEST(Run, RefusesDataOfALargerVocabulary) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::trainer_test

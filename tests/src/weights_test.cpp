@@ -8,7 +8,7 @@
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
-namespace stw {
+namespace stw::weights_test {
 namespace {
 
 using namespace testing_tools;
@@ -322,4 +322,4 @@ TEST_F(WeightFile, Truncated) {
 }
 
 }  // namespace
-}  // namespace stw
+}  // namespace stw::weights_test

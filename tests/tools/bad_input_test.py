@@ -76,7 +76,7 @@ class BadInputTest(CommandTest):
         for optimizer, rate in (("adamw", 3e-4), ("muon", 3e-4), ("lion", 1e-4), ("sgd", 1e-2), ("adafactor", 1e-2)):
             flags = ["--model", "nano", "--optimizer", optimizer, "--precision", "fp32"]
             self.refuses(*flags, "--min-lr", rate * 1.001, expect=USAGE, says=["--min-lr", optimizer, f"{rate:g}"])
-            self.train(optimizer, *flags[2:], "--min-lr", rate, "--steps", 1, "--schedule", "constant")
+            self.train(optimizer, *flags[2:], "--min-lr", rate, "--steps", 1, "--schedule", "linear")
             self.assertEqual(self.metrics(optimizer)[0]["lr"], rate)
         self.refuses("--model", "nano", "--lr", 0.001, "--min-lr", 0.01, expect=USAGE, says=["--min-lr", "--lr"])
 

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import shutil
 import struct
 import unittest
 
@@ -80,6 +81,12 @@ class GradientMemoryTest(NumericsTest):
         for words, says in {("--precision", "fp16"): "fp16", ("--gradients", "bf16"): "gradients in fp32",
                             ("--micro-batch", 1): "micro-batch", ("--host-memory", "1MiB"): "host memory"}.items():
             self.contradiction("--fused-update", *words, says=[says])
+        # Also where the plan says so.
+        plan = self.write("fused.json", json.dumps(self.plan(*NANO, "--vram", "64MiB", "--fused-update")))
+        for words in (["--clip", 1], ["--skip-outliers", 6]):
+            self.refused("train", "--model", "nano", "--plan", plan, "--steps", 2, "--data", self.text(), "--out", self.path("none"), *words,
+                         expect=USAGE, says=["fused.json", "fused update", words[0]])
+            self.assertFalse(os.path.exists(self.path("none")))
 
 
 class GroupsTest(NumericsTest):
@@ -135,9 +142,10 @@ class GroupsTest(NumericsTest):
         self.refused("plan", *NANO, "--freeze", "norms,attic", expect=USAGE, says=['"attic"'])
         self.refused("plan", *NANO, "--freeze", "*", expect=USAGE, says=["all parameters are frozen"])
         for text in ("norms", "norms:", ":lr=1", "norms:lr", "norms:lr=", "norms:lr=fast", "norms:lr=1x", "norms:frozen=1",
-                     "norms:states=16", "norms:colour=red", "norms:lr=1,,decay=0"):
+                     "norms:states=16", "norms:colour=red", "norms:lr=1,,decay=0", "norms:lr=1,lr=2", "norms:frozen,trained", "norms:frozen,lr=2"):
             self.contradiction("--group", text, says=["--group", text, "PATTERN:SETTING"])
         self.contradiction("--group", "norms:lr=-1", says=['"norms"', "factor"])
+        self.contradiction("--freeze", "blocks.0-1", "--group", "blocks.1:decay=0.1", says=['"blocks.1"', "frozen"])
         self.assertFalse(os.path.exists(self.path("none")))
 
 
@@ -164,8 +172,18 @@ class OptimizersTest(NumericsTest):
         for words, says in ((["--optimizer", "adamw"], ["optimizer", '"adamw"', '"lion"']), (["--states", 8], ["state_bits", "8", "32"]),
                             (["--precision", "bf16"], ["precision", '"bf16"', '"fp32"'])):
             self.refused("train", *SMALL, "--data", self.text(), "--steps", 4, "--resume", self.path("run"), *words,
-                         says=["run/checkpoint.stw", *says])
+                         says=["run/checkpoint.stw", *says, f"leave out {words[0]}"])
+        # Before a folder is made.
+        for words, says in ((["--freeze", "blocks.0"], "groups"), (["--dropout", 0.3], "dropout")):
+            self.run_command("train", "--resume", self.path("run"), "--steps", 4, "--states", 32, "--out", self.path("on"))
+            self.refused("train", "--resume", self.path("run"), "--steps", 4, "--out", self.path("none"), *words, says=["run/checkpoint.stw", says])
+            self.assertFalse(os.path.exists(self.path("none")))
+            shutil.rmtree(self.path("on"))
         self.assertEqual(files_of(self.path("run")), before)
+        self.train("dropped", "--steps", 2, "--dropout", 0.1)
+        self.refused("train", "--resume", self.path("dropped"), "--steps", 4, "--dropout", 0.2, says=["--dropout", "has 0.1, found 0.2"])
+        self.refused("train", "--resume", self.path("dropped"), "--steps", 4, "--no-dropout", says=["checkpoint.stw", "dropout"])
+        self.run_command("train", "--resume", self.path("dropped"), "--steps", 3, "--dropout", "0.10")
 
     def test_a_default_that_is_asked_for_is_not_what_the_run_has(self):
         self.train("run", "--steps", 2, "--precision", "bf16", "--master", "split8", "--gradients", "bf16")
@@ -234,6 +252,33 @@ class LossTest(NumericsTest):
             self.contradiction("--loss-scale", scale, "--precision", "fp16", says=["--loss-scale", "power of two"])
         self.train("run", "--steps", 1, "--non-finite", "stop")
 
+    def test_a_scale_at_its_floor_is_told(self):
+        self.train("run", "--steps", 2, "--precision", "fp16", "--loss-scale", 1)
+        self.assertEqual([line["loss_scale"] for line in self.steps("run")], [1, 1])
+
+    def test_a_run_that_diverges_fails(self):
+        """For good: what is not finite is skipped, and parameters that are of no use stay so."""
+        words = ["--optimizer", "sgd", "--momentum", 0, "--clip", 0, *EVEN, "--lr"]
+        result = self.train("long", *words, "1e6", "--steps", 300, expect=FAILED)
+        self.assertRegex(result.stderr, r"the last 100 batches changed nothing.*--lr.*; saved after batch \d+, --resume")
+        steps = self.steps("long")
+        self.assertLess(len(steps), 200)
+        self.assertEqual({line.get("skip_reason") for line in steps[-100:]}, {"not_finite"})
+        result = self.train("short", *words, "1e5", "--steps", 40, expect=FAILED)
+        self.assertIn("the evaluation loss is not finite", result.stderr)
+        self.assertIn("evaluation loss nan", result.stdout)
+        self.assertTrue(os.path.exists(self.path("short/model.safetensors")))
+        result = self.train("blind", *words, "1e6", "--steps", 20, "--eval-batches", 0, expect=FAILED)
+        self.assertRegex(result.stderr, r"the last 1\d batches were skipped")
+
+    def test_numbers_are_those_that_were_written(self):
+        """The defaults, said or not; and what is no sum of powers of two is not what a float makes of it."""
+        for optimizer, words in {"adamw": ["--beta1", 0.9, "--beta2", 0.95, "--weight-decay", 0.1], "lion": ["--beta1", 0.9, "--beta2", 0.99],
+                                 "muon": ["--momentum", 0.95]}.items():
+            self.train("unsaid", "--overwrite", "--steps", 3, "--optimizer", optimizer)
+            self.train("said", "--overwrite", "--steps", 3, "--optimizer", optimizer, *words)
+            self.assertEqual(self.weights("said"), self.weights("unsaid"), optimizer)
+
     def test_outliers_are_skipped(self):
         result = self.train("run", "--steps", 80, "--skip-outliers", "1.01", "--lr", "1e-6")
         skipped = [line for line in self.steps("run") if "skip_reason" in line]
@@ -287,6 +332,7 @@ class ScheduleTest(NumericsTest):
         for schedule in ("cosine", "linear", "constant", "inverse-root"):
             self.contradiction("--decay-steps", 2, "--schedule", schedule, says=["--decay-steps", "wsd"])
         self.contradiction("--schedule", "steps", says=["--schedule", "inverse-root"])
+        self.contradiction("--schedule", "constant", "--min-lr", "1e-5", says=["--min-lr", "constant"])
         # Defaults count: a tenth of the steps, and a fifth.
         wsd = ["--schedule", "wsd"]
         for words, warmup, decay in ((["--warmup", 5, "--decay-steps", 6], 5, 6), (["--warmup", 9], 9, 2), (["--decay-steps", 10], 1, 10),

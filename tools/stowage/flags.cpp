@@ -55,6 +55,7 @@ void add_group(PlanFlags& flags, const std::string& text) {
     double value = 0;
     const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
     const bool is_number = !number.empty() && read.ec == std::errc() && read.ptr == number.data() + number.size();
+    const uint32_t before = group.set_mask;
     if ((name == "frozen" || name == "trained") && equals == std::string::npos) {
       group.set_mask |= STW_SET_GROUP_FROZEN;
       group.frozen = name == "frozen";
@@ -70,7 +71,9 @@ void add_group(PlanFlags& flags, const std::string& text) {
     } else {
       wrong_group(text, "\"" + setting + "\" is no setting");
     }
+    if (group.set_mask == before) wrong_group(text, "\"" + setting + "\" says again what was said");
   }
+  if (group.frozen && group.set_mask != STW_SET_GROUP_FROZEN) wrong_group(text, "what is frozen has no other setting");
   add_group(flags, text.substr(0, colon), group);
 }
 
@@ -94,7 +97,8 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
           [&flags](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) add_group(flags, text);
           },
-          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32|8, frozen, trained. May be given several times.")
+          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32|8, frozen, trained. May be given several times, and comes behind every --freeze: "
+          "the last one that says something of a parameter holds.")
       ->allow_extra_args(false)
       ->type_name("GROUP");
 }

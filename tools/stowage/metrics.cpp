@@ -66,7 +66,7 @@ void each_line(std::string_view text, Visit&& visit) {
 }
 
 }  // namespace
-Metrics::Metrics(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "ab")) {
+Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fields_(fields), file_(std::fopen(path.c_str(), "ab")) {
   if (!file_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
 }
 
@@ -79,12 +79,12 @@ void Metrics::check() const {
   if (failed_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path_, std::strerror(failed_)));
 }
 
-void Metrics::step(const stw_progress& now, bool skipped, bool with_accuracy) {
+void Metrics::step(const stw_progress& now, bool skipped) {
   Line line;
   line.add("step", now.step).add("loss", now.loss).add("grad_norm", now.grad_norm).add("lr", now.learning_rate);
   line.add("tokens", now.tokens).add("seconds", now.seconds).add("tokens_per_second", now.tokens_per_second);
-  if (with_accuracy) line.add("accuracy", now.accuracy);
-  if (now.loss_scale != 1) line.add("loss_scale", now.loss_scale);
+  if (fields_.accuracy) line.add("accuracy", now.accuracy);
+  if (fields_.loss_scale) line.add("loss_scale", now.loss_scale);
   if (skipped) line.add("skipped_batch", now.batches).add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
   write(line.finish());
 }

@@ -4,7 +4,7 @@
 //   {"step":250,"eval_loss":2.41}         and of a classifier "eval_accuracy", whose "tokens" are texts
 //
 // A step without an update is told as {"step":N,...,"skipped_batch":M,"skip_reason":"not_finite"}, or "no_target" or
-// "outlier"; a loss that is not finite as null. fp16 has "loss_scale", that of the next step.
+// "outlier"; a loss that is not finite as null. fp16 has "loss_scale", that of the next step: behind one that was not finite half of what it had.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -18,12 +18,14 @@
 
 namespace command {
 
+struct MetricFields { bool accuracy, loss_scale; };   // which ones lines of steps have
+
 class Metrics {
  public:
   // Appends to `path`; nothing is buffered between lines. Throws where it cannot be opened.
-  explicit Metrics(const std::string& path);
+  Metrics(const std::string& path, MetricFields fields);
   // Allocate nothing. A line that cannot be written is remembered, see `check`.
-  void step(const stw_progress& now, bool skipped, bool with_accuracy);
+  void step(const stw_progress& now, bool skipped);
   void evaluation(uint64_t step, double loss, std::optional<double> accuracy);   // of classifiers
   // Throws where a line could not be written.
   void check() const;
@@ -40,6 +42,7 @@ class Metrics {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::string path_;
+  MetricFields fields_;
   std::unique_ptr<std::FILE, Close> file_;
   int failed_ = 0;  // errno of the first line that was lost
 };

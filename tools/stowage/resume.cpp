@@ -1,12 +1,16 @@
 #include "resume.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "checkpoint_header.h"
 #include "files.h"
+#include "json_value.h"
 #include "run_settings.h"
 
 namespace command {
@@ -60,6 +64,29 @@ void check_evaluation(const TrainFlags& flags) {
     throw Failure(exit_failed, fmt::format("--eval-data: the run in {} was trained {} it; another would change its bits", flags.resume, of_run ? "with" : "without"));
 }
 
+// Without the option a model has the rates of its config, which a checkpoint knows by a hash.
+void check_dropout(const TrainFlags& flags) {
+  const auto of_run = setting_of_run(flags.resume, "dropout");
+  if (of_run && flags.model.dropout && std::stof(*of_run) != *flags.model.dropout)
+    throw Failure(exit_failed, fmt::format("--dropout: the run in {} has {}, found {}; another would change its bits", flags.resume, *of_run, *flags.model.dropout));
+}
+
+// As JSON has it.
+std::string shown(const JsonValue& value) {
+  std::vector<std::string> parts;
+  for (const JsonValue& element : value.elements) parts.push_back(shown(element));
+  for (const JsonMember& member : value.members) parts.push_back(fmt::format("\"{}\":{}", member.key, shown(member.value)));
+  switch (value.kind) {
+    case JsonValue::Kind::array: return fmt::format("[{}]", fmt::join(parts, ","));
+    case JsonValue::Kind::object: return fmt::format("{{{}}}", fmt::join(parts, ","));
+    case JsonValue::Kind::string: return '"' + value.text + '"';
+    case JsonValue::Kind::boolean: return value.boolean ? "true" : "false";
+    case JsonValue::Kind::null: return "null";
+    case JsonValue::Kind::number: break;
+  }
+  return value.text;
+}
+
 }  // namespace
 
 bool is_of_the_bits(std::string_view name) {
@@ -73,6 +100,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
   if (flags.resume.empty()) return;
   check_weights(flags);
   check_evaluation(flags);
+  check_dropout(flags);
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
   // What a file names, it is checked against once it is read.
   if (flags.plan_file.empty()) {
@@ -121,6 +149,26 @@ void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan) {
   const std::string name = "--plan " + flags.plan_file;
   if (run.batch && *run.batch != plan.global_batch) refuse(flags, name + ": batch", *run.batch, plan.global_batch);
   if (run.sequence && *run.sequence != plan.sequence) refuse(flags, name + ": sequence", *run.sequence, plan.sequence);
+}
+
+void check_numerics_of_run(const TrainFlags& flags, const std::string& plan_json) {
+  if (flags.resume.empty()) return;
+  const std::string checkpoint = RunFolder(flags.resume).checkpoint();
+  const auto header = checkpoint_header(checkpoint);
+  if (!header) return;   // restoring says what is wrong with it
+  constexpr struct { const char *field, *flags; } fields[] = {
+      {"precision", "--precision"}, {"master", "--master"}, {"gradients", "--gradients"}, {"fused_update", "--fused-update"}, {"optimizer", "--optimizer"},
+      {"state_bits", "--states"}, {"exact", "--fast"}, {"kernels", "--kernels"}, {"attention", "--attention"}, {"quantize", "--quantize"},
+      {"quantize_embeddings", "--quantize-embeddings"}, {"groups", "--freeze and --group"}};
+  const JsonValue plan = read_json(plan_json, "the plan"), fields_of_run = read_json(*header, checkpoint);
+  const JsonView given = JsonView(plan, "the plan").at("numerics"), of_run = JsonView(fields_of_run, checkpoint).at("fields").at("identity");
+  for (const auto& [field, name] : fields) {
+    const JsonView expected = given.at(field), found = of_run.at(field);
+    if (expected.is_null() || found.is_null() || expected.raw() == found.raw()) continue;
+    throw Failure(exit_failed, fmt::format("{}: {}: expected {}, found {}; the run goes on with what it has{}", checkpoint, field, shown(expected.raw()), shown(found.raw()),
+                                           !flags.plan_file.empty() ? fmt::format(", and --plan {} is none of its plans", flags.plan_file)
+                                           : expected.is_array() ? fmt::format(": give the {} that it has", name) : fmt::format(": leave out {}", name)));
+  }
 }
 
 }  // namespace command

@@ -14,4 +14,7 @@ void keep_numbers_of_run(TrainFlags& flags);
 // The same for a plan that comes from a file.
 void check_plan_of_run(const TrainFlags& flags, const stw_plan_info& plan);
 
+// That a plan, wherever it comes from, computes as the run does: before anything is allocated or written, what restoring would refuse.
+void check_numerics_of_run(const TrainFlags& flags, const std::string& plan_json);
+
 }  // namespace command

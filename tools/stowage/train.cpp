@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -85,6 +86,7 @@ void check_schedule(const TrainFlags& flags) {
   const RunSettings& run = flags.run;
   const bool decays = flags.schedule == "wsd";
   if (run.decay_steps && !decays) throw Failure(exit_usage, "--decay-steps: is for --schedule wsd");
+  if (run.min_rate && flags.schedule == "constant") throw Failure(exit_usage, "--min-lr: --schedule constant has one learning rate; leave one of them out");
   const uint64_t warmup = warmup_steps(run), decay = run.decay_steps ? run.decay_steps : run.steps / 5;
   if (warmup > run.steps) throw Failure(exit_usage, fmt::format("--warmup {}: longer than --steps {}", warmup, run.steps));
   if (decays && decay > run.steps - warmup)
@@ -134,8 +136,11 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   int exponent = 0;
   if (flags.loss_scale && (std::frexp(*flags.loss_scale, &exponent) != 0.5 || *flags.loss_scale < 1 || *flags.loss_scale > 1e30))
     throw Failure(exit_usage, fmt::format("--loss-scale {}: expected a power of two from 1 to 1e30", *flags.loss_scale));
-  if (flags.plan.fused_update && flags.outlier_limit > 0)
-    throw Failure(exit_usage, "--fused-update: the norm of the gradients is not known before the update; leave out --skip-outliers");
+  if (json_bool(json, "numerics", "fused_update").value_or(false)) {   // a plan that was given may have it, too
+    const std::string name = flags.plan_file.empty() ? "--fused-update" : fmt::format("--plan {}: has a fused update", flags.plan_file);
+    if (flags.outlier_limit > 0) throw Failure(exit_usage, name + ": the norm of the gradients is not known before the update; leave out --skip-outliers");
+    if (flags.plan.clip.value_or(0) > 0) throw Failure(exit_usage, name + ": the norm of the gradients is not known before the update; leave out --clip");
+  }
   if (flags.outlier_limit > 0 && flags.outlier_limit <= 1)
     throw Failure(exit_usage, fmt::format("--skip-outliers {}: expected more than 1 standard deviation", flags.outlier_limit));
   if (flags.plan.document_end && !has_documents(json))
@@ -187,6 +192,14 @@ std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder
   out.remove_stale();
   return lock;
 }
+
+// A folder that a run made goes with it, if nothing came of that.
+struct MadeFolder {
+  std::string path;   // empty: it was there
+  ~MadeFolder() {
+    if (!path.empty()) rmdir(path.c_str());   // of folders with something in them it takes none
+  }
+};
 
 void make_room(const RunFolder& out) {
   out.set_aside();
@@ -260,11 +273,20 @@ void tell_interrupted(const TrainFlags& flags, const stw_progress& now) {
 }
 
 // A run that changed nothing did not do what it was asked for, though nothing broke.
-void require_a_step(const stw_progress& before, const stw_progress& now) {
+void require_a_step(const stw_progress& before, const stw_progress& now, bool is_fp16) {
   if (now.step == before.step && now.skipped > before.skipped)
     throw Failure(exit_failed, fmt::format("no step was applied: all {} batches were skipped, the last one because {}{}",
                                            grouped(now.skipped - before.skipped), skip_reason(now.skip_reason),
-                                           now.loss_scale == 1 ? "" : fmt::format("; the loss scale has come to {:g}", now.loss_scale)));
+                                           is_fp16 ? fmt::format("; the loss scale has come to {:g}", now.loss_scale) : ""));
+}
+
+// Nor did one whose model says nothing any more.
+void require_finite(const TrainingRun& run, bool is_fp16) {
+  if (run.evaluation_loss() && !std::isfinite(*run.evaluation_loss()))
+    throw Failure(exit_failed, "the evaluation loss is not finite: the run has diverged, and its model is of no use; give a smaller --lr, or a longer --warmup");
+  if (constexpr uint64_t many = 10; !is_fp16 && run.lost_batches() >= many)
+    throw Failure(exit_failed, fmt::format("the last {} batches were skipped, for their loss or gradients are not finite: the run has diverged; give a smaller --lr, or a longer --warmup",
+                                           grouped(run.lost_batches())));
 }
 
 void tell_end(const RunFolder& out, const stw_progress& now, Learned learned, const std::vector<std::string>& copied) {
@@ -299,6 +321,7 @@ void train(TrainFlags flags) {
     throw Failure(exit_usage, fmt::format("--lora: {} has no weights, and adapters of random ones are of no use; give --model a folder that has", flags.model.source));
   const Plan plan = make_plan(flags, model, choice);
   const stw_plan_info info = query(plan);
+  check_numerics_of_run(flags, stw_plan_json(plan.get()));
   check_settings(flags, info, stw_plan_json(plan.get()));
   const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), about.vocabulary);
   const bool evaluates = flags.run.evaluation_batches > 0, apart = evaluates && !flags.evaluation.empty();
@@ -314,6 +337,7 @@ void train(TrainFlags flags) {
   }
   const Device device = open_device(choice, flags.plan.threads);
   require_free(choice, "the plan", info.peak);
+  const MadeFolder made{is_folder(out.path()) ? "" : out.path()};
   const auto lock = take_folder(flags, out);
   tell_beginning(flags, model, data, held_out, info, stw_plan_json(plan.get()));
 
@@ -357,7 +381,10 @@ void train(TrainFlags flags) {
     tell_end(out, query(trainer), learned, copied);
   else
     tell_interrupted(flags, query(trainer));
-  if (complete) require_a_step(begin, query(trainer));
+  if (!complete) return;
+  const bool is_fp16 = info.precision == STW_PRECISION_FP16;
+  require_a_step(begin, query(trainer), is_fp16);
+  require_finite(run, is_fp16);
 }
 
 }  // namespace command

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "files.h"
 #include "units.h"
@@ -12,6 +13,9 @@ namespace command {
 namespace {
 
 constexpr std::chrono::minutes save_interval{10};
+// Parameters stay as they are where a step is not finite: what so many batches in a row find, the next ones will. Of fp16 the loss scale
+// comes to its floor before.
+constexpr uint64_t diverged_batches = 100;
 
 uint64_t next_multiple(uint64_t of, uint64_t after) { return of ? (after / of + 1) * of : UINT64_MAX; }
 
@@ -63,8 +67,9 @@ TrainingRun::TrainingRun(const RunSettings& settings, const RunFolder& folder, s
       held_out_(held_out),
       learned_(learned),
       global_batch_(plan.global_batch),
+      is_fp16_(plan.precision == STW_PRECISION_FP16),
       start_(progress_of(trainer)),
-      metrics_(folder.metrics()),
+      metrics_(folder.metrics(), {learned == Learned::pairs, is_fp16_}),
       line_(start_.batches, settings.steps, plan.peak, plan.budget, std::string(name_of(learned)) + "/s"),
       check_(settings.check_every, folder, trainer),
       skipped_(start_.skipped),
@@ -78,13 +83,14 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
   auto& self = *static_cast<TrainingRun*>(user);
   const bool skipped = now->skipped != self.skipped_;
   self.skipped_ = now->skipped;
-  self.metrics_.step(*now, skipped, self.learned_ == Learned::pairs);
+  self.lost_batches_ = skipped && now->skip_reason == STW_SKIP_NOT_FINITE ? self.lost_batches_ + 1 : 0;
+  self.metrics_.step(*now, skipped);
   self.line_.step(*now);
   if (skipped)
     self.line_.say(fmt::format("batch {}: no update, {}{} ({} so far)", grouped(now->batches), skip_reason(now->skip_reason),
-                               now->loss_scale == 1 ? "" : fmt::format("; the loss scale is {:g}", now->loss_scale),
+                               self.is_fp16_ ? fmt::format("; the loss scale is {:g}", now->loss_scale) : "",
                                grouped(now->skipped)));
-  return self.interrupt_.requested() || self.save_due(now->batches);
+  return self.interrupt_.requested() || self.lost_batches_ == diverged_batches || self.save_due(now->batches);
 }
 
 bool TrainingRun::save_due(uint64_t batches) const {
@@ -129,6 +135,9 @@ void TrainingRun::train_until(uint64_t batches, bool told) {
   try {
     call([&](stw_error* error) { return stw_trainer_run(trainer_, data_, &options, error); }, STW_CANCELLED);
     metrics_.check();
+    if (lost_batches_ == diverged_batches)
+      throw Failure(exit_failed, fmt::format("the last {} batches changed nothing, for their loss or gradients are not finite: the run has diverged; a smaller --lr, or a "
+                                             "longer --warmup, may keep it from that", lost_batches_));
   } catch (const Failure& failure) {
     rescue(failure);
   }
@@ -147,6 +156,7 @@ void TrainingRun::evaluate(bool is_last) {
         STW_CANCELLED);
     interrupt_.cancels(nullptr);
     if (status == STW_CANCELLED) return;
+    if (std::isnan(loss)) loss = std::numeric_limits<double>::quiet_NaN();   // of which there are some with a minus
     evaluation_loss_ = loss;
     metrics_.evaluation(progress().step, loss, accuracy());
     metrics_.check();

@@ -50,6 +50,8 @@ class TrainingRun {
   bool run();
   // Of the evaluation after the last step, where there was one.
   std::optional<double> evaluation_loss() const { return evaluation_loss_; }
+  // How many of the last batches had a loss or gradient that is not finite, one after the other.
+  uint64_t lost_batches() const { return lost_batches_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -74,12 +76,13 @@ class TrainingRun {
   stw_dataset *const data_, *const held_out_;   // held_out_: to evaluate on, perhaps the same
   const Learned learned_;
   const uint64_t global_batch_;
+  const bool is_fp16_;
   const stw_progress start_;
   Interrupt interrupt_;
   Metrics metrics_;
   ProgressLine line_;
   StepCheck check_;
-  uint64_t skipped_;
+  uint64_t skipped_, lost_batches_ = 0;
   uint64_t saved_batches_;  // of the last checkpoint
   Clock::time_point saved_ = Clock::now();
   std::optional<double> evaluation_loss_;

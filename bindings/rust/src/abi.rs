@@ -1066,7 +1066,7 @@ pub struct stw_run_options {
     pub warmup: u64,
     /// 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2; at most 1e6, also as base\_batch scales it
     pub learning_rate: f64,
-    /// unset: a tenth of it; inverse root: 0
+    /// unset: a tenth of it; inverse root: 0; constant: not used
     pub min_rate: f64,
     pub schedule: u32,
     /// 0: 1

@@ -1,7 +1,9 @@
 // The value: construction, comparison and typed access.
 #include "planner/json.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace stw {
 
@@ -178,6 +180,21 @@ Result<const Json*> get_object(const Json& object, std::string_view key) {
   if (!value) return missing(object, key);
   if (!value->is_object()) return mismatch(*value, key, "an object");
   return value;
+}
+
+Json canonical(const Json& json) {
+  constexpr double largest_whole = 9007199254740992;   // 2^53
+  if (const double* x = json.as_double(); x && std::fabs(*x) <= largest_whole && *x == std::trunc(*x)) return Json(static_cast<int64_t>(*x));
+  if (json.is_array()) {
+    Json::Array elements;
+    for (const Json& element : json.elements()) elements.push_back(canonical(element));
+    return Json(std::move(elements));
+  }
+  if (!json.is_object()) return json;
+  Json::Object members;
+  for (const auto& [key, value] : json.members()) members.emplace_back(key, canonical(value));
+  std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return Json(std::move(members));
 }
 
 }  // namespace stw

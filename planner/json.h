@@ -100,6 +100,9 @@ Result<Json> parse_json(std::string_view text);
 // that are not UTF-8 are written as U+FFFD, so that the text always parses.
 std::string to_string(const Json& value, int indent);
 
+// One value for all texts that tools make of the same: members in order of their keys, whole doubles as integers (what is 0.0 here is 0 there).
+Json canonical(const Json& value);
+
 // The member; null where it is absent, for which JSON null counts.
 const Json* find_present(const Json& object, std::string_view key);
 

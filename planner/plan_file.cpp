@@ -52,7 +52,7 @@ Json offload_json(const Graph& graph, const Plan& plan) {
 double seconds(uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
 
 Json fingerprinted(Json body, Hash hash) {
-  const std::string text = to_string(body, 0);
+  const std::string text = to_string(canonical(body), 0);
   Json out = Json::object();
   for (const auto& [key, value] : body.members()) {
     out.set(key, value);
@@ -178,9 +178,9 @@ Result<Json> checked(std::string_view text, Hash hash) {
   for (const auto& [key, value] : json.members())
     if (key != "fingerprint") members.emplace_back(key, value);
   Json body(std::move(members));
-  const std::string canonical = to_string(body, 0);
-  const std::string actual = hexadecimal(hash(canonical.data(), canonical.size()));
-  if (fingerprint != actual)
+  const auto print_of = [&](const std::string& text) { return hexadecimal(hash(text.data(), text.size())); };
+  const std::string actual = print_of(to_string(canonical(body), 0));
+  if (fingerprint != actual && fingerprint != print_of(to_string(body, 0)))   // the latter as 0.1.0 first had it
     return not_a_plan("it was edited: its fingerprint is " + fingerprint + ", its contents give " + actual);
   return body;
 }

@@ -65,7 +65,8 @@ Result<std::byte*> Trainer::take_arena(uint64_t bytes, uint64_t wanted) const {
   const bool is_there = device_.has_allocator() || available == 0 || wanted <= available;
   void* memory = is_there ? device_.allocate(bytes, arena_alignment) : nullptr;
   if (!memory)
-    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes" + refusal(is_there, device_.has_allocator(), wanted, available) +
+    return out_of_memory("the arena needs " + std::to_string(bytes) + " bytes" +
+                             (wanted > bytes ? ", and what is offloaded " + std::to_string(wanted - bytes) + " of the same memory" : "") + refusal(is_there, device_.has_allocator(), wanted, available) +
                              (is_there ? "" : holders_of_memory()), wanted, available);
   if (reinterpret_cast<uintptr_t>(memory) % arena_alignment == 0) return static_cast<std::byte*>(memory);
   device_.release(memory, bytes);

@@ -5,7 +5,7 @@ import json
 import pathlib
 import random
 
-from support import FAILED, USAGE, CommandTest
+from support import DOES_NOT_FIT, FAILED, USAGE, CommandTest
 
 KINDS = {"card": ["my card is lost", "where is my card", "the card does not work"], "money, refund": ["give it back", "i want a refund", "refund me now"],
          "other \"thing\"": ["hello there", "who are you", "nice weather today"]}
@@ -146,6 +146,17 @@ class ClassifierTest(CommandTest):
         self.assertEqual(plan["model"]["parameters"] - self.plan(*small)["model"]["parameters"], 77 * 128)
         self.assertNotIn("labels", self.plan(*small)["model"])
         self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["--labels"])
+        # What it says is what `train` plans: the smallest budget works, and the plan itself can be trained.
+        data = self.table(self.rows())
+        small = ["--model", "nano", "--batch", 4, "--seq", 32, "--threads", 2]
+        least = self.plan(*small, "--labels", 3, "--vram", 1, expect=DOES_NOT_FIT)["minimum_vram_bytes"]
+        train = ["train", "--model", "nano", "--data", data, "--steps", 1, "--eval-batches", 2]
+        self.run_command(*train, *small[2:], "--vram", least, "--out", self.path("least"))
+        self.refused(*train, *small[2:], "--vram", least - 1, "--out", self.path("none"), expect=DOES_NOT_FIT, says=["smallest"])
+        self.run_command(*train, "--plan", self.write("plan.json", json.dumps(self.plan(*small, "--labels", 3, "--vram", least))), "--out", self.path("planned"))
+        self.assertEqual(self.weights("planned"), self.weights("least"))
+        self.assertEqual(self.plan("--model", self.path("least"), *small[2:], "--vram", 1, expect=DOES_NOT_FIT)["minimum_vram_bytes"], least)
+        self.assertRegex(self.run_command("inspect", self.path("least/checkpoint.stw")).stdout, r"\ntexts +4\n")
 
     def test_mistakes_are_told(self):
         rows = self.rows()
@@ -191,6 +202,8 @@ class ClassifierTest(CommandTest):
         rows = [{"prompt": "q", "completion": " a", "label": True}] * 30 + [{"text": "some text", "label": None}] * 10
         told = self.train_on("run", self.write("kto.jsonl", "".join(json.dumps(row) + "\n" for row in rows)), "--steps", 2, "--document-end", 1).stdout
         self.assertIn("tokens are learned", told)
+        self.refused("train", "--model", "nano", "--data", self.write("odd.jsonl", '{"prompt": "q", "completion": " a"}\n' * 30 + '{"text": "t", "label": "x", "prompt": 1}\n'),
+                     "--batch", 4, "--seq", 32, "--steps", 1, "--document-end", 1, "--out", self.path("none"), says=["odd.jsonl, line 31"])
         self.train_on("texts", self.write("texts.jsonl", '{"content": "some text"}\n' * 40), "--text-field", "content", "--steps", 2, "--document-end", 1)
 
     def test_labels_of_any_kind(self):

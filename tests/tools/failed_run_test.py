@@ -5,10 +5,11 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
-from support import FAILED, SMALL, STOWAGE, CommandTest, files_of
+from support import DOES_NOT_FIT, FAILED, SMALL, STOWAGE, CommandTest, files_of
 
 MANY = 1000000
 
@@ -252,6 +253,29 @@ class FailedRunTest(CommandTest):
         half = files_of(run)
         self.refused("train", "--resume", run, says=["replaced-run.moving/config.json", "run/config.json is", "move one of them away"])
         self.assertEqual(files_of(run), half)
+
+    def test_what_is_left_of_a_start_is_known(self):
+        """By its plan, which comes first and goes last."""
+        self.train("run", "--steps", 1)
+        for name in ("checkpoint.stw", "model.safetensors", "config.json", "loss.svg"):
+            os.unlink(self.path("run") + "/" + name)
+        os.makedirs(self.path("run/loss.svg/in"))   # which cannot be removed
+        self.refused("train", *SMALL, "--data", self.text(), "--steps", 1, "--out", self.path("run"), "--overwrite", says=["loss.svg", "cannot remove"])
+        self.assertTrue(os.path.exists(self.path("run/plan.json")))
+        shutil.rmtree(self.path("run/loss.svg"))
+        self.train("run", "--steps", 1)
+
+    def test_memory_for_what_is_offloaded_is_asked_for_too(self):
+        """On a CPU it is the same."""
+        plan = self.plan("--model", "qwen2.5-3b", "--batch", 1, "--seq", 8, "--vram", "4GiB", "--host-memory", "100GiB")
+        self.assertGreater(plan["bytes"]["host"], 4 << 30)
+        data = self.write("ids.bin", bytes(40000))
+        limited = [sys.executable, "-c", "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)); os.execv(sys.argv[1], sys.argv[1:])", STOWAGE]
+        result = subprocess.run([*limited, "train", "--model", "qwen2.5-3b", "--data", data, "--batch", "1", "--seq", "8", "--steps", "1", "--eval-batches", "0",
+                                 "--vram", "4GiB", "--host-memory", "100GiB", "--out", self.path("none")], stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
+        self.assertEqual(result.returncode, DOES_NOT_FIT, result.stderr)
+        self.assertRegex(result.stderr, r"offloads to the same memory, takes \d.* but only .* are free on the device cpu")
+        self.assertFalse(os.path.exists(self.path("none")))
 
     def test_a_run_without_a_step(self):
         result = self.train("run", "--steps", 3, "--z-loss", "1e38", expect=FAILED)

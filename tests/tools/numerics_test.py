@@ -268,7 +268,7 @@ class LossTest(NumericsTest):
         self.assertIn("the evaluation loss is not finite", result.stderr)
         self.assertIn("evaluation loss nan", result.stdout)
         self.assertTrue(os.path.exists(self.path("short/model.safetensors")))
-        result = self.train("blind", *words, "1e6", "--steps", 20, "--eval-batches", 0, expect=FAILED)
+        result = self.run_command("train", *SMALL[:-2], "--data", self.text(), "--out", self.path("blind"), *words, "1e6", "--steps", 20, "--eval-batches", 0, expect=FAILED)
         self.assertRegex(result.stderr, r"the last 1\d batches were skipped")
 
     def test_numbers_are_those_that_were_written(self):

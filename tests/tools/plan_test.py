@@ -170,9 +170,15 @@ class PlanTest(CommandTest):
         for second, said in ((tiled, f"{run['blocks'][1] - run['blocks'][0] + 1} of {run['rows']} rows"), (older, "-")):
             lines = self.run_command("plan", "--compare", files[0], second).stdout.splitlines()
             self.assertIn("blocks in tiles none " + said + " differs", [" ".join(line.split()) for line in lines])
+        unfit = self.plan(*NANO, "--vram", "1KiB", expect=DOES_NOT_FIT)
+        for separators in (None, (",", ":")):
+            self.assertIn("unfit.json does not fit its budget", self.run_command("plan", "--compare", files[0], self.write("unfit.json", json.dumps(unfit, separators=separators))).stdout)
         self.refused("plan", "--compare", files[0], self.write("no.json", "{}"), says=["no.json"])
         cut = pathlib.Path(files[0]).read_text()[:300]
         self.refused("plan", "--compare", files[0], self.write("cut.json", cut), says=["cut.json"])
+
+    def test_a_length_is_not_given_where_it_is_asked_for(self):
+        self.refused("plan", *NANO, "--max", "seq", "--seq", 20, expect=USAGE, says=["--seq", "--max seq"])
 
     def test_compare_believes_no_tiles_that_no_program_has(self):
         made = self.plan("--model", "qwen2.5-0.5b", "--batch", 1, "--seq", 20000, "--states", 8, "--device", "rtx4060")

@@ -184,6 +184,11 @@ class ResumeTest(CommandTest):
         kept = json.loads(self.read("plain", "settings.json"))["options"]
         self.assertEqual(kept, json.loads(self.read("bare", "settings.json"))["options"])
         self.assertNotIn("nesterov", kept)
+        # A device's name is no file, whatever lies there.
+        os.makedirs(self.path("cpu"))
+        self.run_command(*words, "--device", "cpu", "--steps", 2, "--out", self.path("named"), cwd=self.folder)
+        self.assertEqual(json.loads(self.read("named", "settings.json"))["options"]["device"], ["cpu"])
+        self.run_command("train", "--resume", self.path("named"), "--steps", 3, cwd=self.folder)
         # What a run was not given, and by another name.
         self.run_command("train", "--resume", self.path("plain"), "--no-nesterov", "--no-dropout", "--no-memory", "--steps", 5)
         self.assertNotIn("vram", json.loads(self.read("plain", "settings.json"))["options"])

@@ -46,9 +46,9 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(result.returncode, expect, f"{words}\n{result.stdout}\n{result.stderr}")
         return result
 
-    def refused(self, *words, expect=FAILED, says=()):
+    def refused(self, *words, expect=FAILED, says=(), cwd=None):
         """The command fails with one line that says all of `says`."""
-        result = self.run_command(*words, expect=expect)
+        result = self.run_command(*words, expect=expect, cwd=cwd)
         lines = [line for line in result.stderr.splitlines() if line]
         self.assertEqual(len(lines), 1, result.stderr)
         self.assertTrue(lines[0].startswith("stowage: error: "), lines[0])

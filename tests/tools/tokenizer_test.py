@@ -130,6 +130,20 @@ class TokenizerTest(CommandTest):
         said = self.run_command("generate", "--model", self.path("run"), "--prompt", "the hold", "--tokens", 2).stdout
         self.assertTrue(said.startswith("the hold"))
 
+    def test_a_folder_called_like_a_preset_is_a_folder(self):
+        self.model("nano", GOLDENS["gpt2"]["tokenizer"])
+        words = ["train", "--data", self.text(), "--batch", 4, "--seq", 32, "--steps", 2, "--eval-batches", 2]
+        here = {"cwd": self.folder}
+        self.run_command(*words, "--model", "nano", "--out", "gpt2", **here)
+        self.run_command(*words, "--model", "./nano", "--out", "other", **here)
+        self.assertEqual(self.weights("gpt2"), self.weights("other"))
+        self.assertEqual(self.read("gpt2", "tokenizer.json"), self.read("nano", "tokenizer.json"))
+        self.assertEqual(json.loads(self.read("gpt2", "settings.json"))["options"]["model"], [os.path.realpath(self.path("nano"))])
+        said = [self.run_command("generate", "--model", name, "--prompt", "the hold", "--tokens", 4, **here).stdout for name in ("gpt2", "./gpt2")]
+        self.assertEqual(said[0], said[1])
+        self.run_command("train", "--resume", "gpt2", "--steps", 3, **here)
+        self.refused("train", "--model", "nano", "--data", self.text(), "--steps", 1, "--out", "none", expect=USAGE, says=["--batch"], **here)   # it is not the preset's
+
     def test_what_lies_there_already_stays(self):
         self.write("run/tokenizer.json", "mine")
         self.train_model("run", self.model("model", GOLDENS["gpt2"]["tokenizer"]), self.text())

@@ -51,6 +51,13 @@ class TrainTest(CommandTest):
         self.write("edited.json", json.dumps(edited))
         self.refused("train", "--model", "nano", "--plan", self.path("edited.json"), "--data", self.text(),
                      "--steps", 2, "--out", self.path("edited"), says=["edited.json", "fingerprint"])
+        # Other tools write the same values in another order, and whole numbers without a point.
+        whole = lambda x: int(x) if isinstance(x, float) and x.is_integer() else x
+        rewritten = json.loads(planned, parse_float=lambda text: whole(float(text)))
+        self.assertNotEqual(json.dumps(rewritten), json.dumps(json.loads(planned)))
+        self.run_command("train", "--model", "nano", "--plan", self.write("sorted.json", json.dumps(rewritten, sort_keys=True)), "--data", self.text(),
+                         "--steps", 2, "--eval-batches", 2, "--out", self.path("sorted"))
+        self.assertEqual(self.weights("sorted"), self.weights("run"))
         self.refused("train", *SMALL, "--plan", self.path("plan.json"), "--data", self.text(), "--steps", 2, "--out",
                      self.path("both"), expect=USAGE, says=["--plan"])
 

@@ -41,6 +41,7 @@ struct CalibrateCommand {
     stw_plan_options options = plan_options(model, query(opened), plan, choice);
     const Device device = open_device(choice, options.threads);
     const Plan made = require_plan(create_plan(opened, model.source, options));
+    require_free(choice, query(made));
     const std::string text = measure(device, opened, made);
     write_text(out, text);
     options.profile = text.data();

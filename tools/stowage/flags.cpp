@@ -285,6 +285,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
 }
 
 bool is_preset(const std::string& name) {
+  if (is_there(name)) return false;   // as the library has it: what is there comes first
   for (size_t i = 0; const char* preset = stw_model_preset_at(i); ++i)
     if (name == preset) return true;
   return false;

@@ -112,6 +112,8 @@ DeviceChoice choose_device(const std::string& name);
 Device open_device(const DeviceChoice& choice, uint32_t threads);
 // Fails where `what` takes more than is free on the device: by how much, and who holds the rest, as far as that is known.
 void require_free(const DeviceChoice& choice, const std::string& what, uint64_t bytes);
+// Of a plan to train by. On a CPU what it offloads lies in the same memory.
+void require_free(const DeviceChoice& choice, const stw_plan_info& plan);
 // Fills in what is free on a CUDA device, which only one that is open knows.
 void ask_memory_free(int32_t ordinal, stw_device_info& info);
 

@@ -72,6 +72,8 @@ void show_history(const MetricHistory& history) {
   else if (!history.evaluations.empty()) last("evaluation", history.evaluations, fmt::format(", perplexity {:.4g}", std::exp(history.evaluations.back().value)));
 }
 
+std::string folder_of(const std::string& path) { return path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/')); }
+
 void show_checkpoint(const std::string& path, const std::string& header) {
   show("checkpoint", fmt::format("{}, {}", path, exact_bytes(file_bytes(path))));
   if (const auto name = json_string(header, "identity", "architecture")) show("architecture", *name);
@@ -92,7 +94,8 @@ void show_checkpoint(const std::string& path, const std::string& header) {
   if (const auto scale = json_number(header, "carried", "loss_scale"); scale && *scale != 1) show("loss scale", fmt::format("{:.0f}", *scale));
   show_number(header, "steps", "", "step");
   show_number(header, "skipped", "", "skipped");
-  show_number(header, json_string(header, "identity", "preference").value_or("none") == "none" ? "tokens" : "pairs", "", "tokens");
+  const bool has_pairs = json_string(header, "identity", "preference").value_or("none") != "none", has_labels = is_there(RunFolder(folder_of(path)).labels());
+  show_number(header, has_pairs ? "pairs" : has_labels ? "texts" : "tokens", "", "tokens");
   call([&](stw_error* error) { return stw_checkpoint_verify(path.c_str(), error); });
   show("checksums", "all right");
 }
@@ -106,7 +109,7 @@ void show_plan_summary(const std::string& text) {
 }
 
 void show_plan(const std::string& path, const std::string& text, std::string source) {
-  const std::string folder = path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/'));
+  const std::string folder = folder_of(path);
   if (source.empty() && is_model(folder)) source = folder;
   if (source.empty()) {
     show_plan_summary(text);

@@ -101,9 +101,12 @@ bool holds_labels(const std::string& path, const LabelFields& fields) {
   for_lines(content, [&](uint64_t number, std::string_view line) {
     const JsonValue object = read_json(line, fmt::format("{}, line {}", path, number));
     const JsonView view(object, path);
-    if (object.kind != JsonValue::Kind::object || view.at(fields.label).is_null() || view.at(fields.text).is_null()) return true;
-    found = view.at("prompt").is_null() && view.at("completion").is_null() && view.at("messages").is_null() && view.at("conversations").is_null();
-    return false;
+    if (object.kind != JsonValue::Kind::object) return true;
+    // The first line that is of one kind or the other says of which all are.
+    for (const char* of_examples : {"prompt", "completion", "messages", "conversations"})
+      if (!view.at(of_examples).is_null()) return false;
+    found = !view.at(fields.label).is_null() && !view.at(fields.text).is_null();
+    return !found;
   });
   return found;
 }

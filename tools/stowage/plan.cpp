@@ -50,6 +50,7 @@ struct PlanCommand {
       return print_largest_model(model, plan_options(model, any, plan, where), plan.sequence.has_value(), json);
     }
     if (model.source.empty()) throw Failure(exit_usage, "--model is required");
+    if (most == "seq" && plan.sequence) throw Failure(exit_usage, "--seq: --max seq finds it; leave one of both out");
     const DeviceChoice device = choose_device(plan.device);
     const Model opened = open_model(model);
     const stw_plan_options options = plan_options(model, query(opened), plan, device);

@@ -197,7 +197,7 @@ void compare_plans(const std::string& first, const std::string& second) {
   const auto seconds = [](double x) { return x < 1 ? fmt::format("{:.2f} ms", x * 1000) : fmt::format("{:.3f} s", x); };
   const auto percent = [](double x) { return fmt::format("{:.1f} %", x * 100); };
   for (int i = 0; i < 2; ++i)
-    if (texts[i].find("\"fits\": false") != std::string::npos) fmt::print("{} does not fit its budget: its figures are those of the smallest plan\n", paths[i]);
+    if (!json_bool(texts[i], "", "fits").value_or(true)) fmt::print("{} does not fit its budget: its figures are those of the smallest plan\n", paths[i]);
   words("model", "model", "architecture");
   numbers("parameters", "model", "parameters", whole);
   words("device", "device", "name");

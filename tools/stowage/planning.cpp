@@ -132,6 +132,11 @@ void require_free(const DeviceChoice& choice, const std::string& what, uint64_t 
   throw Failure(exit_does_not_fit, text);
 }
 
+void require_free(const DeviceChoice& choice, const stw_plan_info& plan) {
+  const bool shares = choice.backend == STW_BACKEND_CPU && plan.host > 0;
+  require_free(choice, shares ? fmt::format("the plan, with {} that it offloads to the same memory,", human_bytes(plan.host)) : "the plan", plan.peak + (shares ? plan.host : 0));
+}
+
 void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions) {
   if (sequence > positions)
     throw Failure(exit_usage, fmt::format("--seq {}: the model has {} positions", grouped(*sequence), grouped(positions)));
@@ -139,7 +144,7 @@ void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions)
 
 stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags,
                               const DeviceChoice& device) {
-  const bool nano = model_flags.source == "nano";
+  const bool nano = model_flags.source == "nano" && is_preset(model_flags.source);
   if (!flags.batch && !nano)
     throw Failure(exit_usage, "--batch is required: the number of samples of one optimizer step");
   if (flags.fused_update && flags.clip.value_or(0) > 0)
@@ -178,7 +183,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.quantize = quantize(flags.quantize, "quantize");
   options.quantize_embeddings = quantize(flags.quantize_embeddings, "quantize_embeddings");
   options.preference = preference_number(flags.preference);
-  if (flags.keeps_documents()) options.inputs |= STW_INPUT_POSITIONS;
+  if (flags.keeps_documents() || model.labels > 0) options.inputs |= STW_INPUT_POSITIONS;
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();
   if (!device.profile.empty()) {

@@ -188,7 +188,10 @@ void RunFolder::forget_replaced() const {
 }
 
 void RunFolder::clear() const {
-  for (const std::string& file : files())
+  std::vector<std::string> list = files();
+  std::erase(list, plan());
+  list.push_back(plan());   // the last one: by it what is left is known, if this is not ended
+  for (const std::string& file : list)
     if (::unlink(file.c_str()) != 0 && errno != ENOENT)
       throw Failure(exit_failed, fmt::format("{}: cannot remove: {}", file, std::strerror(errno)));
 }

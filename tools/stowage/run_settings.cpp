@@ -39,7 +39,7 @@ std::string name_of(const CLI::Option& option) { return option.get_lnames().empt
 
 std::string value_kept(const std::string& name, const std::string& value) {
   const bool is_file = std::find(std::begin(files), std::end(files), name) != std::end(files);
-  if (!is_file || (name == "model" && is_preset(value)) || (name == "tokenizer" && !is_tokenizer_path(value)) || !is_there(value)) return value;
+  if (!is_file || (name == "model" && is_preset(value)) || (name == "tokenizer" && !is_tokenizer_path(value)) || (name == "device" && !is_profile_file(value)) || !is_there(value)) return value;
   return std::filesystem::absolute(value).lexically_normal().string();
 }
 

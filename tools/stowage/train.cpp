@@ -155,7 +155,7 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   if (flags.label_smoothing != 0 && (preference == "ipo" || preference == "orpo")) throw Failure(exit_usage, fmt::format("--label-smoothing: is for --preference dpo and simpo, not for {}", preference));
   if (preference != "none" && flags.label_smoothing >= 0.5f) throw Failure(exit_usage, "--label-smoothing: expected less than half of the pairs the wrong way round");
   if (flags.plan.examples && !has_documents(json))
-    throw Failure(exit_usage, fmt::format("--data {}: examples are documents, and --plan {} was made without --document-end", flags.data.path, flags.plan_file));
+    throw Failure(exit_usage, fmt::format("--data {}: examples are documents, which --plan {} does not know of; make it with plan --document-end TOKEN, of the model's end of text", flags.data.path, flags.plan_file));
 }
 
 // Checkpoints know how many labels there are, but not what they are called.
@@ -253,7 +253,7 @@ void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData&
   tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n",
              grouped(plan.global_batch), grouped(plan.sequence), grouped(plan.micro_batch),
              precision_name(plan.precision), json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits,
-             flags.plan.threads ? fmt::format("{} threads", flags.plan.threads)
+             flags.plan.threads ? fmt::format("{} thread{}", flags.plan.threads, flags.plan.threads == 1 ? "" : "s")
                                 : fmt::format("{} kernels{}{}", json_string(json, "numerics", "kernels").value_or(""),
                                               json_string(json, "numerics", "attention") == "cudnn" ? ", cuDNN's attention" : "",
                                               json_bool(json, "numerics", "exact").value_or(true) ? "" : ", fast"));
@@ -336,7 +336,7 @@ void train(TrainFlags flags) {
     check_schedule(flags);
   }
   const Device device = open_device(choice, flags.plan.threads);
-  require_free(choice, "the plan", info.peak);
+  require_free(choice, info);
   const MadeFolder made{is_folder(out.path()) ? "" : out.path()};
   const auto lock = take_folder(flags, out);
   tell_beginning(flags, model, data, held_out, info, stw_plan_json(plan.get()));
@@ -359,8 +359,8 @@ void train(TrainFlags flags) {
     restore(flags, trainer, out);
   else
     make_room(out);
+  write_text(out.plan(), stw_plan_json(plan.get()));   // the first file: by it a run is known that never saved
   references.keep();
-  write_text(out.plan(), stw_plan_json(plan.get()));
   write_text(out.settings(), flags.settings);
   if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels));
   if (!chat_template.empty()) write_text(out.chat_template(), chat_template);

@@ -875,7 +875,8 @@ STW_API stw_status stw_trainer_import_tensor(stw_trainer *trainer, size_t index,
 
 /* Checkpoint: parameters, states, step, random numbers, loss scale and data position in one file, replaced atomically and
  * checksummed. Where the path is a symbolic link, the file that it leads to is replaced; a pipe or a device is written to as it
- * is. Any budget, micro-batch or recompute choice may restore it; other numerics or another model may not.
+ * is. Any budget, micro-batch or recompute choice may restore it; other numerics or another model may not. So may another global
+ * batch, whose bits are its own: a dataset with marks goes on behind the last sample.
  * Errors: STW_IO_ERROR; restore: STW_CORRUPT, STW_BAD_STATE naming the field that does not match, with the trainer
  * unchanged. Since: 0.1 */
 STW_API stw_status stw_trainer_save(stw_trainer *trainer, const char *path, stw_error *error) STW_NOEXCEPT;

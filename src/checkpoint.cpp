@@ -167,7 +167,7 @@ Status Trainer::save(const std::string& path) {
   STW_ASSIGN(base, hash_of_base());
   Json fields = Json::object().set("format", "stowage-checkpoint").set("identity", identity(*this, base));
   const Progress p = progress();
-  fields.set("step", p.step).set("batches", p.batches).set("skipped", p.skipped).set("tokens", p.tokens);
+  fields.set("step", p.step).set("batches", p.batches).set("samples", p.samples).set("skipped", p.skipped).set("tokens", p.tokens);
   fields.set("loss", p.loss).set("evaluation_loss", p.evaluation_loss).set("seed", options_.seed);
   fields.set("carried", carried_json(carried_));
   std::vector<CheckpointSection> sections;
@@ -199,6 +199,8 @@ Status Trainer::restore(const std::string& path) {
     STW_ASSIGN(value, get_uint(reader.fields(), key));
     *field = value;
   }
+  STW_ASSIGN(samples, get_uint(reader.fields(), "samples", size_mul(p.batches, global_batch())));   // not in older ones
+  p.samples = samples;
   STW_ASSIGN(loss, get_loss(reader.fields(), "loss"));
   STW_ASSIGN(evaluation, get_loss(reader.fields(), "evaluation_loss"));
   STW_ASSIGN(seed, get_uint(reader.fields(), "seed"));

@@ -269,10 +269,10 @@ Status Dataset::check_windows(Part part, int64_t sequence) const {
   return ok();
 }
 
-uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const {
+uint64_t Dataset::training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample, int64_t sequence) const {
   if (!marks_) return draw(seed, batch, sample, training_.count - static_cast<uint64_t>(sequence));
   const std::vector<Window>& windows = training_.windows;
-  const uint64_t number = batch * samples + sample;
+  const uint64_t number = before + sample;
   return windows[permuted(seed, number / windows.size(), number % windows.size(), windows.size())].first;
 }
 

@@ -61,10 +61,10 @@ class Dataset {
   // bad_state where `sequence` is not that of its windows.
   Status check_windows(Part part, int64_t sequence) const;
 
-  // Where the window of a sample starts, of a batch of `samples`. Uniform over all tokens(part) - sequence starts: Philox4x32-10 over
-  // (batch, sample) keyed by `seed`. With marks the windows come one after the other, in another order each time that all have been
-  // there, which that seed permutes. Every draw is a function of its arguments alone. The part must hold a window.
-  uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
+  // Where the window of a sample of a batch starts. Uniform over all tokens(part) - sequence starts: Philox4x32-10 over (batch, sample)
+  // keyed by `seed`. With marks the windows come one after the other, behind the samples `before` that batch, in another order each time
+  // that all have been there, which that seed permutes. Every draw is a function of its arguments alone. The part must hold a window.
+  uint64_t training_start(uint64_t seed, uint64_t batch, uint64_t before, uint32_t sample, int64_t sequence) const;
   // The same for evaluation, keyed by a constant: every evaluation of every run sees the same windows. With marks, in order.
   uint64_t evaluation_start(uint64_t batch, uint64_t samples, uint32_t sample, int64_t sequence) const;
 

@@ -282,6 +282,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   progress_.skip = result.skip;
   progress_.loss_scale = carried_.loss_scale;
   progress_.batches += 1;
+  progress_.samples += global_batch();
   progress_.tokens += skipped ? 0 : result.targets;
   progress_.loss = result.loss;
   progress_.grad_norm = result.grad_norm;
@@ -316,9 +317,9 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
   STW_TRY(check_dataset(dataset, Dataset::Part::training));
   const InPhase phase(*this, TrainerPhase::train);
   while (progress_.batches < until) {
-    const uint64_t batch = progress_.batches;
+    const uint64_t batch = progress_.batches, before = progress_.samples;
     auto source = [&](uint64_t sample, const SampleRows& rows) {
-      const uint64_t start = dataset.training_start(data_seed, batch, global_batch(), static_cast<uint32_t>(sample), sequence());
+      const uint64_t start = dataset.training_start(data_seed, batch, before, static_cast<uint32_t>(sample), sequence());
       return dataset.read(Dataset::Part::training, start, sequence(), rows);
     };
     // By reference: the function object would allocate for a copy.

@@ -24,6 +24,7 @@ enum class TrainerPhase : uint8_t { idle, train, evaluate, generate, save, calib
 struct Progress {
   TrainerPhase phase = TrainerPhase::idle;
   uint64_t step = 0, batches = 0, skipped = 0, tokens = 0;
+  uint64_t samples = 0;                // of all batches: the place in a dataset that is gone over
   double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0, evaluation_loss = 0, evaluation_accuracy = 0;
   double accuracy = 0;                 // of preferences: share of the last step's pairs that were in order
   uint64_t evaluation_samples = 0, evaluated_samples = 0;   // of the evaluation under way or the last one: in all, and given to the device

@@ -169,7 +169,7 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
   std::vector<int> counts(95);
   const int draws = 95000;
   for (int draw = 0; draw < draws; ++draw) {
-    const uint64_t start = dataset->training_start(1337, draw / 16, 16, draw % 16, 4);
+    const uint64_t start = dataset->training_start(1337, draw / 16, draw / 16 * 16, draw % 16, 4);
     ASSERT_LT(start, counts.size());
     ++counts[start];
   }
@@ -180,13 +180,13 @@ TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
   // Frozen, computed by a separate implementation: a later version must resume with the same windows.
   const uint64_t training[] = {42, 56, 50, 15, 10, 53}, evaluation[] = {0, 0, 5, 0, 6, 0};
   for (uint32_t index = 0; index < 6; ++index) {
-    EXPECT_EQ(dataset->training_start(1337, index / 2, 2, index % 2, 4), training[index]);
+    EXPECT_EQ(dataset->training_start(1337, index / 2, index / 2 * 2, index % 2, 4), training[index]);
     EXPECT_EQ(dataset->evaluation_start(index / 2, 2, index % 2, 4), evaluation[index]);
   }
   std::set<uint64_t> starts;
   for (uint64_t high : {0, 1})
     for (uint32_t sample : {0, 1})
-      for (uint64_t seed : {1, 2}) starts.insert(dataset->training_start(seed, high << 32, 2, sample, 4));
+      for (uint64_t seed : {1, 2}) starts.insert(dataset->training_start(seed, high << 32, high << 33, sample, 4));
   EXPECT_GT(starts.size(), 5u);
   for (uint32_t sample = 0; sample < 1000; ++sample) ASSERT_LT(dataset->evaluation_start(3, 1000, sample, 4), 7u);
 }
@@ -279,7 +279,7 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   ASSERT_TRUE(dataset);
   const uint64_t end = dataset->tokens(Part::training), count = dataset->training_windows();
   std::vector<std::vector<uint64_t>> passes(3);
-  for (uint64_t k = 0; k < 3 * count; ++k) passes[k / count].push_back(dataset->training_start(1337, k / 6, 6, static_cast<uint32_t>(k % 6), sequence));
+  for (uint64_t k = 0; k < 3 * count; ++k) passes[k / count].push_back(dataset->training_start(1337, k / 6, k / 6 * 6, static_cast<uint32_t>(k % 6), sequence));
   EXPECT_NE(passes[0], passes[1]);
   EXPECT_NE(passes[1], passes[2]);
   int32_t tokens[sequence], targets[sequence];
@@ -297,9 +297,43 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   // Frozen, computed by a separate implementation: a later version must resume with the same windows.
   const uint64_t numbers[] = {4, 59, 79, 1, 14, 63};
   const std::vector<uint64_t> all = windows(e, 0, end, sequence);
-  for (uint32_t k = 0; k < std::size(numbers); ++k) EXPECT_EQ(dataset->training_start(1337, 1000000, 6, k, sequence), all[numbers[k]]) << count;
+  for (uint32_t k = 0; k < std::size(numbers); ++k) EXPECT_EQ(dataset->training_start(1337, 1000000, 6000000, k, sequence), all[numbers[k]]) << count;
   const std::vector<uint64_t> held_out = windows(e, end, e.tokens.size(), sequence);
   for (uint32_t k = 0; k < 3 * held_out.size(); ++k) ASSERT_EQ(dataset->evaluation_start(0, 1000, k, sequence), held_out[k % held_out.size()]);
+}
+
+// A checkpoint knows how many samples there were, not only how many batches.
+TEST(Marks, AnotherBatchGoesOnBehindTheLastSample) {
+  using namespace testing_tools;
+  constexpr uint64_t seed = 17;
+  constexpr int64_t sequence = 20;
+  TemporaryDirectory folder;
+  Examples e = examples(100);
+  for (uint32_t& token : e.tokens) token %= static_cast<uint32_t>(small_vocabulary);
+  DatasetOptions o = marked(folder, e, sequence);
+  o.vocabulary = small_vocabulary;
+  auto dataset = Dataset::open(o);
+  ASSERT_TRUE(dataset);
+  const auto model = model_of(small_gpt2());
+  const auto planned = [&](int64_t batch) {
+    Request r = request_for(batch, sequence, 1);
+    r.inputs.positions = true;
+    return plan_for(*model, r);
+  };
+  Schedule schedule;
+  schedule.rate = 1e-2, schedule.total = 9;
+  OpenTrainer fours(model, planned(4));
+  const std::string checkpoint = folder / "checkpoint.stw";
+  ASSERT_TRUE(fours->run(*dataset, seed, 3, schedule, {}));
+  ASSERT_TRUE(fours->save(checkpoint));
+  OpenTrainer sixes(model, planned(6)), expected(model, planned(6));
+  ASSERT_TRUE(sixes->restore(checkpoint) && expected->restore(checkpoint));
+  ASSERT_TRUE(sixes->run(*dataset, seed, 4, schedule, {}));
+  ASSERT_TRUE(expected->step([&](uint64_t sample, const SampleRows& rows) {
+    return dataset->read(Dataset::Part::training, dataset->training_start(seed, 3, 3 * 4, static_cast<uint32_t>(sample), sequence), sequence, rows);
+  }, 6, schedule.at(3)));
+  EXPECT_EQ(differences(sixes.state(), expected.state()), "");
+  EXPECT_EQ(sixes->progress().samples, 18u);
 }
 
 // A document's label stands at its last token, as far as the window has it, and nowhere else.
@@ -327,7 +361,7 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
         const uint64_t windows = part == Part::training ? dataset->training_windows() : dataset->evaluation_windows();
         const uint64_t first = part == Part::training ? 0 : end;
         for (uint64_t k = 0; k < windows; ++k) {
-          const uint64_t start = part == Part::training ? dataset->training_start(1, 0, windows, static_cast<uint32_t>(k), sequence)
+          const uint64_t start = part == Part::training ? dataset->training_start(1, 0, 0, static_cast<uint32_t>(k), sequence)
                                                         : dataset->evaluation_start(0, windows, static_cast<uint32_t>(k), sequence);
           ASSERT_TRUE(dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
           std::vector<int32_t> wanted(tokens.size(), -100);

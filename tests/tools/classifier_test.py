@@ -46,6 +46,7 @@ class ClassifierTest(CommandTest):
         self.assertIn(" texts/s ", told)
         last = self.metrics("run")[-1]
         self.assertEqual(last["eval_accuracy"], 1)
+        self.assertRegex(self.read("run", "loss.svg"), r'(?s)>100 %</text>.*>accuracy</text>.*<rect x="732.5" y="46.5" ')   # at the end, and all right
         self.assertEqual(json.loads(self.read("run", "labels.json")), sorted(KINDS))
         config = json.loads(self.read("run", "config.json"))
         self.assertEqual(config["architectures"], ["GPT2ForSequenceClassification"])

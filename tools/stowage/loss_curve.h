@@ -6,7 +6,7 @@
 
 namespace command {
 
-// The training loss faintly as it was and clearly smoothed, evaluations as points.
+// The training loss faintly as it was and clearly smoothed, evaluations as points, their accuracies, where there are some, on an axis of their own.
 std::string loss_curve_svg(const MetricHistory& history, const std::string& title);
 
 }  // namespace command

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "evaluation_line.h"
 #include "files.h"
 #include "units.h"
 
@@ -151,6 +152,7 @@ void TrainingRun::evaluate(bool is_last) {
   try {
     const stw_status status = call(
         [&](stw_error* error) {
+          const EvaluationLine line(trainer_, "evaluation", false);
           return stw_trainer_evaluate(trainer_, held_out_, count, &loss, error);
         },
         STW_CANCELLED);

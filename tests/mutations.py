@@ -84,7 +84,7 @@ MUTATIONS = [
      SOURCE_TESTS, "Models/Quantized.TrainsAsOverWeightsThatAreRounded/llama_int8"),
     ("pieces whose sums begin anew", "src/coded_products.cpp",
      [("if (column > 0) one.addend", "if (column < 0) one.addend")],
-     SOURCE_TESTS, "Models/Quantized.TrainsAsOverWeightsThatAreRounded/qwen3_embeddings"),
+     SOURCE_TESTS, "Models/Quantized.TrainsAsOverWeightsThatAreRounded/qwen3_bf16"),
     ("columns of a gradient as if they were all there were", "kernels/cpu/linear_input_gradient.cpp",
      [("args.x_stride > 0 ? args.x_stride : inputs;", "inputs;")],
      SOURCE_TESTS, "Models/Quantized.TrainsAsOverWeightsThatAreRounded/llama_int8"),

@@ -176,6 +176,8 @@ TEST_P(Quantized, CodesAreNoArrayOfNumbersButTakeSome) {
 INSTANTIATE_TEST_SUITE_P(Models, Quantized,
                          testing::Values(Case{"gpt2_nf4", small_gpt2(), Precision::fp32, Quantize::nf4}, Case{"llama_int8", small_llama(), Precision::fp32, Quantize::int8},
                                          Case{"gpt2_embeddings", small_gpt2(), Precision::fp32, Quantize::nf4, Quantize::int8}, Case{"qwen3_embeddings", small_qwen3(), Precision::fp32, Quantize::nf4, Quantize::int8},
+                                         // Sums are kept beside the values there.
+                                         Case{"qwen3_bf16", small_qwen3(), Precision::bf16, Quantize::nf4, Quantize::int8},
                                          Case{"llama_embeddings_alone", small_llama(), Precision::fp32, Quantize::none, Quantize::int8}),
                          [](const auto& info) { return std::string(info.param.name); });
 

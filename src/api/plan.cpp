@@ -307,7 +307,14 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
       if (*answer) low = middle;
       else high = middle - 1;
     }
-    if (low == 0) return api::fail(error, Code::over_budget, "does not fit: not even a sequence of one token");
+    if (low == 0) {
+      request->sequence = 1;
+      auto least = Planned::make(*model->model, *request);
+      STW_API_TRY(least);
+      Error e = api::over_budget((*least)->plan);
+      e.message = "does not fit: not even a sequence of one token, for which the smallest budget is " + std::to_string(e.bytes_needed);
+      return api::fail(error, e);
+    }
     *sequence = static_cast<uint64_t>(low);
     return STW_OK;
   });

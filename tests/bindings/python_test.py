@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import unittest
 import weakref
 
@@ -117,6 +118,57 @@ class Library(unittest.TestCase):
         self.assertEqual(raised.exception.plan.info.minimum_bytes, raised.exception.bytes_needed)
         self.assertTrue(raised.exception.plan.relaxations)
         self.assertIn("does not fit", raised.exception.plan.report)
+        self.assertIsInstance(pickle.loads(pickle.dumps(raised.exception)), stowage.OverBudget)
+        world = World()
+        with self.assertRaises(stowage.OverBudget) as raised:
+            world.trainer.replan(1)
+        self.assertGreater(raised.exception.bytes_needed, 1000)
+        with self.assertRaises(stowage.OverBudget) as raised:
+            stowage.longest_sequence(world.model, 4, memory_bytes=1, device="cpu")
+        least = raised.exception.bytes_needed
+        self.assertEqual(stowage.longest_sequence(world.model, 4, memory_bytes=least, device="cpu"), 1)
+
+    def test_a_source_and_a_config_are_one_too_many(self):
+        with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT: .*either source or config_json"):
+            stowage.Model("nano", config_json="{}")
+
+    def test_a_signal_may_come_where_uses_are_counted(self):
+        """And whatever has been forgotten may end there."""
+        code, out, complaint = run_program("""
+w = world()
+stowage._library._lock.acquire()   # as if in its middle, on this thread
+w.trainer.cancel()
+del w.plan
+gc.collect()
+stowage._library._lock.release()
+print(w.trainer.progress.step)
+""")
+        self.assertEqual((code, out, complaint), (0, "0\n", ""))
+
+    def test_what_ends_while_others_ask_it(self):
+        code, out, complaint = run_program("""
+sys.setswitchinterval(1e-5)
+ends = []
+def ask(trainer):
+    try:
+        while True:
+            trainer.progress
+    except ValueError as error:
+        ends.append(str(error))
+for _ in range(20):
+    w = world()
+    asks = threading.Thread(target=ask, args=(w.trainer,))
+    asks.start()
+    while True:
+        try:
+            w.trainer.close()
+            break
+        except RuntimeError:   # in use
+            pass
+    asks.join()
+print(set(ends), len(ends))
+""")
+        self.assertEqual((code, out, complaint), (0, "{'this Trainer is closed'} 20\n", ""))
 
     def test_what_is_closed_is_of_no_use(self):
         model = stowage.Model("nano")
@@ -345,6 +397,18 @@ class Training(unittest.TestCase):
         with self.assertRaises(TypeError):
             world.trainer.step("text", [[1, 2]], learning_rate=1e-2)
 
+    def test_strides_are_whole_numbers_of_items(self):
+        """Those of a field in packed records are not."""
+        every_third = memoryview(array.array("i", range(64)))[::3]
+        self.assertEqual(_tensors._of_buffer(every_third).keeps[2][0], 3)
+        if numpy:
+            packed = numpy.zeros(64, dtype=[("value", "<f4"), ("flag", "u1")])
+            with self.assertRaisesRegex(ValueError, "strides are whole items of 4 bytes, found \\(5,\\)"):
+                _tensors._of_buffer(memoryview(packed["value"]))
+        fake = types.SimpleNamespace(format="f", itemsize=4, strides=(5,), shape=(64,), ndim=1)
+        with self.assertRaisesRegex(ValueError, "whole items of 4 bytes"):
+            _tensors._of_buffer(fake)
+
     def test_lengths_weights_and_positions(self):
         world = World(inputs=["positions", "weights"])
         tokens = tokens_of(2, 8)
@@ -364,6 +428,8 @@ class Training(unittest.TestCase):
                 before, seen = world.trainer.evaluate(data, 2), []
                 self.assertTrue(world.trainer.run(data, 30, seen.append, learning_rate=1e-2, schedule="linear", min_rate=0, progress_every=10))
                 self.assertEqual([now.step for now in seen], [10, 20, 30])
+                self.assertTrue(World().trainer.run(data, 25, seen.append, progress_every=10))
+                self.assertEqual([now.step for now in seen[3:]], [10, 20, 25])
                 self.assertLess(world.trainer.evaluate(data, 2), before - 1)
                 self.assertEqual(world.trainer.progress.evaluation_loss, world.trainer.evaluate(data, 2))
                 self.assertFalse(world.trainer.run(data, 60, lambda now: now.step == 33))

@@ -13,10 +13,10 @@
 Over the C API alone, by ctypes, with nothing beside Python. What options mean, and what is guaranteed, is in stowage.h: keyword arguments
 have the names of its fields, and where numbers have names there, words do ("bf16", "adamw"). Failures are `stowage.Error`.
 """
-from ._library import Cancelled, Error, Info, entry, load, text
+from ._library import Cancelled, Error, Info, OverBudget, entry, load, text
 from .device import Device, devices, profiles
 from .model import Model, presets
-from .plan import OverBudget, Plan, longest_sequence, pack, profile_info
+from .plan import Plan, longest_sequence, pack, profile_info
 from .trainer import Dataset, Trainer, verify_checkpoint
 
 __all__ = ["Cancelled", "Dataset", "Device", "Error", "Info", "Model", "OverBudget", "Plan", "Trainer", "build_info", "devices", "load",

@@ -9,7 +9,7 @@ import types
 from . import _abi
 
 _library = None
-_lock = threading.Lock()
+_lock = threading.RLock()   # of uses and ends; a signal handler, or the end of something forgotten, may come in its middle
 # The ends of what C can hold: ctypes would wrap other numbers without a word.
 _LIMITS = {kind: (lowest, highest) for bits in (8, 32, 64) for kind, lowest, highest in (
     (getattr(ctypes, f"c_int{bits}"), -(1 << bits - 1), (1 << bits - 1) - 1), (getattr(ctypes, f"c_uint{bits}"), 0, (1 << bits) - 1))}
@@ -24,11 +24,17 @@ class Error(Exception):
         self.native_code, self.bytes_needed, self.bytes_available = native_code, bytes_needed, bytes_available
 
     def __reduce__(self):
-        return Error, (self.status, self.name, self.message, self.native_code, self.bytes_needed, self.bytes_available)
+        return type(self), (self.status, self.name, self.message, self.native_code, self.bytes_needed, self.bytes_available)
 
 
 class Cancelled(Error):
     """Something that was under way was stopped by `Trainer.cancel`."""
+
+
+class OverBudget(Error):
+    """Nothing fits. `bytes_needed` would do; from Plan, `plan` can be queried and printed all the same: its report says what would."""
+
+    plan = None
 
 
 class Info(types.SimpleNamespace):
@@ -92,8 +98,8 @@ def entry(function, *arguments):
     """Calls an entry as it is; objects stand for what they hold, and stay open meanwhile."""
     called = getattr(library(), function)
     used = [one for one in arguments if isinstance(one, Handle)]
-    given = [one.pointer if isinstance(one, Handle) else fitting(kind, one, function) if isinstance(one, int) else one for one, kind in zip(arguments, called.argtypes)]
-    with _lock:
+    with _lock:   # what is used cannot end any more
+        given = [one.pointer if isinstance(one, Handle) else fitting(kind, one, function) if isinstance(one, int) else one for one, kind in zip(arguments, called.argtypes)]
         for one in used:
             one._uses += 1
     try:
@@ -111,9 +117,14 @@ def status_name(status):
 def check(status, error=None):
     if status == _abi.STW_OK:
         return
-    kind = Cancelled if status == _abi.STW_CANCELLED else Error
+    raise failure(status, error)
+
+
+def failure(status, error=None):
+    """The exception that says so."""
+    kind = {_abi.STW_CANCELLED: Cancelled, _abi.STW_OVER_BUDGET: OverBudget}.get(status, Error)
     details = (text(error.message), error.native_code, error.bytes_needed, error.bytes_available) if error else ("",)
-    raise kind(status, status_name(status), *details)
+    return kind(status, status_name(status), *details)
 
 
 def call(function, *arguments, allowed=()):
@@ -176,8 +187,9 @@ class Handle:
 
     def close(self):
         """Gives it back; nothing may be done with it any more. Raises RuntimeError in the middle of something that is done with it."""
-        self._check_unused()
-        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        with _lock:
+            self._check_unused()
+            pointer, self._pointer = self._pointer, ctypes.c_void_p()
         if pointer:
             self._give_back(pointer)
 

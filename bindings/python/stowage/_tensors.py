@@ -48,6 +48,8 @@ def _of_buffer(view):
     if form not in _FORMATS:
         raise TypeError(f"a buffer of format {view.format!r} is no tensor of numbers")
     size, code = view.itemsize, _FORMATS[form]
+    if any(stride % size for stride in view.strides):   # a field of packed records
+        raise ValueError(f"a tensor's strides are whole items of {size} bytes, found {view.strides}: make a copy of it")
     made = DLManagedTensorVersioned(major=1, minor=0)
     made.keeps = (view, _integers(view.shape), _integers([stride // size for stride in view.strides]))
     tensor = made.dl_tensor
@@ -123,7 +125,7 @@ def _of_capsule(values):
 
 class View:
     """A tensor of a trainer, in its own memory, until the trainer is closed or planned again. NumPy and PyTorch take it without a copy
-    (`numpy.asarray`, `torch.from_dlpack`), and so does everything else that reads DLPack, or of host memory buffers (`view.memory`). What they made
+    (`numpy.asarray`, `torch.from_dlpack`), and so does everything else that reads DLPack 1.0, or of host memory buffers (`view.memory`). What they made
     of it ends with the trainer's memory, too."""
 
     def __init__(self, pointer, owner):

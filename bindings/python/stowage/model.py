@@ -19,7 +19,7 @@ class Model(Handle):
         if "config_json" in values:
             values["config_json"] = encoded(values["config_json"])
             values["config_json_size"] = len(values["config_json"])
-        else:
+        if not isinstance(source, dict) and source is not None:
             values["source"] = source
         if isinstance(labels, int):
             values["label_count"] = labels

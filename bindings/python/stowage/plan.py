@@ -3,20 +3,12 @@ import ctypes
 import json
 
 from . import _abi
-from ._library import Error, Handle, call, check, entry, every, expect, fitting, struct, text
+from ._library import Handle, call, check, entry, every, expect, failure, fitting, struct, text
 from ._options import ask, encoded, info, options
 from .device import Device
 from .model import Model
 
 INPUTS = {"positions": _abi.STW_INPUT_POSITIONS, "weights": _abi.STW_INPUT_WEIGHTS}
-
-
-class OverBudget(Error):
-    """Nothing fits. `plan` can be queried and printed all the same: its report says what would."""
-
-    def __init__(self, error, plan):   # as Error, it may be copied: without the plan
-        super().__init__(error.status, "STW_OVER_BUDGET", text(error.message), error.native_code, error.bytes_needed, error.bytes_available)
-        self.plan = plan
 
 
 def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile=None, **values):
@@ -56,7 +48,9 @@ class Plan(Handle):
         chosen = plan_options(model, global_batch, **values)
         status = entry("stw_plan_create", ctypes.byref(self._pointer), model, ctypes.byref(chosen), ctypes.byref(error))
         if status == _abi.STW_OVER_BUDGET:
-            raise OverBudget(error, self)
+            answer = failure(status, error)
+            answer.plan = self
+            raise answer
         check(status, error)
 
     @classmethod

@@ -176,8 +176,13 @@ class Trainer(Handle):
     def run(self, dataset, until, progress=None, **values):
         """Steps until so many batches have been consumed. `progress(now)` is called after every `progress_every` steps; what it returns, if that is
         true, stops the run. True: it went to the end; False: it was stopped, by that or by cancel(). Keyword arguments: stw_run_options."""
-        told = progress or (lambda _: None)   # so that Ctrl-C has somewhere to be heard
-        values["progress"] = _abi.stw_progress_fn(lambda _, now: self._raised.guard(lambda: told(info(copied(now)))))
+        every = max(1, values.pop("progress_every", 1))
+
+        def called(_, now):   # after every step: so that Ctrl-C is heard there
+            is_told = progress and (now.contents.batches % every == 0 or now.contents.batches >= until)
+            return self._raised.guard(lambda: progress(info(copied(now))) if is_told else None)
+
+        values["progress"] = _abi.stw_progress_fn(called)
         chosen = options("stw_run_options", until=until, **values)
         return self._call("stw_trainer_run", expect(dataset, Dataset, "dataset"), ctypes.byref(chosen), allowed=(_abi.STW_CANCELLED,)) == _abi.STW_OK
 

@@ -147,7 +147,7 @@ void ThreadPool::run(int64_t tasks, void (*task)(void*, int64_t, int), void* con
   const bool done_soon = spin_until(done);
   lock.lock();
   if (!done_soon) {
-    caller_sleeps_ = true;
+    caller_sleeps_.exchange(true);   // no plain store: QEMU, running ARM on x86, lets a later load pass STLR, and this would sleep for ever
     done_.wait(lock, done);
     caller_sleeps_ = false;
   }

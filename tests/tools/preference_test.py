@@ -1,9 +1,7 @@
 """Preferences: `train` and `eval` on pairs of answers."""
 import json
 import math
-import os
 import pathlib
-import pty
 import random
 import re
 import signal
@@ -188,18 +186,7 @@ class PreferenceTest(CommandTest):
         self.assertLessEqual(counts[-1], 3000)
         # `eval` keeps its output for the answer: a terminal on stderr is shown the line, which is gone in the end.
         words = ["eval", "--model", self.path("run"), "--data", data, "--all", "--document-end", "0", "--json"]
-        controller, terminal = pty.openpty()
-        run = subprocess.Popen([STOWAGE, *words], stdout=subprocess.PIPE, stderr=terminal, stdin=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm"})
-        os.close(terminal)
-        shown = b""
-        try:
-            while piece := os.read(controller, 4096):
-                shown += piece
-        except OSError:   # nobody writes any more
-            pass
-        os.close(controller)
-        answer, _ = run.communicate(timeout=60)
-        self.assertEqual(run.returncode, 0)
+        shown, answer = self.on_terminal("stderr", *words)
         self.assertIn("eval_loss", json.loads(answer))
         self.assertRegex(shown, rb"\rreference   +[\d,]+ of 3,000 samples  \S[^\r\n]* left\x1b\[K")
         self.assertRegex(shown, rb"\revaluation  +[\d,]+ of 3,000 samples  \S[^\r\n]* left\x1b\[K")

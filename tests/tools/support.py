@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import pty
 import random
 import shutil
 import subprocess
@@ -55,6 +56,23 @@ class CommandTest(unittest.TestCase):
         for part in says:
             self.assertIn(part, lines[0])
         return result
+
+    def on_terminal(self, stream, *words):
+        """What the command shows on a terminal that "stdout" or "stderr" is, and what it writes to the other."""
+        controller, terminal = pty.openpty()
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal}
+        run = subprocess.Popen([STOWAGE, *map(str, words)], stdin=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm"}, **streams)
+        os.close(terminal)
+        shown = b""
+        try:
+            while piece := os.read(controller, 4096):
+                shown += piece
+        except OSError:   # nobody writes any more
+            pass
+        os.close(controller)
+        answer, complaint = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, DONE)
+        return shown, answer if stream == "stderr" else complaint
 
     def plan(self, *words, expect=DONE):
         return json.loads(self.run_command("plan", *words, "--json", expect=expect).stdout)

@@ -3,12 +3,10 @@ import json
 import math
 import os
 import pathlib
-import pty
 import struct
-import subprocess
 import unittest
 
-from support import DOES_NOT_FIT, SMALL, STOWAGE, USAGE, CommandTest
+from support import DOES_NOT_FIT, SMALL, USAGE, CommandTest
 
 
 class UseTest(CommandTest):
@@ -29,19 +27,9 @@ class UseTest(CommandTest):
 
     def test_a_long_evaluation_in_training_tells_how_far_it_is(self):
         """On a terminal by a line that is gone in the end."""
-        controller, terminal = pty.openpty()
         words = ["train", *SMALL[:-2], "--data", self.text(), "--steps", "1", "--eval-batches", "2000", "--out", self.path("long")]
-        run = subprocess.Popen([STOWAGE, *words], stdout=terminal, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm"})
-        os.close(terminal)
-        shown = b""
-        try:
-            while piece := os.read(controller, 4096):
-                shown += piece
-        except OSError:   # nobody writes any more
-            pass
-        os.close(controller)
-        _, complaint = run.communicate(timeout=60)
-        self.assertEqual((run.returncode, complaint), (0, b""))
+        shown, complaint = self.on_terminal("stdout", *words)
+        self.assertEqual(complaint, b"")
         self.assertRegex(shown, rb"\revaluation  +[\d,]+ of 8,000 samples  \S[^\r\n]* left\x1b\[K.*\r\x1b\[K\rstep 1: evaluation loss [\d.]+ ")
 
     def test_generate(self):

@@ -104,21 +104,23 @@ class Picture {
     add(R"svg(<text transform="translate({} {}) rotate(90)" text-anchor="middle">accuracy</text>)svg", width - 15, (top + height - bottom) / 2);
   }
   void accuracies(const Points& points, const char* colour) {
-    text_ += "<polyline fill=\"none\" points=\"";
-    for (const MetricPoint& point : points) fmt::format_to(std::back_inserter(text_), "{:.1f},{:.1f} ", x(point.step), y_of_share(point.value));
-    add(R"(" stroke="{}" stroke-width="1.5" stroke-dasharray="5 3"/>)", colour);
+    line(points, y_of_share, fmt::format(R"(stroke="{}" stroke-width="1.5" stroke-dasharray="5 3")", colour));
     for (const MetricPoint& point : points)
       add(R"(<rect x="{:.1f}" y="{:.1f}" width="7" height="7" fill="{}"/>)", x(point.step) - 3.5, y_of_share(point.value) - 3.5, colour);
   }
   void curve(const Points& points, const char* style) {
-    text_ += "<polyline fill=\"none\" points=\"";
-    for (const MetricPoint& point : points)
-      fmt::format_to(std::back_inserter(text_), "{:.1f},{:.1f} ", x(point.step), y(point.value));
-    add("\" {}/>", style);
+    line(points, [this](double loss) { return y(loss); }, style);
   }
   std::string take() { return std::move(text_); }
 
  private:
+  template <class Height>
+  void line(const Points& points, const Height& height_of, const std::string& style) {
+    text_ += "<polyline fill=\"none\" points=\"";
+    for (const MetricPoint& point : points) fmt::format_to(std::back_inserter(text_), "{:.1f},{:.1f} ", x(point.step), height_of(point.value));
+    add("\" {}/>", style);
+  }
+
   const Axis steps_, losses_;
   const double end_;   // of the horizontal axis
   std::string text_;

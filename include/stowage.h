@@ -11,10 +11,11 @@
  *    a caller-owned stw_error, which may be NULL; without struct_size, or with one that leaves no room for a message, it is
  *    left alone. The message is one line without control characters. On failure outputs are NULL or untouched, nothing
  *    leaks, and the objects stand where they stood.
- *  - Options: `struct_size` is sizeof the struct, set by the caller; a zero-filled rest means defaults. Fields whose
- *    zero is a useful value are read only where their bit in `set_mask` is set; what is `reserved` is 0. A struct that is
- *    longer than the library knows is accepted where its unknown tail is zero. All pointers in options are borrowed during
- *    the call, unless the field says otherwise. NULL options mean all defaults where an entry allows it.
+ *  - Options: `struct_size` is sizeof the struct, set by the caller; a zero-filled rest means defaults. Where
+ *    zero is a useful value, too, a field has a bit in `set_mask`, which says that its zero is meant ("unset": zero without
+ *    that bit); what is `reserved` is 0. A struct that is longer than the library knows is accepted where its unknown tail
+ *    is zero. All pointers in options are borrowed during the call, unless the field says otherwise. NULL options mean all
+ *    defaults where an entry allows it.
  *  - Results: `struct_size` is set by the caller, too. A shorter struct than the library knows receives what it holds; the
  *    unknown tail of a longer one becomes zero.
  *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
@@ -198,7 +199,7 @@ typedef struct stw_model_options {
                                 named model.safetensors); NULL: those of the source folder if it has any, else random values
                                 drawn from `seed` */
   uint64_t seed;             /* 0: 1337 */
-  float dropout;             /* STW_SET_DROPOUT: replaces all rates of the config */
+  float dropout;             /* replaces all rates of the config; unset: those */
   uint32_t reserved;
   /* Low-rank adapters (LoRA): beside matrices W of blocks two narrow ones, which alone are trained: W·x + scale·B·(A·x). A folder
    * of them, as PEFT writes it (adapter_config.json, adapter_model.safetensors), may also be `source`, and names the model then. What
@@ -319,7 +320,7 @@ enum { STW_SET_GROUP_FROZEN = 1, STW_SET_GROUP_RATE = 2, STW_SET_GROUP_DECAY = 4
  * A frozen parameter has no gradient, state or master, is no part of the norm, and keeps its bytes. */
 typedef struct stw_parameter_group {
   uint32_t struct_size;
-  uint32_t set_mask;         /* STW_SET_GROUP_*: what the group says; the rest stays as it is */
+  uint32_t set_mask;         /* STW_SET_GROUP_*: zeros that the group means; what is unset stays as it is */
   const char *pattern;
   uint32_t frozen;           /* 1: frozen; 0: trained, although a group before it says otherwise */
   uint32_t state_bits;       /* 32 or 8, although the others have 8 or 32; embeddings and tensors of less than 4096 elements keep 32 */
@@ -336,7 +337,7 @@ typedef struct stw_plan_options {
   uint64_t sequence;         /* tokens of a sample; 0: the model's positions, at most 1024 */
   const char *device;        /* "cpu", or a profile's name such as "rtx4090"; NULL: "cpu" */
   uint64_t device_memory;    /* bytes that are free there now; 0: as memory_bytes says */
-  uint64_t reserve_bytes;    /* taken off for what lies outside the arena; unset and 0: the profile's (CPU: none) */
+  uint64_t reserve_bytes;    /* taken off for what lies outside the arena; unset: the profile's (CPU: none) */
   uint32_t threads;          /* CPU: threads that will compute (scratch memory depends on it); 0: one a processor */
   uint32_t precision;        /* default: fp32 on the CPU, bf16 elsewhere */
   uint32_t optimizer;
@@ -584,7 +585,7 @@ typedef struct stw_dataset_options {
                                 UINT32_MAX for none. It is the target of the document's last token, or of the last one inside of the
                                 sample; STW_MARK_TARGET is not looked at then. NULL: targets are tokens. */
   uint64_t label_count;      /* with labels: every one must be smaller */
-  double held_out;           /* STW_SET_HELD_OUT: share of the tokens that is held out, from the end on: 0 to 1. Unset: 0.1 */
+  double held_out;           /* share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1 */
   const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and
                                 marks (of others: STW_BAD_STATE) */
 } stw_dataset_options;
@@ -698,7 +699,7 @@ typedef struct stw_trainer_options {
                                 STW_NUMERIC where the scale would fall below 1. */
   /* Of the plan's preference, whose formulas stand there. */
   float beta;                /* 0: 0.1, of simpo 2; at most 1e6 */
-  float margin;              /* STW_SET_MARGIN, simpo: unset half of beta */
+  float margin;              /* simpo: unset half of beta */
   float answer_share;        /* 0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733) */
   uint32_t reserved;
 } stw_trainer_options;

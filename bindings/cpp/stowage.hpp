@@ -32,7 +32,7 @@ namespace stowage {
 
 class Plan;
 
-/// A struct of the API, zero but for its size. Fields that the header reads only where their bit is set in set_mask need it here, too.
+/// A struct of the API, zero but for its size. A zero that is meant needs its bit in set_mask here, too.
 template <class Struct>
 Struct made() {
   Struct zero;

@@ -77,6 +77,12 @@ inline Status check_mask(uint32_t mask, uint32_t known, const char* name) {
   return Error{Code::bad_argument, std::string(name) + ".set_mask has bits that this library does not know"};
 }
 
+// What the caller said, if anything: a value that is not zero, or by its bit one that may be.
+template <class T>
+std::optional<T> said(uint32_t mask, uint32_t bit, T value) {
+  return (mask & bit) != 0 || value != T{} ? std::optional<T>(value) : std::nullopt;
+}
+
 // A later library may give it a meaning.
 inline Status check_reserved(uint32_t reserved, const char* name) {
   return reserved == 0 ? ok() : Status(Error{Code::bad_argument, std::string(name) + ".reserved must be 0"});

@@ -20,7 +20,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.pairs > 1) return api::fail(error, Code::bad_argument, "dataset: pairs must be 0 or 1");
     if (o.reference && !*o.reference) return api::fail(error, Code::bad_argument, "dataset: reference is empty");
     DatasetOptions d;
-    if (o.set_mask & STW_SET_DOCUMENT_END) d.document_end = static_cast<int64_t>(std::min<uint64_t>(o.document_end, INT32_MAX));
+    if (const auto end = api::said(o.set_mask, STW_SET_DOCUMENT_END, o.document_end)) d.document_end = static_cast<int64_t>(std::min<uint64_t>(*end, INT32_MAX));
     if (o.marks && !*o.marks) return api::fail(error, Code::bad_argument, "dataset: marks is empty");
     if (o.marks) d.marks_path = o.marks;
     if (o.labels && !*o.labels) return api::fail(error, Code::bad_argument, "dataset: labels is empty");
@@ -29,7 +29,7 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     d.pairs = o.pairs != 0;
     if (o.reference) d.reference_path = o.reference;
     d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
-    if (o.set_mask & STW_SET_HELD_OUT) d.evaluation_fraction = o.held_out;
+    if (const auto share = api::said(o.set_mask, STW_SET_HELD_OUT, o.held_out)) d.evaluation_fraction = *share;
     d.sequence = static_cast<int64_t>(o.sequence);
     d.path = path;
     d.vocabulary = static_cast<int64_t>(o.vocabulary);

@@ -27,14 +27,14 @@ Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& group
     STW_TRY(api::read_options(at, g, "parameter group", false));
     STW_TRY(api::check_mask(g.set_mask, STW_SET_GROUP_FROZEN | STW_SET_GROUP_RATE | STW_SET_GROUP_DECAY | STW_SET_GROUP_STATES, "parameter group"));
     if (!g.pattern) return Error{Code::bad_argument, "plan: the pattern of a group is NULL"};
-    if ((g.set_mask & STW_SET_GROUP_FROZEN) && g.frozen > 1)
+    if (g.frozen > 1)
       return Error{Code::bad_argument, "group \"" + std::string(g.pattern) + "\": frozen must be 0 or 1"};
     ParameterGroup group;
     group.pattern = g.pattern;
-    if (g.set_mask & STW_SET_GROUP_FROZEN) group.frozen = g.frozen != 0;
-    if (g.set_mask & STW_SET_GROUP_RATE) group.rate = g.learning_rate;
-    if (g.set_mask & STW_SET_GROUP_DECAY) group.decay = g.weight_decay;
-    if (g.set_mask & STW_SET_GROUP_STATES) group.state_bits = static_cast<int>(g.state_bits);
+    if (const auto frozen = api::said(g.set_mask, STW_SET_GROUP_FROZEN, g.frozen)) group.frozen = *frozen != 0;
+    group.rate = api::said(g.set_mask, STW_SET_GROUP_RATE, g.learning_rate);
+    group.decay = api::said(g.set_mask, STW_SET_GROUP_DECAY, g.weight_decay);
+    if (const auto bits = api::said(g.set_mask, STW_SET_GROUP_STATES, g.state_bits)) group.state_bits = static_cast<int>(*bits);
     groups.push_back(std::move(group));
   }
   return ok();
@@ -54,7 +54,7 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   const DeviceProfile* const profile = find_device(r.device);
   if (r.memory_bytes == 0 && r.device_memory == 0 && profile && profile->memory_bytes == 0) r.device_memory = system_memory().available;
   r.device_probed = r.device_memory > 0;
-  if ((o.set_mask & STW_SET_RESERVE) || o.reserve_bytes > 0) r.reserve_bytes = o.reserve_bytes;
+  r.reserve_bytes = api::said(o.set_mask, STW_SET_RESERVE, o.reserve_bytes);
   if (o.global_batch == 0) return Error{Code::bad_argument, "plan: global_batch is required"};
   if (o.global_batch > INT32_MAX)
     return Error{Code::bad_argument, "plan: global_batch is " + std::to_string(o.global_batch) + ", expected at most " + std::to_string(INT32_MAX)};

@@ -51,21 +51,25 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   TrainerOptions t;
   t.seed = api::seed_or_default(o.seed);
   // Numbers of the header are floats, those that the update computes with doubles: 1 - 0.999 is meant, which 1 - 0.999f misses by 1.3e-5.
-  const auto given = [&](uint64_t bit, float value, double unset) { return o.set_mask & bit ? as_written(value) : unset; };
-  t.beta1 = given(STW_SET_BETA1, o.beta1, defaults.beta1);
-  t.beta2 = given(STW_SET_BETA2, o.beta2, defaults.beta2);
-  t.momentum = given(STW_SET_MOMENTUM, o.momentum, defaults.momentum);
-  t.weight_decay = given(STW_SET_WEIGHT_DECAY, o.weight_decay, defaults.weight_decay);
+  const auto given = [&](uint32_t bit, float value) {
+    const std::optional<float> number = api::said(o.set_mask, bit, value);
+    return number ? std::optional<double>(as_written(*number)) : std::nullopt;
+  };
+  const std::optional<double> beta1 = given(STW_SET_BETA1, o.beta1), beta2 = given(STW_SET_BETA2, o.beta2), momentum = given(STW_SET_MOMENTUM, o.momentum);
+  t.beta1 = beta1.value_or(defaults.beta1);
+  t.beta2 = beta2.value_or(defaults.beta2);
+  t.momentum = momentum.value_or(defaults.momentum);
+  t.weight_decay = given(STW_SET_WEIGHT_DECAY, o.weight_decay).value_or(defaults.weight_decay);
   if (o.epsilon != 0) t.epsilon = as_written(o.epsilon);
-  t.clip_norm = given(STW_SET_CLIP_NORM, o.clip_norm, numerics.fused_update ? 0 : t.clip_norm);   // a fused update can do no other
+  t.clip_norm = given(STW_SET_CLIP_NORM, o.clip_norm).value_or(numerics.fused_update ? 0 : t.clip_norm);   // a fused update can do no other
   for (double share : {t.beta1, t.beta2, t.momentum})
     if (!(share >= 0 && share < 1)) return wrong("betas and momentum must lie in [0, 1)");
   if (!(t.epsilon > 0) || !(t.clip_norm >= 0) || !std::isfinite(t.epsilon + t.clip_norm))
     return wrong("epsilon must be positive, clip_norm not negative, both finite");
   if (!is_rate(t.weight_decay)) return wrong("weight_decay must lie in [0, 1e6]");
   // A setting that would be ignored silently.
-  if ((o.set_mask & (STW_SET_BETA1 | STW_SET_BETA2)) && defaults.beta1 == 0) return wrong("beta1 and beta2 are not for this optimizer");
-  if ((o.set_mask & STW_SET_MOMENTUM) && defaults.momentum == 0) return wrong("momentum is for sgd and muon");
+  if ((beta1 || beta2) && defaults.beta1 == 0) return wrong("beta1 and beta2 are not for this optimizer");
+  if (momentum && defaults.momentum == 0) return wrong("momentum is for sgd and muon");
   if (o.epsilon != 0 && numerics.optimizer != Optimizer::adamw && numerics.optimizer != Optimizer::muon)
     return wrong("epsilon is for adamw and muon");
   if ((o.loss_scale != 0 || o.growth_interval != 0) && numerics.precision != Precision::fp16)
@@ -78,7 +82,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   t.z_loss = as_written(o.z_loss);
   t.outlier_limit = as_written(o.outlier_limit);
   if (o.beta != 0) t.preference.beta = as_written(o.beta);
-  if (o.set_mask & STW_SET_MARGIN) t.preference.margin = as_written(o.margin);
+  t.preference.margin = given(STW_SET_MARGIN, o.margin);
   t.preference.answer_share = as_written(o.answer_share);
   if (!(t.label_smoothing >= 0 && t.label_smoothing < 1) || !(t.z_loss >= 0) || !(t.outlier_limit >= 0) || !std::isfinite(t.z_loss + t.outlier_limit))
     return wrong("label_smoothing must lie in [0, 1), z_loss and outlier_limit must not be negative, all finite");
@@ -109,7 +113,7 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
                                     ScheduleKind::warmup_stable_decay, ScheduleKind::inverse_root};
   s.kind = kinds[o.schedule];
   s.rate = o.learning_rate == 0 ? optimizer_row(trainer.plan().numerics.optimizer).defaults.learning_rate : o.learning_rate;
-  s.min_rate = o.set_mask & STW_SET_MIN_RATE ? o.min_rate : s.kind == ScheduleKind::inverse_root ? 0 : s.rate / 10;
+  s.min_rate = api::said(o.set_mask, STW_SET_MIN_RATE, o.min_rate).value_or(s.kind == ScheduleKind::inverse_root ? 0 : s.rate / 10);
   if (o.base_batch > 0)
     for (double* rate : {&s.rate, &s.min_rate}) *rate = scaled_rate(*rate, o.base_batch, trainer.global_batch());
   s.total = o.total ? o.total : o.until;

@@ -225,7 +225,7 @@ stw_parameter_group group_of(const char* pattern, uint32_t mask) {
   auto g = sized<stw_parameter_group>();
   g.pattern = pattern;
   g.set_mask = mask;
-  g.frozen = 1;
+  g.frozen = mask & STW_SET_GROUP_FROZEN ? 1 : 0;
   return g;
 }
 

@@ -256,6 +256,32 @@ TEST(Options, UnknownBitsOfMasksAreRefused) {
   EXPECT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &r, nullptr), STW_BAD_ARGUMENT);
 }
 
+// A value that somebody has given is never passed over: the bit is there for zeros alone.
+TEST(Options, ValuesNeedNoBitButZerosDo) {
+  TemporaryDirectory folder;
+  const auto dataset = open_text(folder, text_of(1000));
+  const auto trained = [&](uint32_t trainer_mask, float decay, float beta2, uint32_t run_mask, double min_rate) {
+    World w(tiny_gpt2, plan_options());
+    auto t = sized<stw_trainer_options>();
+    t.set_mask = trainer_mask;
+    t.weight_decay = decay;
+    t.beta2 = beta2;
+    w.trainer = make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, w.device.get(), w.model.get(), w.plan.get(), &t, e); });
+    auto r = run_options(5);
+    r.set_mask = run_mask;
+    r.min_rate = min_rate;
+    stw_error error = sized<stw_error>();
+    EXPECT_EQ(stw_trainer_run(w.trainer.get(), dataset.get(), &r, &error), STW_OK) << error.message;
+    return values_of(w);
+  };
+  const auto unset = trained(0, 0, 0, 0, 0);
+  const auto given = trained(STW_SET_WEIGHT_DECAY | STW_SET_BETA2, 0.5f, 0.5f, STW_SET_MIN_RATE, 1e-4);
+  EXPECT_NE(unset, given);
+  EXPECT_EQ(given, trained(0, 0.5f, 0.5f, 0, 1e-4));
+  EXPECT_NE(unset, trained(STW_SET_WEIGHT_DECAY, 0, 0, 0, 0));
+  EXPECT_NE(unset, trained(0, 0, 0, STW_SET_MIN_RATE, 0));
+}
+
 TEST(Options, NullEverywhere) {
   World w(tiny_gpt2, plan_options());
   TemporaryDirectory folder;

@@ -325,7 +325,7 @@ pub struct stw_model_options {
     pub weights: *const c_char,
     /// 0: 1337
     pub seed: u64,
-    /// STW\_SET\_DROPOUT: replaces all rates of the config
+    /// replaces all rates of the config; unset: those
     pub dropout: f32,
     pub reserved: u32,
     /// a folder of adapters to go on with, for the model in \`source\`; NULL: none
@@ -414,7 +414,7 @@ impl Default for stw_tensor_info {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct stw_parameter_group {
     pub struct_size: u32,
-    /// STW\_SET\_GROUP\_\*: what the group says; the rest stays as it is
+    /// STW\_SET\_GROUP\_\*: zeros that the group means; what is unset stays as it is
     pub set_mask: u32,
     pub pattern: *const c_char,
     /// 1: frozen; 0: trained, although a group before it says otherwise
@@ -452,7 +452,7 @@ pub struct stw_plan_options {
     pub device: *const c_char,
     /// bytes that are free there now; 0: as memory\_bytes says
     pub device_memory: u64,
-    /// taken off for what lies outside the arena; unset and 0: the profile's (CPU: none)
+    /// taken off for what lies outside the arena; unset: the profile's (CPU: none)
     pub reserve_bytes: u64,
     /// CPU: threads that will compute (scratch memory depends on it); 0: one a processor
     pub threads: u32,
@@ -831,7 +831,7 @@ pub struct stw_dataset_options {
     pub labels: *const c_char,
     /// with labels: every one must be smaller
     pub label_count: u64,
-    /// STW\_SET\_HELD\_OUT: share of the tokens that is held out, from the end on: 0 to 1. Unset: 0.1
+    /// share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1
     pub held_out: f64,
     /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for these tokens and marks (of others: STW\_BAD\_STATE)
     pub reference: *const c_char,
@@ -985,7 +985,7 @@ pub struct stw_trainer_options {
     pub non_finite: u32,
     /// 0: 0.1, of simpo 2; at most 1e6
     pub beta: f32,
-    /// STW\_SET\_MARGIN, simpo: unset half of beta
+    /// simpo: unset half of beta
     pub margin: f32,
     /// 0 to 1e6: how often the chosen document's mean token loss is added (Pang et al., arXiv:2404.19733)
     pub answer_share: f32,

@@ -15,26 +15,28 @@ import (
 // calls are what a callback's user pointer leads to: C's memory with a handle of it.
 type calls struct {
 	log      func(level LogLevel, component, message string)
+	memory   Memory
+	executor Executor
 	hook     func(*Gradients) error
 	progress func(Progress) bool
 	onHost   bool
 	failed   error
 	panicked any
 	exited   bool
-	memory   unsafe.Pointer
+	user     unsafe.Pointer
 }
 
 func (c *calls) register() unsafe.Pointer {
-	c.memory = C.malloc(C.size_t(unsafe.Sizeof(cgo.Handle(0))))
-	*(*cgo.Handle)(c.memory) = cgo.NewHandle(c)
-	return c.memory
+	c.user = C.malloc(C.size_t(unsafe.Sizeof(cgo.Handle(0))))
+	*(*cgo.Handle)(c.user) = cgo.NewHandle(c)
+	return c.user
 }
 
 func (c *calls) release() {
-	if c != nil && c.memory != nil {
-		(*(*cgo.Handle)(c.memory)).Delete()
-		C.free(c.memory)
-		c.memory = nil
+	if c != nil && c.user != nil {
+		(*(*cgo.Handle)(c.user)).Delete()
+		C.free(c.user)
+		c.user = nil
 	}
 }
 
@@ -92,6 +94,40 @@ func stowageGoLog(user unsafe.Pointer, level C.int32_t, component, message *C.ch
 		told(LogLevel(level), C.GoString(component), C.GoString(message))
 		return true
 	})
+}
+
+//export stowageGoAllocate
+func stowageGoAllocate(user unsafe.Pointer, bytes, alignment C.size_t, stream unsafe.Pointer) (given unsafe.Pointer) {
+	memory := callsOf(user).memory
+	new(calls).run(func() bool {
+		given = memory.Allocate(int(bytes), int(alignment), stream)
+		return true
+	})
+	return given
+}
+
+//export stowageGoRelease
+func stowageGoRelease(user, given unsafe.Pointer, bytes C.size_t, stream unsafe.Pointer) {
+	memory := callsOf(user).memory
+	new(calls).run(func() bool {
+		memory.Release(given, int(bytes), stream)
+		return true
+	})
+}
+
+//export stowageGoRun
+func stowageGoRun(user unsafe.Pointer, tasks C.uint32_t, task C.stowage_go_task, context unsafe.Pointer) {
+	executor, done, returned := callsOf(user).executor, make(chan struct{}), false
+	go func() { // what it panics with finds no recover of a caller's above C's frames
+		defer close(done)
+		executor.Run(int(tasks), func(i int) { C.stowage_go_call(task, context, C.uint32_t(i)) })
+		returned = true
+	}()
+	<-done
+	if !returned {
+		go panic("stowage: an Executor did not return")
+		select {}
+	}
 }
 
 //export stowageGoHook

@@ -12,7 +12,23 @@ import (
 	"unsafe"
 )
 
-// DeviceOptions say where to compute; the host's own memory and threads are not for Go.
+// Memory is the host's for arenas, none of Go's own: C's, mapped, or a GPU's. A panic of Allocate counts as nil, one of Release is dropped.
+type Memory interface {
+	// Allocate returns at least so many bytes at a multiple of the alignment, or nil. On a CUDA device that is its memory, in the order of
+	// DeviceOptions.Stream, or nil there.
+	Allocate(bytes, alignment int, stream unsafe.Pointer) unsafe.Pointer
+	// Release takes back what Allocate returned.
+	Release(memory unsafe.Pointer, bytes int, stream unsafe.Pointer)
+}
+
+// Executor is the host's goroutines.
+type Executor interface {
+	// Run calls task(i) once for every i in [0, tasks), on any goroutines, in any order, at most DeviceOptions.Threads of them at once, and returns
+	// when all have returned. A panic of it, or runtime.Goexit, ends the process: nobody would know which tasks still run.
+	Run(tasks int, task func(i int))
+}
+
+// DeviceOptions say where to compute.
 type DeviceOptions struct {
 	Backend  Backend // auto: CUDA where there is one, else the CPU
 	Ordinal  int     // of several CUDA devices
@@ -23,6 +39,9 @@ type DeviceOptions struct {
 	Log      func(level LogLevel, component, message string)
 	CublasLt string // CUDA: the path of a libcublasLt.so.13; "": what the system finds
 	Cudnn    string // CUDA: the path of a libcudnn.so.9
+	Memory   Memory
+	Executor Executor       // nil: a pool of the library's that sleeps when idle
+	Stream   unsafe.Pointer // CUDA: the host's stream, of the device's primary context, until the device is closed; nil: one of the library's
 }
 
 // DeviceInfo is what is known of a device.
@@ -97,11 +116,17 @@ func OpenDevice(options DeviceOptions) (*Device, error) {
 	}
 	asked := C.stw_device_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_device_options{})), backend: C.uint32_t(options.Backend),
 		ordinal: C.int32_t(options.Ordinal), threads: threads, isa: C.uint32_t(options.ISA), log_level: C.int32_t(options.LogLevel),
-		cublaslt: given.of(options.CublasLt), cudnn: given.of(options.Cudnn)}
-	made := &opened{users: 1}
+		cublaslt: given.of(options.CublasLt), cudnn: given.of(options.Cudnn), stream: options.Stream}
+	made := &opened{users: 1, calls: &calls{log: options.Log, memory: options.Memory, executor: options.Executor}}
+	user := made.calls.register()
 	if options.Log != nil {
-		made.calls = &calls{log: options.Log}
-		C.stowage_go_set_log(&asked, made.calls.register())
+		C.stowage_go_set_log(&asked, user)
+	}
+	if options.Memory != nil {
+		C.stowage_go_set_memory(&asked, user)
+	}
+	if options.Executor != nil {
+		C.stowage_go_set_executor(&asked, user)
 	}
 	told := newError()
 	if err := check(C.stw_device_open(&made.pointer, &asked, &told), &told); err != nil {

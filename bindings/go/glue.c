@@ -102,6 +102,19 @@ void stowage_go_set_log(stw_device_options *options, void *user) {
   options->log_user = user;
 }
 
+void stowage_go_call(stowage_go_task task, void *context, uint32_t index) { task(context, index); }
+
+void stowage_go_set_memory(stw_device_options *options, void *user) {
+  options->allocate = stowageGoAllocate;
+  options->release = stowageGoRelease;
+  options->memory_user = user;
+}
+
+void stowage_go_set_executor(stw_device_options *options, void *user) {
+  options->run = stowageGoRun;
+  options->run_user = user;
+}
+
 void stowage_go_set_hook(stw_trainer_options *options, void *user) {
   options->gradient_hook = hook_of_go;
   options->gradient_user = user;

@@ -38,7 +38,12 @@ stw_status stowage_go_generate(stw_trainer *trainer, const stw_generate_options 
 stw_status stowage_go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error);
 // Copies a tensor in host memory: `bytes` of it into `out`. Tells what it is first, where `out` is NULL.
 stw_status stowage_go_tensor(stw_trainer *trainer, size_t index, uint32_t kind, DLDataType *type, int32_t *device_type, void *out, uint64_t bytes, stw_error *error);
+// A part of what the library's threads do together.
+typedef void (*stowage_go_task)(void *context, uint32_t index);
+void stowage_go_call(stowage_go_task task, void *context, uint32_t index);
 // Each sets the callback's fields; `user` is C's memory with a cgo.Handle.
 void stowage_go_set_log(stw_device_options *options, void *user);
+void stowage_go_set_memory(stw_device_options *options, void *user);
+void stowage_go_set_executor(stw_device_options *options, void *user);
 void stowage_go_set_hook(stw_trainer_options *options, void *user);
 void stowage_go_set_progress(stw_run_options *options, void *user);

@@ -33,6 +33,9 @@ type TrainerOptions struct {
 	Beta           float32  // of the plan's preference; 0: 0.1, of SimPO 2
 	Margin         *float32 // SimPO; nil: half of Beta
 	AnswerShare    float32  // how often the chosen document's mean token loss is added to a preference's
+	// Arena is the host's memory, none of Go's, of ArenaBytes, at least PlanInfo.Arena, at a multiple of 256, until the trainer is closed; nil: allocated.
+	Arena      unsafe.Pointer
+	ArenaBytes uint64
 }
 
 // RunOptions are stw_run_options.
@@ -137,7 +140,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 	asked := C.stw_trainer_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_trainer_options{})), seed: C.uint64_t(options.Seed), epsilon: C.float(options.Epsilon),
 		nesterov: number(options.Nesterov), label_smoothing: C.float(options.LabelSmoothing), z_loss: C.float(options.ZLoss), outlier_limit: C.float(options.OutlierLimit),
 		loss_scale: C.double(options.LossScale), growth_interval: interval, non_finite: C.uint32_t(options.NonFinite), beta: C.float(options.Beta),
-		answer_share: C.float(options.AnswerShare)}
+		answer_share: C.float(options.AnswerShare), arena: options.Arena, arena_bytes: C.uint64_t(options.ArenaBytes)}
 	for _, one := range []struct {
 		value *float32
 		to    *C.float

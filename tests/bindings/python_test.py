@@ -211,6 +211,66 @@ class Lifetimes(unittest.TestCase):
         trainer.step([[1, 2]], [[-100, -100]], learning_rate=1e-3)
         self.assertEqual(len(told), 1)
 
+    def test_memory_of_the_programs_own(self):
+        given = []
+
+        class Block:   # that says when it goes
+            def __init__(self, count):
+                self.memory = (ctypes.c_uint8 * count)()
+                given.append(weakref.ref(self.memory))
+
+        def trained(**options):
+            device = stowage.Device("cpu", threads=2, **options)
+            model = stowage.Model(GPT2)
+            plan = stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20, state_bits=32)
+            trainer = stowage.Trainer(device, model, plan)
+            trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
+            planned = trainer.replan(plan.info.minimum_bytes)
+            trainer.step(tokens_of(seed=3), tokens_of(seed=7), learning_rate=1e-3)
+            return trainer, planned, [bytes(trainer.tensor(i).memory) for i in range(len(model.tensors))]
+
+        trainer, planned, weights = trained(memory=lambda count: Block(count).memory)
+        self.assertEqual([one() is not None for one in given], [False, True])
+        self.assertGreaterEqual(len(given[1]()), planned.info.arena)
+        begin = ctypes.addressof(given[1]())
+        self.assertTrue(begin <= trainer.tensor(0)._managed.dl_tensor.data < begin + len(given[1]()))
+        self.assertEqual(weights, trained()[2])
+        trainer.close()
+        self.assertIsNone(given[1]())
+
+    def test_memory_that_cannot_be_used(self):
+        def refused(memory):
+            device, model = stowage.Device("cpu", threads=2, memory=memory), stowage.Model(GPT2)
+            plan = stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20)
+            with self.assertRaises(stowage.Error) as raised:
+                stowage.Trainer(device, model, plan)
+            self.assertEqual(raised.exception.name, "STW_OUT_OF_MEMORY")
+            return raised.exception.__cause__
+
+        def fails(_):
+            raise MemoryError("no more")
+
+        class OfAGpu:   # as DLPack has it
+            def __init__(self, count):
+                self.shape = (ctypes.c_int64 * 1)(count)
+
+            def __dlpack__(self, max_version=None):
+                made = _tensors.DLManagedTensorVersioned(major=1, minor=0)
+                made.dl_tensor = _tensors.DLTensor(4096, _tensors.DLDevice(2, 0), 1, _tensors.DLDataType(1, 8, 1), self.shape, None, 0)
+                capsule = _tensors._new_capsule(ctypes.addressof(made), b"dltensor_versioned", None)
+                self.keeps = made, capsule
+                return capsule
+
+        self.assertIsNone(refused(lambda _: None))
+        self.assertEqual(str(refused(fails)), "no more")
+        self.assertRegex(str(refused(lambda count: bytearray(count // 2))), "bytes of memory were expected, found")
+        self.assertRegex(str(refused(bytes)), "may be written to")
+        self.assertRegex(str(refused(lambda count: memoryview(bytearray(2 * count))[::2])), "without holes")
+        self.assertRegex(str(refused(OfAGpu)), "another device")
+        self.assertRegex(str(refused(lambda count: [0])), "bytes-like")
+        self.assertEqual(run_program(f"device = stowage.Device('cpu', memory=lambda count: sys.exit(7))\nmodel = stowage.Model({GPT2!r})\n"
+                                     "stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20))\n")[0], 7)
+
     def test_a_hook_makes_no_cycle(self):
         world = World(hook=lambda _: None)
         gone = weakref.ref(world.trainer)
@@ -619,6 +679,15 @@ class Tensors(unittest.TestCase):
             self.assertTrue(math.isclose(taken[3, 5], view.memory[3, 5]))
         numpy.asarray(view)[:] = 2
         self.assertEqual(view.memory[15, 31], 2)
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_torch_brings_memory(self):
+        made = []
+        device, model = stowage.Device("cpu", threads=2, memory=lambda count: made.append(torch.zeros(count, dtype=torch.uint8)) or made[-1]), stowage.Model(GPT2)
+        trainer = stowage.Trainer(device, model, stowage.Plan(model, 4, device=device, sequence=16, memory_bytes=64 << 20))
+        trainer.step(tokens_of(), tokens_of(seed=5), learning_rate=1e-3)
+        self.assertEqual(len(made), 1)
+        self.assertTrue(made[0].any())
 
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_torch(self):

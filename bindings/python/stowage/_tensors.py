@@ -7,7 +7,7 @@ from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_vo
 
 from ._library import fitting
 
-CPU = 1
+CPU, CUDA = 1, 2   # DLDeviceType
 INT, UNSIGNED, FLOAT, BFLOAT = 0, 1, 2, 4
 _FORMATS = {**dict.fromkeys("bhilq", INT), **dict.fromkeys("BHILQ", UNSIGNED), **dict.fromkeys("efd", FLOAT)}   # of buffers
 
@@ -102,6 +102,29 @@ def tensor_of(values, code):
         if not hasattr(values, "__dlpack__"):
             raise
     return _of_capsule(values)
+
+
+def memory_of(values):
+    """Where memory lies that may be written to: its address, its bytes, its device as DLPack numbers it, and what keeps it."""
+    try:
+        view = memoryview(values)
+    except (TypeError, BufferError):
+        if not hasattr(values, "__dlpack__"):
+            raise
+    else:
+        if view.readonly or not view.c_contiguous:
+            raise BufferError("memory that may be written to, without holes, was expected")
+        return _address(view), view.nbytes, (CPU, 0), view
+    made = _of_capsule(values)
+    tensor, shape = made.dl_tensor, shape_of(made)
+    if tensor.strides:
+        dense = [math.prod(shape[i + 1:]) for i in range(len(shape))]
+        if any(size > 1 and tensor.strides[i] != dense[i] for i, size in enumerate(shape)):
+            raise BufferError("memory without holes was expected")
+    if made.flags & 1:   # DLPACK_FLAG_BITMASK_READ_ONLY
+        raise BufferError("memory that may be written to was expected")
+    size = math.prod(shape) * tensor.dtype.bits * tensor.dtype.lanes // 8
+    return tensor.data + tensor.byte_offset, size, (tensor.device.device_type, tensor.device.device_id), (values, made)
 
 
 def shape_of(managed):

@@ -5,7 +5,9 @@ import weakref
 
 from . import _abi
 from ._library import Handle, call, entry, every, query, struct, text
+from ._memory import Memory, callbacks_of
 from ._options import ask, info, options
+from ._tensors import CPU, CUDA
 
 
 class _Open:
@@ -22,18 +24,25 @@ class _Open:
 
 
 class Device(Handle):
-    """An open device. `log(level, component, message)` is told what happens; what it raises is printed. Keyword arguments: stw_device_options (of
-    which those that bring memory and threads of the host are not for Python). Closing it closes the trainers on it.
+    """An open device. `log(level, component, message)` is told what happens; what it raises is printed. `memory(bytes)` brings the program's own
+    memory for arenas: a buffer or a tensor on that device of at least so many bytes, such as `torch.empty(bytes, dtype=torch.uint8, device="cuda")`,
+    which is held until its trainer is closed or planned again, or None where there is no more. Keyword arguments: stw_device_options (of which `run`,
+    the host's threads, is not for Python). Closing it closes the trainers on it.
     """
 
-    def __init__(self, backend="auto", log=None, **values):
+    def __init__(self, backend="auto", log=None, memory=None, **values):
         super().__init__()
         self._trainers = weakref.WeakSet()
         if log:
             values["log"] = _abi.stw_log_fn(lambda _, level, component, message: log(level, text(component), text(message)))
+        self._memory = Memory(memory) if memory else None
+        if memory:
+            values["allocate"], values["release"] = callbacks_of(self._memory)
         chosen = options("stw_device_options", backend=backend, **values)
         call("stw_device_open", ctypes.byref(self._pointer), ctypes.byref(chosen))
         self._open = _Open(self._pointer, (chosen, values))
+        if memory:
+            self._memory.device = (CUDA, chosen.ordinal) if self.info.backend == "cuda" else (CPU, 0)
 
     def __del__(self):
         if getattr(self, "_pointer", None):

@@ -139,13 +139,16 @@ class Trainer(Handle):
     def __init__(self, device, model, plan, gradient_hook=None, **values):
         super().__init__()
         expect(device, Device, "device"), expect(model, Model, "model"), expect(plan, Plan, "plan")
-        self._raised, self._model, self._lease = _Raised(), model, object()
+        self._raised, self._memory, self._model, self._lease = _Raised(), device._memory, model, object()
         about = model.info
         self._classes = about.labels or about.vocabulary
         if gradient_hook:
             values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu")
         chosen = options("stw_trainer_options", **values)
-        call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
+        try:
+            call("stw_trainer_create", ctypes.byref(self._pointer), device, model, plan, ctypes.byref(chosen))
+        except Error as error:
+            self._explain(error)
         self._open = device._lend(self)
 
     def _give_back(self, pointer):
@@ -158,11 +161,17 @@ class Trainer(Handle):
         try:
             with self._raised.interrupts():
                 status = call(function, self, *arguments, allowed=allowed)
-        except Error:
+        except Error as error:
             self._raised.throw()
-            raise
+            self._explain(error)
         self._raised.throw()
         return status
+
+    def _explain(self, error):
+        """Raises it."""
+        if self._memory:
+            self._memory.explain(error)
+        raise error
 
     def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, weights=None, reference=None, learning_rate):
         """One update from a whole global batch: tensors of int32 in host memory (weights, reference: float32), by DLPack, as buffers, or as lists.

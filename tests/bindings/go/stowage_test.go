@@ -12,8 +12,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	. "stowage"
 )
@@ -480,7 +483,7 @@ func TestHooks(t *testing.T) {
 		}
 		*gradients.LossSum() *= 2
 		*gradients.TargetCount() *= 2
-		equal(t, *gradients.InOrder(), uint32(0))   // of a preference alone
+		equal(t, *gradients.InOrder(), uint32(0)) // of a preference alone
 		return nil
 	}
 	one := worldOf(t, ModelOptions{ConfigJSON: gpt2}, small(), TrainerOptions{GradientHook: hook})
@@ -520,6 +523,89 @@ func TestAdapters(t *testing.T) {
 	equal(t, must[[]float32](t)(again.trainer.Logits(tokens()[:8])), after)
 	equal(t, again.model.Export(merged), nil)
 	equal(t, must[*Model](t)(OpenModel(merged)).Info().AdapterRank, 0)
+}
+
+// mapped is memory of the system's, in which it counts what is taken.
+type mapped struct {
+	held   map[unsafe.Pointer][]byte
+	taken  int
+	refuse bool
+}
+
+func (m *mapped) Allocate(bytes, alignment int, stream unsafe.Pointer) unsafe.Pointer {
+	if m.refuse {
+		panic("refused")
+	}
+	memory, err := syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return nil
+	}
+	m.taken++
+	m.held[unsafe.Pointer(&memory[0])] = memory
+	return unsafe.Pointer(&memory[0])
+}
+
+func (m *mapped) Release(memory unsafe.Pointer, bytes int, stream unsafe.Pointer) {
+	if len(m.held[memory]) != bytes {
+		panic("another size")
+	}
+	syscall.Munmap(m.held[memory])
+	delete(m.held, memory)
+}
+
+// goroutines runs tasks, each on one of its own.
+type goroutines struct{ runs atomic.Int64 }
+
+func (g *goroutines) Run(tasks int, task func(i int)) {
+	g.runs.Add(1)
+	var all sync.WaitGroup
+	for i := 0; i < tasks; i++ {
+		all.Add(1)
+		go func(i int) {
+			defer all.Done()
+			task(i)
+		}(i)
+	}
+	all.Wait()
+}
+
+func TestMemoryAndThreadsOfTheHost(t *testing.T) {
+	trained := func(on DeviceOptions, of TrainerOptions) (*world, [][]float32) {
+		on.Backend, on.Threads = CPU, 2
+		device := must[*Device](t)(OpenDevice(on))
+		model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2}))
+		plan := must[*Plan](t)(NewPlan(model, small().For(device)))
+		if of.Arena != nil && of.ArenaBytes < plan.Info().Arena {
+			t.Fatalf("the arena takes %d bytes", plan.Info().Arena)
+		}
+		w := &world{T: t, device: device, model: model, trainer: must[*Trainer](t)(NewTrainer(device, model, plan, of))}
+		w.steps(2)
+		return w, w.weights()
+	}
+	_, alone := trained(DeviceOptions{}, TrainerOptions{})
+	memory, threads := &mapped{held: map[unsafe.Pointer][]byte{}}, &goroutines{}
+	w, with := trained(DeviceOptions{Memory: memory, Executor: threads}, TrainerOptions{})
+	equal(t, with, alone)
+	if memory.taken != 1 || len(memory.held) != 1 || threads.runs.Load() < 10 {
+		t.Fatalf("%d of memory, %d held, %d runs", memory.taken, len(memory.held), threads.runs.Load())
+	}
+	w.trainer.Close()
+	equal(t, len(memory.held), 0)
+
+	memory.refuse = true
+	plan := must[*Plan](t)(NewPlan(w.model, small().For(w.device)))
+	_, err := NewTrainer(w.device, w.model, plan, TrainerOptions{})
+	expect(t, err, OutOfMemory)
+	w.device.Close()
+
+	memory.refuse = false
+	arena := memory.Allocate(64<<20, 256, nil)
+	w, with = trained(DeviceOptions{}, TrainerOptions{Arena: arena, ArenaBytes: 64 << 20})
+	equal(t, with, alone)
+	w.trainer.Close()
+	_, err = NewTrainer(w.device, w.model, plan, TrainerOptions{Arena: arena, ArenaBytes: 4096})
+	expect(t, err, OutOfMemory)
+	memory.Release(arena, 64<<20, nil)
 }
 
 func TestDevicesOutliveTheirName(t *testing.T) {

@@ -1,0 +1,46 @@
+"""Memory of the program's own for arenas: a tensor of PyTorch, an array of NumPy, a mapped file."""
+from . import _abi
+from ._tensors import memory_of
+
+
+class Memory:
+    """What a device asks for memory: `make(bytes)`, whose answer is held until the library gives it back."""
+
+    def __init__(self, make):
+        self.make, self.held, self.error = make, {}, None
+        self.device = None   # DLPack's type and number of it
+
+    def take(self, count, alignment):
+        made = self.make(count + alignment)   # an array may begin anywhere
+        if made is None:
+            return None
+        address, size, device, keeps = memory_of(made)
+        if device != self.device:
+            raise ValueError(f"memory of another device was given: {device}, expected {self.device}, as DLPack numbers them")
+        begin = -(-address // alignment) * alignment
+        if begin + count > address + size:
+            raise ValueError(f"{count + alignment} bytes of memory were expected, found {size}")
+        self.held[begin] = keeps
+        return begin
+
+    def explain(self, error):
+        """The library's answer, with what `make` raised as its cause. What ends a program goes on instead."""
+        raised, self.error = self.error, None
+        if raised is not None and not isinstance(raised, Exception):
+            raise raised
+        raise error from raised
+
+
+def callbacks_of(memory):
+    """stw_device_options' two. They hold the memory, which does not hold them: there is no cycle."""
+    def allocate(_, count, alignment, stream):
+        try:
+            return memory.take(count, alignment)
+        except BaseException as error:   # nothing may pass through the library
+            memory.error = error
+            return None
+
+    def release(_, address, count, stream):
+        memory.held.pop(address, None)
+
+    return _abi.stw_allocate_fn(allocate), _abi.stw_release_fn(release)

@@ -7,6 +7,9 @@
 
 namespace stw {
 
+// Beside copies layouts have gaps, and there are very many stairs: so many are tried for the smallest arena.
+static constexpr uint64_t stairs_of_offload = 16;
+
 uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment) {
   uint64_t sum = 0;
   for (const Segment& s : graph.segments)
@@ -201,8 +204,10 @@ const std::optional<Candidate>& Level::smallest() {
   smallest_ = leanest();
   // Where its layout has a gap, a stair with more bytes alive may have the smaller arena.
   uint64_t limit = arena(smallest_->decisions) - 1;
+  const uint64_t step = offload_.any() ? (limit - std::min(limit, smallest_->live_bytes)) / stairs_of_offload : 0;
   while (auto stair = fastest_alive(limit)) {
     limit = stair->live_bytes - 1;
+    limit -= std::min(limit, step);
     if (!sizes_.within(stair->decisions, arena(smallest_->decisions) - 1)) continue;
     smallest_ = std::move(*stair);
   }

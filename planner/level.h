@@ -47,6 +47,8 @@ class Level {
   std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
   // The plan with the smallest arena; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
+  // The smallest arena among plans that have the fewest bytes alive at a micro-batch, by all variants. Not where no micro-batch fits.
+  const Candidate& leanest();
   // No plan has fewer bytes alive; UINT64_MAX where there is none.
   uint64_t least_alive();
   // Bytes of a plan's arena, laid out.
@@ -73,8 +75,6 @@ class Level {
   std::vector<Stretch> runs(int64_t micro_batch, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t least_alive(int64_t micro_batch);
-  // The smallest arena among plans that have the fewest bytes alive at a micro-batch, by all variants. Not where no micro-batch fits.
-  const Candidate& leanest();
   Candidate candidate(int64_t micro_batch, const std::vector<Stretch>& runs, const StackChoice& choice);
 
   SearchContext c_;

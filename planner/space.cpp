@@ -133,6 +133,8 @@ uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes
 std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
   if (rungs_.size() == 1) return level(0).fastest(arena_bytes);
+  // A stair that smallest() has not tried may lie below it: nothing is said to be needed, and then done with less.
+  if (arena(smallest().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, level(0).ops(m) - level(0).update_picoseconds());
   std::set<Hope> hopes;   // of the time
@@ -172,6 +174,7 @@ const Candidate& Space::smallest() {
   for (size_t r = 0; r < rungs_.size(); ++r)
     if (rungs_[r].host_bytes <= request_.host_bytes) hopes.insert({rungs_[r].resident_bytes, r, false});
   uint64_t least = UINT64_MAX;
+  size_t rung = 0;
   while (!hopes.empty()) {
     const auto [alive, r, is_exact] = *hopes.begin();
     hopes.erase(hopes.begin());
@@ -180,13 +183,13 @@ const Candidate& Space::smallest() {
       hopes.insert({level(r).least_alive(), r, true});
       continue;
     }
-    const std::optional<Candidate>& found = level(r).smallest();
-    if (!found) continue;
-    const uint64_t bytes = level(r).arena(found->decisions);
+    const Candidate& found = level(r).leanest();
+    const uint64_t bytes = level(r).arena(found.decisions);
     if (bytes >= least) continue;
     least = bytes;
-    smallest_ = *found;
+    rung = r;
   }
+  smallest_ = *level(rung).smallest();
   return *smallest_;
 }
 

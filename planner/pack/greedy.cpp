@@ -14,6 +14,9 @@ namespace {
 constexpr size_t blocks_for_all_orders = 4096;
 constexpr size_t blocks_for_a_list = 1024;
 constexpr int repacking_rounds = 32;
+// Of more blocks than a list's: so many are packed in all rounds together, and not where the first order misses by more than a part of this.
+constexpr size_t blocks_to_repack = 1 << 18;
+constexpr uint64_t near_miss = 32;
 
 // What goes down first: the larger key, then the larger block.
 using Key = __uint128_t;
@@ -92,20 +95,41 @@ GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
   return best;
 }
 
-void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, GreedyPacking& best) {
-  if (sections.blocks.size() > blocks_for_a_list) return;
-  GreedyPacking trial;
-  for (const auto key : {by_area, by_start, by_size}) {
-    const std::vector<int> first = in_order(sections, key);
-    std::vector<int> order = first, reached(first.size());
-    for (int round = 0; round < repacking_rounds && best.height > enough; ++round) {
-      if (pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)) best = trial;
-      for (size_t i = 0; i < reached.size(); ++i) reached[i] += size_add(trial.offsets[i], sections.blocks[i].size) > bound;
-      order = first;
-      std::stable_sort(order.begin(), order.end(),
-                       [&](int a, int b) { return reached[static_cast<size_t>(a)] > reached[static_cast<size_t>(b)]; });
-    }
+namespace {
+
+// Packs in rounds by `try_order`, which may improve `best` and leaves offsets in `trial`.
+template <class TryOrder>
+void learn(const Sections& sections, Key key(const Block&), int rounds, uint64_t bound, uint64_t enough, const GreedyPacking& best, const GreedyPacking& trial,
+           const TryOrder& try_order) {
+  const std::vector<int> first = in_order(sections, key);
+  std::vector<int> order = first, reached(first.size());
+  for (int round = 0; round < rounds && best.height > enough; ++round) {
+    try_order(order);
+    for (size_t i = 0; i < reached.size(); ++i) reached[i] += size_add(trial.offsets[i], sections.blocks[i].size) > bound;
+    order = first;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return reached[static_cast<size_t>(a)] > reached[static_cast<size_t>(b)]; });
   }
+}
+
+}  // namespace
+
+void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, GreedyPacking& best) {
+  GreedyPacking trial;
+  if (sections.blocks.size() <= blocks_for_a_list) {
+    for (const auto key : {by_area, by_start, by_size})
+      learn(sections, key, repacking_rounds, bound, enough, best, trial, [&](const std::vector<int>& order) {
+        if (pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)) best = trial;
+      });
+    return;
+  }
+  // Whole rounds: one that ends at the best height so far has not seen all that reaches above the bound.
+  if (best.height - bound > bound / near_miss) return;
+  const auto rounds = static_cast<int>(std::min<size_t>(repacking_rounds, blocks_to_repack / sections.blocks.size()));
+  learn(sections, by_life, rounds, bound, enough, best, trial, [&](const std::vector<int>& order) {
+    pack_in_order(sections, order, UINT64_MAX, Occupancy(sections.count), trial);
+    if (trial.height < best.height) best = trial;
+  });
 }
 
 }  // namespace stw

@@ -70,11 +70,12 @@ void repack(Part& part, uint64_t enough) {
 
 // Lowers a part: to `enough` if possible, half of the nodes go into that, else by bisection between what failed and
 // what was found.
-void lower(Part& part, uint64_t enough, uint64_t node_limit, uint64_t& nodes) {
+void lower(Part& part, uint64_t enough, uint64_t enough_of_greedy, uint64_t node_limit, uint64_t& nodes) {
   const uint64_t before = nodes;
   auto left = [&] { return node_limit - std::min(node_limit, nodes - before); };
   if (search(part, enough, node_limit / 2, nodes) == Outcome::found) return;
-  repack(part, enough);
+  repack(part, enough_of_greedy);
+  if (part.height <= enough_of_greedy) return;
   uint64_t low = enough / part.unit + 1;
   while (low * part.unit < part.height && left() > 0) {
     const uint64_t target = low + (part.height / part.unit - 1 - low) / 2;
@@ -111,7 +112,7 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
       const uint64_t left = options.node_limit - std::min(options.node_limit, packing.nodes);
       if (part.height > enough) {
         if (options.capacity == 0)
-          lower(part, enough, left, packing.nodes);
+          lower(part, enough, std::max(enough, options.enough), left, packing.nodes);
         else if (packing.bound <= options.capacity && search(part, options.capacity, left, packing.nodes) == Outcome::out_of_nodes)
           repack(part, options.capacity);
       }

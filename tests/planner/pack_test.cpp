@@ -287,6 +287,27 @@ TEST(Pack, RepackingLowersWhatTheOrdersMissed) {
   RecordProperty("closed", closed);
 }
 
+// So do those of more buffers than are packed by a list, where the first order came near: a stack of full rectangles, one after the other in time,
+// on what lives as long as all of them.
+TEST(Pack, RepackingLowersNearMissesOfManyBuffers) {
+  int missed = 0, closed = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Intervals intervals{{0, 200 * 20, 29000}};
+    for (int64_t part = 0; part < 200; ++part)
+      for (Interval i : guillotine(seed * 200 + static_cast<uint64_t>(part), 8, 20, 1000)) {
+        i.lower += 20 * part;
+        i.upper += 20 * part;
+        intervals.push_back(i);
+      }
+    const Packing greedy = packed(intervals, 0, 0), again = packed(intervals, 0, 60);
+    EXPECT_LE(again.height, greedy.height);
+    missed += greedy.height > 30000;
+    closed += greedy.height > 30000 && again.height == 30000;
+  }
+  EXPECT_GT(missed, 30);
+  EXPECT_GT(closed, missed / 2);
+}
+
 TEST(Pack, SameProblemSamePacking) {
   std::mt19937_64 random(4);
   for (int round = 0; round < 20; ++round) {

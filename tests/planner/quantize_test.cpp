@@ -235,6 +235,26 @@ TEST_F(QuantizedPlan, ValuesNeverLieThereAsAWhole) {
   EXPECT_GE(most, uint64_t{32} << 20);
 }
 
+// Thousands of buffers, some of them pieces of a matrix: the layout reaches what is alive, so that the plan is proven.
+TEST_F(QuantizedPlan, LargeModelsAreLaidOutWithoutAGap) {
+  ModelSource source;
+  source.source = "qwen3-8b";
+  source.adapters = {16, 32, false, 0, {all_targets}};
+  model_ = *Model::open(source);
+  request_.device = "rtx4060";
+  request_.global_batch = 16;
+  request_.sequence = 1024;
+  request_.state_bits = 8;
+  request_.precision = Precision::bf16;
+  for (const uint64_t tenths : {74, 80}) {
+    request_.memory_bytes = (tenths << 30) / 10;
+    const auto made = plan(Quantize::nf4);
+    EXPECT_TRUE(made->plan.fits);
+    EXPECT_EQ(made->plan.layout_bound, made->plan.bytes.arena);
+    EXPECT_EQ(made->plan.bound_picoseconds, made->plan.step_picoseconds);
+  }
+}
+
 // Making the values takes time, the more so the smaller the micro-batch.
 TEST_F(QuantizedPlan, CostsWhatItMoves) {
   double before = 0;

@@ -426,9 +426,11 @@ STW_API stw_status stw_plan_verify(const stw_plan *plan, stw_error *error) STW_N
 typedef struct stw_relaxation_info {
   uint32_t struct_size;
   uint32_t changes_numerics; /* 1: the trained bits would be others */
-  uint64_t saves_bytes;      /* of the smallest peak */
-  double costs_fraction;     /* of the step time; negative: faster */
-  char change[64];           /* as the command takes it: "states 8", "fused_update, gradients fp32", ... */
+  uint64_t saves_bytes;      /* of the smallest peak; with host memory that is enough: what the plan within the budget takes less */
+  double costs_fraction;     /* of the step time at the smallest peak, negative: faster; within the budget where it fits, else at its own smallest peak */
+  char change[64];           /* what flags of the command say: "states 8", "host_memory 1073741824" (bytes), "fused_update, gradients fp32", ... */
+  uint32_t fits;             /* 1: it is enough by itself */
+  uint32_t reserved;
 } stw_relaxation_info;
 
 /* What could be given up where a plan does not fit: the index-th, those that keep the bits first, then by cost.

@@ -48,9 +48,10 @@ struct Bytes {
 
 struct Relaxation {
   std::string change;
-  uint64_t saves_bytes = 0;         // of the peak
-  double costs_fraction = 0;        // of the step time; negative: faster
+  uint64_t saves_bytes = 0;         // of the smallest peak; with host memory that is enough: what the plan within the budget takes less
+  double costs_fraction = 0;        // of the step time at the smallest peak; negative: faster. Within the budget where it is enough, else at its own smallest peak
   bool changes_numerics = false;
+  bool fits = false;                // it is enough by itself
 };
 
 struct Plan {

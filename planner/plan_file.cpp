@@ -155,7 +155,7 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
     for (const Relaxation& x : plan.relaxations)
       list.push(Json::object()
                     .set("change", x.change).set("saves_bytes", x.saves_bytes).set("costs_fraction", x.costs_fraction)
-                    .set("changes_numerics", x.changes_numerics));
+                    .set("changes_numerics", x.changes_numerics).set("fits", x.fits));
     body.set("relaxations", list);
   }
   return to_string(fingerprinted(std::move(body), hash), 1) + "\n";

@@ -25,5 +25,7 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
 
 // A table for people, with bars.
 std::string plan_report(const Graph& graph, const Plan& plan);
+// What could be given up, in words.
+std::string relaxation_text(const Relaxation& relaxation);
 
 }  // namespace stw

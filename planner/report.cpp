@@ -26,13 +26,6 @@ void row(std::string& out, const char* name, uint64_t bytes, uint64_t whole) {
          " %  " + bar(bytes, whole) + "\n";
 }
 
-// Bytes as people read them.
-std::string relaxation_text(const Relaxation& x) {
-  constexpr std::string_view host = "host_memory ";
-  if (!x.change.starts_with(host)) return x.change;
-  return std::string(host) + human_bytes(std::stoull(x.change.substr(host.size())));
-}
-
 std::string what_is_recomputed(const Graph& graph, const Decisions& decisions) {
   std::string text;
   for (const RecomputedBlocks& run : recomputed_blocks(graph, decisions))
@@ -103,6 +96,13 @@ std::string what_is_offloaded(const Graph& graph, const Plan& plan) {
 
 }  // namespace
 
+std::string relaxation_text(const Relaxation& x) {
+  constexpr std::string_view host = "host_memory ";   // in bytes
+  const std::string change = x.change.starts_with(host) ? std::string(host) + human_bytes(std::stoull(x.change.substr(host.size()))) : x.change;
+  return change + ": saves " + human_bytes(x.saves_bytes) + (x.fits ? " and fits" : ", which is not enough") + ", step time " + (x.costs_fraction < 0 ? "" : "+") +
+         fixed_point(x.costs_fraction * 100, 1) + " %" + (x.changes_numerics ? ", changes the numerics" : "");
+}
+
 std::string plan_report(const Graph& graph, const Plan& plan) {
   const Request& r = plan.request;
   const double step = static_cast<double>(plan.step_picoseconds) * 1e-12;
@@ -125,8 +125,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) + ", the smallest that works is " +
          human_bytes(plan.minimum_bytes) + " (" + std::to_string(plan.minimum_bytes) + " bytes)\n";
     for (const Relaxation& x : plan.relaxations)
-      s += "  instead      " + relaxation_text(x) + ": saves " + human_bytes(x.saves_bytes) +
-           ", step time " + (x.costs_fraction < 0 ? "" : "+") + fixed_point(x.costs_fraction * 100, 1) + " %" + (x.changes_numerics ? ", changes the numerics" : "") + "\n";
+      s += "  instead      " + relaxation_text(x) + "\n";
     s += "  the smallest plan:\n";
   }
   s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " + std::to_string(plan.accumulation_steps);

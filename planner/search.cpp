@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t largest_batch = INT32_MAX;   // samples are counted in 32 bits
 constexpr int most_threads = 1024;
+constexpr uint64_t most_reserved = uint64_t{1} << 56;   // sums of bytes stay far from the ends of 64 bits
 constexpr uint64_t longest_step = size_limit / 4;   // picoseconds; sums of times stay below where they saturate
 
 uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t steps, bool short_last) {
@@ -48,24 +49,30 @@ void fill_plan(Plan& plan, Space& space, const Candidate& c, uint64_t reserve, u
   plan.unlimited_picoseconds = space.pricing().fastest(batch, plan.request.micro_batch, plan.request.recompute);
 }
 
-// What could be given up, cheapest first. Each is tried by itself.
-std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request, const DeviceProfile& device,
-                                    Space& space) {
+// The fastest of the plans with the smallest arena: smallest() asks for bytes alone.
+Candidate fastest_of_smallest(Space& space) {
+  return *space.fastest(space.arena(space.smallest().decisions));
+}
+
+// What could be given up, cheapest first. Each is tried by itself. `base` is the fastest of the smallest plans without any of it.
+std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request, const DeviceProfile& device, Space& space, const Candidate& base,
+                                    uint64_t arena_budget) {
   std::vector<Relaxation> list;
-  const Candidate base = space.smallest();
-  const uint64_t bytes = space.arena(base.decisions);
-  const double seconds = static_cast<double>(base.picoseconds);
+  const uint64_t bytes = space.arena(space.smallest().decisions);
   auto offer = [&](const std::string& change, const Request& changed, const Numerics& numerics, bool changes_numerics) {
-    Space other(source, numerics, changed, device);
+    const bool to_host = changed.host_bytes != request.host_bytes;   // however much of it: then what is enough
+    Space other(source, numerics, changed, device, to_host ? Grid::coarse : Grid::fine);
     if (other.is_empty()) return;
-    const Candidate& least = other.smallest();
-    const uint64_t needs = other.arena(least.decisions);
+    const uint64_t needs = other.arena(other.smallest().decisions);
     if (needs >= bytes) return;
-    const double cost = static_cast<double>(least.picoseconds) / seconds - 1;
-    std::string text = change;
-    if (changed.host_bytes != request.host_bytes)   // how much of it
-      (text += ' ') += std::to_string(make_arena(other.graph(), device.alignment, least.decisions.offload, least.decisions.micro_batch).host_bytes);
-    list.push_back({text, bytes - needs, cost, changes_numerics});
+    const bool fits = needs <= arena_budget;
+    const Candidate found = fits ? *other.fastest(arena_budget) : fastest_of_smallest(other);
+    const double cost = static_cast<double>(found.picoseconds) / static_cast<double>(base.picoseconds) - 1;
+    if (to_host)
+      list.push_back({change + " " + std::to_string(make_arena(other.graph(), device.alignment, found.decisions.offload, found.decisions.micro_batch).host_bytes),
+                      bytes - other.arena(found.decisions), cost, changes_numerics, fits});
+    else
+      list.push_back({change, bytes - needs, cost, changes_numerics, fits});
   };
   Request free = request;
   free.micro_batch = 0;
@@ -183,6 +190,8 @@ Status check(const Request& request) {
     return Error{Code::bad_argument, "global batch " + std::to_string(request.global_batch) + ": expected at most " + std::to_string(largest_batch)};
   if (request.threads > most_threads)
     return Error{Code::bad_argument, std::to_string(request.threads) + " threads: expected at most " + std::to_string(most_threads)};
+  if (request.reserve_bytes.value_or(0) > most_reserved)
+    return Error{Code::bad_argument, "a reserve of " + std::to_string(*request.reserve_bytes) + " bytes: expected at most " + std::to_string(most_reserved)};
   if (request.micro_batch > request.global_batch)
     return Error{Code::bad_argument, "micro-batch " + std::to_string(request.micro_batch) +
                                          " is larger than the global batch " + std::to_string(request.global_batch)};
@@ -252,8 +261,8 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
     plan.states_reason = "32-bit states fit";
     narrow = std::make_unique<Space>(source, numerics_of(request, 8), plan.request, *device);
-    const bool slow = found && found->picoseconds > unlimited;
-    if (!found || slow) {
+    const uint64_t fastest_of_8 = narrow->is_empty() ? UINT64_MAX : narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+    if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
       std::optional<Candidate> other = narrow->fastest(arena_budget);
       const bool worth = found && other && found->picoseconds / 10 * 9 > other->picoseconds;
       if (other && (!found || worth)) {
@@ -283,9 +292,10 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
     const std::optional<Candidate> next = chosen->fastest(size_add(arena_budget, uint64_t{1} << 30));
     plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
   } else {
-    fill_plan(plan, smallest_space, smallest, reserve, budget);
+    const Candidate base = fastest_of_smallest(smallest_space);
+    fill_plan(plan, smallest_space, base, reserve, budget);
     plan.next_gib_picoseconds = plan.step_picoseconds;
-    plan.relaxations = relaxations(source, plan.request, *device, smallest_space);
+    plan.relaxations = relaxations(source, plan.request, *device, smallest_space, base, arena_budget);
   }
   if (plan.step_picoseconds >= size_limit)
     return Error{Code::bad_argument, "a step would take weeks within this budget: the device's cost model ends there"};

@@ -41,31 +41,31 @@ std::vector<int> steps(int parts, int count) {
 
 }  // namespace
 
-Space::Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device)
+Space::Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Grid grid)
     : numerics_(numerics), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads),
       segments_(graph_, request, pricing_) {
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::sort(micro_batches_.begin(), micro_batches_.end());
-  make_rungs();
+  make_rungs(grid);
 }
 
-void Space::make_rungs() {
+void Space::make_rungs(Grid grid) {
   if (request_.host_bytes == 0) {
     rungs_.emplace_back();
     return;
   }
-  const int blocks = graph_.blocks();
+  const int blocks = graph_.blocks(), of_states = grid == Grid::fine ? state_steps : 1, of_masters = grid == Grid::fine ? state_steps / 2 : 1;
   // States first, then masters: each of their bytes costs the same.
   std::vector<std::pair<int, int>> states;
-  for (int n : steps(blocks + 1, state_steps)) states.push_back({n, 0});
+  for (int n : steps(blocks + 1, of_states)) states.push_back({n, 0});
   if (numerics_.precision == Precision::bf16)
-    for (int n : steps(blocks + 1, state_steps / 2))
+    for (int n : steps(blocks + 1, of_masters))
       if (n > 0) states.push_back({blocks + 1, n});
-  const std::vector<int> part = steps(blocks, block_steps);
-  auto add = [&](std::pair<int, int> of_states, int inputs, int gradients, int weights) {
+  const std::vector<int> part = steps(blocks, grid == Grid::fine ? block_steps : 1);
+  auto add = [&](std::pair<int, int> those, int inputs, int gradients, int weights) {
     Rung rung;
-    rung.offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
+    rung.offload.parts = {those.first, those.second, gradients, weights, inputs};
     rung.offload.overlap = device_.cuda && rung.offload.any();
     measure(rung);
     rungs_.push_back(std::move(rung));

@@ -18,9 +18,12 @@
 
 namespace stw {
 
+// Steps of what may be offloaded: all of the list, or of each kind of tensors all or none.
+enum class Grid { fine, coarse };
+
 class Space {
  public:
-  Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device);
+  Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Grid grid = Grid::fine);
 
   // The fastest plan whose arena takes at most this many bytes.
   std::optional<Candidate> fastest(uint64_t arena_bytes);
@@ -48,7 +51,7 @@ class Space {
     uint64_t gradient_bytes = 0;      // of that: what it only reads
     std::unique_ptr<Level> level;
   };
-  void make_rungs();
+  void make_rungs(Grid grid);
   void measure(Rung& rung) const;
   Level& level(size_t rung);
   // What a rung may reach at best, of its time or its bytes. Those that are least are made exact first, so that no level is made

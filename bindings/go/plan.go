@@ -82,6 +82,7 @@ type Relaxation struct {
 	SavesBytes      uint64
 	CostsFraction   float64 // of the step time
 	ChangesNumerics bool
+	Fits            bool // it is enough by itself
 }
 
 // Offload is what a plan keeps in host memory.
@@ -334,7 +335,7 @@ func (p *Plan) Relaxations() []Relaxation {
 	},
 		func(told *C.stw_relaxation_info) Relaxation {
 			return Relaxation{Change: array(told.change[:]), SavesBytes: uint64(told.saves_bytes), CostsFraction: float64(told.costs_fraction),
-				ChangesNumerics: told.changes_numerics != 0}
+				ChangesNumerics: told.changes_numerics != 0, Fits: told.fits != 0}
 		})
 }
 

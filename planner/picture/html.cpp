@@ -3,6 +3,7 @@
 
 #include "planner/figures.h"
 #include "planner/picture.h"
+#include "planner/plan_file.h"
 #include "planner/picture/charts.h"
 #include "planner/picture/style.h"
 
@@ -58,9 +59,7 @@ std::string shortfall(const Plan& plan) {
                     (plan.relaxations.empty() ? "" : " What would save memory:") + "</p>\n";
   if (!plan.relaxations.empty()) out += "<ul>";
   for (const Relaxation& r : plan.relaxations)
-    out += element("li", r.change + ": saves " + human_bytes(r.saves_bytes) + ", step time " +
-                             (r.costs_fraction < 0 ? "" : "+") + fixed_point(r.costs_fraction * 100, 1) + " %" +
-                             (r.changes_numerics ? ", changes the numerics" : ""));
+    out += element("li", relaxation_text(r));
   return out + (plan.relaxations.empty() ? "" : "</ul>\n") + "</div>\n";
 }
 

@@ -233,6 +233,7 @@ stw_status stw_plan_relaxation_at(const stw_plan* plan, size_t index, stw_relaxa
   info.changes_numerics = r.changes_numerics;
   info.saves_bytes = r.saves_bytes;
   info.costs_fraction = r.costs_fraction;
+  info.fits = r.fits ? 1 : 0;
   api::copy_text(info.change, r.change);
   return api::write_info(info, out);
 }

@@ -88,9 +88,10 @@ AT(stw_plan_info, proven, 220); AT(stw_plan_info, bound_seconds, 224); AT(stw_pl
 AT(stw_plan_info, next_gib_seconds, 240); AT(stw_plan_info, copied_bytes, 248);
 AT(stw_plan_info, tiled_blocks, 256); AT(stw_plan_info, tile_rows, 264);
 
-SIZE(stw_relaxation_info, 88);
+SIZE(stw_relaxation_info, 96);
 AT(stw_relaxation_info, struct_size, 0); AT(stw_relaxation_info, changes_numerics, 4);
 AT(stw_relaxation_info, saves_bytes, 8); AT(stw_relaxation_info, costs_fraction, 16); AT(stw_relaxation_info, change, 24);
+AT(stw_relaxation_info, fits, 88); AT(stw_relaxation_info, reserved, 92);
 
 SIZE(stw_frontier_point, 48);
 AT(stw_frontier_point, struct_size, 0); AT(stw_frontier_point, is_knee, 4); AT(stw_frontier_point, peak, 8);

@@ -402,6 +402,8 @@ class stw_relaxation_info(Structure):
         ("saves_bytes", c_uint64),
         ("costs_fraction", c_double),
         ("change", c_char * 64),
+        ("fits", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

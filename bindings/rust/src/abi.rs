@@ -606,12 +606,15 @@ pub struct stw_relaxation_info {
     pub struct_size: u32,
     /// 1: the trained bits would be others
     pub changes_numerics: u32,
-    /// of the smallest peak
+    /// of the smallest peak; with host memory that is enough: what the plan within the budget takes less
     pub saves_bytes: u64,
-    /// of the step time; negative: faster
+    /// of the step time at the smallest peak, negative: faster; within the budget where it fits, else at its own smallest peak
     pub costs_fraction: f64,
-    /// as the command takes it: "states 8", "fused\_update, gradients fp32", ...
+    /// what flags of the command say: "states 8", "host\_memory 1073741824" (bytes), "fused\_update, gradients fp32", ...
     pub change: Text<64>,
+    /// 1: it is enough by itself
+    pub fits: u32,
+    pub reserved: u32,
 }
 
 impl Default for stw_relaxation_info {
@@ -1206,7 +1209,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, preference);
     of!(stw_plan_info, struct_size, fits, micro_batch, accumulation_steps, last_micro_batch, loss_chunks, global_batch, sequence, parameters, gradients, optimizer, saved_activations, transient, workspace, inputs, padding, arena, reserve, peak, budget, host, minimum_bytes, state_bits, precision, step_seconds, tokens_per_second, recompute_fraction, fingerprint, proven, bound_seconds, unlimited_seconds, next_gib_seconds, copied_bytes, tiled_blocks, tile_rows);
     of!(stw_buffer_info, struct_size, persistent, name, owner, offset, bytes, first, last);
-    of!(stw_relaxation_info, struct_size, changes_numerics, saves_bytes, costs_fraction, change);
+    of!(stw_relaxation_info, struct_size, changes_numerics, saves_bytes, costs_fraction, change, fits, reserved);
     of!(stw_offload_info, struct_size, outside_blocks, blocks, reserved, bytes, tensors);
     of!(stw_frontier_point, struct_size, is_knee, peak, micro_batch, loss_chunks, step_seconds, tokens_per_second);
     of!(stw_profile_info, struct_size, is_cuda, memory, reserve, gflops_fp32, gflops_bf16, gbytes_per_second, product_permille, stream_permille, launch_nanoseconds, name, title, source, host_gbytes_per_second, threads, precision, step_nanoseconds, kernels, reserved);

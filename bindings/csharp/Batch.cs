@@ -1,0 +1,132 @@
+using System;
+using System.Collections.Generic;
+using System.Runtime.InteropServices;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>A tensor of a batch: rows of one length, or a number for each sample. Of int or float; the array is not copied.</summary>
+    public sealed class Rows<T> where T : struct
+    {
+        internal Array Values { get; }
+        internal long[] Shape { get; }
+
+        internal Rows(Array values, params long[] shape)
+        {
+            Values = values;
+            Shape = shape;
+        }
+
+        /// <summary>(samples, tokens)</summary>
+        public static implicit operator Rows<T>(T[,] values)
+        {
+            return values == null ? null : new Rows<T>(values, values.GetLength(0), values.GetLength(1));
+        }
+
+        /// <summary>(samples): a number each.</summary>
+        public static implicit operator Rows<T>(T[] values)
+        {
+            return values == null ? null : new Rows<T>(values, values.Length);
+        }
+    }
+
+    /// <summary>Rows that lie in one array.</summary>
+    public static class Rows
+    {
+        /// <summary>(samples, tokens): every row has `length` numbers, one after the other.</summary>
+        public static Rows<T> Of<T>(T[] values, int length) where T : struct
+        {
+            int count = Numbers.Given(values, nameof(values)).Length;
+            if (length <= 0 || count % length != 0)
+                throw new StowageException(Status.BadArgument, $"{count} numbers are no rows of {length}");
+            return new Rows<T>(values, count / length, length);
+        }
+    }
+
+    /// <summary>stw_batch: tokens, and either Targets or Labels; −100: no loss.</summary>
+    public sealed class Batch
+    {
+        /// <summary>(samples, tokens)</summary>
+        public Rows<int> Tokens { get; set; }
+        /// <summary>The token that follows each.</summary>
+        public Rows<int> Targets { get; set; }
+        /// <summary>Beside their tokens: the library shifts them. Of a classifier one for each sample.</summary>
+        public Rows<int> Labels { get; set; }
+        /// <summary>Of each sample the tokens that count.</summary>
+        public Rows<int> Lengths { get; set; }
+        /// <summary>Of each token in its document.</summary>
+        public Rows<int> Positions { get; set; }
+        /// <summary>Factors of the losses.</summary>
+        public Rows<float> Weights { get; set; }
+        /// <summary>Log-probabilities of the targets or labels, of plans for a preference against a reference.</summary>
+        public Rows<float> Reference { get; set; }
+
+        /// <summary>Of a language model: every token is to be predicted from those before it in its row.</summary>
+        public static Batch OfTokens(Rows<int> tokens)
+        {
+            return new Batch { Tokens = tokens, Labels = tokens };
+        }
+    }
+
+    /// <summary>A batch as C has it: its arrays stay where they are until it is disposed of.</summary>
+    internal sealed unsafe class GivenBatch : IDisposable
+    {
+        private const int Most = 7;
+        private readonly Texts memory = new Texts();
+        private readonly List<GCHandle> pinned = new List<GCHandle>();
+        private readonly stw_batch* batch;
+        private readonly DLManagedTensorVersioned* tensors;
+
+        public GivenBatch(Batch of, double learningRate)
+        {
+            try
+            {
+                batch = (stw_batch*)memory.Take(sizeof(stw_batch));
+                *batch = stw_batch.Sized();
+                batch->learning_rate = learningRate;
+                batch->names = (byte**)memory.Take(Most * sizeof(byte*));
+                batch->tensors = (DLManagedTensorVersioned**)memory.Take(Most * sizeof(DLManagedTensorVersioned*));
+                tensors = (DLManagedTensorVersioned*)memory.Take(Most * sizeof(DLManagedTensorVersioned));
+                Add("tokens", of.Tokens, DLManagedTensorVersioned.Int);
+                Add("targets", of.Targets, DLManagedTensorVersioned.Int);
+                Add("labels", of.Labels, DLManagedTensorVersioned.Int);
+                Add("lengths", of.Lengths, DLManagedTensorVersioned.Int);
+                Add("positions", of.Positions, DLManagedTensorVersioned.Int);
+                Add("weights", of.Weights, DLManagedTensorVersioned.Float);
+                Add("reference", of.Reference, DLManagedTensorVersioned.Float);
+            }
+            catch
+            {
+                Dispose();
+                throw;
+            }
+        }
+
+        public stw_batch* Pointer
+        {
+            get { return batch; }
+        }
+
+        private void Add<T>(string name, Rows<T> rows, byte code) where T : struct
+        {
+            if (rows == null)
+                return;
+            pinned.Add(GCHandle.Alloc(rows.Values, GCHandleType.Pinned));
+            long* shape = (long*)memory.Take(rows.Shape.Length * sizeof(long));
+            for (int i = 0; i < rows.Shape.Length; ++i)
+                shape[i] = rows.Shape[i];
+            uint index = batch->count++;
+            tensors[index] = DLManagedTensorVersioned.Borrowed(Marshal.UnsafeAddrOfPinnedArrayElement(rows.Values, 0), code, shape, rows.Shape.Length);
+            batch->tensors[index] = &tensors[index];
+            batch->names[index] = memory.Of(name);
+        }
+
+        public void Dispose()
+        {
+            foreach (GCHandle one in pinned)
+                one.Free();
+            pinned.Clear();
+            memory.Dispose();
+        }
+    }
+}

@@ -1,0 +1,80 @@
+using System;
+using System.Runtime.ExceptionServices;
+using System.Threading;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>
+    /// A call of a trainer that computes, for one thread at a time. A token stops it before its next micro-step, and nothing after it: where the call was
+    /// over by then, the cancel that waits for the next one is taken back. What callbacks threw goes on from here.
+    /// </summary>
+    internal sealed unsafe class Call : IDisposable
+    {
+        private readonly Trainer of;
+        private readonly CancellationToken cancellation;
+        private readonly CancellationTokenRegistration registration;
+        private Held held;
+        private volatile bool isAsked;
+
+        public Call(Trainer of, CancellationToken cancellation)
+        {
+            this.of = of;
+            this.cancellation = cancellation;
+            held = of.HoldAlone();
+            try
+            {
+                cancellation.ThrowIfCancellationRequested();
+                registration = cancellation.Register(Ask);
+            }
+            catch
+            {
+                held.Dispose();
+                throw;
+            }
+        }
+
+        public stw_trainer* Trainer
+        {
+            get { return (stw_trainer*)held.Pointer; }
+        }
+
+        /// <summary>On any thread, at the latest before the registration's end returns.</summary>
+        private void Ask()
+        {
+            isAsked = true;
+            stw_trainer_cancel(Trainer);
+        }
+
+        /// <summary>Throws what became of it, if that is no success. A run that progress or a cancel stopped is one for `carrier`, whose progress it is.</summary>
+        public int End(int status, stw_error* error, Carrier carrier = null)
+        {
+            registration.Dispose();
+            if (isAsked)
+                TakeBack();
+            ExceptionDispatchInfo failed = of.TakeFailure() ?? carrier?.Take();
+            bool isCancel = status == STW_CANCELLED && (failed == null || (failed.SourceException as StowageException)?.Status == Status.Cancelled);
+            if (isCancel && cancellation.IsCancellationRequested)
+                throw new OperationCanceledException(cancellation);
+            failed?.Throw();
+            if (status != STW_CANCELLED || carrier == null)
+                Errors.Check(status, error, of.TakeCause());
+            return status;
+        }
+
+        /// <summary>By a call that would compute one token, if nothing was left to stop it.</summary>
+        private void TakeBack()
+        {
+            int token = 0;
+            var none = new float[of.Classes];
+            fixed (float* to = none)
+                stw_trainer_logits(Trainer, &token, 1, to, (ulong)none.Length, null);
+        }
+
+        public void Dispose()
+        {
+            registration.Dispose();
+            held.Dispose();
+        }
+    }
+}

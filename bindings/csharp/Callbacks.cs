@@ -1,0 +1,257 @@
+using System;
+using System.Runtime.ExceptionServices;
+using System.Runtime.InteropServices;
+using System.Threading;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>
+    /// What a callback's user pointer leads to. Whoever may be called through it keeps it, and it keeps nobody: so what was forgotten together with its
+    /// own callbacks can end, in which they are still called.
+    /// </summary>
+    internal abstract unsafe class Callee
+    {
+        private GCHandle handle;
+
+        protected Callee()
+        {
+            handle = GCHandle.Alloc(this, GCHandleType.WeakTrackResurrection);
+        }
+
+        public void* User
+        {
+            get { return (void*)GCHandle.ToIntPtr(handle); }
+        }
+
+        /// <summary>After the last call.</summary>
+        public void End()
+        {
+            if (handle.IsAllocated)
+                handle.Free();
+        }
+
+        protected static T Of<T>(void* user) where T : Callee
+        {
+            return (T)GCHandle.FromIntPtr((IntPtr)user).Target;
+        }
+
+        /// <summary>What a callback was told, by a library that may be older than this and know less: the rest stays zero. It begins with its size.</summary>
+        protected static void Copy(void* told, void* to, int bytes)
+        {
+            Buffer.MemoryCopy(told, to, bytes, Math.Min(*(uint*)told, (uint)bytes));
+        }
+    }
+
+    /// <summary>A callee whose exceptions go on from the call in which it was called: none may cross C's frames.</summary>
+    internal abstract class Carrier : Callee
+    {
+        private ExceptionDispatchInfo failed;
+
+        /// <summary>0, or 1 where it has failed.</summary>
+        protected int Guard(Func<bool> call)
+        {
+            try
+            {
+                return call() ? 0 : 1;
+            }
+            catch (Exception exception)
+            {
+                failed = ExceptionDispatchInfo.Capture(exception);
+                return 1;
+            }
+        }
+
+        public ExceptionDispatchInfo Take()
+        {
+            ExceptionDispatchInfo taken = failed;
+            failed = null;
+            return taken;
+        }
+    }
+
+    /// <summary>What a device calls.</summary>
+    internal sealed unsafe class HostCalls : Callee
+    {
+        // C keeps their addresses; the runtime keeps what a static field has.
+        private static readonly stw_log_fn OfLog = OnLog;
+        private static readonly stw_allocate_fn OfAllocate = OnAllocate;
+        private static readonly stw_release_fn OfRelease = OnRelease;
+        private static readonly stw_run_fn OfRun = OnRun;
+
+        private readonly Action<LogLevel, string, string> log;
+        private readonly IMemory memory;
+        private readonly IExecutor executor;
+        private Exception failed;
+
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        private delegate void Task(void* context, uint index);
+
+        public HostCalls(DeviceOptions options)
+        {
+            log = options.Log;
+            memory = options.Memory;
+            executor = options.Executor;
+        }
+
+        /// <summary>What allocating threw last.</summary>
+        public Exception Take()
+        {
+            return Interlocked.Exchange(ref failed, null);
+        }
+
+        public void Enter(ref stw_device_options given)
+        {
+            if (log != null)
+            {
+                given.log = Marshal.GetFunctionPointerForDelegate(OfLog);
+                given.log_user = User;
+            }
+            if (memory != null)
+            {
+                given.allocate = Marshal.GetFunctionPointerForDelegate(OfAllocate);
+                given.release = Marshal.GetFunctionPointerForDelegate(OfRelease);
+                given.memory_user = User;
+            }
+            if (executor != null)
+            {
+                given.run = Marshal.GetFunctionPointerForDelegate(OfRun);
+                given.run_user = User;
+            }
+        }
+
+        private static void OnLog(void* user, int level, byte* component, byte* message)
+        {
+            try
+            {
+                Of<HostCalls>(user).log((LogLevel)level, Texts.Read(component), Texts.Read(message));
+            }
+            catch (Exception)   // which is nobody's
+            {
+            }
+        }
+
+        private static void* OnAllocate(void* user, UIntPtr bytes, UIntPtr alignment, void* stream)
+        {
+            HostCalls calls = Of<HostCalls>(user);
+            try
+            {
+                return (void*)calls.memory.Allocate(checked((long)bytes), checked((long)alignment), (IntPtr)stream);
+            }
+            catch (Exception exception)
+            {
+                calls.failed = exception;
+                return null;
+            }
+        }
+
+        private static void OnRelease(void* user, void* released, UIntPtr bytes, void* stream)
+        {
+            try
+            {
+                Of<HostCalls>(user).memory.Release((IntPtr)released, (long)bytes, (IntPtr)stream);
+            }
+            catch (Exception)
+            {
+            }
+        }
+
+        private static void OnRun(void* user, uint tasks, IntPtr task, void* context)
+        {
+            try
+            {
+                var call = Marshal.GetDelegateForFunctionPointer<Task>(task);
+                Of<HostCalls>(user).executor.Run(checked((int)tasks), index => call(context, (uint)index));
+            }
+            catch (Exception exception)
+            {
+                Environment.FailFast("stowage: an executor failed, and nobody knows which of its tasks still run", exception);
+            }
+        }
+    }
+
+    /// <summary>A trainer's gradient hook.</summary>
+    internal sealed unsafe class HookCalls : Carrier
+    {
+        private static readonly stw_gradient_fn OfHook = OnHook;
+        private readonly Action<Gradients> hook;
+        private readonly bool onHost;
+
+        public HookCalls(Action<Gradients> hook, bool onHost)
+        {
+            this.hook = hook;
+            this.onHost = onHost;
+        }
+
+        public void Enter(ref stw_trainer_options given)
+        {
+            given.gradient_hook = Marshal.GetFunctionPointerForDelegate(OfHook);
+            given.gradient_user = User;
+        }
+
+        private static int OnHook(void* user, stw_gradients* gradients)
+        {
+            HookCalls calls = Of<HookCalls>(user);
+            stw_gradients told = Told(gradients);
+            return calls.Guard(() =>
+            {
+                var given = new Gradients(told, calls.onHost);
+                try
+                {
+                    calls.hook(given);
+                    return true;
+                }
+                finally
+                {
+                    given.End();
+                }
+            });
+        }
+
+        private static stw_gradients Told(stw_gradients* gradients)
+        {
+            stw_gradients told = stw_gradients.Sized();
+            Copy(gradients, &told, sizeof(stw_gradients));
+            return told;
+        }
+    }
+
+    /// <summary>A run's progress. The library asks after every step, so that a token is heard there.</summary>
+    internal sealed unsafe class ProgressCalls : Carrier
+    {
+        private static readonly stw_progress_fn OfProgress = OnProgress;
+        private readonly Func<Progress, bool> progress;
+        private readonly ulong until, every;
+        private readonly CancellationToken cancellation;
+
+        public ProgressCalls(RunOptions options, CancellationToken cancellation)
+        {
+            progress = options.Progress;
+            until = Numbers.Unsigned(options.Until, nameof(options.Until));
+            every = Math.Max(1, Numbers.Unsigned(options.ProgressEvery, nameof(options.ProgressEvery)));
+            this.cancellation = cancellation;
+        }
+
+        public void Enter(ref stw_run_options given)
+        {
+            given.progress_every = 1;
+            given.progress = Marshal.GetFunctionPointerForDelegate(OfProgress);
+            given.progress_user = User;
+        }
+
+        private static int OnProgress(void* user, stw_progress* now)
+        {
+            ProgressCalls calls = Of<ProgressCalls>(user);
+            stw_progress told = Told(now);
+            bool isTold = calls.progress != null && (told.batches % calls.every == 0 || told.batches >= calls.until);
+            return calls.Guard(() => !calls.cancellation.IsCancellationRequested && (!isTold || calls.progress(new Progress(told))));
+        }
+
+        private static stw_progress Told(stw_progress* now)
+        {
+            stw_progress told = stw_progress.Sized();
+            Copy(now, &told, sizeof(stw_progress));
+            return told;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+using System;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>stw_dataset_options; null: unset.</summary>
+    public sealed class DatasetOptions
+    {
+        /// <summary>Auto: ids of .bin files, else bytes.</summary>
+        public Tokenizer Tokenizer { get; set; }
+        /// <summary>Every id must be smaller.</summary>
+        public long Vocabulary { get; set; }
+        /// <summary>Tokens of a sample.</summary>
+        public long Sequence { get; set; }
+        /// <summary>Of the windows; 0: 1337.</summary>
+        public ulong Seed { get; set; }
+        /// <summary>The token that ends a document; for plans with Positions.</summary>
+        public long? DocumentEnd { get; set; }
+        /// <summary>A file with a byte of <see cref="Marks"/> for each token.</summary>
+        public string Marks { get; set; }
+        /// <summary>For classifiers: a file with a little-endian uint32 for each document that Marks begin.</summary>
+        public string Labels { get; set; }
+        /// <summary>With Labels: every one must be smaller.</summary>
+        public long LabelCount { get; set; }
+        /// <summary>Share of the tokens that is held out, from the end on; null: 0.1.</summary>
+        public double? HeldOut { get; set; }
+        /// <summary>For plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn.</summary>
+        public bool Pairs { get; set; }
+        /// <summary>With Pairs: what <see cref="Trainer.WriteReference"/> wrote.</summary>
+        public string Reference { get; set; }
+    }
+
+    /// <summary>What is known of a file of tokens.</summary>
+    public sealed class DatasetInfo
+    {
+        internal DatasetInfo(stw_dataset_info told)
+        {
+            Tokenizer = (Tokenizer)told.tokenizer;
+            TrainingTokens = Numbers.Of(told.training_tokens);
+            EvaluationTokens = Numbers.Of(told.evaluation_tokens);
+            TrainingSamples = Numbers.Of(told.training_samples);
+            EvaluationSamples = Numbers.Of(told.evaluation_samples);
+        }
+
+        /// <summary>What its bytes are.</summary>
+        public Tokenizer Tokenizer { get; }
+        /// <summary>That are trained on.</summary>
+        public long TrainingTokens { get; }
+        /// <summary>That are held out.</summary>
+        public long EvaluationTokens { get; }
+        /// <summary>With marks: that hold every document of the part once; else 0.</summary>
+        public long TrainingSamples { get; }
+        /// <summary>With marks: that hold every document of the part once; else 0.</summary>
+        public long EvaluationSamples { get; }
+    }
+
+    /// <summary>A file of tokens, read window by window. For several trainers, one after the other.</summary>
+    public sealed unsafe class Dataset : NativeObject
+    {
+        /// <summary>Opens text, or little-endian uint16 ids (uint32 where the vocabulary exceeds 65,536).</summary>
+        /// <exception cref="StowageException">IOError; Corrupt, saying where; BadState for a reference of other tokens</exception>
+        public Dataset(string path, DatasetOptions options)
+        {
+            Own((IntPtr)Open(Numbers.Given(path, nameof(path)), Numbers.Given(options, nameof(options))), pointer => stw_dataset_close((stw_dataset*)pointer));
+        }
+
+        private static stw_dataset* Open(string path, DatasetOptions options)
+        {
+            stw_dataset_options given = stw_dataset_options.Sized();
+            given.tokenizer = (uint)options.Tokenizer;
+            given.vocabulary = Numbers.Unsigned(options.Vocabulary, nameof(options.Vocabulary));
+            given.sequence = Numbers.Unsigned(options.Sequence, nameof(options.Sequence));
+            given.seed = options.Seed;
+            given.pairs = Numbers.Flag(options.Pairs);
+            given.document_end = Numbers.Unsigned(options.DocumentEnd ?? 0, nameof(options.DocumentEnd));
+            given.held_out = options.HeldOut ?? 0;
+            given.set_mask = (options.DocumentEnd != null ? STW_SET_DOCUMENT_END : 0) | (options.HeldOut != null ? STW_SET_HELD_OUT : 0);
+            given.label_count = Numbers.Unsigned(options.LabelCount, nameof(options.LabelCount));
+            stw_dataset* made = null;
+            stw_error error = stw_error.Sized();
+            using (var texts = new Texts())
+            {
+                given.path = texts.Of(path);
+                given.marks = texts.Of(options.Marks);
+                given.labels = texts.Of(options.Labels);
+                given.reference = texts.Of(options.Reference);
+                Errors.Check(stw_dataset_open(&made, &given, &error), &error);
+            }
+            return made;
+        }
+
+        /// <summary>What is known of it.</summary>
+        public DatasetInfo Info
+        {
+            get
+            {
+                stw_dataset_info told = stw_dataset_info.Sized();
+                using (Held held = Hold())
+                    Errors.Check(stw_dataset_query((stw_dataset*)held.Pointer, &told));
+                return new DatasetInfo(told);
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+using System;
+using System.Collections.Generic;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>The host's memory for arenas. What Allocate throws is the cause (InnerException) of OutOfMemory; what Release throws is dropped.</summary>
+    public interface IMemory
+    {
+        /// <summary>
+        /// At least so many bytes at a multiple of the alignment, that nobody else uses until they are released; or zero. Of a CUDA device its memory, in
+        /// the order of the stream, which is <see cref="DeviceOptions.Stream"/>.
+        /// </summary>
+        IntPtr Allocate(long bytes, long alignment, IntPtr stream);
+        /// <summary>What Allocate returned, from any thread.</summary>
+        void Release(IntPtr memory, long bytes, IntPtr stream);
+    }
+
+    /// <summary>The host's threads.</summary>
+    public interface IExecutor
+    {
+        /// <summary>
+        /// Calls task(i) once for every i in [0, tasks), at most <see cref="DeviceOptions.Threads"/> of them at the same time, and returns when all have
+        /// returned. An exception ends the process: nobody would know which tasks still run.
+        /// </summary>
+        void Run(int tasks, Action<int> task);
+    }
+
+    /// <summary>stw_device_options.</summary>
+    public sealed class DeviceOptions
+    {
+        /// <summary>CUDA where there is one, else the CPU, unless it is said here.</summary>
+        public Backend Backend { get; set; }
+        /// <summary>Of several CUDA devices.</summary>
+        public int Ordinal { get; set; }
+        /// <summary>CPU: threads that compute; 0: one for each processor. CUDA: that draw weights or quantize.</summary>
+        public int Threads { get; set; }
+        /// <summary>CPU: which instructions.</summary>
+        public Isa Isa { get; set; }
+        /// <summary>What is told and kept.</summary>
+        public LogLevel LogLevel { get; set; } = LogLevel.Warning;
+        /// <summary>Is told level, component and message on the thread that calls, perhaps the runtime's. What it throws is dropped.</summary>
+        public Action<LogLevel, string, string> Log { get; set; }
+        /// <summary>null: the library's own.</summary>
+        public IMemory Memory { get; set; }
+        /// <summary>null: threads of the library's that sleep when idle.</summary>
+        public IExecutor Executor { get; set; }
+        /// <summary>CUDA: a stream of the device's primary context, for as long as the device and its trainers are open; zero: one of the library's.</summary>
+        public IntPtr Stream { get; set; }
+        /// <summary>CUDA: the path of a libcublasLt.so.13; null: what the system finds.</summary>
+        public string CublasLt { get; set; }
+        /// <summary>CUDA: the path of a libcudnn.so.9; null: what the system finds.</summary>
+        public string Cudnn { get; set; }
+    }
+
+    /// <summary>What is known of a device.</summary>
+    public sealed unsafe class DeviceInfo
+    {
+        internal DeviceInfo(stw_device_info told)
+        {
+            Backend = (Backend)told.backend;
+            MemoryTotal = Numbers.Of(told.memory_total);
+            MemoryFree = Numbers.Of(told.memory_free);
+            ComputeMajor = told.compute_major;
+            ComputeMinor = told.compute_minor;
+            Threads = Numbers.Of(told.threads);
+            Isa = (Isa)told.isa;
+            Name = Texts.Read(told.name, 64);
+            Profile = Texts.Read(told.profile, 24);
+        }
+
+        /// <summary>CPU or CUDA.</summary>
+        public Backend Backend { get; }
+        /// <summary>Bytes.</summary>
+        public long MemoryTotal { get; }
+        /// <summary>Bytes that are available now; of a CUDA device that is not open 0.</summary>
+        public long MemoryFree { get; }
+        /// <summary>CUDA: compute capability.</summary>
+        public int ComputeMajor { get; }
+        /// <summary>CUDA: compute capability.</summary>
+        public int ComputeMinor { get; }
+        /// <summary>CPU.</summary>
+        public int Threads { get; }
+        /// <summary>CPU.</summary>
+        public Isa Isa { get; }
+        /// <summary>As the system has it.</summary>
+        public string Name { get; }
+        /// <summary>What <see cref="PlanOptions.Device"/> takes.</summary>
+        public string Profile { get; }
+    }
+
+    /// <summary>A process that holds memory of a CUDA device.</summary>
+    public sealed unsafe class MemoryHolder
+    {
+        internal MemoryHolder(stw_memory_holder told)
+        {
+            Process = Numbers.Of(told.process);
+            Bytes = Numbers.Of(told.bytes);
+            Name = Texts.Read(told.name, 64);
+        }
+
+        /// <summary>Its number.</summary>
+        public long Process { get; }
+        /// <summary>That it holds.</summary>
+        public long Bytes { get; }
+        /// <summary>Of the program; "" where that is unknown.</summary>
+        public string Name { get; }
+    }
+
+    /// <summary>What <see cref="DeviceOptions.Log"/> is told.</summary>
+    public sealed unsafe class LogMessage
+    {
+        internal LogMessage(stw_log_message told)
+        {
+            Level = (LogLevel)told.level;
+            Number = Numbers.Of(told.number);
+            Component = Texts.Read(told.component, 32);
+            Text = Texts.Read(told.text, 224);
+        }
+
+        /// <summary>How bad it is.</summary>
+        public LogLevel Level { get; }
+        /// <summary>1, 2, … in the order they were written.</summary>
+        public long Number { get; }
+        /// <summary>Who says so.</summary>
+        public string Component { get; }
+        /// <summary>Cut where it is longer than the library keeps.</summary>
+        public string Text { get; }
+    }
+
+    /// <summary>An open device. It stays open, although disposed of, until the last trainer on it has ended.</summary>
+    public sealed unsafe class Device : NativeObject
+    {
+        /// <summary>Opens one.</summary>
+        /// <exception cref="StowageException">Unsupported where this library or machine has no such backend or instruction set</exception>
+        public Device(DeviceOptions options = null)
+        {
+            DeviceOptions asked = options ?? new DeviceOptions();
+            HostCalls calls = Calls = new HostCalls(asked);
+            try
+            {
+                Own((IntPtr)Open(asked, calls), pointer =>
+                {
+                    stw_device_close((stw_device*)pointer);
+                    calls.End();
+                });
+            }
+            catch
+            {
+                calls.End();
+                throw;
+            }
+        }
+
+        internal HostCalls Calls { get; }
+
+        private static stw_device* Open(DeviceOptions options, HostCalls calls)
+        {
+            stw_device_options given = stw_device_options.Sized();
+            given.backend = (uint)options.Backend;
+            given.ordinal = options.Ordinal;
+            given.threads = Numbers.Unsigned(options.Threads, nameof(options.Threads));
+            given.isa = (uint)options.Isa;
+            given.log_level = (int)options.LogLevel;
+            given.stream = (void*)options.Stream;
+            calls.Enter(ref given);
+            stw_device* made = null;
+            stw_error error = stw_error.Sized();
+            using (var texts = new Texts())
+            {
+                given.cublaslt = texts.Of(options.CublasLt);
+                given.cudnn = texts.Of(options.Cudnn);
+                Errors.Check(stw_device_open(&made, &given, &error), &error);
+            }
+            GC.KeepAlive(calls);
+            return made;
+        }
+
+        /// <summary>What is known of it now.</summary>
+        public DeviceInfo Info
+        {
+            get
+            {
+                stw_device_info told = stw_device_info.Sized();
+                using (Held held = Hold())
+                    Errors.Check(stw_device_query((stw_device*)held.Pointer, &told));
+                return new DeviceInfo(told);
+            }
+        }
+
+        /// <summary>The processes that hold memory of a CUDA device, the largest first, as far as the driver tells.</summary>
+        public IReadOnlyList<MemoryHolder> Holders()
+        {
+            var found = new List<MemoryHolder>();
+            stw_memory_holder told = stw_memory_holder.Sized();
+            using (Held held = Hold())
+                while (stw_device_holder_at((stw_device*)held.Pointer, (UIntPtr)found.Count, &told) == STW_OK)
+                    found.Add(new MemoryHolder(told));
+            return found;
+        }
+
+        /// <summary>The oldest message kept whose number is larger than `after`; null: there is none.</summary>
+        public LogMessage NextLog(long after)
+        {
+            stw_log_message told = stw_log_message.Sized();
+            using (Held held = Hold())
+                Errors.Check(stw_device_next_log((stw_device*)held.Pointer, Numbers.Unsigned(after, nameof(after)), &told));
+            return told.number == 0 ? null : new LogMessage(told);
+        }
+
+        /// <summary>What can train here, the CPU first.</summary>
+        public static IReadOnlyList<DeviceInfo> All()
+        {
+            var found = new List<DeviceInfo>();
+            while (true)
+            {
+                stw_device_info told = stw_device_info.Sized();
+                stw_error error = stw_error.Sized();
+                int status = stw_device_at((UIntPtr)found.Count, &told, &error);
+                if (status == STW_BAD_ARGUMENT)
+                    return found;
+                Errors.Check(status, &error);
+                found.Add(new DeviceInfo(told));
+            }
+        }
+    }
+}

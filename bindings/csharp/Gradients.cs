@@ -1,0 +1,119 @@
+using System;
+using System.Runtime.InteropServices;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>
+    /// What a hook may change before the update, while it is called: adding up all of it over several trainers makes one step of the joint batch.
+    /// Numbers of a GPU are not read or written here (<see cref="Status.Unsupported"/>): their addresses are for who works in the order of its stream.
+    /// </summary>
+    public sealed unsafe class Gradients
+    {
+        private readonly stw_gradients told;
+        private bool isOver;
+
+        internal Gradients(stw_gradients told, bool onHost)
+        {
+            this.told = told;
+            OnHost = onHost;
+        }
+
+        internal void End()
+        {
+            isOver = true;
+        }
+
+        /// <summary>Whether they lie in host memory.</summary>
+        public bool OnHost { get; }
+        /// <summary>Numbers, holes included, which are to be ignored.</summary>
+        public long Count { get { return Numbers.Of(told.count); } }
+        /// <summary>That they carry: 1 unless the precision is fp16.</summary>
+        public double Scale { get { return told.scale; } }
+        /// <summary>Of Count floats: sums over tokens, not normalised, of all trainable parameters.</summary>
+        public IntPtr DataAddress { get { return Address(told.data); } }
+        /// <summary>Of a double.</summary>
+        public IntPtr LossSumAddress { get { return Address(told.loss_sum); } }
+        /// <summary>Of an unsigned number of 64 bits.</summary>
+        public IntPtr TargetCountAddress { get { return Address(told.target_count); } }
+        /// <summary>Of an unsigned number of 32 bits; 0 with a library that does not know it.</summary>
+        public IntPtr InOrderAddress { get { return Address(told.in_order); } }
+        /// <summary>CUDA: in whose order they are computed and used.</summary>
+        public IntPtr Stream { get { return Address(told.stream); } }
+
+        /// <summary>One of them.</summary>
+        public float this[long index]
+        {
+            get { return *At(index, 1); }
+            set { *At(index, 1) = value; }
+        }
+
+        /// <summary>Copies some of them, from index `from` on, into an array.</summary>
+        public void CopyTo(long from, float[] to, int at, int count)
+        {
+            CheckPart(to, at, count);
+            Marshal.Copy((IntPtr)At(from, count), to, at, count);
+        }
+
+        /// <summary>Overwrites some of them, from index `to` on.</summary>
+        public void CopyFrom(float[] from, int at, int count, long to)
+        {
+            CheckPart(from, at, count);
+            Marshal.Copy(from, at, (IntPtr)At(to, count), count);
+        }
+
+        /// <summary>Of the losses of all targets.</summary>
+        public double LossSum
+        {
+            get { return *(double*)OfHost(told.loss_sum); }
+            set { *(double*)OfHost(told.loss_sum) = value; }
+        }
+
+        /// <summary>How many they are.</summary>
+        public long TargetCount
+        {
+            get { return Numbers.Of(*(ulong*)OfHost(told.target_count)); }
+            set { *(ulong*)OfHost(told.target_count) = Numbers.Unsigned(value, nameof(TargetCount)); }
+        }
+
+        /// <summary>Of a preference: pairs whose chosen document was ahead. null, and not to be set, with a library that does not know it.</summary>
+        public int? InOrder
+        {
+            get { return OfHost(told.in_order) == null ? (int?)null : Numbers.Of(*told.in_order); }
+            set
+            {
+                if (OfHost(told.in_order) == null || value == null)
+                    throw new InvalidOperationException("InOrder: this library does not know it, or there is no number");
+                *told.in_order = Numbers.Unsigned(value.Value, nameof(InOrder));
+            }
+        }
+
+        private float* At(long index, long count)
+        {
+            if (index < 0 || count < 0 || index > Count - count)
+                throw new ArgumentOutOfRangeException(nameof(index), $"expected {count} of {Count} gradients, from {index} on");
+            return (float*)OfHost(told.data) + index;
+        }
+
+        private static void CheckPart(float[] values, int at, int count)
+        {
+            if (at < 0 || count < 0 || at > Numbers.Given(values, nameof(values)).Length - count)
+                throw new ArgumentOutOfRangeException(nameof(at), $"expected {count} of {values.Length} numbers, from {at} on");
+        }
+
+        private IntPtr Address(void* of)
+        {
+            if (isOver)
+                throw new ObjectDisposedException(nameof(Gradients), "the hook that they were for has returned");
+            return (IntPtr)of;
+        }
+
+        private void* OfHost(void* of)
+        {
+            Address(of);
+            if (!OnHost)
+                throw new StowageException(Status.Unsupported, "gradients: they lie in a GPU's memory");
+            return of;
+        }
+    }
+}

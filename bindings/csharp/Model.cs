@@ -1,0 +1,215 @@
+using System;
+using System.Collections.Generic;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>stw_model_options; null: unset.</summary>
+    public sealed class ModelOptions
+    {
+        /// <summary>A folder with config.json, a config.json, or the name of a preset such as "nano".</summary>
+        public string Source { get; set; }
+        /// <summary>Instead of Source: the text of a config.json.</summary>
+        public string ConfigJson { get; set; }
+        /// <summary>A .safetensors file or a folder; null: those of the source folder if it has any, else random values drawn from Seed.</summary>
+        public string Weights { get; set; }
+        /// <summary>0: 1337.</summary>
+        public ulong Seed { get; set; }
+        /// <summary>Replaces all rates of the config.</summary>
+        public float? Dropout { get; set; }
+        /// <summary>A folder of adapters (LoRA) to go on with.</summary>
+        public string Adapter { get; set; }
+        /// <summary>New adapters: of which matrices, such as "q_proj,v_proj"; null: all of blocks.</summary>
+        public string AdapterTargets { get; set; }
+        /// <summary>New adapters; 0: no new ones.</summary>
+        public int AdapterRank { get; set; }
+        /// <summary>Scale = alpha / sqrt(rank), in place of alpha / rank.</summary>
+        public bool AdapterRankStabilised { get; set; }
+        /// <summary>0: twice the rank.</summary>
+        public float AdapterAlpha { get; set; }
+        /// <summary>Of what A reads, while it is trained.</summary>
+        public float AdapterDropout { get; set; }
+        /// <summary>A classifier's, no two alike; null: the model's own, else LABEL_0, LABEL_1, …</summary>
+        public IReadOnlyList<string> LabelNames { get; set; }
+        /// <summary>A classifier of whole texts; 0: as LabelNames has, or the config says.</summary>
+        public int LabelCount { get; set; }
+    }
+
+    /// <summary>What is known of a model.</summary>
+    public sealed unsafe class ModelInfo
+    {
+        internal ModelInfo(stw_model_info told)
+        {
+            Layers = Numbers.Of(told.layers);
+            Width = Numbers.Of(told.width);
+            Parameters = Numbers.Of(told.parameters);
+            Trainable = Numbers.Of(told.trainable);
+            Vocabulary = Numbers.Of(told.vocabulary);
+            Positions = Numbers.Of(told.positions);
+            HasWeights = told.has_weights != 0;
+            Architecture = Texts.Read(told.architecture, 32);
+            AdapterRank = Numbers.Of(told.adapter_rank);
+            HasCodes = told.has_codes != 0;
+            Labels = Numbers.Of(told.labels);
+            PaddingToken = told.padding_token;
+        }
+
+        /// <summary>Blocks.</summary>
+        public int Layers { get; }
+        /// <summary>Numbers of a token between them.</summary>
+        public int Width { get; }
+        /// <summary>Tied ones counted once.</summary>
+        public long Parameters { get; }
+        /// <summary>How many of them are trained.</summary>
+        public long Trainable { get; }
+        /// <summary>Tokens that there are.</summary>
+        public long Vocabulary { get; }
+        /// <summary>Of the longest sequence.</summary>
+        public long Positions { get; }
+        /// <summary>Read from files, not drawn from the seed.</summary>
+        public bool HasWeights { get; }
+        /// <summary>Its model_type, such as "gpt2" or "llama".</summary>
+        public string Architecture { get; }
+        /// <summary>0: there are no adapters.</summary>
+        public int AdapterRank { get; }
+        /// <summary>Its files hold matrices in 4 bits.</summary>
+        public bool HasCodes { get; }
+        /// <summary>Of a classifier; 0: a language model.</summary>
+        public long Labels { get; }
+        /// <summary>Of the config; −1: none.</summary>
+        public long PaddingToken { get; }
+    }
+
+    /// <summary>A tensor of a model.</summary>
+    public sealed unsafe class TensorInfo
+    {
+        internal TensorInfo(stw_tensor_info told)
+        {
+            Name = Texts.Read(told.name);
+            Elements = Numbers.Of(told.elements);
+            var shape = new long[told.ndim];
+            for (int i = 0; i < shape.Length; ++i)
+                shape[i] = told.shape[i];
+            Shape = shape;
+        }
+
+        /// <summary>As in the weight files.</summary>
+        public string Name { get; }
+        /// <summary>Rows first.</summary>
+        public IReadOnlyList<long> Shape { get; }
+        /// <summary>Of all of it.</summary>
+        public long Elements { get; }
+    }
+
+    /// <summary>What is trained; weights are read when a trainer is made of it. It may be disposed of before what was made from it.</summary>
+    public sealed unsafe class Model : NativeObject
+    {
+        /// <summary>A folder, a config.json, or a preset by its name.</summary>
+        public Model(string source) : this(new ModelOptions { Source = source })
+        {
+        }
+
+        /// <summary>Describes it.</summary>
+        /// <exception cref="StowageException">IOError, Corrupt, Unsupported (architecture), UnsupportedField or BadArgument</exception>
+        public Model(ModelOptions options)
+        {
+            Own((IntPtr)Create(Numbers.Given(options, nameof(options))), pointer => stw_model_destroy((stw_model*)pointer));
+        }
+
+        private static stw_model* Create(ModelOptions options)
+        {
+            stw_model_options given = stw_model_options.Sized();
+            given.seed = options.Seed;
+            if (options.Dropout != null)
+            {
+                given.set_mask = STW_SET_DROPOUT;
+                given.dropout = options.Dropout.Value;
+            }
+            given.adapter_rank = Numbers.Unsigned(options.AdapterRank, nameof(options.AdapterRank));
+            given.adapter_flags = options.AdapterRankStabilised ? STW_ADAPTER_RANK_STABILISED : 0;
+            given.adapter_alpha = options.AdapterAlpha;
+            given.adapter_dropout = options.AdapterDropout;
+            int names = options.LabelNames?.Count ?? 0;
+            if (names > 0 && options.LabelCount != 0 && options.LabelCount != names)
+                throw new StowageException(Status.BadArgument, $"LabelCount {options.LabelCount}: there are {names} LabelNames");
+            given.label_count = (UIntPtr)Numbers.Unsigned(names > 0 ? names : options.LabelCount, nameof(options.LabelCount));
+            stw_model* made = null;
+            stw_error error = stw_error.Sized();
+            using (var texts = new Texts())
+            {
+                given.source = texts.Of(options.Source);
+                given.config_json = texts.Of(options.ConfigJson, out given.config_json_size);
+                given.weights = texts.Of(options.Weights);
+                given.adapter = texts.Of(options.Adapter);
+                given.adapter_targets = texts.Of(options.AdapterTargets);
+                given.label_names = texts.Of(options.LabelNames);
+                Errors.Check(stw_model_create(&made, &given, &error), &error);
+            }
+            return made;
+        }
+
+        /// <summary>What is known of it.</summary>
+        public ModelInfo Info
+        {
+            get
+            {
+                stw_model_info told = stw_model_info.Sized();
+                using (Held held = Hold())
+                    Errors.Check(stw_model_query((stw_model*)held.Pointer, &told));
+                return new ModelInfo(told);
+            }
+        }
+
+        /// <summary>All of them, by index.</summary>
+        public IReadOnlyList<TensorInfo> Tensors()
+        {
+            using (Held held = Hold())
+            {
+                var model = (stw_model*)held.Pointer;
+                var found = new TensorInfo[(int)stw_model_tensor_count(model)];
+                for (int i = 0; i < found.Length; ++i)
+                {
+                    stw_tensor_info told = stw_tensor_info.Sized();
+                    Errors.Check(stw_model_tensor_at(model, (UIntPtr)i, &told));
+                    found[i] = new TensorInfo(told);
+                }
+                return found;
+            }
+        }
+
+        /// <summary>Of the tensor with that name; null: there is none.</summary>
+        public int? TensorIndex(string name)
+        {
+            UIntPtr index;
+            using (Held held = Hold())
+            using (var texts = new Texts())
+                return stw_model_tensor_find((stw_model*)held.Pointer, texts.Of(Numbers.Given(name, nameof(name))), &index) == STW_OK ? (int)index : (int?)null;
+        }
+
+        /// <summary>A classifier's.</summary>
+        public IReadOnlyList<string> Labels()
+        {
+            using (Held held = Hold())
+            {
+                var model = (stw_model*)held.Pointer;
+                return Texts.All(index => stw_model_label_at(model, index));
+            }
+        }
+
+        /// <summary>Writes config.json and model.safetensors, adapters added to the matrices they are for.</summary>
+        /// <exception cref="StowageException">IOError, Corrupt, BadArgument (the model's own files would be replaced)</exception>
+        public void Export(string folder)
+        {
+            stw_error error = stw_error.Sized();
+            using (Held held = Hold())
+            using (var texts = new Texts())
+                Errors.Check(stw_model_export((stw_model*)held.Pointer, texts.Of(folder), &error), &error);
+        }
+
+        /// <summary>Models that need no file.</summary>
+        public static IReadOnlyList<string> Presets()
+        {
+            return Texts.All(index => stw_model_preset_at(index));
+        }
+    }
+}

@@ -1,0 +1,185 @@
+using System;
+using System.Collections.Generic;
+using System.Text;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>What lies where in memory, before anything is allocated. It may be disposed of before the trainers of it.</summary>
+    public sealed unsafe class Plan : NativeObject
+    {
+        /// <summary>Takes what the library made.</summary>
+        internal Plan(stw_plan* made)
+        {
+            Own((IntPtr)made, pointer => stw_plan_destroy((stw_plan*)pointer));
+        }
+
+        /// <summary>Chooses the fastest way to train that fits: on a device, whose profile, threads and free memory it takes where the options say nothing of them; or without one.</summary>
+        /// <exception cref="OverBudgetException">nothing fits</exception>
+        /// <exception cref="StowageException">BadArgument, Unsupported; Corrupt for a profile that is none</exception>
+        public Plan(Model model, PlanOptions options, Device device = null) : this(Create(model, options, device))
+        {
+        }
+
+        private static stw_plan* Create(Model model, PlanOptions options, Device device)
+        {
+            stw_plan* made = null;
+            stw_error error = stw_error.Sized();
+            using (Held of = Numbers.Given(model, nameof(model)).Hold())
+            using (var texts = new Texts())
+            {
+                stw_plan_options given = Numbers.Given(options, nameof(options)).Given(texts, device);
+                int status = stw_plan_create(&made, (stw_model*)of.Pointer, &given, &error);
+                if (status == STW_OVER_BUDGET)
+                    throw new OverBudgetException(&error, made == null ? null : new Plan(made));
+                Errors.Check(status, &error);
+            }
+            return made;
+        }
+
+        /// <summary>Reads what <see cref="Json"/> gave.</summary>
+        /// <exception cref="StowageException">Corrupt where the text was edited, or is of another model or version</exception>
+        public static Plan Load(Model model, string json)
+        {
+            stw_plan* made = null;
+            stw_error error = stw_error.Sized();
+            using (Held of = Numbers.Given(model, nameof(model)).Hold())
+            using (var texts = new Texts())
+            {
+                byte* text = texts.Of(Numbers.Given(json, nameof(json)), out UIntPtr size);
+                Errors.Check(stw_plan_load(&made, (stw_model*)of.Pointer, text, size, &error), &error);
+            }
+            return new Plan(made);
+        }
+
+        /// <summary>The longest one that fits with otherwise these options, at most the model's positions.</summary>
+        /// <exception cref="OverBudgetException">not even one token fits</exception>
+        public static long LongestSequence(Model model, PlanOptions options, Device device = null)
+        {
+            ulong longest;
+            stw_error error = stw_error.Sized();
+            using (Held of = Numbers.Given(model, nameof(model)).Hold())
+            using (var texts = new Texts())
+            {
+                stw_plan_options given = Numbers.Given(options, nameof(options)).Given(texts, device);
+                Errors.Check(stw_plan_longest_sequence((stw_model*)of.Pointer, &given, &longest, &error), &error);
+            }
+            return Numbers.Of(longest);
+        }
+
+        /// <summary>What it says.</summary>
+        public PlanInfo Info
+        {
+            get
+            {
+                stw_plan_info told = stw_plan_info.Sized();
+                using (Held held = Hold())
+                    Errors.Check(stw_plan_query((stw_plan*)held.Pointer, &told));
+                return new PlanInfo(told);
+            }
+        }
+
+        /// <summary>As text, which <see cref="Load"/> reads.</summary>
+        public string Json
+        {
+            get
+            {
+                using (Held held = Hold())
+                    return Texts.Read(stw_plan_json((stw_plan*)held.Pointer));
+            }
+        }
+
+        /// <summary>A table for people.</summary>
+        public string Report
+        {
+            get
+            {
+                using (Held held = Hold())
+                    return Texts.Read(stw_plan_report((stw_plan*)held.Pointer));
+            }
+        }
+
+        /// <summary>Replays every program of the plan in an independent judge.</summary>
+        /// <exception cref="StowageException">what it finds</exception>
+        public void Verify()
+        {
+            stw_error error = stw_error.Sized();
+            using (Held held = Hold())
+                Errors.Check(stw_plan_verify((stw_plan*)held.Pointer, &error), &error);
+        }
+
+        /// <summary>What could be given up where it does not fit, what keeps the bits first.</summary>
+        public IReadOnlyList<Relaxation> Relaxations()
+        {
+            var found = new List<Relaxation>();
+            stw_relaxation_info told = stw_relaxation_info.Sized();
+            using (Held held = Hold())
+                while (stw_plan_relaxation_at((stw_plan*)held.Pointer, (UIntPtr)found.Count, &told) == STW_OK)
+                    found.Add(new Relaxation(told));
+            return found;
+        }
+
+        /// <summary>What lies in host memory.</summary>
+        public IReadOnlyList<Offload> Offloads()
+        {
+            var found = new List<Offload>();
+            stw_offload_info told = stw_offload_info.Sized();
+            using (Held held = Hold())
+                while (stw_plan_offload_at((stw_plan*)held.Pointer, (UIntPtr)found.Count, &told) == STW_OK)
+                    found.Add(new Offload(told));
+            return found;
+        }
+
+        /// <summary>The plans that other budgets would get, by growing peak, each faster than all before it.</summary>
+        public IReadOnlyList<FrontierPoint> Frontier()
+        {
+            using (Held held = Hold())
+                for (int capacity = 64; ; capacity *= 2)
+                {
+                    var told = new stw_frontier_point[capacity];
+                    told[0] = stw_frontier_point.Sized();
+                    UIntPtr count;
+                    stw_error error = stw_error.Sized();
+                    fixed (stw_frontier_point* to = told)
+                        Errors.Check(stw_plan_frontier((stw_plan*)held.Pointer, to, (UIntPtr)capacity, &count, &error), &error);
+                    if ((int)count == capacity)
+                        continue;
+                    Array.Resize(ref told, (int)count);
+                    return Array.ConvertAll(told, point => new FrontierPoint(point));
+                }
+        }
+
+        /// <summary>As a picture, or its buffers as a table.</summary>
+        public string Picture(Picture kind)
+        {
+            UIntPtr size;
+            stw_error error = stw_error.Sized();
+            using (Held held = Hold())
+            {
+                var plan = (stw_plan*)held.Pointer;
+                Errors.Check(stw_plan_picture(plan, (uint)kind, null, UIntPtr.Zero, &size, &error), &error);
+                var text = new byte[(long)size];
+                fixed (byte* to = text)
+                    Errors.Check(stw_plan_picture(plan, (uint)kind, to, size, null, &error), &error);
+                return Encoding.UTF8.GetString(text, 0, text.Length - 1);
+            }
+        }
+
+        /// <summary>All of the micro-step.</summary>
+        public IReadOnlyList<BufferInfo> Buffers()
+        {
+            using (Held held = Hold())
+            {
+                var plan = (stw_plan*)held.Pointer;
+                var found = new BufferInfo[(int)stw_plan_buffer_count(plan)];
+                for (int i = 0; i < found.Length; ++i)
+                {
+                    stw_buffer_info told = stw_buffer_info.Sized();
+                    Errors.Check(stw_plan_buffer_at(plan, (UIntPtr)i, &told));
+                    found[i] = new BufferInfo(told);
+                }
+                return found;
+            }
+        }
+    }
+}

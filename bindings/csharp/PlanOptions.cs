@@ -1,0 +1,132 @@
+using System;
+using System.Collections.Generic;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>stw_parameter_group: settings of all parameters that a pattern names; what is null stays as it is.</summary>
+    public sealed class ParameterGroup
+    {
+        /// <summary>"embeddings", "blocks.0-1", "matrices", "norms", …, or a tensor's name with * and ?.</summary>
+        public string Pattern { get; set; }
+        /// <summary>Whether they keep their values.</summary>
+        public bool? Frozen { get; set; }
+        /// <summary>32 or 8, although the others have 8 or 32.</summary>
+        public States? StateBits { get; set; }
+        /// <summary>A factor of the run's.</summary>
+        public double? LearningRate { get; set; }
+        /// <summary>Instead of the trainer's.</summary>
+        public double? WeightDecay { get; set; }
+
+        internal unsafe stw_parameter_group Given(Texts texts)
+        {
+            stw_parameter_group given = stw_parameter_group.Sized();
+            given.pattern = texts.Of(Pattern);
+            given.frozen = Numbers.Flag(Frozen ?? false);
+            given.state_bits = (uint)(StateBits ?? States.Auto);
+            given.learning_rate = LearningRate ?? 0;
+            given.weight_decay = WeightDecay ?? 0;
+            given.set_mask = (Frozen != null ? STW_SET_GROUP_FROZEN : 0) | (StateBits != null ? STW_SET_GROUP_STATES : 0) |
+                             (LearningRate != null ? STW_SET_GROUP_RATE : 0) | (WeightDecay != null ? STW_SET_GROUP_DECAY : 0);
+            return given;
+        }
+    }
+
+    /// <summary>stw_plan_options; null: unset.</summary>
+    public sealed class PlanOptions
+    {
+        /// <summary>Bounds the peak; 0: what the device has.</summary>
+        public long MemoryBytes { get; set; }
+        /// <summary>Samples of one optimizer step; required.</summary>
+        public long GlobalBatch { get; set; }
+        /// <summary>Tokens of a sample; 0: the model's positions, at most 1024.</summary>
+        public long Sequence { get; set; }
+        /// <summary>"cpu", or a profile's name such as "rtx4090"; null: that of the device, if one is given, else "cpu".</summary>
+        public string Device { get; set; }
+        /// <summary>Bytes that are free there now; 0: as MemoryBytes says, or those of a GPU that is given.</summary>
+        public long DeviceMemory { get; set; }
+        /// <summary>Taken off for what lies outside the arena; null: the profile's.</summary>
+        public long? ReserveBytes { get; set; }
+        /// <summary>CPU: threads that will compute; 0: those of the device, if one is given, else one a processor.</summary>
+        public int Threads { get; set; }
+        /// <summary>Default: fp32 on the CPU, bf16 elsewhere.</summary>
+        public Precision Precision { get; set; }
+        /// <summary>The rule of updates.</summary>
+        public Optimizer Optimizer { get; set; }
+        /// <summary>Auto: chosen.</summary>
+        public States StateBits { get; set; }
+        /// <summary>0: chosen.</summary>
+        public int MicroBatch { get; set; }
+        /// <summary>Auto: chosen.</summary>
+        public Recompute Recompute { get; set; }
+        /// <summary>Fast: the micro-batch may change bits.</summary>
+        public Mode Mode { get; set; }
+        /// <summary>Batches may bring positions: several documents in a sample.</summary>
+        public bool Positions { get; set; }
+        /// <summary>Batches may bring weights of tokens.</summary>
+        public bool Weights { get; set; }
+        /// <summary>Of host memory for what is offloaded; 0: nothing is.</summary>
+        public long HostBytes { get; set; }
+        /// <summary>What <see cref="Trainer.Calibrate"/> gave; null: the device's embedded one.</summary>
+        public string Profile { get; set; }
+        /// <summary>Of groups that name the same parameter later ones win.</summary>
+        public IReadOnlyList<ParameterGroup> Groups { get; set; }
+        /// <summary>What bf16 keeps of a trained parameter's fp32 value.</summary>
+        public Master Master { get; set; }
+        /// <summary>In which order products add up.</summary>
+        public Kernels Kernels { get; set; }
+        /// <summary>What the matrices of blocks sum their gradients up in.</summary>
+        public GradientPrecision Gradients { get; set; }
+        /// <summary>Parameters of blocks are updated inside the backward pass, which keeps no gradients of them.</summary>
+        public bool FusedUpdate { get; set; }
+        /// <summary>Whose attention it is.</summary>
+        public Attention Attention { get; set; }
+        /// <summary>What the blocks' matrices below adapters are stored as.</summary>
+        public Quantize Quantize { get; set; }
+        /// <summary>Int8: so are the table of tokens and the head.</summary>
+        public Quantize QuantizeEmbeddings { get; set; }
+        /// <summary>Of pairs of documents, whose batches bring positions without Positions.</summary>
+        public Preference Preference { get; set; }
+
+        /// <summary>As C has them; what they say nothing of is the device's, if there is one.</summary>
+        internal unsafe stw_plan_options Given(Texts texts, Device on)
+        {
+            DeviceInfo info = on?.Info;
+            stw_plan_options given = stw_plan_options.Sized();
+            given.memory_bytes = Numbers.Unsigned(MemoryBytes, nameof(MemoryBytes));
+            given.global_batch = Numbers.Unsigned(GlobalBatch, nameof(GlobalBatch));
+            given.sequence = Numbers.Unsigned(Sequence, nameof(Sequence));
+            given.device = texts.Of(Device ?? (Profile == null ? info?.Profile : null));
+            given.device_memory = Numbers.Unsigned(DeviceMemory == 0 && info?.Backend == Backend.Cuda ? info.MemoryFree : DeviceMemory, nameof(DeviceMemory));
+            if (ReserveBytes != null)
+            {
+                given.set_mask = STW_SET_RESERVE;
+                given.reserve_bytes = Numbers.Unsigned(ReserveBytes.Value, nameof(ReserveBytes));
+            }
+            given.threads = Numbers.Unsigned(Threads == 0 && info?.Backend == Backend.Cpu ? info.Threads : Threads, nameof(Threads));
+            given.precision = (uint)Precision;
+            given.optimizer = (uint)Optimizer;
+            given.state_bits = (uint)StateBits;
+            given.micro_batch = Numbers.Unsigned(MicroBatch, nameof(MicroBatch));
+            given.recompute = (uint)Recompute;
+            given.mode = (uint)Mode;
+            given.inputs = (Positions ? STW_INPUT_POSITIONS : 0) | (Weights ? STW_INPUT_WEIGHTS : 0);
+            given.host_bytes = Numbers.Unsigned(HostBytes, nameof(HostBytes));
+            given.profile = texts.Of(Profile, out given.profile_size);
+            int count = Groups?.Count ?? 0;
+            given.groups = (stw_parameter_group*)(count == 0 ? null : texts.Take((long)count * sizeof(stw_parameter_group)));
+            given.group_count = (UIntPtr)count;
+            for (int i = 0; i < count; ++i)
+                given.groups[i] = Numbers.Given(Groups[i], nameof(Groups)).Given(texts);
+            given.master = (uint)Master;
+            given.kernels = (uint)Kernels;
+            given.gradients = (uint)Gradients;
+            given.fused_update = Numbers.Flag(FusedUpdate);
+            given.attention = (uint)Attention;
+            given.quantize = (uint)Quantize;
+            given.quantize_embeddings = (uint)QuantizeEmbeddings;
+            given.preference = (uint)Preference;
+            return given;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+using System;
+using System.Collections.Generic;
+using System.Runtime.InteropServices;
+using System.Text;
+
+namespace Stowage
+{
+    /// <summary>Strings and arrays as C has them, given back together.</summary>
+    internal sealed unsafe class Texts : IDisposable
+    {
+        private static readonly UTF8Encoding Strict = new UTF8Encoding(false, true);
+        private readonly List<IntPtr> taken = new List<IntPtr>();
+
+        /// <summary>null stays NULL.</summary>
+        public byte* Of(string text)
+        {
+            return Of(text, out _);
+        }
+
+        /// <summary>Also its bytes, without the zero byte at its end.</summary>
+        public byte* Of(string text, out UIntPtr bytes)
+        {
+            byte[] encoded = text == null ? new byte[0] : Encoded(text);
+            bytes = (UIntPtr)encoded.Length;
+            if (text == null)
+                return null;
+            byte* made = (byte*)Take(encoded.Length + 1);
+            Marshal.Copy(encoded, 0, (IntPtr)made, encoded.Length);
+            return made;
+        }
+
+        /// <summary>An array of them; NULL where there are none.</summary>
+        public byte** Of(IReadOnlyList<string> texts)
+        {
+            if (texts == null || texts.Count == 0)
+                return null;
+            byte** made = (byte**)Take((long)texts.Count * sizeof(byte*));
+            for (int i = 0; i < texts.Count; ++i)
+                made[i] = Of(texts[i] ?? throw new ArgumentNullException(nameof(texts)));
+            return made;
+        }
+
+        /// <summary>Zeroed memory until all is given back.</summary>
+        public void* Take(long bytes)
+        {
+            IntPtr memory = Marshal.AllocHGlobal((IntPtr)bytes);
+            taken.Add(memory);
+            for (long i = 0; i < bytes; ++i)
+                ((byte*)memory)[i] = 0;
+            return (void*)memory;
+        }
+
+        public void Dispose()
+        {
+            foreach (IntPtr memory in taken)
+                Marshal.FreeHGlobal(memory);
+            taken.Clear();
+        }
+
+        /// <summary>Refuses what C would take for the end, and what is no text.</summary>
+        private static byte[] Encoded(string text)
+        {
+            if (text.IndexOf('\0') >= 0)
+                throw new StowageException(Status.BadArgument, "a zero byte in a text");
+            try
+            {
+                return Strict.GetBytes(text);
+            }
+            catch (EncoderFallbackException)
+            {
+                throw new StowageException(Status.BadArgument, "half of a surrogate pair in a text");
+            }
+        }
+
+        /// <summary>What a string of C's says; of NULL null.</summary>
+        public static string Read(byte* text)
+        {
+            return text == null ? null : Read(text, int.MaxValue);
+        }
+
+        /// <summary>Text in a struct. A character that was cut is shown as one that is unknown.</summary>
+        public static string Read(byte* text, int capacity)
+        {
+            int length = 0;
+            while (length < capacity && text[length] != 0)
+                ++length;
+            return Encoding.UTF8.GetString(text, length);
+        }
+
+        public delegate byte* NameAt(UIntPtr index);
+
+        /// <summary>All names from index 0 on.</summary>
+        public static IReadOnlyList<string> All(NameAt at)
+        {
+            var found = new List<string>();
+            for (string name = Read(at(UIntPtr.Zero)); name != null; name = Read(at((UIntPtr)found.Count)))
+                found.Add(name);
+            return found;
+        }
+    }
+}

@@ -1,0 +1,352 @@
+using System;
+using System.Collections.Generic;
+using System.Linq;
+using System.Runtime.ExceptionServices;
+using System.Text;
+using System.Threading;
+using static Stowage.Abi;
+
+namespace Stowage
+{
+    /// <summary>
+    /// A model in an arena of the plan's bytes. One thread at a time computes with it; Cancel, Progress and Dispose are for any. From inside of a
+    /// gradient hook what computes throws BadState; a run's progress may do all but plan again and measure.
+    /// </summary>
+    public sealed unsafe class Trainer : NativeObject
+    {
+        private readonly HostCalls host;
+        private readonly HookCalls hook;
+        private readonly ViewCount views = new ViewCount();
+        private readonly IReadOnlyList<TensorInfo> tensors;
+        private readonly long sequence;
+
+        /// <summary>Numbers that logits have.</summary>
+        internal long Classes { get; }
+
+        private sealed class ViewCount
+        {
+            public int Open;
+        }
+
+        /// <summary>Allocates the plan's arena, once, and fills it with weights. The others may be disposed of.</summary>
+        /// <exception cref="StowageException">OutOfMemory, BadState (a plan that does not fit, or of another model or device), those of reading weights</exception>
+        public Trainer(Device device, Model model, Plan plan, TrainerOptions options = null)
+        {
+            TrainerOptions asked = options ?? new TrainerOptions();
+            stw_trainer_options given = asked.Given();
+            ModelInfo about = Numbers.Given(model, nameof(model)).Info;
+            Classes = about.Labels > 0 ? about.Labels : about.Vocabulary;
+            tensors = model.Tensors();
+            sequence = Numbers.Given(plan, nameof(plan)).Info.Sequence;
+            if (asked.GradientHook != null)
+            {
+                hook = new HookCalls(asked.GradientHook, Numbers.Given(device, nameof(device)).Info.Backend == Backend.Cpu);
+                hook.Enter(ref given);
+            }
+            host = Numbers.Given(device, nameof(device)).Calls;
+            stw_trainer* made = null;
+            stw_error error = stw_error.Sized();
+            HookCalls called = hook;   // not this: what it holds must not hold it
+            try
+            {
+                using (Held on = device.HoldAlone())
+                using (Held of = model.Hold())
+                using (Held by = plan.Hold())
+                {
+                    int status = stw_trainer_create(&made, (stw_device*)on.Pointer, (stw_model*)of.Pointer, (stw_plan*)by.Pointer, &given, &error);
+                    Errors.Check(status, &error, host.Take());
+                    NativeHandle lent = on.Handle;
+                    bool isLent = false;
+                    lent.DangerousAddRef(ref isLent);   // the device ends after the last of its trainers
+                    Own((IntPtr)made, pointer =>
+                    {
+                        stw_trainer_destroy((stw_trainer*)pointer);
+                        called?.End();
+                        lent.DangerousRelease();
+                    });
+                }
+            }
+            catch
+            {
+                called?.End();
+                throw;
+            }
+        }
+
+        /// <summary>What the hook threw in the call that is over.</summary>
+        internal ExceptionDispatchInfo TakeFailure()
+        {
+            return hook?.Take();
+        }
+
+        /// <summary>What the host's memory threw.</summary>
+        internal Exception TakeCause()
+        {
+            return host.Take();
+        }
+
+        /// <summary>One update from a whole global batch.</summary>
+        /// <exception cref="StowageException">BadArgument (shapes, a token outside of the vocabulary, the rate), Unsupported (an input that the plan was not made for), Cancelled</exception>
+        public StepResult Step(Batch batch, double learningRate, CancellationToken cancellation = default(CancellationToken))
+        {
+            stw_step_result told = stw_step_result.Sized();
+            stw_error error = stw_error.Sized();
+            using (var given = new GivenBatch(Numbers.Given(batch, nameof(batch)), learningRate))
+            using (var call = new Call(this, cancellation))
+            {
+                int status = stw_trainer_step(call.Trainer, given.Pointer, &error);
+                if (status == STW_OK)
+                    status = stw_trainer_wait(call.Trainer, &told, &error);
+                call.End(status, &error);
+            }
+            return new StepResult(told);
+        }
+
+        /// <summary>Steps over a dataset. true: to the end; false: Progress or Cancel stopped it, perhaps after the last batch.</summary>
+        /// <exception cref="OperationCanceledException">the token stopped it; the trainer stands at the last completed step</exception>
+        public bool Run(Dataset dataset, RunOptions options, CancellationToken cancellation = default(CancellationToken))
+        {
+            stw_run_options given = Numbers.Given(options, nameof(options)).Given();
+            var calls = new ProgressCalls(options, cancellation);
+            stw_error error = stw_error.Sized();
+            try
+            {
+                calls.Enter(ref given);
+                using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
+                using (var call = new Call(this, cancellation))
+                    return call.End(stw_trainer_run(call.Trainer, (stw_dataset*)from.Pointer, &given, &error), &error, calls) == STW_OK;
+            }
+            finally
+            {
+                calls.End();
+            }
+        }
+
+        /// <summary>The mean loss per target over so many global batches of the held-out part. <see cref="Progress"/> then has the accuracy of a classifier or a preference.</summary>
+        public double Evaluate(Dataset dataset, long batches, CancellationToken cancellation = default(CancellationToken))
+        {
+            double loss;
+            stw_error error = stw_error.Sized();
+            ulong count = Numbers.Unsigned(batches, nameof(batches));
+            using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
+            using (var call = new Call(this, cancellation))
+                call.End(stw_trainer_evaluate(call.Trainer, (stw_dataset*)from.Pointer, count, &loss, &error), &error);
+            return loss;
+        }
+
+        /// <summary>Tokens that follow those of the prompt; together they fit the plan's sequence.</summary>
+        /// <exception cref="StowageException">UnsupportedShape (too long), Unsupported (a classifier), NonFinite, Cancelled</exception>
+        public int[] Generate(int[] prompt, GenerateOptions options, CancellationToken cancellation = default(CancellationToken))
+        {
+            Numbers.Given(prompt, nameof(prompt));
+            if (Numbers.Given(options, nameof(options)).Count > sequence)
+                throw new StowageException(Status.UnsupportedShape, $"generate: expected at most {sequence} tokens with the prompt, found {options.Count}");
+            var made = new int[Numbers.Unsigned(options.Count, nameof(options.Count))];
+            int[] ends = options.Stop?.ToArray() ?? new int[0];
+            stw_generate_options given = stw_generate_options.Sized();
+            given.top_k = Numbers.Unsigned(options.TopK, nameof(options.TopK));
+            given.temperature = options.Temperature;
+            given.seed = options.Seed;
+            ulong count;
+            stw_error error = stw_error.Sized();
+            fixed (int* asked = prompt, stop = ends, to = made)
+            using (var call = new Call(this, cancellation))
+            {
+                given.prompt = asked;
+                given.prompt_count = (ulong)prompt.Length;
+                given.stop = stop;
+                given.stop_count = (ulong)ends.Length;
+                given.@out = to;
+                given.out_capacity = (ulong)made.Length;
+                call.End(stw_trainer_generate(call.Trainer, &given, &count, &error), &error);
+            }
+            Array.Resize(ref made, (int)count);
+            return made;
+        }
+
+        /// <summary>Behind these tokens: of those that may follow, or of a classifier's labels.</summary>
+        /// <exception cref="StowageException">BadArgument, UnsupportedShape (no token, or too many), NonFinite, Cancelled</exception>
+        public float[] Logits(int[] tokens, CancellationToken cancellation = default(CancellationToken))
+        {
+            if (Numbers.Given(tokens, nameof(tokens)).Length == 0)
+                throw new StowageException(Status.UnsupportedShape, "logits: expected at least one token");
+            var made = new float[Classes];
+            stw_error error = stw_error.Sized();
+            fixed (int* asked = tokens)
+            fixed (float* to = made)
+            using (var call = new Call(this, cancellation))
+                call.End(stw_trainer_logits(call.Trainer, asked, (ulong)tokens.Length, to, (ulong)made.Length, &error), &error);
+            return made;
+        }
+
+        /// <summary>What the model as it is gives every target of one sample or more, beside the targets or labels; 0 where there is none. As <see cref="Batch.Reference"/> they are those of the model from before.</summary>
+        /// <exception cref="StowageException">those of Step; Unsupported for a batch with weights or a reference</exception>
+        public float[,] LogProbabilities(Batch batch, CancellationToken cancellation = default(CancellationToken))
+        {
+            long[] shape = Numbers.Given(batch, nameof(batch)).Tokens?.Shape;
+            var made = shape?.Length == 2 ? new float[(int)shape[0], (int)shape[1]] : new float[0, 0];
+            var told = new float[made.Length + 1];   // an address for no numbers, too
+            stw_error error = stw_error.Sized();
+            fixed (float* to = told)
+            using (var given = new GivenBatch(batch, 0))
+            using (var call = new Call(this, cancellation))
+                call.End(stw_trainer_log_probabilities(call.Trainer, given.Pointer, to, (ulong)made.Length, &error), &error);
+            Buffer.BlockCopy(told, 0, made, 0, made.Length * sizeof(float));
+            return made;
+        }
+
+        /// <summary>Goes over a dataset of pairs once and writes the log-probabilities of its targets into a file, for <see cref="DatasetOptions.Reference"/>.</summary>
+        /// <exception cref="StowageException">BadState (a plan without a preference, a dataset without pairs), IOError, NonFinite, Cancelled; then no file has been replaced</exception>
+        public void WriteReference(Dataset dataset, string path, CancellationToken cancellation = default(CancellationToken))
+        {
+            stw_error error = stw_error.Sized();
+            using (var texts = new Texts())
+            using (Held from = Numbers.Given(dataset, nameof(dataset)).HoldAlone())
+            using (var call = new Call(this, cancellation))
+                call.End(stw_trainer_write_reference(call.Trainer, (stw_dataset*)from.Pointer, texts.Of(path), &error), &error);
+        }
+
+        /// <summary>Another budget from the next step on, with the same bits: the new plan.</summary>
+        /// <exception cref="OverBudgetException">nothing fits; the trainer is unchanged</exception>
+        /// <exception cref="StowageException">OutOfMemory; BadState from inside a callback, and while a view is open; the trainer is unchanged</exception>
+        public Plan Replan(long memoryBytes)
+        {
+            stw_plan* made = null;
+            stw_error error = stw_error.Sized();
+            ulong bytes = Numbers.Unsigned(memoryBytes, nameof(memoryBytes));
+            using (var call = new Call(this, CancellationToken.None))
+            {
+                int open = Volatile.Read(ref views.Open);
+                if (open > 0)
+                    throw new StowageException(Status.BadState, $"replan: {open} views of tensors are open, whose memory would move; dispose of them before");
+                call.End(stw_trainer_replan(call.Trainer, bytes, &made, &error), &error);
+            }
+            return new Plan(made);
+        }
+
+        /// <summary>Measures the device: the profile to plan with, <see cref="PlanOptions.Profile"/>. For a trainer that has not stepped.</summary>
+        /// <exception cref="StowageException">BadState for one that has, NonFinite, Cancelled, those of reading weights</exception>
+        public string Calibrate(CancellationToken cancellation = default(CancellationToken))
+        {
+            var made = new byte[STW_PROFILE_BYTES];
+            UIntPtr size;
+            stw_error error = stw_error.Sized();
+            fixed (byte* to = made)
+            using (var call = new Call(this, cancellation))
+                call.End(stw_trainer_calibrate(call.Trainer, to, (UIntPtr)made.Length, &size, &error), &error);
+            return Encoding.UTF8.GetString(made, 0, (int)size);
+        }
+
+        private delegate int EntryOfPath(stw_trainer* trainer, byte* path, stw_error* error);
+
+        private void WithPath(EntryOfPath entry, string path, CancellationToken cancellation = default(CancellationToken))
+        {
+            stw_error error = stw_error.Sized();
+            using (var texts = new Texts())
+            using (var call = new Call(this, cancellation))
+                call.End(entry(call.Trainer, texts.Of(path), &error), &error);
+        }
+
+        /// <summary>Measures the same and writes it as a trace that Perfetto shows.</summary>
+        public void Timeline(string path, CancellationToken cancellation = default(CancellationToken))
+        {
+            WithPath(stw_trainer_timeline, path, cancellation);
+        }
+
+        /// <summary>Writes a checkpoint, which any budget may restore.</summary>
+        public void Save(string path)
+        {
+            WithPath(stw_trainer_save, path);
+        }
+
+        /// <summary>Goes on where a checkpoint was written.</summary>
+        /// <exception cref="StowageException">Corrupt, BadState naming the field that does not match, IOError; the trainer is unchanged</exception>
+        public void Restore(string path)
+        {
+            WithPath(stw_trainer_restore, path);
+        }
+
+        /// <summary>Writes what transformers, or of adapters PEFT, loads.</summary>
+        public void ExportModel(string folder)
+        {
+            WithPath(stw_trainer_export_model, folder);
+        }
+
+        /// <summary>Stops what is under way before its next micro-step, or else what comes next. From any thread. A token stops one call, and nothing else.</summary>
+        public void Cancel()
+        {
+            using (Held held = Hold())
+                stw_trainer_cancel((stw_trainer*)held.Pointer);
+        }
+
+        /// <summary>How far it is. From any thread.</summary>
+        public Progress Progress
+        {
+            get
+            {
+                stw_progress told = stw_progress.Sized();
+                using (Held held = Hold())
+                    Errors.Check(stw_trainer_progress((stw_trainer*)held.Pointer, &told));
+                return new Progress(told);
+            }
+        }
+
+        /// <summary>Of a CUDA device; else zero.</summary>
+        public IntPtr Stream
+        {
+            get
+            {
+                using (Held held = Hold())
+                    return (IntPtr)stw_trainer_stream((stw_trainer*)held.Pointer);
+            }
+        }
+
+        /// <summary>A tensor where it lies, without a copy, by its index among <see cref="Model.Tensors"/>; until it is disposed of there is no other plan.</summary>
+        /// <exception cref="StowageException">BadArgument; Unsupported where it is not stored as one array of fp32, bf16 or fp16</exception>
+        public TensorView View(int index, TensorKind kind = TensorKind.Parameter)
+        {
+            DLManagedTensorVersioned* made = null;
+            stw_error error = stw_error.Sized();
+            using (var call = new Call(this, CancellationToken.None))
+            using (Held arena = Hold())
+            {
+                call.End(stw_trainer_export_tensor(call.Trainer, (UIntPtr)Numbers.Unsigned(index, nameof(index)), (uint)kind, &made, &error), &error);
+                NativeHandle lent = arena.Handle;
+                bool isLent = false;
+                lent.DangerousAddRef(ref isLent);
+                Interlocked.Increment(ref views.Open);
+                ViewCount counted = views;
+                return new TensorView(made, () =>
+                {
+                    Interlocked.Decrement(ref counted.Open);
+                    lent.DangerousRelease();
+                });
+            }
+        }
+
+        /// <summary>A copy of a tensor, by its index among <see cref="Model.Tensors"/>: a parameter, its gradient, or a state of it.</summary>
+        /// <exception cref="StowageException">those of View; Unsupported where it lies in a GPU's memory</exception>
+        public Tensor GetTensor(int index, TensorKind kind = TensorKind.Parameter)
+        {
+            using (TensorView view = View(index, kind))
+                return new Tensor(view);
+        }
+
+        /// <summary>Overwrites a parameter with as many values as it has.</summary>
+        public void SetTensor(int index, float[] values)
+        {
+            int count = Numbers.Given(values, nameof(values)).Length;
+            if (index < 0 || index >= tensors.Count || count != tensors[index].Elements)
+                throw new StowageException(Status.BadArgument, $"tensor {index}: there is none of {count} values with that index");
+            long[] shape = tensors[index].Shape.ToArray();
+            stw_error error = stw_error.Sized();
+            fixed (float* from = values)
+            fixed (long* sizes = shape)
+            using (var call = new Call(this, CancellationToken.None))
+            {
+                DLManagedTensorVersioned given = DLManagedTensorVersioned.Borrowed((IntPtr)from, DLManagedTensorVersioned.Float, sizes, shape.Length);
+                call.End(stw_trainer_import_tensor(call.Trainer, (UIntPtr)(uint)index, &given, &error), &error);
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+using System;
+using System.Linq;
+using System.Threading;
+using System.Threading.Tasks;
+using Stowage;
+
+internal sealed partial class Cases
+{
+    public void TokensCancel()
+    {
+        using (var world = new World())
+        using (Dataset data = Data())
+        {
+            var forever = new RunOptions { Until = 1L << 40 };
+            using (var stop = new CancellationTokenSource())
+            {
+                Task other = Task.Run(() =>
+                {
+                    while (world.Trainer.Progress.Step < 3)
+                        Thread.Yield();
+                    stop.Cancel();
+                });
+                Equal(Throws<OperationCanceledException>(() => world.Trainer.Run(data, forever, stop.Token)).CancellationToken, stop.Token);
+                other.Wait();
+                True(world.Trainer.Progress.Step >= 3);
+                Throws<OperationCanceledException>(() => world.Trainer.Run(data, forever, stop.Token));
+                Throws<OperationCanceledException>(() => world.Trainer.Step(World.Batch(), 1e-3, stop.Token));
+            }
+            world.Steps(1);   // no cancel is left behind
+            foreach (long last in new[] { 1L << 40, world.Trainer.Progress.Batches + 1 })   // in the middle of a run, and after its last step
+                using (var stop = new CancellationTokenSource())
+                {
+                    var options = new RunOptions { Until = last, ProgressEvery = 3, Progress = now => { stop.Cancel(); return true; } };
+                    if (last == 1L << 40)
+                        Throws<OperationCanceledException>(() => world.Trainer.Run(data, options, stop.Token));
+                    else
+                    {
+                        options.Until = world.Trainer.Progress.Batches + 1;
+                        True(world.Trainer.Run(data, options, stop.Token));
+                    }
+                    world.Steps(1);
+                }
+            using (var stop = new CancellationTokenSource())
+            {
+                // What a callback does with the trainer is stopped with it.
+                var options = new RunOptions { Until = 1L << 40, Progress = now => { stop.Cancel(); return world.Trainer.Evaluate(data, 2) > 0; } };
+                Throws<OperationCanceledException>(() => world.Trainer.Run(data, options, stop.Token));
+                world.Steps(1);
+            }
+            using (var stop = new CancellationTokenSource())
+            {
+                // The run is, too, where that took the cancel, and nobody told.
+                var options = new RunOptions { Until = 1L << 40, Progress = now => { stop.Cancel(); Throws(Status.Cancelled, () => world.Trainer.Evaluate(data, 2)); return true; } };
+                Throws<OperationCanceledException>(() => world.Trainer.Run(data, options, stop.Token));
+                Throws<OperationCanceledException>(() => world.Trainer.Run(data, new RunOptions { Until = 0 }, stop.Token));
+                world.Steps(1);
+            }
+            using (var stop = new CancellationTokenSource(50))
+                Throws<OperationCanceledException>(() => world.Trainer.Evaluate(data, 1L << 40, stop.Token));
+            using (var stop = new CancellationTokenSource())
+            {
+                world.Trainer.Evaluate(data, 1, stop.Token);
+                stop.Cancel();   // of a call that is over
+                world.Steps(1);
+            }
+        }
+    }
+
+    /// <summary>Whenever it comes, a token stops the call that it was given to, and no other.</summary>
+    public void TokensStopOneCallAlone()
+    {
+        using (var world = new World())
+        {
+            var random = new Random(1);
+            int stopped = 0;
+            for (int round = 0; round < 300; ++round)
+                using (var stop = new CancellationTokenSource())
+                {
+                    int spins = random.Next(20000);
+                    Task other = Task.Run(() =>
+                    {
+                        Thread.SpinWait(spins);
+                        stop.Cancel();
+                    });
+                    try
+                    {
+                        world.Trainer.Step(World.Batch(), 1e-3, stop.Token);
+                    }
+                    catch (OperationCanceledException)
+                    {
+                        ++stopped;
+                    }
+                    world.Steps(1);
+                    other.Wait();
+                }
+            Equal(world.Trainer.Progress.Step, 600 - stopped);
+        }
+    }
+
+    public void OthersMayStopIt()
+    {
+        using (var world = new World())
+        using (Dataset data = Data())
+        {
+            Task other = Task.Run(() =>
+            {
+                while (world.Trainer.Progress.Step < 3)
+                    Thread.Yield();
+                world.Trainer.Cancel();
+            });
+            Equal(world.Trainer.Run(data, new RunOptions { Until = 1L << 40 }), false);
+            other.Wait();
+            world.Trainer.Cancel();
+            Throws(Status.Cancelled, () => world.Steps(1));   // no cancel of the host's own is lost
+            world.Steps(1);
+        }
+    }
+
+    public void OneThreadAtATime()
+    {
+        using (World world = new World(), beside = new World())
+        using (Dataset data = Data(), another = Data())
+        {
+            var options = new RunOptions { Until = 1L << 40 };
+            options.Progress = now =>
+            {
+                // Another thread is refused, where it would ruin the run; a trainer of its own is its own.
+                Task.Run(() =>
+                {
+                    Throws(Status.BadState, () => world.Trainer.Step(World.Batch(), 1e-3));
+                    Throws(Status.BadState, () => beside.Trainer.Evaluate(data, 1));
+                    Equal(world.Trainer.Progress.Phase, Phase.Train);
+                    beside.Trainer.Run(another, new RunOptions { Until = beside.Trainer.Progress.Batches + 2 });
+                }).Wait();
+                return now.Batches < 3;
+            };
+            Equal(world.Trainer.Run(data, options), false);
+            Equal(beside.Trainer.Progress.Batches, 6);
+            Task.Run(() => world.Steps(1)).Wait();   // a trainer may go to another thread
+        }
+        ulong[] trained = Enumerable.Range(0, 3).AsParallel().WithDegreeOfParallelism(3).Select(i =>
+        {
+            using (var world = new World())
+            {
+                world.Steps(5);
+                return world.Weights();
+            }
+        }).ToArray();
+        Equal(trained.Distinct().Count(), 1);
+    }
+}

@@ -1,0 +1,140 @@
+using System;
+using System.IO;
+using System.Linq;
+using System.Threading;
+using Stowage;
+
+internal sealed partial class Cases
+{
+    public void Classifiers()
+    {
+        using (var world = new World(World.Small(o => o.Positions = true), null, new ModelOptions { ConfigJson = World.Gpt2, LabelCount = 3 }))
+        {
+            AllEqual(world.Model.Labels(), new[] { "LABEL_0", "LABEL_1", "LABEL_2" });
+            Rows<int> tokens = Rows.Of(World.Tokens(), World.Length);
+            var batch = new Batch { Tokens = tokens, Labels = new[] { 0, 1, 2, 1 } };
+            StepResult first = world.Trainer.Step(batch, 1e-2), last = null;
+            Equal(first.Targets, 4);
+            for (int i = 0; i < 20; ++i)
+                last = world.Trainer.Step(batch, 1e-2);
+            True(last.Loss < first.Loss / 2);
+            float[] logits = world.Trainer.Logits(World.Tokens().Take(World.Length).ToArray());
+            Equal(logits.Length, 3);
+            Equal(Largest(logits), 0);
+            float[,] told = world.Trainer.LogProbabilities(batch);
+            True(told[0, 15] < 0 && told[0, 14] == 0 && told[3, 15] < 0);
+            Throws(Status.Unsupported, () => world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 1 }));
+            Throws(Status.BadArgument, () => world.Trainer.Step(World.Batch(), 1e-3));
+            using (var stop = new CancellationTokenSource())   // a cancel is taken back from a classifier, too
+            using (Dataset data = LabelledData())
+            {
+                True(world.Trainer.Run(data, new RunOptions { Until = world.Trainer.Progress.Batches + 1, Progress = now => { stop.Cancel(); return true; } }, stop.Token));
+                world.Trainer.Step(batch, 1e-3);
+                True(!double.IsNaN(world.Trainer.Evaluate(data, 1)) && world.Trainer.Progress.EvaluationAccuracy >= 0);
+            }
+        }
+    }
+
+    /// <summary>80 documents of 8 tokens with three labels.</summary>
+    private Dataset LabelledData()
+    {
+        string path = TokensOfDocuments(), marks = Path.Combine(folder, "marks"), labels = Path.Combine(folder, "labels");
+        File.WriteAllBytes(marks, Enumerable.Range(0, 640).Select(i => (byte)(i % 8 == 0 ? Marks.Begin : Marks.None)).ToArray());
+        File.WriteAllBytes(labels, Enumerable.Range(0, 80).SelectMany(i => BitConverter.GetBytes((uint)(i % 3))).ToArray());
+        return new Dataset(path, new DatasetOptions { Vocabulary = 64, Sequence = World.Length, Marks = marks, Labels = labels, LabelCount = 3 });
+    }
+
+    private string TokensOfDocuments()
+    {
+        string path = Path.Combine(folder, "tokens.bin");
+        File.WriteAllBytes(path, Enumerable.Range(0, 640).SelectMany(i => BitConverter.GetBytes((ushort)(i * i / 7 % 61))).ToArray());
+        return path;
+    }
+
+    public void Adapters()
+    {
+        string basis = Fresh("base"), tuned = Fresh("tuned"), merged = Fresh("merged");
+        using (var plain = new World())
+            plain.Trainer.ExportModel(basis);
+        PlanOptions plan = World.Small(o => o.Quantize = Quantize.Nf4);
+        int[] text = World.Tokens().Take(8).ToArray();
+        float[] after;
+        using (var world = new World(plan, null, new ModelOptions { Source = basis, AdapterRank = 4, AdapterTargets = "c_attn" }))
+        {
+            Equal($"{world.Model.Info.AdapterRank} {world.Model.Info.Trainable}", $"4 {2 * 4 * (32 + 96)}");
+            float[] before = world.Trainer.Logits(text);
+            world.Steps(3);
+            after = world.Trainer.Logits(text);
+            True(!after.SequenceEqual(before));
+            world.Trainer.ExportModel(tuned);
+        }
+        using (var again = new World(plan, null, new ModelOptions { Source = tuned }))   // its adapter_config.json names the model
+        {
+            AllEqual(again.Trainer.Logits(text), after);
+            again.Model.Export(merged);
+        }
+        using (var whole = new Model(merged))
+            Equal(whole.Info.AdapterRank, 0);
+        Throws(Status.BadArgument, () => new Model(new ModelOptions { Source = basis, AdapterRank = -4 }));
+    }
+
+    public void PrefersWhatWasChosen()
+    {
+        Func<Preference, PlanOptions> preferring = preference => World.Small(o => o.Preference = preference);
+        using (var world = new World(preferring(Preference.Dpo), new TrainerOptions { Beta = 0.5f }))
+        {
+            int[] tokens = World.Tokens();   // documents of 8, of which the last six have targets
+            var pairs = new Batch
+            {
+                Tokens = Rows.Of(tokens, World.Length),
+                Targets = Rows.Of(tokens.Select((token, i) => i % 8 == 0 || i % 8 == 7 ? -100 : tokens[i + 1]).ToArray(), World.Length),
+                Positions = Rows.Of(Enumerable.Range(0, tokens.Length).Select(i => i % 8).ToArray(), World.Length),
+            };
+            float[,] reference = world.Trainer.LogProbabilities(pairs);
+            for (int i = 0; i < tokens.Length; ++i)
+                Equal(reference[i / World.Length, i % World.Length] < 0, i % 8 != 0 && i % 8 != 7);
+            Throws(Status.BadArgument, () => world.Trainer.Step(pairs, 1e-2));   // a reference is missing
+            pairs.Reference = reference;
+            Throws(Status.Unsupported, () => world.Trainer.LogProbabilities(pairs));
+            Throws(Status.BadArgument, () => world.Trainer.LogProbabilities(new Batch()));
+            StepResult first = world.Trainer.Step(pairs, 1e-2), last = null;
+            True(Math.Abs(first.Loss - Math.Log(2)) < 1e-5);
+            Equal($"{first.Accuracy} {first.Targets}", "0 4");
+            for (int i = 0; i < 20; ++i)
+                last = world.Trainer.Step(pairs, 1e-2);
+            True(last.Loss < 0.6);
+            Equal($"{last.Accuracy} {world.Trainer.Progress.Accuracy}", "1 1");
+            using (var plan = new Plan(world.Model, preferring(Preference.Dpo)))
+                Throws(Status.BadArgument, () => new Trainer(world.Device, world.Model, plan, new TrainerOptions { Margin = 0 }));   // is SimPO's
+        }
+        new World(preferring(Preference.Simpo), new TrainerOptions { Margin = 0, AnswerShare = 1 }).Dispose();
+    }
+
+    public void WritesReferences()
+    {
+        string tokens = TokensOfDocuments(), marks = Path.Combine(folder, "pairs"), reference = Path.Combine(folder, "reference"), later = Path.Combine(folder, "later");
+        var mark = new[] { Marks.Begin, Marks.None, Marks.None, Marks.None, Marks.None, Marks.Target, Marks.Target, Marks.Target };
+        File.WriteAllBytes(marks, Enumerable.Range(0, 640).Select(i => (byte)mark[i % 8]).ToArray());   // documents, chosen and rejected ones in turn
+        var options = new DatasetOptions { Vocabulary = 64, Sequence = World.Length, Marks = marks, Pairs = true };
+        using (var world = new World(World.Small(o => o.Preference = Preference.Dpo)))
+        using (var bare = new Dataset(tokens, options))
+        {
+            Throws(Status.BadState, () => world.Trainer.Run(bare, new RunOptions { Until = 1 }));
+            world.Trainer.WriteReference(bare, reference);
+            byte[] written = File.ReadAllBytes(reference);
+            Equal(written.Length, 640 * 4 + 32);
+            for (int i = 0; i < 640; ++i)
+                Equal(BitConverter.ToSingle(written, 4 * i) < 0, i % 8 > 4);
+            options.Reference = reference;
+            using (var data = new Dataset(tokens, options))
+            {
+                True(data.Info.TrainingSamples > 0 && data.Info.EvaluationSamples > 0);
+                True(Math.Abs(world.Trainer.Evaluate(data, 100) - Math.Log(2)) < 1e-5);
+                True(world.Trainer.Run(data, new RunOptions { Until = 1, Progress = now => { world.Trainer.WriteReference(data, later); return true; } }));
+                True(!File.ReadAllBytes(later).SequenceEqual(written));   // of the model after a step
+            }
+            bare.Dispose();
+            Throws<ObjectDisposedException>(() => world.Trainer.WriteReference(bare, reference));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+using System;
+using System.Collections.Generic;
+using System.Linq;
+using Stowage;
+
+/// <summary>A device, a model and a trainer, which end in one order or another.</summary>
+internal sealed class World : IDisposable
+{
+    public const int Samples = 4, Length = 16;
+    public const string Gpt2 = @"{""architectures"": [""GPT2LMHeadModel""], ""model_type"": ""gpt2"", ""vocab_size"": 64, ""n_positions"": 16, ""n_embd"": 32, ""n_layer"": 2,
+                                 ""n_head"": 2, ""embd_pdrop"": 0.0, ""attn_pdrop"": 0.0, ""resid_pdrop"": 0.0}";
+
+    public readonly Device Device;
+    public readonly Model Model;
+    public readonly Trainer Trainer;
+
+    public World(PlanOptions plan = null, TrainerOptions trainer = null, ModelOptions model = null, DeviceOptions device = null)
+    {
+        Device = OpenCpu(device);
+        Model = new Model(model ?? new ModelOptions { ConfigJson = Gpt2 });
+        using (var by = new Plan(Model, plan ?? Small()))
+            Trainer = new Trainer(Device, Model, by, trainer);
+    }
+
+    public static Device OpenCpu(DeviceOptions options = null, int threads = 2)
+    {
+        DeviceOptions asked = options ?? new DeviceOptions();
+        asked.Backend = Backend.Cpu;
+        asked.Threads = threads;
+        return new Device(asked);
+    }
+
+    public void Dispose()
+    {
+        Device.Dispose();
+        Model.Dispose();
+        Trainer.Dispose();
+    }
+
+    public static PlanOptions Small(Action<PlanOptions> change = null)
+    {
+        var made = new PlanOptions { GlobalBatch = Samples, Sequence = Length, MemoryBytes = 64 << 20, StateBits = States.Bits32, Threads = 2 };
+        change?.Invoke(made);
+        return made;
+    }
+
+    public static int[] Tokens()
+    {
+        uint seed = 1;
+        return Enumerable.Range(0, Samples * Length).Select(i => (int)((seed = seed * 1664525 + 1013904223) >> 26)).ToArray();
+    }
+
+    public static Batch Batch()
+    {
+        return Stowage.Batch.OfTokens(Rows.Of(Tokens(), Length));
+    }
+
+    public StepResult Steps(int count)
+    {
+        StepResult last = null;
+        for (int i = 0; i < count; ++i)
+            last = Trainer.Step(Batch(), 1e-3);
+        return last;
+    }
+
+    /// <summary>A digest of all parameters' bits: FNV-1a.</summary>
+    public ulong Weights()
+    {
+        IEnumerable<byte> bytes = Enumerable.Range(0, Model.Tensors().Count).SelectMany(i => Trainer.GetTensor(i).Values.SelectMany(BitConverter.GetBytes));
+        return bytes.Aggregate(14695981039346656037UL, (digest, one) => unchecked((digest ^ one) * 1099511628211UL));
+    }
+}

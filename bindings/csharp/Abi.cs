@@ -567,12 +567,15 @@ internal static unsafe class Abi
         public uint struct_size;
         /// <summary>1: the trained bits would be others</summary>
         public uint changes_numerics;
-        /// <summary>of the smallest peak</summary>
+        /// <summary>of the smallest peak; with host memory that is enough: what the plan within the budget takes less</summary>
         public ulong saves_bytes;
-        /// <summary>of the step time; negative: faster</summary>
+        /// <summary>of the step time at the smallest peak, negative: faster; within the budget where it fits, else at its own smallest peak</summary>
         public double costs_fraction;
-        /// <summary>as the command takes it: "states 8", "fused_update, gradients fp32", ...</summary>
+        /// <summary>what flags of the command say: "states 8", "host_memory 1073741824" (bytes), "fused_update, gradients fp32", ...</summary>
         public fixed byte change[64];
+        /// <summary>1: it is enough by itself</summary>
+        public uint fits;
+        public uint reserved;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_relaxation_info Sized()

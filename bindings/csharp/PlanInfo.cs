@@ -152,9 +152,10 @@ namespace Stowage
             SavesBytes = Numbers.Of(told.saves_bytes);
             CostsFraction = told.costs_fraction;
             ChangesNumerics = told.changes_numerics != 0;
+            Fits = told.fits != 0;
         }
 
-        /// <summary>As the command takes it: "states 8", …</summary>
+        /// <summary>What flags of the command say: "states 8", …</summary>
         public string Change { get; }
         /// <summary>Of the smallest peak.</summary>
         public long SavesBytes { get; }
@@ -162,6 +163,8 @@ namespace Stowage
         public double CostsFraction { get; }
         /// <summary>The trained bits would be others.</summary>
         public bool ChangesNumerics { get; }
+        /// <summary>It is enough by itself.</summary>
+        public bool Fits { get; }
     }
 
     /// <summary>What a plan keeps in host memory.</summary>

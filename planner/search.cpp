@@ -261,7 +261,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
     plan.states_reason = "32-bit states fit";
     narrow = std::make_unique<Space>(source, numerics_of(request, 8), plan.request, *device);
-    const uint64_t fastest_of_8 = narrow->is_empty() ? UINT64_MAX : narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+    const uint64_t fastest_of_8 = narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
     if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
       std::optional<Candidate> other = narrow->fastest(arena_budget);
       const bool worth = found && other && found->picoseconds / 10 * 9 > other->picoseconds;
@@ -285,18 +285,15 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   plan.layers = graph.blocks();
   plan.fits = found.has_value();
   Space& smallest_space = narrow ? *narrow : *chosen;
-  const Candidate smallest = smallest_space.smallest();
-  plan.minimum_bytes = size_add(smallest_space.arena(smallest.decisions), reserve);
-  if (plan.fits) {
-    fill_plan(plan, *chosen, *found, reserve, budget);
-    const std::optional<Candidate> next = chosen->fastest(size_add(arena_budget, uint64_t{1} << 30));
-    plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
-  } else {
-    const Candidate base = fastest_of_smallest(smallest_space);
-    fill_plan(plan, smallest_space, base, reserve, budget);
-    plan.next_gib_picoseconds = plan.step_picoseconds;
-    plan.relaxations = relaxations(source, plan.request, *device, smallest_space, base, arena_budget);
+  plan.minimum_bytes = size_add(smallest_space.arena(smallest_space.smallest().decisions), reserve);
+  if (!plan.fits) {
+    chosen = &smallest_space;
+    found = fastest_of_smallest(smallest_space);
+    plan.relaxations = relaxations(source, plan.request, *device, smallest_space, *found, arena_budget);
   }
+  fill_plan(plan, *chosen, *found, reserve, budget);
+  const std::optional<Candidate> next = chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30));
+  plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
   if (plan.step_picoseconds >= size_limit)
     return Error{Code::bad_argument, "a step would take weeks within this budget: the device's cost model ends there"};
   return plan;

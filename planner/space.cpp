@@ -55,17 +55,17 @@ void Space::make_rungs(Grid grid) {
     rungs_.emplace_back();
     return;
   }
-  const int blocks = graph_.blocks(), of_states = grid == Grid::fine ? state_steps : 1, of_masters = grid == Grid::fine ? state_steps / 2 : 1;
+  const int blocks = graph_.blocks();
   // States first, then masters: each of their bytes costs the same.
   std::vector<std::pair<int, int>> states;
-  for (int n : steps(blocks + 1, of_states)) states.push_back({n, 0});
+  for (int n : steps(blocks + 1, state_steps)) states.push_back({n, 0});
   if (numerics_.precision == Precision::bf16)
-    for (int n : steps(blocks + 1, of_masters))
+    for (int n : steps(blocks + 1, state_steps / 2))
       if (n > 0) states.push_back({blocks + 1, n});
   const std::vector<int> part = steps(blocks, grid == Grid::fine ? block_steps : 1);
-  auto add = [&](std::pair<int, int> those, int inputs, int gradients, int weights) {
+  auto add = [&](std::pair<int, int> of_states, int inputs, int gradients, int weights) {
     Rung rung;
-    rung.offload.parts = {those.first, those.second, gradients, weights, inputs};
+    rung.offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
     rung.offload.overlap = device_.cuda && rung.offload.any();
     measure(rung);
     rungs_.push_back(std::move(rung));

@@ -18,7 +18,7 @@
 
 namespace stw {
 
-// Steps of what may be offloaded: all of the list, or of each kind of tensors all or none.
+// Steps of what may be offloaded of blocks: all of the list, or all or none. Each new one of those takes save-sets of its own, states do not.
 enum class Grid { fine, coarse };
 
 class Space {

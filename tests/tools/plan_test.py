@@ -85,7 +85,7 @@ class PlanTest(CommandTest):
         self.assertRegex(report, r"offload +optimizer states of blocks 0-\d and all else: [0-9.]+ MiB in host memory")
         self.assertRegex(report, r"and [0-9.]+ MiB of host memory")
         refusal = self.run_command("plan", *words, expect=DOES_NOT_FIT).stdout
-        self.assertRegex(refusal, r"instead +host_memory [0-9.]+ MiB: saves [0-9.]+ MiB, step time \+[0-9.]+ %\n")
+        self.assertRegex(refusal, r"instead +host_memory [0-9.]+ MiB: saves [0-9.]+ MiB and fits, step time \+[0-9.]+ %\n")
 
     def test_report_is_for_people(self):
         report = self.run_command("plan", *NANO, "--vram", "64MiB").stdout

@@ -146,6 +146,8 @@ typedef struct stw_device_info {
   uint32_t isa;              /* CPU */
   char name[64];
   char profile[24];          /* of the embedded profiles the one to plan with: stw_plan_options.device */
+  uint64_t memory_reserved;  /* CUDA: what the open device's context has taken already of what a plan's reserve counts; 0 where the driver does not
+                                tell, and in stw_device_at */
 } stw_device_info;
 
 /* The index-th device that can train here, the CPU first, then CUDA devices by ordinal; STW_BAD_ARGUMENT past the last one.
@@ -336,7 +338,7 @@ typedef struct stw_plan_options {
   uint64_t global_batch;     /* samples of one optimizer step; required */
   uint64_t sequence;         /* tokens of a sample; 0: the model's positions, at most 1024 */
   const char *device;        /* "cpu", or a profile's name such as "rtx4090"; NULL: "cpu" */
-  uint64_t device_memory;    /* bytes that are free there now; 0: as memory_bytes says */
+  uint64_t device_memory;    /* bytes that are free there now: of a device that is open, memory_free + memory_reserved; 0: as memory_bytes says */
   uint64_t reserve_bytes;    /* taken off for what lies outside the arena; unset: the profile's (CPU: none) */
   uint32_t threads;          /* CPU: threads that will compute (scratch memory depends on it); 0: one a processor */
   uint32_t precision;        /* default: fp32 on the CPU, bf16 elsewhere */

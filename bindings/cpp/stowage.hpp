@@ -378,7 +378,7 @@ class Plan {
   static const stw_plan_options& naming(stw_plan_options& options, const stw_device_info& device) {
     if (!options.device && !options.profile) options.device = device.profile;
     if (!options.threads && device.backend == STW_BACKEND_CPU) options.threads = device.threads;
-    if (!options.device_memory && device.backend == STW_BACKEND_CUDA) options.device_memory = device.memory_free;
+    if (!options.device_memory && device.backend == STW_BACKEND_CUDA) options.device_memory = device.memory_free + device.memory_reserved;
     return options;
   }
 

@@ -248,6 +248,8 @@ internal static unsafe class Abi
         public fixed byte name[64];
         /// <summary>of the embedded profiles the one to plan with: stw_plan_options.device</summary>
         public fixed byte profile[24];
+        /// <summary>CUDA: what the open device's context has taken already of what a plan's reserve counts; 0 where the driver does not tell, and in stw_device_at</summary>
+        public ulong memory_reserved;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_device_info Sized()
@@ -420,7 +422,7 @@ internal static unsafe class Abi
         public ulong sequence;
         /// <summary>"cpu", or a profile's name such as "rtx4090"; NULL: "cpu"</summary>
         public byte* device;
-        /// <summary>bytes that are free there now; 0: as memory_bytes says</summary>
+        /// <summary>bytes that are free there now: of a device that is open, memory_free + memory_reserved; 0: as memory_bytes says</summary>
         public ulong device_memory;
         /// <summary>taken off for what lies outside the arena; unset: the profile's (CPU: none)</summary>
         public ulong reserve_bytes;

@@ -61,6 +61,7 @@ namespace Stowage
             Backend = (Backend)told.backend;
             MemoryTotal = Numbers.Of(told.memory_total);
             MemoryFree = Numbers.Of(told.memory_free);
+            MemoryReserved = Numbers.Of(told.memory_reserved);
             ComputeMajor = told.compute_major;
             ComputeMinor = told.compute_minor;
             Threads = Numbers.Of(told.threads);
@@ -75,6 +76,8 @@ namespace Stowage
         public long MemoryTotal { get; }
         /// <summary>Bytes that are available now; of a CUDA device that is not open 0.</summary>
         public long MemoryFree { get; }
+        /// <summary>CUDA: what the open device's context has taken already of what a plan's reserve counts.</summary>
+        public long MemoryReserved { get; }
         /// <summary>CUDA: compute capability.</summary>
         public int ComputeMajor { get; }
         /// <summary>CUDA: compute capability.</summary>

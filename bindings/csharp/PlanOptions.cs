@@ -97,7 +97,7 @@ namespace Stowage
             given.global_batch = Numbers.Unsigned(GlobalBatch, nameof(GlobalBatch));
             given.sequence = Numbers.Unsigned(Sequence, nameof(Sequence));
             given.device = texts.Of(Device ?? (Profile == null ? info?.Profile : null));
-            given.device_memory = Numbers.Unsigned(DeviceMemory == 0 && info?.Backend == Backend.Cuda ? info.MemoryFree : DeviceMemory, nameof(DeviceMemory));
+            given.device_memory = Numbers.Unsigned(DeviceMemory == 0 && info?.Backend == Backend.Cuda ? info.MemoryFree + info.MemoryReserved : DeviceMemory, nameof(DeviceMemory));
             if (ReserveBytes != null)
             {
                 given.set_mask = STW_SET_RESERVE;

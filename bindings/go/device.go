@@ -48,7 +48,8 @@ type DeviceOptions struct {
 type DeviceInfo struct {
 	Backend                 Backend
 	MemoryTotal, MemoryFree uint64
-	ComputeMajor            int // CUDA
+	MemoryReserved          uint64 // CUDA: what the context has taken already of what a plan's reserve counts
+	ComputeMajor            int    // CUDA
 	ComputeMinor            int
 	Threads                 int // CPU
 	ISA                     ISA
@@ -159,7 +160,7 @@ func (d *Device) Info() DeviceInfo {
 }
 
 func deviceInfoOf(told *C.stw_device_info) DeviceInfo {
-	return DeviceInfo{Backend: Backend(told.backend), MemoryTotal: uint64(told.memory_total), MemoryFree: uint64(told.memory_free),
+	return DeviceInfo{Backend: Backend(told.backend), MemoryTotal: uint64(told.memory_total), MemoryFree: uint64(told.memory_free), MemoryReserved: uint64(told.memory_reserved),
 		ComputeMajor: int(told.compute_major), ComputeMinor: int(told.compute_minor), Threads: int(told.threads), ISA: ISA(told.isa),
 		Name: array(told.name[:]), Profile: array(told.profile[:])}
 }

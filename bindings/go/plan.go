@@ -141,7 +141,7 @@ func (o PlanOptions) For(device *Device) PlanOptions {
 		o.Threads = info.Threads
 	}
 	if o.DeviceMemory == 0 && info.Backend == CUDA {
-		o.DeviceMemory = info.MemoryFree
+		o.DeviceMemory = info.MemoryFree + info.MemoryReserved
 	}
 	return o
 }

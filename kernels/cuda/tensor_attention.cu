@@ -14,13 +14,14 @@ namespace stw::kernels::cuda {
 inline constexpr int tensor_keys = 64;   // of a block
 inline constexpr float lowest = -3.402823466e38f;
 
-// Shared memory: a tile of queries, of keys and of values.
+// Shared memory: a tile of keys and one of values, through which the queries come: with one of their own a block of heads of 128 would take
+// 52 KiB, and cards with 100 KiB a multiprocessor (sm_86, sm_89, sm_120) have one such block at a time instead of two.
 template <DType dtype, int depth>
 static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) tensor_attention_kernel(AttentionArgs args) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
-  uint16_t* queries = memory;
-  uint16_t* keys = queries + tensor_rows * tile_stride<depth>;
+  uint16_t* keys = memory;
   uint16_t* values = keys + tensor_keys * tile_stride<depth>;
+  static_assert(tensor_rows <= tensor_keys);
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, heads = args.samples * args.query_heads;
   const int64_t sample = blockIdx.x % heads / args.query_heads, head = blockIdx.x % args.query_heads;
   const int64_t kv_head = head / (args.query_heads / args.kv_heads), out_width = args.query_heads * head_dim;
@@ -34,22 +35,26 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
   for (int next = first; next < tile_end; next = segment.end) {
     segment = segment_at(position_ids, next, tile_end, count);
     const int begin = segment.document_begin + keys_before_window(args, segment.document_begin, segment.begin, tensor_keys), last = args.causal ? segment.end : segment.document_end;
-    copy_tile<depth, tensor_rows>(half_rows(args.qkv.data, top + head * head_dim, width), first, segment.begin, segment.end, args.head_dim, queries);
-    copy_tile<depth, tensor_keys>(all_keys, begin, begin, last, args.head_dim, keys);
+    copy_tile<depth, tensor_rows>(half_rows(args.qkv.data, top + head * head_dim, width), first, segment.begin, segment.end, args.head_dim, values);
     commit_copies();
-    copy_tile<depth, tensor_keys>(all_values, begin, begin, last, args.head_dim, values);
+    copy_tile<depth, tensor_keys>(all_keys, begin, begin, last, args.head_dim, keys);
     commit_copies();
 
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
     const float factor = args.scale * log2_of_e;   // scores are powers of 2
     uint32_t q[depth / 16][4];
+    wait_copies<1>();
+    __syncthreads();
+    STW_UNROLL for (int k = 0; k < depth / 16; ++k) load_left<depth>(q[k], values, warp_row, 16 * k);
+    __syncthreads();
+    copy_tile<depth, tensor_keys>(all_values, begin, begin, last, args.head_dim, values);
+    commit_copies();
+
     float out[depth / 8][4] = {};
     float largest[2] = {lowest, lowest}, sum[2] = {0, 0};   // of rows lane / 4 and lane / 4 + 8; sums of this lane's columns
     for (int key = begin; key < last; key += tensor_keys) {
       wait_copies<1>();   // the keys; the values may be on their way
       __syncthreads();
-      if (key == begin)
-        STW_UNROLL for (int k = 0; k < depth / 16; ++k) load_left<depth>(q[k], queries, warp_row, 16 * k);
       float s[tensor_keys / 8][4] = {};
       STW_UNROLL for (int k = 0; k < depth / 16; ++k)
         STW_UNROLL for (int n = 0; n < tensor_keys / 16; ++n) {
@@ -133,7 +138,7 @@ void tensor_attention(const Launch& l, const AttentionArgs& args) {
   const int64_t blocks = args.samples * args.query_heads * ceil_div(args.rows_per_sample, tensor_rows);
   for_tensor_instance(args.qkv.dtype, args.head_dim, [&](auto t) {
     launch(l, tensor_attention_kernel<t.dtype, t.depth>, static_cast<unsigned>(blocks), tensor_threads,
-           tile_bytes<t.depth>(tensor_rows + 2 * tensor_keys), args);
+           tile_bytes<t.depth>(2 * tensor_keys), args);
   });
 }
 

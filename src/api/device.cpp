@@ -1,5 +1,7 @@
 #include "src/api/boundary.h"
 
+#include <algorithm>
+
 #include "planner/device.h"
 
 using namespace stw;
@@ -87,6 +89,9 @@ stw_status stw_device_query(const stw_device* device, stw_device_info* out) noex
     if (!device || !out) return STW_BAD_ARGUMENT;
     stw_device_info info = info_of(device->device->info());
     info.memory_free = device->device->memory_free();
+    // Arenas, and what others have taken since, are not told apart from a context: no more than a plan's reserve counts.
+    if (const DeviceProfile* profile = find_device(info.profile))
+      info.memory_reserved = std::min(device->device->memory_outside(0), profile->reserve_bytes);
     return api::write_info(info, out);
   });
 }

@@ -16,7 +16,7 @@ using Status = int;         // cudnnStatus_t
 using Handle = void*;       // cudnnHandle_t
 using Descriptor = void*;   // cudnnBackendDescriptor_t
 
-inline constexpr Status success = 0, not_supported = 3000;
+inline constexpr Status success = 0, not_supported = 3000, host_allocation_failed = 4003, device_allocation_failed = 4004, execution_failed = 5000;
 
 // Up to 9.15.0 gradients of attention that CUDA graphs replay read where they must not, unless keys are multiples of 128: release notes
 // of cudnn-frontend 1.16.0, https://github.com/NVIDIA/cudnn-frontend/releases/tag/v1.16.0

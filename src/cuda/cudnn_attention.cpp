@@ -186,6 +186,12 @@ stw::Status CudnnAttention::take_error() {
   return cudnn_error(f_, failed_what_, std::exchange(failed_, cudnn::success));
 }
 
+void CudnnAttention::note(cudnn::Status status, const std::string& what) {
+  if (failed_ != cudnn::success || status == cudnn::success) return;
+  failed_ = status;
+  failed_what_ = what;
+}
+
 bool CudnnAttention::must_wait(const AttentionArgs& args, const std::optional<AttentionPart>& part, bool gradient) {
   if (!defers_ || (part ? plans_.contains(key_of(args, *part, gradient)) : engines_.contains(key_of(args, {}, gradient)))) return false;
   waiting_.push_back({args, part, gradient});
@@ -209,8 +215,15 @@ const std::optional<cudnn::Engine>& CudnnAttention::engine_for(const AttentionAr
     if (!gradient) usual.kv_heads = least.kv_heads = args.kv_heads;
     least.samples = 1;
     if (usual.samples == 1 && gradient) least.kv_heads = (args.kv_heads - 1) % usual.kv_heads + 1;   // the last part's
-    auto plan = cudnn::Plan::best(handle_, graph_of(f_, args, usual, gradient), most_workspace(args, usual, gradient));
-    auto smallest = plan ? cudnn::Plan::make(handle_, graph_of(f_, args, least, gradient), plan->engine(), most_workspace(args, least, gradient)) : nullptr;
+    cudnn::Status failed = cudnn::success;
+    auto plan = cudnn::Plan::best(handle_, graph_of(f_, args, usual, gradient), most_workspace(args, usual, gradient), failed);
+    auto smallest = plan ? cudnn::Plan::make(handle_, graph_of(f_, args, least, gradient), plan->engine(), most_workspace(args, least, gradient), failed) : nullptr;
+    if (failed != cudnn::success) {
+      static const std::optional<cudnn::Engine> unknown;
+      engines_.erase(entry);
+      note(failed, "the choice of an engine for " + name_of(gradient));
+      return unknown;
+    }
     if (smallest) {   // it does the parts between as well
       entry->second = plan->engine();
       plans_[key_of(args, least, gradient)] = std::move(smallest);
@@ -227,8 +240,13 @@ const cudnn::Plan* CudnnAttention::plan_for(const AttentionArgs& args, const Att
   const std::optional<cudnn::Engine>& engine = engine_for(args, gradient);
   if (!engine) return nullptr;
   const auto [entry, is_new] = plans_.try_emplace(key_of(args, part, gradient));
-  if (is_new) entry->second = cudnn::Plan::make(handle_, graph_of(f_, args, part, gradient), *engine, most_workspace(args, part, gradient));
-  return entry->second.get();
+  if (!is_new) return entry->second.get();
+  cudnn::Status failed = cudnn::success;
+  entry->second = cudnn::Plan::make(handle_, graph_of(f_, args, part, gradient), *engine, most_workspace(args, part, gradient), failed);
+  if (failed == cudnn::success) return entry->second.get();
+  plans_.erase(entry);
+  note(failed, "a plan for " + name_of(gradient));
+  return nullptr;
 }
 
 void CudnnAttention::execute(const AttentionArgs& args, const AttentionPart& part, bool gradient, std::vector<cudnn::Plan::Binding> bindings, void* workspace,
@@ -241,10 +259,7 @@ void CudnnAttention::execute(const AttentionArgs& args, const AttentionPart& par
   const cudnn::Plan* const plan = plan_for(args, part, gradient);
   cudnn::Status status = plan ? f_.SetStream(handle_, stream) : cudnn::not_supported;
   if (status == cudnn::success) status = plan->execute(handle_, bindings, workspace);
-  if (failed_ != cudnn::success || status == cudnn::success) return;
-  failed_ = status;
-  failed_what_ = name_of(gradient) + " (" + std::to_string(part.samples) + " samples of " +
-                 std::to_string(args.rows_per_sample) + " rows)";
+  note(status, name_of(gradient) + " (" + std::to_string(part.samples) + " samples of " + std::to_string(args.rows_per_sample) + " rows)");
 }
 
 void CudnnAttention::attend(const AttentionArgs& args, void* scratch, cudaStream_t stream) {

@@ -38,7 +38,8 @@ class CudnnAttention {
  private:
   explicit CudnnAttention(const cudnn::Functions& functions);
   bool must_wait(const kernels::AttentionArgs& args, const std::optional<kernels::AttentionPart>& part, bool gradient);
-  // Nothing where no engine is left.
+  void note(cudnn::Status status, const std::string& what);   // the first error stays
+  // Nothing where no engine is left, or an error is noted.
   const std::optional<cudnn::Engine>& engine_for(const kernels::AttentionArgs& args, bool gradient);
   // Null where the engine does not do that part.
   const cudnn::Plan* plan_for(const kernels::AttentionArgs& args, const kernels::AttentionPart& part, bool gradient);

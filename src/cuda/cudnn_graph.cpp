@@ -100,12 +100,19 @@ Descriptor Plan::describe(Handle handle) {
   return graph;
 }
 
-bool Plan::finalize(Handle handle, Descriptor config, int64_t most_workspace) {
+// Memory was missing, or the device did not answer: of this moment, not of an engine.
+static bool is_of_the_moment(Status status) {
+  return status == host_allocation_failed || status == device_allocation_failed || status >= execution_failed;
+}
+
+bool Plan::finalize(Handle handle, Descriptor config, int64_t most_workspace, Status& failed) {
   Descriptors& d = graph_->descriptors();
   const Descriptor plan = d.make(DescriptorType::execution_plan);
   d.set(plan, Attribute::plan_handle, AttributeType::handle, handle);
   d.set(plan, Attribute::plan_config, config);
-  if (d.status() != success || d.functions().BackendFinalize(plan) != success) return false;   // the next engine may do
+  const Status status = d.status() != success ? d.status() : d.functions().BackendFinalize(plan);
+  if (is_of_the_moment(status)) failed = status;
+  if (status != success) return false;   // the next engine may do
   int64_t bytes = 0, count = 0;
   if (d.functions().BackendGetAttribute(plan, Attribute::plan_workspace, AttributeType::int64, 1, &count, &bytes) != success || bytes > most_workspace) return false;
   plan_ = plan;
@@ -143,7 +150,7 @@ void Plan::read_engine(Descriptor config) {
   }
 }
 
-std::unique_ptr<Plan> Plan::best(Handle handle, std::unique_ptr<Graph> graph, int64_t most_workspace) {
+std::unique_ptr<Plan> Plan::best(Handle handle, std::unique_ptr<Graph> graph, int64_t most_workspace, Status& failed) {
   std::unique_ptr<Plan> plan(new Plan(std::move(graph)));
   Descriptors& d = plan->graph_->descriptors();
   const Descriptor described = plan->describe(handle), heuristics = d.make(DescriptorType::engine_heuristics);
@@ -153,18 +160,20 @@ std::unique_ptr<Plan> Plan::best(Handle handle, std::unique_ptr<Graph> graph, in
   Descriptor configs[16] = {};
   for (Descriptor& config : configs) config = d.make(DescriptorType::engine_config);
   int64_t count = 0;
-  if (d.status() != success || d.functions().BackendGetAttribute(heuristics, Attribute::heuristics_results, AttributeType::descriptor, std::size(configs),
-                                                                 &count, configs) != success)
-    return nullptr;
-  for (int64_t i = 0; i < std::min<int64_t>(count, std::size(configs)); ++i) {   // the best comes first
-    if (!plan->is_deterministic(configs[i]) || !plan->finalize(handle, configs[i], most_workspace)) continue;
+  Status proposed = d.status();
+  if (proposed == success)
+    proposed = d.functions().BackendGetAttribute(heuristics, Attribute::heuristics_results, AttributeType::descriptor, std::size(configs), &count, configs);
+  if (is_of_the_moment(proposed)) failed = proposed;
+  if (proposed != success) return nullptr;
+  for (int64_t i = 0; i < std::min<int64_t>(count, std::size(configs)) && failed == success; ++i) {   // the best comes first
+    if (!plan->is_deterministic(configs[i]) || !plan->finalize(handle, configs[i], most_workspace, failed)) continue;
     plan->read_engine(configs[i]);
     return plan;
   }
   return nullptr;
 }
 
-std::unique_ptr<Plan> Plan::make(Handle handle, std::unique_ptr<Graph> graph, const Engine& engine, int64_t most_workspace) {
+std::unique_ptr<Plan> Plan::make(Handle handle, std::unique_ptr<Graph> graph, const Engine& engine, int64_t most_workspace, Status& failed) {
   std::unique_ptr<Plan> plan(new Plan(std::move(graph)));
   Descriptors& d = plan->graph_->descriptors();
   const Descriptor described = plan->describe(handle), chosen = d.make(DescriptorType::engine), config = d.make(DescriptorType::engine_config);
@@ -182,7 +191,7 @@ std::unique_ptr<Plan> Plan::make(Handle handle, std::unique_ptr<Graph> graph, co
   d.set(config, Attribute::config_engine, chosen);
   if (!choices.empty()) d.set(config, Attribute::config_knob_choices, AttributeType::descriptor, static_cast<int64_t>(choices.size()), choices.data());
   d.finalize(config);
-  if (!plan->finalize(handle, config, most_workspace)) return nullptr;
+  if (!plan->finalize(handle, config, most_workspace, failed)) return nullptr;
   plan->engine_ = engine;
   return plan;
 }

@@ -71,10 +71,11 @@ struct Engine {
 
 class Plan {
  public:
-  // Of all engines that cuDNN proposes the first that is deterministic and needs no more scratch memory; null where there is none.
-  static std::unique_ptr<Plan> best(Handle handle, std::unique_ptr<Graph> graph, int64_t most_workspace);
-  // By that engine. Null where it cannot.
-  static std::unique_ptr<Plan> make(Handle handle, std::unique_ptr<Graph> graph, const Engine& engine, int64_t most_workspace);
+  // Of all engines that cuDNN proposes the first that is deterministic and needs no more scratch memory; null where there is none, or
+  // with a status in `failed` that says nothing of engines: another one in its place would compute other bits.
+  static std::unique_ptr<Plan> best(Handle handle, std::unique_ptr<Graph> graph, int64_t most_workspace, Status& failed);
+  // By that engine. Null where it cannot, or has failed.
+  static std::unique_ptr<Plan> make(Handle handle, std::unique_ptr<Graph> graph, const Engine& engine, int64_t most_workspace, Status& failed);
 
   const Engine& engine() const { return engine_; }
   struct Binding { int64_t id; const void* data; };
@@ -83,7 +84,7 @@ class Plan {
  private:
   explicit Plan(std::unique_ptr<Graph> graph) : graph_(std::move(graph)) {}
   Descriptor describe(Handle handle);
-  bool finalize(Handle handle, Descriptor config, int64_t most_workspace);
+  bool finalize(Handle handle, Descriptor config, int64_t most_workspace, Status& failed);
   bool is_deterministic(Descriptor config);
   void read_engine(Descriptor config);
 

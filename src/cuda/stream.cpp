@@ -216,13 +216,25 @@ void CudaStream::tell_declined() {
 Result<CudaStream::RecordedGraph> CudaStream::capture_once(const Execution& execution, const Program& program, bool timed) {
   static_cast<void>(cudaGetLastError());   // of the host's, where its runtime is ours: launches leave theirs there, too
   STW_CUDA_TRY("the recording of a program", cudaStreamBeginCapture(recorder_, cudaStreamCaptureModeRelaxed));   // kernels may be loaded meanwhile
-  defer_choices(true);
-  const Status recorded = timed ? record_timed(execution, program) : record(execution, program);
-  defer_choices(false);
-  cudaGraph_t ended_graph = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(recorder_, &ended_graph);
-  if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());   // told below, or the consequence of what is
-  RecordedGraph graph(ended_graph);
+  RecordedGraph graph(nullptr);
+  cudaError_t ended = cudaSuccess;
+  Status recorded = ok();
+  {
+    struct Ending {   // also where memory of the host's ends
+      CudaStream& stream;
+      RecordedGraph& graph;
+      cudaError_t& ended;
+      ~Ending() {
+        stream.defer_choices(false);
+        cudaGraph_t ended_graph = nullptr;
+        ended = cudaStreamEndCapture(stream.recorder_, &ended_graph);
+        if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());   // told below, or the consequence of what is
+        graph = RecordedGraph(ended_graph);
+      }
+    } ending{*this, graph, ended};
+    defer_choices(true);
+    recorded = timed ? record_timed(execution, program) : record(execution, program);
+  }
   STW_TRY(recorded);
   STW_CUDA_TRY("the recording of program " + program.name, ended);
   return graph;

@@ -24,11 +24,11 @@ AT(stw_device_options, allocate, 48); AT(stw_device_options, release, 56); AT(st
 AT(stw_device_options, run, 72); AT(stw_device_options, run_user, 80);
 AT(stw_device_options, cublaslt, 88); AT(stw_device_options, cudnn, 96);
 
-SIZE(stw_device_info, 128);
+SIZE(stw_device_info, 136);
 AT(stw_device_info, struct_size, 0); AT(stw_device_info, backend, 4); AT(stw_device_info, memory_total, 8);
 AT(stw_device_info, memory_free, 16); AT(stw_device_info, compute_major, 24); AT(stw_device_info, compute_minor, 28);
 AT(stw_device_info, threads, 32); AT(stw_device_info, isa, 36); AT(stw_device_info, name, 40);
-AT(stw_device_info, profile, 104);
+AT(stw_device_info, profile, 104); AT(stw_device_info, memory_reserved, 128);
 
 SIZE(stw_memory_holder, 88);
 AT(stw_memory_holder, struct_size, 0); AT(stw_memory_holder, reserved, 4); AT(stw_memory_holder, process, 8);

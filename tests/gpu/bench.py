@@ -6,6 +6,7 @@
 One line of a table for each figure. After nine minutes it begins nothing more, and says what it left out: name it alone.
 """
 import collections
+import importlib.util
 import json
 import os
 import re
@@ -59,8 +60,10 @@ class Bench:
         model = tiny or "gpt2"
         self.wgmma = False
         self.table.part("wgmma", lambda: setattr(self, "wgmma", folder.has_wgmma("--model", model, "--batch", 1, "--seq", 32 if tiny else 1024)))
-        self.peaks, why = self.peer("peaks", seconds=120)
-        self.table.row("the card, by PyTorch", bool(self.peaks or tiny), json.dumps(self.peaks) if self.peaks else "no PyTorch here: " + (why.strip().splitlines() or ["-"])[-1])
+        self.has_pytorch = importlib.util.find_spec("torch") is not None
+        peaks, why = self.peer("peaks", seconds=120) if self.has_pytorch else (None, "there is no PyTorch here")
+        self.peaks = peaks or {}   # as far as they were measured
+        self.table.row("the card, by PyTorch", bool(peaks or tiny), json.dumps(peaks) if peaks else (why.strip().splitlines() or ["-"])[-1])
 
     def may_begin(self, what):
         if left() > SECONDS_TO_BEGIN:
@@ -74,7 +77,9 @@ class Bench:
     def peer(self, *words, seconds):
         """What PyTorch reaches, as a dictionary, or why it does not."""
         device = ("--device", "cpu") if self.tiny else ()
-        code, text, _ = call([sys.executable, os.path.join(BENCH, "peer_gpu.py"), *words, *device], seconds)
+        # With its own libraries: where gpu-check has found ours is no matter of PyTorch's.
+        environment = {**os.environ, "LD_LIBRARY_PATH": os.environ.get("PEER_LIBRARY_PATH", os.environ.get("LD_LIBRARY_PATH", ""))}
+        code, text, _ = call([sys.executable, os.path.join(BENCH, "peer_gpu.py"), *words, *device], seconds, environment)
         # Each finding is a line, better than those before: where it ran past its time the last one counts.
         for line in reversed(text.splitlines()):
             try:
@@ -108,7 +113,7 @@ class Bench:
             self.table.row(what, False, why)
             return None
         speed, share = statistics.median(speeds[1:]), ""
-        if self.peaks:
+        if "product_tflops" in self.peaks:
             with open(shape[0], encoding="utf-8") as file:
                 flops = flops_of_token(json.load(file), shape[1])
             share = f", {speed * flops / self.peaks['product_tflops'] * 1e-10:.1f} % of the card's bf16 products"
@@ -138,7 +143,7 @@ class Bench:
 
         measure(KERNELS[0] if self.wgmma else ("tensor", "tensor --attention cudnn"))
         theirs = None
-        if self.peaks and self.may_begin(f"{name}, PyTorch"):
+        if self.has_pytorch and self.may_begin(f"{name}, PyTorch"):
             theirs, why = self.peer("train", *shape, *(("--eager",) if self.tiny else ()), seconds=left())
             if theirs:
                 self.table.row(f"{name}, PyTorch", True, f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']}, "
@@ -190,11 +195,11 @@ class Bench:
                     text = f"{count} of {microseconds / count:,.0f} us: "
                     if product:
                         text += f"{flops / microseconds * 1e-6:,.3g} TFLOP/s"
-                        if self.peaks and op.startswith("linear"):
+                        if "product_tflops" in self.peaks and op.startswith("linear"):
                             text += f", {flops / microseconds * 1e-4 / self.peaks['product_tflops']:.0f} % of PyTorch's 8192 cubed"
                     else:
                         text += f"{size / microseconds * 1e-3:,.4g} GB/s"
-                        if self.peaks:
+                        if "copy_gbytes_per_second" in self.peaks:
                             share = size / microseconds * 1e-3 / self.peaks["copy_gbytes_per_second"]
                             text += f", {100 * share:.0f} % of a copy{marked(share >= BANDWIDTH_MARK)}"
                     self.table.row(f"{what}: {op}", True, text)
@@ -208,7 +213,7 @@ class Bench:
             path = self.folder.at(f"attention-{sequence}.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(config, file)
-            theirs = (self.peaks or {}).get(f"attention_{sequence}_tflops")
+            theirs = self.peaks.get(f"attention_{sequence}_tflops")
             for kernels in self.kinds(ATTENTION):
                 what = f"attention, T {sequence}, {kernels}"
                 if not self.may_begin(what):
@@ -240,7 +245,7 @@ class Bench:
                 continue
             whole[optimizer, bits] = seconds
             text = f"{1e12 * seconds / count:,.0f} ms per 1e9 parameters, {moved / seconds * 1e-9:,.0f} GB/s"
-            if self.peaks:
+            if "copy_gbytes_per_second" in self.peaks:
                 ratio = seconds * self.peaks["copy_gbytes_per_second"] * 1e9 / moved
                 text += f", {ratio:.2f} times a copy's time{marked(ratio <= UPDATE_MARK or bits == 8 or optimizer in ('adafactor', 'muon'))}"
             if bits == 8 and (optimizer, 32) in whole:
@@ -263,7 +268,7 @@ class Bench:
                 continue
             arena = self.folder.plan("run")["bytes"]["arena"]
             text = f"{arena / 2**20:,.1f} MiB in the arena"
-            theirs, why = self.peer("least", model, sequence, seconds=left()) if self.peaks else (None, "")
+            theirs, why = self.peer("least", model, sequence, seconds=left()) if self.has_pytorch else (None, "")
             if theirs and theirs["least_bytes"]:
                 ratio = arena / theirs["least_bytes"]
                 text += f", PyTorch {theirs['least_bytes'] / 2**20:,.0f} MiB in its allocator ({theirs['optimizer']}), ratio {ratio:.2f}{marked(ratio <= BUDGET_MARK)}"

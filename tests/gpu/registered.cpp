@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -57,16 +58,15 @@ char* registered(size_t bytes) {
 bool guards = false;
 constexpr size_t page = 4096, least_guarded = 256, most_guarded = size_t{64} << 20, guarded_alignment = 16;
 constexpr uintptr_t guarded_begin = uintptr_t{1} << 44, guarded_room = uintptr_t{1} << 40;   // where such pages lie, and no others
-uintptr_t guarded_end = guarded_begin;
+std::atomic<uintptr_t> guarded_end = guarded_begin;
 
 size_t pages_of(size_t bytes) { return (bytes + page - 1) / page * page; }
 void* take_guarded(size_t bytes) {
   const size_t rounded = (bytes + guarded_alignment - 1) / guarded_alignment * guarded_alignment, inside = pages_of(rounded);
-  std::lock_guard lock(pool_mutex);
-  void* const wanted = reinterpret_cast<void*>(guarded_end);
+  // Not under a lock: who registers memory may ask for some.
+  void* const wanted = reinterpret_cast<void*>(guarded_end.fetch_add(inside + 2 * page));   // never again: what is used after it was given back shows, too
   void* const all = mmap(wanted, inside + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   if (all == MAP_FAILED) return nullptr;
-  guarded_end += inside + 2 * page;   // never again: what is used after it was given back shows, too
   char* const memory = static_cast<char*>(all) + page;
   if (all != wanted || cudaHostRegister(memory, inside, cudaHostRegisterPortable | cudaHostRegisterMapped) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());

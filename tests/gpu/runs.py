@@ -46,12 +46,12 @@ class Table:
 running, running_lock, ends = set(), threading.Lock(), False   # what was started; whether nothing more is
 
 
-def started(words, output):
+def started(words, output, environment=None):
     """In a process group of its own: compute-sanitizer and PyTorch's compiler have processes of their own, which would keep the card."""
     with running_lock:
         if ends or left() < 1:
             raise TimeoutError("no time left: name it alone")
-        run = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        run = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env=environment)
         running.add(run)
     return run
 
@@ -79,11 +79,11 @@ def end_all(*_):
     sys.exit(143)
 
 
-def call(words, seconds=500):
+def call(words, seconds=500, environment=None):
     """The exit status, what was printed, and how long it took."""
     begin = time.monotonic()
     with tempfile.TemporaryFile() as file:
-        run = started(words, file)
+        run = started(words, file, environment)
         try:
             code = run.wait(max(min(seconds, left()), 1))
         except subprocess.TimeoutExpired:

@@ -30,6 +30,7 @@ class EmulatedCommand(CommandTest):
         plan = self.plan("--model", self.model, *SHAPE[:4])
         self.assertEqual(plan["device"]["name"], "h100")   # a card that nobody knows, of this generation
         self.assertEqual(plan["request"]["threads"], 0)
+        self.assertEqual(plan["request"]["vram_bytes"], 8 << 30)   # the context that asks for it is a part of the reserve, not counted twice
         self.assertEqual(plan["numerics"]["kernels"], "tensor")
         self.assertEqual(plan["numerics"]["precision"], "bf16")
 

@@ -22,7 +22,7 @@ namespace stw::cuda::cudnn {
 
 namespace {
 
-constexpr Status bad_param = 2000, execution_failed = 5000;
+constexpr Status bad_param = 2000;
 constexpr int64_t random_engine = 5, greedy_engine = 6, good_engine = 2;
 constexpr int slice_knob = 7;
 
@@ -236,6 +236,7 @@ Status finalize(Descriptor d) {
     const int64_t index = engine.one(Attribute::engine_index, -1);
     if (index != good_engine && index != random_engine && index != greedy_engine) return not_supported;
     const Object& graph = *engine.object(Attribute::engine_graph);
+    if (simt::faults.fail_engine > 0 && --simt::faults.fail_engine == 0) return device_allocation_failed;
     const int64_t own = is_gradient(graph) ? 2 * scores_of(graph) + 128 : 256;
     o.values[Attribute::plan_workspace] = {index == greedy_engine ? int64_t{1} << 40 : own};
   }
@@ -344,7 +345,7 @@ Status execute(Handle handle, Descriptor plan, Descriptor pack) {
 
 const Functions functions = {
     [] { return static_cast<size_t>(simt::faults.cudnn_version); },
-    [](Status status) { return status == execution_failed ? "CUDNN_STATUS_EXECUTION_FAILED" : status == bad_param ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_NOT_SUPPORTED"; },
+    [](Status status) { return status == execution_failed ? "CUDNN_STATUS_EXECUTION_FAILED" : status == bad_param ? "CUDNN_STATUS_BAD_PARAM" : status == device_allocation_failed ? "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED" : "CUDNN_STATUS_NOT_SUPPORTED"; },
     [](Handle* handle) { *handle = new Library; return success; },
     [](Handle handle) { delete static_cast<Library*>(handle); return success; },
     [](Handle handle, cudaStream_t stream) { static_cast<Library*>(handle)->stream = stream; return success; },

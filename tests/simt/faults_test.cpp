@@ -31,7 +31,7 @@ TEST_F(CudaDeviceTest, GivesBackWhatItTook) {
 TEST_F(CudaDeviceTest, TooLittleMemoryIsToldBeforeAnythingIsTaken) {
   const auto planned = plan_for(*model_, request());
   const uint64_t device = simt::device_bytes_in_use(), host = simt::host_bytes_in_use();
-  simt::faults.memory_bytes = simt::device_bytes_in_use() + planned->plan.bytes.arena - 1;
+  simt::faults.memory_bytes = simt::device_bytes_in_use() + simt::faults.context_bytes + planned->plan.bytes.arena - 1;
   auto trainer = Trainer::create(cuda_device(), model_, planned, {});
   simt::faults.memory_bytes = uint64_t{8} << 30;
   ASSERT_FALSE(trainer);
@@ -157,7 +157,17 @@ TEST_F(CudaDeviceTest, WithoutCudnnItsPlansAreRefused) {
   EXPECT_EQ(failed.error().code, Code::device_error);
   EXPECT_NE(failed.error().message.find("op attention of program micro"), std::string::npos) << failed.error().message;
   EXPECT_NE(failed.error().message.find("CUDNN_STATUS_EXECUTION_FAILED"), std::string::npos) << failed.error().message;
-  run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
+  const std::string bytes = run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1);
+  // A moment without memory chooses no other engine, nor our own kernels: their bits are others.
+  for (int n = 1; n <= 4; ++n) {
+    simt::faults.fail_engine = n;
+    const auto undecided = Trainer::create(cuda_device(), model_, planned, {});
+    ASSERT_FALSE(undecided) << n;
+    EXPECT_EQ(undecided.error().code, Code::device_error);
+    EXPECT_NE(undecided.error().message.find("DEVICE_ALLOCATION_FAILED"), std::string::npos) << undecided.error().message;
+    EXPECT_EQ(simt::faults.fail_engine, 0);
+  }
+  EXPECT_TRUE(run(*trainer_for(model_, planned, {}, cuda_device()), 0, 1) == bytes);
   EXPECT_EQ(simt::cudnn_descriptors, descriptors) << "a trainer that is gone leaves none";
 }
 

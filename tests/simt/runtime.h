@@ -34,6 +34,7 @@ struct Faults {
   uint64_t cudnn_version = 92000;
   bool declines_attention = false; // cuDNN has no engine for any
   int fail_attention = 0;         // of cuDNN's
+  int fail_engine = 0;            // the n-th of its plans finds no memory
 };
 extern Faults faults;
 

@@ -331,7 +331,9 @@ def peaks(options):
     found = {"product_tflops": round(2 * n ** 3 / seconds_of(lambda: a @ b, device) * 1e-12, 3)}
     size = 1 << (20 if small else 31)
     source, target = torch.empty(size, dtype=torch.uint8, device=device), torch.empty(size, dtype=torch.uint8, device=device)
+    print(json.dumps(found), flush=True)   # after each stage: one that comes too late takes none with it
     found["copy_gbytes_per_second"] = round(2 * size / seconds_of(lambda: target.copy_(source), device) * 1e-9, 1)
+    print(json.dumps(found), flush=True)
     del a, b, source, target
     for seq in (256,) if small else (1024, 4096, 16384):
         heads, depth, samples = 16, 64, max(1, 16384 // seq)
@@ -345,13 +347,13 @@ def peaks(options):
                     forward = seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device)
                     out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
                     backward = seconds_of(lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True), device)
-            except RuntimeError as error:
+            except (RuntimeError, TypeError) as error:   # PyTorch before 2.6 knows no priorities
                 print(f"peer_gpu.py: {backend}: {error}", file=sys.stderr)
                 continue
             best = [max(best[0], flops / forward * 1e-12), max(best[1], 2.5 * flops / backward * 1e-12)]
         if best[0] > 0:
             found[f"attention_{seq}_tflops"] = [round(speed, 3) for speed in best]
-    print(json.dumps(found))
+        print(json.dumps(found), flush=True)
 
 
 def main():

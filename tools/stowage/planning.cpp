@@ -92,7 +92,7 @@ DeviceChoice choose_device(const std::string& name) {
   choice.backend = info.backend;
   choice.present = true;
   choice.total_bytes = info.memory_total;
-  choice.free_bytes = info.memory_free;
+  choice.free_bytes = info.memory_free + info.memory_reserved;   // the context that tells it is a part of every plan's reserve
   choice.threads = info.threads;
   return choice;
 }

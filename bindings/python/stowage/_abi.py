@@ -223,6 +223,7 @@ class stw_device_info(Structure):
         ("isa", c_uint32),
         ("name", c_char * 64),
         ("profile", c_char * 24),
+        ("memory_reserved", c_uint64),
     ]
 
 

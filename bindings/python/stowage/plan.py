@@ -19,7 +19,7 @@ def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile
         about = expect(device, Device, "device").info
         device = about.profile
         if about.backend == "cuda":
-            values.setdefault("device_memory", about.memory_free)
+            values.setdefault("device_memory", about.memory_free + about.memory_reserved)
         else:
             values.setdefault("threads", about.threads)
     if profile is not None:

@@ -257,6 +257,8 @@ pub struct stw_device_info {
     pub name: Text<64>,
     /// of the embedded profiles the one to plan with: stw\_plan\_options.device
     pub profile: Text<24>,
+    /// CUDA: what the open device's context has taken already of what a plan's reserve counts; 0 where the driver does not tell, and in stw\_device\_at
+    pub memory_reserved: u64,
 }
 
 impl Default for stw_device_info {
@@ -450,7 +452,7 @@ pub struct stw_plan_options {
     pub sequence: u64,
     /// "cpu", or a profile's name such as "rtx4090"; NULL: "cpu"
     pub device: *const c_char,
-    /// bytes that are free there now; 0: as memory\_bytes says
+    /// bytes that are free there now: of a device that is open, memory\_free + memory\_reserved; 0: as memory\_bytes says
     pub device_memory: u64,
     /// taken off for what lies outside the arena; unset: the profile's (CPU: none)
     pub reserve_bytes: u64,
@@ -1199,7 +1201,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     }
     of!(stw_error, struct_size, status, native_code, reserved, bytes_needed, bytes_available, message);
     of!(stw_device_options, struct_size, backend, ordinal, threads, isa, log_level, stream, log, log_user, allocate, release, memory_user, run, run_user, cublaslt, cudnn);
-    of!(stw_device_info, struct_size, backend, memory_total, memory_free, compute_major, compute_minor, threads, isa, name, profile);
+    of!(stw_device_info, struct_size, backend, memory_total, memory_free, compute_major, compute_minor, threads, isa, name, profile, memory_reserved);
     of!(stw_memory_holder, struct_size, reserved, process, bytes, name);
     of!(stw_log_message, struct_size, level, number, component, text);
     of!(stw_model_options, struct_size, set_mask, source, config_json, config_json_size, weights, seed, dropout, reserved, adapter, adapter_targets, adapter_rank, adapter_flags, adapter_alpha, adapter_dropout, label_names, label_count);

@@ -75,7 +75,7 @@ impl<'a> PlanOptions<'a> {
         }
         match device.backend() {
             Backend::Cpu if self.threads == 0 => self.threads = device.threads,
-            Backend::Cuda if self.device_memory == 0 => self.device_memory = device.memory_free,
+            Backend::Cuda if self.device_memory == 0 => self.device_memory = device.memory_free + device.memory_reserved,
             _ => {}
         }
         self

@@ -160,6 +160,8 @@ STW_API stw_status stw_device_at(size_t index, stw_device_info *out, stw_error *
  * Owner: the caller, who closes it after every trainer on it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_open(stw_device **out, const stw_device_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_device_close(stw_device *device) STW_NOEXCEPT;
+/* What the device is, and what is free there now. Errors (there is no stw_error): STW_BAD_ARGUMENT for NULL, STW_BAD_STRUCT_SIZE.
+ * Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_query(const stw_device *device, stw_device_info *out) STW_NOEXCEPT;
 
 typedef struct stw_memory_holder {
@@ -252,6 +254,8 @@ typedef struct stw_tensor_info {
  * Owner: the caller. A model may be destroyed before what was made from it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_model_create(stw_model **out, const stw_model_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_model_destroy(stw_model *model) STW_NOEXCEPT;
+/* What the model is; its parameters, from 0 on, in the order of every index of tensors here; and the index of one by its name, which is left alone
+ * where no parameter has it (STW_BAD_ARGUMENT). Names live as long as the model. Errors: as stw_device_query. Thread: any. Since: 0.1 */
 STW_API stw_status stw_model_query(const stw_model *model, stw_model_info *out) STW_NOEXCEPT;
 STW_API size_t stw_model_tensor_count(const stw_model *model) STW_NOEXCEPT;
 STW_API stw_status stw_model_tensor_at(const stw_model *model, size_t index, stw_tensor_info *out) STW_NOEXCEPT;
@@ -414,6 +418,7 @@ typedef struct stw_buffer_info {
 STW_API stw_status stw_plan_create(stw_plan **out, const stw_model *model, const stw_plan_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 STW_API void stw_plan_destroy(stw_plan *plan) STW_NOEXCEPT;
+/* Its decisions and their figures. Errors: as stw_device_query. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_query(const stw_plan *plan, stw_plan_info *out) STW_NOEXCEPT;
 /* The plan as JSON text, and as a table for people; both end with a zero byte and live as long as the plan. Thread: any. */
 STW_API const char *stw_plan_json(const stw_plan *plan) STW_NOEXCEPT;
@@ -522,6 +527,8 @@ enum { STW_PICTURE_SVG = 0, STW_PICTURE_HTML = 1, STW_PICTURE_CSV = 2 };
  * written. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_picture(const stw_plan *plan, uint32_t kind, char *out, size_t capacity, size_t *needed,
                                     stw_error *error) STW_NOEXCEPT;
+/* What lies in the arena during a step: the index-th buffer, STW_BAD_ARGUMENT past the last one. Names live as long as the plan. Thread: any.
+ * Since: 0.1 */
 STW_API size_t stw_plan_buffer_count(const stw_plan *plan) STW_NOEXCEPT;
 STW_API stw_status stw_plan_buffer_at(const stw_plan *plan, size_t index, stw_buffer_info *out) STW_NOEXCEPT;
 
@@ -607,6 +614,7 @@ typedef struct stw_dataset_info {
  * caller; it may be used by several trainers one after the other. Thread: exclusive. Since: 0.1 */
 STW_API stw_status stw_dataset_open(stw_dataset **out, const stw_dataset_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_dataset_close(stw_dataset *dataset) STW_NOEXCEPT;
+/* How much it holds. Errors: as stw_device_query. Thread: any. Since: 0.1 */
 STW_API stw_status stw_dataset_query(const stw_dataset *dataset, stw_dataset_info *out) STW_NOEXCEPT;
 
 /* ---- trainer ---------------------------------------------------------------------------------------------------- */
@@ -724,7 +732,7 @@ typedef struct stw_batch {
    * "reference" (samples, tokens) of float32, finite: log-probabilities of the targets or labels beside which they stand. */
   const char *const *names;
   const struct DLManagedTensorVersioned *const *tensors;
-  double learning_rate;      /* at most 1e6 */
+  double learning_rate;      /* at most 1e6; there is no default: with 0 states change, parameters do not */
 } stw_batch;
 
 typedef struct stw_step_result {
@@ -753,7 +761,7 @@ enum { STW_SET_MIN_RATE = 1 };
 typedef struct stw_run_options {
   uint32_t struct_size;
   uint32_t set_mask;
-  uint64_t until;            /* run until this many batches have been consumed */
+  uint64_t until;            /* run until this many batches have been consumed; what has them already returns at once */
   uint64_t total;            /* length of the schedule; 0: `until` */
   uint64_t warmup;           /* steps of linear warm-up */
   double learning_rate;      /* 0: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2; at most 1e6, also as base_batch scales it */
@@ -789,6 +797,7 @@ typedef struct stw_generate_options {
 STW_API stw_status stw_trainer_create(stw_trainer **out, stw_device *device, const stw_model *model,
                                       const stw_plan *plan, const stw_trainer_options *options,
                                       stw_error *error) STW_NOEXCEPT;
+/* Waits for what is under way; the arena goes back to whoever brought it. Thread: exclusive. */
 STW_API void stw_trainer_destroy(stw_trainer *trainer) STW_NOEXCEPT;
 /* One optimizer step over a whole global batch. The batch is borrowed until stw_trainer_wait returns. A step is a
  * transaction: after a cancel or a failed callback the trainer stands at the last completed step.

@@ -1,6 +1,7 @@
 #include "planner/differentiate.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace stw {
 
@@ -69,7 +70,10 @@ void Differentiation::run() {
     for (int i = segment.first_op + segment.op_count - 1; i >= segment.first_op; --i) {
       const Op op = graph_.ops[static_cast<size_t>(i)];
       bool any = std::any_of(op.inputs.begin(), op.inputs.end(), [&](int t) { return wanted(t); });
-      if (any && op_row(op.kind).backward) op_row(op.kind).backward(*this, op);
+      if (!any) continue;
+      const auto backward = op_row(op.kind).backward;
+      assert((backward || segment.kind == SegmentKind::head) && "what something trained goes into has a backward rule, but for what the loss is summed up by");
+      if (backward) backward(*this, op);
     }
     segment.gradient_op_count = static_cast<int>(graph_.gradient_ops.size()) - segment.first_gradient_op;
     for (int i = 0; i < segment.gradient_op_count; ++i)

@@ -14,8 +14,14 @@ bool is_row_by_row(OpKind kind) {
     case OpKind::linear: case OpKind::linear_input_gradient: case OpKind::linear_weight_gradient: case OpKind::linear_bias_gradient:
     case OpKind::adapter: case OpKind::adapter_input_gradient: case OpKind::adapter_weight_gradient: case OpKind::scale:
     case OpKind::gelu: case OpKind::gelu_gradient: case OpKind::swiglu: case OpKind::swiglu_gradient: return true;
-    default: return false;
+    case OpKind::embedding: case OpKind::norm: case OpKind::qk_norm: case OpKind::rope: case OpKind::attention: case OpKind::attention_cached:
+    case OpKind::add: case OpKind::dropout: case OpKind::cross_entropy: case OpKind::loss_sum: case OpKind::hit_count:
+    case OpKind::embedding_gradient: case OpKind::position_gradient: case OpKind::norm_gradient: case OpKind::qk_norm_gradient:
+    case OpKind::attention_gradient: case OpKind::square_sum: case OpKind::finish_step: case OpKind::adamw: case OpKind::adamw8: case OpKind::sgd:
+    case OpKind::lion: case OpKind::lion8: case OpKind::muon: case OpKind::adafactor: case OpKind::fetch: case OpKind::store:
+    case OpKind::preference: return false;
   }
+  return false;
 }
 
 bool contains(const std::vector<int>& list, int t) { return std::find(list.begin(), list.end(), t) != list.end(); }

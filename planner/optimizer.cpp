@@ -1,6 +1,8 @@
 #include "planner/optimizer.h"
 
 #include <algorithm>
+#include <cassert>
+#include <string_view>
 
 namespace stw {
 
@@ -20,7 +22,10 @@ constexpr UpdateRule muon{OpKind::muon, {first}, false};
 constexpr UpdateRule adafactor_matrix{
     OpKind::adafactor, {{{".row_mean", Format::f32, StateShape::row}, {".column_mean", Format::f32, StateShape::column}}}, false};
 constexpr UpdateRule adafactor_vector{OpKind::adafactor, {StateTensor{}, second}, false};
+// All of them; of those with one op, one.
 constexpr const UpdateRule* rules[] = {&adamw, &adamw8, &sgd, &lion, &lion8, &muon, &adafactor_matrix};
+static_assert(std::none_of(std::begin(rules), std::end(rules), [](const UpdateRule* r) { return std::string_view(r->states[0].suffix) == second.suffix; }),
+              "a second moment alone has a hole before it");
 
 const UpdateRule& rule_of_adamw(const Tensor&, const ParameterUse&, bool is_8bit) { return is_8bit ? adamw8 : adamw; }
 const UpdateRule& rule_of_sgd(const Tensor&, const ParameterUse&, bool) { return sgd; }
@@ -51,7 +56,9 @@ bool is_update(OpKind kind) {
 }
 
 const UpdateRule& update_rule(OpKind kind) {
-  return **std::find_if(std::begin(rules), std::end(rules), [&](const UpdateRule* r) { return r->kind == kind; });
+  const auto rule = std::find_if(std::begin(rules), std::end(rules), [&](const UpdateRule* r) { return r->kind == kind; });
+  assert(rule != std::end(rules) && "every rule stands in the list, or its op updates nothing");
+  return **rule;
 }
 
 bool keeps_8bit_states(const Tensor& parameter, const ParameterUse& use, const Numerics& numerics) {

@@ -24,7 +24,9 @@ struct StateTensor {
 
 struct UpdateRule {
   OpKind kind;
-  std::array<StateTensor, 4> states{};   // in the order of the op's outputs behind parameter and master
+  // In the order of the op's outputs behind parameter and master, which is that of the kernel's arguments: UpdateArgs::first, then second, wherever
+  // there are numbers of 32 bits. A rule without the first has a hole there.
+  std::array<StateTensor, 4> states{};
   bool is_elementwise = true;            // a parameter may be updated part by part, cut at multiples of state_block
 };
 

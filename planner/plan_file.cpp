@@ -85,14 +85,16 @@ std::string describe(const Graph& graph) {
     add(int{tensor.trainable});
   }
   for (const Op& op : graph.ops) {
-    const Attributes& a = op.attributes;
+    // Every one, by name: whoever adds an attribute is asked here whether it makes another model.
+    [[maybe_unused]] const auto& [epsilon, rms, transposed, gelu, gate, weight_offset, query_heads, kv_heads, head_dim, scale, causal, window, inverse, dropout, columns,
+                                  stream] = op.attributes;
     s += std::string("\n") + op_row(op.kind).name;
-    for (float x : {a.epsilon, a.scale, a.dropout}) add(x);
-    for (int x : {a.query_heads, a.kv_heads, a.head_dim, int{a.rms}, int{a.transposed}, static_cast<int>(a.gelu)}) add(x);
+    for (float x : {epsilon, scale, dropout}) add(x);
+    for (int x : {query_heads, kv_heads, head_dim, int{rms}, int{transposed}, static_cast<int>(gelu)}) add(x);
     // What came later stands there only where it is used, so that the text of models of before is that of before.
-    if (a.window > 0) add(a.window);
-    if (a.gate != Gate::silu) add(static_cast<int>(a.gate));
-    if (a.weight_offset != 0) add(a.weight_offset);
+    if (window > 0) add(window);
+    if (gate != Gate::silu) add(static_cast<int>(gate));
+    if (weight_offset != 0) add(weight_offset);
     if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";   // as it was when that was an op
   }
   for (const RotaryTables& tables : graph.rotary) {
@@ -354,6 +356,9 @@ Status read_figures(const Json& body, Plan& plan) {
   for (double x : {step, bound, unlimited, next_gib, step * fraction})
     if (!(x >= 0) || x * 1e12 >= static_cast<double>(size_limit)) return not_a_plan("its predicted times make no sense");
   if (plan.bytes.peak != size_add(plan.bytes.arena, plan.bytes.reserve)) return not_a_plan("its peak is not arena and reserve");
+  uint64_t parts = plan.bytes.padding;
+  for (const uint64_t part : plan.bytes.of) parts = size_add(parts, part);
+  if (parts != plan.bytes.arena) return not_a_plan("its classes of bytes are not its arena");
   plan.step_picoseconds = static_cast<uint64_t>(step * 1e12 + 0.5);
   plan.recompute_picoseconds = static_cast<uint64_t>(step * fraction * 1e12 + 0.5);
   plan.bound_picoseconds = static_cast<uint64_t>(bound * 1e12 + 0.5);

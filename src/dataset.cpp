@@ -318,10 +318,12 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   const int64_t own = std::min(own_tokens(range, start), sequence);
   std::fill_n(targets, sequence, kernels::ignored_target);
   uint64_t document = window->document;
+  const uint64_t end = window + 1 == range.windows.end() ? labels_.size() : (window + 1)->document;
   STW_TRY(for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
-    if (i > 0 && i < own && mark & mark_begin) targets[i - 1] = labels_[document++];
+    if (i > 0 && i < own && mark & mark_begin && document < end) targets[i - 1] = labels_[document++];
     if (positions) positions[i] = position;
   }));
+  if (document >= end) return corrupt(marks_->path(), "it has changed since it was opened");
   targets[own - 1] = labels_[document];
   return ok();
 }

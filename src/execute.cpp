@@ -294,10 +294,18 @@ void run<OpKind::attention_cached>(const Call& c) {
   c.run(c.x.table->attention_cached, a);
 }
 
+kernels::Activation activation_of(GeluForm form) {
+  switch (form) {
+    case GeluForm::tanh: break;
+    case GeluForm::erf: return kernels::Activation::gelu_erf;
+  }
+  return kernels::Activation::gelu_tanh;
+}
+
 kernels::GeluArgs gelu_args(const Call& c) {
   kernels::GeluArgs a{};
   a.count = c.i.rows * c.input_features(0);
-  a.activation = c.attributes.gelu == GeluForm::erf ? kernels::Activation::gelu_erf : kernels::Activation::gelu_tanh;
+  a.activation = activation_of(c.attributes.gelu);
   a.x = c.in(0);
   a.y = c.out(0);
   a.fast = !is_portable(c);
@@ -314,7 +322,13 @@ void run<OpKind::gelu_gradient>(const Call& c) {
   c.run(c.x.table->gelu_gradient, a);
 }
 
-kernels::Gate gate_of(const Call& c) { return c.attributes.gate == Gate::gelu ? kernels::Gate::gelu_tanh : kernels::Gate::silu; }
+kernels::Gate gate_of(const Call& c) {
+  switch (c.attributes.gate) {
+    case Gate::silu: break;
+    case Gate::gelu: return kernels::Gate::gelu_tanh;
+  }
+  return kernels::Gate::silu;
+}
 
 template <>
 void run<OpKind::swiglu>(const Call& c) {

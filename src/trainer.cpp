@@ -89,7 +89,7 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   if (stream_->on_host(arena_)) return;
   const Programs& programs = planned_->programs;
   const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
-  staged_.resize(static_cast<size_t>(samples * sequence()) * 5 * sizeof(int32_t));
+  staged_.resize(static_cast<size_t>(samples * sequence()) * inputs_of_a_sample * sizeof(int32_t));
 }
 
 // Nothing is taken later, in the middle of training.
@@ -199,6 +199,7 @@ Status Trainer::load(const Program& program, const SampleSource& source, uint64_
   const uint64_t t = static_cast<uint64_t>(sequence()), part = static_cast<uint64_t>(program.samples) * t * sizeof(int32_t);
   const bool direct = stream_->on_host(arena_) != nullptr;
   const int buffers[] = {program.tokens, program.targets, program.positions, program.weights, program.reference};
+  static_assert(std::size(buffers) == inputs_of_a_sample);
   const auto place = [&](size_t k, uint64_t s) -> void* {
     if (buffers[k] < 0) return nullptr;
     return direct ? static_cast<void*>(input<int32_t>(program, buffers[k], s)) : staged_.data() + k * part + s * t * sizeof(int32_t);

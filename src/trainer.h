@@ -255,6 +255,7 @@ class Trainer {
   bool owns_arena_ = false;
   Execution execution_;
   kernels::StepState state_{};         // as the host knows it
+  static constexpr size_t inputs_of_a_sample = 5;   // buffers with a row for each: tokens, targets, positions, weights, reference
   std::vector<std::byte> staged_;      // inputs of a micro-step, where the host cannot write into the arena
   std::vector<int32_t> fed_;           // of a prompt
   std::vector<float> logits_;          // the same for what it cannot read there, or not as fp32

@@ -15,8 +15,8 @@
 
 /* Every option struct is zero-filled, which means defaults, and tells its size. */
 #define INIT(options) (memset(&(options), 0, sizeof(options)), (options).struct_size = sizeof(options))
-/* Every entry returns 0 or a code; the words are in the error. */
-#define TRY(call) do { if ((call) != STW_OK) goto failed; } while (0)
+/* Every entry returns 0 or a code; the words are in the error, of entries that have one. */
+#define TRY(call) do { if ((status = (call)) != STW_OK) goto failed; } while (0)
 
 /* Called after every step; anything but 0 would stop the run. */
 static int32_t show(void *user, const stw_progress *now) {
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
   stw_device *device = NULL; stw_model *model = NULL; stw_plan *plan = NULL;
   stw_dataset *dataset = NULL; stw_trainer *trainer = NULL;
   stw_model_options of_model; stw_plan_options of_plan; stw_dataset_options of_data; stw_run_options of_run;
-  stw_device_info about; stw_model_info info; stw_error error; double loss; char checkpoint[4096]; int result = 1;
+  stw_device_info about; stw_model_info info; stw_error error; double loss; char checkpoint[4096]; stw_status status; int result = 1;
   INIT(of_model); INIT(of_plan); INIT(of_data); INIT(of_run); INIT(about); INIT(info); INIT(error);
   if (argc < 2) { fprintf(stderr, "usage: train TEXT [MODEL [STEPS [FOLDER]]]\n"); return 2; }
 
@@ -46,8 +46,9 @@ int main(int argc, char **argv) {
   of_plan.memory_bytes = (uint64_t)1 << 30;
   of_plan.global_batch = 8;
   of_plan.sequence = 64;
-  if (stw_plan_create(&plan, model, &of_plan, &error) == STW_OVER_BUDGET) fputs(stw_plan_report(plan), stderr);
-  if (error.status != STW_OK) goto failed;
+  status = stw_plan_create(&plan, model, &of_plan, &error);
+  if (status == STW_OVER_BUDGET) fputs(stw_plan_report(plan), stderr);
+  if (status != STW_OK) goto failed;
   fputs(stw_plan_report(plan), stdout);
 
   of_data.path = argv[1];
@@ -70,7 +71,7 @@ int main(int argc, char **argv) {
   result = 0;
 
 failed:
-  if (result) fprintf(stderr, "train: %s: %s\n", stw_status_name(error.status), error.message);
+  if (result) fprintf(stderr, "train: %s: %s\n", stw_status_name(status), error.message);
   stw_trainer_destroy(trainer); stw_dataset_close(dataset); stw_plan_destroy(plan); stw_model_destroy(model);
   stw_device_close(device);
   return result;

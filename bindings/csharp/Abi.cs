@@ -931,7 +931,7 @@ internal static unsafe class Abi
         public uint count;
         public byte** names;
         public DLManagedTensorVersioned** tensors;
-        /// <summary>at most 1e6</summary>
+        /// <summary>at most 1e6; there is no default: with 0 states change, parameters do not</summary>
         public double learning_rate;
 
         /// <summary>Zero, but for its size.</summary>
@@ -974,7 +974,7 @@ internal static unsafe class Abi
     {
         public uint struct_size;
         public uint set_mask;
-        /// <summary>run until this many batches have been consumed</summary>
+        /// <summary>run until this many batches have been consumed; what has them already returns at once</summary>
         public ulong until;
         /// <summary>length of the schedule; 0: `until`</summary>
         public ulong total;

@@ -1,5 +1,5 @@
 // AdamW with 8-bit block-wise moments: the map, the encoding against a linear search, the update against fp64 and
-// against 32-bit moments (NUMERICS section 5).
+// against 32-bit moments.
 #include <algorithm>
 #include <limits>
 

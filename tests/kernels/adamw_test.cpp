@@ -172,7 +172,7 @@ TEST(AdamW, SumsTiedGradientsAndUpdatesInFp32) {
     }
 }
 
-// Splits as NUMERICS section 3 words it: nearest bf16, ties to the larger magnitude.
+// Splits as split masters are defined: nearest bf16, ties to the larger magnitude.
 void split(float value, uint16_t& half, int16_t& remainder) {
   uint32_t bits;
   std::memcpy(&bits, &value, 4);

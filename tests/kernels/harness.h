@@ -183,7 +183,7 @@ inline const char* name_of(DType dtype) {
   return dtype == DType::f32 ? "f32" : dtype == DType::bf16 ? "bf16" : "f16";
 }
 
-// "1e-5 relative" of NUMERICS section 7, or what an output in 16 bits can hold.
+// 1e-5, relative to the largest, or what an output in 16 bits can hold.
 inline double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : dtype == DType::bf16 ? 1e-2 : 1e-3; }
 
 // Storage of any type behind the `void*` of the kernels' arguments.

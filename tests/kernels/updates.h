@@ -42,7 +42,7 @@ inline std::vector<Extents> shapes_of(const Rule& rule) {
   return shapes;
 }
 
-// Splits as NUMERICS section 3 words it: nearest bf16, ties to the larger magnitude.
+// Splits as split masters are defined: nearest bf16, ties to the larger magnitude.
 inline void split_master(float value, uint16_t& half, int16_t& remainder) {
   uint32_t bits;
   std::memcpy(&bits, &value, 4);

@@ -128,6 +128,9 @@ TEST(PlanFile, RefusesWhatWasChanged) {
     EXPECT_EQ(loaded.error().message.find("edited"), std::string::npos) << loaded.error().message;
   };
   for (const auto& [key, value] : forged) refuse(body, key, value);
+  const auto unequal = Planned::load(*model, with_fingerprint(with_value(body, {"bytes", "optimizer"}, uint64_t{1} << 63)));
+  ASSERT_FALSE(unequal);
+  EXPECT_NE(unequal.error().message.find("its classes of bytes are not its arena"), std::string::npos) << unequal.error().message;
   // Tiles that a block may have, but for their number.
   Request many = request(300, 33);
   many.micro_batch = 300;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "src/planned.h"
@@ -25,8 +26,7 @@ inline Request request(int64_t batch, int64_t sequence, uint64_t bytes = uint64_
 inline std::shared_ptr<const Planned> make(const Model& model, const Request& r) {
   auto planned = Planned::make(model, r);
   if (!planned) {
-    ADD_FAILURE() << planned.error().message;
-    return nullptr;
+    throw std::runtime_error(planned.error().message);   // fails the test that asks
   }
   const Status status = (*planned)->verify();
   EXPECT_TRUE(status) << status.error().message;

@@ -242,6 +242,23 @@ TEST(Classifier, DatasetsAndModelsMustAgreeOnLabels) {
   EXPECT_EQ(of_classifier->generate({prompt.data(), 2, out.data(), 3}).error().code, Code::unsupported);
 }
 
+// Marks are read again with every sample: by what they say now nobody looks beyond the labels.
+TEST(Classifier, MarksThatChangeAreNamed) {
+  const Documents documents(60);
+  DatasetOptions options = documents.options();
+  options.evaluation_fraction = 0;
+  const auto dataset = Dataset::open(options);
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  std::vector<int32_t> in(sequence), targets(sequence), positions(sequence);
+  const SampleRows rows{in.data(), targets.data(), positions.data()};
+  EXPECT_TRUE(dataset->read(Dataset::Part::training, 0, sequence, rows));
+  put_file(options.marks_path, std::string(dataset->tokens(Dataset::Part::training), static_cast<char>(mark_begin)));   // of as many documents as tokens
+  const Status read = dataset->read(Dataset::Part::training, 0, sequence, rows);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, Code::corrupt);
+  EXPECT_NE(read.error().message.find("it has changed since it was opened"), std::string::npos) << read.error().message;
+}
+
 // ---- folders ------------------------------------------------------------------------------------------------------
 
 std::vector<float> logits_of(Trainer& trainer) {

@@ -109,6 +109,14 @@ class ChatTemplateTest(CommandTest):
                                    ("{% set messages.x = 1 %}", "expected a namespace"), ("{% break %}", "outside of a loop"), ("{{ messages[0](1) }}", "expected a function, found a mapping"), ("{{ strftime_now('%d') }}", "'strftime_now' is undefined")]:
             with self.subTest(template[:40]):
                 self.refused(template, expected)
+        # Little of a template makes no gigabytes and takes no hours.
+        doubled = "{% set ns = namespace(x=[1]) %}" + "{% set ns.x = [ns.x, ns.x] %}" * 60
+        for template, expected in [("{{ range(100000)|join('a' * 16000000)|length }}", "the text is too long"), ("{{ ('a' * 10000)|replace('a', 'a' * 10000000)|length }}", "the text is too long"),
+                                   ("{{ ('a\n' * 1000000)|indent(1000)|length }}", "too long"), (doubled + "{{ ns.x|string|length }}", "too large"), (doubled + "{{ ns.x == ns.x }}", "too large"),
+                                   (doubled + "{{ ns.x|tojson }}", "too large"), ("{% for i in range(90000) %}{{ ('a' * 16000000)|upper|length }}{% endfor %}", "it takes too long")]:
+            with self.subTest(template[-60:]):
+                self.refused(template, expected)
+        self.assertEqual(self.rendered("{{ ('a ' * 40000).rsplit(' ')|length }} {{ ('a' * 100000)|trim('b' * 100000 ~ 'a')|length }} {{ (' a' * 40000).split()|length }}", [{"messages": [user("q")]}])[0]["prompt"], "40001 0 40000")
         self.assertEqual(self.rendered("{{ 'abc'[1::9223372036854775807] }}{{ (-9223372036854775807 - 1) is divisibleby(-1) }}", [{"messages": [user("q")]}])[0]["prompt"], "bTrue")
         self.refused(TURNS, "at least one message, found none", messages=[])
         self.refused(TURNS, "line[0].role: expected a string", messages=[{"content": "x"}])
@@ -189,6 +197,12 @@ class ConversationsTest(CommandTest):
                               ({"messages": [{"role": "assistant", "content": 1}]}, "line 1"), ({"messages": []}, "at least one message")]:
             self.refused("train", "--model", "nano", "--data", self.conversations([row]), "--document-end", 1, "--chat-template", template, "--steps", 1, "--out", self.path("none"), says=[expected])
         self.refused("train", "--model", "nano", "--tokenizer", "ids", "--data", data, "--document-end", 1, "--chat-template", template, "--steps", 1, "--out", self.path("none"), says=["messages: is for text"])
+        # What is no UTF-8 is named before a template sees it.
+        upper = self.write("upper.jinja", "{% for m in messages %}{{ m.content|upper }}{% endfor %}")
+        bad = self.write("bad.jsonl", json.dumps({"messages": [user("abcd?"), assistant("a")]}).encode().replace(b"?", b"\xff"))
+        self.refused("train", "--model", "nano", "--data", bad, "--document-end", 1, "--chat-template", upper, "--steps", 1, "--out", self.path("none"), says=["bad.jsonl, line 1", "expected UTF-8"])
+        self.refused("train", "--model", "nano", "--data", data, "--document-end", 1, "--chat-template", self.write("broken.jinja", b"{{ 'abcd\xff'|upper }}"), "--steps", 1, "--out",
+                     self.path("none"), says=["broken.jinja: expected UTF-8, found none at byte 8"])
         self.refused("generate", "--model", "nano", "--chat", "--prompt", "q", says=["--chat", "--chat-template"])
         self.refused("generate", "--model", "nano", "--system", "S", "--prompt", "q", expect=USAGE, says=["--chat"])
 

@@ -195,6 +195,13 @@ class TokenizerTest(CommandTest):
         self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated"}}, "expected a pattern")
         self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Odd"}}, "behavior", "Odd")
         self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Digits"}]}}, "pretokenizers[1]", "the last")
+        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\C"}, "behavior": "Isolated"}}, "the pattern \\C")
+        self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits"}] * 20000}}, "pretokenizers[64]", "at most 64 steps")
+        self.refuses({**good, "decoder": {"type": "Strip", "content": "", "start": 2**31 - 1, "stop": 0}}, "decoder.content", "a character")
+        # Little of a file makes no gigabytes of a text.
+        tenfold = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
+        self.refuses({**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}}, "far too much", data="aaaa")
+        self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Metaspace", "replacement": " " * 10}] * 12}}, "far too much", data="a b")
         self.refuses({**good, "added_tokens": [{"id": 3}]}, "added_tokens[0].content", "a string")
         self.refuses(good, "expected UTF-8, found none at byte 2", data=b"ab\xff")
         self.refuses({"model": {**model, "vocab": {"a": 0, "b": 1, "ab": 1000}}}, "gives token 1000", "vocabulary of 1,000", data="aab")

@@ -65,6 +65,7 @@ int main(int count, char** words) {
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);
+  application.option_defaults()->disable_flag_override();   // --overwrite=0 is no way to say that something is not wanted
   application.formatter(std::make_shared<Help>(" (required)"));
   application.set_version_flag(
       "--version", [] { return std::string(stw_build_info()); }, "Say what this is, and what it was built with.");

@@ -75,6 +75,9 @@ Tokenization Tokenization::of_file(const std::string& flag, const std::string& d
   if (flag != "auto") return {flag == "byte" ? Kind::bytes : Kind::ids, vocabulary};
   if (has_ids) return {Kind::ids, vocabulary};
   if (const std::string file = file_beside(model); !file.empty()) return {Kind::text, vocabulary, file};
+  if (vocabulary != byte_vocabulary && is_preset(model))
+    throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids: {} is a preset, a shape without weights and tokenizer; give --model a folder that "
+                                           "has them, or --tokenizer the path of a tokenizer.json", data, model));
   if (vocabulary != byte_vocabulary)
     throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found another name, and no {} beside "
                                            "the model's config.json; --tokenizer byte takes its bytes for tokens", data, grouped(vocabulary), file_name));

@@ -1014,7 +1014,7 @@ pub struct stw_batch {
     pub count: u32,
     pub names: *const *const c_char,
     pub tensors: *const *const DLManagedTensorVersioned,
-    /// at most 1e6
+    /// at most 1e6; there is no default: with 0 states change, parameters do not
     pub learning_rate: f64,
 }
 
@@ -1063,7 +1063,7 @@ impl Default for stw_step_result {
 pub struct stw_run_options {
     pub struct_size: u32,
     pub set_mask: u32,
-    /// run until this many batches have been consumed
+    /// run until this many batches have been consumed; what has them already returns at once
     pub until: u64,
     /// length of the schedule; 0: \`until\`
     pub total: u64,

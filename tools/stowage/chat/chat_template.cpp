@@ -7,6 +7,7 @@
 
 #include "../failure.h"
 #include "../files.h"
+#include "../tokenizer/unicode.h"
 #include "interpreter.h"
 
 namespace command::chat {
@@ -41,7 +42,9 @@ Value value_of(const JsonValue& json, const std::string& place) {
   switch (json.kind) {
     case JsonValue::Kind::null: return Value::none();
     case JsonValue::Kind::boolean: return json.boolean;
-    case JsonValue::Kind::string: return json.text;
+    case JsonValue::Kind::string:
+      require_utf8(json.text, place);
+      return json.text;
     case JsonValue::Kind::number: {
       const char *begin = json.text.data(), *end = begin + json.text.size();
       int64_t whole = 0;
@@ -60,6 +63,7 @@ Value value_of(const JsonValue& json, const std::string& place) {
     default: {
       Members members;
       for (const JsonMember& member : json.members) {
+        require_utf8(member.key, place);
         std::erase_if(members, [&](const auto& m) { return m.first == member.key; });   // of two with one name the last one counts
         members.emplace_back(member.key, value_of(member.value, place));
       }
@@ -205,6 +209,7 @@ std::optional<ChatTemplate> ChatTemplate::find(const std::string& file, const st
   for (const std::string& path : {file, folder.empty() ? std::string() : beside})
     if (!source && !path.empty() && (path == file || is_there(path))) source = read_text(path), parts->path = path;
   if (const auto config = folder.empty() ? std::nullopt : read_text_if_there(config_path)) {
+    require_utf8(*config, config_path);
     const JsonValue json = read_json(*config, config_path);
     const JsonView view(json, config_path + ": ");
     for (const JsonMember& member : view.members())
@@ -213,6 +218,7 @@ std::optional<ChatTemplate> ChatTemplate::find(const std::string& file, const st
     if (!source && (source = template_in(view))) parts->path = config_path + ": chat_template";
   }
   if (!source) return std::nullopt;
+  require_utf8(*source, parts->path);
   try {
     parts->program = parse(*source);
   } catch (const TemplateError& error) {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "../tokenizer/unicode.h"
 #include "../utf8.h"
@@ -50,24 +51,30 @@ bool is_letter(uint32_t code) {
 }
 
 // As Python's strip: white space, or the characters that are given.
-bool is_stripped(uint32_t code, const std::optional<std::string>& given) {
-  if (!given) return is_space(code) || (code >= 0x1c && code <= 0x1f);
-  std::string one;
-  append_utf8(one, code);
-  return given->find(one) != std::string::npos;
-}
-std::string stripped(std::string_view text, const std::optional<std::string>& given, bool at_begin, bool at_end) {
+bool is_white(uint32_t code) { return is_space(code) || (code >= 0x1c && code <= 0x1f); }
+template <class IsStripped>
+std::string_view stripped_of(std::string_view text, const IsStripped& is_stripped, bool at_begin, bool at_end) {
   while (at_begin && !text.empty()) {
     const Character c = first_character(text);
-    if (!is_stripped(c.code, given)) break;
+    if (!is_stripped(c.code)) break;
     text.remove_prefix(c.bytes);
   }
   while (at_end && !text.empty()) {
     const Character c = last_character(text);
-    if (!is_stripped(c.code, given)) break;
+    if (!is_stripped(c.code)) break;
     text.remove_suffix(c.bytes);
   }
-  return std::string(text);
+  return text;
+}
+std::string stripped(std::string_view text, const std::optional<std::string>& given, bool at_begin, bool at_end) {
+  if (!given) return std::string(stripped_of(text, is_white, at_begin, at_end));
+  std::set<uint32_t> codes;
+  for (std::string_view rest = *given; !rest.empty();) {
+    const Character c = first_character(rest);
+    codes.insert(c.code);
+    rest.remove_prefix(c.bytes);
+  }
+  return std::string(stripped_of(text, [&](uint32_t code) { return codes.contains(code); }, at_begin, at_end));
 }
 std::optional<std::string> text_or_nothing(const Value& value) {
   return value.is(K::undefined) || value.is(K::none) ? std::nullopt : std::optional(value.text());
@@ -83,20 +90,20 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
     parts.push_back(text.substr(at));
     return parts;
   }
-  std::string rest = stripped(text, {}, true, false);   // by white space, of which any amount is one
+  std::string_view rest = stripped_of(text, is_white, true, false);   // by white space, of which any amount is one
   while (!rest.empty()) {
     if (most-- == 0) {
-      parts.push_back(stripped(rest, {}, false, true));
+      parts.push_back(std::string(stripped_of(rest, is_white, false, true)));
       break;
     }
     size_t end = 0;
     while (end < rest.size()) {
-      const Character c = first_character(std::string_view(rest).substr(end));
-      if (is_stripped(c.code, {})) break;
+      const Character c = first_character(rest.substr(end));
+      if (is_white(c.code)) break;
       end += c.bytes;
     }
-    parts.push_back(rest.substr(0, end));
-    rest = stripped(rest.substr(end), {}, true, false);
+    parts.push_back(std::string(rest.substr(0, end)));
+    rest = stripped_of(rest.substr(end), is_white, true, false);
   }
   return parts;
 }
@@ -107,8 +114,9 @@ List split_from_end(const std::string& text, const std::optional<std::string>& b
   List parts;
   size_t end = text.size();
   for (size_t next; most != 0 && end >= by->size() && (next = text.rfind(*by, end - by->size())) != std::string::npos; end = next, --most)
-    parts.insert(parts.begin(), text.substr(next + by->size(), end - next - by->size()));
-  parts.insert(parts.begin(), text.substr(0, end));
+    parts.push_back(text.substr(next + by->size(), end - next - by->size()));
+  parts.push_back(text.substr(0, end));
+  std::reverse(parts.begin(), parts.end());
   return parts;
 }
 List lines_of(const std::string& text) {
@@ -125,12 +133,12 @@ std::string replaced(const std::string& text, const std::string& from, const std
   size_t at = 0;
   if (from.empty()) throw TemplateError("replace needs what to replace");
   most = most < 0 ? INT64_MAX : most;
-  for (size_t next; most != 0 && (next = text.find(from, at)) != std::string::npos; at = next + from.size(), --most) (result += text.substr(at, next - at)) += to;
+  for (size_t next; most != 0 && (next = text.find(from, at)) != std::string::npos; at = next + from.size(), --most) check_length((result += text.substr(at, next - at)) += to);
   return result + text.substr(at);
 }
 std::string joined(const List& list, const std::string& by) {
   std::string text;
-  for (size_t i = 0; i < list.size(); ++i) (text += i > 0 ? by : "") += list[i].str();
+  for (size_t i = 0; i < list.size(); ++i) check_length((text += i > 0 ? by : "") += list[i].str());
   return text;
 }
 bool any_affix(const std::string& text, const Value& affix, bool at_begin) {
@@ -143,7 +151,7 @@ std::string indented(const std::string& text, const std::string& by, bool first,
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string& line = lines[i].text();
     const bool indents = i == 0 ? first : blank || !line.empty();
-    ((result += i > 0 ? "\n" : "") += indents ? by : "") += line;
+    check_length(((result += i > 0 ? "\n" : "") += indents ? by : "") += line);
   }
   return result;
 }

@@ -50,8 +50,17 @@ class Interpreter {
     }
   }
 
-  void count_work() {
-    if (++work_ > most_work) throw TemplateError("it takes too long");
+  void count_work(size_t work = 1) {
+    if ((work_ += work) > most_work) throw TemplateError("it takes too long");
+  }
+  // What a filter or a function goes over, and makes.
+  static size_t work_of(const Value& value) {
+    if (value.is(K::string)) return value.text().size() / 256;
+    return value.is(K::list) ? value.list().size() / 16 : 0;
+  }
+  Value counted(Value made) {
+    count_work(work_of(made));
+    return made;
   }
   struct Within {
     explicit Within(Interpreter& i) : interpreter(i), depth(++i.depth_) {}
@@ -205,7 +214,7 @@ class Interpreter {
       case E::attribute: return attribute(argument(0), e.text);
       case E::item: return item(argument(0), argument(1));
       case E::slice: return slice(e);
-      case E::call: return argument(0).function()(arguments_of(e));
+      case E::call: return counted(argument(0).function()(arguments_of(e)));
       case E::filter: return filter(e);
       case E::test: return apply_test(e.text, argument(0), arguments_of(e));
       case E::unary: return unary(e.text, argument(0));
@@ -223,7 +232,10 @@ class Interpreter {
     for (const auto& [name, value] : e.named) all.named.emplace_back(name, value_of(*value));
     return all;
   }
-  Value filter(const Expression& e) { return apply_filter(e.text, value_of(*e.arguments[0]), arguments_of(e)); }
+  Value filter(const Expression& e) {
+    const Value of = counted(value_of(*e.arguments[0]));
+    return counted(apply_filter(e.text, of, arguments_of(e)));
+  }
 
   // A method comes before a member of the same name, as in Jinja.
   static Value attribute(const Value& of, const std::string& name) {

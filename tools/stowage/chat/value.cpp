@@ -74,7 +74,7 @@ Value Value::none() {
   return v;
 }
 Value::Value(std::string s) : kind_(K::string), text_(std::move(s)) {
-  if (text_.size() > longest_text) throw TemplateError("the text is too long");
+  check_length(text_);
 }
 Value::Value(List l, bool is_tuple) : kind_(K::list), is_tuple_(is_tuple), list_(std::make_shared<List>(std::move(l))) {
   if (list_->size() > longest_list) throw TemplateError("a list is too long");
@@ -86,6 +86,7 @@ Value::Value(Members m) : kind_(K::mapping), members_(std::make_shared<Members>(
 // A namespace, whose members change, could hold itself.
 void Value::hold(const Value& part) {
   if (part.is_space_) throw TemplateError("a namespace inside of another value is not known here");
+  if ((parts_ += part.parts_) > most_parts) throw TemplateError("a value is too large");
   depth_ = std::max(depth_, part.depth_ + 1);
   if (depth_ > deepest_value) throw TemplateError("a value is nested too deeply");
 }
@@ -163,7 +164,7 @@ std::string Value::str() const {
 
 std::string Value::repr() const {
   std::string text;
-  const auto add = [&](const std::string& s) { (text += text.empty() ? "" : ", ") += s; };
+  const auto add = [&](const std::string& s) { check_length((text += text.empty() ? "" : ", ") += s); };
   switch (kind_) {
     case K::undefined: return "Undefined";
     case K::none: return "None";
@@ -196,7 +197,7 @@ std::string Value::json(JsonForm form, int depth) const {
   const auto add = [&](const std::string& s) {
     if (!text.empty()) text += indent < 0 ? ", " : ",";
     if (indent >= 0) text += line(depth + 1);
-    text += s;
+    check_length(text += s);
   };
   if (kind_ == K::list)
     for (const Value& v : *list_) add(v.json(form, depth + 1));
@@ -211,8 +212,9 @@ bool Value::operator==(const Value& other) const {
   if (kind_ != other.kind_) return false;
   switch (kind_) {
     case K::string: return text_ == other.text_;
-    case K::list: return is_tuple_ == other.is_tuple_ && *list_ == *other.list_;
+    case K::list: return is_tuple_ == other.is_tuple_ && (list_ == other.list_ || *list_ == *other.list_);
     case K::mapping:
+      if (members_ == other.members_) return true;
       if (members_->size() != other.members_->size()) return false;
       return std::all_of(members_->begin(), members_->end(), [&](const auto& m) {
         const Value* found = other.member(m.first);

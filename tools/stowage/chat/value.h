@@ -16,7 +16,12 @@ struct TemplateError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-inline constexpr size_t longest_text = size_t{1} << 26, longest_list = 1000000;
+inline constexpr size_t longest_text = size_t{1} << 24, longest_list = 100000, most_parts = 1000000;
+
+// While one is made, so that little of a template makes no gigabytes.
+inline void check_length(const std::string& text) {
+  if (text.size() > longest_text) throw TemplateError("the text is too long");
+}
 
 class Value;
 struct Arguments;
@@ -76,6 +81,7 @@ class Value {
   Kind kind_ = Kind::undefined;
   bool is_tuple_ = false, is_space_ = false;
   int depth_ = 0;                             // of lists and mappings in each other
+  size_t parts_ = 1;                          // of all that is in it, as often as it is: what comparing or copying all of it takes
   int64_t integer_ = 0;
   double real_ = 0;
   std::string text_;                          // of undefined: its name

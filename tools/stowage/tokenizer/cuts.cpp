@@ -87,8 +87,10 @@ Cuts::Cuts(const std::vector<CutStep>& steps, const std::string& path) {
   }
 }
 
-void Cuts::cut(size_t number, std::string_view text, bool is_first, const std::function<void(std::string_view)>& take) const {
+void Cuts::cut(size_t number, std::string_view text, bool is_first, size_t& left, const std::function<void(std::string_view)>& take) const {
   if (text.empty()) return;
+  if (text.size() > left) throw TooMuchText();
+  left -= text.size();
   if (number == steps_.size()) return take(text);
   const CutStep& step = steps_[number].step;
   const std::optional<Pattern>& pattern = steps_[number].pattern;
@@ -98,7 +100,7 @@ void Cuts::cut(size_t number, std::string_view text, bool is_first, const std::f
   if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && is_first)) && !text.starts_with(prefix))
     text = changed = std::string(prefix).append(text);
 
-  const std::function<void(Match)> go_on = [&](Match piece) { cut(number + 1, text.substr(piece.begin, piece.end - piece.begin), is_first && piece.begin == 0, take); };
+  const std::function<void(Match)> go_on = [&](Match piece) { cut(number + 1, text.substr(piece.begin, piece.end - piece.begin), is_first && piece.begin == 0, left, take); };
   if (step.kind == Kind::digits) return for_pieces(text, step.behavior, false, [&](size_t from) { return find_digit(text, from); }, go_on);
   const bool whole = !pattern || (step.kind == Kind::words && step.behavior == Behavior::contiguous);
   if (whole) return go_on({0, text.size()});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pattern.h"
+#include "unicode.h"
 
 namespace command {
 
@@ -13,14 +14,18 @@ class Cuts {
  public:
   Cuts(const std::vector<CutStep>& steps, const std::string& path);
   // Gives the pieces of `text`, which is UTF-8, in order. `is_first`: it begins the whole text.
-  void operator()(std::string_view text, bool is_first, const std::function<void(std::string_view)>& take) const { cut(0, text, is_first, take); }
+  void operator()(std::string_view text, bool is_first, const std::function<void(std::string_view)>& take) const {
+    size_t left = longest_of(text);
+    cut(0, text, is_first, left, take);
+  }
 
  private:
   struct Step {
     CutStep step;
     std::optional<Pattern> pattern;
   };
-  void cut(size_t step, std::string_view text, bool is_first, const std::function<void(std::string_view)>& take) const;
+  // `left`: bytes that all steps together may still go over.
+  void cut(size_t step, std::string_view text, bool is_first, size_t& left, const std::function<void(std::string_view)>& take) const;
   std::vector<Step> steps_;
 };
 

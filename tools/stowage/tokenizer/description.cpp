@@ -13,6 +13,7 @@ namespace command {
 namespace {
 
 constexpr uint64_t largest_id = 0x7fffffff;
+constexpr size_t most_steps = 64;   // of a kind
 constexpr std::string_view word_mark = "\u2581";   // U+2581, of the "Metaspace"
 
 // GPT-2's, which ByteLevel cuts by.
@@ -26,10 +27,15 @@ constexpr std::string_view gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?
 std::string type_of(const JsonView& part) { return part.at("type").text(); }
 
 // The parts of a "Sequence", or the one that stands there; none where it is null.
+void for_parts(const JsonView& part, std::string_view list, const std::function<void(const JsonView&)>& read, size_t& steps) {
+  if (type_of(part) == "Sequence")
+    for (const JsonView& element : part.at(list).elements()) for_parts(element, list, read, steps);
+  else if (++steps > most_steps) part.fail(fmt::format("at most {} steps, found more", most_steps));
+  else read(part);
+}
 void for_parts(const JsonView& part, std::string_view list, const std::function<void(const JsonView&)>& read) {
-  if (part.is_null()) return;
-  if (type_of(part) != "Sequence") return read(part);
-  for (const JsonView& element : part.at(list).elements()) for_parts(element, list, read);
+  size_t steps = 0;
+  if (!part.is_null()) for_parts(part, list, read, steps);
 }
 
 SearchedText searched_of(const JsonView& pattern) {
@@ -122,6 +128,7 @@ TextStep read_text_step(const JsonView& step) {
   if (type == "ByteFallback") return {Kind::bytes};
   if (type == "Strip") {
     if (step.at("stop").whole(largest_id) != 0) refuse(step.at("stop"), "stop");
+    if (step.at("content").text().empty()) step.at("content").fail("a character");
     return {Kind::strip, step.at("content").text(), {}, step.at("start").whole(largest_id)};
   }
   if (type == "Metaspace") return {Kind::words, step.at("replacement").text_or(word_mark), " ", 0, read_prefix(step, true) != CutStep::Prefix::never};

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "unicode.h"
+
 namespace command {
 namespace {
 
@@ -64,7 +66,9 @@ Normalization::Normalization(const std::vector<NormalStep>& steps, const std::st
 
 std::string Normalization::operator()(std::string_view text) const {
   std::string out(text);
+  const size_t most = longest_of(text);
   for (const auto& [step, pattern] : steps_) {
+    if (out.size() > most) throw TooMuchText();
     if (step.kind == NormalStep::Kind::replace) out = replaced(out, *pattern, step.content);
     else if (step.kind != NormalStep::Kind::prepend) out = in_form(out, step.kind);
     else if (!out.empty()) out.insert(0, step.content);

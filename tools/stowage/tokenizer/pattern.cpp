@@ -61,7 +61,7 @@ Pattern::Pattern(const SearchedText& searched, const std::string& path) : path_(
   PCRE2_SIZE at = 0;
   Compiled& c = *compiled_;
   const std::string pattern = with_unicode_spaces(searched.text);
-  c.code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP, &problem, &at, nullptr);
+  c.code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &problem, &at, nullptr);
   if (!c.code) throw Failure(exit_failed, fmt::format("{}: the pattern {}: {} at byte {}", path, pattern, message_of(problem), at));
   c.match = pcre2_match_data_create_from_pattern(c.code, nullptr);
   c.context = pcre2_match_context_create(nullptr);

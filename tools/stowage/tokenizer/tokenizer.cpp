@@ -8,11 +8,11 @@
 #include "../failure.h"
 #include "../files.h"
 #include "../units.h"
-#include "../utf8.h"
 #include "added_tokens.h"
 #include "byte_pairs.h"
 #include "cuts.h"
 #include "normalization.h"
+#include "unicode.h"
 
 namespace command {
 namespace {
@@ -31,14 +31,6 @@ std::optional<char> byte_in(std::string_view token) {
   return static_cast<char>(byte);
 }
 
-void require_utf8(std::string_view text, const std::string& name) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = utf8_length(text.substr(at));
-    if (length == 0) throw Failure(exit_failed, fmt::format("{}: expected UTF-8, found none at byte {}", name, grouped(at)));
-    at += length;
-  }
-}
-
 TokenizerDescription read_description(const std::string& path) {
   const std::string text = read_text(path);
   require_utf8(text, path);
@@ -48,8 +40,8 @@ TokenizerDescription read_description(const std::string& path) {
 }  // namespace
 
 struct Tokenizer::Parts {
-  explicit Parts(const TokenizerDescription& d, const std::string& path)
-      : before(d.before), after(d.after), text_steps(d.text_steps), normal(d.normal, path), cuts(d.cuts, path), pairs(d, path) {
+  explicit Parts(const TokenizerDescription& d, const std::string& file)
+      : path(file), before(d.before), after(d.after), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file), pairs(d, file) {
     for (const auto& [token, id] : d.vocabulary) texts.emplace(id, d.of_bytes() ? bytes_of(token).value_or(token) : token);
     for (const AddedToken& token : d.added) {
       const std::string content = token.normalized ? normal(token.content) : token.content;
@@ -60,7 +52,9 @@ struct Tokenizer::Parts {
   }
 
   std::string text_of(std::string text, bool is_first) const {
+    const size_t most = longest_of(text);
     for (const TextStep& step : text_steps) {
+      if (text.size() > most) throw TooMuchText();
       if (step.kind == TextStep::Kind::replace) replace_all(text, step.searched, step.content);
       else if (step.kind == TextStep::Kind::words) replace_all(text, step.searched, is_first && step.drops_first ? "" : step.content);
       else if (step.kind == TextStep::Kind::bytes) {
@@ -72,6 +66,7 @@ struct Tokenizer::Parts {
     return text;
   }
 
+  const std::string path;
   std::vector<int32_t> before, after;
   std::vector<TextStep> text_steps;
   std::unordered_map<int32_t, std::string> texts;   // of tokens that are some, as the vocabulary has them or as bytes
@@ -93,15 +88,19 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string&
   const auto cut = [&](std::string_view piece, bool is_first) {
     parts.cuts(piece, is_first, [&](std::string_view word) { parts.pairs.encode(word, tokens); });
   };
-  parts.in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
-    if (token) return add(*token);
-    std::string held;   // what it becomes, if it does
-    if (!parts.normal.does_nothing()) raw = held = parts.normal(raw);
-    parts.in_normal.split(raw, [&](const AddedToken* inner, std::string_view piece, size_t at) {
-      if (inner) add(*inner);
-      else cut(piece, begin == 0 && at == 0);
+  try {
+    parts.in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
+      if (token) return add(*token);
+      std::string held;   // what it becomes, if it does
+      if (!parts.normal.does_nothing()) raw = held = parts.normal(raw);
+      parts.in_normal.split(raw, [&](const AddedToken* inner, std::string_view piece, size_t at) {
+        if (inner) add(*inner);
+        else cut(piece, begin == 0 && at == 0);
+      });
     });
-  });
+  } catch (const TooMuchText&) {
+    throw Failure(exit_failed, fmt::format("{}: the steps of {} make far too much of it", name, parts.path));
+  }
   if (!as_it_is) tokens.insert(tokens.end(), parts.after.begin(), parts.after.end());
   return tokens;
 }
@@ -111,7 +110,11 @@ std::string Tokenizer::decode(std::span<const int32_t> tokens, bool is_first) co
   for (const int32_t token : tokens) {
     const auto found = parts_->texts.find(token);
     if (found == parts_->texts.end()) continue;
-    text += parts_->text_of(found->second, is_first);
+    try {
+      text += parts_->text_of(found->second, is_first);
+    } catch (const TooMuchText&) {
+      throw Failure(exit_failed, fmt::format("{}: the decoder's steps make far too much of token {}", parts_->path, token));
+    }
     is_first = false;
   }
   return text;

@@ -61,8 +61,5 @@ inline SplitValue split_master(float value) {
 inline float rounded_to_24_bits(float value) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x80u) & 0xffffff00u);
 }
-inline float join_master(uint16_t half, int16_t remainder) {
-  return std::bit_cast<float>((static_cast<uint32_t>(half) << 16) + static_cast<uint32_t>(static_cast<int32_t>(remainder)));
-}
 
 }  // namespace stw

@@ -76,6 +76,12 @@ class Abi(unittest.TestCase):
             self.assertEqual(ctypes.sizeof(getattr(_abi, name)), int(size), name)
         for name, field, offset in offsets:
             self.assertEqual(getattr(getattr(_abi, name), field).offset, int(offset), (name, field))
+        # And nothing of the header goes without.
+        self.assertEqual({name for name, _ in sizes}, {name for name, kind in vars(_abi).items() if name.startswith("stw_") and hasattr(kind, "_fields_")})
+        for name, _ in sizes:
+            self.assertEqual([field for struct, field, _ in offsets if struct == name], [field for field, *_ in getattr(_abi, name)._fields_], name)
+        constants = dict(re.findall(r"\bVALUE\((STW_\w+), (-?\d+)\)", asserted))
+        self.assertEqual({name: int(value) for name, value in constants.items()}, {name: value for name, value in vars(_abi).items() if name.startswith("STW_") and "_VERSION_" not in name})
 
     def test_has_every_entry(self):
         symbols = (ROOT / "tests/api/symbols.txt").read_text(encoding="utf-8").split()

@@ -120,6 +120,7 @@ class ChatTemplateTest(CommandTest):
         self.assertEqual(self.rendered("{{ 'abc'[1::9223372036854775807] }}{{ (-9223372036854775807 - 1) is divisibleby(-1) }}", [{"messages": [user("q")]}])[0]["prompt"], "bTrue")
         self.refused(TURNS, "at least one message, found none", messages=[])
         self.refused(TURNS, "line[0].role: expected a string", messages=[{"content": "x"}])
+        self.refused(TURNS, "line[1]: the text is too long", messages=[user("q"), assistant("a" * 17000000)])
         self.assertEqual(self.rendered([{"name": "default", "template": TURNS}, {"name": "tool_use", "template": "x"}], [{"messages": [user("q")]}])[0]["prompt"], "<u>q</><a>")
 
 

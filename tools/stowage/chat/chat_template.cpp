@@ -85,12 +85,21 @@ std::optional<std::string> template_in(const JsonView& config) {
   return std::nullopt;
 }
 
+// Values of a line: what is too long for a template is named by its place.
+Value given(const JsonValue& json, const std::string& place) {
+  try {
+    return value_of(json, place);
+  } catch (const TemplateError& error) {
+    throw Failure(exit_failed, fmt::format("{}: {}", place, error.what()));
+  }
+}
+
 List messages_of(const JsonValue& messages, const std::string& place) {
   const JsonView view(messages, place);
   List list;
   for (const JsonView& message : view.elements()) {
     message.at("role").text();   // says what is wrong
-    list.push_back(value_of(messages.elements[list.size()], message.place()));
+    list.push_back(given(messages.elements[list.size()], message.place()));
   }
   if (list.empty()) view.fail("at least one message, found none");
   return list;
@@ -104,10 +113,10 @@ Members variables_of(const JsonValue& line, const std::string& place) {
     if (member.value.kind == JsonValue::Kind::null) continue;
     if (member.key == "tools") {   // some data has them as a text
       const bool is_text = member.value.kind == JsonValue::Kind::string;
-      variables.emplace_back("tools", value_of(is_text ? read_json(member.value.text, place + ": tools") : member.value, place));
+      variables.emplace_back("tools", given(is_text ? read_json(member.value.text, place + ": tools") : member.value, place));
     }
     if (member.key == "chat_template_kwargs")
-      for (const JsonMember& one : object.at("chat_template_kwargs").members()) variables.emplace_back(one.key, value_of(one.value, place));
+      for (const JsonMember& one : object.at("chat_template_kwargs").members()) variables.emplace_back(one.key, given(one.value, place));
   }
   return variables;
 }

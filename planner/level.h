@@ -45,7 +45,7 @@ class Level {
   uint64_t bound(uint64_t arena_bytes);
   // The fastest by the bytes that are alive at once, of equal ones the one with the fewest: a stair.
   std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
-  // The plan with the smallest arena; nothing where no micro-batch fits into the host memory.
+  // The plan with the smallest arena, where something is offloaded of those that are tried; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
   // The smallest arena among plans that have the fewest bytes alive at a micro-batch, by all variants. Not where no micro-batch fits.
   const Candidate& leanest();

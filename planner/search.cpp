@@ -68,11 +68,9 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
     const bool fits = needs <= arena_budget;
     const Candidate found = fits ? *other.fastest(arena_budget) : fastest_of_smallest(other);
     const double cost = static_cast<double>(found.picoseconds) / static_cast<double>(base.picoseconds) - 1;
-    if (to_host)
-      list.push_back({change + " " + std::to_string(make_arena(other.graph(), device.alignment, found.decisions.offload, found.decisions.micro_batch).host_bytes),
-                      bytes - other.arena(found.decisions), cost, changes_numerics, fits});
-    else
-      list.push_back({change, bytes - needs, cost, changes_numerics, fits});
+    const Decisions& d = found.decisions;
+    const std::string much = to_host ? " " + std::to_string(make_arena(other.graph(), device.alignment, d.offload, d.micro_batch).host_bytes) : "";
+    list.push_back({change + much, bytes - (to_host ? other.arena(d) : needs), cost, changes_numerics, fits});
   };
   Request free = request;
   free.micro_batch = 0;

@@ -3,9 +3,9 @@
 
 #include "planner/figures.h"
 #include "planner/picture.h"
-#include "planner/plan_file.h"
 #include "planner/picture/charts.h"
 #include "planner/picture/style.h"
+#include "planner/plan_file.h"
 
 namespace stw {
 

@@ -201,6 +201,7 @@ class TokenizerTest(CommandTest):
         # Little of a file makes no gigabytes of a text.
         tenfold = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
         self.refuses({**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}}, "far too much", data="aaaa")
+        self.refuses({**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}, "added_tokens": [{"id": 3, "content": "aaaa", "normalized": True}]}, "added token 3", "far too much")
         self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Metaspace", "replacement": " " * 10}] * 12}}, "far too much", data="a b")
         self.refuses({**good, "added_tokens": [{"id": 3}]}, "added_tokens[0].content", "a string")
         self.refuses(good, "expected UTF-8, found none at byte 2", data=b"ab\xff")

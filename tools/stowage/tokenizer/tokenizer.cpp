@@ -37,6 +37,16 @@ TokenizerDescription read_description(const std::string& path) {
   return read_tokenizer_description(text, path);
 }
 
+// Carries out steps of the file at `path`; a Failure names what they were carried out on.
+template <class Make>
+auto bounded(const Make& make, const std::string& what, const std::string& path) {
+  try {
+    return make();
+  } catch (const TooMuchText&) {
+    throw Failure(exit_failed, fmt::format("{}: the steps of {} make far too much of it", what, path));
+  }
+}
+
 }  // namespace
 
 struct Tokenizer::Parts {
@@ -44,7 +54,7 @@ struct Tokenizer::Parts {
       : path(file), before(d.before), after(d.after), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file), pairs(d, file) {
     for (const auto& [token, id] : d.vocabulary) texts.emplace(id, d.of_bytes() ? bytes_of(token).value_or(token) : token);
     for (const AddedToken& token : d.added) {
-      const std::string content = token.normalized ? normal(token.content) : token.content;
+      const std::string content = token.normalized ? bounded([&] { return normal(token.content); }, fmt::format("added token {}", token.id), file) : token.content;
       if (token.special) texts.erase(token.id);
       else texts[token.id] = content;
       (token.normalized ? in_normal : in_raw).add(token, content);
@@ -88,7 +98,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string&
   const auto cut = [&](std::string_view piece, bool is_first) {
     parts.cuts(piece, is_first, [&](std::string_view word) { parts.pairs.encode(word, tokens); });
   };
-  try {
+  const auto add_all = [&] {
     parts.in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
       if (token) return add(*token);
       std::string held;   // what it becomes, if it does
@@ -98,26 +108,24 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string&
         else cut(piece, begin == 0 && at == 0);
       });
     });
-  } catch (const TooMuchText&) {
-    throw Failure(exit_failed, fmt::format("{}: the steps of {} make far too much of it", name, parts.path));
-  }
+  };
+  bounded(add_all, name, parts.path);
   if (!as_it_is) tokens.insert(tokens.end(), parts.after.begin(), parts.after.end());
   return tokens;
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> tokens, bool is_first) const {
-  std::string text;
-  for (const int32_t token : tokens) {
-    const auto found = parts_->texts.find(token);
-    if (found == parts_->texts.end()) continue;
-    try {
+  const auto add_all = [&] {
+    std::string text;
+    for (const int32_t token : tokens) {
+      const auto found = parts_->texts.find(token);
+      if (found == parts_->texts.end()) continue;
       text += parts_->text_of(found->second, is_first);
-    } catch (const TooMuchText&) {
-      throw Failure(exit_failed, fmt::format("{}: the decoder's steps make far too much of token {}", parts_->path, token));
+      is_first = false;
     }
-    is_first = false;
-  }
-  return text;
+    return text;
+  };
+  return bounded(add_all, "a token's text", parts_->path);
 }
 
 }  // namespace command

@@ -60,6 +60,14 @@ class Layers(unittest.TestCase):
                         foreign = FOREIGN.get(folder, set()) | FOREIGN.get(inner, set())
                         self.assertTrue(name in foreign or (STANDARD.match(name) and not name.startswith("cuda_")), where)
 
+    def test_precompiled_headers_hold_nothing_of_ours(self):
+        # ccache may hand out what it compiled before a comment of a header changed; `#pragma once` then takes that header for another.
+        headers = sorted(ROOT.glob("*/pch/*.h"))
+        self.assertTrue(headers)
+        for path in headers:
+            for bracket, name in INCLUDE.findall(path.read_text()):
+                self.assertEqual(bracket, "<", f"{path.relative_to(ROOT)} includes {name}")
+
     def test_planner_has_no_clock_no_files_and_no_unordered_iteration(self):
         for path in files("planner"):
             for bracket, name in INCLUDE.findall(path.read_text()):

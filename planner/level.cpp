@@ -7,8 +7,9 @@
 
 namespace stw {
 
-// Beside copies layouts have gaps, and there are very many stairs: so many are tried for the smallest arena.
-static constexpr uint64_t stairs_of_offload = 16;
+// Where layouts have gaps, very many stairs lie within them. So many are tried, evenly spread, and so many more by halving.
+static uint64_t stairs_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
+static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
 
 uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment) {
   uint64_t sum = 0;
@@ -166,6 +167,7 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
       return stair;
     }
     limit = stair->live_bytes - 1;
+    if (c_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, known);
   }
   // What smallest() has beside the leanest is a stair, which was tried here, but for those that need less than is counted alive (Space::fastest).
   // To find it takes long where something is offloaded, and layouts have gaps.
@@ -173,6 +175,25 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
   if (last.picoseconds >= known || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
+}
+
+std::optional<Candidate> Level::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known) {
+  if (!has_within(arena_bytes)) return std::nullopt;
+  std::optional<Candidate> best = sizes_.within(leanest().decisions, arena_bytes) ? leanest() : *smallest();
+  uint64_t low = best->live_bytes + 1;
+  for (int n = 0; n < halvings(c_.effort) && low <= high; ++n) {
+    const uint64_t limit = low + (high - low) / 2;
+    std::optional<Candidate> stair = fastest_alive(limit, known);
+    if (stair && !sizes_.within(stair->decisions, arena_bytes)) {
+      high = stair->live_bytes - 1;
+      continue;
+    }
+    low = limit + 1;
+    if (stair && stair->picoseconds < best->picoseconds) best = std::move(stair);
+  }
+  if (best->picoseconds >= known) return std::nullopt;
+  best->bound_picoseconds = bound;
+  return best;
 }
 
 uint64_t Level::least_alive(int64_t m) {
@@ -202,15 +223,23 @@ const std::optional<Candidate>& Level::smallest() {
   if (knows_smallest_ || micro_batches_.empty()) return smallest_;
   knows_smallest_ = true;
   smallest_ = leanest();
-  // Where its layout has a gap, a stair with more bytes alive may have the smaller arena.
-  uint64_t limit = arena(smallest_->decisions) - 1;
-  const uint64_t step = offload_.any() ? (limit - std::min(limit, smallest_->live_bytes)) / stairs_of_offload : 0;
-  while (auto stair = fastest_alive(limit)) {
-    limit = stair->live_bytes - 1;
-    limit -= std::min(limit, step);
-    if (!sizes_.within(stair->decisions, arena(smallest_->decisions) - 1)) continue;
+  // Where its layout has a gap, a stair with more bytes alive may have the smaller arena: mostly the first one that has no such gap.
+  uint64_t low = smallest_->live_bytes, high = arena(smallest_->decisions) - 1;
+  auto improves = [&](uint64_t limit) {
+    std::optional<Candidate> stair = fastest_alive(limit);
+    if (!stair || !sizes_.within(stair->decisions, arena(smallest_->decisions) - 1)) return false;
+    high = stair->live_bytes - 1;
     smallest_ = std::move(*stair);
+    return true;
+  };
+  const uint64_t first = low, gap = high - std::min(low, high), parts = stairs_in_gap(c_.effort);
+  for (uint64_t n = 1; n <= parts; ++n) {
+    const uint64_t limit = n == parts ? first + gap : first + gap / parts * n;
+    if (improves(limit)) break;
+    low = limit + 1;
   }
+  for (int n = 0; n < halvings(c_.effort) && low <= high; ++n)
+    if (const uint64_t limit = low + (high - low) / 2; !improves(limit)) low = limit + 1;
   return smallest_;
 }
 

@@ -25,6 +25,10 @@ struct Candidate {
   uint64_t bound_picoseconds = 0;  // no plan within the same bytes is faster
 };
 
+// `rough` is for what is only told of, and not made: with larger steps of what may be offloaded of blocks (all or none: each new one takes
+// save-sets of its own), and not all stairs tried.
+enum class Effort { full, rough };
+
 // What all levels of a search share.
 struct SearchContext {
   const Graph& graph;
@@ -33,6 +37,7 @@ struct SearchContext {
   const Pricing& pricing;
   SegmentChoices& segments;
   const std::vector<int64_t>& micro_batches;   // by size
+  Effort effort = Effort::full;
 };
 
 class Level {
@@ -45,8 +50,10 @@ class Level {
   uint64_t bound(uint64_t arena_bytes);
   // The fastest by the bytes that are alive at once, of equal ones the one with the fewest: a stair.
   std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
-  // The plan with the smallest arena, where something is offloaded of those that are tried; nothing where no micro-batch fits into the host memory.
+  // The plan with the smallest arena of those that are tried; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
+  // Whether smallest() takes at most so many bytes, which the leanest mostly tells.
+  bool has_within(uint64_t arena_bytes) { return sizes_.within(leanest().decisions, arena_bytes) || sizes_.within(smallest()->decisions, arena_bytes); }
   // The smallest arena among plans that have the fewest bytes alive at a micro-batch, by all variants. Not where no micro-batch fits.
   const Candidate& leanest();
   // No plan has fewer bytes alive; UINT64_MAX where there is none.
@@ -75,6 +82,8 @@ class Level {
   std::vector<Stretch> runs(int64_t micro_batch, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t least_alive(int64_t micro_batch);
+  // The fastest stair up to `high` whose arena takes at most so many bytes, of those that are tried.
+  std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known);
   Candidate candidate(int64_t micro_batch, const std::vector<Stretch>& runs, const StackChoice& choice);
 
   SearchContext c_;

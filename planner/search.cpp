@@ -61,7 +61,7 @@ std::vector<Relaxation> relaxations(const GraphSource& source, const Request& re
   const uint64_t bytes = space.arena(space.smallest().decisions);
   auto offer = [&](const std::string& change, const Request& changed, const Numerics& numerics, bool changes_numerics) {
     const bool to_host = changed.host_bytes != request.host_bytes;   // however much of it: then what is enough
-    Space other(source, numerics, changed, device, to_host ? Grid::coarse : Grid::fine);
+    Space other(source, numerics, changed, device, to_host || request.host_bytes == 0 ? Effort::rough : Effort::full);
     if (other.is_empty()) return;
     const uint64_t needs = other.arena(other.smallest().decisions);
     if (needs >= bytes) return;

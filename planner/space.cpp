@@ -41,16 +41,16 @@ std::vector<int> steps(int parts, int count) {
 
 }  // namespace
 
-Space::Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Grid grid)
-    : numerics_(numerics), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads),
+Space::Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort)
+    : numerics_(numerics), effort_(effort), request_(request), device_(device), graph_(source(numerics)), pricing_(graph_, device, request.threads),
       segments_(graph_, request, pricing_) {
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::sort(micro_batches_.begin(), micro_batches_.end());
-  make_rungs(grid);
+  make_rungs();
 }
 
-void Space::make_rungs(Grid grid) {
+void Space::make_rungs() {
   if (request_.host_bytes == 0) {
     rungs_.emplace_back();
     return;
@@ -62,7 +62,7 @@ void Space::make_rungs(Grid grid) {
   if (numerics_.precision == Precision::bf16)
     for (int n : steps(blocks + 1, state_steps / 2))
       if (n > 0) states.push_back({blocks + 1, n});
-  const std::vector<int> part = steps(blocks, grid == Grid::fine ? block_steps : 1);
+  const std::vector<int> part = steps(blocks, effort_ == Effort::full ? block_steps : 1);
   auto add = [&](std::pair<int, int> of_states, int inputs, int gradients, int weights) {
     Rung rung;
     rung.offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
@@ -99,7 +99,7 @@ void Space::measure(Rung& rung) const {
 
 Level& Space::level(size_t rung) {
   Rung& r = rungs_[rung];
-  if (!r.level) r.level = std::make_unique<Level>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_}, r.offload);
+  if (!r.level) r.level = std::make_unique<Level>(SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, r.offload);
   return *r.level;
 }
 
@@ -132,8 +132,8 @@ uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes
 
 std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
-  if (rungs_.size() == 1) return level(0).fastest(arena_bytes);
   // A stair that smallest() has not tried may lie below it: nothing is said to be needed, and then done with less.
+  if (rungs_.size() == 1) return level(0).has_within(arena_bytes) ? level(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, level(0).ops(m) - level(0).update_picoseconds());

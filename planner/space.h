@@ -18,12 +18,9 @@
 
 namespace stw {
 
-// Steps of what may be offloaded of blocks: all of the list, or all or none. Each new one of those takes save-sets of its own, states do not.
-enum class Grid { fine, coarse };
-
 class Space {
  public:
-  Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Grid grid = Grid::fine);
+  Space(const GraphSource& source, const Numerics& numerics, const Request& request, const DeviceProfile& device, Effort effort = Effort::full);
 
   // The fastest plan whose arena takes at most this many bytes.
   std::optional<Candidate> fastest(uint64_t arena_bytes);
@@ -51,7 +48,7 @@ class Space {
     uint64_t gradient_bytes = 0;      // of that: what it only reads
     std::unique_ptr<Level> level;
   };
-  void make_rungs(Grid grid);
+  void make_rungs();
   void measure(Rung& rung) const;
   Level& level(size_t rung);
   // What a rung may reach at best, of its time or its bytes. Those that are least are made exact first, so that no level is made
@@ -68,6 +65,7 @@ class Space {
   uint64_t copying(OpKind kind, uint64_t bytes) const;   // picoseconds
 
   Numerics numerics_;
+  Effort effort_;
   const Request& request_;
   const DeviceProfile& device_;
   Graph graph_;

@@ -26,9 +26,13 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   }
   const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
   const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return (p.away & 0xff) != 0; });
-  if (is_new)
-    profiles_.push_back({arena, has_copies, std::make_unique<SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute,
-                                                                 neighbour_copies(graph_, *arena, s)), {}, {}});
+  if (!is_new) return entry->second;
+  const auto [traced, is_new_place] = traced_.try_emplace(key[0]);
+  if (is_new_place) {
+    traced->second = std::make_shared<const SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute);
+    arenas_.push_back(arena);
+  }
+  profiles_.push_back({traced->second, neighbour_copies(graph_, *arena, s), arena->offload.any(), has_copies, {}, {}});
   return entry->second;
 }
 
@@ -40,10 +44,9 @@ const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
   // One first micro-step, whole ones after it, and a short one.
   const int64_t batch = request_.global_batch, rest = batch % m;
   const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
-  const bool copies = p.arena->offload.any();
-  run.variants = p.profile->at(m, pricing_, !copies);
+  run.variants = p.profile->at(m, pricing_, p.beside, !p.offloads);
   auto add = [&](int64_t samples, uint64_t steps) {
-    const std::vector<uint64_t> more = p.profile->times(m, samples, pricing_);
+    const std::vector<uint64_t> more = p.profile->times(m, samples, pricing_, p.beside);
     for (size_t v = 0; v < more.size(); ++v)
       run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v], steps));
   };

@@ -33,12 +33,15 @@ class SegmentChoices {
   const Pricing& pricing_;
   std::map<std::array<Place, 3>, size_t> kinds_;   // itself and its two neighbours
   struct Profile {
-    std::shared_ptr<const Arena> arena;            // that the profile looks at
+    std::shared_ptr<const SegmentProfile> profile;
+    NeighbourCopies beside;
+    bool offloads;                                 // anything at all
     bool has_copies;                               // of its own in a micro-step, or beside it
-    std::unique_ptr<SegmentProfile> profile;
     std::map<int64_t, Stretch> at, best;           // by micro-batch
   };
   std::vector<Profile> profiles_;
+  std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;   // whatever lies beside it
+  std::vector<std::shared_ptr<const Arena>> arenas_;                // that the profiles look at
   std::map<int64_t, Stretch> head_;
 };
 

@@ -46,9 +46,8 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
   return copies;
 }
 
-SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute,
-                               NeighbourCopies copies)
-    : graph_(graph), arena_(arena), segment_(segment), threads_(threads), copies_(std::move(copies)) {
+SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute)
+    : graph_(graph), arena_(arena), segment_(segment), threads_(threads) {
   const Segment& s = graph.segments[segment];
   if (s.kind != SegmentKind::block) {
     traces_.push_back(trace(~0u, 1));
@@ -148,39 +147,39 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   return t;
 }
 
-SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples) const {
+SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   Stage stage;
   for (int i = 0; i < s.op_count; ++i)
     stage.ops = size_add(stage.ops, pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
-  for (int t : copies_.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
+  for (int t : beside.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
   if (s.input >= 0 && arena_.on_host(s.input)) stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples, rows);
   return stage;
 }
 
-SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples, bool accumulate) const {
+SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   Stage stage;
   for (int i = 0; i < s.gradient_op_count; ++i)
     stage.ops = size_add(stage.ops, pricing.op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, rows));
-  for (int t : copies_.backward_fetches)
+  for (int t : beside.backward_fetches)
     if (accumulate || graph_.at(t).kind != Kind::gradient)
       stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
-  for (int t : copies_.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples, rows));
+  for (int t : beside.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples, rows));
   return stage;
 }
 
-std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, bool accumulate) const {
+std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   std::vector<uint64_t> prices;
   for (int i = 0; i < s.op_count; ++i) prices.push_back(pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
   std::map<int64_t, TilePrices> tile_prices;   // by rows of a tile
   const bool overlap = arena_.offload.overlap;
-  const Stage forward = overlap ? forward_stage(pricing, samples) : Stage{};
-  const Stage backward = overlap ? backward_stage(pricing, samples, accumulate) : Stage{};
+  const Stage forward = overlap ? forward_stage(pricing, samples, beside) : Stage{};
+  const Stage backward = overlap ? backward_stage(pricing, samples, beside, accumulate) : Stage{};
   std::vector<uint64_t> list;
   for (const auto& [trace, tile_rows] : options(micro_batch)) {
     const Trace& t = *trace;
@@ -205,7 +204,7 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   return list;
 }
 
-std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, bool accumulate) const {
+std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   const uint64_t alignment = arena_.alignment;
@@ -230,11 +229,11 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   };
   // What the loss alone needs.
   const int64_t targets = bytes_of(graph_.loss_inputs());
-  const int64_t beside_forward = bytes_of(copies_.forward_fetches);
-  const int64_t beside_backward = bytes_of(copies_.backward_fetches) + bytes_of(copies_.backward_stores);
+  const int64_t beside_forward = bytes_of(beside.forward_fetches);
+  const int64_t beside_backward = bytes_of(beside.backward_fetches) + bytes_of(beside.backward_stores);
   // Of the input that an earlier segment keeps; tokens stay to the end.
   const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
-  const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, accumulate);
+  const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, beside, accumulate);
   std::vector<Variant> variants;
   std::vector<int64_t> change;
   for (const auto& [trace, tile_rows] : options(samples)) {
@@ -260,8 +259,8 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     for (int i = 0; i < t.instructions; ++i) {
       live += change[static_cast<size_t>(i)];
       // What a pass fetches and this save-set does not read is gone by the time that the neighbours' copies begin.
-      const int64_t beside = i >= t.backward_ops ? beside_backward : i >= t.forward_ops && i < t.backward ? beside_forward : 0;
-      v.peak = std::max(v.peak, live + beside);
+      const int64_t copies = i >= t.backward_ops ? beside_backward : i >= t.forward_ops && i < t.backward ? beside_forward : 0;
+      v.peak = std::max(v.peak, live + copies);
     }
     variants.push_back(v);
   }

@@ -26,7 +26,7 @@ struct Variant {
   int64_t tile_rows = 0;       // of the feed-forward part; 0: all
 };
 
-// Where copies run beside the ops: what is copied while a segment computes, but belongs to its neighbours (tensors).
+// Where copies run beside the ops: what is copied while a segment computes, but belongs to its neighbours (tensors). Traces do not depend on it.
 struct NeighbourCopies {
   std::vector<int> forward_fetches, backward_fetches, backward_stores;
 };
@@ -34,13 +34,12 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
 
 class SegmentProfile {
  public:
-  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute,
-                 NeighbourCopies copies = {});
+  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
   // `picoseconds` are those of one micro-step: of recompute, and what tiles and copies add to the time of the ops. `accumulate`:
   // not the first micro-step of its step. Bytes do not depend on it.
-  std::vector<Variant> at(int64_t samples, const Pricing& pricing, bool accumulate = true) const;
+  std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& beside = {}, bool accumulate = true) const;
   // The picoseconds alone, of the variants of `micro_batch` with so many samples, in the same order.
-  std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing, bool accumulate = true) const;
+  std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& beside = {}, bool accumulate = true) const;
 
  private:
   // Whose bytes a buffer has: those of a tensor, or of the scratch memory of an op, with all rows or those of a tile.
@@ -74,15 +73,14 @@ class SegmentProfile {
     // Beyond the ops, with so much recompute.
     uint64_t excess(uint64_t recompute) const { return std::max({size_add(ops, recompute), fetches, stores}) - ops; }
   };
-  Stage forward_stage(const Pricing& pricing, int64_t samples) const;
-  Stage backward_stage(const Pricing& pricing, int64_t samples, bool accumulate) const;
+  Stage forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside) const;
+  Stage backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside, bool accumulate) const;
   int size_index(const Size& size);
 
   const Graph& graph_;
   const Arena& arena_;
   size_t segment_;
   int threads_;
-  NeighbourCopies copies_;
   std::vector<Trace> traces_;
   std::vector<Size> sizes_;        // distinct ones
   std::map<Size, int> size_index_;

@@ -81,12 +81,14 @@ StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t kno
 }
 
 int64_t least_peak(const std::vector<Stretch>& runs) {
-  // Between one byte less than a choice with nothing saved needs, and that.
-  int64_t low = INT64_MIN / 4, high = INT64_MAX / 4;
+  // Every answer is worth more than its limit: what was found needs no more than its peak, and what was not needs the next peak that was too much.
+  Lean lean = lean_within(runs, INT64_MAX / 4);
+  int64_t low = INT64_MIN / 4, high = lean.peak;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if (leanest(runs, middle)) high = middle;
-    else low = middle + 1;
+    lean = lean_within(runs, middle);
+    if (lean.fits) high = lean.peak;
+    else low = lean.peak;
   }
   return high;
 }

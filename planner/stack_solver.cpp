@@ -59,6 +59,28 @@ StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts)
   return c;
 }
 
+Lean lean_within(const std::vector<Stretch>& runs, int64_t limit) {
+  struct State { int64_t kept = INT64_MAX, peak = INT64_MIN; };
+  State before{0, INT64_MIN};
+  int64_t above = INT64_MAX;
+  std::vector<State> least;   // by segments placed
+  for (const Stretch& run : runs) {
+    const size_t n = static_cast<size_t>(run.count);
+    least.assign(n + 1, {});
+    least[0] = before;
+    for (const Variant& v : run.variants)
+      for (size_t placed = 1; placed <= n; ++placed) {
+        const State& from = least[placed - 1];
+        if (from.kept == INT64_MAX) continue;
+        if (from.kept > limit - v.peak) above = std::min(above, from.kept + v.peak);
+        else if (from.kept + v.kept < least[placed].kept) least[placed] = {from.kept + v.kept, std::max(from.peak, from.kept + v.peak)};
+      }
+    before = least[n];
+    if (before.kept == INT64_MAX) return {false, above};
+  }
+  return {true, before.peak};
+}
+
 std::optional<std::vector<Parts>> leanest(const std::vector<Stretch>& runs, int64_t limit) {
   std::vector<Parts> parts(runs.size());
   int64_t before = 0;

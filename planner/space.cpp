@@ -140,18 +140,17 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   std::set<Hope> hopes;   // of the time
   for (size_t r = 0; r < rungs_.size(); ++r)
     if (rungs_[r].host_bytes <= request_.host_bytes && rungs_[r].resident_bytes <= arena_bytes)
-      hopes.insert({size_add(micro_steps, least_update(rungs_[r])), r, false});
+      hopes.insert({size_add(micro_steps, least_update(rungs_[r])), r, Known::little});
   std::optional<Candidate> best;
   size_t best_rung = 0;
   while (!hopes.empty()) {
-    const auto [least, r, is_exact] = *hopes.begin();
+    const auto [least, r, known] = *hopes.begin();
     hopes.erase(hopes.begin());
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && r > best_rung) continue;
-    if (!is_exact) {
-      hopes.insert({std::max(least, level(r).bound(arena_bytes)), r, true});
-      continue;
-    }
+    if (known == Known::little) hopes.insert({std::max(least, bound(rungs_[r], rungs_[r], arena_bytes)), r, Known::without_level});
+    if (known == Known::without_level) hopes.insert({std::max(least, level(r).bound(arena_bytes)), r, Known::by_level});
+    if (known != Known::by_level) continue;
     // Of equal ones that of the first level.
     std::optional<Candidate> found = level(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_rung) : UINT64_MAX);
     if (!found) continue;
@@ -172,15 +171,15 @@ const Candidate& Space::smallest() {
   if (smallest_) return *smallest_;
   std::set<Hope> hopes;   // of the bytes that are alive: at least those that are resident
   for (size_t r = 0; r < rungs_.size(); ++r)
-    if (rungs_[r].host_bytes <= request_.host_bytes) hopes.insert({rungs_[r].resident_bytes, r, false});
+    if (rungs_[r].host_bytes <= request_.host_bytes) hopes.insert({rungs_[r].resident_bytes, r, Known::little});
   uint64_t least = UINT64_MAX;
   size_t rung = 0;
   while (!hopes.empty()) {
-    const auto [alive, r, is_exact] = *hopes.begin();
+    const auto [alive, r, known] = *hopes.begin();
     hopes.erase(hopes.begin());
     if (alive >= least) break;
-    if (!is_exact) {
-      hopes.insert({level(r).least_alive(), r, true});
+    if (known != Known::by_level) {
+      hopes.insert({level(r).least_alive(), r, Known::by_level});
       continue;
     }
     const Candidate& found = level(r).leanest();

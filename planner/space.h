@@ -51,12 +51,13 @@ class Space {
   void make_rungs();
   void measure(Rung& rung) const;
   Level& level(size_t rung);
-  // What a rung may reach at best, of its time or its bytes. Those that are least are made exact first, so that no level is made
+  // What a rung may reach at best, of its time or its bytes. Of those that are least more is found out first, so that no level is made
   // that cannot count; of equal ones the first rung's comes first.
+  enum class Known { little, without_level, by_level };
   struct Hope {
     uint64_t least;
     size_t rung;
-    bool is_exact;
+    Known known;
     auto operator<=>(const Hope&) const = default;
   };
   uint64_t least_update(const Rung& rung);     // picoseconds of the update: no less

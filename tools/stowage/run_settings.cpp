@@ -12,6 +12,7 @@
 #include "files.h"
 #include "flags.h"
 #include "json_reader.h"
+#include "profile.h"
 #include "prompt.h"
 #include "resume.h"
 #include "run_folder.h"

@@ -180,7 +180,7 @@ Result<Json> checked(std::string_view text, Hash hash) {
   for (const auto& [key, value] : json.members())
     if (key != "fingerprint") members.emplace_back(key, value);
   Json body(std::move(members));
-  const auto print_of = [&](const std::string& text) { return hexadecimal(hash(text.data(), text.size())); };
+  const auto print_of = [&](const std::string& written) { return hexadecimal(hash(written.data(), written.size())); };
   const std::string actual = print_of(to_string(canonical(body), 0));
   if (fingerprint != actual && fingerprint != print_of(to_string(body, 0)))   // the latter as 0.1.0 first had it
     return not_a_plan("it was edited: its fingerprint is " + fingerprint + ", its contents give " + actual);

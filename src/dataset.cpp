@@ -357,12 +357,13 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
   if (label_count_ > 0) return apply_labels(range, start, sequence, targets, positions);
   if (reference_ && rows.reference) {
     float* out = rows.reference;
-    STW_TRY(read_around(range, (start + 1) % range.count, length, [&](uint64_t first, uint64_t now) -> Status {
+    const auto read_finite = [&](uint64_t first, uint64_t now) -> Status {
       STW_TRY(reference_->read(first * sizeof(float), out, now * sizeof(float)));
       if (!std::all_of(out, out + now, [](float x) { return std::isfinite(x) && x <= 0; })) return corrupt(reference_->path(), "it has changed since it was opened");
       out += now;
       return ok();
-    }));
+    };
+    STW_TRY(read_around(range, (start + 1) % range.count, length, read_finite));
   }
   if (marks_) return apply_marks(range, start, sequence, targets, positions);
   int32_t position = 0;

@@ -79,11 +79,12 @@ Status Trainer::write_reference(const Dataset& dataset, const std::string& path)
     const uint64_t windows = part == Dataset::Part::training ? dataset.training_windows() : dataset.evaluation_windows();
     const auto source = [&](uint64_t window, const SampleRows& rows) { return dataset.read(part, dataset.window(part, window).first, sequence(), rows); };
     // One behind the other windows hold all tokens, of which the first has nothing before it.
-    STW_TRY(each_log_probability(source, windows, [&](uint64_t window, const float* losses) -> Status {
+    const auto write = [&](uint64_t window, const float* losses) -> Status {
       const uint64_t own = dataset.window(part, window).count;
       for (uint64_t i = 0; i < own; ++i) STW_TRY(writer.write(i == 0 ? 0 : 0 - losses[i - 1]));
       return ok();
-    }));
+    };
+    STW_TRY(each_log_probability(source, windows, write));
   }
   return writer.finish();
 }

@@ -191,8 +191,8 @@ void Trainer::put_parameter(size_t parameter, uint64_t first, const float* value
   }
   if (is_quantized(graph().at(tensor).format)) {
     const kernels::WeightCodes codes = weight_codes_of(graph().at(tensor).format);
-    for_parts(threads_of(filling), count, [&](uint64_t at, uint64_t n) {
-      kernels::quantize_weights(codes, values + at, static_cast<int64_t>(n), filling.codes.data() + kernels::code_bytes(codes, at), filling.scales.data() + at / quantized_block);
+    for_parts(threads_of(filling), count, [&](uint64_t part, uint64_t n) {
+      kernels::quantize_weights(codes, values + part, static_cast<int64_t>(n), filling.codes.data() + kernels::code_bytes(codes, part), filling.scales.data() + part / quantized_block);
     });
     return put_codes(tensor, first, count, filling);
   }

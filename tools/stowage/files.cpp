@@ -97,20 +97,27 @@ void write_text(const std::string& path, std::string_view text) {
   if (there)
     if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free); real)
       target = real.get();
-  const std::string temporary = target + ".new";
-  {
-    const File file(std::fopen(temporary.c_str(), "wb"));
-    if (!file) fail(temporary, "cannot write");
-    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0 ||
-        ::fsync(::fileno(file.get())) != 0) {
-      ::unlink(temporary.c_str());
-      fail(temporary, "cannot write");
-    }
+  // A name of nobody's: what lies beside it under another one is not ours.
+  const std::string prefix = fmt::format("{}.tmp.{}.", target, ::getpid());
+  std::string temporary = prefix + "0";
+  int descriptor = -1;
+  for (int attempt = 1; (descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0 && errno == EEXIST && attempt < 10000; ++attempt)
+    temporary = fmt::format("{}{}", prefix, attempt);
+  if (descriptor < 0) fail(temporary, "cannot create");
+  if (there) ::fchmod(descriptor, status.st_mode & 0777);   // who may read the old file may the new one, and nobody else
+  int error = 0;
+  for (std::string_view rest = text; !rest.empty() && error == 0;) {
+    const ssize_t written = ::write(descriptor, rest.data(), std::min(rest.size(), size_t{1} << 30));
+    if (written >= 0) rest.remove_prefix(static_cast<size_t>(written));
+    else if (errno != EINTR) error = errno;
   }
-  if (std::rename(temporary.c_str(), target.c_str()) != 0) {
-    ::unlink(temporary.c_str());
-    fail(path, "cannot replace");
-  }
+  if (error == 0 && ::fsync(descriptor) != 0) error = errno;
+  if (::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
+  if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  ::unlink(temporary.c_str());
+  errno = error;
+  fail(path, "cannot write");
 }
 
 bool is_named(const std::string& path, std::string_view suffix) {

@@ -75,8 +75,8 @@ void Interrupt::saved() { has_checkpoint = true; }
 
 void Interrupt::cancels(stw_trainer* trainer) { to_cancel = trainer; }
 
-void outlive_failed_writes() {
-  for (const int sent : {SIGPIPE, SIGXFSZ}) ::signal(sent, SIG_IGN);
-}
+void outlive_file_limits() { ::signal(SIGXFSZ, SIG_IGN); }
+
+void outlive_failed_writes() { ::signal(SIGPIPE, SIG_IGN); }
 
 }  // namespace command

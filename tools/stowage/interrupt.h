@@ -21,7 +21,9 @@ class Interrupt {
   void cancels(stw_trainer* trainer);
 };
 
-// What is written to a pipe that nobody reads any more, or to a file that may not grow further, fails, and ends nothing.
+// A file that may not grow further fails to be written, and ends nothing.
+void outlive_file_limits();
+// What is written to a pipe that nobody reads any more fails, and ends nothing.
 void outlive_failed_writes();
 
 }  // namespace command

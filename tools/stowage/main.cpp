@@ -15,6 +15,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "interrupt.h"
 #include "messages.h"
 #include "run_settings.h"
 #include "stowage.h"
@@ -62,6 +63,7 @@ int finish() {
 
 int main(int count, char** words) {
   command::occupy_standard_descriptors();
+  command::outlive_file_limits();
   CLI::App application{"Train neural networks on one device in exactly the memory it has."};
   application.name("stowage");
   application.require_subcommand(1);

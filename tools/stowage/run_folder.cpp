@@ -23,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view probe = ".writable-";   // an empty file, and six letters more: what a folder is tried with
+
 // The process that writes NAME.tmp.PROCESS.N, if the name is of that form.
 std::optional<pid_t> writer_of(std::string_view file, std::string_view name) {
   if (!file.starts_with(name)) return std::nullopt;
@@ -55,12 +57,24 @@ void move_those_there(const std::vector<std::string>& from, const std::vector<st
     if (is_there(from[i])) move(from[i], to[i]);
 }
 
-// All that is in a folder.
-void move_entries(const std::string& from, const std::string& to) {
+// What is in a folder, by name. Not in a loop over an iterator: going on throws what names no folder.
+std::vector<std::string> entries_of(const std::string& folder, std::error_code& problem) {
   std::vector<std::string> names;
+  for (fs::directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem)) names.push_back(at->path().filename().string());
+  return names;
+}
+
+// All that is in a folder, if it is there.
+void move_entries(const std::string& from, const std::string& to) {
   std::error_code problem;
-  for (const auto& entry : fs::directory_iterator(from, problem)) names.push_back(entry.path().filename().string());
+  const std::vector<std::string> names = entries_of(from, problem);
+  if (problem && problem != std::errc::no_such_file_or_directory) throw Failure(exit_failed, fmt::format("{}: cannot read the folder: {}", from, problem.message()));
   for (const std::string& name : names) move(from + "/" + name, to + "/" + name);
+}
+
+bool is_empty_file(const std::string& path) {
+  struct stat status;
+  return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
 }
 
 }  // namespace
@@ -79,8 +93,8 @@ bool RunFolder::holds(const std::string& path) const {
     for (fs::path at = start; at.has_relative_path(); at = at.parent_path())
       if (is_same(at.string(), path_)) return true;
   if (is_folder(path))
-    for (const auto& entry : fs::directory_iterator(path, problem))
-      if (writes(entry.path().string())) return true;
+    for (const std::string& name : entries_of(path, problem))
+      if (writes(path + "/" + name)) return true;
   return false;
 }
 
@@ -121,21 +135,27 @@ void RunFolder::make_writable() const {
   if (problem && !is_folder(path_))
     throw Failure(exit_failed, fmt::format("--out {}: cannot create the folder: {}", path_, problem.message()));
   if (!is_folder(path_)) throw Failure(exit_failed, fmt::format("--out {}: expected a folder, found a file", path_));
-  std::string probe = path_ + "/.writable-XXXXXX";
-  const int file = ::mkstemp(probe.data());
+  std::string name = fmt::format("{}/{}XXXXXX", path_, probe);
+  const int file = ::mkstemp(name.data());
   if (file < 0)
     throw Failure(exit_failed, fmt::format("--out {}: cannot write into the folder: {}", path_, std::strerror(errno)));
   ::close(file);
-  ::unlink(probe.c_str());
+  ::unlink(name.c_str());
 }
 
 void RunFolder::remove_stale() const {
   for (const std::string& file : {reference(), evaluation_reference()}) ::unlink((file + unfinished).c_str());   // of a run that was killed
-  std::error_code problem;
-  for (const auto& entry : fs::directory_iterator(path_, problem))
-    for (const char* name : {"checkpoint.stw", "model.safetensors", "adapter_model.safetensors", "adapter_config.json", "config.json", "labels.json", "reference.bin.new", "reference-eval.bin.new", "check-before.stw", "check-once.stw", "check-twice.stw"})
-      if (const auto process = writer_of(entry.path().filename().string(), name))
-        if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(entry.path().c_str());
+  std::vector<std::string> written = files();
+  for (const std::string& file : tokenizer_files()) written.push_back(file);
+  for (const char* name : {"reference.bin.new", "reference-eval.bin.new", "check-before.stw", "check-once.stw", "check-twice.stw"}) written.push_back(path_ + "/" + name);
+  std::error_code problem;   // who may write into a folder need not be allowed to read it
+  for (const std::string& entry : entries_of(path_, problem)) {
+    const std::string path = path_ + "/" + entry;
+    for (const std::string& file : written)
+      if (const auto process = writer_of(path, file))
+        if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(path.c_str());
+    if (entry.starts_with(probe) && entry.size() == probe.size() + 6 && is_empty_file(path)) ::unlink(path.c_str());
+  }
 }
 
 bool RunFolder::has_result() const { return is_there(checkpoint()) || is_there(weights()) || is_there(adapter_weights()); }
@@ -147,22 +167,34 @@ void RunFolder::set_aside() const {
     const FolderLock lock(aside.path());
     if (::mkdir(part.path().c_str(), 0777) != 0)
       throw Failure(exit_failed, fmt::format("{}: cannot create the folder: {}", part.path(), std::strerror(errno)));
-    move_those_there(files(), part.files());
-    move_those_there(tokenizer_files(), part.tokenizer_files());
-    aside.clear();
-    const std::vector<std::string> moved = part.tokenizer_files(), older = aside.tokenizer_files();
-    for (size_t i = 0; i < moved.size(); ++i)
-      if (is_there(moved[i])) ::unlink(older[i].c_str());
-    move_entries(aside.path(), part.path());   // files of others, which stay where they are
-    move(part.path(), aside.path());           // in one step, over the empty one
+    try {
+      move_those_there(files(), part.files());
+      move_those_there(tokenizer_files(), part.tokenizer_files());
+      aside.clear();
+      const std::vector<std::string> moved = part.tokenizer_files(), older = aside.tokenizer_files();
+      for (size_t i = 0; i < moved.size(); ++i)
+        if (is_there(moved[i])) ::unlink(older[i].c_str());
+      move_entries(aside.path(), part.path());   // files of others, which stay where they are
+      move(part.path(), aside.path());           // in one step, over the empty one
+    } catch (const Failure& failure) {
+      try {
+        put_back();
+      } catch (const Failure&) {   // the next run here does it
+      }
+      throw Failure(failure);
+    }
   }
   clear();
 }
 
 void RunFolder::undo_set_aside() const {
-  const RunFolder part = moving();
-  if (!is_folder(part.path())) return;
+  if (!is_folder(moving().path())) return;
   const FolderLock lock(path_);   // not from a process that is at it
+  put_back();
+}
+
+void RunFolder::put_back() const {
+  const RunFolder part = moving();
   const std::vector<std::string> from = part.files(), to = files();
   for (size_t i = 0; i < from.size(); ++i)   // no run writes there before
     if (is_there(from[i]) && is_there(to[i]))

@@ -39,7 +39,7 @@ class RunFolder {
   void refuse_to_replace() const;
   // Creates the folder and its parents, and throws where files cannot be written into it.
   void make_writable() const;
-  // Removes the unfinished files NAME.tmp.PROCESS.N of processes that are no more.
+  // Removes the unfinished files NAME.tmp.PROCESS.N of processes that are no more, and what their make_writable left.
   void remove_stale() const;
   // Where --overwrite keeps what an earlier run left, until the new one has saved.
   RunFolder replaced() const { return RunFolder(path_ + "/replaced-run"); }
@@ -56,6 +56,8 @@ class RunFolder {
   bool has_result() const;   // a checkpoint, or weights
   // What is moved lies here until all of it does. While this folder is there, nothing new is written.
   RunFolder moving() const { return RunFolder(path_ + "/replaced-run.moving"); }
+  // From there, by whoever has the folder's lock.
+  void put_back() const;
   void clear() const;
 
   std::string path_;

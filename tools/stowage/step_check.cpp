@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "checkpoint_header.h"
@@ -19,8 +22,11 @@ std::optional<uint64_t> first_difference(const std::string& one, const std::stri
   std::ifstream a(one, std::ios::binary), b(other, std::ios::binary);
   std::vector<char> x(1 << 20), y(1 << 20);
   for (uint64_t at = 0;; at += x.size()) {
-    a.read(x.data(), static_cast<std::streamsize>(x.size()));
-    b.read(y.data(), static_cast<std::streamsize>(y.size()));
+    for (auto [file, chunk, path] : {std::tuple{&a, &x, &one}, {&b, &y, &other}}) {
+      errno = 0;
+      file->read(chunk->data(), static_cast<std::streamsize>(chunk->size()));
+      if (!file->eof() && !*file) throw Failure(exit_failed, fmt::format("{}: cannot read: {}", *path, std::strerror(errno ? errno : EIO)));   // nor opened
+    }
     const std::streamsize n = std::min(a.gcount(), b.gcount());
     for (std::streamsize i = 0; i < n; ++i)
       if (x[static_cast<size_t>(i)] != y[static_cast<size_t>(i)]) return at + static_cast<uint64_t>(i);

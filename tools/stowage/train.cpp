@@ -207,8 +207,8 @@ void make_room(const RunFolder& out) {
     tell("replacing   what is kept in {} until this run has saved\n", aside);
 }
 
-// Continues where the checkpoint stands: the trainer, and the lines of metrics that belong to it.
-void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& out) {
+// Continues where the checkpoint stands: the trainer. Answers the lines of metrics that belong to it.
+std::string restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& out) {
   const RunFolder from(flags.resume);
   call([&](stw_error* error) { return stw_trainer_restore(trainer.get(), from.checkpoint().c_str(), error); });
   const stw_progress now = query(trainer);
@@ -217,8 +217,8 @@ void restore(const TrainFlags& flags, const Trainer& trainer, const RunFolder& o
                                            grouped(now.batches), grouped(flags.run.steps)));
   const std::string metrics = read_text_if_there(from.metrics()).value_or("");
   if (!is_same(from.path(), out.path())) make_room(out);
-  write_text(out.metrics(), Metrics::kept(metrics, now.step, now.batches, now.batches < flags.run.steps));
   tell("continuing  from {} at step {}\n", from.checkpoint(), grouped(now.step));
+  return Metrics::kept(metrics, now.step, now.batches, now.batches < flags.run.steps);
 }
 
 void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
@@ -355,11 +355,13 @@ void train(TrainFlags flags) {
     if (apart) references.open(held_out, of_run(from.evaluation_reference()), out.evaluation_reference(), trainer);
   }
   check_run(flags.run, trainer.get(), data.dataset.get());
+  std::string metrics;   // of the run that goes on
   if (!flags.resume.empty())
-    restore(flags, trainer, out);
+    metrics = restore(flags, trainer, out);
   else
     make_room(out);
   write_text(out.plan(), stw_plan_json(plan.get()));   // the first file: by it a run is known that never saved
+  if (!flags.resume.empty()) write_text(out.metrics(), metrics);
   references.keep();
   write_text(out.settings(), flags.settings);
   if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels));

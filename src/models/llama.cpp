@@ -47,7 +47,8 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
   }
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
   STW_ASSIGN(window, parse_window(json));
-  return set_windows(json, c, sliding ? window : 0, [&](int64_t layer) { return c.layer_attention[static_cast<size_t>(layer)].rotary < 0; });
+  const bool says_layers = find_present(json, "layer_types") != nullptr;   // which then count, whatever use_sliding_window says
+  return set_windows(json, c, sliding || says_layers ? window : 0, [&](int64_t layer) { return c.layer_attention[static_cast<size_t>(layer)].rotary < 0; });
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(gpt2_fields, "tie_word_embeddings", 1), Code::corrupt, "tie_word_embeddings"},
       {with(gpt2_fields, "add_cross_attention", true), Code::unsupported_field, "add_cross_attention"},
       {with(gpt2_fields, "scale_attn_by_inverse_layer_idx", true), Code::unsupported_field, "scale_attn_by_inverse_layer_idx"},
+      {with(llama_fields, "is_causal", false), Code::unsupported_field, "is_causal false"},
       {with(llama_fields, "vocab_size", nullptr), Code::corrupt, "vocab_size"},
       {with(llama_fields, "hidden_size", nullptr), Code::corrupt, "hidden_size"},
       {with(llama_fields, "intermediate_size", nullptr), Code::corrupt, "intermediate_size"},
@@ -165,6 +166,9 @@ TEST(Config, LayersHaveWindows) {
   }
   EXPECT_EQ(windows_of("smollm3", R"(, "sliding_window": 9)"), Windows(5, 0));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": true, "sliding_window": 9)"), (Windows{0, 0, 0, 9, 0}));
+  const std::string some = R"(, "sliding_window": 9, "layer_types": ["sliding_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
+  EXPECT_EQ(windows_of("smollm3", some), (Windows{9, 0, 0, 0, 0}));
+  EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": false)" + some), (Windows{9, 0, 0, 0, 0}));
   EXPECT_EQ(windows_of("gemma3_text", ""), Windows(5, 4096));
   EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": 9, "sliding_window_pattern": 2)"), (Windows{9, 0, 9, 0, 9}));
   EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": null)"), Windows{-1});

@@ -179,8 +179,8 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
 
 std::optional<Candidate> Level::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known) {
   if (!has_within(arena_bytes)) return std::nullopt;
-  std::optional<Candidate> best = sizes_.within(leanest().decisions, arena_bytes) ? leanest() : *smallest();
-  uint64_t low = best->live_bytes + 1;
+  Candidate best = sizes_.within(leanest().decisions, arena_bytes) ? leanest() : *smallest();
+  uint64_t low = best.live_bytes + 1;
   for (int n = 0; n < halvings(c_.effort) && low <= high; ++n) {
     const uint64_t limit = low + (high - low) / 2;
     std::optional<Candidate> stair = fastest_alive(limit, known);
@@ -189,10 +189,10 @@ std::optional<Candidate> Level::fastest_of_halves(uint64_t arena_bytes, uint64_t
       continue;
     }
     low = limit + 1;
-    if (stair && stair->picoseconds < best->picoseconds) best = std::move(stair);
+    if (stair && stair->picoseconds < best.picoseconds) best = std::move(*stair);
   }
-  if (best->picoseconds >= known) return std::nullopt;
-  best->bound_picoseconds = bound;
+  if (best.picoseconds >= known) return std::nullopt;
+  best.bound_picoseconds = bound;
   return best;
 }
 
@@ -225,6 +225,7 @@ const std::optional<Candidate>& Level::smallest() {
   smallest_ = leanest();
   // Where its layout has a gap, a stair with more bytes alive may have the smaller arena: mostly the first one that has no such gap.
   uint64_t low = smallest_->live_bytes, high = arena(smallest_->decisions) - 1;
+  if (low > high) return smallest_;
   auto improves = [&](uint64_t limit) {
     std::optional<Candidate> stair = fastest_alive(limit);
     if (!stair || !sizes_.within(stair->decisions, arena(smallest_->decisions) - 1)) return false;
@@ -232,7 +233,7 @@ const std::optional<Candidate>& Level::smallest() {
     smallest_ = std::move(*stair);
     return true;
   };
-  const uint64_t first = low, gap = high - std::min(low, high), parts = stairs_in_gap(c_.effort);
+  const uint64_t first = low, gap = high - low, parts = stairs_in_gap(c_.effort);
   for (uint64_t n = 1; n <= parts; ++n) {
     const uint64_t limit = n == parts ? first + gap : first + gap / parts * n;
     if (improves(limit)) break;

@@ -82,13 +82,11 @@ StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t kno
 
 int64_t least_peak(const std::vector<Stretch>& runs) {
   // Every answer is worth more than its limit: what was found needs no more than its peak, and what was not needs the next peak that was too much.
-  Lean lean = lean_within(runs, INT64_MAX / 4);
-  int64_t low = INT64_MIN / 4, high = lean.peak;
+  int64_t low = INT64_MIN / 4, high = leanest(runs, INT64_MAX / 4).choice->peak;
   while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    lean = lean_within(runs, middle);
-    if (lean.fits) high = lean.peak;
-    else low = lean.peak;
+    const Lean lean = leanest(runs, low + (high - low) / 2);
+    if (lean.choice) high = lean.choice->peak;
+    else low = lean.above;
   }
   return high;
 }
@@ -96,7 +94,7 @@ int64_t least_peak(const std::vector<Stretch>& runs) {
 StackChoice smallest(const std::vector<Stretch>& runs) {
   const int64_t peak = least_peak(runs);
   StackAnswer fast = choose(runs, peak);
-  return fast.choice ? *fast.choice : measured(runs, *leanest(runs, peak));
+  return fast.choice ? *fast.choice : *leanest(runs, peak).choice;
 }
 
 }  // namespace stw

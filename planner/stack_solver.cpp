@@ -59,31 +59,9 @@ StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts)
   return c;
 }
 
-Lean lean_within(const std::vector<Stretch>& runs, int64_t limit) {
-  struct State { int64_t kept = INT64_MAX, peak = INT64_MIN; };
-  State before{0, INT64_MIN};
-  int64_t above = INT64_MAX;
-  std::vector<State> least;   // by segments placed
-  for (const Stretch& run : runs) {
-    const size_t n = static_cast<size_t>(run.count);
-    least.assign(n + 1, {});
-    least[0] = before;
-    for (const Variant& v : run.variants)
-      for (size_t placed = 1; placed <= n; ++placed) {
-        const State& from = least[placed - 1];
-        if (from.kept == INT64_MAX) continue;
-        if (from.kept > limit - v.peak) above = std::min(above, from.kept + v.peak);
-        else if (from.kept + v.kept < least[placed].kept) least[placed] = {from.kept + v.kept, std::max(from.peak, from.kept + v.peak)};
-      }
-    before = least[n];
-    if (before.kept == INT64_MAX) return {false, above};
-  }
-  return {true, before.peak};
-}
-
-std::optional<std::vector<Parts>> leanest(const std::vector<Stretch>& runs, int64_t limit) {
+Lean leanest(const std::vector<Stretch>& runs, int64_t limit) {
   std::vector<Parts> parts(runs.size());
-  int64_t before = 0;
+  int64_t before = 0, above = INT64_MAX;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Stretch& run = runs[i];
     const size_t n = static_cast<size_t>(run.count);
@@ -93,13 +71,17 @@ std::optional<std::vector<Parts>> leanest(const std::vector<Stretch>& runs, int6
     std::vector<std::vector<int64_t>> taken(run.variants.size(), std::vector<int64_t>(n + 1));
     for (size_t v = 0; v < run.variants.size(); ++v)
       for (size_t placed = 1; placed <= n; ++placed) {
-        if (least[placed - 1] == INT64_MAX || least[placed - 1] > limit - run.variants[v].peak) continue;
+        if (least[placed - 1] == INT64_MAX) continue;
+        if (least[placed - 1] > limit - run.variants[v].peak) {
+          above = std::min(above, least[placed - 1] + run.variants[v].peak);
+          continue;
+        }
         const int64_t kept = least[placed - 1] + run.variants[v].kept;
         if (kept >= least[placed]) continue;
         least[placed] = kept;
         taken[v][placed] = taken[v][placed - 1] + 1;
       }
-    if (least[n] == INT64_MAX) return std::nullopt;
+    if (least[n] == INT64_MAX) return {{}, above};
     before = least[n];
     size_t placed = n;
     for (size_t v = run.variants.size(); v-- > 0 && placed > 0;) {
@@ -109,7 +91,7 @@ std::optional<std::vector<Parts>> leanest(const std::vector<Stretch>& runs, int6
     }
     std::reverse(parts[i].begin(), parts[i].end());
   }
-  return parts;
+  return {measured(runs, std::move(parts))};
 }
 
 namespace {
@@ -127,9 +109,9 @@ class Solver {
     set_room();
     make_incumbent();
     if (!incumbent_) {
-      const auto parts = leanest(stretches_, limit_);
-      if (!parts) return {};
-      consider(*parts);
+      const Lean lean = leanest(stretches_, limit_);
+      if (!lean.choice) return {};
+      consider(lean.choice->parts);
     }
     for (size_t beam : beams) {
       beam_ = beam;

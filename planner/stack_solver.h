@@ -14,16 +14,13 @@ using Parts = std::vector<StackChoice::Part>;
 // Runs the segments through: their time and peak.
 StackChoice measured(const std::vector<Stretch>& runs, std::vector<Parts> parts);
 
-// The least that can be kept under a limit, or nothing: every run's segments one variant after the other.
-std::optional<std::vector<Parts>> leanest(const std::vector<Stretch>& runs, int64_t limit);
-
-// Whether there is one, and the peak of that with the least kept; else the least of the peaks that were above the limit: below it nothing
-// changes.
+// The choice that keeps the least under a limit: every run's segments one variant after the other. Where there is none, the least of the
+// peaks that were above the limit: below it nothing changes.
 struct Lean {
-  bool fits;
-  int64_t peak;
+  std::optional<StackChoice> choice;
+  int64_t above = INT64_MAX;
 };
-Lean lean_within(const std::vector<Stretch>& runs, int64_t limit);
+Lean leanest(const std::vector<Stretch>& runs, int64_t limit);
 
 // `known`: a choice is there that takes this long; only faster ones are wanted.
 StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known);

@@ -21,8 +21,6 @@ Status parse_decoder(const Json& json, ModelConfig& c, const DecoderDefaults& ab
   STW_ASSIGN(dropout, get_double(json, "attention_dropout", 0.0));
   STW_ASSIGN(range, get_double(json, "initializer_range", 0.02));
   STW_ASSIGN(tied, get_bool(json, "tie_word_embeddings", absent.tied));
-  STW_ASSIGN(causal, get_bool(json, "is_causal", true));
-  if (!causal) return Error{Code::unsupported_field, "is_causal false is not supported"};
   if (heads < 1 || heads > 65536 || kv_heads < 1 || kv_heads > heads)
     return Error{Code::unsupported_field, std::to_string(heads) + " heads and " + std::to_string(kv_heads) + " key-value heads make no sense"};
   STW_ASSIGN(head_dim, get_int(json, "head_dim", absent.head_dim.value_or(width / heads)));

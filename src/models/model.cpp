@@ -75,6 +75,9 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     for (const char* name : {a.whole_model_type, a.model_type})
       if (name) known += std::string(known.empty() ? "" : ", ") + name;
     if (*type != a.model_type) continue;
+    const auto causal = get_bool(*json, "is_causal", true);
+    if (!causal) return with_origin(causal.error());
+    if (!*causal) return Error{Code::unsupported_field, origin + ": is_causal false is not supported"};
     ModelConfig config;
     config.architecture = a.model_type;
     if (auto status = a.parse(*json, config); !status) return with_origin(std::move(status.error()));

@@ -49,6 +49,7 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(gpt2_fields, "tie_word_embeddings", 1), Code::corrupt, "tie_word_embeddings"},
       {with(gpt2_fields, "add_cross_attention", true), Code::unsupported_field, "add_cross_attention"},
       {with(gpt2_fields, "scale_attn_by_inverse_layer_idx", true), Code::unsupported_field, "scale_attn_by_inverse_layer_idx"},
+      {with(gpt2_fields, "is_causal", false), Code::unsupported_field, "is_causal false"},
       {with(llama_fields, "is_causal", false), Code::unsupported_field, "is_causal false"},
       {with(llama_fields, "vocab_size", nullptr), Code::corrupt, "vocab_size"},
       {with(llama_fields, "hidden_size", nullptr), Code::corrupt, "hidden_size"},

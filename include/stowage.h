@@ -830,7 +830,8 @@ STW_API stw_status stw_trainer_logits(stw_trainer *trainer, const int32_t *token
 /* The log-probability that the model as it is, without dropout, gives every target of a batch of one sample or more (at most global_batch;
  * its learning rate is not looked at, and it has neither "weights" nor "reference"), in the same arena: samples * tokens of
  * them into `out`, which has room for `capacity`, each in the place of its target or label; 0 where there is no target. Of a classifier's
- * "labels": in the place of the sample's last token. Errors: those of stw_trainer_step; STW_NON_FINITE where the model's loss is not finite. Since: 0.1 */
+ * "labels": in the place of the sample's last token. Errors: those of stw_trainer_step; STW_NON_FINITE where the model's loss is not finite;
+ * `out` is unchanged then. Since: 0.1 */
 STW_API stw_status stw_trainer_log_probabilities(stw_trainer *trainer, const stw_batch *batch, float *out, uint64_t capacity,
                                                  stw_error *error) STW_NOEXCEPT;
 /* Goes over a dataset of pairs once, both parts, and writes the log-probabilities that the model as it is gives its targets into the file
@@ -846,7 +847,9 @@ STW_API stw_status stw_trainer_write_reference(stw_trainer *trainer, stw_dataset
  * comes from the host's allocator, which is asked for the new one before the old one is released; a host's arena must be large
  * enough for the new plan. Views of stw_trainer_export_tensor end. Errors: STW_OVER_BUDGET with error.bytes_needed;
  * STW_OUT_OF_MEMORY; STW_BAD_STATE from inside a callback of the trainer, and where the new plan would offload gradients that a
- * hook needs; it is then unchanged, and `*plan` is NULL. Since: 0.1 */
+ * hook needs; it is then unchanged, and `*plan` is NULL. One exception: while the library's own arena changes its size, a CUDA device has
+ * nothing of it. Where somebody else takes that memory meanwhile, the answer is STW_OUT_OF_MEMORY too, its message says so, and the trainer
+ * answers STW_BAD_STATE until it is restored. Since: 0.1 */
 STW_API stw_status stw_trainer_replan(stw_trainer *trainer, uint64_t memory_bytes, stw_plan **plan,
                                       stw_error *error) STW_NOEXCEPT;
 enum { STW_PROFILE_BYTES = 16384 };   /* room for any profile, with its zero byte */
@@ -857,7 +860,7 @@ enum { STW_PROFILE_BYTES = 16384 };   /* room for any profile, with its zero byt
  * measured too: what has come into use of the card since then, by anybody, beside this trainer's arena.
  * Guarantees: no gradient hook is called, and afterwards, also after a failure, every byte of
  * the trainer is as stw_trainer_create left it; weights are read again for that, and where they no longer can be, the
- * trainer does nothing but answer STW_BAD_STATE until it is restored. Errors: STW_BAD_STATE for a trainer that has
+ * trainer does nothing but answer STW_BAD_STATE until it is restored, or measured again. Errors: STW_BAD_STATE for a trainer that has
  * stepped, was restored or had a tensor imported; STW_BAD_ARGUMENT for a capacity below STW_PROFILE_BYTES; STW_NON_FINITE
  * where the model's loss or gradients are not finite; STW_CANCELLED; those of reading weights. Since: 0.1 */
 STW_API stw_status stw_trainer_calibrate(stw_trainer *trainer, char *out, size_t capacity, size_t *size,
@@ -883,7 +886,7 @@ enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMEN
 STW_API stw_status stw_trainer_export_tensor(stw_trainer *trainer, size_t index, uint32_t kind,
                                              struct DLManagedTensorVersioned **out, stw_error *error) STW_NOEXCEPT;
 /* Overwrites a parameter with fp32 values of the same shape, compact and at a multiple of 4 bytes in host memory; masters follow.
- * Errors: STW_BAD_ARGUMENT for anything else, STW_BAD_STATE from inside a callback. Since: 0.1 */
+ * Errors: STW_BAD_ARGUMENT for anything else, STW_BAD_STATE from inside a callback, and of a trainer that is to be restored. Since: 0.1 */
 STW_API stw_status stw_trainer_import_tensor(stw_trainer *trainer, size_t index,
                                              const struct DLManagedTensorVersioned *in, stw_error *error) STW_NOEXCEPT;
 

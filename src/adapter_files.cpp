@@ -18,6 +18,11 @@ constexpr std::string_view wrapper = "base_model.model.";
 
 Error unsupported(const std::string& what) { return {Code::unsupported_field, what}; }
 
+std::string lowered(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return text;
+}
+
 // Source: peft, tuners/lora/config.py: what changes the numbers, and which value of it is ours.
 Status refuse_others(const Json& json) {
   STW_ASSIGN(type, get_string(json, "peft_type"));
@@ -36,10 +41,10 @@ Status refuse_others(const Json& json) {
     for (const Json& name : modules->elements())
       if (!name.as_string() || (*name.as_string() != "classifier" && *name.as_string() != "score"))
         return unsupported("modules_to_save " + to_string(*modules, 0) + " is not supported");
-  // Those that change the weights below.
+  // Those that change the weights below, or train half of an adapter alone; PEFT takes some in any case of letters.
   if (const Json* begin = json.find("init_lora_weights"); begin && begin->is_string())
-    for (const char* way : {"pissa", "olora", "corda", "loftq", "lora_ga"})
-      if (begin->as_string()->starts_with(way)) return unsupported("init_lora_weights \"" + *begin->as_string() + "\" is not supported");
+    for (const char* way : {"pissa", "olora", "corda", "loftq", "lora_ga", "mica"})
+      if (lowered(*begin->as_string()).starts_with(way)) return unsupported("init_lora_weights \"" + *begin->as_string() + "\" is not supported");
   return ok();
 }
 

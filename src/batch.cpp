@@ -119,9 +119,9 @@ Status Batch::check_finite(const char* name, const HostMatrix<float>& m) const {
 
 Status Batch::check_pairs(const GraphInputs& inputs) const {
   if (inputs.preference == Preference::none) return ok();
-  const std::string is_for = std::string("it is missing; the plan is for a preference (") + name_of(inputs.preference);
-  if (!positions_.data) return wrong("positions", is_for + "), whose pairs are documents of a sample");
-  if (has_reference(inputs.preference) && !reference_.data) return wrong("reference", is_for + ") against one");
+  const auto missing = [&](const char* name, const char* why) { return wrong(name, std::string("it is missing; the plan is for a preference (") + name_of(inputs.preference) + why); };
+  if (!positions_.data) return missing("positions", "), whose pairs are documents of a sample");
+  if (has_reference(inputs.preference) && !reference_.data) return missing("reference", ") against one");
   return ok();
 }
 

@@ -183,6 +183,7 @@ Status Trainer::restore(const std::string& path) {
   STW_TRY(check_free());
   STW_ASSIGN(reader, CheckpointReader::open(path));
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
+  if (lost_arena_) STW_TRY(take_again());
   STW_ASSIGN(base, hash_of_base());
   const Json expected = identity(*this, base), before = identity_before();
   if (const Json* other = found->find("adapters"); other && !expected.find("adapters"))

@@ -44,12 +44,12 @@ Status Trainer::read_losses(const Program& program, float* losses) {
 }
 
 Status Trainer::log_probabilities(const SampleSource& source, uint64_t samples, const UseLosses& use) {
+  STW_TRY(check_ready());
   begin_evaluation(samples);
   return each_log_probability(source, samples, use);
 }
 
 Status Trainer::each_log_probability(const SampleSource& source, uint64_t samples, const UseLosses& use) {
-  STW_TRY(check_ready());
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::evaluate);
   const Program& program = planned_->programs.evaluate;
@@ -69,7 +69,7 @@ Status Trainer::each_log_probability(const SampleSource& source, uint64_t sample
 }
 
 Status Trainer::write_reference(const Dataset& dataset, const std::string& path) {
-  STW_TRY(check_free());
+  STW_TRY(check_ready());
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation})
     if (dataset.tokens(part) > 0) STW_TRY(check_dataset(dataset, part, false));
   if (!dataset.has_pairs()) return Error{Code::bad_state, "reference: expected a dataset of pairs"};

@@ -102,6 +102,7 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   host_ = std::exchange(taken_host.memory, nullptr);
   shrink(bytes, kept_of(moves, &Move::to));
   use(std::move(planned));
+  if (!arena_) return out_of_memory("the arena became smaller, and the device gave no memory for it; a restore takes it again", bytes, device_.memory_free());
   static_cast<void>(prepare());   // the trainer has moved: what fails here, the next step tells
   // The whole arena is there from now on, as after creation.
   const uint64_t resident = planned_->programs.arena.gradients_begin;
@@ -124,7 +125,7 @@ Status Trainer::grow(uint64_t bytes, uint64_t kept) {
   if (!grown && is_elsewhere && arena_) stream_->zero(arena_ + kept, arena_bytes_ - kept);   // as after creation
   if (!grown)
     return out_of_memory("the arena needs " + std::to_string(more) + " bytes more" + refusal(is_there, device_.has_allocator(), more, available) +
-                             (is_there ? "" : holders_of_memory()), more, available);
+                             (is_there ? "" : holders_of_memory()) + (arena_ ? "" : "; nor was there memory for what it had: a restore takes it again"), more, available);
   arena_bytes_ = bytes;
   return ok();
 }
@@ -133,8 +134,22 @@ Status Trainer::grow(uint64_t bytes, uint64_t kept) {
 void Trainer::moved(void* memory) {
   if (memory == arena_) return;
   arena_ = static_cast<std::byte*>(memory);
-  if (!arena_) broken_ = true, owns_arena_ = false;
+  if (!arena_) broken_ = lost_arena_ = true, owns_arena_ = false;
   else use(planned_);
+}
+
+Status Trainer::take_again() {
+  Filling filling = filling_of_all();
+  if (!arena_) {
+    const uint64_t bytes = plan().bytes.arena;
+    STW_ASSIGN(arena, take_arena(bytes, bytes));
+    arena_ = arena, arena_bytes_ = bytes, owns_arena_ = true;
+    use(planned_);
+  }
+  STW_TRY(prepare());
+  STW_TRY(fill(filling));
+  lost_arena_ = false;
+  return ok();
 }
 
 // Gives back what the plan does not need; where that is refused, it stays.

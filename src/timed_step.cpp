@@ -50,6 +50,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
   STW_TRY(check_free());
   if (!as_created_)
     return Error{Code::bad_state, what + ": expected a trainer without a step, a restore or an imported tensor"};
+  if (lost_arena_) STW_TRY(take_again());
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::calibrate);
   auto made_up = [&](uint64_t sample, const SampleRows& rows) -> Status {

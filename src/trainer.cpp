@@ -16,8 +16,9 @@
 namespace stw {
 namespace {
 
-constexpr const char* skip_reasons[] = {"", "no target has a loss", "the loss or a gradient is not finite",
-                                        "its loss or gradient norm is an outlier", "a gradient is not finite"};
+// Whole lines: a log's text that is put together could lack memory, once the step is done.
+constexpr const char* skip_lines[] = {"", "step skipped: no target has a loss", "step skipped: the loss or a gradient is not finite",
+                                      "step skipped: its loss or gradient norm is an outlier", "step skipped: a gradient is not finite"};
 
 }  // namespace
 
@@ -129,7 +130,7 @@ Status Trainer::check_free() const {
 Status Trainer::check_ready() const {
   STW_TRY(check_free());
   if (!broken_) return ok();
-  return Error{Code::bad_state, "trainer: a step, restore or calibration failed halfway; only a restore makes it whole again"};
+  return Error{Code::bad_state, "trainer: a step, restore, calibration or re-plan failed halfway; a restore makes it whole again"};
 }
 
 Status Trainer::check_cancelled() {
@@ -273,10 +274,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   }
   carry_state();
   const bool skipped = result.skip != kernels::skip_none;
-  if (skipped) {
-    const std::string why = std::string("step skipped: ") + skip_reasons[result.skip];
-    device_.log(2, "trainer", why.c_str());
-  }
+  if (skipped) device_.log(2, "trainer", skip_lines[result.skip]);
   std::lock_guard lock(progress_mutex_);
   progress_.step += !skipped;
   progress_.skipped += skipped;
@@ -314,7 +312,7 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part, bool w
 
 Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, const Schedule& schedule,
                     const std::function<bool(const StepResult&, const Progress&)>& after) {
-  STW_TRY(check_free());
+  STW_TRY(check_ready());
   STW_TRY(check_dataset(dataset, Dataset::Part::training));
   const InPhase phase(*this, TrainerPhase::train);
   while (progress_.batches < until) {

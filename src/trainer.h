@@ -131,6 +131,8 @@ class Trainer {
   // Errors: bad_state in the middle of what computes, where its callbacks are called from: nothing may then read, change or
   // compute with what is in the arena.
   Status check_free() const;
+  // Errors: bad_state after a step, restore, calibration or re-plan that failed halfway, and those of check_free.
+  Status check_ready() const;
 
   void cancel() { cancelled_ = true; }
   Progress progress() const;
@@ -158,6 +160,7 @@ class Trainer {
   Status grow(uint64_t bytes, uint64_t kept);   // kept: of what is in the arena
   void shrink(uint64_t bytes, uint64_t kept);
   void moved(void* memory);
+  Status take_again();   // the arena, which a re-plan has lost, filled as on creation
   static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
   // Why bytes were not given: too few are free, or they were refused all the same.
   static std::string refusal(bool enough_free, bool by_host, uint64_t wanted, uint64_t available);
@@ -227,8 +230,6 @@ class Trainer {
   void enter(TrainerPhase phase);
   void begin_evaluation(uint64_t samples);
   void count_evaluated(uint64_t samples);   // more of them
-  // Errors: bad_state after a restore or calibration that failed halfway, and those of check_free.
-  Status check_ready() const;
   // What computes, while it lives.
   struct Computing {
     Trainer& trainer;
@@ -267,7 +268,8 @@ class Trainer {
     double loss_mean = 0, loss_variance = 0, norm_mean = 0, norm_variance = 0;
   } carried_;
   std::atomic<bool> cancelled_ = false;
-  bool broken_ = false;   // a restore or calibration failed after it had begun to overwrite
+  bool broken_ = false;   // what failed had begun to overwrite, or has lost the arena
+  bool lost_arena_ = false;   // by a re-plan; what creation puts there is to be put there again
   bool as_created_ = true;   // nothing has changed what fill() wrote
   bool computes_ = false;    // set by Computing
   mutable std::mutex progress_mutex_;

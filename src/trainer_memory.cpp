@@ -248,6 +248,7 @@ Status Trainer::read_memory(std::byte* from, uint64_t bytes, const std::function
 }
 
 Result<TensorMemory> Trainer::view(size_t parameter, TensorView kind) {
+  if (lost_arena_) STW_TRY(check_ready());
   const int tensor = model_->parameters()[parameter];
   int found = -1;
   if (kind == TensorView::parameter && !is_quantized(graph().at(tensor).format)) found = tensor;

@@ -287,11 +287,13 @@ stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* 
     if (capacity < samples * tokens)
       return api::fail(error, Error{Code::bad_argument, "log_probabilities: expected a capacity of " + std::to_string(samples * tokens) + ", found " + std::to_string(capacity)});
     const auto source = samples_of(*read, t.sequence());
+    std::vector<float> all(samples * tokens);   // `out` is written whole or not at all
     auto status = t.log_probabilities(source, samples, [&](uint64_t sample, const float* losses) -> Status {
-      read->put_beside(losses, out + sample * tokens);
+      read->put_beside(losses, all.data() + sample * tokens);
       return ok();
     });
     STW_API_TRY(status);
+    std::copy(all.begin(), all.end(), out);
     return STW_OK;
   });
 }
@@ -392,7 +394,7 @@ stw_status stw_trainer_import_tensor(stw_trainer* trainer, size_t index, const s
   return api::guard(error, [&]() -> stw_status {
     if (!trainer || !in) return api::fail(error, Code::bad_argument, "trainer or in is NULL");
     Trainer& t = *trainer->trainer;
-    STW_API_TRY(t.check_free());
+    STW_API_TRY(t.check_ready());
     if (index >= t.model().parameters().size()) return api::fail(error, Code::bad_argument, "trainer: there is no such tensor");
     const Tensor& p = t.graph().at(t.model().parameters()[index]);
     const dlpack::Managed& managed = *reinterpret_cast<const dlpack::Managed*>(in);

@@ -74,6 +74,8 @@ Status set_windows(const Json& json, ModelConfig& c, int64_t window, const std::
     } else {
       is_sliding = is_windowed(static_cast<int64_t>(layer));
     }
+    if (types && is_sliding && window == 0)
+      return Error{Code::unsupported_field, "layer_types has \"sliding_attention\", and there is no window: expected a sliding_window that is in use"};
     if (is_sliding) c.layer_attention[layer].window = window;
   }
   return ok();

@@ -25,7 +25,7 @@ Status parse_llama_like(const Json& json, ModelConfig& config, const DecoderDefa
 
 // The keys up to its own that a token sees in layers with a window: "sliding_window"; 0 where it is null, or there is none.
 Result<int64_t> parse_window(const Json& json, std::optional<int64_t> absent = std::nullopt);
-// Gives layers that window: those that "layer_types" names, or where there is no such list those of `is_windowed`.
+// Gives layers that window (0: there is none): those that "layer_types" names, or where there is no such list those of `is_windowed`.
 Status set_windows(const Json& json, ModelConfig& config, int64_t window, const std::function<bool(int64_t layer)>& is_windowed);
 
 inline constexpr DropoutRate decoder_dropouts[] = {{"attention_dropout", &ModelConfig::attention_dropout}};

@@ -11,21 +11,30 @@ namespace {
 constexpr int of_full_layers = 0, of_windowed_layers = 1;   // of ModelConfig::rotary
 
 // Newer files have an object for each kind of layer in "rope_parameters"; older ones "rope_theta" and "rope_scaling" of full layers, and
-// "rope_local_base_freq" of the others. Source, as of what is not said: transformers, configuration_gemma3.py.
+// "rope_local_base_freq" of the others. Where both are there, what "rope_scaling" says stands over what full layers have.
+// Source, as of what is not said: transformers, configuration_gemma3.py.
 Status parse_rotaries(const Json& json, ModelConfig& c) {
   STW_ASSIGN(older, find_object(json, "rope_scaling"));
   STW_ASSIGN(newer, find_object(json, "rope_parameters"));
   STW_ASSIGN(theta, get_double(json, "rope_theta", 1000000.0));
   STW_ASSIGN(local_theta, get_double(json, "rope_local_base_freq", 10000.0));
-  const Json *full = older, *windowed = nullptr;
+  Json full = Json::object();
+  const Json* windowed = nullptr;
   if (newer) {
     STW_ASSIGN(of_full, find_object(*newer, "full_attention"));
     STW_ASSIGN(of_windowed, find_object(*newer, "sliding_attention"));
-    if (!older) full = of_full;
+    if (of_full) full = *of_full;
     windowed = of_windowed;
   }
-  STW_ASSIGN(first, parse_rotary_parameters(json, full, c.head_dim, {c.positions}, theta));
-  STW_ASSIGN(second, parse_rotary_parameters(json, windowed, c.head_dim, {c.positions}, local_theta));
+  if (older) {
+    // The older name of "rope_type" once counted, and no longer does: angles would be scaled here or there.
+    if (find_present(*older, "type") && !find_present(*older, "rope_type"))
+      return Error{Code::unsupported_field, "rope_scaling has a \"type\", which is read in two ways; expected \"rope_type\""};
+    for (const auto& [key, value] : older->members()) full.set(key, value);
+  }
+  const PositionCounts positions{.now = c.positions, .counts_beside = false};
+  STW_ASSIGN(first, parse_rotary_parameters(json, &full, c.head_dim, positions, theta));
+  STW_ASSIGN(second, parse_rotary_parameters(json, windowed, c.head_dim, positions, local_theta));
   if (first.turned != c.head_dim || second.turned != c.head_dim) return Error{Code::unsupported_field, "partial_rotary_factor is not supported"};
   c.rotary = {first, second};
   return ok();

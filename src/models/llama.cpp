@@ -19,12 +19,11 @@ Status parse_llama(const Json& json, ModelConfig& c) {
   return parse_biases(json, c);
 }
 
-// Source: transformers, configuration_mistral.py.
+// Source: transformers, configuration_mistral.py; one with "layer_types" is a Ministral there (configuration_auto.py), which is else the same.
 Status parse_mistral(const Json& json, ModelConfig& c) {
   STW_TRY(parse_llama_like(json, c, {.kv_heads = 8}));
   STW_ASSIGN(window, parse_window(json, 4096));
-  for (LayerAttention& layer : c.layer_attention) layer.window = window;
-  return ok();
+  return set_windows(json, c, window, [](int64_t) { return true; });
 }
 
 // Source: transformers, configuration_smollm3.py. A 1 in "no_rope_layers" is a layer that has rotary positions.

@@ -77,7 +77,8 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     if (*type != a.model_type) continue;
     const auto causal = get_bool(*json, "is_causal", true);
     if (!causal) return with_origin(causal.error());
-    if (!*causal) return Error{Code::unsupported_field, origin + ": is_causal false is not supported"};
+    const Json* const said = json->find("is_causal");   // null is as false in transformers
+    if (!*causal || (said && said->is_null())) return Error{Code::unsupported_field, origin + ": is_causal " + to_string(*said, 0) + " is not supported"};
     ModelConfig config;
     config.architecture = a.model_type;
     if (auto status = a.parse(*json, config); !status) return with_origin(std::move(status.error()));

@@ -9,10 +9,9 @@ namespace {
 // Source: transformers, configuration_qwen2.py and configuration_qwen3.py.
 Status parse_windows(const Json& json, ModelConfig& c) {
   STW_ASSIGN(sliding, get_bool(json, "use_sliding_window", false));
-  if (!sliding) return ok();
   STW_ASSIGN(window, parse_window(json, 4096));
   STW_ASSIGN(full_layers, get_int(json, "max_window_layers", 28));
-  return set_windows(json, c, window, [&](int64_t layer) { return layer >= full_layers; });
+  return set_windows(json, c, sliding ? window : 0, [&](int64_t layer) { return layer >= full_layers; });
 }
 
 Status parse_qwen2(const Json& json, ModelConfig& c) {

@@ -8,9 +8,10 @@ namespace stw {
 
 namespace {
 
-// Source: transformers, modeling_rope_utils.py: what stands beside counts before what stands within.
+// Source: transformers, modeling_rope_utils.py: what stands beside counts before what stands within, but for layers of several kinds.
 Result<int64_t> parse_original_positions(const Json& config, const Json& parameters, PositionCounts positions) {
   STW_ASSIGN(within, get_int(parameters, "original_max_position_embeddings", positions.now));
+  if (!positions.counts_beside) return within;
   return get_int(config, "original_max_position_embeddings", positions.original.value_or(within));
 }
 

@@ -21,7 +21,11 @@ struct RotaryConfig {
   double table_scale = 1;          // longrope: of cosines and sines
 };
 
-struct PositionCounts { int64_t now; std::optional<int64_t> original = {}; };   // a model's, and a family's before angles were scaled, if it has any
+struct PositionCounts {
+  int64_t now;                                // a model's
+  std::optional<int64_t> original = {};       // a family's before angles were scaled, if it has any
+  bool counts_beside = true;                  // whether what the whole config says of those counts, before what stands within
+};
 // Of a whole config.json. Newer files hold everything in "rope_parameters", older ones theta beside "rope_scaling".
 // Errors: corrupt, unsupported_field.
 Result<RotaryConfig> parse_rotary(const Json& config, int head_dim, PositionCounts positions, double absent_theta);

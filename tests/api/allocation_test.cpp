@@ -28,6 +28,31 @@ TEST(Allocation, NoneDuringSteps) {
   }
 }
 
+// Nor where a step is skipped, or of pairs: memory that lacks after it has changed what it hands on could not be told any more.
+TEST(Allocation, NoneDuringStepsThatAreSkippedOrOfPairs) {
+  auto o = plan_options(4);
+  o.precision = STW_PRECISION_FP16;
+  auto trainer_of = sized<stw_trainer_options>();
+  trainer_of.loss_scale = 0x1p99f;
+  const World scaled(tiny_gpt2, o, &trainer_of);
+  o = plan_options(4);
+  o.preference = STW_PREFERENCE_DPO;
+  const World pairs(tiny_llama, o);
+  TokenBatch plain(4, 16), of_pairs(4, 16);
+  for (int32_t i = 0; i < 64; ++i) of_pairs.positions.push_back(i % 8), of_pairs.reference.push_back(-1);
+  auto result = sized<stw_step_result>();
+  stw_error error = sized<stw_error>();
+  for (const auto& [trainer, batch, skips] : {std::tuple{scaled.trainer.get(), plain.batch(), 1u}, {pairs.trainer.get(), of_pairs.batch(), 0u}}) {
+    for (int i = 0; i < 3; ++i) {
+      const uint64_t before = allocations;
+      ASSERT_EQ(stw_trainer_step(trainer, batch, &error), STW_OK) << error.message;
+      EXPECT_EQ(allocations - before, 0u);
+      must(stw_trainer_wait(trainer, &result, &error), error);
+      EXPECT_EQ(result.skipped, skips);
+    }
+  }
+}
+
 TEST(Allocation, NoneBetweenTheFirstAndTheLastStepOfARun) {
   TemporaryDirectory folder;
   const auto dataset = open_text(folder, text_of(2000));

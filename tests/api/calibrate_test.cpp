@@ -148,6 +148,56 @@ TEST(Calibrate, APlanNeedsTheProfileOfItsDevice) {
   for (size_t size = 0; size < profile.rfind('}'); size += 7) EXPECT_EQ(read(profile.substr(0, size)), STW_CORRUPT) << size;
 }
 
+// Until it is measured again, or restored, with the file whole.
+TEST(Calibrate, WithoutItsWeightsATrainerDoesNothing) {
+  TemporaryDirectory folder;
+  const std::string exported = folder / "model", weights = exported + "/model.safetensors";
+  const auto dataset = open_text(folder, text_of(2000));
+  stw_error error = sized<stw_error>();
+  {
+    const World w(tiny_gpt2, micro_batches_of(2));
+    must(stw_trainer_export_model(w.trainer.get(), exported.c_str(), &error), error);
+  }
+  World w(exported, micro_batches_of(2));
+  stw_trainer* const t = w.trainer.get();
+  double loss = 0;
+  must(stw_trainer_evaluate(t, dataset.get(), 2, &loss, &error), error);
+  const State before = state_of(w);
+  const stw_progress counts = progress_of(t);
+  EXPECT_GT(counts.evaluation_samples, 0u);
+  const std::string whole = file_bytes(weights);
+  std::filesystem::resize_file(weights, whole.size() / 2);
+  std::string text(STW_PROFILE_BYTES, 0);
+  EXPECT_NE(stw_trainer_calibrate(t, text.data(), text.size(), nullptr, &error), STW_OK);
+  TokenBatch batch(4, 16);
+  const stw_batch* const four = batch.batch();
+  std::vector<float> out(256, 9);
+  const auto nothing_to_do = run_options(0);
+  const auto view = view_of(t, 0);
+  const auto generate = sized<stw_generate_options>();
+  uint64_t count = 0;
+  EXPECT_EQ(stw_trainer_step(t, four, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_run(t, dataset.get(), &nothing_to_do, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_evaluate(t, dataset.get(), 2, &loss, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_generate(t, &generate, &count, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_logits(t, batch.tokens.data(), 16, out.data(), 256, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_log_probabilities(t, four, out.data(), 256, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_write_reference(t, dataset.get(), "never/written", &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_replan(t, uint64_t{1} << 29, nullptr, &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_save(t, "never/written", &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_export_model(t, "never/written", &error), STW_BAD_STATE);
+  EXPECT_EQ(stw_trainer_import_tensor(t, 0, view.get(), &error), STW_BAD_STATE);
+  EXPECT_NE(std::string(error.message).find("a restore makes it whole again"), std::string::npos) << error.message;
+  EXPECT_EQ(out, std::vector<float>(256, 9));
+  EXPECT_EQ(progress_of(t).evaluation_samples, counts.evaluation_samples);
+  EXPECT_EQ(progress_of(t).evaluated_samples, counts.evaluated_samples);
+  put_file(weights, whole);
+  EXPECT_EQ(stw_trainer_calibrate(t, text.data(), text.size(), nullptr, &error), STW_OK) << error.message;
+  EXPECT_EQ(state_of(w), before);
+  EXPECT_EQ(stw_trainer_import_tensor(t, 0, view.get(), &error), STW_OK) << error.message;
+  EXPECT_EQ(stw_trainer_run(t, dataset.get(), &nothing_to_do, &error), STW_OK) << error.message;
+}
+
 TEST(Calibrate, RefusesWithoutATrace) {
   World w(tiny_gpt2, micro_batches_of(2));
   const State before = state_of(w);

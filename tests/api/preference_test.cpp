@@ -92,6 +92,25 @@ TEST(Preference, LogProbabilitiesLieBesideTargetsOrLabels) {
   EXPECT_EQ(stw_trainer_log_probabilities(world.trainer.get(), targets.batch(), all, 64, &error), STW_UNSUPPORTED);
 }
 
+// Of the last of four samples, after three that were fine.
+TEST(Preference, LogProbabilitiesComeWholeOrNotAtAll) {
+  auto plan = plan_options();
+  plan.micro_batch = 1;
+  const World world(tiny_llama, plan);
+  stw_trainer* const t = world.trainer.get();
+  const auto view = view_of(t, 0);   // the embedding, whose rows are of tokens
+  static_cast<float*>(view->dl_tensor.data)[255 * 32] = NAN;
+  TokenBatch batch(4, 16);
+  std::vector<float> out(64, 9);
+  stw_error error = sized<stw_error>();
+  batch.tokens[63] = 255;
+  EXPECT_EQ(stw_trainer_log_probabilities(t, batch.batch(), out.data(), 64, &error), STW_NON_FINITE);
+  EXPECT_EQ(out, std::vector<float>(64, 9));
+  batch.tokens[63] = 1;
+  EXPECT_EQ(stw_trainer_log_probabilities(t, batch.batch(), out.data(), 64, &error), STW_OK);
+  for (const float x : out) EXPECT_LT(x, 0);
+}
+
 TEST(Preference, BatchesThatLackSomethingAreRefused) {
   const World world(tiny_llama, with_preference(STW_PREFERENCE_IPO)), free_of_reference(tiny_llama, with_preference(STW_PREFERENCE_ORPO));
   stw_error error = sized<stw_error>();

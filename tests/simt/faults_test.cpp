@@ -394,5 +394,46 @@ TEST_F(CudaDeviceTest, ReplanningGivesMemoryBack) {
   run(*trainer, 0, 1);
 }
 
+// While the arena changes its size the device has nothing of it, and others may take the memory.
+TEST_F(CudaDeviceTest, ReplanningThatLosesTheArenaCanBeRestored) {
+  Request r = request();
+  const auto roomy = plan_for(*model_, r);
+  r.memory_bytes = 1;
+  r.memory_bytes = (*Planned::make(*model_, r))->plan.minimum_bytes;
+  const auto tight = plan_for(*model_, r);
+  for (const bool grows : {true, false}) {
+    const uint64_t before = simt::device_bytes_in_use();
+    {
+      const auto trainer = trainer_for(model_, grows ? tight : roomy, {}, cuda_device());
+      const std::string bytes = run(*trainer, 0, 1);
+      ASSERT_TRUE(trainer->save(folder_ / "kept.stw"));
+      simt::faults.fail_allocations = 2;
+      const Status lost = trainer->replan(grows ? roomy : tight);
+      EXPECT_EQ(simt::faults.fail_allocations, 0);
+      ASSERT_FALSE(lost);
+      EXPECT_EQ(lost.error().code, Code::out_of_memory);
+      EXPECT_NE(lost.error().message.find("a restore takes it again"), std::string::npos) << lost.error().message;
+      EXPECT_EQ(simt::device_bytes_in_use(), before);
+      GlobalBatch batch = random_batch(1, batch_size, sequence);
+      const auto code = [](auto result) { return result ? Code::ok : result.error().code; };
+      EXPECT_EQ(code(trainer->step(batch.source(), batch_size, 3e-3)), Code::bad_state);
+      EXPECT_EQ(code(trainer->save(folder_ / "now.stw")), Code::bad_state);
+      EXPECT_EQ(code(trainer->view(0, TensorView::parameter)), Code::bad_state);
+      EXPECT_EQ(code(trainer->replan(tight)), Code::bad_state);
+      simt::faults.fail_allocations = 1;   // still others'
+      EXPECT_EQ(code(trainer->restore(folder_ / "kept.stw")), Code::out_of_memory);
+      const Status restored = trainer->restore(folder_ / "kept.stw");
+      ASSERT_TRUE(restored) << restored.error().message;
+      EXPECT_TRUE(saved(*trainer) == bytes);
+      EXPECT_TRUE(run(*trainer, 1, 1) == run(*[&] {
+        auto other = trainer_for(model_, roomy, {}, cuda_device());
+        run(*other, 0, 1);
+        return other;
+      }(), 1, 1));
+    }
+    EXPECT_EQ(simt::device_bytes_in_use(), before);
+  }
+}
+
 }  // namespace
 }  // namespace stw

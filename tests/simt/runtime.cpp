@@ -281,7 +281,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   std::lock_guard lock(one);
   need_context();
   if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
-  if ((faults.fail_allocation > 0 && --faults.fail_allocation == 0) || bytes > faults.memory_bytes - device_bytes - faults.context_bytes)
+  if ((faults.fail_allocation > 0 && --faults.fail_allocation == 0) || (faults.fail_allocations > 0 && faults.fail_allocations-- > 0) || bytes > faults.memory_bytes - device_bytes - faults.context_bytes)
     return said(cudaErrorMemoryAllocation);
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*p) return said(cudaErrorMemoryAllocation);

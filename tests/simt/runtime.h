@@ -25,6 +25,7 @@ struct Faults {
   uint64_t context_bytes = (uint64_t{123} << 20) + 1;   // of a context, outside of what is allocated
   int fail_launch = 0;            // the n-th launch from now on fails (1: the next)
   int fail_allocation = 0;
+  int fail_allocations = 0;       // so many from now on
   int fail_copy = 0;
   bool has_cublaslt = true;
   bool declines_products = false; // cuBLASLt has no algorithm for any

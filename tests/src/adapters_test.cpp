@@ -149,6 +149,7 @@ TEST_P(AdapterFolder, WhatIsNotKnownIsRefusedByName) {
   refused("modules_to_save", Json(Json::Array{"lm_head"}), "modules_to_save");
   refused("rank_pattern", Json::object().set("q_proj", 4), "rank_pattern");
   refused("init_lora_weights", "pissa_niter_4", "init_lora_weights \"pissa_niter_4\"");
+  refused("init_lora_weights", "OLoRA", "init_lora_weights \"OLoRA\"");
   refused("r", 0, "r is 0");
   refused("r", 5, "expected shape [5, ");
   refused("r", "8", "\"r\": expected");

@@ -51,6 +51,7 @@ TEST(Config, BadOnesAreRefusedByName) {
       {with(gpt2_fields, "scale_attn_by_inverse_layer_idx", true), Code::unsupported_field, "scale_attn_by_inverse_layer_idx"},
       {with(gpt2_fields, "is_causal", false), Code::unsupported_field, "is_causal false"},
       {with(llama_fields, "is_causal", false), Code::unsupported_field, "is_causal false"},
+      {with(llama_fields, "is_causal", nullptr), Code::unsupported_field, "is_causal null"},
       {with(llama_fields, "vocab_size", nullptr), Code::corrupt, "vocab_size"},
       {with(llama_fields, "hidden_size", nullptr), Code::corrupt, "hidden_size"},
       {with(llama_fields, "intermediate_size", nullptr), Code::corrupt, "intermediate_size"},
@@ -164,12 +165,21 @@ TEST(Config, LayersHaveWindows) {
     EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention"])"), Windows{-1});
     EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": 7, "layer_types": ["full_attention", "linear_attention",
         "full_attention", "full_attention", "full_attention"])"), Windows{-1});
+    const std::string full = R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
+    EXPECT_EQ(windows_of(type, R"(, "sliding_window": null)" + full), Windows(5, 0));
   }
   EXPECT_EQ(windows_of("smollm3", R"(, "sliding_window": 9)"), Windows(5, 0));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": true, "sliding_window": 9)"), (Windows{0, 0, 0, 9, 0}));
   const std::string some = R"(, "sliding_window": 9, "layer_types": ["sliding_attention", "full_attention", "full_attention", "full_attention", "full_attention"])";
   EXPECT_EQ(windows_of("smollm3", some), (Windows{9, 0, 0, 0, 0}));
   EXPECT_EQ(windows_of("smollm3", R"(, "use_sliding_window": false)" + some), (Windows{9, 0, 0, 0, 0}));
+  // Nobody's window: transformers can make no mask of it.
+  const std::string last = R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "sliding_attention"])";
+  for (const char* type : {"qwen2", "qwen3", "smollm3", "mistral"}) EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null)" + last), Windows{-1}) << type;
+  for (const char* type : {"qwen2", "qwen3"}) EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": false, "sliding_window": 9)" + last), Windows{-1}) << type;
+  EXPECT_EQ(windows_of("mistral", R"(, "sliding_window": 9)"), Windows(5, 9));
+  EXPECT_EQ(windows_of("mistral", R"(, "sliding_window": 9)" + last), (Windows{0, 0, 0, 0, 9}));
+  EXPECT_EQ(windows_of("mistral", R"(, "layer_types": null)"), Windows(5, 4096));
   EXPECT_EQ(windows_of("gemma3_text", ""), Windows(5, 4096));
   EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": 9, "sliding_window_pattern": 2)"), (Windows{9, 0, 9, 0, 9}));
   EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": null)"), Windows{-1});
@@ -259,7 +269,18 @@ TEST(Config, WhatGemmaDoesNotSayAndWhatIsRefused) {
   EXPECT_EQ(scaled->rotary[0].factor, 8);
   EXPECT_EQ(scaled->rotary[1].theta, 9);
   EXPECT_EQ(scaled->rotary[1].scaling, RotaryScaling::none);
-  for (const char* refused : {R"(, "final_logit_softcapping": 30.0)", R"(, "attn_logit_softcapping": 50.0)", R"(, "use_bidirectional_attention": true)",
+  // Both kinds of objects: what rope_scaling says stands over what full layers have, and nothing else is lost.
+  const auto both = open(R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5.0}, "sliding_attention": {"rope_theta": 3.0}},
+      "rope_scaling": {"factor": 8.0})");
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->rotary[0].theta, 5);
+  EXPECT_EQ(both->rotary[0].factor, 8);
+  EXPECT_EQ(both->rotary[1].theta, 3);
+  // Before angles were scaled: what stands beside objects of several kinds of layers is nobody's.
+  const auto llama3 = open(R"(, "original_max_position_embeddings": 8, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0})");
+  ASSERT_TRUE(llama3);
+  EXPECT_EQ(llama3->rotary[0].original_positions, 40);
+  for (const char* refused : {R"(, "rope_scaling": {"type": "linear", "factor": 8.0})", R"(, "final_logit_softcapping": 30.0)", R"(, "attn_logit_softcapping": 50.0)", R"(, "use_bidirectional_attention": true)",
                               R"(, "hidden_activation": "relu")", R"(, "query_pre_attn_scalar": 0)", R"(, "query_pre_attn_scalar": 1e-300)"}) {
     const auto found = open(refused);
     ASSERT_FALSE(found) << refused;

@@ -14,8 +14,8 @@
  *  - Options: `struct_size` is sizeof the struct, set by the caller; a zero-filled rest means defaults. Where
  *    zero is a useful value, too, a field has a bit in `set_mask`, which says that its zero is meant ("unset": zero without
  *    that bit); what is `reserved` is 0. A struct that is longer than the library knows is accepted where its unknown tail
- *    is zero. All pointers in options are borrowed during the call, unless the field says otherwise. NULL options mean all
- *    defaults where an entry allows it.
+ *    is zero; a shorter one ends where a field does. All pointers in options are borrowed during the call, unless the field
+ *    says otherwise. NULL options mean all defaults where an entry allows it.
  *  - Results: `struct_size` is set by the caller, too. A shorter struct than the library knows receives what it holds; the
  *    unknown tail of a longer one becomes zero.
  *  - Threads: `const T *` may be used by several threads at once, `T *` by one at a time. stw_trainer_cancel is the
@@ -521,7 +521,7 @@ enum { STW_PICTURE_SVG = 0, STW_PICTURE_HTML = 1, STW_PICTURE_CSV = 2 };
  * CSV: the buffers of the program that reaches the peak, persistent ones included, with the columns
  * id,lower,upper,size,offset,name,class; lifetimes are half-open, sizes are multiples of the alignment, and the largest
  * offset + size is info.arena. `out` receives the text where its size with the zero byte is at most `capacity`;
- * `*needed` (may be NULL) receives that size in any case; out = NULL with capacity 0 only asks for it. Guarantees: the
+ * `*needed` (may be NULL) receives that size also where it is larger; out = NULL with capacity 0 only asks for it. Guarantees: the
  * same plan gives the same bytes; text from files is escaped. Large plans draw buffers together that are too small to
  * see, and say so. Errors: STW_BAD_ARGUMENT for a kind that is none, or a capacity that is too small: then nothing is
  * written. Thread: any. Since: 0.1 */

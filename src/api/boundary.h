@@ -62,7 +62,8 @@ Status read_options(const T* options, T& out, const char* name, bool nullable = 
   out.struct_size = sizeof out;
   if (!options) return nullable ? ok() : Status(Error{Code::bad_argument, std::string(name) + " is NULL"});
   const size_t size = options->struct_size;
-  if (size < sizeof(uint32_t)) return Error{Code::bad_struct_size, std::string(name) + ".struct_size is " + std::to_string(size)};
+  // One that ends inside of a field would leave half a pointer.
+  if (size < sizeof(uint32_t) || (size < sizeof out && size % alignof(T) != 0)) return Error{Code::bad_struct_size, std::string(name) + ".struct_size is " + std::to_string(size)};
   std::memcpy(&out, options, std::min(size, sizeof out));
   const unsigned char* bytes = reinterpret_cast<const unsigned char*>(options);
   for (size_t i = sizeof out; i < size; ++i)

@@ -95,6 +95,7 @@ Result<TrainerOptions> options_of(const stw_trainer_options& o, const Numerics& 
   if (o.non_finite == STW_NON_FINITE_STOP && numerics.precision == Precision::fp16)
     return wrong("fp16 finds its loss scale by steps that are not finite: they are skipped; leave non_finite 0, or use bf16");
   t.non_finite = o.non_finite == STW_NON_FINITE_STOP ? NonFinite::stop : NonFinite::skip;
+  if (o.arena_bytes > 0 && !o.arena) return wrong("arena_bytes is the size of an arena, and arena is NULL");
   t.arena = o.arena;
   t.arena_bytes = o.arena_bytes;
   if (o.gradient_hook)

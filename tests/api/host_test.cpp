@@ -59,6 +59,9 @@ TEST_F(Host, ArenaIsUsedExactly) {
   EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), &o, &error), STW_OUT_OF_MEMORY);
   EXPECT_EQ(error.bytes_needed, bytes);
   EXPECT_EQ(error.bytes_available, bytes - 1);
+  o.arena = nullptr;
+  EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), &o, &error), STW_BAD_ARGUMENT);
+  EXPECT_STREQ(error.message, "trainer: arena_bytes is the size of an arena, and arena is NULL");
   o.arena = memory.get() + guard + 64;
   o.arena_bytes = bytes;
   EXPECT_EQ(stw_trainer_create(&out, device.get(), model.get(), plan.get(), &o, &error), STW_BAD_ARGUMENT);

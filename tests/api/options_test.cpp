@@ -21,7 +21,7 @@ void check_sizes(const char* name, const Fill& fill, const Create& create) {
   Aged<T> aged;
   T& o = aged.options;
   fill(o);
-  for (const uint32_t size : {0u, 1u, 3u}) {
+  for (const uint32_t size : {0u, 1u, 3u, static_cast<uint32_t>(sizeof(T) - 1), static_cast<uint32_t>(sizeof(T) - 4)}) {
     o.struct_size = size;
     EXPECT_EQ(create(&o), STW_BAD_STRUCT_SIZE) << size;
   }

@@ -11,6 +11,7 @@
 #include "checkpoint_header.h"
 #include "files.h"
 #include "json_value.h"
+#include "numerics_flags.h"
 #include "run_settings.h"
 
 namespace command {
@@ -90,10 +91,10 @@ std::string shown(const JsonValue& value) {
 }  // namespace
 
 bool is_of_the_bits(std::string_view name) {
-  constexpr std::string_view names[] = {"batch", "seq", "seed", "document-end", "precision", "optimizer", "kernels", "attention", "quantize", "quantize-embeddings",
-                                        "fast", "master", "gradients", "fused-update", "states", "freeze", "group", "lora", "lora-alpha", "lora-targets",
-                                        "lora-dropout", "rslora", "preference", "text-field", "label-field", "eval-data"};
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  constexpr std::string_view others[] = {"batch", "seq", "seed", "document-end", "lora", "lora-alpha", "lora-targets", "lora-dropout", "rslora", "preference", "text-field",
+                                         "label-field", "eval-data"};
+  return std::any_of(std::begin(numerics_flags), std::end(numerics_flags), [&](const NumericsFlag& flag) { return name == flag.name; }) ||
+         std::find(std::begin(others), std::end(others), name) != std::end(others);
 }
 
 void keep_numbers_of_run(TrainFlags& flags) {
@@ -156,18 +157,14 @@ void check_numerics_of_run(const TrainFlags& flags, const std::string& plan_json
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
   const auto header = checkpoint_header(checkpoint);
   if (!header) return;   // restoring says what is wrong with it
-  constexpr struct { const char *field, *flags; } fields[] = {
-      {"precision", "--precision"}, {"master", "--master"}, {"gradients", "--gradients"}, {"fused_update", "--fused-update"}, {"optimizer", "--optimizer"},
-      {"state_bits", "--states"}, {"exact", "--fast"}, {"kernels", "--kernels"}, {"attention", "--attention"}, {"quantize", "--quantize"},
-      {"quantize_embeddings", "--quantize-embeddings"}, {"groups", "--freeze and --group"}};
   const JsonValue plan = read_json(plan_json, "the plan"), fields_of_run = read_json(*header, checkpoint);
   const JsonView given = JsonView(plan, "the plan").at("numerics"), of_run = JsonView(fields_of_run, checkpoint).at("fields").at("identity");
-  for (const auto& [field, name] : fields) {
+  for (const auto& [flag, field] : numerics_flags) {
     const JsonView expected = given.at(field), found = of_run.at(field);
     if (expected.is_null() || found.is_null() || expected.raw() == found.raw()) continue;
     throw Failure(exit_failed, fmt::format("{}: {}: expected {}, found {}; the run goes on with what it has{}", checkpoint, field, shown(expected.raw()), shown(found.raw()),
                                            !flags.plan_file.empty() ? fmt::format(", and --plan {} is none of its plans", flags.plan_file)
-                                           : expected.is_array() ? fmt::format(": give the {} that it has", name) : fmt::format(": leave out {}", name)));
+                                           : expected.is_array() ? ": give the --freeze and --group that it has" : fmt::format(": leave out --{}", flag)));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "number_checks.h"
+#include "numerics_flags.h"
 #include "run_settings.h"
 #include "train.h"
 
@@ -139,10 +140,9 @@ void add_train(CLI::App& application, const std::string& program) {
   auto* plan =
       command.add_option("--plan", flags->plan_file, "A plan that `stowage plan --json` wrote, instead of making one.")
           ->type_name("FILE");
-  for (const char* decided : {"--vram", "--batch", "--seq", "--precision", "--optimizer", "--states", "--micro-batch",
-                              "--recompute", "--host-memory", "--reserve", "--freeze", "--group", "--master", "--gradients",
-                              "--fused-update", "--kernels", "--attention", "--quantize", "--quantize-embeddings", "--preference", "--fast", "--exact"})
+  for (const char* decided : {"--vram", "--batch", "--seq", "--micro-batch", "--recompute", "--host-memory", "--reserve", "--preference", "--exact"})
     plan->excludes(command.get_option(decided));
+  for (const NumericsFlag& decided : numerics_flags) plan->excludes(command.get_option(std::string("--") + decided.name));
   command.footer("Ctrl-C, SIGTERM and SIGHUP finish the step and save; Ctrl-C or SIGTERM once more ends at once.\n"
                  "A run goes on where its output is read no more; its exit code is then 1.\n\n" + presets_text());
   const auto* seed = command.get_option("--seed");

@@ -147,6 +147,8 @@ class ExamplesTest(CommandTest):
             else:
                 self.refused(*words, expect=USAGE, says=["--document-end", "plan.json was made without"])
         self.refused("inspect", data, says=["examples.jsonl", "metrics of a run"])
+        for odd in ("null", "[1]", "7"):
+            self.refused("train", "--model", "nano", "--data", self.examples([odd], "odd.jsonl"), "--document-end", END, *out, says=["odd.jsonl, line 1: expected an object"])
         behind = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9, "behind.jsonl")
         self.refused("train", "--model", "nano", "--data", behind, "--seq", 32, "--document-end", END, *out, says=["nothing is learned", "a longer --seq"])
         long = self.examples([{"prompt": "p" * 40, "completion": "c"}] * 9 + [{"text": "x" * 9}] * 40)

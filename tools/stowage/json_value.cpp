@@ -70,7 +70,10 @@ JsonValue read_json(std::string_view text, const std::string& path) {
   return value;
 }
 
-void JsonView::fail(std::string_view expected) const { throw Failure(exit_failed, fmt::format("{}: expected {}", place_, expected)); }
+void JsonView::fail(std::string_view expected) const {
+  const char* const colon = place_.ends_with(": ") ? "" : ": ";   // of a whole file or line, before the names of members
+  throw Failure(exit_failed, fmt::format("{}{}expected {}", place_, colon, expected));
+}
 
 void JsonView::require(Kind kind, std::string_view expected) const {
   if (value_->kind != kind) fail(expected);

@@ -174,6 +174,8 @@ class ClassifierTest(CommandTest):
         self.refused(*train, self.write("j.csv", b"text,label\na,caf\xe9\nb,x\n"), says=["j.csv:2: \"label\" is not UTF-8"])
         self.refused(*train, self.write("k.jsonl", '{"text": "a", "label": "a\\u0000b"}\n'), says=["k.jsonl, line 1: \"label\" is not UTF-8, or has a zero byte"])
         self.refused(*train, self.write("l.jsonl", '{"text": "a", "label": "b"}\n[1]\n'), says=["l.jsonl, line 2: expected an object"])
+        for long in ("text,label" + "\ra,card" * 999, 'text,label\n"' + "a\r" * 999 + '" b,card\n'):   # lines that end in this alone are one
+            self.assertLess(len(self.refused(*train, self.write("r.csv", long), says=["r.csv", "…"]).stderr), 400)
         self.refused(*train, self.table([], "d.csv"), says=["d.csv: expected a line for each text, found none"])
         self.refused(*train, self.write("e.csv", ""), says=["e.csv: expected a line that names the columns"])
         self.refused(*train, self.write("f.jsonl", '{"text": "a", "label": "b"}\n{"text": "c"}\n'), says=["f.jsonl, line 2: label: expected a label"])

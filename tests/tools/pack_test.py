@@ -6,7 +6,7 @@ import random
 import unittest
 from csv import QUOTE_ALL, QUOTE_MINIMAL, reader, writer
 
-from support import DOES_NOT_FIT, USAGE, CommandTest
+from support import DOES_NOT_FIT, FAILED, USAGE, CommandTest
 
 # At most 7 bytes are alive at once, and no placement takes less than 8.
 OUT_OF_REACH = [(0, 1, 3), (0, 3, 3), (1, 4, 2), (2, 5, 2), (3, 6, 2), (4, 8, 3), (6, 8, 3)]
@@ -97,6 +97,14 @@ class PackTest(CommandTest):
             packed = list(reader(io.StringIO(self.pack(text.getvalue()).stdout, newline="")))
             self.assertEqual([row[:-1] for row in packed], rows)
             self.assertEqual(sorted(int(row[-1]) for row in packed[1:]), list(range(len(names))))
+
+    def test_lines_that_end_in_carriage_returns_alone(self):
+        """All of such a file is one line, of which a message quotes the beginning."""
+        for text in ("id,lower,upper,size" + "\r1,0,4,5" * 999, 'id,lower,upper,size\n"' + "1\r" * 999 + '" 2,0,4,5', "id,lower,upper,size\n" + "é" * 9999 + ",0,4,5\n" + "é" * 9999 + ",0,4,5",
+                     "id,lower,upper,size\n1,0,4," + "5" * 9999):
+            result = self.pack(text, expect=FAILED)
+            self.assertLess(len(result.stderr), 400)
+            self.assertIn("…", result.stderr)
 
     def test_nothing_to_place(self):
         self.assertEqual(self.pack("id,lower,upper,size").stdout, "id,lower,upper,size,offset\n")

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "failure.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -73,7 +74,7 @@ std::string CsvReader::quoted_field() {
     if (again) value += take(text_, 1);
   }
   const std::string_view behind = trimmed(take(text_, text_.find_first_of(",\n")));
-  if (!behind.empty()) throw Failure(exit_failed, fmt::format("{}: expected a comma behind \"{}\", found {}", where(), value, behind));
+  if (!behind.empty()) throw Failure(exit_failed, fmt::format("{}: expected a comma behind \"{}\", found {}", where(), shortened(value), shortened(behind)));
   return value;
 }
 

@@ -25,6 +25,8 @@ class CsvReader {
   int line_ = 0, next_line_ = 1;
 };
 
+constexpr size_t most_of_header = 160;   // characters of it that a message tells
+
 // A record's line, with quotes where reading needs them.
 std::string csv_line(const std::vector<std::string>& fields);
 

@@ -10,6 +10,7 @@
 
 #include "pairs.h"
 #include "units.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -153,7 +154,7 @@ void take_labels(ModelFlags& model, const DataFlags& data) {
       open_model(model);   // says what is wrong with it
     }
   }
-  if (classifier.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, classifier.labels[0]));
+  if (classifier.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(classifier.labels[0])));
   model = std::move(classifier);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "failure.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -35,7 +36,7 @@ JsonValue messages_of(const JsonView& conversations, const JsonView& system) {
   for (const JsonView& one : conversations.elements()) {
     const std::string& from = one.at("from").text();
     const auto role = std::find_if(std::begin(roles), std::end(roles), [&](const auto& r) { return r.first == from; });
-    if (role == std::end(roles)) one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", from));
+    if (role == std::end(roles)) one.at("from").fail(fmt::format("human, gpt or system, found \"{}\"", shortened(from)));
     say(role->second, one.at("value").text());
   }
   return messages;
@@ -49,7 +50,7 @@ size_t tokens_before(const std::vector<int32_t>& whole, const std::vector<int32_
 [[noreturn]] void fail_of_members(const JsonView& object, const std::string& place, const std::string& expected) {
   std::vector<std::string> keys;
   for (const JsonMember& member : object.members())
-    if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + member.key + '"');
+    if (member.value.kind != JsonValue::Kind::null) keys.push_back('"' + shortened(member.key) + '"');
   throw Failure(exit_failed, fmt::format("{}: expected {}, found {}", place, expected, keys.empty() ? "none of them" : fmt::format("{}", fmt::join(keys, ", "))));
 }
 

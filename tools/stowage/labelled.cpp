@@ -51,7 +51,7 @@ std::vector<LabelledText> read_csv(const std::string& content, const std::string
     const auto found = std::find(header->begin(), header->end(), name);
     if (std::count(header->begin(), header->end(), name) > 1) throw Failure(exit_failed, fmt::format("{}: there are several columns \"{}\"", path, name));
     if (found == header->end())
-      throw Failure(exit_failed, fmt::format("{}: there is no column \"{}\"; there are {} ({} names another)", path, name, fmt::join(*header, ", "), flag));
+      throw Failure(exit_failed, fmt::format("{}: there is no column \"{}\"; there are {} ({} names another)", path, name, shortened(fmt::format("{}", fmt::join(*header, ", ")), most_of_header), flag));
     return static_cast<size_t>(found - header->begin());
   };
   const size_t text = column(fields.text, "--text-field"), label = with_labels ? column(fields.label, "--label-field") : 0;
@@ -78,7 +78,7 @@ class Labels {
     } else if (const auto found = numbers_.find(text.label); found != numbers_.end()) {
       return found->second;
     }
-    throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", text.place, text.label, grouped(count_)));
+    throw Failure(exit_failed, fmt::format("{}: \"{}\" is none of the model's {} labels", text.place, shortened(text.label), grouped(count_)));
   }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "csv.h"
 #include "failure.h"
+#include "utf8.h"
 
 namespace command {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 size_t column(const std::vector<std::string>& header, const std::string& name, const std::string& where) {
   const auto count = std::count(header.begin(), header.end(), name);
   if (count != 1)
-    fail(where, fmt::format("expected one column \"{}\", found {} in \"{}\"", name, count, fmt::join(header, ",")));
+    fail(where, fmt::format("expected one column \"{}\", found {} in \"{}\"", name, count, shortened(fmt::format("{}", fmt::join(header, ",")), most_of_header)));
   return static_cast<size_t>(std::find(header.begin(), header.end(), name) - header.begin());
 }
 
@@ -31,7 +32,7 @@ Number number(const std::string& text, const char* name, const std::string& wher
   const auto [stop, problem] = std::from_chars(text.data(), end, value);
   if (problem != std::errc() || stop != end)
     fail(where, fmt::format("{}: expected a whole number{} of 64 bits, found \"{}\"", name,
-                            std::is_unsigned_v<Number> ? ", 0 or more," : "", text));
+                            std::is_unsigned_v<Number> ? ", 0 or more," : "", shortened(text)));
   return value;
 }
 
@@ -62,7 +63,7 @@ LifetimeTable parse_lifetimes(std::string_view text, const std::string& name) {
     if (life.upper < life.lower)
       fail(where, fmt::format("upper: expected {} or more, the buffer's lower, found {}", life.lower, life.upper));
     const auto [other, is_new] = line_of.emplace(fields[id], csv.line());
-    if (!is_new) fail(where, fmt::format("id: \"{}\" is that of line {} already", fields[id], other->second));
+    if (!is_new) fail(where, fmt::format("id: \"{}\" is that of line {} already", shortened(fields[id]), other->second));
     table.lifetimes.push_back(life);
     table.rows.push_back(std::move(fields));
   }

@@ -1,5 +1,7 @@
 #include "utf8.h"
 
+#include <algorithm>
+
 namespace command {
 
 size_t utf8_length(std::string_view text) {
@@ -39,6 +41,12 @@ void append_utf8(std::string& text, uint32_t code) {
     add_last(6);
   }
   add_last(0);
+}
+
+std::string shortened(std::string_view text, size_t most) {
+  size_t end = 0;
+  for (; most > 0 && end < text.size(); --most) end += std::max<size_t>(1, utf8_length(text.substr(end)));
+  return std::string(text.substr(0, end)) + (end < text.size() ? "…" : "");
 }
 
 std::string with_replacements(std::string_view text, size_t (*length_of)(std::string_view)) {

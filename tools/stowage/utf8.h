@@ -15,6 +15,8 @@ size_t utf8_length(std::string_view text);
 void append_utf8(std::string& text, uint32_t code);
 // With the replacement character for every byte at which `length_of` finds no sequence.
 std::string with_replacements(std::string_view text, size_t (*length_of)(std::string_view));
+// The first so many characters, and … where there are more: what a message quotes of a file that may be all of it.
+std::string shortened(std::string_view text, size_t most = 40);
 inline std::string valid_utf8(std::string_view text) { return with_replacements(text, utf8_length); }
 
 }  // namespace command

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "files.h"
 #include "pairs.h"
 #include "units.h"
 #include "utf8.h"
@@ -58,6 +59,12 @@ struct Kept {
   }
 };
 
+// Examples are read once for what they are, and again for their tokens: a pipe, which gives its bytes once, would be waited for without end.
+void require_regular_examples(const std::string& path) {
+  if ((holds_examples(path) || is_csv(path)) && !may_be_read_again(path))
+    throw Failure(exit_failed, fmt::format("{}: is no regular file, and examples are read more than once; write them into one", path));
+}
+
 // The token behind every example.
 int32_t end_of_examples(const std::string& path, const DataRequest& request) {
   const std::optional<uint32_t> end = request.document_end;
@@ -72,6 +79,7 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
 
 // Nothing where the file is one text, or tokens.
 std::optional<Examples> examples_of(const DataFlags& flags, const std::string& path, const DataRequest& request) {
+  require_regular_examples(path);
   const bool has_labels = path == flags.path ? flags.has_labels : holds_labels(path, flags.fields);
   if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
     if (!has_labels)
@@ -129,6 +137,7 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   plan.examples = holds_examples(data.path) || is_csv(data.path);
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
     throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
+  require_regular_examples(data.path);
   data.has_labels = holds_labels(data.path, data.fields);
   data.has_pairs = holds_pairs(data.path);
   if (!data.has_pairs && plan.preference != "auto")

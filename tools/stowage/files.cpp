@@ -141,6 +141,11 @@ bool is_same(const std::string& one, const std::string& other) {
          first.st_ino == second.st_ino;
 }
 
+bool may_be_read_again(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
+}
+
 uint64_t file_bytes(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) fail(path, "cannot read");

@@ -22,6 +22,8 @@ bool is_folder(const std::string& path);
 bool is_there(const std::string& path);
 // Whether both are there and one and the same, whatever their names.
 bool is_same(const std::string& one, const std::string& other);
+// False of pipes and devices alone: what is not there, or a folder, reading tells.
+bool may_be_read_again(const std::string& path);
 uint64_t file_bytes(const std::string& path);
 
 // Fields of JSON that the library or this command wrote: the first number or string that follows "key": after the

@@ -33,6 +33,20 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 // A pipe or a device may have no end. Of files the size is known, and is whoever asks for them's own choice.
 constexpr size_t endless_limit = size_t{256} << 20;   // bytes
 
+// Makes a rename durable. Who may write into a folder need not be allowed to open it, and some file systems sync no folders (EINVAL).
+void sync_folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0 && errno == EACCES) return;
+  if (descriptor < 0) fail(folder, "cannot open the folder");
+  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  if (error == 0 || error == EINVAL) return;
+  errno = error;
+  fail(folder, "cannot sync the folder");
+}
+
 // What follows "key": after the first mention of "scope":.
 std::optional<std::string_view> json_value(std::string_view text, std::string_view scope, std::string_view key) {
   for (const std::string_view name : {scope, key}) {
@@ -114,7 +128,7 @@ void write_text(const std::string& path, std::string_view text) {
   if (error == 0 && ::fsync(descriptor) != 0) error = errno;
   if (::close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
   if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
-  if (error == 0) return;
+  if (error == 0) return sync_folder_of(target);
   ::unlink(temporary.c_str());
   errno = error;
   fail(path, "cannot write");

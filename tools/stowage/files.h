@@ -13,7 +13,7 @@ std::string read_text(const std::string& path);
 std::optional<std::string> read_text_if_there(const std::string& path);
 // False where a regular file begins with what is neither white space nor a brace: that is found without reading all of it.
 bool may_be_json(const std::string& path);
-// A kill at any moment leaves the old or the new file.
+// A kill at any moment leaves the old or the new file, which is on the disk when this is done.
 void write_text(const std::string& path, std::string_view text);
 
 // Whether its name ends so, in letters of either case; `suffix` in small ones.

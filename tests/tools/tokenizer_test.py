@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import struct
+import subprocess
 import unittest
 
 from support import FAILED, USAGE, CommandTest
@@ -49,6 +50,22 @@ class TokenizerTest(CommandTest):
                         words = ["generate", "--model", model, "--tokens", 1, "--temperature", 0, "--threads", 1, "--prompt"]
                         said = self.run_command(*words, text, "--tokenizer", model).stdout
                         self.assertEqual(said[:len(back)], back)
+
+    def test_a_byte_order_mark_is_no_text(self):
+        model = self.model("model", GOLDENS["gpt2"]["tokenizer"])
+        for name, content in (("plain", b"what lies where"), ("marked", b"\xef\xbb\xbfwhat lies where")):
+            self.run_command("tokenize", "--model", model, "--data", self.write(name, content), "--out", self.path(name + ".bin"))
+        self.assertEqual(self.tokens(self.path("marked.bin")), self.tokens(self.path("plain.bin")))
+
+    def test_a_pipe_is_read_as_a_text(self):
+        """Which happens once."""
+        model, text, pipe = self.model("model", GOLDENS["gpt2"]["tokenizer"]), self.text(), self.path("pipe")
+        self.train_model("of-text", model, text)
+        os.mkfifo(pipe)
+        writer = subprocess.Popen(["cp", text, pipe])
+        self.train_model("of-pipe", model, pipe)
+        self.assertEqual(writer.wait(), 0)
+        self.assertEqual(self.weights("of-pipe"), self.weights("of-text"))
 
     def test_a_text_trains_as_its_tokens_do(self):
         model = self.model("model", GOLDENS["gpt2"]["tokenizer"])

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "failure.h"
+#include "lines.h"
 #include "utf8.h"
 
 namespace command {
@@ -26,9 +27,7 @@ std::string_view take(std::string_view& text, size_t bytes) {
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view text, const std::string& name) : text_(text), name_(name) {
-  if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);   // a byte-order mark
-}
+CsvReader::CsvReader(std::string_view text, const std::string& name) : text_(without_mark(text)), name_(name) {}
 
 std::string CsvReader::where() const { return fmt::format("{}:{}", name_, line_); }
 

@@ -8,12 +8,17 @@ namespace command {
 
 inline bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
-// line(number, text), numbers from 1 on, for every line that is not blank, until it returns false. A byte-order mark in front, which some editors
-// put there, is no part of the first one.
-template <class Line>
-void for_lines(std::string_view content, const Line& line) {
+// A byte-order mark in front, which some editors put there, says how a text is stored and is no part of it.
+inline std::string_view without_mark(std::string_view content) {
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   if (content.starts_with(mark)) content.remove_prefix(mark.size());
+  return content;
+}
+
+// line(number, text), numbers from 1 on, for every line that is not blank, until it returns false.
+template <class Line>
+void for_lines(std::string_view content, const Line& line) {
+  content = without_mark(content);
   for (uint64_t number = 1; !content.empty(); ++number) {
     const size_t end = std::min(content.find('\n'), content.size());
     const std::string_view here = content.substr(0, end);

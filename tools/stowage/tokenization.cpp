@@ -10,6 +10,7 @@
 #include "files.h"
 #include "flags.h"
 #include "json_value.h"
+#include "lines.h"
 #include "prompt.h"
 #include "run_settings.h"
 #include "tokenizer/tokenizer.h"
@@ -118,7 +119,7 @@ std::vector<int32_t> Tokenization::encode(const std::string& text, const std::st
   return tokens;
 }
 
-std::vector<int32_t> Tokenization::read(const std::string& path) const { return encode(read_text(path), path); }
+std::vector<int32_t> Tokenization::read(const std::string& path) const { return encode(std::string(without_mark(read_text(path))), path); }
 
 std::vector<int32_t> Tokenization::parse_prompt(const std::string& prompt) const {
   if (kind_ != Kind::text) return command::parse_prompt(prompt, kind_ == Kind::bytes, vocabulary_);

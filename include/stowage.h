@@ -264,7 +264,8 @@ STW_API stw_status stw_model_tensor_find(const stw_model *model, const char *nam
 STW_API const char *stw_model_label_at(const stw_model *model, size_t index) STW_NOEXCEPT;
 /* Writes config.json and model.safetensors into a folder, with the adapters added to the matrices they are for, in the types that the
  * model's own files have (F32 where there are none). Errors: STW_IO_ERROR, STW_CORRUPT, STW_BAD_ARGUMENT (the model's own
- * files would be replaced, or the folder has adapters or shards). Thread: any. Since: 0.1 */
+ * files would be replaced, or the folder has adapters or shards). config.json comes last; on an error neither file is there that was not
+ * before. Thread: any. Since: 0.1 */
 STW_API stw_status stw_model_export(const stw_model *model, const char *folder, stw_error *error) STW_NOEXCEPT;
 /* The index-th preset's name; NULL past the last one. Thread: any. Since: 0.1 */
 STW_API const char *stw_model_preset_at(size_t index) STW_NOEXCEPT;

@@ -1,6 +1,7 @@
 #include "src/merge.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <span>
 #include <vector>
@@ -82,14 +83,7 @@ Status write_as(SafetensorsWriter& writer, TensorDType type, const std::vector<f
   return writer.write(std::as_bytes(std::span<const uint16_t>(halves)));
 }
 
-}  // namespace
-
-Status write_merged(const Model& model, const std::string& folder) {
-  STW_TRY(make_directories(folder));
-  const std::string path = folder + "/model.safetensors";
-  if (model.reads_from(folder)) return Error{Code::bad_argument, folder + ": has the model's own weights, which would be replaced"};
-  for (const char* name : {"/adapter_config.json", "/model.safetensors.index.json"})
-    if (file_exists(folder + name)) return Error{Code::bad_argument, folder + name + " lies there: readers would take the folder for something else; give another"};
+Status write_weights(const Model& model, const std::string& path) {
   std::vector<SafetensorsEntry> entries;
   for (int t : model.parameters()) {
     const Tensor& p = model.graph().at(t);
@@ -116,8 +110,25 @@ Status write_merged(const Model& model, const std::string& folder) {
     }
     ++entry;
   }
-  STW_TRY(writer.finish());
-  return write_text(folder + "/config.json", to_string(model.config().json, 2) + "\n");
+  return writer.finish();
+}
+
+}  // namespace
+
+Status write_merged(const Model& model, const std::string& folder) {
+  STW_TRY(make_directories(folder));
+  if (model.reads_from(folder)) return Error{Code::bad_argument, folder + ": has the model's own weights, which would be replaced"};
+  for (const char* name : {"/adapter_config.json", "/model.safetensors.index.json"})
+    if (file_exists(folder + name)) return Error{Code::bad_argument, folder + name + " lies there: readers would take the folder for something else; give another"};
+  const std::string weights = folder + "/model.safetensors", config = folder + "/config.json";
+  const bool had_weights = file_exists(weights), had_config = file_exists(config);
+  Status written = write_weights(model, weights);
+  if (written) written = write_text(config, to_string(model.config().json, 2) + "\n");   // the last one: by it a folder is a model's
+  if (!written) {   // also what came into place and could not be made durable
+    if (!had_config) std::remove(config.c_str());
+    if (!had_weights) std::remove(weights.c_str());
+  }
+  return written;
 }
 
 }  // namespace stw

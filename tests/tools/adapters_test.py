@@ -1,5 +1,7 @@
 """Low-rank adapters: what `train --lora` leaves, and what the other commands make of it."""
 import json
+import os
+import subprocess
 import unittest
 
 from support import USAGE, CommandTest
@@ -122,6 +124,27 @@ class AdaptersTest(CommandTest):
         self.adapt("again", "--steps", 2, model=self.path("run"))
         plan = self.plan("--model", self.base, "--lora", 8, "--batch", 4, "--seq", 32, "--vram", "64MiB", "--threads", 2)
         self.assertEqual(plan["model"]["trainable"], 65536)
+
+    def test_a_merge_that_was_killed(self):
+        self.adapt("run", "--lora", 4, "--steps", 2)
+        words = ["merge", "--model", self.path("run"), "--out", self.path("merged")]
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        self.write(f"merged/model.safetensors.tmp.{gone.pid}.0", "half")
+        self.run_command(*words)
+        self.assertEqual(sorted(os.listdir(self.path("merged"))), ["config.json", "model.safetensors"])
+        os.unlink(self.path("merged/config.json"))   # which is written last
+        self.refused(*words, says=["merged/model.safetensors exists already", "remove it if a merge that was killed left it"])
+        os.unlink(self.path("merged/model.safetensors"))
+        self.run_command(*words)
+        self.refused(*words, says=["merged/model.safetensors exists already: give another --out"])
+
+    def test_a_merge_that_is_refused_makes_no_folder(self):
+        self.adapt("run", "--lora", 4, "--steps", 2)
+        self.write("run/tokenizer.json", "mine")
+        self.write("other/adapter_config.json", "{}")
+        self.refused("merge", "--model", self.path("run"), "--out", self.path("other"), expect=USAGE, says=["adapter_config.json lies there"])
+        self.assertEqual(os.listdir(self.path("other")), ["adapter_config.json"])
 
     def test_mistakes(self):
         for words, says in ((["--lora", 0], ["--lora"]), (["--lora-alpha", 4], ["--lora-alpha", "--lora"]), (["--lora", 4, "--adapter", self.base], ["--lora", "--adapter"])):

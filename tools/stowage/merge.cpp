@@ -3,12 +3,15 @@
 #include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
+#include <cstdio>
 #include <memory>
 
 #include "commands.h"
 #include "failure.h"
 #include "files.h"
 #include "flags.h"
+#include "folder_lock.h"
+#include "run_folder.h"
 #include "tokenization.h"
 #include "units.h"
 
@@ -23,12 +26,24 @@ struct MergeCommand {
     const Model opened = open_model(model);
     const stw_model_info info = query(opened);
     if (!info.adapter_rank) throw Failure(exit_usage, fmt::format("{}: has no adapters to merge; give a folder of them with --adapter", model.source));
-    for (const char* name : {"/model.safetensors", "/config.json"})
-      if (is_there(out + name)) throw Failure(exit_failed, fmt::format("{}{} exists already: give another --out", out, name));
-    call([&](stw_error* error) { return stw_model_export(opened.get(), out.c_str(), error); });
-    std::vector<std::string> names{"config.json"};
-    for (std::string& name : copy_tokenizer_files(Tokenization::of_model("ids", run_of(model), info.vocabulary), run_of(model), out)) names.push_back(std::move(name));
-    fmt::print("wrote       {}: model.safetensors ({}), {}\n", out, exact_bytes(file_bytes(out + "/model.safetensors")), fmt::join(names, ", "));
+    const RunFolder folder(out);
+    const std::string way_out = is_there(folder.config()) ? "" : ", or remove it if a merge that was killed left it";
+    for (const std::string& file : {folder.weights(), folder.config()})
+      if (is_there(file)) throw Failure(exit_failed, fmt::format("{} exists already: give another --out{}", file, way_out));
+    const MadeFolder made(folder.path());
+    folder.make_writable();
+    const FolderLock lock(folder.path());
+    folder.remove_stale();
+    // Before the model: what has its config.json has all.
+    std::vector<std::string> names = copy_tokenizer_files(Tokenization::of_model("ids", run_of(model), info.vocabulary), run_of(model), folder.path());
+    try {
+      call([&](stw_error* error) { return stw_model_export(opened.get(), folder.path().c_str(), error); });
+    } catch (const Failure&) {
+      for (const std::string& name : names) std::remove((folder.path() + "/" + name).c_str());
+      throw;
+    }
+    names.insert(names.begin(), "config.json");
+    fmt::print("wrote       {}: model.safetensors ({}), {}\n", out, exact_bytes(file_bytes(folder.weights())), fmt::join(names, ", "));
   }
 };
 

@@ -79,6 +79,12 @@ bool is_empty_file(const std::string& path) {
 
 }  // namespace
 
+MadeFolder::MadeFolder(const std::string& path) : path_(is_folder(path) ? "" : path) {}
+
+MadeFolder::~MadeFolder() {
+  if (!path_.empty()) ::rmdir(path_.c_str());   // of folders with something in them it takes none
+}
+
 RunFolder::RunFolder(const std::string& path) : path_(path) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
 }

@@ -63,4 +63,15 @@ class RunFolder {
   std::string path_;
 };
 
+// A folder that is made goes with this, if nothing came into it.
+class MadeFolder {
+ public:
+  explicit MadeFolder(const std::string& path);   // before it is made
+  ~MadeFolder();
+  MadeFolder(const MadeFolder&) = delete;
+
+ private:
+  std::string path_;   // empty: it was there
+};
+
 }  // namespace command

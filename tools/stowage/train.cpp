@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -193,14 +192,6 @@ std::unique_ptr<FolderLock> take_folder(const TrainFlags& flags, const RunFolder
   return lock;
 }
 
-// A folder that a run made goes with it, if nothing came of that.
-struct MadeFolder {
-  std::string path;   // empty: it was there
-  ~MadeFolder() {
-    if (!path.empty()) rmdir(path.c_str());   // of folders with something in them it takes none
-  }
-};
-
 void make_room(const RunFolder& out) {
   out.set_aside();
   if (const std::string aside = out.replaced().path(); is_folder(aside))
@@ -337,7 +328,7 @@ void train(TrainFlags flags) {
   }
   const Device device = open_device(choice, flags.plan.threads);
   require_free(choice, info);
-  const MadeFolder made{is_folder(out.path()) ? "" : out.path()};
+  const MadeFolder made(out.path());
   const auto lock = take_folder(flags, out);
   tell_beginning(flags, model, data, held_out, info, stw_plan_json(plan.get()));
 

@@ -70,13 +70,15 @@ Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fi
   if (!file_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
 }
 
-void Metrics::write(std::string_view line) {
+void Metrics::write(uint64_t step, std::string_view line) {
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() && std::fflush(file_.get()) == 0) return;
-  if (!failed_) failed_ = errno ? errno : EIO;
+  if (failed_) return;
+  failed_ = errno ? errno : EIO;
+  failed_step_ = step;
 }
 
 void Metrics::check() const {
-  if (failed_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path_, std::strerror(failed_)));
+  if (failed_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}; the line of step {} may be missing there", path_, std::strerror(failed_), failed_step_));
 }
 
 void Metrics::step(const stw_progress& now, bool skipped) {
@@ -86,14 +88,14 @@ void Metrics::step(const stw_progress& now, bool skipped) {
   if (fields_.accuracy) line.add("accuracy", now.accuracy);
   if (fields_.loss_scale) line.add("loss_scale", now.loss_scale);
   if (skipped) line.add("skipped_batch", now.batches).add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
-  write(line.finish());
+  write(now.step, line.finish());
 }
 
 void Metrics::evaluation(uint64_t step, double loss, std::optional<double> accuracy) {
   Line line;
   line.add("step", step).add("eval_loss", loss);
   if (accuracy) line.add("eval_accuracy", *accuracy);
-  write(line.finish());
+  write(step, line.finish());
 }
 
 std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation) {

@@ -91,7 +91,7 @@ int32_t TrainingRun::after_step(void* user, const stw_progress* now) {
     self.line_.say(fmt::format("batch {}: no update, {}{} ({} so far)", grouped(now->batches), skip_reason(now->skip_reason),
                                self.is_fp16_ ? fmt::format("; the loss scale is {:g}", now->loss_scale) : "",
                                grouped(now->skipped)));
-  return self.interrupt_.requested() || self.lost_batches_ == diverged_batches || self.save_due(now->batches);
+  return self.interrupt_.requested() || self.metrics_.has_failed() || self.lost_batches_ == diverged_batches || self.save_due(now->batches);
 }
 
 bool TrainingRun::save_due(uint64_t batches) const {

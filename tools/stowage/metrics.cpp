@@ -18,6 +18,8 @@ namespace {
 
 constexpr const char* skip_names[] = {"none", "no_target", "not_finite", "outlier"};   // STW_SKIP_*
 
+constexpr size_t longest_line = 512;
+
 // One JSON object on one line, in a buffer of its own.
 class Line {
  public:
@@ -55,7 +57,7 @@ class Line {
     append("\":");
   }
 
-  char text_[512];  // ten numbers of at most 24 characters, and their names
+  char text_[longest_line];  // ten numbers of at most 24 characters, and their names
   char* end_ = text_;
 };
 
@@ -68,17 +70,25 @@ void each_line(std::string_view text, Visit&& visit) {
 }  // namespace
 Metrics::Metrics(const std::string& path, MetricFields fields) : path_(path), fields_(fields), file_(std::fopen(path.c_str(), "ab")) {
   if (!file_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
+  std::setvbuf(file_.get(), nullptr, _IONBF, 0);   // so that it is known what of a line was written
+  rest_.reserve(longest_line);
 }
 
-void Metrics::write(uint64_t step, std::string_view line) {
-  if (std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() && std::fflush(file_.get()) == 0) return;
+void Metrics::write(std::string_view line) {
   if (failed_) return;
+  const size_t written = std::fwrite(line.data(), 1, line.size(), file_.get());
+  if (written == line.size()) return;
   failed_ = errno ? errno : EIO;
-  failed_step_ = step;
+  rest_ = line.substr(written);
+}
+
+bool Metrics::write_rest() {
+  rest_.erase(0, std::fwrite(rest_.data(), 1, rest_.size(), file_.get()));
+  return rest_.empty();
 }
 
 void Metrics::check() const {
-  if (failed_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}; the line of step {} may be missing there", path_, std::strerror(failed_), failed_step_));
+  if (failed_) throw Failure(exit_failed, fmt::format("{}: cannot write: {}", path_, std::strerror(failed_)));
 }
 
 void Metrics::step(const stw_progress& now, bool skipped) {
@@ -88,14 +98,14 @@ void Metrics::step(const stw_progress& now, bool skipped) {
   if (fields_.accuracy) line.add("accuracy", now.accuracy);
   if (fields_.loss_scale) line.add("loss_scale", now.loss_scale);
   if (skipped) line.add("skipped_batch", now.batches).add("skip_reason", skip_names[std::min<size_t>(now.skip_reason, 3)]);
-  write(now.step, line.finish());
+  write(line.finish());
 }
 
 void Metrics::evaluation(uint64_t step, double loss, std::optional<double> accuracy) {
   Line line;
   line.add("step", step).add("eval_loss", loss);
   if (accuracy) line.add("eval_accuracy", *accuracy);
-  write(step, line.finish());
+  write(line.finish());
 }
 
 std::string Metrics::kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation) {

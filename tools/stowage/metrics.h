@@ -24,12 +24,14 @@ class Metrics {
  public:
   // Appends to `path`; nothing is buffered between lines. Throws where it cannot be opened.
   Metrics(const std::string& path, MetricFields fields);
-  // Allocate nothing. A line that cannot be written is remembered, see `check`, and a run that goes on would lose more of them.
+  // Allocate nothing. A line that cannot be written is kept, see `check`, and a run that goes on would lose more of them.
   void step(const stw_progress& now, bool skipped);
   void evaluation(uint64_t step, double loss, std::optional<double> accuracy);   // of classifiers
   bool has_failed() const { return failed_ != 0; }
-  // Throws where a line could not be written: its step may have none, also once the run goes on from a checkpoint behind it.
+  // Throws where a line could not be written.
   void check() const;
+  // Tries once more, for a checkpoint behind that line: whether all lines are there.
+  bool write_rest();
 
   // The lines that a run which continues after `step` (and `batches` consumed) keeps: an interrupted run may have
   // gone on past its last checkpoint, and its last line may be torn. Evaluations at `step` itself are kept where
@@ -37,7 +39,7 @@ class Metrics {
   static std::string kept(const std::string& text, uint64_t step, uint64_t batches, bool keep_evaluation);
 
  private:
-  void write(uint64_t step, std::string_view line);
+  void write(std::string_view line);
 
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
@@ -45,8 +47,8 @@ class Metrics {
   std::string path_;
   MetricFields fields_;
   std::unique_ptr<std::FILE, Close> file_;
-  int failed_ = 0;  // errno of the first line that was lost
-  uint64_t failed_step_ = 0;
+  int failed_ = 0;     // errno of the first line that could not be written
+  std::string rest_;   // what is missing of it
 };
 
 // What a metrics file says, for curves and summaries.

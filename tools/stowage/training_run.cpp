@@ -124,7 +124,8 @@ void TrainingRun::rescue(const Failure& failure) {
   } catch (const Failure&) {
     throw failure;
   }
-  throw Failure(failure.exit_code, fmt::format("{}; saved after batch {}, --resume {} goes on from there", failure.what(), grouped(batches), folder_.path()));
+  const char* const lost = metrics_.write_rest() ? "" : ", and its last line is missing";
+  throw Failure(failure.exit_code, fmt::format("{}; saved after batch {}, --resume {} goes on from there{}", failure.what(), grouped(batches), folder_.path(), lost));
 }
 
 void TrainingRun::train_until(uint64_t batches, bool told) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "src/file.h"
 #include "src/numbers.h"
 #include "src/safetensors.h"
 
@@ -122,8 +123,12 @@ Status write_merged(const Model& model, const std::string& folder) {
     if (file_exists(folder + name)) return Error{Code::bad_argument, folder + name + " lies there: readers would take the folder for something else; give another"};
   const std::string weights = folder + "/model.safetensors", config = folder + "/config.json";
   const bool had_weights = file_exists(weights), had_config = file_exists(config);
+  // Begun first and in its place last: by it a folder is a model's, and by what a kill leaves of it one is known that has weights alone.
+  const std::string text = to_string(model.config().json, 2) + "\n";
+  STW_ASSIGN(last, FileWriter::create(config));
+  STW_TRY(last.write(text.data(), text.size()));
   Status written = write_weights(model, weights);
-  if (written) written = write_text(config, to_string(model.config().json, 2) + "\n");   // the last one: by it a folder is a model's
+  if (written) written = last.finish();
   if (!written) {   // also what came into place and could not be made durable
     if (!had_config) std::remove(config.c_str());
     if (!had_weights) std::remove(weights.c_str());

@@ -133,11 +133,17 @@ class AdaptersTest(CommandTest):
         self.write(f"merged/model.safetensors.tmp.{gone.pid}.0", "half")
         self.run_command(*words)
         self.assertEqual(sorted(os.listdir(self.path("merged"))), ["config.json", "model.safetensors"])
-        os.unlink(self.path("merged/config.json"))   # which is written last
-        self.refused(*words, says=["merged/model.safetensors exists already", "remove it if a merge that was killed left it"])
-        os.unlink(self.path("merged/model.safetensors"))
-        self.run_command(*words)
         self.refused(*words, says=["merged/model.safetensors exists already: give another --out"])
+        weights = self.weights("merged")
+        os.unlink(self.path("merged/config.json"))
+        self.write("merged/model.safetensors", "somebody's")
+        self.refused(*words, says=["merged/model.safetensors exists already: give another --out"])
+        self.write(f"merged/config.json.tmp.{os.getpid()}.0", "")   # of a process that is there
+        self.refused(*words, says=["merged/model.safetensors exists already: give another --out"])
+        os.rename(self.path(f"merged/config.json.tmp.{os.getpid()}.0"), self.path(f"merged/config.json.tmp.{gone.pid}.0"))
+        self.run_command(*words)   # what was killed between its two files is done again
+        self.assertEqual(sorted(os.listdir(self.path("merged"))), ["config.json", "model.safetensors"])
+        self.assertEqual(self.weights("merged"), weights)
 
     def test_a_merge_that_is_refused_makes_no_folder(self):
         self.adapt("run", "--lora", 4, "--steps", 2)

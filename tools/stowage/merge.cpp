@@ -27,12 +27,14 @@ struct MergeCommand {
     const stw_model_info info = query(opened);
     if (!info.adapter_rank) throw Failure(exit_usage, fmt::format("{}: has no adapters to merge; give a folder of them with --adapter", model.source));
     const RunFolder folder(out);
-    const std::string way_out = is_there(folder.config()) ? "" : ", or remove it if a merge that was killed left it";
-    for (const std::string& file : {folder.weights(), folder.config()})
-      if (is_there(file)) throw Failure(exit_failed, fmt::format("{} exists already: give another --out{}", file, way_out));
     const MadeFolder made(folder.path());
     folder.make_writable();
     const FolderLock lock(folder.path());
+    // A merge that was killed before it had put config.json, the last one, in its place; a run has its checkpoint before.
+    const bool is_half = !is_there(folder.config()) && !is_there(folder.checkpoint()) && folder.has_stale(folder.config());
+    for (const std::string& file : {folder.weights(), folder.config()})
+      if (is_there(file) && !is_half) throw Failure(exit_failed, fmt::format("{} exists already: give another --out", file));
+    if (is_half) std::remove(folder.weights().c_str());
     folder.remove_stale();
     // Before the model: what has its config.json has all.
     std::vector<std::string> names = copy_tokenizer_files(Tokenization::of_model("ids", run_of(model), info.vocabulary), run_of(model), folder.path());

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -40,6 +41,12 @@ std::optional<pid_t> writer_of(std::string_view file, std::string_view name) {
   const auto second = std::from_chars(first.ptr + 1, end, number);
   if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
   return process;
+}
+
+// Whether it is what a process that is no more left of writing NAME.
+bool is_stale(std::string_view file, std::string_view name) {
+  const auto process = writer_of(file, name);
+  return process && ::kill(*process, 0) != 0 && errno == ESRCH;
 }
 
 bool is_plan(const std::string& file) {
@@ -158,10 +165,15 @@ void RunFolder::remove_stale() const {
   for (const std::string& entry : entries_of(path_, problem)) {
     const std::string path = path_ + "/" + entry;
     for (const std::string& file : written)
-      if (const auto process = writer_of(path, file))
-        if (::kill(*process, 0) != 0 && errno == ESRCH) ::unlink(path.c_str());
+      if (is_stale(path, file)) ::unlink(path.c_str());
     if (entry.starts_with(probe) && entry.size() == probe.size() + 6 && is_empty_file(path)) ::unlink(path.c_str());
   }
+}
+
+bool RunFolder::has_stale(const std::string& file) const {
+  std::error_code problem;
+  const std::vector<std::string> entries = entries_of(path_, problem);
+  return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) { return is_stale(path_ + "/" + entry, file); });
 }
 
 bool RunFolder::has_result() const { return is_there(checkpoint()) || is_there(weights()) || is_there(adapter_weights()); }

@@ -41,6 +41,8 @@ class RunFolder {
   void make_writable() const;
   // Removes the unfinished files NAME.tmp.PROCESS.N of processes that are no more, and what their make_writable left.
   void remove_stale() const;
+  // Whether there is such an unfinished file of the one named.
+  bool has_stale(const std::string& file) const;
   // Where --overwrite keeps what an earlier run left, until the new one has saved.
   RunFolder replaced() const { return RunFolder(path_ + "/replaced-run"); }
   // Moves what an earlier run left there, so that nothing of it can be taken for the new one's. Where that run never saved,

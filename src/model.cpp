@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "src/models/labels.h"
 #include "src/numbers.h"
 #include "src/random.h"
+#include "src/stray_tensors.h"
 
 namespace stw {
 
@@ -229,6 +231,11 @@ Status Model::check_weights() {
     for (const SafetensorsInfo* found : {own, tied})
       if (found) STW_TRY(check_weight(*weights_, p, *found));
   }
+  std::set<const SafetensorsInfo*> used;
+  for (const auto& [name, info] : in_weights_) used.insert(info);
+  if (const SafetensorsInfo* const stray = find_stray(*weights_, used, graph_, config_))
+    return Error{Code::unsupported, weights_->path_of(*stray) + ": tensor " + stray->name + " is none of this " + config_.architecture +
+                                        ": it would be left out; does the config lack what it is for?"};
   if (!has_codes()) return ok();
   for (int t : parameters_)
     if (!nf4_.count(graph_.at(t).name)) config_.kept_numbers.insert(graph_.at(t).name);

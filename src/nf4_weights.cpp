@@ -39,6 +39,13 @@ Status read_floats(const SafetensorsReader& file, const SafetensorsInfo& from, s
 
 bool Nf4Weight::is_one(const SafetensorsReader& file, const SafetensorsInfo& weight) { return file.find(weight.name + state_suffix) != nullptr; }
 
+std::string_view Nf4Weight::weight_of(std::string_view part) {
+  constexpr std::string_view suffixes[] = {state_suffix, ".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map"};
+  for (const std::string_view suffix : suffixes)
+    if (part.ends_with(suffix)) return part.substr(0, part.size() - suffix.size());
+  return {};
+}
+
 Result<Nf4Weight> Nf4Weight::open(const SafetensorsReader& file, const SafetensorsInfo& weight) {
   const auto bad = [&](const std::string& what, Code code = Code::corrupt) { return wrong(file, weight, code, what); };
   const SafetensorsInfo* const about = file.find(weight.name + state_suffix);

@@ -10,6 +10,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "src/safetensors.h"
 
@@ -19,6 +20,8 @@ class Nf4Weight {
  public:
   // Whether the tensor is one; else it is an array of numbers.
   static bool is_one(const SafetensorsReader& file, const SafetensorsInfo& weight);
+  // The name of the weight that a tensor of this name says something of; empty where it is called like none that does.
+  static std::string_view weight_of(std::string_view part);
   // Errors: corrupt, unsupported_field, naming file and tensor.
   static Result<Nf4Weight> open(const SafetensorsReader& file, const SafetensorsInfo& weight);
 

@@ -19,7 +19,7 @@ Status parse_llama(const Json& json, ModelConfig& c) {
   return parse_biases(json, c);
 }
 
-// Source: transformers, configuration_mistral.py; one with "layer_types" is a Ministral there (configuration_auto.py), which is else the same.
+// Source: transformers, configuration_mistral.py. One with "layer_types" is a Ministral there (configuration_auto.py), which is else the same.
 Status parse_mistral(const Json& json, ModelConfig& c) {
   STW_TRY(parse_llama_like(json, c, {.kv_heads = 8}));
   STW_ASSIGN(window, parse_window(json, 4096));
@@ -54,6 +54,7 @@ Status parse_smollm3(const Json& json, ModelConfig& c) {
 
 const Architecture llama_architecture = {"llama", parse_llama, build_decoder, "Llama", "model.", decoder_dropouts};
 const Architecture mistral_architecture = {"mistral", parse_mistral, build_decoder, "Mistral", "model.", decoder_dropouts};
+const Architecture ministral_architecture = {"ministral", parse_mistral, build_decoder, "Ministral", "model.", decoder_dropouts};
 const Architecture smollm3_architecture = {"smollm3", parse_smollm3, build_decoder, "SmolLM3", "model.", decoder_dropouts};
 
 }  // namespace stw

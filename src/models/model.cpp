@@ -40,7 +40,7 @@ Result<Json> language_part(const Json& whole, const Architecture& architecture) 
 }  // namespace
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {gemma3_architecture, gpt2_architecture,  llama_architecture, mistral_architecture,
+  static const Architecture list[] = {gemma3_architecture, gpt2_architecture,  llama_architecture, ministral_architecture, mistral_architecture,
                                       phi3_architecture,   qwen2_architecture, qwen3_architecture, smollm3_architecture};
   return list;
 }

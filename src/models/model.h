@@ -65,7 +65,7 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture gemma3_architecture, gpt2_architecture, llama_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
+extern const Architecture gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
 // `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.

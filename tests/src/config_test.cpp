@@ -23,7 +23,7 @@ Json with(const char* fields, const char* key, Json value) {
 
 TEST(Config, BadOnesAreRefusedByName) {
   const struct { Json json; Code code; const char* part; } cases[] = {
-      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gemma3, gemma3_text, gpt2, llama, mistral, phi3, qwen2, qwen3, smollm3, found \"bert\""},
+      {with(gpt2_fields, "model_type", "bert"), Code::unsupported, "expected model_type gemma3, gemma3_text, gpt2, llama, ministral, mistral, phi3, qwen2, qwen3, smollm3, found \"bert\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},
@@ -106,7 +106,7 @@ TEST(Config, KeyValueHeadsThatAreNotSaid) {
       {"llama", 64, false, 64}, {"llama", 64, true, 64}, {"llama", 6, false, 6}, {"qwen2", 64, false, 32}, {"qwen2", 64, true, 64},
       {"qwen2", 32, false, 32}, {"qwen2", 6, true, 6}, {"qwen2", 6, false, 6}, {"qwen2", 48, false, 48},
       {"qwen3", 64, false, 32}, {"qwen3", 64, true, 64}, {"qwen3", 6, false, 6},
-      {"mistral", 64, false, 8}, {"mistral", 64, true, 64}, {"mistral", 6, false, 6}};
+      {"ministral", 64, false, 8}, {"mistral", 64, false, 8}, {"mistral", 64, true, 64}, {"mistral", 6, false, 6}};
   for (const auto& [type, heads, is_null, expected] : cases) {
     const auto model = open(type, heads, is_null);
     ASSERT_TRUE(model) << model.error().message;
@@ -177,9 +177,11 @@ TEST(Config, LayersHaveWindows) {
   const std::string last = R"(, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention", "sliding_attention"])";
   for (const char* type : {"qwen2", "qwen3", "smollm3", "mistral"}) EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": true, "sliding_window": null)" + last), Windows{-1}) << type;
   for (const char* type : {"qwen2", "qwen3"}) EXPECT_EQ(windows_of(type, R"(, "use_sliding_window": false, "sliding_window": 9)" + last), Windows{-1}) << type;
-  EXPECT_EQ(windows_of("mistral", R"(, "sliding_window": 9)"), Windows(5, 9));
-  EXPECT_EQ(windows_of("mistral", R"(, "sliding_window": 9)" + last), (Windows{0, 0, 0, 0, 9}));
-  EXPECT_EQ(windows_of("mistral", R"(, "layer_types": null)"), Windows(5, 4096));
+  for (const char* type : {"mistral", "ministral"}) {
+    EXPECT_EQ(windows_of(type, R"(, "sliding_window": 9)"), Windows(5, 9));
+    EXPECT_EQ(windows_of(type, R"(, "sliding_window": 9)" + last), (Windows{0, 0, 0, 0, 9}));
+    EXPECT_EQ(windows_of(type, R"(, "layer_types": null)"), Windows(5, 4096));
+  }
   EXPECT_EQ(windows_of("gemma3_text", ""), Windows(5, 4096));
   EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": 9, "sliding_window_pattern": 2)"), (Windows{9, 0, 9, 0, 9}));
   EXPECT_EQ(windows_of("gemma3_text", R"(, "sliding_window": null)"), Windows{-1});

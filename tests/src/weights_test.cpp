@@ -177,15 +177,28 @@ TEST_F(WeightFile, NamesWithoutPrefix) {
 }
 
 TEST_F(WeightFile, TensorsThatNobodyNeedsAreIgnored) {
-  weights_.entries.push_back({"transformer.h.0.attn.bias", TensorDType::u8, {4}});
-  weights_.data.push_back("mask");
+  for (const char* name : {"transformer.h.0.attn.bias", "transformer.h.0.attn.masked_bias", "transformer.h.999.attn.c_attn.weight", "vision.h.0.scale", "score.weight"}) {
+    weights_.entries.push_back({name, TensorDType::u8, {4}});
+    weights_.data.push_back("mask");
+  }
   write(path_, weights_);
   expect_values(open_with(path_));
 }
 
+// A model that leaves them out is another one.
+TEST_F(WeightFile, TensorsOfABlockThatTheModelDoesNotKnowAreRefused) {
+  for (const char* name : {"transformer.h.0.attn.c_attn.scales", "h.1.ln_3.weight", "transformer.h.0.mlp.c_fc.weight.absmax", "transformer.h.0.attn.c_attn.lora_A.weight"}) {
+    Weights w = weights_;
+    w.entries.push_back({name, TensorDType::u8, {4}});
+    w.data.push_back("abcd");
+    write(path_, w);
+    expect_file_refused(std::string(": tensor ") + name + " is none of this gpt2");
+  }
+}
+
 // One byte a number is like U8, which the writer knows.
 TEST_F(WeightFile, TypesThatAreNotKnownMatterOnlyToWhoNeedsThem) {
-  weights_.entries.push_back({"transformer.h.0.attn.scales", TensorDType::u8, {4}});
+  weights_.entries.push_back({"transformer.scales", TensorDType::u8, {4}});
   weights_.data.push_back("abcd");
   const auto rewrite = [&](const std::string& from, const std::string& to) {
     write(path_, weights_);

@@ -32,8 +32,8 @@ std::string module_name(const Tensor& weight);
 // bad_argument for a rank, alpha or dropout that makes no sense and for a target that names no matrix of a block, saying what there is.
 Status add_adapters(Graph& graph, const Adapters& adapters);
 
-// The narrow tensors of adapters are kept, those inside of a feed-forward part all or none, and their dropout is drawn again: a block
-// has twice as many choices to search as without adapters, and not 2 to the number of tensors. After find_feed_forward.
+// The narrow tensors of adapters are kept, those inside of a feed-forward part all or none, and their dropout is drawn again, but where all of
+// a block is kept: it has twice as many choices to search as without adapters, and not 2 to the number of tensors. After find_feed_forward.
 void tie_choices(Graph& graph);
 
 }  // namespace stw

@@ -55,7 +55,9 @@ SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t se
   }
   const uint32_t all = (1u << s.saveable.size()) - 1;
   for (uint32_t saved = all;; --saved) {
-    const bool allowed = recompute == Recompute::choose ? saved == s.choice_of(saved) : saved == (recompute == Recompute::none ? all : 0);
+    // What Recompute::none asks for is a choice too, also where some tensors are not chosen one by one.
+    const bool is_choice = saved == s.choice_of(saved) || saved == all;
+    const bool allowed = recompute == Recompute::choose ? is_choice : saved == (recompute == Recompute::none ? all : 0);
     if (allowed) traces_.push_back(trace(saved, 1));
     if (allowed && may_tile(graph, s, saved))
       for (int tiles : {2, 3}) traces_.push_back(trace(saved, tiles));

@@ -294,6 +294,24 @@ TEST(Space, TheSmallestBudgetWorks) {
         }
 }
 
+// To keep all, which a request may ask for by name, is among what the search chooses from, also of adapters, whose dropout it draws again
+// otherwise.
+TEST(Space, KeepingAllIsNoFaster) {
+  for (const double dropout : {0.0, 0.1})
+    for (const std::string& config : {small_gpt2(), small_llama()})
+      for (const char* device : {"cpu", "h100"}) {
+        const SmallModel model{config, adapters_of_all(dropout)};
+        const auto source = [&](const Numerics& n) { return build_model(config_of(model), 33, n); };
+        SCOPED_TRACE(config + device + std::to_string(dropout));
+        const Request request = request_of(2, find_device(device)->cuda ? 0 : 2);   // spaces keep a reference
+        Request by_name = request;
+        by_name.recompute = Recompute::none;
+        Space chosen(source, {}, request, *find_device(device)), none(source, {}, by_name, *find_device(device));
+        const uint64_t least = none.arena(none.smallest().decisions);
+        for (const uint64_t bytes : {least, 2 * least}) EXPECT_LE(chosen.fastest(bytes)->picoseconds, none.fastest(bytes)->picoseconds);
+      }
+}
+
 // Blocks with adapters have so many choices that beside copies only the best of them are mixed.
 TEST(Space, OfManyChoicesTheSmallestBudgetWorksToo) {
   const SmallModel model{small_llama(), adapters_of_all()};

@@ -201,6 +201,21 @@ class PlanTest(CommandTest):
         self.refused("plan", "--compare", fits, forged, "--model", "nano", says=["forged.json", "edited"])
         self.refused("plan", "--compare", short, fits, "--model", "gpt2", says=["short.json", "another model"])
 
+    def test_what_would_be_left_aside_is_refused(self):
+        plan = self.write("plan.json", self.run_command("plan", *NANO, "--json").stdout)
+        for words in (["--batch", 7], ["--vram", "3KiB"], ["--states", 8], ["--host-memory", "1MiB"], ["--json"], ["--max", "seq"], ["--svg", "x.svg"]):
+            self.refused("plan", "--compare", plan, plan, *words, expect=USAGE, says=[words[0], "--compare"])
+        for words in (["--model", "nano"], ["--weights", "x"], ["--adapter", "x"]):
+            self.refused("plan", "--max", "model", "--batch", 4, "--device", "rtx4060", *words, expect=USAGE, says=[words[0] + ": ", "--max model"])
+        for words in (["--model", "nano"], ["--lora", 2], ["--labels", 3]):
+            self.refused("inspect", "nano", *words, expect=USAGE, says=[words[0] + ": ", "nano"])
+
+    def test_inspect_is_told_of_the_model_what_plan_was(self):
+        words = ["--model", "nano", "--lora", 2, "--lora-dropout", 0.1, "--labels", 3]
+        plan = self.write("plan.json", self.run_command("plan", *words, "--quantize", "nf4", "--vram", "64MiB", "--json").stdout)
+        self.assertIn("no plan of these numerics is faster", self.run_command("inspect", plan, *words).stdout)
+        self.refused("inspect", plan, *words[:-2], says=["plan.json", "another model"])
+
     def test_a_frontier_of_what_does_not_fit(self):
         for words in (["--json"], []):
             self.refused("plan", *NANO, "--frontier", "--vram", "1KiB", *words, expect=DOES_NOT_FIT, says=["nano does not fit"])

@@ -178,6 +178,12 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
   for (const char* name : {"--lora", "--lora-alpha", "--lora-targets", "--lora-dropout", "--rslora"}) command.get_option(name)->excludes(command.get_option("--adapter"));
 }
 
+void add_labels_flag(CLI::App& command, ModelFlags& flags) {
+  command.add_option("--labels", flags.label_count, "A classifier of so many labels, in place of a language model. Default: as the model's config says.")
+      ->check(whole_number(2, 1048576))
+      ->type_name("N");
+}
+
 void add_threads_flag(CLI::App& command, PlanFlags& flags) {
   command.add_option("--threads", flags.threads, "Threads that compute. Default: one for each processor.")
       ->check(whole_number(1, 1024))

@@ -68,6 +68,7 @@ CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& desc
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 // --lora and its settings: new adapters.
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
+void add_labels_flag(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
 void add_quantize_flags(CLI::App& command, PlanFlags& flags);
 void add_preference_flag(CLI::App& command, PlanFlags& flags);

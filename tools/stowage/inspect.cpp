@@ -100,6 +100,10 @@ void show_checkpoint(const std::string& path, const std::string& header) {
   show("checksums", "all right");
 }
 
+bool is_plan(const std::string& path) {
+  return is_there(path) && !is_folder(path) && may_be_json(path) && json_string(read_text(path), "", "format") == "stowage-plan";
+}
+
 void show_plan_summary(const std::string& text) {
   if (const auto name = json_string(text, "", "fingerprint")) show("plan", *name);
   show_number(text, "batch", "request", "global_batch");
@@ -108,16 +112,14 @@ void show_plan_summary(const std::string& text) {
   if (const auto bytes = json_number(text, "bytes", "peak")) show("memory", exact_bytes(static_cast<uint64_t>(*bytes)));
 }
 
-void show_plan(const std::string& path, const std::string& text, std::string source) {
+void show_plan(const std::string& path, const std::string& text, ModelFlags flags) {
   const std::string folder = folder_of(path);
-  if (source.empty() && is_model(folder)) source = folder;
-  if (source.empty()) {
+  if (flags.source.empty() && is_model(folder)) flags.source = folder;
+  if (flags.source.empty()) {
     show_plan_summary(text);
     fmt::print("\nNot checked: give its model with --model for that, and for the whole report.\n");
     return;
   }
-  ModelFlags flags;
-  flags.source = source;
   const Model model = open_model(flags);
   stw_plan* plan = nullptr;
   try {
@@ -173,7 +175,7 @@ void inspect_folder(const std::string& path) {
   if (model) show_model(path, path);
 }
 
-void inspect(const std::string& path, const std::string& model) {
+void inspect(const std::string& path, const ModelFlags& model) {
   if (!is_there(path)) return show_model(path, path);  // a preset, or the library says what is wrong
   if (is_folder(path)) return inspect_folder(path);
   if (const auto header = checkpoint_header(path)) return show_checkpoint(path, *header);
@@ -200,15 +202,24 @@ void inspect(const std::string& path, const std::string& model) {
 
 void add_inspect(CLI::App& application) {
   struct Flags {
-    std::string path, model;
+    std::string path;
+    ModelFlags model;
   };
   auto flags = std::make_shared<Flags>();
   CLI::App& command = *application.add_subcommand("inspect", "Say what a file or folder is, and what is in it.");
   command.add_option("path", flags->path, "A model, a run, a checkpoint, a plan, a profile, settings.json, metrics.jsonl, or a preset's name.")
       ->required()
       ->type_name("FILE-OR-DIR");
-  command.add_option("--model", flags->model, "The model that a plan is for.")->type_name("MODEL");
-  command.callback([flags] { inspect(flags->path, flags->model); });
+  add_model_flags(command, flags->model);
+  add_adapter_flags(command, flags->model);
+  add_labels_flag(command, flags->model);
+  command.get_option("--model")->description("The model that a plan is for; what `plan` was told of it beside is told here too.")->required(false);
+  command.callback([flags, &command] {
+    for (const CLI::Option* option : command.get_options())
+      if (option->count() > 0 && option != command.get_option("path") && !is_plan(flags->path))
+        throw Failure(exit_usage, fmt::format("{}: is for a plan, {} is none", option->get_name(), flags->path));
+    inspect(flags->path, flags->model);
+  });
 }
 
 }  // namespace command

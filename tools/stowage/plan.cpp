@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -44,6 +45,8 @@ struct PlanCommand {
   void run() const {
     if (!compared.empty()) return compare();
     if (most == "model") {
+      for (const auto& [given, flag] : {std::pair{&model.source, "--model"}, {&model.weights, "--weights"}, {&model.adapter, "--adapter"}})
+        if (!given->empty()) throw Failure(exit_usage, fmt::format("{}: --max model tries the presets, and no files; leave one of both out", flag));
       auto any = sized<stw_model_info>();
       any.positions = any.vocabulary = UINT64_MAX;
       const DeviceChoice where = choose_device(plan.device);
@@ -92,10 +95,9 @@ void add_plan(CLI::App& application) {
   CLI::App& command = *application.add_subcommand("plan", "Say what lies where in memory; allocates nothing.");
   add_model_flags(command, self->model);
   add_adapter_flags(command, self->model);
-  command.add_option("--labels", self->model.label_count, "A classifier of so many labels, in place of a language model. Default: as the model's config says.")
-      ->check(whole_number(2, 1048576))
-      ->type_name("N");
+  add_labels_flag(command, self->model);
   command.get_option("--model")->required(false);
+  const std::vector<CLI::Option*> of_model = command.get_options();
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);
   command.add_flag("--json", self->json, "Print the plan as JSON, and nothing else, to standard output.");
@@ -110,11 +112,10 @@ void add_plan(CLI::App& application) {
   command.add_option("--svg", self->svg, "Write its picture of the arena alone.")->type_name("FILE");
   command.add_option("--csv", self->csv, "Write the buffers at the peak, for tools that pack: id,lower,upper,size,...")
       ->type_name("FILE");
-  for (const char* name : {"--html", "--svg", "--csv", "--frontier"}) {
-    most->excludes(command.get_option(name));
-    compared->excludes(command.get_option(name));
-  }
-  compared->excludes(most)->excludes(command.get_option("--json"));
+  for (const char* name : {"--html", "--svg", "--csv", "--frontier"}) most->excludes(command.get_option(name));
+  // Two plans are as they are: only of what model can be told.
+  for (CLI::Option* option : command.get_options())
+    if (option != compared && std::find(of_model.begin(), of_model.end(), option) == of_model.end()) compared->excludes(option);
   command.footer(presets_text());
   command.callback([self] { self->run(); });
 }

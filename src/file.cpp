@@ -147,9 +147,9 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
       if (exists) ::fchmod(descriptor.get(), mode);   // whatever the process's umask; some file systems have no modes
       return FileWriter(std::move(caller), std::move(target), std::move(temporary), std::move(descriptor), std::move(buffer));
     }
-    if (errno != EEXIST) return file_error(temporary, "cannot create", errno);
+    if (errno != EEXIST) return file_error(path, "cannot create", errno);
   }
-  return file_error(prefix + "0", "cannot create", EEXIST);
+  return file_error(path, "cannot create", EEXIST);
 }
 
 FileWriter::~FileWriter() {
@@ -161,7 +161,7 @@ Status FileWriter::write_through(const std::byte* data, uint64_t bytes) {
   while (bytes > 0) {
     const ssize_t written = ::write(descriptor_.get(), data, std::min(bytes, call_bytes));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return file_error(temporary_.empty() ? path_ : temporary_, "cannot write", errno);
+    if (written < 0) return file_error(path_, "cannot write", errno);
     data += written;
     bytes -= static_cast<uint64_t>(written);
   }
@@ -185,9 +185,8 @@ Status FileWriter::finish() {
   if (descriptor_.get() < 0) return Error{Code::bad_state, path_ + ": finished twice"};
   STW_TRY(write_through(buffer_.get(), std::exchange(buffered_, 0)));
   const bool in_place = temporary_.empty();
-  const std::string& written = in_place ? path_ : temporary_;
-  if (::fsync(descriptor_.get()) != 0 && !(in_place && errno == EINVAL)) return file_error(written, "cannot sync", errno);   // a pipe
-  if (const int error_number = descriptor_.close()) return file_error(written, "cannot close", error_number);
+  if (::fsync(descriptor_.get()) != 0 && !(in_place && errno == EINVAL)) return file_error(path_, "cannot sync", errno);   // a pipe
+  if (const int error_number = descriptor_.close()) return file_error(path_, "cannot close", error_number);
   if (in_place) return ok();
   if (::rename(temporary_.c_str(), target_.c_str()) != 0)
     return file_error(path_, "cannot replace it by " + temporary_, errno);

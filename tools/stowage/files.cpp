@@ -117,7 +117,7 @@ void write_text(const std::string& path, std::string_view text) {
   int descriptor = -1;
   for (int attempt = 1; (descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0 && errno == EEXIST && attempt < 10000; ++attempt)
     temporary = fmt::format("{}{}", prefix, attempt);
-  if (descriptor < 0) fail(temporary, "cannot create");
+  if (descriptor < 0) fail(path, "cannot create");
   if (there) ::fchmod(descriptor, status.st_mode & 0777);   // who may read the old file may the new one, and nobody else
   int error = 0;
   for (std::string_view rest = text; !rest.empty() && error == 0;) {

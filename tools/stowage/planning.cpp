@@ -55,7 +55,7 @@ uint32_t preference_number(const std::string& name) {
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
   if (!info.is_cuda && info.threads != options.threads)
-    complain("stowage: warning: the profile was measured with {} threads, the plan is for {}", info.threads, options.threads);
+    complain("stowage: warning: the profile was measured with {} thread{}, the plan is for {}", info.threads, info.threads == 1 ? "" : "s", options.threads);
   const uint32_t usual = info.is_cuda ? STW_PRECISION_BF16 : STW_PRECISION_FP32;
   if (info.precision != (options.precision == STW_PRECISION_DEFAULT ? usual : options.precision))
     complain("stowage: warning: the profile was measured in {}, the plan is for another precision", precision_name(info.precision));

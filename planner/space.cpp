@@ -48,6 +48,10 @@ Space::Space(const GraphSource& source, const Numerics& numerics, const Request&
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::sort(micro_batches_.begin(), micro_batches_.end());
   make_rungs();
+  if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
+  bare_request_ = request;
+  bare_request_->recompute = Recompute::full;
+  bare_ = std::make_unique<Space>(source, numerics, *bare_request_, device, effort);
 }
 
 void Space::make_rungs() {
@@ -131,10 +135,28 @@ uint64_t Space::bound(const Rung& lower, const Rung& upper, uint64_t arena_bytes
 }
 
 std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
+  std::optional<Candidate> own = fastest_of_own(arena_bytes);
+  if (!bare_) return own;
+  const std::optional<Candidate> bare = bare_->fastest(arena_bytes);
+  if (!own || !bare) return own ? own : bare;
+  const uint64_t bound = std::min(own->bound_picoseconds, bare->bound_picoseconds);
+  if (bare->picoseconds < own->picoseconds) own = bare;
+  own->bound_picoseconds = bound;
+  return own;
+}
+
+const Candidate& Space::smallest() {
+  if (smallest_) return *smallest_;
+  smallest_ = smallest_of_own();
+  if (bare_ && bare_->arena(bare_->smallest().decisions) < arena(smallest_->decisions)) smallest_ = bare_->smallest();
+  return *smallest_;
+}
+
+std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
   // A stair that smallest() has not tried may lie below it: nothing is said to be needed, and then done with less.
   if (rungs_.size() == 1) return level(0).has_within(arena_bytes) ? level(0).fastest(arena_bytes) : std::nullopt;
-  if (arena(smallest().decisions) > arena_bytes) return std::nullopt;
+  if (arena(smallest_of_own().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, level(0).ops(m) - level(0).update_picoseconds());
   std::set<Hope> hopes;   // of the time
@@ -158,7 +180,7 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
     best_rung = r;
   }
   // What is alive is counted as if gradients were fetched in every micro-step: where there is but one, plans may need less.
-  const Candidate& least = smallest();
+  const Candidate& least = smallest_of_own();
   if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
   if (!best) return best;
   best->bound_picoseconds = best->picoseconds;
@@ -167,8 +189,8 @@ std::optional<Candidate> Space::fastest(uint64_t arena_bytes) {
   return best;
 }
 
-const Candidate& Space::smallest() {
-  if (smallest_) return *smallest_;
+const Candidate& Space::smallest_of_own() {
+  if (smallest_of_own_) return *smallest_of_own_;
   std::set<Hope> hopes;   // of the bytes that are alive: at least those that are resident
   for (size_t r = 0; r < rungs_.size(); ++r)
     if (rungs_[r].host_bytes <= request_.host_bytes) hopes.insert({rungs_[r].resident_bytes, r, Known::little});
@@ -188,8 +210,8 @@ const Candidate& Space::smallest() {
     least = bytes;
     rung = r;
   }
-  smallest_ = *level(rung).smallest();
-  return *smallest_;
+  smallest_of_own_ = *level(rung).smallest();
+  return *smallest_of_own_;
 }
 
 uint64_t Space::arena(const Decisions& decisions) {

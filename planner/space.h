@@ -6,6 +6,9 @@
 // that cannot be faster are not looked into. The bound holds for every number of parts, also for those that the list leaves
 // out: a plan with so many states in host memory or more, but not as many as in the next step, copies at least the former
 // and saves at most the latter and everything else that can be offloaded.
+//
+// Beside adapters blocks keep their narrow tensors whatever else they recompute (tie_choices). What keeps nothing at all is a space of its own
+// then, whose plans count too: they need fewer bytes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -50,6 +53,9 @@ class Space {
   };
   void make_rungs();
   void measure(Rung& rung) const;
+  // Without the plans that keep nothing of blocks with adapters.
+  std::optional<Candidate> fastest_of_own(uint64_t arena_bytes);
+  const Candidate& smallest_of_own();
   Level& level(size_t rung);
   // What a rung may reach at best, of its time or its bytes. Of those that are least more is found out first, so that no level is made
   // that cannot count; of equal ones the first rung's comes first.
@@ -76,7 +82,9 @@ class Space {
   std::vector<Rung> rungs_;                    // the first one offloads nothing
   struct Cell { size_t lower; Rung upper; };   // `lower`: in rungs_
   std::vector<Cell> cells_;
-  std::optional<Candidate> smallest_;
+  std::optional<Candidate> smallest_of_own_, smallest_;
+  std::optional<Request> bare_request_;
+  std::unique_ptr<Space> bare_;                // of what keeps nothing; null: that is among the own choices
 };
 
 }  // namespace stw

@@ -294,9 +294,9 @@ TEST(Space, TheSmallestBudgetWorks) {
         }
 }
 
-// To keep all, which a request may ask for by name, is among what the search chooses from, also of adapters, whose dropout it draws again
-// otherwise.
-TEST(Space, KeepingAllIsNoFaster) {
+// To keep all, or nothing, which a request may ask for by name, is among what the search chooses from, also beside adapters, whose narrow tensors
+// it keeps otherwise, and whose dropout it draws again.
+TEST(Space, KeepingAllIsNoFasterAndKeepingNothingNeedsNoFewerBytes) {
   for (const double dropout : {0.0, 0.1})
     for (const std::string& config : {small_gpt2(), small_llama()})
       for (const char* device : {"cpu", "h100"}) {
@@ -304,11 +304,24 @@ TEST(Space, KeepingAllIsNoFaster) {
         const auto source = [&](const Numerics& n) { return build_model(config_of(model), 33, n); };
         SCOPED_TRACE(config + device + std::to_string(dropout));
         const Request request = request_of(2, find_device(device)->cuda ? 0 : 2);   // spaces keep a reference
-        Request by_name = request;
-        by_name.recompute = Recompute::none;
-        Space chosen(source, {}, request, *find_device(device)), none(source, {}, by_name, *find_device(device));
-        const uint64_t least = none.arena(none.smallest().decisions);
-        for (const uint64_t bytes : {least, 2 * least}) EXPECT_LE(chosen.fastest(bytes)->picoseconds, none.fastest(bytes)->picoseconds);
+        for (const uint64_t host_bytes : {uint64_t{0}, size_limit}) {
+          Request request = request_of(2, find_device(device)->cuda ? 0 : 2);   // spaces keep a reference
+          request.host_bytes = host_bytes;
+          Request all = request, nothing = request;
+          all.recompute = Recompute::none;
+          nothing.recompute = Recompute::full;
+          Space chosen(source, {}, request, *find_device(device)), keeping_all(source, {}, all, *find_device(device)), keeping_nothing(source, {}, nothing, *find_device(device));
+          const auto least = [](Space& space) { return space.arena(space.smallest().decisions); };
+          EXPECT_LE(least(chosen), least(keeping_nothing));
+          for (Space* other : {&keeping_all, &keeping_nothing})
+            for (const uint64_t bytes : {least(*other), 2 * least(*other)}) {
+              const auto found = chosen.fastest(bytes);
+              EXPECT_LE(found->picoseconds, other->fastest(bytes)->picoseconds);
+              EXPECT_LE(found->bound_picoseconds, found->picoseconds);
+            }
+          SCOPED_TRACE(host_bytes);
+          expect_the_smallest_works(chosen, 20);
+        }
       }
 }
 

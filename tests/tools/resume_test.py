@@ -291,6 +291,17 @@ class ResumeTest(CommandTest):
             self.assertGreater(len(ticks), 5, picture)
             self.assertEqual(len(set(ticks)), len(ticks), ticks)
 
+    def test_a_curve_does_not_end_with_its_last_step_alone(self):
+        words = ["train", *SMALL[:-2], "--eval-batches", 0, "--data", self.data, "--steps", 200, "--out", self.path("run")]
+        self.run_command(*words)
+        self.write("run/metrics.jsonl", "".join(json.dumps({"step": step, "loss": 8.0 if step == 200 else 2.0}) + "\n" for step in range(1, 201)))
+        self.run_command(*words, "--resume", self.path("run"))
+        mean = re.search('points="([^"]+)"[^>]*stroke-width="2"', (self.folder / "run/loss.svg").read_text())[1].split()
+        heights = [float(point.split(",")[1]) for point in mean]
+        raw = re.search('points="([^"]+)"', (self.folder / "run/loss.svg").read_text())[1].split()
+        highest = float(raw[-1].split(",")[1])
+        self.assertAlmostEqual((heights[0] - heights[-1]) / (heights[0] - highest), 1 / 6, delta=0.01)   # of six steps one
+
     def test_what_cannot_be_resumed(self):
         self.refused(*self.words, "--resume", self.path("none"), says=["none/checkpoint.stw"])
         self.refused("train", "--resume", self.path("none"), says=["none/checkpoint.stw"])

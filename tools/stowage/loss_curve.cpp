@@ -34,17 +34,17 @@ Points thinned(const Points& points) {
   return out;
 }
 
-// Centred means over about a twentieth of the run: no lag, so that it meets the evaluations.
+// Centred means over about a twentieth of the run: no lag, so that it meets the evaluations. Steep as it begins, fewer count there; behind the
+// last point there are none, and those before it are as many as elsewhere, or a curve would end with the noise of its last step.
 Points smoothed(const Points& points) {
   const size_t reach = points.size() / 40;
   Points out = points;
   double sum = 0;
   size_t first = 0, last = 0;  // the window is [first, last)
   for (size_t index = 0; index < points.size(); ++index) {
-    const size_t half = std::min({reach, index, points.size() - 1 - index});
-    for (; last < index + half + 1; ++last) sum += points[last].value;
-    for (; first < index - half; ++first) sum -= points[first].value;
-    for (; last > index + half + 1; --last) sum -= points[last - 1].value;
+    const size_t before = std::min(reach, index), behind = std::min(before, points.size() - 1 - index);
+    for (; last < index + behind + 1; ++last) sum += points[last].value;
+    for (; first < index - before; ++first) sum -= points[first].value;
     out[index].value = sum / static_cast<double>(last - first);
   }
   return out;

@@ -250,8 +250,7 @@ typedef struct stw_tensor_info {
 
 /* Describes a model; weights are only opened and checked (names, shapes, dtypes), and read when a trainer is made.
  * Errors: STW_IO_ERROR, STW_CORRUPT, STW_UNSUPPORTED (architecture; a folder with weights of another format alone;
- * weights in a block that the model has no place for),
- * STW_UNSUPPORTED_FIELD, STW_BAD_ARGUMENT.
+ * weights in a block that the model has no place for), STW_UNSUPPORTED_FIELD, STW_BAD_ARGUMENT.
  * Owner: the caller. A model may be destroyed before what was made from it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_model_create(stw_model **out, const stw_model_options *options, stw_error *error) STW_NOEXCEPT;
 STW_API void stw_model_destroy(stw_model *model) STW_NOEXCEPT;

@@ -33,7 +33,8 @@ std::string module_name(const Tensor& weight);
 Status add_adapters(Graph& graph, const Adapters& adapters);
 
 // The narrow tensors of adapters are kept, those inside of a feed-forward part all or none, and their dropout is drawn again, but where all of
-// a block is kept, or nothing of any (Space): it has twice as many choices to search as without adapters, and not 2 to the number of tensors. After find_feed_forward.
+// a block is kept, or nothing of any (Space): it has twice as many choices to search as without adapters, and not 2 to the number of tensors.
+// After find_feed_forward.
 void tie_choices(Graph& graph);
 
 }  // namespace stw

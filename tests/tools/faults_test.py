@@ -81,7 +81,6 @@ class FaultsTest(CommandTest):
         self.run_command(*words)
         whole = self.weights("in/run")
 
-
         def check(is_done):
             if not is_done:
                 self.assertEqual(self.leftovers(), [])

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "checkpoint_header.h"
 #include "commands.h"
@@ -100,10 +102,6 @@ void show_checkpoint(const std::string& path, const std::string& header) {
   show("checksums", "all right");
 }
 
-bool is_plan(const std::string& path) {
-  return is_there(path) && !is_folder(path) && may_be_json(path) && json_string(read_text(path), "", "format") == "stowage-plan";
-}
-
 void show_plan_summary(const std::string& text) {
   if (const auto name = json_string(text, "", "fingerprint")) show("plan", *name);
   show_number(text, "batch", "request", "global_batch");
@@ -175,20 +173,26 @@ void inspect_folder(const std::string& path) {
   if (model) show_model(path, path);
 }
 
-void inspect(const std::string& path, const ModelFlags& model) {
+// `flag`: one that is for a plan alone, if any was given.
+void inspect(const std::string& path, const ModelFlags& model, const std::string& flag) {
+  const bool is_file = is_there(path) && !is_folder(path);
+  const auto header = is_file ? checkpoint_header(path) : std::nullopt;
+  const bool is_text = is_file && !header && !path.ends_with(".stw") && !path.ends_with(".safetensors") &&
+                       (path.ends_with(".jsonl") || may_be_json(path));   // which tokens are not, however many there are
+  const std::string text = is_text ? read_text(path) : "", format = json_string(text, "", "format").value_or("");
+  if (format == "stowage-plan") return show_plan(path, text, model);
+  if (!flag.empty()) throw Failure(exit_usage, fmt::format("{}: is for a plan, {} is none", flag, path));
   if (!is_there(path)) return show_model(path, path);  // a preset, or the library says what is wrong
   if (is_folder(path)) return inspect_folder(path);
-  if (const auto header = checkpoint_header(path)) return show_checkpoint(path, *header);
+  if (header) return show_checkpoint(path, *header);
   if (path.ends_with(".stw"))
     throw Failure(exit_failed, fmt::format("{}: expected a checkpoint, its head is damaged", path));
   if (path.ends_with(".safetensors")) return show_weights(path);
-  if (!path.ends_with(".jsonl") && !may_be_json(path))   // which tokens are not, however many there are
+  if (!is_text)
     throw Failure(exit_failed, fmt::format("{}: expected a model's config.json, a checkpoint, weights, a plan, a profile, settings.json or "
                                            "metrics.jsonl, found none of them", path));
-  const std::string text = read_text(path);
-  if (json_string(text, "", "format") == "stowage-plan") return show_plan(path, text, model);
-  if (json_string(text, "", "format") == "stowage-profile") return print_profile(read_profile_file(path));
-  if (json_string(text, "", "format") == "stowage-settings") return show_settings(path, text);
+  if (format == "stowage-profile") return print_profile(read_profile_file(path));
+  if (format == "stowage-settings") return show_settings(path, text);
   if (path.ends_with(".jsonl")) {
     const MetricHistory history = read_metrics(text);
     if (history.losses.empty() && history.evaluations.empty())
@@ -215,10 +219,9 @@ void add_inspect(CLI::App& application) {
   add_labels_flag(command, flags->model);
   command.get_option("--model")->description("The model that a plan is for; what `plan` was told of it beside is told here too.")->required(false);
   command.callback([flags, &command] {
-    for (const CLI::Option* option : command.get_options())
-      if (option->count() > 0 && option != command.get_option("path") && !is_plan(flags->path))
-        throw Failure(exit_usage, fmt::format("{}: is for a plan, {} is none", option->get_name(), flags->path));
-    inspect(flags->path, flags->model);
+    const std::vector<CLI::Option*> options = command.get_options();
+    const auto given = std::find_if(options.begin(), options.end(), [&](const CLI::Option* option) { return option->count() > 0 && option != command.get_option("path"); });
+    inspect(flags->path, flags->model, given == options.end() ? "" : (*given)->get_name());
   });
 }
 

@@ -31,13 +31,20 @@ struct Products {
   bool padded_a = false;              // what a has past the extent that it lies along is 0 up to the next multiple of 8
 };
 
-// Below it a device of a hundred multiprocessors and more has idle ones, and small tiles keep more of them busy; no bit
+// Below it a device of a hundred multiprocessors and more has idle ones, and other tiles keep more of them busy; no bit
 // depends on it. The emulated machine sees both kinds of tiles.
 #if defined(__CUDACC__)
 inline constexpr int64_t enough_tiles = 192;
 #else
 inline constexpr int64_t enough_tiles = 6;
 #endif
+
+inline int multiprocessors_of_device() {
+  int device = 0, count = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count > 0 ? count : 1;
+}
 
 // ---- tiles of edge_m × edge_n
 struct Tile { int product, row, column; };   // rows, columns and k are fewer than 2^31

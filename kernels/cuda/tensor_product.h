@@ -9,19 +9,22 @@
 namespace stw::kernels::cuda {
 
 // Fragments of 16 rows of a, or of 16 columns of b, in a slice: number i of a warp's, which begin at `first`, for one of its two steps.
-// A place is that of the first fragment and step with some bits turned over and a constant added.
-template <class T, int edge, Contiguous along>
+// A place is that of the first fragment and step with some bits turned over and a constant added, where edges are powers of two.
+template <class T, int edge, int fragments, Contiguous along>
 struct FragmentPlaces {
-  int at;   // of this lane's row of ldmatrix
+  static constexpr bool from_first = along == Contiguous::depth || (edge & (edge - 1)) == 0;
+  int at[from_first ? 1 : fragments];   // of this lane's row of ldmatrix
   // upper_o: lanes of the second eight rows or columns, upper_k: of the second eight of k.
   __device__ FragmentPlaces(int first, int upper_o, int upper_k) {
     const int lane = static_cast<int>(threadIdx.x % 8);
-    at = along == Contiguous::depth ? T::template place_of<edge, along>(first + upper_o * 8 + lane, upper_k)
-                                    : T::template place_of<edge, along>(upper_k * 8 + lane, first / 8 + upper_o);
+    if constexpr (along == Contiguous::depth) at[0] = T::template place_of<edge, along>(first + upper_o * 8 + lane, upper_k);
+    else
+      STW_UNROLL
+      for (int i = 0; i < (from_first ? 1 : fragments); ++i) at[i] = T::template place_of<edge, along>(upper_k * 8 + lane, first / 8 + upper_o + 2 * i);
   }
   __device__ void load(uint32_t (&r)[4], const uint16_t* slice, int i, int step) const {
-    if constexpr (along == Contiguous::depth) load_matrix4(r, slice + (at ^ 2 * chunk * step) + i * 16 * T::slice_depth);
-    else load_matrix4_turned(r, slice + (at ^ 2 * chunk * i) + step * step_depth * edge);
+    if constexpr (along == Contiguous::depth) load_matrix4(r, slice + (at[0] ^ 2 * chunk * step) + i * 16 * T::slice_depth);
+    else load_matrix4_turned(r, slice + (from_first ? at[0] ^ 2 * chunk * i : at[i]) + step * step_depth * edge);
   }
 };
 
@@ -32,8 +35,8 @@ struct WarpMultiply {
   static __device__ void store_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t*, int thread) {
     store_halves_inside<T, dtype>(sum, out, tile, thread);
   }
-  FragmentPlaces<T, T::edge_m, a_along> places_a;
-  FragmentPlaces<T, T::edge_n, b_along> places_b;
+  FragmentPlaces<T, T::edge_m, T::fragments_m, a_along> places_a;
+  FragmentPlaces<T, T::edge_n, T::fragments_n / 2, b_along> places_b;
   explicit __device__ WarpMultiply(int thread)
       : places_a(thread / 32 / T::warps_n * T::warp_m, thread / 8 % 2, thread / 16 % 2),
         places_b(thread / 32 % T::warps_n * T::warp_n, thread / 16 % 2, thread / 8 % 2) {}
@@ -76,6 +79,35 @@ struct WarpTiles : Tiles<edge, edge, 2, 2, 2, 3, blocks_together> {
 using LargeWarpTiles = WarpTiles<128, 2>;
 using SmallWarpTiles = WarpTiles<64, 4>;
 
+// Of gradients of weights, whose tiles are few and whose k is long: no k is split, so an SM has a tile for all of its time, and others
+// have none. Of 768 × 3072 (GPT-2) there are 144 large tiles, or 576 small ones that ask the second-level cache for 2.4 GB at 16384 tokens;
+// of these there are 128 for the 132 SMs of an H100, and they ask for 1.2 GB. Eight warps, 48 × 48 each, because an SM has but one: a step
+// reads 24 KiB of shared memory, 192 cycles, for 144 instructions of the tensor cores, which take 229 on an H100.
+struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 2> {
+  static constexpr size_t slices_bytes = size_t{edge_m} * (edge_n + 8) * sizeof(float), shared_bytes = slices_bytes;   // all sums at once (Rows)
+  static_assert(slices_bytes >= Tiles::slices_bytes);
+  STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
+  // Of 96, two lines are three times the banks, and a line is three times four chunks.
+  template <int edge, Contiguous along>
+  STW_CLASS_DEVICE int place_of(int line, int c) {
+    static_assert(along == Contiguous::output && (edge % 64 == 0 || edge % 64 == 32));
+    return line * edge + (c ^ (edge % 64 == 0 ? line % 8 : line / 2 % 4)) * chunk;
+  }
+  template <DType dtype, Contiguous a_along, Contiguous b_along>
+  using Multiply = WarpMultiply<GradientWarpTiles, dtype, a_along, b_along>;
+};
+
+// Cycles that a step of all tiles takes, where tensor cores do 1024 multiply-adds in one (an A100's; an H100's do 1290), and the second-level
+// cache gives a multiprocessor 64 bytes and all together some 40 bytes for each. An estimate, on which no bit depends.
+template <class T>
+double step_cycles(const Products& all, int64_t multiprocessors) {
+  constexpr double arithmetic = T::edge_m * T::edge_n * step_depth / 1024.0, bytes = (T::edge_m + T::edge_n) * step_depth * sizeof(uint16_t);
+  const int64_t tiles = tiles_of(all, T::edge_m, T::edge_n);
+  const double of_one = static_cast<double>(ceil_div(tiles, multiprocessors)) * (arithmetic > bytes / 64 ? arithmetic : bytes / 64);
+  const double of_cache = static_cast<double>(tiles) * bytes / (40.0 * static_cast<double>(multiprocessors));
+  return of_one > of_cache ? of_one : of_cache;
+}
+
 template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype, class Ending = StoredSums>
 void tensor_product_of(const Launch& l, const Products& all, const Ending& ending = {}) {
   const auto tiles_of_edge = [&](int edge) {
@@ -83,8 +115,14 @@ void tensor_product_of(const Launch& l, const Products& all, const Ending& endin
     else return tiles_of(all, edge, edge);
   };
   const int64_t large = tiles_of_edge(LargeWarpTiles::edge_m);
-  if (large >= enough_tiles) launch_tiles<LargeWarpTiles, dtype, a_along, b_along, rounded>(l, large, all, ending);
-  else launch_tiles<SmallWarpTiles, dtype, a_along, b_along, rounded>(l, tiles_of_edge(SmallWarpTiles::edge_m), all, ending);
+  if (large >= enough_tiles) return launch_tiles<LargeWarpTiles, dtype, a_along, b_along, rounded>(l, large, all, ending);
+  if constexpr (may_restart<a_along, b_along> && !rounded && Ending::stored) {
+    using T = GradientWarpTiles;
+    const int multiprocessors = multiprocessors_of_device();
+    if (step_cycles<T>(all, multiprocessors) < step_cycles<SmallWarpTiles>(all, multiprocessors))
+      return launch_tiles<T, dtype, a_along, b_along, rounded>(l, tiles_of(all, T::edge_m, T::edge_n), all, ending);
+  }
+  launch_tiles<SmallWarpTiles, dtype, a_along, b_along, rounded>(l, tiles_of_edge(SmallWarpTiles::edge_m), all, ending);
 }
 template <Contiguous a_along, Contiguous b_along, bool rounded>
 void tensor_product(const Launch& l, const Products& all) {

@@ -41,14 +41,18 @@ struct StepCursor {
 };
 
 // ---- slices in shared memory
+static constexpr int power_of_two_in(int x) { return x < 2 ? x : 2 * power_of_two_in(x / 2); }   // the largest one
 // How a thread copies its chunks of one operand's slices, of which T::place_of<edge, along>(line, c) says where chunk number c of a line
 // begins: one of a line, of lines that lie so far apart that all have the same place in eight. Beyond the output's edge it copies the
 // last line, or chunk, that there is: what comes of it is nowhere stored, and nothing has to be asked.
 template <class T, int edge, Contiguous along>
 struct SliceCopy {
   static constexpr int line_chunks = (along == Contiguous::depth ? T::slice_depth : edge) / chunk;
-  static constexpr int copies = edge * T::slice_depth / chunk / T::threads, lines = T::threads / line_chunks;   // between one copy and the next
-  static_assert(lines % 8 == 0 && step_depth % (along == Contiguous::depth ? 8 : lines) == 0);
+  // Lines between one copy and the next: as many as all threads take, or the power of two below, where the threads behind copy nothing.
+  static constexpr int lines = power_of_two_in(T::threads / line_chunks), threads = lines * line_chunks;
+  static constexpr int copies = edge * T::slice_depth / chunk / threads;
+  static_assert(lines % 8 == 0 && step_depth % (along == Contiguous::depth ? 8 : lines) == 0 && copies * threads * chunk == edge * T::slice_depth);
+  static_assert(threads % 32 == 0);   // whole warps copy, or nothing
   static constexpr int further = T::template place_of<edge, along>(lines, 0);   // from one copy to the next
   const char* from;   // what this thread would copy first were k 0
   int line_bytes;     // from one line to the next
@@ -70,6 +74,8 @@ struct SliceCopy {
     from = static_cast<const char*>(operand) + first * static_cast<int64_t>(sizeof(uint16_t));
   }
   __device__ void copy(uint16_t* slice, const Step (&steps)[T::slice_steps]) const {
+    if constexpr (threads < T::threads)
+      if (static_cast<int>(threadIdx.x) >= threads) return;
     uint16_t* const to = slice + T::template place_of<edge, along>(first_line(), column() / chunk);
     if constexpr (along == Contiguous::depth) {
       const int k = steps[0].first;   // from which on steps follow each other: they do not restart here
@@ -180,7 +186,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   // Four fragments side by side are four blocks of random numbers, one for each thread of a quad. Operands of which tensor cores
   // take whole chunks have blocks that begin with a fragment (fits_tensor_cores).
   const auto round_sample = [&](int sample) {
-    static_assert(T::fragments_n % 4 == 0);
+    static_assert(!rounded || T::fragments_n % 4 == 0);
     const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
     const int t = forgotten(thread);
     STW_UNROLL

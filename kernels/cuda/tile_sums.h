@@ -19,6 +19,8 @@ struct Tiles {
   static constexpr int slice_steps = steps, slice_depth = steps * step_depth, stages = slices;
   static constexpr int slice_a = tile_m * slice_depth, slice_b = tile_n * slice_depth;   // elements
   static constexpr size_t slices_bytes = size_t{stages} * (slice_a + slice_b) * sizeof(uint16_t);
+  // Whether there is a way to store a tile of 16-bit numbers as a whole; those without one are of gradients in fp32.
+  static constexpr bool stores_halves = tile_n % 64 == 0 && (tile_n & (tile_n - 1)) == 0;
 };
 
 // ---- two neighbouring elements of the output, n of them inside
@@ -230,9 +232,10 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
 template <class T, DType dtype, class Multiply>
 STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, uint16_t* slices, int thread) {
   const bool inside = is_inside<T>(out, tile);
-  if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) && reinterpret_cast<uintptr_t>(out.residual) % 16 == 0 &&
-      (out.bias == nullptr || (all.bias == dtype && reinterpret_cast<uintptr_t>(out.bias) % 4 == 0)))
-    return Multiply::store_inside(sum, out, tile, slices, thread);
+  if constexpr (T::stores_halves)
+    if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) && reinterpret_cast<uintptr_t>(out.residual) % 16 == 0 &&
+        (out.bias == nullptr || (all.bias == dtype && reinterpret_cast<uintptr_t>(out.bias) % 4 == 0)))
+      return Multiply::store_inside(sum, out, tile, slices, thread);
   if constexpr (Multiply::asynchronous) for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(sum[i][j][k], -0.0f); });
   if (inside && all.c == DType::f32 && out.bias == nullptr && out.residual == nullptr && is_aligned(out.c, out.c_stride, 2, sizeof(float)))
     return for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) {

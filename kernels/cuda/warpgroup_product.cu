@@ -79,13 +79,6 @@ using Large = WarpgroupTiles<128, 256, 4, 1>;
 using Medium = WarpgroupTiles<128, 128, 3, 2>;
 using Small = WarpgroupTiles<64, 128, 4, 2>;
 
-static int multiprocessors_of_device() {
-  int device = 0, count = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count > 0 ? count : 1;
-}
-
 // Cycles that a step of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache
 // gives a multiprocessor 64 bytes and all together some 40 bytes for each. An estimate.
 template <class T>

@@ -192,6 +192,28 @@ TEST(TensorProduct, TheNumberOfRowsDoesNotChangeTheBits) {
   }
 }
 
+// Matrices as large as GPT-2's have tiles of their own, on a device of a hundred multiprocessors too; 64 of its rows alone have others.
+TEST(TensorProduct, TheTileDoesNotChangeTheBitsOfWeightGradients) {
+  Random random(8);
+  constexpr int64_t inputs = 768, features = 3072, some = 64;
+  Problem problem = tensor_problem(random, {2, 19, inputs, {features}}, {bf16, bf16, f32, f32}, false, false, true);
+  for (const ProductKernels products : tensor_kernels()) {
+    problem.products = products;
+    for (const NamedTable& t : tables()) {
+      const Buffer whole = problem.parameter_gradients(*t.table, 1).weight[0];
+      for (const int64_t first : {int64_t{0}, int64_t{1088}, features - some}) {
+        Buffer alone(f32, some * inputs);
+        const size_t at = static_cast<size_t>(first * inputs) * sizeof(float);
+        std::memcpy(alone.data(), problem.weight_gradient[0].bytes().data() + at, alone.bytes().size());
+        LinearArgs a = problem.args(problem.x.matrix(), {static_cast<uint16_t*>(problem.dy.data()) + first, bf16});
+        a.part[0].features = some, a.part[0].weight_gradient = alone.data();
+        run(t.table->linear_weight_gradient, a, 1, linear_weight_gradient_workspace(a, 1));
+        EXPECT_EQ(std::memcmp(alone.data(), whole.bytes().data() + at, alone.bytes().size()), 0) << t.name << " from " << first;
+      }
+    }
+  }
+}
+
 // A vocabulary is odd: rows of logits lie further apart, and tensor cores take them.
 TEST(TensorProduct, OddNumbersOfOutputsWithZerosBehindThem) {
   Random random(6);

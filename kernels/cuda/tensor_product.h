@@ -41,24 +41,44 @@ struct WarpMultiply {
       : places_a(thread / 32 / T::warps_n * T::warp_m, thread / 8 % 2, thread / 16 % 2),
         places_b(thread / 32 % T::warps_n * T::warp_n, thread / 16 % 2, thread / 8 % 2) {}
 
-  __device__ void operator()(float (&sum)[T::fragments_m][T::fragments_n][4], const uint16_t* a, const uint16_t* b, int steps) const {
-    STW_UNROLL
-    for (int step = 0; step < T::slice_steps; ++step) {
-      if (step >= steps) break;
-      uint32_t x[T::fragments_m][4], y[T::fragments_n][2];
+  // `copy` asks for another slice while products run. The second step's fragments are on their way meanwhile, too: behind a branch, as
+  // where the step may be missing, they would be asked for when all products of the first one have begun.
+  template <class Copy>
+  __device__ void operator()(float (&sum)[T::fragments_m][T::fragments_n][4], const uint16_t* a, const uint16_t* b, int steps, const Copy& copy) const {
+    static_assert(T::slice_steps == 2);
+    Fragments first;
+    load(first, a, b, 0);
+    multiply_row(sum, first, 0);
+    if (steps > 1) {
+      Fragments second;
+      load(second, a, b, 1);
       STW_UNROLL
-      for (int i = 0; i < T::fragments_m; ++i) places_a.load(x[i], a, i, step);
+      for (int i = 1; i < T::fragments_m; ++i) multiply_row(sum, first, i);
+      copy();
       STW_UNROLL
-      for (int j = 0; j < T::fragments_n; j += 2) {
-        uint32_t r[4];
-        places_b.load(r, b, j / 2, step);
-        y[j][0] = r[0], y[j][1] = r[1], y[j + 1][0] = r[2], y[j + 1][1] = r[3];
-      }
+      for (int i = 0; i < T::fragments_m; ++i) multiply_row(sum, second, i);
+    } else {
       STW_UNROLL
-      for (int i = 0; i < T::fragments_m; ++i)
-        STW_UNROLL
-        for (int j = 0; j < T::fragments_n; ++j) multiply_add<dtype>(sum[i][j], x[i], y[j]);
+      for (int i = 1; i < T::fragments_m; ++i) multiply_row(sum, first, i);
+      copy();
     }
+  }
+
+ private:
+  struct Fragments { uint32_t a[T::fragments_m][4], b[T::fragments_n][2]; };   // of a step
+  __device__ void load(Fragments& f, const uint16_t* a, const uint16_t* b, int step) const {
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i) places_a.load(f.a[i], a, i, step);
+    STW_UNROLL
+    for (int j = 0; j < T::fragments_n; j += 2) {
+      uint32_t r[4];
+      places_b.load(r, b, j / 2, step);
+      f.b[j][0] = r[0], f.b[j][1] = r[1], f.b[j + 1][0] = r[2], f.b[j + 1][1] = r[3];
+    }
+  }
+  static __device__ void multiply_row(float (&sum)[T::fragments_m][T::fragments_n][4], const Fragments& f, int i) {
+    STW_UNROLL
+    for (int j = 0; j < T::fragments_n; ++j) multiply_add<dtype>(sum[i][j], f.a[i], f.b[j]);
   }
 };
 

@@ -116,10 +116,11 @@ STW_DEVICE Tile tile_of(const Products& all) {
   else return tile_of_block(all, T::edge_m, T::edge_n);
 }
 
-// What computes a slice: T::Multiply<dtype, a_along, b_along>, made of the thread's number, called with the sums, the slices of a and b and
-// how many steps are left. Where it is `asynchronous`, whole() goes on while the next slice is asked for, in the place of the last but
-// one; finish<n>() waits for all but the n last ones, show_copies() is called when this thread's copies have arrived, and sums start
-// from settled() numbers, and are settled(), with what is added to them, before anything else becomes of them.
+// What computes a slice: T::Multiply<dtype, a_along, b_along>, made of the thread's number, called with the sums, the slices of a and b, how
+// many steps are left, and a function that asks for the next slice, which it calls once. Where it is `asynchronous` it is not given that
+// function: whole() goes on while the next slice is asked for, in the place of the last but one; finish<n>() waits for all but the n last
+// ones, show_copies() is called when this thread's copies have arrived, and sums start from settled() numbers, and are settled(), with
+// what is added to them, before anything else becomes of them.
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
 static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
@@ -211,14 +212,12 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   STW_UNROLL
   for (int stage = 0; stage < ahead; ++stage) copy_next(stage);
   int stage = 0;
-  const auto next_slice = [&](const auto& compute) {   // compute(a, b)
+  const auto next_slice = [&](const auto& compute) {   // compute(a, b, copy), which calls copy() once
     wait_copies<ahead - 1>();
     if constexpr (Multiply::asynchronous) Multiply::show_copies();
     __syncthreads();   // this slice is there for all, and nobody uses the one before any more, or (asynchronous) the one before that
-    if constexpr (!Multiply::asynchronous) copy_next((stage + ahead) % T::stages);
     const uint16_t *a = slices + stage * (T::slice_a + T::slice_b), *b = a + T::slice_a;
-    compute(a, b);
-    if constexpr (Multiply::asynchronous) copy_next((stage + ahead) % T::stages);
+    compute(a, b, [&] { copy_next((stage + ahead) % T::stages); });
     stage = (stage + 1) % T::stages;
     --slices_left;
   };
@@ -227,15 +226,21 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
       // Whole slices by themselves: the compiler lets products run on across a loop where nothing else writes the sums.
       STW_ROLLED
       for (; in_use.steps - in_use.step >= T::slice_steps; in_use.step += T::slice_steps) {
-        next_slice([&](const uint16_t* a, const uint16_t* b) { multiply.whole(sum, a, b); });
+        next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
+          multiply.whole(sum, a, b);
+          copy();
+        });
         Multiply::template finish<1>();
       }
       Multiply::template finish<0>();
       if (in_use.step < in_use.steps)
-        next_slice([&](const uint16_t* a, const uint16_t* b) { multiply(sum, a, b, in_use.steps - in_use.step); });
+        next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
+          multiply(sum, a, b, in_use.steps - in_use.step);
+          copy();
+        });
       if (in_use.number < last) in_use = {in_use.number + 1, 0, steps_of_product(in_use.number + 1)};
     } else {
-      next_slice([&](const uint16_t* a, const uint16_t* b) { multiply(sum, a, b, in_use.steps - in_use.step); });
+      next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) { multiply(sum, a, b, in_use.steps - in_use.step, copy); });
       const int part = in_use.number;
       if (advance(in_use) && rounded) round_sample(part);
     }

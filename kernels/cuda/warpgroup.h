@@ -63,6 +63,8 @@ __device__ __forceinline__ void computed_by_now(void* shared_place, const float 
 #define STW_TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
 #define STW_SUMS_32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) "%30,%31}, "
 #define STW_SUMS_64 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) STW_TEN(3) STW_TEN(4) STW_TEN(5) "%60,%61,%62,%63}, "
+#define STW_SUMS_96 \
+  "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) STW_TEN(3) STW_TEN(4) STW_TEN(5) STW_TEN(6) STW_TEN(7) STW_TEN(8) "%90,%91,%92,%93,%94,%95}, "
 #define STW_SUMS_128                                                                                                                    \
   "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," STW_TEN(1) STW_TEN(2) STW_TEN(3) STW_TEN(4) STW_TEN(5) STW_TEN(6) STW_TEN(7) STW_TEN(8) STW_TEN(9) \
   STW_TEN(10) STW_TEN(11) "%120,%121,%122,%123,%124,%125,%126,%127}, "
@@ -70,6 +72,7 @@ __device__ __forceinline__ void computed_by_now(void* shared_place, const float 
 #define STW_FOUR(c, i) STW_FRAGMENT(c, i), STW_FRAGMENT(c, i + 1), STW_FRAGMENT(c, i + 2), STW_FRAGMENT(c, i + 3)
 #define STW_EIGHT(c, i) STW_FOUR(c, i), STW_FOUR(c, i + 4)
 #define STW_SIXTEEN(c, i) STW_EIGHT(c, i), STW_EIGHT(c, i + 8)
+#define STW_TWENTY_FOUR(c, i) STW_SIXTEEN(c, i), STW_EIGHT(c, i + 16)
 #define STW_THIRTY_TWO(c, i) STW_SIXTEEN(c, i), STW_SIXTEEN(c, i + 16)
 #define STW_WGMMA(added, shape, operands) "{.reg .pred add; setp.eq.u32 add, " added ", 0; wgmma.mma_async.sync.aligned." shape " " operands ";}"
 // `shape` but for the type of a and b, `matrices`: numbers of the operands behind the sums.
@@ -81,8 +84,9 @@ __device__ __forceinline__ void computed_by_now(void* shared_place, const float 
 #define STW_SHARED_MATRICES "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned})
 template <DType dtype, bool a_turned, bool b_turned, bool added = true, int fragments>
 __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
-  static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16 || (fragments == 32 && added)));
+  static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16 || ((fragments == 24 || fragments == 32) && added)));
   if constexpr (fragments == 32) STW_MULTIPLY("m64n256k16", "0", STW_SUMS_128, "%128, %129, add, 1, 1, %130, %131", STW_THIRTY_TWO("+f", 0), STW_SHARED_MATRICES);
+  else if constexpr (fragments == 24) STW_MULTIPLY("m64n192k16", "0", STW_SUMS_96, "%96, %97, add, 1, 1, %98, %99", STW_TWENTY_FOUR("+f", 0), STW_SHARED_MATRICES);
   else if constexpr (fragments == 16 && added) STW_MULTIPLY("m64n128k16", "0", STW_SUMS_64, "%64, %65, add, 1, 1, %66, %67", STW_SIXTEEN("+f", 0), STW_SHARED_MATRICES);
   else if constexpr (fragments == 16) STW_MULTIPLY("m64n128k16", "1", STW_SUMS_64, "%64, %65, add, 1, 1, %66, %67", STW_SIXTEEN("=f", 0), STW_SHARED_MATRICES);
   else if constexpr (added) STW_MULTIPLY("m64n64k16", "0", STW_SUMS_32, "%32, %33, add, 1, 1, %34, %35", STW_EIGHT("+f", 0), STW_SHARED_MATRICES);

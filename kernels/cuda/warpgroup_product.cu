@@ -2,9 +2,9 @@
 // for, which mma.sync does not: on Hopper that one reaches 63 % of the peak at most (Luo et al., arXiv 2402.13499).
 //
 // A warpgroup computes 64 rows of a tile. Of the largest, 128 × 256, a slice of four steps is 48 KiB from the second-level cache and
-// takes the tensor cores 1,024 cycles, 48 bytes a cycle; of 128 × 128 it is 32 KiB in 512 cycles, of 64 × 128 24 KiB in 256, more than that
-// cache gives to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle, and which tiles end first
-// is worked out from both. No bit depends on it, if 64 × 128 and 64 × 256 add up a step alike: tools/gpu-check asks the device.
+// takes the tensor cores 1,024 cycles, 48 bytes a cycle; of 128 × 192 it is 40 KiB in 768, of 128 × 128 32 KiB in 512 cycles, of 64 × 128 24 KiB
+// in 256, more than that cache gives to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle, and which tiles end first
+// is worked out from both. No bit depends on it, if 64 × 128, 64 × 192 and 64 × 256 add up a step alike: tools/gpu-check asks the device.
 #include "kernels/cuda/warpgroup_product.h"
 
 #include "kernels/cuda/tile_product.h"
@@ -77,6 +77,8 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
 };
 using Large = WarpgroupTiles<128, 256, 4, 1>;
 using Medium = WarpgroupTiles<128, 128, 3, 2>;
+// Of gradients of weights alone, in fp32: rows of 16-bit numbers are stored by whole warps, which 24 chunks of a line are not.
+using Wide = WarpgroupTiles<128, 192, 4, 1>;
 using Small = WarpgroupTiles<64, 128, 4, 2>;
 
 // Cycles that a step of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache
@@ -98,6 +100,10 @@ static void product_in_tiles(const Launch& l, const Products& all) {
   };
   const int multiprocessors = multiprocessors_of_device();
   const double large = cycles_of<Large>(all, multiprocessors), medium = cycles_of<Medium>(all, multiprocessors), small = cycles_of<Small>(all, multiprocessors);
+  if constexpr (may_restart<a_along, b_along>) {
+    const double wide = cycles_of<Wide>(all, multiprocessors);
+    if (wide < large && wide < medium && wide < small) return in_tiles(Wide{});
+  }
   if (large <= medium && large <= small) in_tiles(Large{});
   else if (medium <= small) in_tiles(Medium{});
   else in_tiles(Small{});

@@ -103,6 +103,8 @@ Operation warpgroup(const Words& words) {
   if (is({"wgmma", "wait_group", "sync", "aligned"})) return {wait, Kind::together, {4}, true};
   if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "bf16", "bf16"})) return product(multiply<256, true>, 256);
   if (is({"wgmma", "mma_async", "sync", "aligned", "m64n256k16", "f32", "f16", "f16"})) return product(multiply<256, false>, 256);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n192k16", "f32", "bf16", "bf16"})) return product(multiply<192, true>, 192);
+  if (is({"wgmma", "mma_async", "sync", "aligned", "m64n192k16", "f32", "f16", "f16"})) return product(multiply<192, false>, 192);
   if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "bf16", "bf16"})) return product(multiply<128, true>, 128);
   if (is({"wgmma", "mma_async", "sync", "aligned", "m64n128k16", "f32", "f16", "f16"})) return product(multiply<128, false>, 128);
   if (is({"wgmma", "mma_async", "sync", "aligned", "m64n64k16", "f32", "bf16", "bf16"})) return product(multiply<64, true>, 64);

@@ -11,18 +11,18 @@ import shutil
 import sys
 import time
 
-from isolated import run_isolated
-from runs import Runs, Table, call, card_bytes_in_use, left
+from isolated import run_if_any_runs, run_isolated
+from runs import Runs, Table, call, card_bytes_in_use, clipped, left
 
 BUILD = sys.argv[1]
 table = Table()
 row = table.row
 
 
-def program(name, path, chosen="*"):
+def program(name, path, first=None):
     """A GoogleTest program: its counts, the names of what failed, and what the first of these said."""
     begin = time.monotonic()
-    outcome = run_isolated(path, chosen)
+    outcome = run_if_any_runs(path, first) if first else run_isolated(path)
     row(name, outcome.is_good(), f"{outcome}" if outcome.failed or outcome.skipped else f"{outcome} in {time.monotonic() - begin:.0f} s")
     for words in outcome.words[:2]:
         print("".join("        " + line + "\n" for line in words.splitlines()[-25:]), end="", flush=True)
@@ -32,7 +32,7 @@ def program(name, path, chosen="*"):
 
 def keep(name, words):
     with open(os.environ.get("SAID", "said.txt"), "a", encoding="utf-8") as file:
-        file.write(f"== {time.strftime('%FT%TZ', time.gmtime())} {name}\n{words}\n\n")
+        file.write(f"== {time.strftime('%FT%TZ', time.gmtime())} {name}\n{clipped(words)}\n\n")
 
 
 def libraries(folder, model):
@@ -179,7 +179,7 @@ def main():
                  "budgets": lambda: two_budgets(folder, *budgets), "offload": lambda: offload(folder, shape),
                  "memory": lambda: memory(folder, [(tiny, shape[2:6])] if tiny else LARGE), "libraries": lambda: libraries(folder, shape)}
         if not tiny:
-            parts = {"libraries": parts.pop("libraries"), "kernels": lambda: program("kernels", kernels),
+            parts = {"libraries": parts.pop("libraries"), "kernels": lambda: program("kernels", kernels, "Add.*"),
                      "training": lambda: program("training", os.path.join(BUILD, "tests/gpu/gpu_trainer_tests")), **parts,
                      "sanitizers": lambda: sanitizers(kernels)}   # the slowest comes last
             alone = {tool: lambda tool=tool: sanitizers(kernels, (tool,)) for tool in ("memcheck", "racecheck", "synccheck")}   # parts of the last one

@@ -29,6 +29,7 @@ def ended_in(word, text):
 class Outcome:
     def __init__(self):
         self.passed, self.failed, self.skipped, self.left_out, self.words = 0, [], [], [], []   # words: what failures said
+        self.gave_up = False   # the others were not tried
 
     def add(self, other):
         self.passed += other.passed
@@ -39,7 +40,8 @@ class Outcome:
         left = f", {len(self.left_out)} suites left out for want of time" if self.left_out else ""
         skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
         return f"{self.passed} passed, {len(self.failed)} failed{skipped}{left}" + "".join("\n        " + name for name in self.failed + self.left_out) + \
-               "".join("\n        skipped: " + name for name in self.skipped)
+               "".join("\n        skipped: " + name for name in self.skipped) + \
+               ("\n        the others were not tried" if self.gave_up else "")
 
     def is_good(self):
         return self.passed > 0 and not self.failed and not self.left_out
@@ -87,4 +89,13 @@ def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_se
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         for found in pool.map(lambda suite: run_suite(program, suite[0], suite[1], suite_seconds, test_seconds, end), suites.items()):
             outcome.add(found)
+    return outcome
+
+
+def run_if_any_runs(program, first):
+    """Where not even the tests of `first` pass the others would fail for the same reason, each twice, in minutes."""
+    outcome = run_isolated(program, first)
+    if outcome.is_good():
+        return run_isolated(program)
+    outcome.gave_up = True
     return outcome

@@ -10,9 +10,9 @@ import tempfile
 import time
 import unittest
 
-from isolated import run_isolated, tests_of
+from isolated import run_if_any_runs, run_isolated, tests_of
 import runs
-from runs import Table
+from runs import Table, clipped
 
 # A device is broken for a process from the test on that breaks it.
 PROGRAM = """#!{python}
@@ -39,14 +39,14 @@ sys.exit(3 if "end" in SUITES else 1 if broken else 0)
 
 
 class Isolated(unittest.TestCase):
-    def run_on(self, suites, **limits):
+    def run_on(self, suites, first=None, **limits):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "tests")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(PROGRAM.format(python=sys.executable, suites=suites))
             os.chmod(path, stat.S_IRWXU)
             self.listed, self.said = tests_of(path)
-            return run_isolated(path, **limits)
+            return run_if_any_runs(path, first) if first else run_isolated(path, **limits)
 
     def test_all_is_well(self):
         outcome = self.run_on({"A.": {"x": "", "y": ""}, "All/B.": {"z/0": "", "z/1": ""}})
@@ -83,6 +83,18 @@ class Isolated(unittest.TestCase):
         outcome = self.run_on({"A.": {"x": "", "bad": "beside others"}, "B.": {"x": "", "y": "silent"}})
         self.assertEqual((outcome.passed, outcome.failed), (3, ["A.bad (with its suite; it passes alone)", "B.y"]))
         self.assertFalse(outcome.is_good())
+
+    def test_where_nothing_runs_the_others_are_not_tried(self):
+        outcome = self.run_on({"A.": {"x": "", "bad": "break"}, "B.": {"x": ""}}, first="B.*")
+        self.assertEqual((outcome.passed, outcome.failed), (2, ["A.bad"]))
+        outcome = self.run_on({"A.": {"x": ""}, "B.": {"bad": "break"}}, first="B.*")
+        self.assertEqual((outcome.passed, outcome.failed), (0, ["B.bad"]))
+        self.assertIn("not tried", str(outcome))
+
+    def test_what_is_said_too_often_is_clipped(self):
+        self.assertEqual(clipped("abc", 4), "abc")
+        text = clipped("a" * 1000 + "b" * 1000, 100)
+        self.assertTrue(text.startswith("a" * 50 + "\n") and text.endswith("\n" + "b" * 50) and " 1900 " in text)
 
     def test_what_is_skipped_is_named(self):
         outcome = self.run_on({"A.": {"x": "", "y": "skip"}, "B.": {"x": "skip", "bad": "fail"}})

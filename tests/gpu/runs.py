@@ -21,6 +21,13 @@ def left():
     return SECONDS - (time.monotonic() - BEGIN)
 
 
+def clipped(text, most=200_000):
+    """A test that fails in a loop says so a million times; a file of that is too large to be kept."""
+    if len(text) <= most:
+        return text
+    return text[:most // 2] + f"\n… {len(text) - most // 2 * 2} characters are left out …\n" + text[-(most // 2):]
+
+
 class Table:
     def __init__(self):
         self.failures = 0

@@ -2,6 +2,8 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "kernels/cuda/workspace.h"
 #include "src/cuda/cudnn_attention.h"
 #include "src/cuda/matmul.h"
@@ -19,26 +21,27 @@ bool has_warpgroups() {
   return has_warpgroup_kernels() && major == 9 && minor == 0;
 }
 
-// Lives for ever: at the end of the process the runtime may be gone before it.
-static stw::cuda::Matmul* matmul() {
-  static stw::cuda::Matmul* const one = [] {
-    auto created = stw::cuda::Matmul::create("");
-    return created ? created->release() : nullptr;
-  }();
-  return one;
-}
-static stw::cuda::CudnnAttention* cudnn() {
-  static stw::cuda::CudnnAttention* const one = [] {
-    auto created = stw::cuda::CudnnAttention::create("");
-    return created ? created->release() : nullptr;
-  }();
-  return one;
-}
-const ProductLibrary* product_library() { return matmul() ? matmul()->library() : nullptr; }
-const AttentionLibrary* attention_library() { return cudnn() ? cudnn()->library() : nullptr; }
+// A vendor's library, from the first time on that somebody asks; none with STW_OWN_KERNELS in the environment, where a tool watches what
+// runs on the device and is to watch our kernels. Lives for ever: at the end of the process the runtime may be gone before it.
+template <class Library>
+struct OnDemand {
+  Library* one = nullptr;
+  bool is_tried = false;
+  Library* get() {
+    if (is_tried) return one;
+    is_tried = true;
+    if (std::getenv("STW_OWN_KERNELS")) return one;
+    if (auto created = Library::create("")) one = created->release();
+    return one;
+  }
+};
+static OnDemand<stw::cuda::Matmul> matmul;
+static OnDemand<stw::cuda::CudnnAttention> cudnn;
+const ProductLibrary* product_library() { return matmul.get() ? matmul.one->library() : nullptr; }
+const AttentionLibrary* attention_library() { return cudnn.get() ? cudnn.one->library() : nullptr; }
 std::string library_error() {
   std::string text;
-  for (const stw::Status& status : {matmul() ? matmul()->take_error() : stw::ok(), cudnn() ? cudnn()->take_error() : stw::ok()})
+  for (const stw::Status& status : {matmul.one ? matmul.one->take_error() : stw::ok(), cudnn.one ? cudnn.one->take_error() : stw::ok()})
     if (!status) text += status.error().message;
   return text;
 }

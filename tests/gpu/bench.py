@@ -103,16 +103,16 @@ class Bench:
             json.dump(preset(name), file)
         return path, sequence, batch
 
-    def run(self, model, sequence, batch, kernels, *words, steps):
+    def run(self, model, sequence, batch, kernels, *words, steps, patience=100):
         """The tokens/s of each step, or None and why there are none."""
         with open(model, encoding="utf-8") as file:
             vocabulary = json.load(file)["vocab_size"]
         return self.folder.speeds("run", steps, "--model", model, "--seq", sequence, "--batch", batch, "--device", "cuda", "--reserve", RESERVE,
-                                  "--kernels", *kernels.split(), *words, data=self.folder.tokens(vocabulary))
+                                  "--kernels", *kernels.split(), *words, data=self.folder.tokens(vocabulary), patience=patience)
 
     def speed(self, what, shape, kernels, *words, mark=None, steps=6):
         """A row of the table; the tokens/s without the first step."""
-        speeds, why = self.run(*shape, kernels, *words, steps=3 if self.tiny else steps)
+        speeds, why = self.run(*shape, kernels, *words, steps=3 if self.tiny else steps, patience=200 if mark else 100)   # billions of weights are drawn first
         if speeds is None:
             self.table.row(what, False, why)
             return None

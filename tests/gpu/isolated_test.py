@@ -38,6 +38,19 @@ sys.exit(3 if "end" in SUITES else 1 if broken else 0)
 """
 
 
+# A command that takes three steps, a second each, and hangs.
+STEPS = """#!{python}
+import os, sys, time
+out = sys.argv[sys.argv.index("--out") + 1]
+os.makedirs(out)
+for speed in (10, 20, 30):
+    time.sleep(1)
+    with open(out + "/metrics.jsonl", "a") as file: file.write('{{"tokens_per_second": %d}}\\n' % speed)
+print("the last one", flush=True)
+time.sleep(60)
+"""
+
+
 class Isolated(unittest.TestCase):
     def run_on(self, suites, first=None, **limits):
         with tempfile.TemporaryDirectory() as folder:
@@ -120,6 +133,22 @@ class Isolated(unittest.TestCase):
         _, status = os.waitpid(child, 0)
         self.assertEqual(os.waitstatus_to_exitcode(status), 143)
         self.assertLess(time.monotonic() - begin, 20)
+
+    def test_a_run_that_hangs_is_given_up(self):
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory() as build:
+            path = os.path.join(build, "tools/stowage/stowage")
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(STEPS.format(python=sys.executable))
+            os.chmod(path, stat.S_IRWXU)
+            with runs.Runs(build) as folder:
+                self.assertEqual(folder.speeds("run", 3, patience=2), ([10, 20, 30], ""))
+                found, why = folder.speeds("run", 4, patience=2)
+        self.assertIsNone(found)
+        self.assertIn("the last one", why)
+        self.assertIn("ran past its time, 3 steps", why)
+        self.assertLess(time.monotonic() - begin, 30)
 
     def test_what_ends_a_part_ends_no_other(self):
         table, done = Table(), []

@@ -157,21 +157,24 @@ class Runs:
                 array.array("H" if vocabulary <= 65536 else "I", random.Random(1).choices(range(vocabulary), k=1 << 20)).tofile(file)
         return path
 
-    def speeds(self, out, steps, *words, data=None, seconds=500, watch=None):
+    def speeds(self, out, steps, *words, data=None, patience=100, watch=None):
         """The tokens/s of so many steps of a run that goes no further, so that it saves nothing; or None and why there are none.
-        `watch` is called again and again while it runs. Without `data` it learns from a text, which wants a tokenizer."""
+        `watch` is called again and again while it runs. Without `data` it learns from a text, which wants a tokenizer. A device that
+        hangs shall not take the time of all runs behind: for the first step, and for each that follows, it has `patience` seconds."""
         folder, said = self.at(out), self.at(out + "-said.txt")
         shutil.rmtree(folder, ignore_errors=True)
         with open(said, "w", encoding="utf-8") as file:
             run = started((self.stowage, "train", "--data", data or self.at("text.txt"), "--out", folder, "--eval-batches", 0, "--steps", 1000 * steps,
                            "--schedule", "constant", "--save-every", 1000 * steps, *words), file)
-        end, found = time.monotonic() + min(seconds, left()), []
+        heard, found = time.monotonic(), []
         try:
-            while len(found) < steps and run.poll() is None and time.monotonic() < end:
+            while len(found) < steps and run.poll() is None and time.monotonic() < heard + patience and left() > 0:
                 time.sleep(0.1)
                 if watch:
                     watch()
-                found = speeds_in(folder + "/metrics.jsonl")
+                before, found = len(found), speeds_in(folder + "/metrics.jsonl")
+                if len(found) > before:
+                    heard = time.monotonic()
             ended = run.poll()
             if watch:   # its last steps may be younger than the last look
                 watch()
@@ -180,7 +183,7 @@ class Runs:
         if len(found) >= steps:
             return found[:steps], ""
         with open(said, encoding="utf-8", errors="replace") as file:
-            return None, file.read()[-400:] + ("ran past its time" if ended is None else "")
+            return None, file.read()[-400:] + (f"ran past its time, {len(found)} steps" if ended is None else "")
 
     def weights(self, out):
         try:

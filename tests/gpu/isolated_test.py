@@ -3,8 +3,10 @@ import concurrent.futures
 import contextlib
 import io
 import os
+import shutil
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -157,6 +159,47 @@ class Isolated(unittest.TestCase):
             table.part("good", lambda: done.append(True))
         self.assertEqual((table.failures, done), (1, [True]))
         self.assertIn("IndexError", said.getvalue())
+
+
+class Packed(unittest.TestCase):
+    """tools/gpu-check in a tree of its own, whose build makes no program and whose programs do nothing."""
+    ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+
+    def put(self, path, text):
+        path = os.path.join(self.tree, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, stat.S_IRWXU)
+
+    def check(self, *words):
+        return subprocess.run(["tools/gpu-check", *words], cwd=self.tree, env={**os.environ, "PATH": self.tree + "/bin:" + os.environ["PATH"], "OUT": self.tree},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+
+    @unittest.skipUnless(shutil.which("xz"), "there is no xz")
+    def test_programs_come_from_another_machine(self):
+        with tempfile.TemporaryDirectory() as self.tree:
+            self.put("tools/gpu-check", "")
+            shutil.copy(os.path.join(self.ROOT, "tools/gpu-check"), self.tree + "/tools/gpu-check")
+            for tool, text in (("meson", ""), ("ninja", ""), ("nvidia-smi", "echo 'A card, 9.0'")):
+                self.put("bin/" + tool, "#!/bin/sh\n" + text + "\n")
+            self.put("tests/gpu/check.py", "import subprocess, sys\nprint(subprocess.run([sys.argv[1] + '/tools/stowage/stowage'], stdout=subprocess.PIPE).stdout.decode())\n")
+            self.put("gpu-packages/commit", "abc123")
+            self.put("build-gpu/tools/stowage/stowage", '#!/bin/sh\ncat "$(dirname "$0")/../../src/libstowage.so.0"\n')
+            for path in ("src/libstowage.so.0.1.0", "src/libstowage.so.0.1.0.p/large.o", "tests/gpu/gpu_kernel_tests", "tests/gpu/gpu_trainer_tests", "meson-logs/meson-log.txt", ".ninja_log"):
+                self.put("build-gpu/" + path, "the library")
+            os.symlink("libstowage.so.0.1.0", self.tree + "/build-gpu/src/libstowage.so.0")
+            self.assertEqual(self.check("build", "90").returncode, 0)
+            shutil.rmtree(self.tree + "/build-gpu")
+            tested = self.check("test")
+            self.assertEqual(tested.returncode, 0, tested.stdout)
+            self.assertIn("abc123\n", tested.stdout.splitlines()[0] + "\n")
+            self.assertIn("the library", tested.stdout)
+            self.assertTrue(os.path.exists(self.tree + "/build-gpu/tests/gpu/gpu_trainer_tests"))
+            self.assertFalse(os.path.exists(self.tree + "/build-gpu/src/libstowage.so.0.1.0.p"))
+            shutil.rmtree(self.tree + "/build-gpu")
+            os.remove(self.tree + "/gpu-packages/programs.tar.xz")
+            self.assertIn("run 'tools/gpu-check build' first", self.check("test").stdout)
 
 
 if __name__ == "__main__":

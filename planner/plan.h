@@ -2,44 +2,14 @@
 #pragma once
 #include <array>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "planner/device.h"
 #include "planner/optimizer.h"
 #include "planner/program.h"
-#include "planner/result.h"
+#include "planner/request.h"
 
 namespace stw {
-
-enum class Recompute : uint8_t { choose, none, full };
-
-struct Request {
-  std::string device = "cpu";
-  std::optional<DeviceProfile> calibrated;  // of that device; nothing: its embedded profile
-  bool device_probed = false;       // memory_bytes was measured, not taken from the profile
-  uint64_t device_memory = 0;       // bytes that are free there
-  uint64_t memory_bytes = 0;        // budget; 0: device_memory
-  std::optional<uint64_t> reserve_bytes;  // nothing: the profile's
-  uint64_t host_bytes = 0;          // of host memory for what is offloaded; 0: nothing is
-  int64_t global_batch = 0, sequence = 0;
-  int threads = 1;                  // of the CPU; a plan for a GPU has 0
-  int64_t micro_batch = 0;          // 0: chosen
-  Recompute recompute = Recompute::choose;
-  int state_bits = 0;               // 0: chosen
-  Precision precision = Precision::fp32;
-  Optimizer optimizer = Optimizer::adamw;
-  Master master = Master::exact;
-  Gradients gradients = Gradients::fp32;
-  bool fused_update = false;        // then the micro-batch is the global batch
-  std::vector<ParameterGroup> groups;
-  GraphInputs inputs;
-  std::optional<Kernels> kernels;   // nothing: tensor where the device and the precision have it, cublaslt where `fast` is asked for
-  Attention attention = Attention::own;
-  Quantize quantize = Quantize::none, quantize_embeddings = Quantize::none;   // of models with adapters
-  bool fast = false;                // gives up contract E3 where kernels have a faster way
-};
 
 struct Bytes {
   std::array<uint64_t, class_count> of{};   // at the moment of the peak
@@ -108,15 +78,8 @@ std::vector<TiledBlocks> tiled_blocks(const Graph& graph, const Decisions& decis
 struct OffloadedTensors { Offloaded what; int last; bool others; uint64_t bytes; };
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions);
 
+// The fastest plan that fits; where none does, the smallest one, and what could be given up (Plan::relaxations).
 Result<Plan> search(const GraphSource& source, const Request& request);
-// What the request asks for, with states of so many bits.
-Numerics numerics_of(const Request& request, int state_bits);
-// Whether a request makes sense. Errors: bad_argument.
-Status check(const Request& request);
-// The one that prices a request that makes sense: the calibrated one where there is one.
-const DeviceProfile& profile_of(const Request& request);
-uint64_t reserve_of(const Request& request, const DeviceProfile& device);
-uint64_t budget_of(const Request& request, const DeviceProfile& device);
 // The programs of a plan, checked by the judge and against the plan's own figures.
 Result<Programs> realize(const Graph& graph, const Plan& plan);
 

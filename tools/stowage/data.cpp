@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -219,6 +220,11 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
                                            "more), found {}; use a shorter --seq, or {}",
                                            file, grouped(request.sequence + 1), grouped(request.sequence), grouped(held_out), request.way_out));
   return opened;
+}
+
+uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence) {
+  const stw_dataset_info info = query(data.dataset);
+  return info.training_samples ? info.training_samples : std::max<uint64_t>(1, info.training_tokens / sequence);
 }
 
 }  // namespace command

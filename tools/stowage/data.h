@@ -58,4 +58,7 @@ void require_pairs(const PreferenceFlags& preference, const DataFlags& data);
 // `path`: the one of `flags`, or another file of the same kind.
 OpenData open_data(const DataFlags& flags, const std::string& path, const DataRequest& request);
 
+// Samples that go over the data once: all examples, or as many tokens as there are.
+uint64_t samples_of_epoch(const OpenData& data, uint64_t sequence);
+
 }  // namespace command

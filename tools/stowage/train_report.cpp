@@ -1,0 +1,95 @@
+#include "train_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "files.h"
+#include "messages.h"
+#include "pairs.h"
+#include "units.h"
+
+namespace command {
+namespace {
+
+void tell_model(const ModelFlags& flags, const stw_model_info& about) {
+  const std::string weights = about.has_codes     ? "weights read from files, in 4 bits"
+                              : about.has_weights ? "weights read from files"
+                                                  : fmt::format("random weights from seed {}", flags.seed);
+  const std::string head = about.has_weights && !flags.labels.empty() ? fmt::format(", and a new head for {} labels", grouped(about.labels)) : "";
+  tell("model       {}: {}, {} layers, {} parameters, {}{}\n", flags.source, about.architecture, about.layers, grouped(about.parameters),
+       weights, head);
+}
+
+void tell_adapters(const stw_model_info& about, const std::string& json) {
+  const std::string codes = json_string(json, "numerics", "quantize").value_or("none");
+  const std::string embeddings = json_string(json, "numerics", "quantize_embeddings").value_or("none");
+  tell("adapters    rank {}, {} parameters of the {} are trained{}{}{}\n", about.adapter_rank, grouped(about.trainable),
+       grouped(about.parameters), about.labels ? ", with those of the head" : "",
+       codes == "none" ? "" : fmt::format("; the matrices below them are {}", codes),
+       embeddings == "none" ? "" : fmt::format("; embeddings{} are {}", about.labels ? "" : " and head", embeddings));
+}
+
+void tell_examples(const TrainFlags& flags, const stw_model_info& about, const ExampleCounts& counts, const std::string& preference) {
+  const std::string longer = counts.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer)) : "";
+  if (about.labels > 0)
+    tell("examples    {}, each with one of {} labels{}\n", grouped(counts.examples), grouped(about.labels), longer);
+  else if (flags.data.has_pairs)
+    tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n", grouped(counts.examples), preference,
+         grouped(counts.learned), left_out(counts));
+  else if (counts.examples)
+    tell("examples    {}, of which {} tokens are learned{}{}\n", grouped(counts.examples), grouped(counts.learned), longer,
+         counts.longer && counts.unlearned ? fmt::format(", {} before what is learned", grouped(counts.unlearned)) : "");
+}
+
+void tell_plan(uint32_t threads, const stw_plan_info& plan, const std::string& json) {
+  const std::string computed_by =
+      threads ? fmt::format("{} thread{}", threads, threads == 1 ? "" : "s")
+              : fmt::format("{} kernels{}{}", json_string(json, "numerics", "kernels").value_or(""),
+                            json_string(json, "numerics", "attention") == "cudnn" ? ", cuDNN's attention" : "",
+                            json_bool(json, "numerics", "exact").value_or(true) ? "" : ", fast");
+  tell("plan        batch {} x {} tokens in micro-batches of {}, {}, {} with {}-bit states, {}\n", grouped(plan.global_batch),
+       grouped(plan.sequence), grouped(plan.micro_batch), precision_name(plan.precision),
+       json_string(json, "numerics", "optimizer").value_or(""), plan.state_bits, computed_by);
+  tell("memory      {} of {}; the smallest budget is {}\n", exact_bytes(plan.peak), human_bytes(plan.budget),
+       human_bytes(plan.minimum_bytes));
+}
+
+}  // namespace
+
+void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
+                    const std::string& json) {
+  const stw_model_info about = query(model);
+  tell_model(flags.model, about);
+  if (about.adapter_rank) tell_adapters(about, json);
+  const stw_dataset_info tokens = query(data.dataset);
+  tell("data        {}: {} tokens to train on, {} held out{}\n", flags.data.path, grouped(tokens.training_tokens),
+       grouped(apart.dataset ? query(apart.dataset).evaluation_tokens : tokens.evaluation_tokens), apart.dataset ? " in " + flags.evaluation : "");
+  tell_examples(flags, about, data.counts, preference_of(json));
+  const double samples = static_cast<double>(flags.run.steps) * static_cast<double>(plan.global_batch);
+  tell("steps       {}, which go {:.3g} times over the data\n", grouped(flags.run.steps),
+       samples / static_cast<double>(samples_of_epoch(data, plan.sequence)));
+  tell_plan(flags.plan.threads, plan, json);
+}
+
+void tell_memory(uint64_t planned, uint64_t before, uint64_t after) {
+  if (!after) return;
+  const uint64_t measured = after > before ? after - before : 0;
+  tell("memory      planned {}, measured {} ({:+.1f} %)\n", human_bytes(planned), human_bytes(measured),
+             100 * (static_cast<double>(measured) / static_cast<double>(planned) - 1));
+}
+
+void tell_interrupted(const TrainFlags& flags, const stw_progress& now) {
+  tell("stopped after {} of {} batches and saved; continue with\n  {}\n", grouped(now.batches), grouped(flags.run.steps), flags.again);
+}
+
+void tell_end(const RunFolder& out, const stw_progress& now, Learned learned, const std::vector<std::string>& copied) {
+  if (now.skipped) tell("skipped     {} batches without an update\n", grouped(now.skipped));
+  tell("trained     {} steps on {} {}\n", grouped(now.step), grouped(now.tokens), name_of(learned));
+  std::vector<std::string> names;
+  for (const std::string& file : out.files())
+    if (is_there(file)) names.push_back(file.substr(out.path().size() + 1));
+  names.insert(names.end(), copied.begin(), copied.end());
+  tell("wrote       {}: {}\n", out.path(), fmt::join(names, ", "));
+}
+
+}  // namespace command

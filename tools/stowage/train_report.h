@@ -1,0 +1,24 @@
+// What `stowage train` tells on standard output before and after its steps; messages.h and ProgressLine tell the rest.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data.h"
+#include "handles.h"
+#include "run_folder.h"
+#include "train.h"
+#include "training_run.h"
+
+namespace command {
+
+// `apart`: the data to evaluate on, empty where that is a part of `data`. `json`: the plan's text.
+void tell_beginning(const TrainFlags& flags, const Model& model, const OpenData& data, const OpenData& apart, const stw_plan_info& plan,
+                    const std::string& json);
+// Bytes that the process has taken from `before` to `after` beside those of the plan; nothing where they are not known (0).
+void tell_memory(uint64_t planned, uint64_t before, uint64_t after);
+void tell_interrupted(const TrainFlags& flags, const stw_progress& now);
+// `copied`: names of files that came into the folder beside its own.
+void tell_end(const RunFolder& out, const stw_progress& now, Learned learned, const std::vector<std::string>& copied);
+
+}  // namespace command

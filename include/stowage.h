@@ -23,10 +23,13 @@
  *    and trainers of before are its parent's alone, not even closed by the child, which opens its own; models, plans and
  *    datasets go on in both.
  *  - stw_*_destroy and stw_*_close take NULL.
- *  - Callbacks return: no exception or jump leaves them. Those of a trainer come in the middle of what it computes:
- *    stw_trainer_step, _run, _evaluate, _generate, _logits, _log_probabilities, _write_reference, _replan, _calibrate, _timeline, _save, _restore, _import_tensor and
- *    _export_model answer STW_BAD_STATE from inside of them. Only the progress callback, between two steps, may call all of
- *    these but _replan and the two that measure.
+ *  - What an entry leaves out: without `Thread:` the rule of threads above holds; without `Owner:` nothing is the caller's to release.
+ *    Beside the errors that it names, each may answer STW_BAD_ARGUMENT for a NULL that it does not allow, STW_BAD_STRUCT_SIZE,
+ *    STW_HOST_OUT_OF_MEMORY, and STW_INTERNAL (a bug of ours).
+ *  - Callbacks return: no exception or jump leaves them. Those of a trainer come in the middle of what it computes: stw_trainer_step,
+ *    _run, _evaluate, _generate, _logits, _log_probabilities, _write_reference, _replan, _calibrate, _timeline, _save, _restore,
+ *    _import_tensor and _export_model answer STW_BAD_STATE from inside of them. Only the progress callback, between two steps, may
+ *    call all of these but _replan and the two that measure.
  *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.
  *  - Bits do not depend on the floating-point mode of the host's threads (rounding, flush-to-zero, traps): the library computes
  *    in the default one, in which it calls callbacks too, and leaves behind the one that it found (x86-64 and AArch64).
@@ -93,7 +96,7 @@ typedef struct stw_trainer stw_trainer;
 struct DLManagedTensorVersioned;     /* dlpack.h 1.0 or newer */
 
 /* ---- library ---------------------------------------------------------------------------------------------------- */
-/* major * 10000 + minor * 100 + patch of the library that is loaded. Thread: any. Since: 0.1 */
+/* The version of the library that is loaded: major * 10000 + minor * 100 + patch. Thread: any. Since: 0.1 */
 STW_API uint32_t stw_version(void) STW_NOEXCEPT;
 /* What this library was built with, in words: compiler, instruction sets, CUDA, and what it finds of that here.
  * Owner: the calling thread, until its next call. Thread: any. Since: 0.1 */
@@ -159,6 +162,7 @@ STW_API stw_status stw_device_at(size_t index, stw_device_info *out, stw_error *
  * (a thread that had none, and whose device has none yet, may find this one chosen: choose again with cudaSetDevice).
  * Owner: the caller, who closes it after every trainer on it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_device_open(stw_device **out, const stw_device_options *options, stw_error *error) STW_NOEXCEPT;
+/* Thread: exclusive. Since: 0.1 */
 STW_API void stw_device_close(stw_device *device) STW_NOEXCEPT;
 /* What the device is, and what is free there now. Errors (there is no stw_error): STW_BAD_ARGUMENT for NULL, STW_BAD_STRUCT_SIZE.
  * Thread: any. Since: 0.1 */
@@ -253,9 +257,11 @@ typedef struct stw_tensor_info {
  * weights in a block that the model has no place for), STW_UNSUPPORTED_FIELD, STW_BAD_ARGUMENT.
  * Owner: the caller. A model may be destroyed before what was made from it. Thread: any. Since: 0.1 */
 STW_API stw_status stw_model_create(stw_model **out, const stw_model_options *options, stw_error *error) STW_NOEXCEPT;
+/* Thread: exclusive. Since: 0.1 */
 STW_API void stw_model_destroy(stw_model *model) STW_NOEXCEPT;
-/* What the model is; its parameters, from 0 on, in the order of every index of tensors here; and the index of one by its name, which is left alone
- * where no parameter has it (STW_BAD_ARGUMENT). Names live as long as the model. Errors: as stw_device_query. Thread: any. Since: 0.1 */
+/* What the model is; how many parameters it has; the index-th of them, from 0 on, in the order of every index of tensors here
+ * (STW_BAD_ARGUMENT past the last one); and the index of one by its name, which is left alone where no parameter has it
+ * (STW_BAD_ARGUMENT). Names live as long as the model. Errors: as stw_device_query. Thread: any. Since: 0.1 */
 STW_API stw_status stw_model_query(const stw_model *model, stw_model_info *out) STW_NOEXCEPT;
 STW_API size_t stw_model_tensor_count(const stw_model *model) STW_NOEXCEPT;
 STW_API stw_status stw_model_tensor_at(const stw_model *model, size_t index, stw_tensor_info *out) STW_NOEXCEPT;
@@ -418,17 +424,20 @@ typedef struct stw_buffer_info {
  * profile that is none. Owner: the caller. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_create(stw_plan **out, const stw_model *model, const stw_plan_options *options,
                                    stw_error *error) STW_NOEXCEPT;
+/* Thread: exclusive. Since: 0.1 */
 STW_API void stw_plan_destroy(stw_plan *plan) STW_NOEXCEPT;
 /* Its decisions and their figures. Errors: as stw_device_query. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_query(const stw_plan *plan, stw_plan_info *out) STW_NOEXCEPT;
-/* The plan as JSON text, and as a table for people; both end with a zero byte and live as long as the plan. Thread: any. */
+/* The plan as JSON text, and as a table for people; both end with a zero byte and live as long as the plan; NULL of NULL.
+ * Thread: any. Since: 0.1 */
 STW_API const char *stw_plan_json(const stw_plan *plan) STW_NOEXCEPT;
 STW_API const char *stw_plan_report(const stw_plan *plan) STW_NOEXCEPT;
 /* Reads what stw_plan_json wrote. Errors: STW_CORRUPT where the text was edited (fingerprint) or is of another model
- * or version. Thread: any. Since: 0.1 */
+ * or version. Owner: the caller. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_load(stw_plan **out, const stw_model *model, const char *json, size_t json_size,
                                  stw_error *error) STW_NOEXCEPT;
-/* Replays every program of the plan in an independent judge. Thread: any. Since: 0.1 */
+/* Replays every program of the plan in an independent judge: that buffers lie in the arena and do not overlap while they are alive, and that what
+ * an op reads was written before. Errors: STW_INTERNAL for a mistake, which its message names. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_verify(const stw_plan *plan, stw_error *error) STW_NOEXCEPT;
 
 typedef struct stw_relaxation_info {
@@ -609,11 +618,13 @@ typedef struct stw_dataset_info {
   uint64_t training_samples, evaluation_samples; /* with marks: that hold every document of a part once; else 0 */
 } stw_dataset_info;
 
-/* Opens and checks a file; it is read window by window, never loaded. Errors: STW_IO_ERROR; STW_CORRUPT for an id
- * outside of the vocabulary, marks that do not belong to the tokens, documents that are no pairs or too long, a reference that is none, an empty file or, without marks, a training part shorter than a
- * sequence and one token (with held_out 1: a held-out part). The held-out part may be too short for an evaluation; stw_trainer_evaluate then says so. Owner: the
- * caller; it may be used by several trainers one after the other. Thread: exclusive. Since: 0.1 */
+/* Opens and checks a file; it is read window by window, never loaded. The held-out part may be too short for an evaluation;
+ * stw_trainer_evaluate then says so. Errors: STW_IO_ERROR; STW_CORRUPT for an id outside of the vocabulary, marks that do not belong
+ * to the tokens, documents that are no pairs or too long, a reference that is none, an empty file or, without marks, a training part
+ * shorter than a sequence and one token (with held_out 1: a held-out part). Owner: the caller; it may be used by several trainers
+ * one after the other. Thread: exclusive. Since: 0.1 */
 STW_API stw_status stw_dataset_open(stw_dataset **out, const stw_dataset_options *options, stw_error *error) STW_NOEXCEPT;
+/* Thread: exclusive. Since: 0.1 */
 STW_API void stw_dataset_close(stw_dataset *dataset) STW_NOEXCEPT;
 /* How much it holds. Errors: as stw_device_query. Thread: any. Since: 0.1 */
 STW_API stw_status stw_dataset_query(const stw_dataset *dataset, stw_dataset_info *out) STW_NOEXCEPT;
@@ -798,7 +809,7 @@ typedef struct stw_generate_options {
 STW_API stw_status stw_trainer_create(stw_trainer **out, stw_device *device, const stw_model *model,
                                       const stw_plan *plan, const stw_trainer_options *options,
                                       stw_error *error) STW_NOEXCEPT;
-/* Waits for what is under way; the arena goes back to whoever brought it. Thread: exclusive. */
+/* Waits for what is under way; the arena goes back to whoever brought it. Thread: exclusive. Since: 0.1 */
 STW_API void stw_trainer_destroy(stw_trainer *trainer) STW_NOEXCEPT;
 /* One optimizer step over a whole global batch. The batch is borrowed until stw_trainer_wait returns. A step is a
  * transaction: after a cancel or a failed callback the trainer stands at the last completed step.
@@ -812,8 +823,9 @@ STW_API stw_status stw_trainer_wait(stw_trainer *trainer, stw_step_result *out, 
 STW_API stw_status stw_trainer_run(stw_trainer *trainer, stw_dataset *dataset, const stw_run_options *options,
                                    stw_error *error) STW_NOEXCEPT;
 /* Mean loss per target over `batches` global batches of the held-out part, in the same arena, the same windows each
- * time; with marks, each sample once at most; of a preference the mean over pairs, without label_smoothing. Not a number where none of the tokens is a target. Errors: STW_CORRUPT where the
- * held-out part is shorter than a sequence and one token, or with marks empty. Since: 0.1 */
+ * time; with marks, each sample once at most; of a preference the mean over pairs, without label_smoothing. Not a number where
+ * none of the tokens is a target. Errors: STW_CORRUPT where the held-out part is shorter than a sequence and one token, or with marks
+ * empty; STW_CANCELLED. Since: 0.1 */
 STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *dataset, uint64_t batches, double *loss,
                                         stw_error *error) STW_NOEXCEPT;
 /* Continues a prompt, in the same arena; prompt and new tokens together fit the plan's sequence. `*count` receives the
@@ -874,9 +886,9 @@ STW_API stw_status stw_trainer_timeline(stw_trainer *trainer, const char *path, 
 /* Stops a step, run, evaluation, generation or calibration that is under way before its next micro-step; where none is,
  * the next one is stopped, so that no cancel is lost. Thread: any. Since: 0.1 */
 STW_API void stw_trainer_cancel(stw_trainer *trainer) STW_NOEXCEPT;
-/* Thread: any, while the trainer exists. Since: 0.1 */
+/* How far the trainer is. Thread: any, while the trainer exists. Since: 0.1 */
 STW_API stw_status stw_trainer_progress(const stw_trainer *trainer, stw_progress *out) STW_NOEXCEPT;
-/* CUDA stream of the trainer; NULL on the CPU. Since: 0.1 */
+/* The trainer's CUDA stream (a cudaStream_t); NULL on the CPU. Since: 0.1 */
 STW_API void *stw_trainer_stream(const stw_trainer *trainer) STW_NOEXCEPT;
 
 enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMENT = 2, STW_TENSOR_SECOND_MOMENT = 3 };
@@ -903,7 +915,8 @@ STW_API stw_status stw_trainer_restore(stw_trainer *trainer, const char *path, s
  * STW_UNSUPPORTED (a version of the future). Thread: any. Since: 0.1 */
 STW_API stw_status stw_checkpoint_verify(const char *path, stw_error *error) STW_NOEXCEPT;
 /* Writes config.json and model.safetensors into a folder that transformers can load; of a model with adapters these alone, as
- * adapter_config.json and adapter_model.safetensors that PEFT can load. fp32 runs write F32, bf16 runs BF16, fp16 runs F16. Since: 0.1 */
+ * adapter_config.json and adapter_model.safetensors that PEFT can load. fp32 runs write F32, bf16 runs BF16, fp16 runs F16.
+ * Errors: STW_IO_ERROR, STW_DEVICE_ERROR, STW_BAD_STATE (from inside a callback, or a trainer that is to be restored). Since: 0.1 */
 STW_API stw_status stw_trainer_export_model(stw_trainer *trainer, const char *folder, stw_error *error) STW_NOEXCEPT;
 
 #ifdef __cplusplus

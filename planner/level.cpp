@@ -20,33 +20,33 @@ uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64
 }
 
 Level::Level(const SearchContext& context, const Offload& offload)
-    : c_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(c_.graph, c_.device.alignment, offload))),
-      sizes_(c_.graph, arena_, c_.request.global_batch, c_.request.threads) {
-  const Program update = build_update(c_.graph, *arena_, c_.request.threads);
+    : context_(context), offload_(offload), arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
+      sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
+  const Program update = build_update(context_.graph, *arena_, context_.request.threads);
   // That of a fused update is in part inside the micro-step.
-  update_ = c_.graph.fuses_updates() ? c_.pricing.update() : c_.pricing.program(update, offload.overlap);
-  const auto [prefill, decode] = build_generate(c_.graph, *arena_, c_.request.threads);
+  update_ = context_.graph.fuses_updates() ? context_.pricing.update() : context_.pricing.program(update, offload.overlap);
+  const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
   for (const Program* p : {&update, &prefill, &decode})
-    if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, c_.device.alignment));
-  for (size_t s = 0; s + 1 < c_.graph.segments.size(); ++s) {
-    const size_t kind = c_.segments.kind(arena_, s);
+    if (!p->instructions.empty()) floor_ = std::max(floor_, live_bound(*p, context_.device.alignment));
+  for (size_t s = 0; s + 1 < context_.graph.segments.size(); ++s) {
+    const size_t kind = context_.segments.kind(arena_, s);
     if (!runs_.empty() && runs_.back().first == kind) runs_.back().second += 1;
     else runs_.push_back({kind, 1});
   }
-  const uint64_t one = offloaded_input_bytes(c_.graph, offload, 1, c_.device.alignment);
-  for (int64_t m : c_.micro_batches) {
-    const uint64_t inputs = offloaded_input_bytes(c_.graph, offload, m, c_.device.alignment);
-    if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= c_.request.host_bytes) micro_batches_.push_back(m);
+  const uint64_t one = offloaded_input_bytes(context_.graph, offload, 1, context_.device.alignment);
+  for (int64_t m : context_.micro_batches) {
+    const uint64_t inputs = offloaded_input_bytes(context_.graph, offload, m, context_.device.alignment);
+    if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= context_.request.host_bytes) micro_batches_.push_back(m);
   }
 }
 
 std::vector<Stretch> Level::runs(int64_t m, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t)) {
   std::vector<Stretch> list;
   for (const auto& [kind, count] : runs_) {
-    list.push_back((c_.segments.*of_kind)(kind, m));
+    list.push_back((context_.segments.*of_kind)(kind, m));
     list.back().count = count;
   }
-  list.push_back(c_.segments.of_head(*arena_, m));
+  list.push_back(context_.segments.of_head(*arena_, m));
   for (Variant& v : list.back().variants) v.picoseconds = size_add(v.picoseconds, update_);
   return list;
 }
@@ -57,7 +57,7 @@ const Level::Choices& Level::choices(int64_t m) {
   if (!is_new) return c;
   c.runs = runs(m, &SegmentChoices::best_of_kind);
   c.fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
-  for (int t : c_.graph.inputs()) c.fixed_bytes += static_cast<int64_t>(round_up(c_.graph.at(t).bytes(m), c_.device.alignment));
+  for (int t : context_.graph.inputs()) c.fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
   return c;
 }
 
@@ -167,7 +167,7 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
       return stair;
     }
     limit = stair->live_bytes - 1;
-    if (c_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, known);
+    if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, known);
   }
   // What smallest() has beside the leanest is a stair, which was tried here, but for those that need less than is counted alive (Space::fastest).
   // To find it takes long where something is offloaded, and layouts have gaps.
@@ -181,7 +181,7 @@ std::optional<Candidate> Level::fastest_of_halves(uint64_t arena_bytes, uint64_t
   if (!has_within(arena_bytes)) return std::nullopt;
   Candidate best = sizes_.within(leanest().decisions, arena_bytes) ? leanest() : *smallest();
   uint64_t low = best.live_bytes + 1;
-  for (int n = 0; n < halvings(c_.effort) && low <= high; ++n) {
+  for (int n = 0; n < halvings(context_.effort) && low <= high; ++n) {
     const uint64_t limit = low + (high - low) / 2;
     std::optional<Candidate> stair = fastest_alive(limit, known);
     if (stair && !sizes_.within(stair->decisions, arena_bytes)) {
@@ -233,19 +233,19 @@ const std::optional<Candidate>& Level::smallest() {
     smallest_ = std::move(*stair);
     return true;
   };
-  const uint64_t first = low, gap = high - low, parts = stairs_in_gap(c_.effort);
+  const uint64_t first = low, gap = high - low, parts = stairs_in_gap(context_.effort);
   for (uint64_t n = 1; n <= parts; ++n) {
     const uint64_t limit = n == parts ? first + gap : first + gap / parts * n;
     if (improves(limit)) break;
     low = limit + 1;
   }
-  for (int n = 0; n < halvings(c_.effort) && low <= high; ++n)
+  for (int n = 0; n < halvings(context_.effort) && low <= high; ++n)
     if (const uint64_t limit = low + (high - low) / 2; !improves(limit)) low = limit + 1;
   return smallest_;
 }
 
 Programs Level::programs(const Decisions& decisions) const {
-  return make_programs(c_.graph, decisions, c_.request.global_batch, c_.request.threads, c_.device.alignment);
+  return make_programs(context_.graph, decisions, context_.request.global_batch, context_.request.threads, context_.device.alignment);
 }
 
 }  // namespace stw

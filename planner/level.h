@@ -64,7 +64,7 @@ class Level {
 
   // No plan of this micro-batch within the bytes is faster. At least what its ops take without recompute.
   uint64_t relaxed(int64_t micro_batch, uint64_t arena_bytes);
-  uint64_t ops(int64_t micro_batch) const { return size_add(c_.pricing.micro_steps(micro_batch, 1, c_.request.global_batch), update_); }
+  uint64_t ops(int64_t micro_batch) const { return size_add(context_.pricing.micro_steps(micro_batch, 1, context_.request.global_batch), update_); }
   bool fits(int64_t micro_batch, uint64_t arena_bytes) { return least_alive(micro_batch) <= arena_bytes; }
   // Of the context's micro-batches those that fit, by size.
   std::vector<int64_t> fitting(uint64_t arena_bytes);
@@ -86,7 +86,7 @@ class Level {
   std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound, uint64_t known);
   Candidate candidate(int64_t micro_batch, const std::vector<Stretch>& runs, const StackChoice& choice);
 
-  SearchContext c_;
+  SearchContext context_;
   Offload offload_;
   std::shared_ptr<const Arena> arena_;
   uint64_t update_ = 0;                        // picoseconds

@@ -48,11 +48,11 @@ std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t s) {
 void MicroBuilder::micro_step(const Decisions& d) {
   const size_t head_segment = graph_.segments.size() - 1;
   auto fetch_for = [&](size_t segment, Phase phase) {
-    if (overlap_) fetch(host_reads(graph_, e_.arena(), segment, phase, accumulate_), phase);
+    if (overlap_) fetch(host_reads(graph_, emitter_.arena(), segment, phase, accumulate_), phase);
   };
-  auto tiles = [&](size_t segment) { return tiles_of(e_.all_rows(), graph_.sequence, d.tile_rows_of(segment)); };
+  auto tiles = [&](size_t segment) { return tiles_of(emitter_.all_rows(), graph_.sequence, d.tile_rows_of(segment)); };
   auto end_stage = [&] {
-    if (overlap_) e_.end_stage();
+    if (overlap_) emitter_.end_stage();
   };
   fetch_for(0, Phase::forward);
   end_stage();
@@ -62,7 +62,7 @@ void MicroBuilder::micro_step(const Decisions& d) {
     end_stage();
   }
   fetch_for(head_segment - 1, Phase::backward);
-  head(loss_chunks(e_.all_rows(), graph_.sequence, d.loss_chunks));
+  head(loss_chunks(emitter_.all_rows(), graph_.sequence, d.loss_chunks));
   end_stage();
   for (size_t s = head_segment; s-- > 0;) {
     store_pending();
@@ -74,36 +74,36 @@ void MicroBuilder::micro_step(const Decisions& d) {
 }
 
 void MicroBuilder::fetch(const std::vector<int>& tensors, Phase phase) {
-  for (int t : tensors) e_.fetch(t, phase);
+  for (int t : tensors) emitter_.fetch(t, phase);
 }
 
 void MicroBuilder::store_pending() {
   for (int t : pending_) {
-    e_.store(t, Phase::backward);
-    e_.drop(t);
+    emitter_.store(t, Phase::backward);
+    emitter_.drop(t);
   }
   pending_.clear();
 }
 
 void MicroBuilder::forward(size_t s, uint32_t saved, const std::vector<Tile>& tiles) {
   const Segment& segment = graph_.segments[s];
-  if (segment.input >= 0 && e_.on_host(segment.input)) e_.store(segment.input, Phase::forward);
+  if (segment.input >= 0 && emitter_.on_host(segment.input)) emitter_.store(segment.input, Phase::forward);
   const FeedForward& part = segment.feed_forward;
   const bool in_tiles = part.exists() && tiles.size() > 1;
   for (int i = 0; i < segment.op_count; ++i) {
     if (!in_tiles || segment.first_op + i != part.first_op) {
-      e_.emit(segment.first_op + i, Phase::forward);
+      emitter_.emit(segment.first_op + i, Phase::forward);
       continue;
     }
-    e_.emit_tiles(part.first_op, part.op_count, part.inner, tiles);
+    emitter_.emit_tiles(part.first_op, part.op_count, part.inner, tiles);
     i += part.op_count - 1;
   }
   for (int i = 0; i < segment.op_count; ++i) {
     const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
     for (int t : op.outputs)
-      if (t != segment.output && !is_kept(segment, segment.first_op + i, saved)) e_.drop(t);
+      if (t != segment.output && !is_kept(segment, segment.first_op + i, saved)) emitter_.drop(t);
     for (int t : op.inputs)
-      if (e_.on_host(t)) e_.drop(t);
+      if (emitter_.on_host(t)) emitter_.drop(t);
   }
 }
 
@@ -115,19 +115,19 @@ void MicroBuilder::head(const std::vector<Tile>& chunks) {
     ops.push_back(static_cast<int>(graph_.ops.size()) + segment.first_gradient_op + i);
   if (graph_.preference == Preference::none) {
     ops.insert(ops.begin(), logits);
-    e_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
-    e_.emit(last, Phase::backward);
+    emitter_.emit_chunks(ops, chunks, Phase::backward, accumulate_);
+    emitter_.emit(last, Phase::backward);
   } else {
     // What a token weighs is known when all of its pair have been seen. Logits of all rows are still there then.
-    e_.emit_chunks({logits, loss}, chunks, Phase::backward, accumulate_);
-    e_.emit(last, Phase::backward);
+    emitter_.emit_chunks({logits, loss}, chunks, Phase::backward, accumulate_);
+    emitter_.emit(last, Phase::backward);
     for (const Tile& chunk : chunks) {
-      if (chunks.size() > 1) e_.emit(logits, Phase::recompute, false, chunk.begin, chunk.rows);
-      e_.emit_chunks(ops, {chunk}, Phase::backward, accumulate_);
+      if (chunks.size() > 1) emitter_.emit(logits, Phase::recompute, false, chunk.begin, chunk.rows);
+      emitter_.emit_chunks(ops, {chunk}, Phase::backward, accumulate_);
     }
   }
-  if (graph_.fuses_updates()) e_.emit(graph_.begin_update, Phase::update);
-  for (int t : graph_.loss_inputs()) e_.hold(e_.buffer_of(t));
+  if (graph_.fuses_updates()) emitter_.emit(graph_.begin_update, Phase::update);
+  for (int t : graph_.loss_inputs()) emitter_.hold(emitter_.buffer_of(t));
 }
 
 void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
@@ -143,17 +143,17 @@ void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
     } else {
       const int index = static_cast<int>(graph_.ops.size()) + i++;
       for (int t : graph_.op(index).inputs) recompute(t);
-      e_.emit(index, Phase::backward, accumulate_);
+      emitter_.emit(index, Phase::backward, accumulate_);
     }
     // The input is kept up to here, whatever is frozen and saved: what the search counts with.
-    if (first == segment.first_gradient_op && segment.input >= 0 && e_.has(segment.input)) e_.hold(e_.buffer_of(segment.input));
+    if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input)) emitter_.hold(emitter_.buffer_of(segment.input));
     for (int done = first; done < i; ++done) after_gradients(done);
   }
   for (int i = 0; i < segment.op_count; ++i) {
     const Op& op = graph_.ops[static_cast<size_t>(segment.first_op + i)];
-    for (int t : op.outputs) e_.drop(t);
+    for (int t : op.outputs) emitter_.drop(t);
     for (int t : op.inputs)
-      if (e_.on_host(t)) e_.drop(t);
+      if (emitter_.on_host(t)) emitter_.drop(t);
   }
 }
 
@@ -174,48 +174,48 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
     if (again[static_cast<size_t>(part.inner[static_cast<size_t>(i)])])
       for (int t : graph_.op(part.first_op + i).inputs)
         if (t >= 0 && !is_remade(t)) recompute(t);
-  for ([[maybe_unused]] int t : part.inner) assert(!e_.has(t) && "may_tile lets nothing of the part be kept or made before");
-  e_.set_tiled(part.inner, true);
-  e_.set_tiled(part.inner_gradients, true);
+  for ([[maybe_unused]] int t : part.inner) assert(!emitter_.has(t) && "may_tile lets nothing of the part be kept or made before");
+  emitter_.set_tiled(part.inner, true);
+  emitter_.set_tiled(part.inner_gradients, true);
   for (const Tile& tile : tiles) {
     for (int index = first; index < end; ++index) {
       for (int t : graph_.op(index).inputs)
         if (t >= 0 && is_remade(t)) recompute_tile(part, t, tile);
-      e_.emit(index, Phase::backward, accumulate_ || tile.begin > 0, tile.begin, tile.rows);
+      emitter_.emit(index, Phase::backward, accumulate_ || tile.begin > 0, tile.begin, tile.rows);
     }
-    for (int t : part.inner) e_.drop(t);
+    for (int t : part.inner) emitter_.drop(t);
   }
-  e_.set_tiled(part.inner, false);
-  e_.set_tiled(part.inner_gradients, false);
+  emitter_.set_tiled(part.inner, false);
+  emitter_.set_tiled(part.inner_gradients, false);
 }
 
 void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Tile& tile) {
-  if (e_.has(tensor)) return;
+  if (emitter_.has(tensor)) return;
   const size_t place = static_cast<size_t>(std::find(part.inner.begin(), part.inner.end(), tensor) - part.inner.begin());
   for (int t : graph_.op(part.first_op + static_cast<int>(place)).inputs)
     if (is_inner(part, t)) recompute_tile(part, t, tile);
-  e_.emit(part.first_op + static_cast<int>(place), Phase::recompute, false, tile.begin, tile.rows);
+  emitter_.emit(part.first_op + static_cast<int>(place), Phase::recompute, false, tile.begin, tile.rows);
 }
 
 void MicroBuilder::after_gradients(int gradient_op) {
   for (int t : graph_.gradient_ops[static_cast<size_t>(gradient_op)].outputs)
-    if (e_.on_host(t)) pending_.push_back(t);   // the gradient of a parameter
+    if (emitter_.on_host(t)) pending_.push_back(t);   // the gradient of a parameter
   if (!overlap_) store_pending();
   if (!graph_.fuses_updates()) return;
   for (const FusedUpdate& u : graph_.updates_after[static_cast<size_t>(gradient_op)]) {
-    e_.emit_update(u.square_sum, u.sum);
-    e_.emit_update(u.update, -1);
-    e_.drop(graph_.op(u.update).inputs[0]);
+    emitter_.emit_update(u.square_sum, u.sum);
+    emitter_.emit_update(u.update, -1);
+    emitter_.drop(graph_.op(u.update).inputs[0]);
   }
 }
 
 // Just in time: an op runs again right before the first one that needs its output.
 void MicroBuilder::recompute(int tensor) {
-  if (tensor < 0 || e_.has(tensor) || e_.on_host(tensor)) return;
+  if (tensor < 0 || emitter_.has(tensor) || emitter_.on_host(tensor)) return;
   const int op = graph_.producer[static_cast<size_t>(tensor)];
   if (op < 0) return;  // persistent
   for (int t : graph_.ops[static_cast<size_t>(op)].inputs) recompute(t);
-  e_.emit(op, Phase::recompute);
+  emitter_.emit(op, Phase::recompute);
 }
 
 }  // namespace stw

@@ -14,7 +14,7 @@ class MicroBuilder {
  public:
   // `accumulate`: not the first micro-step of its step.
   MicroBuilder(const Graph& graph, Emitter& emitter, bool accumulate, bool overlap = false)
-      : graph_(graph), e_(emitter), accumulate_(accumulate), overlap_(overlap) {}
+      : graph_(graph), emitter_(emitter), accumulate_(accumulate), overlap_(overlap) {}
 
   void micro_step(const Decisions& decisions);
 
@@ -38,7 +38,7 @@ class MicroBuilder {
   void after_gradients(int gradient_op);
 
   const Graph& graph_;
-  Emitter& e_;
+  Emitter& emitter_;
   bool accumulate_, overlap_;
   std::vector<int> pending_;
 };

@@ -4,11 +4,11 @@
 
 namespace stw {
 
-static constexpr size_t most_of_copied = 32;   // variants
+static constexpr size_t most_beside_copies = 32;   // variants that are kept of a kind with copies
 
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
   const Segment& segment = graph_.segments[s];
-  Place p{pricing_.classes()[s], 0};
+  Place p{pricing_.classes()[s]};
   for (Offloaded what : {Offloaded::gradients, Offloaded::weights, Offloaded::inputs})
     p.away = 2 * p.away + (segment.kind == SegmentKind::block && segment.block < arena.offload[what]);
   p.away = 2 * p.away + (segment.output >= 0 && arena.on_host(segment.output));
@@ -22,10 +22,10 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
     const Place before = s > 0 ? place(*arena, s - 1) : Place{}, after = place(*arena, s + 1);
     if (before.away) key[1] = before;
     if (after.away) key[2] = after;
-    key[0].away |= 1 << 8;   // copies of its own are emitted in another order
+    key[0].overlaps = true;
   }
   const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
-  const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return (p.away & 0xff) != 0; });
+  const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return p.away != 0; });
   if (!is_new) return entry->second;
   const auto [traced, is_new_place] = traced_.try_emplace(key[0]);
   if (is_new_place) {
@@ -58,7 +58,7 @@ const Stretch& SegmentChoices::of_kind(size_t kind, int64_t m) {
 
 const Stretch& SegmentChoices::best_of_kind(size_t kind, int64_t m) {
   const Stretch& all = of_kind(kind, m);
-  if (!profiles_[kind].has_copies || all.variants.size() <= most_of_copied) return all;
+  if (!profiles_[kind].has_copies || all.variants.size() <= most_beside_copies) return all;
   const auto [entry, is_new] = profiles_[kind].best.try_emplace(m);
   if (is_new) thin(entry->second = all);
   return entry->second;

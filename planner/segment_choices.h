@@ -25,7 +25,12 @@ class SegmentChoices {
   const Stretch& of_head(const Arena& arena, int64_t micro_batch);
 
  private:
-  struct Place { int segment_class = -1, away = 0; auto operator<=>(const Place&) const = default; };
+  struct Place {
+    int segment_class = -1;
+    unsigned away = 0;       // a bit each: whether its gradients, its weights, its input, its output lie in host memory
+    bool overlaps = false;   // copies run beside ops, so that its own are emitted in another order
+    auto operator<=>(const Place&) const = default;
+  };
   Place place(const Arena& arena, size_t segment) const;
 
   const Graph& graph_;

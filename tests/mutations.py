@@ -40,7 +40,7 @@ MUTATIONS = [
     ("references beside tokens instead of their targets", "src/dataset.cpp", [("read_around(range, (start + 1) % range.count, length", "read_around(range, start, length")],
      SOURCE_TESTS, "References.AreWhatTheModelSays*"),
     ("tokens of a pair that weigh what the first chunk's do", "planner/micro_builder.cpp",
-     [("e_.emit(logits, Phase::recompute, false, chunk.begin, chunk.rows);", "e_.emit(logits, Phase::recompute, false, 0, chunk.rows);")],
+     [("emitter_.emit(logits, Phase::recompute, false, chunk.begin, chunk.rows);", "emitter_.emit(logits, Phase::recompute, false, 0, chunk.rows);")],
      SOURCE_TESTS, "Preferences.NoSplitChangesABit"),
     ("a head beside adapters that nobody trains", "src/models/model.cpp", [("t.trainable = t.of_adapters = true;", "t.of_adapters = true;")],
      SOURCE_TESTS, "Models/ClassifierFolder.AdaptersBringTheHead*"),

@@ -9,9 +9,15 @@
 
 namespace command {
 
-// How many; tokens that are learned, as far as samples reach; how many are longer than a sample; of these, have nothing learned inside. Of
-// pairs: how many; how many are cut; how many more are left out, as nothing is to be learned of them; how many had no prompt of their own.
-struct ExampleCounts { uint64_t examples = 0, learned = 0, longer = 0, unlearned = 0, unprompted = 0; };
+// What was found in a file of examples, texts with labels or pairs of answers.
+struct ExampleCounts {
+  uint64_t examples = 0;     // or texts, or pairs
+  uint64_t learned = 0;      // tokens, as far as samples reach
+  uint64_t longer = 0;       // than a sample, which cuts them
+  uint64_t unlearned = 0;    // of the longer examples those that have nothing to learn inside of the sample; of pairs those that are left
+                             // out beside `examples`, as nothing is to be learned of them
+  uint64_t unprompted = 0;   // pairs without a prompt of their own
+};
 
 struct Examples {
   std::vector<int32_t> tokens;   // one example behind the other, each with the token that ends it

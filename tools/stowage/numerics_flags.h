@@ -1,5 +1,5 @@
-// Options that decide how a plan computes: what a run has of them it keeps, a plan from a file has its own, and a checkpoint knows them
-// by the fields that a plan's "numerics" has, too.
+// The options that decide a run's bits by its plan, each with its field in the plan's "numerics" and in a checkpoint. A run that goes on
+// keeps what it has of them (resume.cpp), and `train --plan` excludes them, since the plan has its own (train_flags.cpp).
 #pragma once
 
 namespace command {

@@ -43,6 +43,16 @@ std::string kernels_text(const Numerics& n) {
   }
 }
 
+// "bf16 (master split8), adamw with 8-bit states, gradients in bf16, tensor cores"
+std::string numerics_text(const Numerics& n) {
+  std::string text = name_of(n.precision);
+  if (n.master != Master::exact) text += std::string(" (master ") + master_name(n) + ")";
+  text += std::string(", ") + name_of(n.optimizer) + " with " + std::to_string(n.state_bits) + "-bit states";
+  if (n.gradients != Gradients::fp32) text += std::string(", gradients in ") + gradients_name(n);
+  if (n.fused_update) text += ", fused update";
+  return text + kernels_text(n);
+}
+
 std::string what_is_quantized(const Graph& graph) {
   std::string text;
   for (const Quantize codes : {Quantize::nf4, Quantize::int8}) {
@@ -117,9 +127,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   }
   s += "\n";
   s += "  step         " + std::to_string(r.global_batch) + " samples of " + std::to_string(r.sequence) + " tokens, " +
-       name_of(plan.numerics.precision) + (plan.numerics.master == Master::exact ? "" : std::string(" (master ") + master_name(plan.numerics) + ")") + ", " + name_of(plan.numerics.optimizer) + " with " +
-       std::to_string(plan.numerics.state_bits) + "-bit states" + (plan.numerics.gradients == Gradients::fp32 ? "" : std::string(", gradients in ") + gradients_name(plan.numerics)) +
-       (plan.numerics.fused_update ? ", fused update" : "") + kernels_text(plan.numerics);
+       numerics_text(plan.numerics);
   s += plan.states_reason.empty() ? "\n" : " (" + plan.states_reason + ")\n";
   if (!plan.fits) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) + ", the smallest that works is " +

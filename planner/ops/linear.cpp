@@ -28,9 +28,10 @@ Cost with_values(const Graph& g, const Op& op, const Extent& e, Cost c) {
   if (values == 0) return c;
   const uint64_t codes = quantized_operand_bytes(g, op);
   const ValuePieces pieces = value_pieces(g, op);
-  const auto again = static_cast<uint64_t>(pieces.count - 1);
+  const auto again = static_cast<uint64_t>(pieces.count - 1);   // times that x, or dy, is read once more
   c.bytes_before = size_add(codes, values);
-  c.launches_before = pieces.cut == ValuePieces::Cut::inputs ? size_mul(static_cast<uint64_t>(pieces.count), quantized_operands(g, op)) : std::max(quantized_operands(g, op), static_cast<uint64_t>(pieces.count));
+  const auto count = static_cast<uint64_t>(pieces.count);
+  c.launches_before = pieces.cut == ValuePieces::Cut::inputs ? size_mul(count, quantized_operands(g, op)) : std::max(quantized_operands(g, op), count);
   c.launches_before += again;
   c.bytes = size_add(c.bytes - codes, values);
   if (again == 0) return c;

@@ -75,6 +75,17 @@ std::optional<std::string> tiled_blocks(const std::string& plan, const std::stri
   return text.empty() ? "none" : text + " rows";
 }
 
+// Half bytes that a parameter takes at least, in one memory or the other: two bytes in every numerics, or what its codes take, and its
+// gradient where that is on the device, and kept.
+uint64_t least_half_bytes(const stw_plan_options& options, bool has_adapters) {
+  if (has_adapters) {
+    if (options.quantize == STW_QUANTIZE_NF4) return 1;
+    return options.quantize == STW_QUANTIZE_INT8 || options.quantize_embeddings == STW_QUANTIZE_INT8 ? 2 : 4;
+  }
+  if (options.group_count || options.host_bytes || options.fused_update) return 4;
+  return options.gradients == STW_GRADIENTS_BF16 ? 8 : 12;
+}
+
 }  // namespace
 
 void print_frontier(const Plan& plan, bool json) {
@@ -126,12 +137,7 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
   const uint64_t sequence = options.sequence;
   for (const Preset& preset : presets) {
     if (sequence_given && sequence > preset.info.positions) continue;
-    // Two bytes a parameter are there in every numerics, in one memory or the other, or what codes take; those of its gradient where it is
-    // trained, on the device, and kept.
-    const bool has_adapters = preset.info.adapter_rank > 0;
-    const uint64_t halves = !has_adapters ? 4 : options.quantize == STW_QUANTIZE_NF4 ? 1 : options.quantize == STW_QUANTIZE_INT8 || options.quantize_embeddings == STW_QUANTIZE_INT8 ? 2 : 4;
-    const uint64_t gradient = has_adapters ? 0 : options.group_count || options.host_bytes || options.fused_update ? 0 : options.gradients == STW_GRADIENTS_BF16 ? 2 : 4;
-    const uint64_t least = halves + 2 * gradient;   // of half bytes
+    const uint64_t least = least_half_bytes(options, preset.info.adapter_rank > 0);
     if (options.memory_bytes && preset.info.parameters > options.memory_bytes / least * 2 + options.host_bytes / least * 2) continue;
     options.sequence = std::min(sequence, preset.info.positions);
     stw_plan* made = nullptr;

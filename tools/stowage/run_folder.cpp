@@ -112,7 +112,12 @@ bool RunFolder::holds(const std::string& path) const {
 }
 
 std::vector<std::string> RunFolder::files() const {
-  return {checkpoint(), weights(), adapter_weights(), adapter_config(), config(), labels(), reference(), evaluation_reference(), plan(), settings(), metrics(), loss_curve()};
+  return {checkpoint(), weights(), adapter_weights(), adapter_config(), config(), labels(), reference(), evaluation_reference(),
+          plan(), settings(), metrics(), loss_curve()};
+}
+
+std::vector<std::string> RunFolder::early_files() const {
+  return {plan(), metrics(), settings(), labels(), reference(), evaluation_reference()};
 }
 
 std::vector<std::string> RunFolder::tokenizer_files() const {
@@ -136,9 +141,10 @@ void RunFolder::refuse_to_replace() const {
     throw Failure(exit_failed, fmt::format("{} holds what a run here was to replace, which never saved: move it away, give it up with "
                                            "--overwrite, or give another --out",
                                            replaced().path()));
-  const bool leftovers = is_plan(plan());   // which a run writes before its first line of metrics
+  // Worth nothing without a checkpoint, where a plan says that a run wrote them: it comes before the first line of metrics.
+  const std::vector<std::string> leftovers = is_plan(plan()) ? early_files() : std::vector<std::string>();
   for (const std::string& file : files())
-    if (is_there(file) && !(leftovers && (file == plan() || file == metrics() || file == settings() || file == labels() || file == reference() || file == evaluation_reference())))
+    if (is_there(file) && std::find(leftovers.begin(), leftovers.end(), file) == leftovers.end())
       throw Failure(exit_failed, fmt::format("{} exists already: give another --out, or replace it with --overwrite", file));
 }
 
@@ -157,10 +163,11 @@ void RunFolder::make_writable() const {
 }
 
 void RunFolder::remove_stale() const {
-  for (const std::string& file : {reference(), evaluation_reference()}) ::unlink((file + unfinished).c_str());   // of a run that was killed
+  const std::vector<std::string> references{reference() + unfinished, evaluation_reference() + unfinished};
+  for (const std::string& file : references) ::unlink(file.c_str());   // of a run that was killed
   std::vector<std::string> written = files();
-  for (const std::string& file : tokenizer_files()) written.push_back(file);
-  for (const char* name : {"reference.bin.new", "reference-eval.bin.new", "check-before.stw", "check-once.stw", "check-twice.stw"}) written.push_back(path_ + "/" + name);
+  for (const std::vector<std::string>& more : {tokenizer_files(), references, {check_before(), check_once(), check_twice()}})
+    written.insert(written.end(), more.begin(), more.end());
   std::error_code problem;   // who may write into a folder need not be allowed to read it
   for (const std::string& entry : entries_of(path_, problem)) {
     const std::string path = path_ + "/" + entry;

@@ -26,6 +26,10 @@ class RunFolder {
   std::string evaluation_reference() const { return path_ + "/reference-eval.bin"; }   // the same of --eval-data
   // All of these, there or not.
   std::vector<std::string> files() const;
+  // Checkpoints of --deterministic-check, gone behind each: of the state in front of a step, and behind it, made once and twice.
+  std::string check_before() const { return path_ + "/check-before.stw"; }
+  std::string check_once() const { return path_ + "/check-once.stw"; }
+  std::string check_twice() const { return path_ + "/check-twice.stw"; }
   // Those of a tokenizer, which a run copies beside them and which may be somebody else's.
   std::vector<std::string> tokenizer_files() const;
 
@@ -56,6 +60,7 @@ class RunFolder {
 
  private:
   bool has_result() const;   // a checkpoint, or weights
+  std::vector<std::string> early_files() const;   // what a run writes before its first checkpoint
   // What is moved lies here until all of it does. While this folder is there, nothing new is written.
   RunFolder moving() const { return RunFolder(path_ + "/replaced-run.moving"); }
   // From there, by whoever has the folder's lock.

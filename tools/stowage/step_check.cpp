@@ -38,8 +38,8 @@ std::optional<uint64_t> first_difference(const std::string& one, const std::stri
 }  // namespace
 
 StepCheck::StepCheck(uint64_t every, const RunFolder& folder, stw_trainer* trainer)
-    : every_(every), trainer_(trainer), before_(folder.path() + "/check-before.stw"), once_(folder.path() + "/check-once.stw"),
-      twice_(folder.path() + "/check-twice.stw") {}
+    : every_(every), trainer_(trainer), before_(folder.check_before()), once_(folder.check_once()),
+      twice_(folder.check_twice()) {}
 
 StepCheck::~StepCheck() {
   ::unlink(before_.c_str());

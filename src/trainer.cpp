@@ -223,6 +223,50 @@ Status Trainer::load(const Program& program, const SampleSource& source, uint64_
   return ok();
 }
 
+Status Trainer::show_gradients() const {
+  if (!options_.gradient_hook) return ok();
+  const Arena& layout = planned_->programs.arena;
+  const GradientView view{reinterpret_cast<float*>(arena_ + layout.gradients_begin),
+                          (layout.gradients_end - layout.gradients_begin) / sizeof(float), &execution_.state->loss_sum,
+                          &execution_.state->target_count, &execution_.state->hits, state_.loss_scale * state_.batch_factor, execution_.stream};
+  if (!options_.gradient_hook(view)) return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};
+  return ok();
+}
+
+Status Trainer::check_result(const StepResult& result) {
+  if (broken_)
+    return Error{Code::non_finite, "trainer: a gradient is not finite, and a fused update had changed parameters by then; restore a checkpoint"};
+  if (result.skip == kernels::skip_not_finite) {
+    const bool scales = plan().numerics.precision == Precision::fp16;
+    if (!scales && options_.non_finite == NonFinite::stop)
+      return Error{Code::non_finite, "trainer: " + non_finite_reason() + "; nothing was updated"};
+    if (scales && state_.loss_scale < 1)
+      return Error{Code::numeric, "trainer: the loss scale fell to 1 and " + non_finite_reason() +
+                                      " still: fp16 cannot hold this model's numbers, or its weights are not finite; use bf16"};
+  }
+  return ok();
+}
+
+void Trainer::count_step(StepResult& result, double learning_rate) {
+  const bool skipped = result.skip != kernels::skip_none;
+  if (skipped) device_.log(2, "trainer", skip_lines[result.skip]);
+  std::lock_guard lock(progress_mutex_);
+  progress_.step += !skipped;
+  progress_.skipped += skipped;
+  progress_.skip = result.skip;
+  progress_.loss_scale = carried_.loss_scale;
+  progress_.batches += 1;
+  progress_.samples += global_batch();
+  progress_.tokens += skipped ? 0 : result.targets;
+  progress_.loss = result.loss;
+  progress_.grad_norm = result.grad_norm;
+  progress_.accuracy = result.accuracy;
+  progress_.learning_rate = learning_rate;
+  progress_.seconds = result.seconds;
+  progress_.tokens_per_second = static_cast<double>(result.targets) / std::max(result.seconds, 1e-9);
+  result.step = progress_.step;
+}
+
 Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, double learning_rate) {
   STW_TRY(check_ready());
   const Computing computing(*this);
@@ -242,13 +286,7 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
     STW_TRY(stream_->run(execution_, program));
   }
   if (!fused) STW_TRY(check_cancelled());
-  if (options_.gradient_hook) {
-    const Arena& layout = programs.arena;
-    const GradientView view{reinterpret_cast<float*>(arena_ + layout.gradients_begin),
-                            (layout.gradients_end - layout.gradients_begin) / sizeof(float), &execution_.state->loss_sum,
-                            &execution_.state->target_count, &execution_.state->hits, state_.loss_scale * state_.batch_factor, execution_.stream};
-    if (!options_.gradient_hook(view)) return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};
-  }
+  STW_TRY(show_gradients());
   as_created_ = false;
   STW_TRY(stream_->run(execution_, programs.update));
   STW_TRY(pull_state());
@@ -262,34 +300,9 @@ Result<StepResult> Trainer::step(const SampleSource& source, uint64_t samples, d
   if (graph().preference != Preference::none && state_.target_count > 0) result.accuracy = state_.hits / static_cast<double>(state_.target_count);
   result.seconds = seconds_now() - begin;
   broken_ = result.skip == kernels::skip_midway;
-  if (broken_)
-    return Error{Code::non_finite, "trainer: a gradient is not finite, and a fused update had changed parameters by then; restore a checkpoint"};
-  if (result.skip == kernels::skip_not_finite) {
-    const bool scales = plan().numerics.precision == Precision::fp16;
-    if (!scales && options_.non_finite == NonFinite::stop)
-      return Error{Code::non_finite, "trainer: " + non_finite_reason() + "; nothing was updated"};
-    if (scales && state_.loss_scale < 1)
-      return Error{Code::numeric, "trainer: the loss scale fell to 1 and " + non_finite_reason() +
-                                      " still: fp16 cannot hold this model's numbers, or its weights are not finite; use bf16"};
-  }
+  STW_TRY(check_result(result));
   carry_state();
-  const bool skipped = result.skip != kernels::skip_none;
-  if (skipped) device_.log(2, "trainer", skip_lines[result.skip]);
-  std::lock_guard lock(progress_mutex_);
-  progress_.step += !skipped;
-  progress_.skipped += skipped;
-  progress_.skip = result.skip;
-  progress_.loss_scale = carried_.loss_scale;
-  progress_.batches += 1;
-  progress_.samples += global_batch();
-  progress_.tokens += skipped ? 0 : result.targets;
-  progress_.loss = result.loss;
-  progress_.grad_norm = result.grad_norm;
-  progress_.accuracy = result.accuracy;
-  progress_.learning_rate = learning_rate;
-  progress_.seconds = result.seconds;
-  progress_.tokens_per_second = static_cast<double>(result.targets) / std::max(result.seconds, 1e-9);
-  result.step = progress_.step;
+  count_step(result, learning_rate);
   return result;
 }
 

@@ -199,6 +199,12 @@ class Trainer {
   // Why a step was not finite, for people: the loss, or the first parameter whose gradient is not.
   std::string non_finite_reason();
   std::byte* address(int tensor) const;
+  // The stages of a step behind its last micro-step. Shows the gradients to the host. Errors: callback_failed.
+  Status show_gradients() const;
+  // What the update has found, before it is carried on. Errors: non_finite, numeric.
+  Status check_result(const StepResult& result);
+  // Counts the step, and tells its number.
+  void count_step(StepResult& result, double learning_rate);
   // The rows of a sample in a buffer of the program; null where it has none such.
   template <class T>
   T* input(const Program& program, int buffer, uint64_t sample = 0) const {

@@ -606,7 +606,8 @@ typedef struct stw_dataset_options {
                                 UINT32_MAX for none. It is the target of the document's last token, or of the last one inside of the
                                 sample; STW_MARK_TARGET is not looked at then. NULL: targets are tokens. */
   uint64_t label_count;      /* with labels: every one must be smaller */
-  double held_out;           /* share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1 */
+  double held_out;           /* share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of
+                                which longer ones than a sample count as what samples have of them */
   const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and
                                 marks (of others: STW_BAD_STATE) */
 } stw_dataset_options;

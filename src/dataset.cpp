@@ -73,6 +73,22 @@ Status check_length(const std::string& path, const char* part, uint64_t found, i
                                   std::to_string(found)};
 }
 
+uint64_t share_of(uint64_t count, double fraction) { return static_cast<uint64_t>(static_cast<double>(count) * fraction); }
+
+// Documents at the end that make up `fraction` of the tokens of all, as nearly as whole documents can, but for the first one. What is
+// longer than `length` counts that much, as windows cut it: else one long document would have all short ones held out.
+size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, uint64_t length, double fraction) {
+  std::vector<uint64_t> before(begins.size() + 1, 0);   // tokens of the documents in front of each
+  for (size_t d = 0; d < begins.size(); ++d) before[d + 1] = before[d] + std::min((d + 1 < begins.size() ? begins[d + 1] : count) - begins[d], length);
+  const uint64_t all = before.back(), held_out = share_of(all, fraction);
+  if (held_out == 0) return 0;
+  if (held_out == all) return begins.size();
+  const uint64_t wanted = all - held_out;
+  auto first = std::lower_bound(before.begin(), before.end() - 1, wanted);   // a document's place: behind the last one there is none
+  if (first == before.end() - 1 || (first - before.begin() > 1 && wanted - *(first - 1) <= *first - wanted)) --first;
+  return first == before.begin() ? 0 : static_cast<size_t>(before.end() - 1 - first);
+}
+
 }  // namespace
 
 template <class Token>
@@ -117,7 +133,7 @@ Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFo
   return source;
 }
 
-Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
+Status Dataset::open_marks(const DatasetOptions& options) {
   const std::string& path = options.marks_path;
   STW_ASSIGN(file, File::open(path));
   if (file.size() != file_->count)
@@ -135,20 +151,11 @@ Status Dataset::open_marks(const DatasetOptions& options, uint64_t held_out) {
     return ok();
   }));
   if (options.pairs && documents % 2 != 0) return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
-  // What is held out begins with the document nearest to where it is asked for, but for the first one.
-  const uint64_t count = file.size(), wanted = count - held_out;
-  auto first = begins.end();
-  if (held_out > 0) {
-    first = std::lower_bound(begins.begin(), begins.end(), wanted);
-    if (first == begins.end() || (first - begins.begin() > 1 && wanted - *(first - 1) <= *first - wanted)) --first;
-    if (first == begins.begin()) first = begins.end();
-  }
-  if (held_out == count) first = begins.begin();
-  const auto trained = static_cast<size_t>(first - begins.begin());
-  const uint64_t end = first == begins.end() ? count : *first;
   if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
   // The last token of a window may be a target alone, but has no label.
-  const uint64_t length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0);
+  const uint64_t count = file.size(), length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0);
+  const size_t trained = begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
+  const uint64_t end = trained == begins.size() ? count : begins[trained];
   training_ = {file_.get(), 0, end, windows_of(begins, 0, trained, end, length)};
   evaluation_ = {file_.get(), end, count - end, windows_of(begins, trained, begins.size(), count, length)};
   marks_ = std::make_unique<const File>(std::move(file));
@@ -248,11 +255,11 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     dataset.evaluation_ = {dataset.evaluation_file_.get(), 0, dataset.evaluation_file_->count};
     return dataset;
   }
-  const auto held_out = static_cast<uint64_t>(static_cast<double>(file->count) * options.evaluation_fraction);
   if (has_marks) {
-    STW_TRY(dataset.open_marks(options, held_out));
+    STW_TRY(dataset.open_marks(options));
     return dataset;
   }
+  const uint64_t held_out = share_of(file->count, options.evaluation_fraction);
   dataset.training_ = {file, 0, file->count - held_out};
   dataset.evaluation_ = {file, file->count - held_out, held_out};
   return dataset;

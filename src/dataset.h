@@ -24,7 +24,8 @@ enum class TokenFormat : uint8_t {
 struct DatasetOptions {
   std::string path;
   std::string evaluation_path;        // empty: the end of `path` is held out
-  double evaluation_fraction = 0.1;   // of the tokens of `path`, rounded down, in [0, 1]; unused with evaluation_path
+  double evaluation_fraction = 0.1;   // of the tokens of `path`, rounded down, in [0, 1]; unused with evaluation_path. With marks: of those that
+                                      // windows have, which cut longer documents
   int64_t vocabulary = 0;             // 1 to 2^31 - 1
   TokenFormat format = TokenFormat::automatic;
   int64_t document_end = -1;          // the token that ends a document; -1: there are none
@@ -103,7 +104,7 @@ class Dataset {
   template <class Token>
   static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
   static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
-  Status open_marks(const DatasetOptions& options, uint64_t held_out);
+  Status open_marks(const DatasetOptions& options);
   Status hash_pairs();
   Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
   Status open_labels(const DatasetOptions& options, uint64_t documents);

@@ -768,7 +768,7 @@ internal static unsafe class Abi
         public byte* labels;
         /// <summary>with labels: every one must be smaller</summary>
         public ulong label_count;
-        /// <summary>share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1</summary>
+        /// <summary>share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of which longer ones than a sample count as what samples have of them</summary>
         public double held_out;
         /// <summary>with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and marks (of others: STW_BAD_STATE)</summary>
         public byte* reference;

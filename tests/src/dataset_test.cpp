@@ -243,8 +243,13 @@ TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {
     EXPECT_TRUE(dataset->has_documents());
     const uint64_t end = dataset->tokens(Part::training);
     EXPECT_EQ(end + dataset->tokens(Part::evaluation), all);
-    const uint64_t wanted = all - all / 10;
-    for (const uint64_t begin : e.begins) EXPECT_LE(std::max(end, wanted) - std::min(end, wanted), std::max(begin, wanted) - std::min(begin, wanted));
+    // No other document is nearer to where the tenth begins, in tokens that windows have.
+    std::vector<int64_t> before = {0};
+    for (size_t d = 0; d < e.begins.size(); ++d)
+      before.push_back(before.back() + std::min<int64_t>(static_cast<int64_t>((d + 1 < e.begins.size() ? e.begins[d + 1] : all) - e.begins[d]), sequence + 1));
+    const int64_t wanted = before.back() - before.back() / 10;
+    const auto first = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), end) - e.begins.begin());
+    for (size_t d = 0; d < e.begins.size(); ++d) EXPECT_LE(std::abs(before[first] - wanted), std::abs(before[d] - wanted));
     EXPECT_EQ(e.marks[end] & mark_begin, mark_begin);
     EXPECT_EQ(dataset->training_windows(), windows(e, 0, end, static_cast<uint64_t>(sequence)).size());
     std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
@@ -415,6 +420,34 @@ TEST(Labels, ThatDoNotFitAreRefused) {
   EXPECT_NE(refusal(o).find("expected marks"), std::string::npos);
 }
 
+Examples of_lengths(const std::vector<size_t>& lengths) {
+  Examples e;
+  for (const size_t length : lengths) {
+    e.begins.push_back(e.tokens.size());
+    e.marks += static_cast<char>(mark_begin) + std::string(length - 1, static_cast<char>(mark_target));
+    e.tokens.resize(e.tokens.size() + length);
+  }
+  return e;
+}
+
+// A tenth is one of what windows have: a document that they cut counts as what is left of it.
+TEST(Marks, ALongDocumentDoesNotDecideWhatIsHeldOut) {
+  TemporaryDirectory folder;
+  constexpr int64_t sequence = 20;
+  const auto trained = [&](const std::vector<size_t>& lengths) {
+    auto dataset = Dataset::open(marked(folder, of_lengths(lengths), sequence));
+    return dataset ? dataset->tokens(Part::training) : 0;
+  };
+  std::vector<size_t> lengths(41, 10);
+  EXPECT_EQ(trained(lengths), 370u);
+  lengths[0] = 100'000;                     // the short ones behind it were all held out
+  EXPECT_EQ(trained(lengths), 100'360u);    // 42.1 of 421 tokens, to the nearest document
+  lengths[0] = 10, lengths[40] = 100'000;   // counts 21: the cut, 42 from the end, falls between two others
+  EXPECT_EQ(trained(lengths), 380u);
+  EXPECT_EQ(trained({5, 5, 5, 3000, 5, 5}), 3020u);   // does not begin with the long one, where the cut is nearer to the last
+  EXPECT_EQ(trained({5, 5, 5, 5, 3000}), 20u);
+}
+
 TEST(Marks, ThatDoNotFitAreRefused) {
   TemporaryDirectory folder;
   const Examples good = examples(30);
@@ -438,19 +471,7 @@ TEST(Marks, ThatDoNotFitAreRefused) {
   options = marked(folder, good);
   options.marks_path = folder / "none";
   EXPECT_NE(refusal(options).find("No such file"), std::string::npos);
-  // A long one stands where the cut is wanted: what is held out does not begin with it.
-  e = {};
-  for (const size_t length : {5, 5, 5, 3000, 5, 5}) {
-    e.begins.push_back(e.tokens.size());
-    e.marks += static_cast<char>(mark_begin) + std::string(length - 1, static_cast<char>(mark_target));
-    e.tokens.resize(e.tokens.size() + length);
-  }
-  auto straddled = Dataset::open(marked(folder, e));
-  ASSERT_TRUE(straddled);
-  EXPECT_EQ(straddled->tokens(Part::training), 3015u);
-  EXPECT_EQ(straddled->evaluation_windows(), 1u);
-  e.tokens.resize(10), e.marks.resize(10);   // two documents: one each
-  EXPECT_EQ(Dataset::open(marked(folder, e))->tokens(Part::training), 5u);
+  EXPECT_EQ(Dataset::open(marked(folder, of_lengths({5, 5})))->tokens(Part::training), 5u);
   // One document cannot be cut: all of it is trained on.
   e = good;
   for (char& mark : e.marks) mark = mark_target;

@@ -16,8 +16,18 @@ class BadInputTest(CommandTest):
         self.assertFalse(os.path.exists(out))
 
     def test_no_command(self):
-        for words, says in (([], "expected a command"), (["trian"], "trian: there is no such command"), (["--gpu"], "--gpu: there is no such")):
+        for words, says in (([], "expected a command"), (["learn"], "learn: there is no such command"), (["--gpu"], "--gpu: there is no such")):
             self.refused(*words, says=[says, "plan, train, eval"], expect=USAGE)
+        self.refused("trian", says=["trian: there is no such command or flag; did you mean train?"], expect=USAGE)
+
+    def test_words_that_are_no_flags(self):
+        for words, says in ((["plan", "--modle", "nano"], "--modle: there is no such flag; did you mean --model?"),
+                            (["train", "--model", "nano", "--stps=4"], "--stps: there is no such flag; did you mean --steps?"),
+                            (["generate", "--model", "nano", "--prompt", "Once", "upon"], "upon: belongs to no flag; a value with spaces needs quotes"),
+                            (["plan", "nano"], "nano: belongs to no flag")):
+            self.refused(*words, says=[says], expect=USAGE)
+        far = self.refused("plan", "--model", "nano", "--out", "x.json", says=["--out: there is no such flag"], expect=USAGE)
+        self.assertNotIn("did you mean", far.stderr)
 
     def test_words_that_steer_a_terminal(self):
         """Names of files are anything; what is said of them is one line of text."""

@@ -207,6 +207,8 @@ class PlanTest(CommandTest):
             self.refused("plan", "--compare", plan, plan, *words, expect=USAGE, says=[words[0], "--compare"])
         for words in (["--model", "nano"], ["--weights", "x"], ["--adapter", "x"]):
             self.refused("plan", "--max", "model", "--batch", 4, "--device", "rtx4060", *words, expect=USAGE, says=[words[0] + ": ", "--max model"])
+        for words in (["--lora", 2], ["--dropout", 0], ["--weights", "x"]):
+            self.refused("plan", "--compare", plan, plan, *words, expect=USAGE, says=[words[0] + ": ", "--model"])
         for words in (["--model", "nano"], ["--lora", 2], ["--labels", 3]):
             self.refused("inspect", "nano", *words, expect=USAGE, says=[words[0] + ": ", "nano"])
 

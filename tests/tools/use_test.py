@@ -4,6 +4,7 @@ import math
 import os
 import pathlib
 import struct
+import subprocess
 import unittest
 
 from support import DOES_NOT_FIT, SMALL, USAGE, CommandTest
@@ -120,6 +121,11 @@ class UseTest(CommandTest):
     def test_inspect_a_plan_alone(self):
         plan = self.write("plan/a.json", self.run_command("plan", *SMALL[:-2], "--json").stdout)
         self.assertIn("--model", self.run_command("inspect", plan).stdout)
+        for name in ("pipe", "pipe.jsonl"):   # which gives its bytes once
+            os.mkfifo(self.path(name))
+            with subprocess.Popen(["cp", plan, self.path(name)]) as writer:
+                self.assertIn("--model", self.run_command("inspect", self.path(name)).stdout)
+                self.assertEqual(writer.wait(), 0)
         report = self.run_command("inspect", plan, "--model", "nano").stdout
         self.assertEqual(report, self.run_command("plan", *SMALL[:-2]).stdout)
         self.refused("inspect", plan, "--model", "gpt2", says=["a.json"])

@@ -176,7 +176,8 @@ void inspect_folder(const std::string& path) {
 // `flag`: one that is for a plan alone, if any was given.
 void inspect(const std::string& path, const ModelFlags& model, const std::string& flag) {
   const bool is_file = is_there(path) && !is_folder(path);
-  const auto header = is_file ? checkpoint_header(path) : std::nullopt;
+  // What comes through a pipe is read once, as text.
+  const auto header = is_file && may_be_read_again(path) ? checkpoint_header(path) : std::nullopt;
   const bool is_text = is_file && !header && !path.ends_with(".stw") && !path.ends_with(".safetensors") &&
                        (path.ends_with(".jsonl") || may_be_json(path));   // which tokens are not, however many there are
   const std::string text = is_text ? read_text(path) : "", format = json_string(text, "", "format").value_or("");
@@ -191,7 +192,10 @@ void inspect(const std::string& path, const ModelFlags& model, const std::string
   if (!is_text)
     throw Failure(exit_failed, fmt::format("{}: expected a model's config.json, a checkpoint, weights, a plan, a profile, settings.json or "
                                            "metrics.jsonl, found none of them", path));
-  if (format == "stowage-profile") return print_profile(read_profile_file(path));
+  if (format == "stowage-profile") {
+    require_profile(path, text);
+    return print_profile(text);
+  }
   if (format == "stowage-settings") return show_settings(path, text);
   if (path.ends_with(".jsonl")) {
     const MetricHistory history = read_metrics(text);

@@ -1,6 +1,5 @@
 // The command `stowage`: finds the subcommand, and turns every failure into one line on stderr and an exit code.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "messages.h"
 #include "run_settings.h"
 #include "stowage.h"
+#include "usage_error.h"
 
 namespace {
 
@@ -42,15 +42,6 @@ int report(int exit_code, std::string line) {
   std::fflush(stdout);
   command::complain("stowage: error: {}", line);
   return exit_code;
-}
-
-// What to say of a line that names no command, or one that there is not.
-std::string no_command(const CLI::App& application) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : application.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
-  const std::vector<std::string> words = application.remaining(true);
-  return fmt::format("{}; there are {}", words.empty() ? "expected a command" : words.front() + ": there is no such command or flag",
-                     fmt::join(names, ", "));
 }
 
 // After a command that went well: whether what it said has arrived.
@@ -100,12 +91,7 @@ int main(int count, char** words) {
       command::write_to_stdout(text.str());
       return finish();
     }
-    if (application.get_subcommands().empty()) return report(command::exit_usage, no_command(application));
-    // A flag that is spelled wrong is more to the point than the one that is missing for it.
-    for (const std::string& word : application.remaining(true))
-      if (word.starts_with("-") && dynamic_cast<const CLI::RequiredError*>(&error))
-        return report(command::exit_usage, fmt::format("{}: there is no such flag", word));
-    return report(command::exit_usage, error.what());
+    return report(command::exit_usage, command::usage_error(application, error));
   } catch (const command::Failure& failure) {
     return report(failure.exit_code, failure.what());
   } catch (const std::bad_alloc&) {

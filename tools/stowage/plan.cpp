@@ -43,7 +43,6 @@ struct PlanCommand {
   std::string html, svg, csv;
 
   void run() const {
-    if (!compared.empty()) return compare();
     if (most == "model") {
       for (const auto& [given, flag] : {std::pair{&model.source, "--model"}, {&model.weights, "--weights"}, {&model.adapter, "--adapter"}})
         if (!given->empty()) throw Failure(exit_usage, fmt::format("{}: --max model tries the presets, and no files; leave one of both out", flag));
@@ -72,8 +71,9 @@ struct PlanCommand {
     if (!answer.shortfall.empty()) throw Failure(exit_does_not_fit, answer.shortfall);
   }
 
-  // Files do not hold the model that they are of.
-  void compare() const {
+  // Files do not hold the model that they are of. `flag`: one that says more of it, if any was given.
+  void compare(const std::string& flag) const {
+    if (model.source.empty() && !flag.empty()) throw Failure(exit_usage, fmt::format("{}: is said of a model; --model names the one that both plans are of", flag));
     if (!model.source.empty()) {
       const Model opened = open_model(model);
       for (const std::string& path : compared) load_plan(opened, path);
@@ -117,7 +117,11 @@ void add_plan(CLI::App& application) {
   for (CLI::Option* option : command.get_options())
     if (option != compared && std::find(of_model.begin(), of_model.end(), option) == of_model.end()) compared->excludes(option);
   command.footer(presets_text());
-  command.callback([self] { self->run(); });
+  command.callback([self, of_model] {
+    if (self->compared.empty()) return self->run();
+    const auto given = std::find_if(of_model.begin(), of_model.end(), [](const CLI::Option* option) { return option->count() > 0; });
+    self->compare(given == of_model.end() ? "" : (*given)->get_name());
+  });
 }
 
 }  // namespace command

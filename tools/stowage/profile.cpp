@@ -21,13 +21,17 @@ stw_profile_info read_profile(std::string_view text) {
   return info;
 }
 
-std::string read_profile_file(const std::string& path) {
-  std::string text = read_text(path);
+void require_profile(const std::string& path, std::string_view text) {
   try {
     read_profile(text);
   } catch (const Failure& failure) {
     throw Failure(failure.exit_code, fmt::format("{}: {}", path, failure.what()));
   }
+}
+
+std::string read_profile_file(const std::string& path) {
+  std::string text = read_text(path);
+  require_profile(path, text);
   return text;
 }
 

@@ -836,7 +836,7 @@ pub struct stw_dataset_options {
     pub labels: *const c_char,
     /// with labels: every one must be smaller
     pub label_count: u64,
-    /// share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1
+    /// share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of which longer ones than a sample count as what samples have of them
     pub held_out: f64,
     /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for these tokens and marks (of others: STW\_BAD\_STATE)
     pub reference: *const c_char,

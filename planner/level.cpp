@@ -51,14 +51,12 @@ std::vector<Stretch> Level::runs(int64_t m, const Stretch& (SegmentChoices::*of_
   return list;
 }
 
-const Level::Choices& Level::choices(int64_t m) {
-  const auto [entry, is_new] = choices_.try_emplace(m);
-  Choices& c = entry->second;
-  if (!is_new) return c;
-  c.runs = runs(m, &SegmentChoices::best_of_kind);
-  c.fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
-  for (int t : context_.graph.inputs()) c.fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
-  return c;
+Level::Choices& Level::choices(int64_t m) {
+  const auto known = choices_.find(m);
+  if (known != choices_.end()) return known->second;
+  auto fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
+  for (int t : context_.graph.inputs()) fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
+  return choices_.emplace(m, Choices{StackChoices(runs(m, &SegmentChoices::best_of_kind)), fixed_bytes}).first->second;
 }
 
 Candidate Level::candidate(int64_t m, const std::vector<Stretch>& runs, const StackChoice& choice) {
@@ -84,7 +82,7 @@ int64_t Level::limit_of(int64_t m, uint64_t arena_bytes) {
   return static_cast<int64_t>(std::min<uint64_t>(arena_bytes, size_limit)) - choices(m).fixed_bytes;
 }
 
-uint64_t Level::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).runs, limit_of(m, arena_bytes)); }
+uint64_t Level::relaxed(int64_t m, uint64_t arena_bytes) { return relaxed_picoseconds(choices(m).stack.runs(), limit_of(m, arena_bytes)); }
 
 // More samples need more, of every choice: with as many rows in a tile, every tensor has as many or more. Tiles that only some
 // micro-batches can have do not change that: fewer samples have those of no more rows as a whole, more have too many tiles.
@@ -106,7 +104,7 @@ uint64_t Level::bound(uint64_t arena_bytes) {
   return least;
 }
 
-std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_beat) {
+std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_beat, uint64_t ahead) {
   struct Found { int64_t micro_batch; StackChoice choice; };
   std::vector<Found> best;      // all of the same time
   uint64_t bound = UINT64_MAX;
@@ -131,7 +129,7 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_
       hopes.insert({std::max(hope.picoseconds, relaxed(m, arena_bytes)), m, true});
       continue;
     }
-    StackAnswer answer = choose(choices(m).runs, limit_of(m, arena_bytes), known);
+    StackAnswer answer = choices(m).stack.fastest(limit_of(m, arena_bytes), known, ahead);
     bound = std::min(bound, answer.bound_picoseconds);
     if (!answer.choice) continue;
     if (!best.empty() && answer.choice->picoseconds < best[0].choice.picoseconds) best.clear();
@@ -141,13 +139,13 @@ std::optional<Candidate> Level::fastest_alive(uint64_t arena_bytes, uint64_t to_
   // Of equal times the smallest peak.
   std::optional<Candidate> answer;
   for (Found& f : best) {
-    const Choices& c = choices(f.micro_batch);
+    StackChoices& stack = choices(f.micro_batch).stack;
     for (;;) {
-      StackAnswer tighter = choose(c.runs, f.choice.peak - 1, f.choice.picoseconds + 1);
+      StackAnswer tighter = stack.fastest(f.choice.peak - 1, f.choice.picoseconds + 1, ahead);
       if (!tighter.choice) break;
       f.choice = std::move(*tighter.choice);
     }
-    Candidate made = candidate(f.micro_batch, c.runs, f.choice);
+    Candidate made = candidate(f.micro_batch, stack.runs(), f.choice);
     if (!answer || made.live_bytes < answer->live_bytes) answer = std::move(made);
   }
   answer->bound_picoseconds = std::min(bound, answer->picoseconds);
@@ -158,8 +156,10 @@ std::optional<Candidate> Level::fastest(uint64_t arena_bytes, uint64_t known) {
   if (micro_batches_.empty()) return std::nullopt;
   uint64_t limit = arena_bytes;
   std::optional<uint64_t> bound;   // of the first stair: whatever fits needs this long
-  while (auto stair = fastest_alive(limit, known)) {
-    if (!bound) bound = stair->bound_picoseconds;
+  uint64_t first = 0, ahead = 0;   // twice as far as it has come
+  while (auto stair = fastest_alive(limit, known, ahead)) {
+    if (!bound) bound = stair->bound_picoseconds, first = stair->picoseconds;
+    ahead = stair->picoseconds - first;
     if (sizes_.within(stair->decisions, arena_bytes)) {
       // That with the fewest bytes, which a tighter budget gets, may be no stair.
       if (offload_.any() && leanest().picoseconds < stair->picoseconds && sizes_.within(leanest().decisions, arena_bytes)) stair = leanest();
@@ -210,7 +210,7 @@ const Candidate& Level::leanest() {
   if (leanest_) return *leanest_;
   for (int64_t m : micro_batches_) {
     if (leanest_ && least_alive(m) >= arena(leanest_->decisions)) break;   // more samples need more
-    const std::vector<Stretch>& best = choices(m).runs;
+    const std::vector<Stretch>& best = choices(m).stack.runs();
     const bool is_best = alive(choices(m), least_peak(best)) == least_alive(m);
     const std::vector<Stretch> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
     Candidate c = candidate(m, all, stw::smallest(all));

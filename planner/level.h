@@ -49,7 +49,8 @@ class Level {
   // None is faster.
   uint64_t bound(uint64_t arena_bytes);
   // The fastest by the bytes that are alive at once, of equal ones the one with the fewest: a stair.
-  std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX);
+  // `ahead`: stairs of so much more time will be asked for next.
+  std::optional<Candidate> fastest_alive(uint64_t arena_bytes, uint64_t known = UINT64_MAX, uint64_t ahead = 0);
   // The plan with the smallest arena of those that are tried; nothing where no micro-batch fits into the host memory.
   const std::optional<Candidate>& smallest();
   // Whether smallest() takes at most so many bytes, which the leanest mostly tells.
@@ -73,12 +74,12 @@ class Level {
  private:
   // What can be chosen at one micro-batch.
   struct Choices {
-    std::vector<Stretch> runs;     // the last one is the head; best_of_kind
-    int64_t fixed_bytes = 0;       // below them all: persistent tensors, tokens and targets
+    StackChoices stack;        // the last stretch is the head; best_of_kind
+    int64_t fixed_bytes;       // below them all: persistent tensors, tokens and targets
   };
   // Bytes that are alive in a plan whose segments have this peak.
   uint64_t alive(const Choices& c, int64_t peak) const { return std::max(floor_, static_cast<uint64_t>(c.fixed_bytes + peak)); }
-  const Choices& choices(int64_t micro_batch);
+  Choices& choices(int64_t micro_batch);
   std::vector<Stretch> runs(int64_t micro_batch, const Stretch& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   uint64_t least_alive(int64_t micro_batch);

@@ -59,25 +59,44 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<Stretch>& ru
 
 }  // namespace
 
+StackChoices::StackChoices(std::vector<Stretch> runs, size_t most_labels) : runs_(std::move(runs)), one_(runs_), most_labels_(most_labels), known_(runs_.back().variants.size()) {
+  assert(runs_.back().count == 1);
+}
+
+StackAnswer StackChoices::fastest_of(size_t variant, int64_t limit, uint64_t known, uint64_t ahead) {
+  Known& k = known_[variant];
+  if (limit <= k.limit) {
+    if (k.choice && k.choice->peak <= limit) return k.picoseconds < known ? StackAnswer{k.choice, k.picoseconds, 0} : StackAnswer{{}, k.picoseconds, 0};
+    if (k.picoseconds >= known) return {{}, k.picoseconds, 0};
+  }
+  one_.back().variants = {runs_.back().variants[variant]};
+  sum_up(one_.back());
+  const uint64_t wanted = known > UINT64_MAX - ahead ? UINT64_MAX : known + ahead;
+  StackAnswer answer = solve(one_, limit, most_labels_, wanted);
+  if (answer.choice) answer.choice->parts.back()[0].variant = static_cast<int>(variant);
+  const bool is_exact = answer.choice && answer.bound_picoseconds >= answer.choice->picoseconds;
+  k = {limit, std::min(answer.bound_picoseconds, wanted), is_exact ? answer.choice : std::nullopt};
+  if (answer.choice && answer.choice->picoseconds >= known) answer.choice.reset();
+  return answer;
+}
+
+StackAnswer StackChoices::fastest(int64_t limit, uint64_t known, uint64_t ahead) {
+  StackAnswer best;
+  for (const auto& [least, v] : by_bound(runs_, limit)) {
+    const uint64_t to_beat = best.choice ? best.choice->picoseconds : known;
+    if (least >= to_beat) break;
+    StackAnswer answer = fastest_of(v, limit, to_beat, ahead);
+    best.bound_picoseconds = std::min(best.bound_picoseconds, answer.bound_picoseconds);
+    best.labels += answer.labels;
+    if (answer.choice) best.choice = std::move(answer.choice);
+  }
+  return best;
+}
+
 uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
 
 StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known, size_t most_labels) {
-  assert(runs.back().count == 1);
-  std::vector<Stretch> one = runs;
-  StackAnswer best;
-  for (const auto& [least, v] : by_bound(runs, limit)) {
-    const uint64_t to_beat = best.choice ? best.choice->picoseconds : known;
-    if (least >= to_beat) break;
-    one.back().variants = {runs.back().variants[v]};
-    sum_up(one.back());
-    StackAnswer answer = solve(one, limit, most_labels, to_beat);
-    best.bound_picoseconds = std::min(best.bound_picoseconds, answer.bound_picoseconds);
-    best.labels += answer.labels;
-    if (!answer.choice) continue;
-    answer.choice->parts.back()[0].variant = static_cast<int>(v);
-    best.choice = std::move(answer.choice);
-  }
-  return best;
+  return StackChoices(runs, most_labels).fastest(limit, known);
 }
 
 int64_t least_peak(const std::vector<Stretch>& runs) {

@@ -32,8 +32,33 @@ struct StackAnswer {
   size_t labels = 0;                         // that were made for it: what it cost
 };
 
-// A fastest choice whose peak is at most `limit`. Stretches are normalised. Of choices that take at least `known` nothing is
-// said. `most_labels`: beyond that many the answer may not be the best; bound_picoseconds then tells by how much.
+// The choices of one stack for limits that are asked for one after the other: what an answer says of smaller limits is kept.
+class StackChoices {
+ public:
+  // Stretches are normalised, the last one has one segment. `most_labels`: beyond that many an answer may not be the best; its bound_picoseconds
+  // then tells by how much.
+  explicit StackChoices(std::vector<Stretch> runs, size_t most_labels = 1000000);
+
+  // A fastest choice whose peak is at most `limit`, if it takes less than `known`. Where later calls will ask for choices of a little more time, up
+  // to `ahead` is looked for now, at the price of one search for all of them.
+  StackAnswer fastest(int64_t limit, uint64_t known = UINT64_MAX, uint64_t ahead = 0);
+  const std::vector<Stretch>& runs() const { return runs_; }
+
+ private:
+  // What is known of a variant of the last stretch.
+  struct Known {
+    int64_t limit = INT64_MIN;            // within it, and so within less,
+    uint64_t picoseconds = 0;             // no choice takes less,
+    std::optional<StackChoice> choice;    // and this one takes that
+  };
+  StackAnswer fastest_of(size_t variant, int64_t limit, uint64_t known, uint64_t ahead);
+
+  std::vector<Stretch> runs_, one_;       // `one_`: with one variant of the last stretch
+  size_t most_labels_;
+  std::vector<Known> known_;
+};
+
+// The same for one limit.
 StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known = UINT64_MAX,
                    size_t most_labels = 1000000);
 

@@ -106,6 +106,41 @@ TEST(Stack, EqualsAllChoicesInAllOrders) {
   }
 }
 
+// Whatever was asked before, answers are those of a stack that is asked for the first time; walks down the stairs are what is asked.
+TEST(Stack, AnswersThatAreKeptAreThoseThatAreFound) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 400; ++round) {
+    std::vector<Stretch> runs = random_stretches(random, 6);
+    for (Stretch& r : runs) normalise(r);
+    StackChoices stack(runs);
+    const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
+    int64_t limit = most;
+    for (int step = 0; step < 60; ++step) {
+      const uint64_t known = random() % 3 ? UINT64_MAX : 1000 + random() % 600, ahead = random() % 2 ? 0 : random() % 200;
+      const StackAnswer fresh = choose(runs, limit, known), answer = stack.fastest(limit, known, ahead);
+      ASSERT_EQ(answer.choice.has_value(), fresh.choice.has_value()) << round << " " << step;
+      ASSERT_GE(answer.bound_picoseconds, std::min(known, fresh.bound_picoseconds));
+      if (answer.choice) {
+        ASSERT_EQ(answer.choice->picoseconds, fresh.choice->picoseconds);
+        ASSERT_EQ(answer.bound_picoseconds, fresh.bound_picoseconds);
+        ASSERT_LE(answer.choice->peak, limit);
+        const auto p = replay(runs, *answer.choice);
+        ASSERT_EQ(p.picoseconds, answer.choice->picoseconds);
+        ASSERT_EQ(p.peak, answer.choice->peak);
+        if (runs.back().variants.size() == 1) {   // nothing is looked for again
+          ASSERT_EQ(stack.fastest(answer.choice->peak, known).labels, 0u);
+          const bool has_next = stack.fastest(answer.choice->peak - 1, answer.choice->picoseconds + 100, UINT64_MAX).choice.has_value();
+          ASSERT_TRUE(!has_next || stack.fastest(answer.choice->peak - 1).choice);
+          stack.fastest(answer.choice->peak - 1);
+          ASSERT_EQ(stack.fastest(answer.choice->peak - 1).labels, 0u);
+        }
+      }
+      const bool jumps = random() % 8 == 0 || limit < least;
+      limit = jumps ? least - 64 + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 65)) : (answer.choice ? answer.choice->peak : limit) - 1;
+    }
+  }
+}
+
 // Save-sets as blocks have them: tensors of different bytes and prices, kept or computed again.
 Stretch block_like(std::mt19937& random, int64_t count, int tensors) {
   Stretch run;

@@ -149,8 +149,8 @@ typedef struct stw_device_info {
   uint32_t isa;              /* CPU */
   char name[64];
   char profile[24];          /* of the embedded profiles the one to plan with: stw_plan_options.device */
-  uint64_t memory_reserved;  /* CUDA: what the open device's context has taken already of what a plan's reserve counts; 0 where the driver does not
-                                tell, and in stw_device_at */
+  uint64_t memory_reserved;  /* CUDA: what the open device's context has taken already of what a plan's reserve counts, up to three quarters of
+                                that; 0 where the driver does not tell, and in stw_device_at */
 } stw_device_info;
 
 /* The index-th device that can train here, the CPU first, then CUDA devices by ordinal; STW_BAD_ARGUMENT past the last one.

@@ -12,7 +12,9 @@ constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
 // for eight lanes of the fourth generation; Orin and CPU: their own memory, read and written); memory is what a driver
 // reports as total where that is less. What mma.sync reaches of Hopper's peak: Luo et al., Benchmarking and Dissecting the Nvidia
 // Hopper GPU Architecture (arXiv 2402.13499); of the B200's: an estimate. Shares of the peaks, the reserve and the launch are
-// estimates until a device has been calibrated.
+// estimates until a device has been calibrated. The reserve: a context alone takes 3 MiB a multiprocessor (107 MiB on an RTX 4060 Ti, 256 on an
+// RTX 3090, 426 on an RTX 6000 Ada, 555 on an RTX PRO 6000: ggml-org/llama.cpp #23604, invoke-ai/InvokeAI #9413, unslothai/unsloth-zoo #1053); our
+// kernels, graphs, and NVIDIA's libraries come to it.
 #define STW_SHEET(what) "NVIDIA, " what "; shares, reserve and launch are estimates"
 constexpr const char* ampere = STW_SHEET("GA102 architecture whitepaper v2.1 and product page of the GeForce RTX 3060");
 constexpr const char* ada = STW_SHEET("Ada GPU architecture whitepaper v2.1 and product pages of the GeForce RTX 40 series");
@@ -32,14 +34,14 @@ constexpr DeviceProfile profiles[] = {
     {"rtx4060", "NVIDIA GeForce RTX 4060", true, 8 * gib, 600 * mib, 15100, 30200, 272, 16, 700, 850, 3000, 256, ada},
     {"rtx4090", "NVIDIA GeForce RTX 4090", true, 24 * gib, 600 * mib, 82600, 165200, 1008, 32, 700, 850, 3000, 256, ada},
     {"rtx5060ti", "NVIDIA GeForce RTX 5060 Ti", true, 16 * gib, 600 * mib, 23700, 47400, 448, 32, 700, 850, 3000, 256, blackwell_rtx},
-    {"rtx5090", "NVIDIA GeForce RTX 5090", true, 32 * gib, 600 * mib, 104800, 209500, 1792, 64, 700, 850, 3000, 256, blackwell_rtx},
+    {"rtx5090", "NVIDIA GeForce RTX 5090", true, 32 * gib, 800 * mib, 104800, 209500, 1792, 64, 700, 850, 3000, 256, blackwell_rtx},
     {"a100-40gb", "NVIDIA A100 40GB", true, 40 * gib, 600 * mib, 19500, 312000, 1555, 32, 700, 850, 3000, 256, a100},
     {"a100-80gb", "NVIDIA A100 80GB", true, 80 * gib, 600 * mib, 19500, 312000, 2039, 32, 700, 850, 3000, 256, a100},
     {"l4", "NVIDIA L4", true, 23 * gib, 600 * mib, 30300, 121000, 300, 32, 700, 850, 3000, 256, l4},
     {"l40s", "NVIDIA L40S", true, 45 * gib, 600 * mib, 91600, 362000, 864, 32, 700, 850, 3000, 256, l40s},
-    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 700 * mib, 67000, 989000, 3350, 64, 650, 850, 3000, 256, hopper, 629, true},
-    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 700 * mib, 67000, 989000, 4800, 64, 650, 850, 3000, 256, hopper, 629, true},
-    {"b200", "NVIDIA B200", true, 178 * gib, 800 * mib, 75000, 2250000, 8000, 64, 600, 850, 3000, 256, blackwell, 500},
+    {"h100", "NVIDIA H100 SXM", true, 80 * gib, 1 * gib, 67000, 989000, 3350, 64, 650, 850, 3000, 256, hopper, 629, true},
+    {"h200", "NVIDIA H200 SXM", true, 140 * gib, 1 * gib, 67000, 989000, 4800, 64, 650, 850, 3000, 256, hopper, 629, true},
+    {"b200", "NVIDIA B200", true, 178 * gib, 1 * gib, 75000, 2250000, 8000, 64, 600, 850, 3000, 256, blackwell, 500},
     {"orin", "NVIDIA Jetson AGX Orin 64GB", true, 60 * gib, 600 * mib, 5300, 42500, 204, 102, 600, 800, 5000, 256, orin},
 };
 

@@ -248,7 +248,7 @@ internal static unsafe class Abi
         public fixed byte name[64];
         /// <summary>of the embedded profiles the one to plan with: stw_plan_options.device</summary>
         public fixed byte profile[24];
-        /// <summary>CUDA: what the open device's context has taken already of what a plan's reserve counts; 0 where the driver does not tell, and in stw_device_at</summary>
+        /// <summary>CUDA: what the open device's context has taken already of what a plan's reserve counts, up to three quarters of that; 0 where the driver does not tell, and in stw_device_at</summary>
         public ulong memory_reserved;
 
         /// <summary>Zero, but for its size.</summary>

@@ -89,9 +89,10 @@ stw_status stw_device_query(const stw_device* device, stw_device_info* out) noex
     if (!device || !out) return STW_BAD_ARGUMENT;
     stw_device_info info = info_of(device->device->info());
     info.memory_free = device->device->memory_free();
-    // Arenas, and what others have taken since, are not told apart from a context: no more than a plan's reserve counts.
+    // Arenas, and what others have taken since, are not told apart from a context: no more than a plan's reserve counts. A quarter of that is left
+    // for kernels and graphs, which come later: where a context takes all of it and more, an arena of all that is free would leave them nothing.
     if (const DeviceProfile* profile = find_device(info.profile))
-      info.memory_reserved = std::min(device->device->memory_outside(0), profile->reserve_bytes);
+      info.memory_reserved = std::min(device->device->memory_outside(0), profile->reserve_bytes / 4 * 3);
     return api::write_info(info, out);
   });
 }

@@ -31,7 +31,7 @@ ATTENTION = ("tensor", "wgmma", "tensor --attention cudnn")
 SECONDS_TO_BEGIN = 30   # before its end it begins nothing more
 SECONDS_BEHIND = 150    # that PyTorch leaves, however long it compiles, to the kinds of kernels behind it
 SPEED_MARK, BANDWIDTH_MARK, UPDATE_MARK, BUDGET_MARK = 1.15, 0.85, 1.3, 0.6
-# The fastest plans take all of a card but the reserve, which the profiles estimate at 700 MiB (`check.py memory` measures it): of that a context, kernels, graphs
+# The fastest plans take all of a card but the reserve, which the profiles estimate at 1 GiB (`check.py memory` measures it): of that a context, kernels, graphs
 # and NVIDIA's libraries may take more, and there would be no figures at all. With this one gpt2's step is predicted 0.02 % longer, the others' as long.
 RESERVE = "2GiB"
 BEYOND_THE_CACHE = 100_000_000   # bytes that an op moves, so that it is measured: twice the second-level cache of an H200

@@ -95,7 +95,7 @@ class EmulatedCommand(CommandTest):
 
     def test_calibrates(self):
         told = self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "1GiB", "--out", self.path("profile.json"))
-        self.assertIn("outside the arena 124 MiB, 700 MiB were assumed", told.stdout)
+        self.assertIn("outside the arena 124 MiB, 1024 MiB were assumed", told.stdout)
         plan = self.plan("--model", self.model, *SHAPE[:4], "--vram", "1GiB", "--device", self.path("profile.json"))
         self.assertEqual(plan["device"]["name"], "h100")
         self.assertEqual(plan["bytes"]["reserve"], 124 << 20)   # the emulated card's context

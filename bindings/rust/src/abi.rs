@@ -257,7 +257,7 @@ pub struct stw_device_info {
     pub name: Text<64>,
     /// of the embedded profiles the one to plan with: stw\_plan\_options.device
     pub profile: Text<24>,
-    /// CUDA: what the open device's context has taken already of what a plan's reserve counts; 0 where the driver does not tell, and in stw\_device\_at
+    /// CUDA: what the open device's context has taken already of what a plan's reserve counts, up to three quarters of that; 0 where the driver does not tell, and in stw\_device\_at
     pub memory_reserved: u64,
 }
 

@@ -17,9 +17,9 @@ class ArenaSizes {
 
   // Bytes of a plan's arena, laid out.
   uint64_t of(const Decisions& decisions);
-  // Whether these are at most so many: programs are laid out until one of them ends above.
+  // Whether that arena takes at most so many bytes: programs are laid out until one of them ends above.
   bool within(const Decisions& decisions, uint64_t bytes);
-  // Programs that were laid out.
+  // How many programs were laid out so far.
   int64_t layouts() const { return layouts_; }
 
  private:

@@ -28,11 +28,11 @@ struct Group {
     points.push_back({ideal_each, seconds_each});
   }
   bool is_timed() const { return ideal > 0; }
-  // Times of one size are as well all launch as none.
+  // Times of one extent alone do not show the launch: it may be all of such a time, or none.
   bool shows_launch() const {
     return std::any_of(points.begin(), points.end(), [this](const Point& p) { return p.ideal != points[0].ideal; });
   }
-  // So that count · launch + ideal / share is the measured time. Where launches take it all, the most there is.
+  // The permille with which count · launch + ideal / share is the measured time; the largest one where launches take all of it.
   double permille(double launch) const {
     const double work = seconds - count * launch;
     return work > 0 ? std::clamp(1000 * ideal / work, 1.0, double{largest_permille}) : double{largest_permille};
@@ -43,7 +43,7 @@ struct Group {
     for (const Point& p : points) sum += std::abs(launch + p.ideal / share - p.seconds);
     return sum;
   }
-  // In seconds.
+  // The launch, in seconds, with which the single times are met best.
   double best_launch() const {
     double best = 0, least = error(0);
     for (double candidate = 1e-7; candidate < 1e-3 && count * candidate < seconds; candidate *= 1.05)
@@ -99,7 +99,7 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
                             whole_number(own * 1e9, longest_launch_nanoseconds), whole_number(g.seconds * 1e9, longest_nanoseconds)};
   }
   if (count > 0) p.launch_nanoseconds = whole_number(launch * 1e9, longest_launch_nanoseconds);
-  // Nobody is promised a place in the caches.
+  // Ops that were not timed are priced at the peaks at most: a share above them is that of caches.
   if (products.is_timed()) p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));
   if (streams.is_timed()) p.stream_permille = static_cast<uint32_t>(whole_number(streams.permille(launch), 1000));
   return p;

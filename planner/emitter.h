@@ -13,9 +13,9 @@ class Emitter {
 
   // A buffer that is filled before the program runs.
   int input(int tensor);
-  // All that a sample brings.
+  // Such buffers for all that a sample brings.
   void inputs();
-  // A value that instructions before these have made.
+  // Declares that instructions before the emitted ones have made a value of this tensor.
   int assume(int tensor, Phase phase) { return new_value(tensor, all_rows(), phase); }
   int instruction_count() const { return static_cast<int>(program_.instructions.size()); }
   // One kernel call over rows [row_begin, row_begin + rows) of its per-sample operands.
@@ -27,13 +27,13 @@ class Emitter {
   void store(int tensor, Phase phase);
   const Arena& arena() const { return arena_; }
   bool on_host(int tensor) const { return tensor >= 0 && arena_.on_host(tensor); }
-  // What an op reads of host memory: `accumulate` as for `emit`. Ops fetch it themselves where it has not been before.
+  // The tensors in host memory that an op reads; `accumulate` as for `emit`. An op fetches those that were not fetched before.
   std::vector<int> host_operands(int op, Phase phase, bool accumulate) const;
   // What follows belongs to the next stage, with all that the copies of this one have touched alive to its end.
   void end_stage();
   // A buffer lives to the last instruction so far.
   void hold(int buffer);
-  // These tensors hold the rows of one tile from now on, or again all.
+  // From now on these tensors hold the rows of one tile, or all rows again.
   void set_tiled(const std::vector<int>& tensors, bool tiled) {
     for (int t : tensors) tiled_[static_cast<size_t>(t)] = tiled;
   }

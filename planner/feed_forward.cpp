@@ -8,7 +8,8 @@ namespace {
 
 bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind::swiglu; }
 
-// Whether a row of its outputs comes of that row of its inputs alone, and sums over rows may be cut at multiples of tile_unit.
+// Whether ops of a kind go row by row: a row of outputs comes of that row of inputs alone, and sums over rows may be cut at
+// multiples of tile_unit.
 bool is_row_by_row(OpKind kind) {
   switch (kind) {
     case OpKind::linear: case OpKind::linear_input_gradient: case OpKind::linear_weight_gradient: case OpKind::linear_bias_gradient:
@@ -65,7 +66,7 @@ class Finder {
 bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const {
   const int begin = segment.first_gradient_op, end = begin + segment.gradient_op_count;
   auto op = [&](int i) -> const Op& { return graph_.gradient_ops[static_cast<size_t>(i)]; };
-  // Input gradients read the parameters, and of what lies inside perhaps nothing.
+  // Ops that make input gradients are found by the parameters they read: they may read nothing of what lies inside.
   std::vector<int> parameters, outer;   // of all ops, of those that read the part's input
   const int input = graph_.op(part.first_op).inputs[0];
   for (int i = part.first_op; i < part.first_op + part.op_count; ++i)
@@ -101,8 +102,8 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
   return is_private(graph_.gradient_ops, gradient_reads_, first, last + 1, inner);
 }
 
-// What begins with op `first` and ends with a product behind an activation, of ops that go row by row and read the first one's input,
-// or each other's outputs; residuals may come from elsewhere.
+// The part that begins with op `first` and ends with a product behind an activation. All of its ops go row by row, and read the
+// first op's input or each other's outputs; residuals may come from elsewhere.
 FeedForward Finder::part_from(int first, int end) const {
   auto op = [&](int i) -> const Op& { return graph_.ops[static_cast<size_t>(i)]; };
   FeedForward part;

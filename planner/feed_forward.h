@@ -18,10 +18,10 @@ struct Tile {
 // `rows` (whole samples) cut into tiles of at most `tile_rows`, 0: one tile. Only the last one of all, or the last one of each
 // sample, has fewer rows than the others.
 std::vector<Tile> tiles_of(int64_t rows, int64_t sequence, int64_t tile_rows);
-// What they are, without a list.
+// The same tiles as numbers, without a list.
 struct Tiling {
-  int64_t rows, count;               // of those that have most
-  int64_t short_rows, short_count;   // of the others; 0 where all are alike
+  int64_t rows, count;               // of the tiles with the most rows
+  int64_t short_rows, short_count;   // of the shorter tiles; 0 where all are alike
   int64_t tiles() const { return count + short_count; }
   int64_t last_rows() const { return short_count > 0 ? short_rows : rows; }
 };

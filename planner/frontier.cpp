@@ -43,14 +43,14 @@ std::vector<Stair> frontier(const GraphSource& source, const Plan& plan, int bud
   const uint64_t most = fastest ? space.arena(fastest->decisions) : least;
   std::vector<Stair> stairs;
   for (int i = 0; i < budgets; ++i) {
-    // Closer together where memory is short: there the plans differ most.
+    // Budgets lie closer together where memory is short: there the plans differ most.
     const double share = static_cast<double>(i) / (budgets - 1);
     uint64_t arena = i == 0 ? least : i + 1 == budgets ? most
                      : static_cast<uint64_t>(static_cast<double>(least) + share * share * static_cast<double>(most - least));
     const std::optional<Candidate> c = space.fastest(std::clamp(arena, least, most));
     if (!c) continue;
     const uint64_t peak = size_add(space.arena(c->decisions), reserve_of(plan.request, *device));
-    // Of equal times the search prefers what copies less, and may take more memory for it.
+    // Of equally fast plans the search prefers the one that copies less, though it takes more memory: such a point is left out.
     if (!stairs.empty() && (peak <= stairs.back().peak_bytes || c->picoseconds >= stairs.back().step_picoseconds)) continue;
     stairs.push_back({peak, c->picoseconds, c->decisions, false});
   }

@@ -157,8 +157,8 @@ void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
   }
 }
 
-// What the part reads and does not make is there as a whole; what it makes, of one tile after the other. Its last op does not run
-// again: what that adds to its product may be made later.
+// What the part reads from outside is there with all rows; what the part makes is made again of one tile after the other. The
+// part's last op does not run again: the residual that it adds to its product may be made later.
 void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles) {
   const int first = static_cast<int>(graph_.ops.size()) + part.first_gradient_op, end = first + part.gradient_op_count;
   auto is_remade = [&](int t) { return std::find(part.inner.begin(), part.inner.end(), t) != part.inner.end(); };

@@ -17,8 +17,8 @@ inline constexpr int offloaded_count = 5;
 inline constexpr const char* offloaded_names[offloaded_count] = {"optimizer", "masters", "gradients", "weights", "inputs"};
 
 struct Offload {
-  // Of how many parts, from the first on: each block is one. Of optimizer states and masters all that belong to
-  // parameters outside of blocks are one more part, the last.
+  // How many parts of each kind lie in host memory, from the first part on. Each block is a part; of optimizer states and
+  // masters, all that belong to parameters outside of blocks are one more part, the last.
   std::array<int, offloaded_count> parts{};
   // Copies run beside the ops: programs are cut into stages, whose copies serve the stage before and the one after.
   bool overlap = false;
@@ -30,7 +30,7 @@ struct Offload {
   bool operator==(const Offload&) const = default;
 };
 
-// What people read.
+// The same kinds, in words for people.
 inline constexpr const char* offloaded_titles[offloaded_count] = {"optimizer states", "master weights", "gradients", "weights", "inputs"};
 
 // Whether what a segment keeps of its input lies in host memory: only blocks with a backward pass keep something.

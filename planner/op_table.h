@@ -14,7 +14,7 @@ class Differentiation;
 // `threads` compute on a CPU; 0: the CUDA kernels, whose scratch memory is another.
 struct Extent { int64_t samples, rows; int threads; int64_t elements = 0; };
 
-// `bytes_before`: moved before the rest begins by so many kernels of their own.
+// `launches_before` kernels of their own move `bytes_before` bytes before the rest begins.
 struct Cost { uint64_t flops = 0, bytes = 0, bytes_before = 0, launches_before = 0; };
 
 // An output that may take the memory of an input which nobody reads afterwards (positions in the op's operand lists).

@@ -18,10 +18,13 @@ struct Bytes {
 
 struct Relaxation {
   std::string change;
-  uint64_t saves_bytes = 0;         // of the smallest peak; with host memory that is enough: what the plan within the budget takes less
-  double costs_fraction = 0;        // of the step time at the smallest peak; negative: faster. Within the budget where it is enough, else at its own smallest peak
+  // By how much the smallest peak gets smaller; with host memory that is enough: by how much the plan within the budget is.
+  uint64_t saves_bytes = 0;
+  // Of the step time at the smallest peak; negative: faster. The relaxed plan is the one within the budget where the relaxation
+  // is enough, else the one at its own smallest peak.
+  double costs_fraction = 0;
   bool changes_numerics = false;
-  bool fits = false;                // it is enough by itself
+  bool fits = false;                // this relaxation alone is enough
 };
 
 struct Plan {
@@ -38,8 +41,8 @@ struct Plan {
   std::vector<Relaxation> relaxations;
   uint64_t step_picoseconds = 0, recompute_picoseconds = 0;
   uint64_t bound_picoseconds = 0;       // no plan of these numerics within the budget is faster, by the cost model
-  uint64_t unlimited_picoseconds = 0;   // nor within any
-  uint64_t next_gib_picoseconds = 0;    // with one GiB more, and the same state format
+  uint64_t unlimited_picoseconds = 0;   // no plan within any budget is faster
+  uint64_t next_gib_picoseconds = 0;    // a step with one GiB more, and the same state format
   uint64_t copied_bytes = 0;        // between host memory and the device in a step, both ways
   uint64_t layout_bound = 0;        // arena bytes that no layout of these programs undercuts
   uint64_t model_hash = 0;

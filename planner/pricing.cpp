@@ -131,7 +131,7 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   auto chunk = [&](int64_t n) {
     const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
     uint64_t t = logits;
-    if (graph_.preference != Preference::none) {   // before it the losses, and logits of several chunks again
+    if (graph_.preference != Preference::none) {   // the losses come before it, and logits of several chunks are computed again
       t = size_add(t, op(graph_.ops[static_cast<size_t>(s.first_op + 1)], samples, n));
       if (list.size() > 1) t = size_add(t, logits);
     }

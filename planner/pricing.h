@@ -10,9 +10,9 @@
 
 namespace stw {
 
-// What it takes to run a segment's feed-forward part in tiles.
+// Picoseconds that a segment's feed-forward part takes in tiles.
 struct TilePrices {
-  uint64_t forward = 0, backward = 0;   // beyond its ops of all rows, without recompute
+  uint64_t forward = 0, backward = 0;   // beyond the same ops over all rows, without recompute
   std::vector<uint64_t> ops;            // each of its forward ops
 };
 
@@ -26,10 +26,10 @@ class Pricing {
   uint64_t recompute(const Decisions& decisions, int64_t global_batch) const;   // the part that runs ops again
   // The part that no save-set and no tiles change.
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
-  uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;   // that without the update
-  // Of all micro-batches with one loss chunk and no more recompute than was asked for: no plan is faster.
+  uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;   // `fixed` without the update
+  // A time that no plan undercuts: the least of all micro-batches, with one loss chunk and no more recompute than was asked for.
   uint64_t fastest(int64_t global_batch, int64_t micro_batch, Recompute recompute = Recompute::choose) const;
-  // Sum over its instructions; with `overlap` see overlap.h.
+  // The time of a program: the sum over its instructions; with `overlap` as overlap.h counts it.
   uint64_t program(const Program& program, bool overlap = false) const;
   uint64_t update() const { return update_; }   // where nothing of it is copied, inside the backward pass or behind it
   uint64_t instruction(const Instruction& instruction) const;

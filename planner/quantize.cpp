@@ -18,11 +18,13 @@ void for_quantized(const Graph& graph, const Op& op, const Body& body) {
 
 bool is_product(const Op& op) { return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient; }
 
-// A sixteenth of a small model; of a large one 64 MiB in 16 bits: tiles enough for a GPU, and little beside the model.
+// Elements of codes whose values are made at once: a sixteenth of a small model; of a large one 64 MiB in 16 bits, which is tiles
+// enough for a GPU, and little beside the model.
 uint64_t values_at_once_of(const Graph& graph) { return std::clamp<uint64_t>(graph.parameter_count() / 16, 4096, uint64_t{32} << 20); }
 
 int64_t pieces_of(int64_t extent, int64_t width) { return (extent + width - 1) / width; }
-// Of an extent in pieces of at most `most`, or of the least width: all alike, and multiples of what tiles of products have.
+// The width of the pieces that an extent is cut into, at most `most` or one unit: all but the last are alike, and multiples of
+// what tiles of products have.
 int64_t piece_width(int64_t extent, int64_t most) {
   const auto unit = static_cast<int64_t>(std::clamp<uint64_t>(std::bit_floor(static_cast<uint64_t>(extent) / 4), 16, 128));
   const int64_t pieces = pieces_of(extent, std::max(unit, most / unit * unit));

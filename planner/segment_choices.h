@@ -14,21 +14,22 @@ class SegmentChoices {
   SegmentChoices(const Graph& graph, const Request& request, const Pricing& pricing)
       : graph_(graph), request_(request), pricing_(pricing) {}
 
-  // One number for segments that are alike, they and what of them and beside them lies in host memory.
+  // The number of a segment's kind. Segments of a kind are alike, and so is what lies in host memory of them and of their
+  // neighbours.
   size_t kind(const std::shared_ptr<const Arena>& arena, size_t segment);
-  // Normalised, for one segment of that kind; picoseconds are those of a step.
+  // The variants of one segment of that kind, normalised; picoseconds are those of a whole step.
   const Stretch& of_kind(size_t kind, int64_t micro_batch);
-  // Of a kind beside which something is copied only the best of many: what is offloaded is tried in steps anyway, and for each of these
-  // mixtures of all would take minutes in deep models.
+  // The same; but of a kind with many variants, beside which something is copied, only the best ones (thin). What is offloaded is
+  // tried in steps anyway, and mixtures of all variants for each of these steps would take minutes in deep models.
   const Stretch& best_of_kind(size_t kind, int64_t micro_batch);
-  // Of the head: its loss chunks; picoseconds are those of a step's micro-steps without recompute.
+  // The head's variants, numbers of loss chunks; picoseconds are those of all micro-steps of a step without recompute.
   const Stretch& of_head(const Arena& arena, int64_t micro_batch);
 
  private:
   struct Place {
     int segment_class = -1;
     unsigned away = 0;       // a bit each: whether its gradients, its weights, its input, its output lie in host memory
-    bool overlaps = false;   // copies run beside ops, so that its own are emitted in another order
+    bool overlaps = false;   // copies run beside ops, so that the segment's own are emitted in another order
     auto operator<=>(const Place&) const = default;
   };
   Place place(const Arena& arena, size_t segment) const;
@@ -40,13 +41,13 @@ class SegmentChoices {
   struct Profile {
     std::shared_ptr<const SegmentProfile> profile;
     NeighbourCopies beside;
-    bool offloads;                                 // anything at all
-    bool has_copies;                               // of its own in a micro-step, or beside it
+    bool offloads;                                 // whether anything at all lies in host memory
+    bool has_copies;                               // whether a micro-step copies something of the segment, or beside it
     std::map<int64_t, Stretch> at, best;           // by micro-batch
   };
   std::vector<Profile> profiles_;
-  std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;   // whatever lies beside it
-  std::vector<std::shared_ptr<const Arena>> arenas_;                // that the profiles look at
+  std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;   // by place alone, whatever the neighbours are
+  std::vector<std::shared_ptr<const Arena>> arenas_;                // kept alive: the profiles refer to them
   std::map<int64_t, Stretch> head_;
 };
 

@@ -141,7 +141,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     const Rows part = rows == all ? Rows::all : rows == last_rows ? Rows::last_tile : Rows::tile;
     Life life{size_index({is_workspace, is_workspace ? op->second : buffer.tensor, part}), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
-    // Else the next segment stores it and lets it go, or has no backward pass.
+    // The output stays for the next segment's backward pass, unless that segment has none, or stores the output and lets it go.
     const bool stays = is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
     if (life.first < t.backward && (life.last >= t.backward || stays)) t.kept.push_back(life.size);
     t.lives.push_back(life);
@@ -210,7 +210,7 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   const uint64_t alignment = arena_.alignment;
-  // Of every size; of one tile's rows where it is that of a tile.
+  // Bytes of every entry of sizes_, those of a tile with that tile's rows.
   auto sizes_with = [&](int64_t tile_rows) {
     const Tiling tiling = tiling_of(rows, graph_.sequence, tile_rows);
     std::vector<int64_t> sizes;
@@ -229,11 +229,11 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
     return sum;
   };
-  // What the loss alone needs.
+  // Bytes of inputs that the loss alone needs: they are gone when this segment's backward pass begins.
   const int64_t targets = bytes_of(graph_.loss_inputs());
   const int64_t beside_forward = bytes_of(beside.forward_fetches);
   const int64_t beside_backward = bytes_of(beside.backward_fetches) + bytes_of(beside.backward_stores);
-  // Of the input that an earlier segment keeps; tokens stay to the end.
+  // Bytes of the input where an earlier segment keeps it. Tokens are not counted: they stay to the end.
   const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input) ? aligned(graph_.at(s.input).bytes(samples), alignment) : 0;
   const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, beside, accumulate);
   std::vector<Variant> variants;
@@ -281,7 +281,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     e.input(t);
     e.watch(t);
   }
-  // Between the first and the last one no chunk needs more than the longest.
+  // Of the chunks between the first and the last none needs more than the longest: three chunks stand for all.
   std::vector<Tile> list = loss_chunks(samples * graph.sequence, graph.sequence, chunks);
   if (list.size() > 3) {
     const auto by_rows = [](const Tile& a, const Tile& b) { return a.rows < b.rows; };

@@ -1,10 +1,12 @@
-// What a segment costs in memory and time for each of its save-sets and tiles, without building a whole program.
+// What a segment costs in memory and time for each of its variants, without building a whole program.
 //
-// Every save-set is emitted once, for that segment alone, by the code that emits programs. What remains are lifetimes of
-// buffers whose bytes follow from the number of samples, so that another micro-batch is a sum over them. Where the
-// feed-forward part keeps nothing it is emitted in tiles, too: in two, and in three, which stand for more: of those between the
-// first and the last the second one needs most (where samples are cut, the shorter tiles among them need less: less scratch
-// memory, too, as that of no op shrinks with more rows).
+// Every save-set is emitted once, for that segment alone, by the code that emits programs (MicroBuilder). A trace remains of it:
+// the lifetimes of its buffers. Their bytes follow from the number of samples, so another micro-batch takes new sums, not a new
+// trace.
+//
+// A save-set that keeps nothing of the feed-forward part is also emitted in two tiles, and in three. Three tiles stand for any
+// larger number: of the tiles between the first and the last, the second one needs most. (Tiles that end a sample may be shorter
+// and then need less, scratch memory included, as that of no op shrinks with more rows.)
 #pragma once
 #include <algorithm>
 #include <compare>
@@ -16,17 +18,18 @@
 
 namespace stw {
 
-// One choice for a segment at a micro-batch. Bytes are multiples of the alignment; both are counted beyond what earlier
-// segments keep, among it this segment's input, and beyond the micro-batch's tokens and targets.
+// One choice for a segment at a micro-batch. Bytes are multiples of the alignment. Neither `kept` nor `peak` counts what earlier
+// segments keep (this segment's input is part of that), or the micro-batch's tokens and targets.
 struct Variant {
   uint32_t saved = ~0u;        // save-set; of the head: the number of loss chunks
   int64_t kept = 0;            // bytes that live until the backward pass has gone past this segment
   int64_t peak = 0;            // most bytes alive while an instruction of this segment runs, `kept` among them
-  uint64_t picoseconds = 0;    // of recompute and tiles in a step; of the head: of all that no choice changes and of the loss
+  uint64_t picoseconds = 0;    // of a step: what recompute and tiles take; of the head: the loss, and all that no choice changes
   int64_t tile_rows = 0;       // of the feed-forward part; 0: all
 };
 
-// Where copies run beside the ops: what is copied while a segment computes, but belongs to its neighbours (tensors). Traces do not depend on it.
+// Where copies run beside the ops: the tensors of the neighbouring segments that are copied while a segment computes. Traces of
+// the segment do not depend on these copies.
 struct NeighbourCopies {
   std::vector<int> forward_fetches, backward_fetches, backward_stores;
 };
@@ -35,14 +38,14 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
 class SegmentProfile {
  public:
   SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
-  // `picoseconds` are those of one micro-step: of recompute, and what tiles and copies add to the time of the ops. `accumulate`:
-  // not the first micro-step of its step. Bytes do not depend on it.
+  // The variants at a micro-batch. `picoseconds` are those of one micro-step: of recompute, and what tiles and copies add to the
+  // time of the ops. `accumulate`: not the first micro-step of its step; bytes are the same in all of them.
   std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& beside = {}, bool accumulate = true) const;
-  // The picoseconds alone, of the variants of `micro_batch` with so many samples, in the same order.
+  // The picoseconds alone: those that the variants of `micro_batch`, in the same order, take for a micro-step of `samples`.
   std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& beside = {}, bool accumulate = true) const;
 
  private:
-  // Whose bytes a buffer has: those of a tensor, or of the scratch memory of an op, with all rows or those of a tile.
+  // What a buffer's bytes follow from: a tensor, or an op whose scratch memory it is, with all rows or with those of a tile.
   enum class Rows : uint8_t { all, tile, last_tile };
   struct Size {
     bool is_workspace;
@@ -53,24 +56,24 @@ class SegmentProfile {
   struct Life { int size, first, last; };   // `size`: in sizes_
   struct Trace {
     uint32_t saved = 0;
-    int tiles = 1;                     // 3: or more
-    std::vector<Life> lives;           // of all but the input
+    int tiles = 1;                     // 3 stands for 3 and more
+    std::vector<Life> lives;           // of all buffers but the input's
     std::vector<int> kept;             // in sizes_: of buffers that live until the backward pass
-    std::vector<int> recomputed;       // ops, counted from the segment's first; those of all rows
-    std::vector<int> recomputed_tiles; // those in tiles
+    std::vector<int> recomputed;       // ops that run again over all rows, counted from the segment's first op
+    std::vector<int> recomputed_tiles; // ops that run again tile by tile
     std::vector<int> transfers;        // ops: fetches and stores among the segment's own
-    int instructions = 0, backward = 0;   // `backward`: the first one of the backward pass
-    int forward_ops = 0, backward_ops = 0;   // behind the fetches of the passes, which are made while neighbours compute
-    int input_last = 0;                // the last one that needs the input's buffer
+    int instructions = 0, backward = 0;   // `backward`: the first instruction of the backward pass
+    int forward_ops = 0, backward_ops = 0;   // of the passes, behind their fetches, which run while neighbours compute
+    int input_last = 0;                // the last instruction that needs the input's buffer
   };
   Trace trace(uint32_t saved, int tiles);
   // The variants of a micro-batch.
   struct Option { const Trace* trace; int64_t tile_rows; };
   std::vector<Option> options(int64_t micro_batch) const;
-  // A stage of programs whose copies run beside the ops, in picoseconds.
+  // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run beside them.
   struct Stage {
     uint64_t ops = 0, fetches = 0, stores = 0;
-    // Beyond the ops, with so much recompute.
+    // What the stage takes beyond its ops, where it also recomputes for so long.
     uint64_t excess(uint64_t recompute) const { return std::max({size_add(ops, recompute), fetches, stores}) - ops; }
   };
   Stage forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside) const;

@@ -9,9 +9,10 @@ namespace {
 
 // Sums of bytes stay far from the ends of 64 bits.
 constexpr uint64_t most_bytes = uint64_t{1} << 56;
-// Every micro-batch up to this one is tried, and of larger ones those that a number of micro-steps gives.
+// Every micro-batch up to this one is tried; of larger ones those alone into which some number of micro-steps cuts the batch.
 constexpr int64_t dense_micro_batches = 1024;
-// Steps of the grid: the update's copies always cost time, those of a micro-step mostly none or too much.
+// In how many steps rungs go from none to all. States have more of them: copies of the update always cost time, copies of a
+// micro-step mostly none or too much.
 constexpr int state_steps = 8, block_steps = 2;
 
 std::vector<int64_t> micro_batches(const Request& request) {
@@ -25,7 +26,7 @@ std::vector<int64_t> micro_batches(const Request& request) {
   return list;
 }
 
-// All tensors of a micro-step at once are more than any choice keeps.
+// Whether bytes at this micro-batch can be added up: all tensors of a micro-step together are more than any choice keeps.
 bool is_countable(const Graph& graph, int64_t m) {
   uint64_t sum = 0;
   for (const Tensor& t : graph.tensors) sum = size_add(sum, t.bytes(m));
@@ -74,14 +75,14 @@ void Space::make_rungs() {
     measure(rung);
     rungs_.push_back(std::move(rung));
   };
-  // Gradients and weights are copied in every micro-step, states once a step: those go first.
+  // States are copied once a step, gradients and weights in every micro-step: so states go first.
   for (const auto& s : states)
     for (int inputs : part) add(s, inputs, 0, 0);
   for (int gradients : part)
     for (int weights : part)
       for (int inputs : part)
         if (gradients > 0 || weights > 0) add(states.back(), inputs, gradients, weights);
-  // Corners of cells that hold every other number of parts: from so many states on, and whatever copies of blocks.
+  // Cells hold every number of parts between two rungs: from one number of states up to the next, with any parts of blocks.
   for (size_t s = 0; s + 1 < states.size(); ++s) {
     Rung upper;
     upper.offload.parts = {states[s + 1].first, states[s + 1].second, blocks, blocks, blocks};
@@ -154,12 +155,13 @@ const Candidate& Space::smallest() {
 
 std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
   if (is_empty()) return std::nullopt;
-  // A stair that smallest() has not tried may lie below it: nothing is said to be needed, and then done with less.
+  // A stair that smallest() has not tried may need fewer bytes than smallest() says. No budget below smallest() gets it: what is
+  // said to be needed is then never done with less.
   if (rungs_.size() == 1) return level(0).has_within(arena_bytes) ? level(0).fastest(arena_bytes) : std::nullopt;
   if (arena(smallest_of_own().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_) micro_steps = std::min(micro_steps, level(0).ops(m) - level(0).update_picoseconds());
-  std::set<Hope> hopes;   // of the time
+  std::set<Hope> hopes;   // `least` is picoseconds of a step
   for (size_t r = 0; r < rungs_.size(); ++r)
     if (rungs_[r].host_bytes <= request_.host_bytes && rungs_[r].resident_bytes <= arena_bytes)
       hopes.insert({size_add(micro_steps, least_update(rungs_[r])), r, Known::little});
@@ -173,13 +175,14 @@ std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
     if (known == Known::little) hopes.insert({std::max(least, bound(rungs_[r], rungs_[r], arena_bytes)), r, Known::without_level});
     if (known == Known::without_level) hopes.insert({std::max(least, level(r).bound(arena_bytes)), r, Known::by_level});
     if (known != Known::by_level) continue;
-    // Of equal ones that of the first level.
+    // Of equally fast answers that of the first rung counts.
     std::optional<Candidate> found = level(r).fastest(arena_bytes, best ? best->picoseconds + (r < best_rung) : UINT64_MAX);
     if (!found) continue;
     best = std::move(found);
     best_rung = r;
   }
-  // What is alive is counted as if gradients were fetched in every micro-step: where there is but one, plans may need less.
+  // Live bytes are counted as if every micro-step fetched gradients, which the first one does not. Where a step has only one,
+  // the smallest plan may need less than was counted, and be faster than what the levels found.
   const Candidate& least = smallest_of_own();
   if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
   if (!best) return best;
@@ -191,7 +194,7 @@ std::optional<Candidate> Space::fastest_of_own(uint64_t arena_bytes) {
 
 const Candidate& Space::smallest_of_own() {
   if (smallest_of_own_) return *smallest_of_own_;
-  std::set<Hope> hopes;   // of the bytes that are alive: at least those that are resident
+  std::set<Hope> hopes;   // `least` is live bytes: at first those that are resident
   for (size_t r = 0; r < rungs_.size(); ++r)
     if (rungs_[r].host_bytes <= request_.host_bytes) hopes.insert({rungs_[r].resident_bytes, r, Known::little});
   uint64_t least = UINT64_MAX;

@@ -60,7 +60,7 @@ void normalise(Stretch& run) {
 
 void thin(Stretch& run) {
   std::vector<bool> stays(run.variants.size());
-  stays.back() = true;   // which has the least on top
+  stays.back() = true;   // the last variant has the least (peak - kept)
   for (const auto& hull : {run.hull, hull_of(run.variants, [](const Variant& v) { return v.peak; }), hull_of(run.variants, [](const Variant& v) { return v.kept + v.peak; })})
     for (int v : hull) stays[static_cast<size_t>(v)] = true;
   size_t next = 0;

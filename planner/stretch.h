@@ -11,17 +11,18 @@ namespace stw {
 struct Stretch {
   int64_t count = 1;
   std::vector<Variant> variants;
-  // Of them all, set by `normalise` and `sum_up`.
-  int64_t least_on_top = 0, most_kept = 0;   // of (peak - kept), of kept
+  // Figures of all variants, set by `normalise` and `sum_up`.
+  int64_t least_on_top = 0, most_kept = 0;   // the least (peak - kept), the most kept
   std::vector<int> hull = {};                // lower convex hull of (kept, picoseconds), fewest bytes first
 };
 
-// Drops variants that another one beats in all three respects, puts the rest into the order of their use, sums them up.
+// Drops variants that another one equals or beats in kept, peak and time; puts the rest into the order in which stack.h takes
+// them, by falling (peak - kept); sums them up.
 void normalise(Stretch& run);
-// Of many variants those that are worth most by some exchange of bytes for time: on a lower convex hull of time and bytes kept, at the peak,
-// or both.
+// Keeps the variants that are best at some exchange of bytes for time: those on a lower convex hull of time over kept, over peak,
+// or over the sum of both. The variant with the least (peak - kept) stays, too.
 void thin(Stretch& run);
-// Sums up variants as they are.
+// Sets the stretch's figures, and leaves the variants as they are.
 void sum_up(Stretch& run);
 
 }  // namespace stw

@@ -20,7 +20,8 @@ int add_tensor(Graph& graph, std::string name, Kind kind, Format format, Shape s
   return static_cast<int>(graph.tensors.size()) - 1;
 }
 
-// Of the parameter's fp32 value what its compute copy leaves out, or all of it; nothing where the copy is the value.
+// The format of a parameter's master: of what the compute copy leaves out of the fp32 value, or of all of that value; nothing
+// where there is no master.
 std::optional<Format> master_format(const Tensor& parameter, const Numerics& numerics) {
   if (parameter.format == Format::f32) return {};
   if (parameter.format == Format::f16) return Format::f32;
@@ -58,7 +59,7 @@ int add_state(Graph& graph, int parameter, const StateTensor& state) {
   return t;
 }
 
-// Parameters of blocks alone: a tied table has gradients from both ends of the backward pass, the head's gradient comes in chunks.
+// Only parameters of blocks are: a tied table has gradients from both ends of the backward pass, the head's come in chunks.
 bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !use.outside_blocks; }
 
 // For every parameter the number of the last gradient op that reads it or makes its gradient: from there on nothing of this step
@@ -85,7 +86,7 @@ void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
   graph.updates_after.resize(graph.gradient_ops.size());
   const std::vector<int> last = last_needed(graph);
   const int first = graph.first_update_op();
-  // As many updates as sums, with the end of the step between them.
+  // update_ops: first the sums of squares, then the end of the step, then as many updates as there are sums.
   const int count = static_cast<int>(graph.update_ops.size()) / 2;
   std::vector<int> sum_of(graph.tensors.size());   // of a gradient
   for (int k = 0; k < count; ++k) sum_of[static_cast<size_t>(graph.update_ops[static_cast<size_t>(k)].inputs[0])] = k;

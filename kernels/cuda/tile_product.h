@@ -1,16 +1,19 @@
 // The tiles of a matrix product of 16-bit operands on the tensor cores, apart from the instruction that computes them
-// (tensor_product.h, warpgroup_product.h). Sums are in fp32. Every element goes through k in steps of 16, one
-// after the other: how the 16 products of a step are added to the sum is the device's own affair, the order of the steps is
-// not. Neither the tile nor the number of rows has any part in it, nothing is split along k, and the sum starts from what the
-// output holds; so a row's bits do not depend on other rows, and a product may be cut at any step and go on (contract E3).
-// Where k counts tokens the steps restart in every sample (`restart`), filled up with zeros, so that cuts between samples are
-// cuts between steps; so are those inside of one at multiples of a step, where `first` says what lies before. A step that is
-// wholly past the end is not done: adding +0 turns -0 into +0. `rounded`: slices restart in every sample too, after which the
-// sums are rounded.
+// (tensor_product.h, warpgroup_product.h). Sums are in fp32.
 //
-// Slices of some steps travel to shared memory without passing through registers, several of them in flight. Lines of a slice are cut
-// into chunks of 16 bytes whose order depends on the line, so that lines that are read at once lie in different banks:
-// operands that are contiguous along k have lines of so many numbers of k, the others lines of the tile's edge.
+// Every element of the output goes through k in steps of 16, one step after the other. How the 16 products of a step are added to
+// the sum is the device's own affair; the order of the steps is not. Neither the tile nor the number of rows changes that order,
+// nothing is split along k, and the sum starts from what the output holds. So a row's bits do not depend on other rows, and a
+// product may be cut between any two steps and go on (contract E3).
+//
+// Where k counts tokens, steps restart in every sample (`restart`): a sample's last step is filled up with zeros, so that a cut
+// between samples is a cut between steps. So is a cut inside of a sample that lies at a multiple of a step; `first` then says how
+// many of the sample's tokens lie before. Steps that are wholly past the end are not done: adding +0 turns -0 into +0.
+// `rounded`: slices restart in every sample, too, and the sums are rounded behind each sample.
+//
+// A slice is what some steps take of one operand. Slices travel to shared memory without passing through registers, several at
+// once. Lines of a slice run along k where the operand is contiguous along k, else along the tile's edge. A line is cut into
+// chunks of 16 bytes, whose order depends on the line, so that lines that are read at once lie in different banks.
 #pragma once
 #include "kernels/cuda/round_gradient.h"
 #include "kernels/cuda/tile_sums.h"
@@ -18,7 +21,7 @@
 namespace stw::kernels::cuda {
 
 // ---- steps
-struct Step { int first, end; };   // of k; none of them is in it where end <= first
+struct Step { int first, end; };   // from `first` to `end` along k; the step is empty where end <= first
 
 STW_DEVICE int steps_in(int extent) { return (extent + step_depth - 1) / step_depth; }
 STW_DEVICE int steps_of(int k, int restart, int first) {
@@ -26,10 +29,11 @@ STW_DEVICE int steps_of(int k, int restart, int first) {
   const int end = first + k, whole_samples = end / restart;
   return whole_samples * steps_in(restart) + steps_in(end - whole_samples * restart) - first / step_depth;
 }
-// k counts tokens in gradients of weights, both of whose operands lie along the output. Of others nothing has to be worked out.
+// Whether steps may restart, because k counts tokens: only in gradients of weights, whose operands both lie along the output. All
+// other products know when they are compiled that no step restarts.
 template <Contiguous a_along, Contiguous b_along>
 inline constexpr bool may_restart = a_along == Contiguous::output && b_along == Contiguous::output;
-// The steps of a product in turn, of which those behind its end have nothing in them.
+// Gives the steps of a product one after the other; steps behind the product's end are empty.
 struct StepCursor {
   int at, sample_end, end, restart;   // restart: 0 where steps do not restart, or where they are to stay inside of a sample
   __device__ Step next() {
@@ -42,21 +46,22 @@ struct StepCursor {
 
 // ---- slices in shared memory
 static constexpr int power_of_two_in(int x) { return x < 2 ? x : 2 * power_of_two_in(x / 2); }   // the largest one
-// How a thread copies its chunks of one operand's slices, of which T::place_of<edge, along>(line, c) says where chunk number c of a line
-// begins: one of a line, of lines that lie so far apart that all have the same place in eight. Beyond the output's edge it copies the
-// last line, or chunk, that there is: what comes of it is nowhere stored, and nothing has to be asked.
+// How a thread copies its share of one operand's slices. T::place_of<edge, along>(line, c) says where chunk c of a line begins in
+// shared memory. A thread copies one chunk of a line, the same chunk of every line that is its own; these lines lie a multiple of
+// eight apart. Beyond the output's edge a thread copies the last line, or chunk, that there is: what comes of it is stored
+// nowhere, and so no thread has to ask where the edge is.
 template <class T, int edge, Contiguous along>
 struct SliceCopy {
   static constexpr int line_chunks = (along == Contiguous::depth ? T::slice_depth : edge) / chunk;
-  // Lines between one copy and the next: as many as all threads take, or the power of two below, where the threads behind copy nothing.
+  // Lines that all threads copy at once, rounded down to a power of two: threads that are left over copy nothing.
   static constexpr int lines = power_of_two_in(T::threads / line_chunks), threads = lines * line_chunks;
   static constexpr int copies = edge * T::slice_depth / chunk / threads;
   static_assert(lines % 8 == 0 && step_depth % (along == Contiguous::depth ? 8 : lines) == 0 && copies * threads * chunk == edge * T::slice_depth);
   static_assert(threads % 32 == 0);   // whole warps copy, or nothing
-  static constexpr int further = T::template place_of<edge, along>(lines, 0);   // from one copy to the next
-  const char* from;   // what this thread would copy first were k 0
+  static constexpr int further = T::template place_of<edge, along>(lines, 0);   // elements from one copy to the next
+  const char* from;   // this thread's first chunk at k = 0
   int line_bytes;     // from one line to the next
-  int last_line;      // of depth: the last one that there is, counted from this thread's first
+  int last_line;      // along depth: the operand's last line, counted from this thread's first
   static __device__ int first_line() { return static_cast<int>(threadIdx.x) / line_chunks; }
   static __device__ int column() { return static_cast<int>(threadIdx.x) % line_chunks * chunk; }
 
@@ -78,7 +83,7 @@ struct SliceCopy {
       if (static_cast<int>(threadIdx.x) >= threads) return;
     uint16_t* const to = slice + T::template place_of<edge, along>(first_line(), column() / chunk);
     if constexpr (along == Contiguous::depth) {
-      const int k = steps[0].first;   // from which on steps follow each other: they do not restart here
+      const int k = steps[0].first;   // the steps of a slice follow each other from here on: along depth none restarts
       const bool is_there = k + column() < steps[0].end;
       const char* const line = from + k * static_cast<int64_t>(sizeof(uint16_t));
       STW_UNROLL
@@ -94,10 +99,11 @@ struct SliceCopy {
   }
 };
 
-// What becomes of the sums. This one stores them, with the bias. Others have, beside what they need, functions of their own:
-// is_idle(ending), whether there is nothing to do, and end_sums(ending, product, row, column, sums, n, mirrored) for two
-// neighbouring sums of which n are inside. `triangle`: of one product m = n, tiles above the diagonal are left out; `mirrored`
-// says of the others that what they give stands above the diagonal too.
+// What becomes of a tile's sums is its ending. StoredSums stores them, with the bias. Other endings derive from EndedSums or
+// TriangleSums, hold what they need, and bring two functions: is_idle(ending), whether there is nothing to do, and
+// end_sums(ending, product, row, column, sums, n, mirrored) for two neighbouring sums, of which n are inside of the output.
+// `triangle`: there is one product, with m = n, whose tiles above the diagonal are left out; `mirrored` tells a tile below the
+// diagonal that its sums stand for those above, too.
 struct StoredSums { static constexpr bool stored = true, triangle = false; };
 struct EndedSums { static constexpr bool stored = false, triangle = false; };
 struct TriangleSums { static constexpr bool stored = false, triangle = true; };
@@ -116,11 +122,11 @@ STW_DEVICE Tile tile_of(const Products& all) {
   else return tile_of_block(all, T::edge_m, T::edge_n);
 }
 
-// What computes a slice: T::Multiply<dtype, a_along, b_along>, made of the thread's number, called with the sums, the slices of a and b, how
-// many steps are left, and a function that asks for the next slice, which it calls once. Where it is `asynchronous` it is not given that
-// function: whole() goes on while the next slice is asked for, in the place of the last but one; finish<n>() waits for all but the n last
-// ones, show_copies() is called when this thread's copies have arrived, and sums start from settled() numbers, and are settled(), with
-// what is added to them, before anything else becomes of them.
+// T::Multiply<dtype, a_along, b_along> multiplies slices. It is made of the thread's number, and called with the sums, the slices
+// of a and b, how many steps are left, and a function that asks for the next slice, which Multiply calls once.
+// An `asynchronous` Multiply gets no such function. Its whole() goes on while the next slice is asked for, in the place of the
+// last slice but one. finish<n>() waits for all products but the last n; show_copies() is called when this thread's copies have
+// arrived. Sums start from settled() numbers, and are settled(), with what is added to them, before anything becomes of them.
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
 static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
@@ -141,12 +147,12 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
 
   const int restart = may_restart<a_along, b_along> ? static_cast<int>(all.restart) : 0, before = static_cast<int>(all.first);
   const auto steps_of_product = [&](int i) { return steps_of(static_cast<int>(all.product[i].k), restart, before); };
-  int slices_left = 0;   // to be used
+  int slices_left = 0;   // to be multiplied
   if constexpr (rounded) slices_left = static_cast<int>(ceil_div(out.k, all.restart)) * static_cast<int>(ceil_div(steps_in(restart), T::slice_steps));
   else
     for (int i = tile.product; i <= last; ++i) slices_left += static_cast<int>(ceil_div(steps_of_product(i), T::slice_steps));
   int slices_to_copy = slices_left;
-  // Steps of the products (rounded: of the samples) in turn, those to be used and those to be asked for.
+  // A part is one product (rounded: one sample) with its steps. Slices of `in_use` are multiplied, slices of `copying` asked for.
   struct Part { int number, step, steps; };
   Part in_use = {rounded ? 0 : tile.product, 0, rounded ? steps_in(restart) : steps_of_product(tile.product)};
   const auto advance = [&](Part& p) {   // true: into the next part
@@ -207,7 +213,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
       }
   };
 
-  constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);   // slices that are asked for
+  constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);   // slices that are asked for before they are used
   const Multiply multiply(thread);
   STW_UNROLL
   for (int stage = 0; stage < ahead; ++stage) copy_next(stage);
@@ -256,8 +262,8 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   }
 }
 
-// Whether all chunks of 16 bytes are aligned, and inside of their operand, of zeros behind it, or outside. The number of rows never
-// decides.
+// Whether an operand can be copied in chunks of 16 bytes: all of them are aligned, and each lies wholly inside of the operand, in
+// zeros behind it (`padded`), or outside. The number of rows never decides.
 inline bool whole_chunks(const void* operand, int64_t stride, int64_t contiguous, bool padded) {
   return reinterpret_cast<uintptr_t>(operand) % 16 == 0 && stride % chunk == 0 && (padded || contiguous % chunk == 0);
 }

@@ -289,35 +289,51 @@ enum { STW_MASTER_EXACT = 0, STW_MASTER_SPLIT8 = 1, STW_MASTER_STOCHASTIC = 2 };
 /* What the matrices of blocks sum their gradients up in, all others in fp32. bf16: 2 bytes a parameter instead of 4, rounded up
  * or down at random after every sample, so that the micro-batch still changes no bit; no gradient hook. */
 enum { STW_GRADIENTS_FP32 = 0, STW_GRADIENTS_BF16 = 1 };
-/* portable: products add up in the one order that all devices share, so that CPU and CUDA train the same bits; tensor: the
- * tensor cores of a CUDA device add up 16-bit products in an order of their own, many times faster; auto: tensor where the
- * device and the precision have it, cublaslt in fast mode. cublaslt: NVIDIA's library adds up products of a CUDA device,
- * found at run time (stw_device_options.cublaslt); its bits are those of its version and the card. wgmma: as tensor, with the
- * products, and attention with heads of 64 or 128 and no sliding window, by the tensor cores' asynchronous instructions of compute
- * capability 9.0 (H100, H200); elsewhere it is unsupported. */
+/* Who adds up matrix products, and in which order.
+ *   auto      tensor where the device and the precision have it, cublaslt in fast mode, else portable
+ *   portable  in the one order that all devices share, so that CPU and CUDA train the same bits
+ *   tensor    the tensor cores of a CUDA device, of 16-bit values, in an order of their own, many times faster
+ *   cublaslt  NVIDIA's library on a CUDA device, found at run time (stw_device_options.cublaslt), with the bits of its version
+ *             and of the card
+ *   wgmma     as tensor, but products, and attention with heads of 64 or 128 and no sliding window, by the tensor cores'
+ *             asynchronous instructions of compute capability 9.0 (H100, H200); unsupported elsewhere */
 enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, STW_KERNELS_CUBLASLT = 3, STW_KERNELS_WGMMA = 4 };
-/* own: by the kernels above; cudnn: by NVIDIA's cuDNN on a CUDA device, found at run time (stw_device_options.cudnn), of 16-bit values,
- * where a model has no dropout of attention, no sliding window shorter than a sample, and a sample is one document; its gradient takes two bytes of scratch memory for every
- * score of some samples or heads, which the plan counts as workspace. Its bits are those of its version and the card. */
+/* Who computes attention.
+ *   own    the kernels above
+ *   cudnn  NVIDIA's cuDNN on a CUDA device, of 16-bit values, found at run time (stw_device_options.cudnn), where a model has no
+ *          dropout of attention and no sliding window shorter than a sample, and a sample is one document. Its gradient takes two
+ *          bytes of scratch memory for every score of some samples or heads, which the plan counts as workspace. Its bits are
+ *          those of its version and of the card. */
 enum { STW_ATTENTION_OWN = 0, STW_ATTENTION_CUDNN = 1 };
-/* What the blocks' matrices below adapters are stored as; all others are in the precision, but for quantize_embeddings. nf4: 4 bits, the
- * values of "QLoRA" (Dettmers et al., arXiv:2305.14314), times the largest magnitude of 64 neighbours (bitsandbytes' bnb_4bit_quant_type
- * "nf4", with scales in fp32, and neighbours as they are stored, also in GPT-2): 4.5 bits an element. int8: 8 bits, 127ths of that
- * magnitude: 8.5 bits. They are made of the model's weights when a trainer is created, but for matrices of blocks that a model in 4 bits
- * has as numbers; products take their values in the precision. For models with adapters. auto: nf4 for models whose files have it
- * (stw_model_info.has_codes), else none. */
+/* What the blocks' matrices below adapters are stored as, in models with adapters. All other matrices are in the precision, but
+ * for quantize_embeddings.
+ *   auto  nf4 for models whose files have it (stw_model_info.has_codes), else none
+ *   none  numbers in the precision
+ *   nf4   codes of 4 bits for the values of "QLoRA" (Dettmers et al., arXiv:2305.14314), which are bitsandbytes'
+ *         bnb_4bit_quant_type "nf4", times the largest magnitude of 64 neighbours: 4.5 bits an element
+ *   int8  codes of 8 bits for 127ths of that magnitude: 8.5 bits an element
+ * Magnitudes are fp32; neighbours are those of a matrix as it is stored, also in GPT-2. Codes are made of the model's weights
+ * when a trainer is created; matrices of blocks that a model in 4 bits has as numbers stay numbers. Products take the values of
+ * codes in the precision. */
 enum { STW_QUANTIZE_AUTO = 0, STW_QUANTIZE_NONE = 1, STW_QUANTIZE_NF4 = 2, STW_QUANTIZE_INT8 = 3 };
-/* What is learned. none: every target by itself. All others are of pairs of documents, each a prompt with an answer: the one that was chosen, and
- * the one that was rejected. Of language models, not together with STW_INPUT_WEIGHTS; STW_INPUT_POSITIONS comes with them, and the documents
- * of a sample are pairs: the first and second, third and fourth, ...; a pair in which a document has no target does not count. With P the sum
- * of the log-probabilities of a document's targets, R a reference's (the model's from before, mostly), n how many they are,
- * beta, margin and label_smoothing e those of stw_trainer_options, S(x) = log(1 + exp(-x)), and differences between chosen and rejected:
- *   dpo    x = beta * difference of P - R; (1 - e) * S(x) + e * S(-x)           Rafailov et al., arXiv:2305.18290
- *   ipo    (difference of (P - R) / n, less 1 / (2 * beta)), squared            Azar et al., arXiv:2310.12036
- *   simpo  x = beta * difference of P / n, less margin; as dpo                  Meng et al., arXiv:2405.14734
- *   orpo   -P/n of the chosen one + beta * S(difference of log odds of exp(P / n))  Hong et al., arXiv:2403.07691
- * and answer_share times -P/n of the chosen one. A step's loss is the mean over its pairs, which are what counts as its targets. Logits are computed twice
- * in a micro-step, unless they are all kept (plan info: one loss chunk). */
+/* What is learned. none: every target by itself. All others learn of pairs of documents, each a prompt with an answer: the first
+ * one has the answer that was chosen, the second one the answer that was rejected. The loss of a pair:
+ *   dpo    (1 - e) * S(x) + e * S(-x), x = beta * D(P - R)          Rafailov et al., arXiv:2305.18290
+ *   ipo    (D((P - R) / n) - 1 / (2 * beta)) squared                Azar et al., arXiv:2310.12036
+ *   simpo  as dpo, x = beta * D(P / n) - margin                     Meng et al., arXiv:2405.14734
+ *   orpo   -P / n of the chosen one + beta * S(D(log odds of exp(P / n)))   Hong et al., arXiv:2403.07691
+ * and, for each of them, answer_share * (-P / n) of the chosen one. In these formulas
+ *   P     is the sum of the log-probabilities of a document's targets, and n their number
+ *   R     is P of a reference, mostly of the model from before
+ *   D(v)  is v of the chosen document less v of the rejected one
+ *   S(x)  is log(1 + exp(-x))
+ *   beta, margin, answer_share, and label_smoothing as e, are those of stw_trainer_options.
+ * Rules:
+ *  - Language models alone have preferences. STW_INPUT_POSITIONS comes with them, STW_INPUT_WEIGHTS is refused beside them.
+ *  - The documents of a sample are pairs: the first and second, third and fourth, ... A pair does not count where one of its
+ *    documents has no target.
+ *  - A step's loss is the mean over its pairs, which are what counts as its targets.
+ *  - Logits are computed twice in a micro-step, unless all of them are kept (plan info: one loss chunk). */
 enum { STW_PREFERENCE_NONE = 0, STW_PREFERENCE_DPO = 1, STW_PREFERENCE_IPO = 2, STW_PREFERENCE_SIMPO = 3, STW_PREFERENCE_ORPO = 4 };
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
@@ -440,12 +456,20 @@ STW_API stw_status stw_plan_load(stw_plan **out, const stw_model *model, const c
  * an op reads was written before. Errors: STW_INTERNAL for a mistake, which its message names. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_verify(const stw_plan *plan, stw_error *error) STW_NOEXCEPT;
 
+/* One thing that could be given up. `change` is one setting or several, joined by ", ": the name of a flag of the command, with _
+ * for -, mostly followed by a blank and a value.
+ *   "micro_batch auto", "recompute auto"     what was asked for is left to the planner
+ *   "states 8", "master split8", "gradients bf16", "precision bf16", "attention own"
+ *   "quantize int8", "quantize nf4", "quantize_embeddings int8"     of models with adapters
+ *   "host_memory N"     N bytes of host memory, a decimal number
+ *   "fused_update", behind which ", gradients fp32" and ", micro_batch auto" name what it excludes, where that was asked for
+ * Later versions may have other names. */
 typedef struct stw_relaxation_info {
   uint32_t struct_size;
   uint32_t changes_numerics; /* 1: the trained bits would be others */
   uint64_t saves_bytes;      /* of the smallest peak; with host memory that is enough: what the plan within the budget takes less */
   double costs_fraction;     /* of the step time at the smallest peak, negative: faster; within the budget where it fits, else at its own smallest peak */
-  char change[64];           /* what flags of the command say: "states 8", "host_memory 1073741824" (bytes), "fused_update, gradients fp32", ... */
+  char change[64];           /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...; stowage.h lists them */
   uint32_t fits;             /* 1: it is enough by itself */
   uint32_t reserved;
 } stw_relaxation_info;

@@ -573,7 +573,7 @@ internal static unsafe class Abi
         public ulong saves_bytes;
         /// <summary>of the step time at the smallest peak, negative: faster; within the budget where it fits, else at its own smallest peak</summary>
         public double costs_fraction;
-        /// <summary>what flags of the command say: "states 8", "host_memory 1073741824" (bytes), "fused_update, gradients fp32", ...</summary>
+        /// <summary>the settings to change: "states 8", "host_memory 1048576" (bytes), ...; stowage.h lists them</summary>
         public fixed byte change[64];
         /// <summary>1: it is enough by itself</summary>
         public uint fits;

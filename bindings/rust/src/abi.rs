@@ -612,7 +612,7 @@ pub struct stw_relaxation_info {
     pub saves_bytes: u64,
     /// of the step time at the smallest peak, negative: faster; within the budget where it fits, else at its own smallest peak
     pub costs_fraction: f64,
-    /// what flags of the command say: "states 8", "host\_memory 1073741824" (bytes), "fused\_update, gradients fp32", ...
+    /// the settings to change: "states 8", "host\_memory 1048576" (bytes), ...; stowage.h lists them
     pub change: Text<64>,
     /// 1: it is enough by itself
     pub fits: u32,

@@ -107,8 +107,12 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
 }  // namespace
 
 void add_data_flags(CLI::App& command, DataFlags& flags) {
-  command.add_option("--data", flags.path, "A text in UTF-8; a .jsonl file of examples to learn from, one a line, {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …}, or of pairs of answers, {\"prompt\": …, \"chosen\": …, \"rejected\": …}; for a classifier a .csv "
-                     "file with the columns text and label, or {\"text\": …, \"label\": …}; or a .bin file of little-endian uint16 (uint32) token ids.")
+  command.add_option("--data", flags.path,
+                     "A text in UTF-8, or by its ending:\n"
+                     ".jsonl of examples, one a line: {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …};\n"
+                     ".jsonl of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
+                     ".csv with the columns text and label, or .jsonl of {\"text\": …, \"label\": …}, for a classifier;\n"
+                     ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536.")
       ->required()
       ->type_name("FILE");
   add_field_flags(command, flags.fields, true);
@@ -131,7 +135,9 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
   };
   add("--text-field", fields.text, fields.text_given, "Of a .csv or .jsonl file: the column, or member, that has the text. Default: text.");
   if (with_labels)
-    add("--label-field", fields.label, fields.label_given, "The one that has what the text is called: a language model becomes a classifier of all labels that are there. Default: label.");
+    add("--label-field", fields.label, fields.label_given,
+        "The column, or member, that has the text's label: a language model becomes a classifier of all labels there.\n"
+        "Default: label.");
 }
 
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {

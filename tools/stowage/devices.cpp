@@ -65,7 +65,7 @@ void run(bool profiles) {
 void add_devices(CLI::App& application) {
   CLI::App& command = *application.add_subcommand("devices", "List the devices that can train here.");
   auto profiles = std::make_shared<bool>(false);
-  command.add_flag("--profiles", *profiles, "List those that can be planned for, with their figures, instead.");
+  command.add_flag("--profiles", *profiles, "Instead: list the devices that can be planned for, with their figures.");
   command.callback([profiles] { run(*profiles); });
 }
 

@@ -157,8 +157,8 @@ void add_eval(CLI::App& application) {
   auto self = std::make_shared<EvalCommand>();
   CLI::App& command = *application.add_subcommand("eval", "Say the loss of a model on the held-out part of a file, and of a classifier or a preference its accuracy.");
   command.footer(
-      "For a folder that `stowage train` wrote, --batch and --seq default to those of the run, whose precision\n"
-      "it computes in, so that the loss is the one of its last evaluation.");
+      "For a folder that `stowage train` wrote, --batch and --seq default to those of the run, and the run's precision\n"
+      "is computed in, so that the loss is the one of the run's last evaluation.");
   add_model_flags(command, self->model);
   add_data_flags(command, self->data);
   add_request_flags(command, self->plan);

@@ -97,8 +97,8 @@ void add_group_flags(CLI::App& command, PlanFlags& flags) {
           [&flags](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) add_group(flags, text);
           },
-          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32|8, frozen, trained. May be given several times, and comes behind every --freeze: "
-          "the last one that says something of a parameter holds.")
+          "PATTERN:SETTING,... with lr=FACTOR, decay=RATE, states=32|8, frozen, trained. May be given several times,\n"
+          "and comes behind every --freeze: the last one that says something of a parameter holds.")
       ->allow_extra_args(false)
       ->type_name("GROUP");
 }
@@ -149,7 +149,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("--adapter", flags.adapter, "A folder of low-rank adapters for this model (adapter_config.json), as `train` or PEFT leaves it.")
       ->check(not_empty())
       ->type_name("FOLDER");
-  command.add_option("--dropout", flags.dropout, "Replaces all dropout rates of the config; 0 turns it off.")
+  command.add_option("--dropout", flags.dropout, "In place of all dropout rates of the config; 0: none.")
       ->check(number_in(0, 0.99))
       ->type_name("RATE");
 }
@@ -162,19 +162,21 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
   CLI::Option* rank = command.add_option("--lora", flags.adapter_rank, "Train low-rank adapters of this rank beside the blocks' matrices, and nothing else but a classifier's head.")
       ->check(whole_number(1, 4096))
       ->type_name("RANK");
-  command.add_option("--lora-alpha", flags.adapter_alpha, "Adapters are scaled by this over their rank. Default: twice the rank.")
+  command.add_option("--lora-alpha", flags.adapter_alpha, "Scale adapters by this over their rank. Default: twice the rank.")
       ->check(number_in(1e-6, 1e6))
       ->needs(rank)
       ->type_name("X");
-  command.add_option("--lora-targets", flags.adapter_targets, "Which matrices get one: the last parts of their modules' names. Default: all-linear.")
+  command.add_option("--lora-targets", flags.adapter_targets,
+                     "Which matrices get adapters: last parts of modules' names, such as q_proj,v_proj. Default: all-linear.")
       ->check(not_empty())
       ->needs(rank)
-      ->type_name("q_proj,v_proj");
+      ->type_name("NAME,...");
   command.add_option("--lora-dropout", flags.adapter_dropout, "Dropout of what adapters read.")
       ->check(number_in(0, 0.99))
       ->needs(rank)
       ->type_name("RATE");
-  command.add_flag("--rslora", flags.adapter_stabilised, "Scale by alpha over the square root of the rank.")->needs(rank);
+  command.add_flag("--rslora", flags.adapter_stabilised, "Scale adapters by alpha over the square root of the rank.")
+      ->needs(rank);
   for (const char* name : {"--lora", "--lora-alpha", "--lora-targets", "--lora-dropout", "--rslora"}) command.get_option(name)->excludes(command.get_option("--adapter"));
 }
 
@@ -211,17 +213,22 @@ void add_document_flag(CLI::App& command, PlanFlags& flags) {
 }
 
 void add_quantize_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--quantize", flags.quantize, "With adapters: the blocks' matrices below them take 4.5 or 8.5 bits an element. auto: nf4 where the model's files have it; of a run's folder as in the run.")
+  command.add_option("--quantize", flags.quantize,
+                     "With adapters: the blocks' matrices below them take 4.5 (nf4) or 8.5 (int8) bits an element.\n"
+                     "auto: as in the run where the model is a run's folder; else nf4 where the model's files have it.")
       ->check(CLI::IsMember({"auto", "none", "nf4", "int8"}))
       ->type_name("auto|none|nf4|int8");
-  command.add_option("--quantize-embeddings", flags.quantize_embeddings, "With adapters: the table of tokens and the head take 8.5 bits an element. auto: none; of a run's folder as in the run.")
+  command.add_option("--quantize-embeddings", flags.quantize_embeddings,
+                     "With adapters: the table of tokens and the head take 8.5 bits an element.\n"
+                     "auto: as in the run where the model is a run's folder; else none.")
       ->check(CLI::IsMember({"auto", "none", "int8"}))
       ->type_name("auto|none|int8");
 }
 
 void add_preference_flag(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--preference", flags.preference, "What is learned of pairs of answers, chosen and rejected ones. dpo, ipo: against the model that training begins with; simpo, orpo: without. "
-                     "auto: dpo where the data has pairs.")
+  command.add_option("--preference", flags.preference,
+                     "What is learned of pairs of answers, a chosen and a rejected one. dpo, ipo: against the model that\n"
+                     "training begins with; simpo, orpo: without it. auto: dpo where the data has pairs.")
       ->check(CLI::IsMember({"auto", "dpo", "ipo", "simpo", "orpo"}))
       ->type_name("auto|dpo|ipo|simpo|orpo");
 }
@@ -247,28 +254,36 @@ void set_preference(stw_trainer_options& options, const PreferenceFlags& flags) 
 }
 
 void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--precision", flags.precision, "Default: fp32 on the CPU, bf16 elsewhere.")
+  command.add_option("--precision", flags.precision, "What the model is computed in. Default: fp32 on the CPU, bf16 elsewhere.")
       ->check(CLI::IsMember(known(precisions)))
       ->type_name("fp32|bf16|fp16");
-  command.add_option("--optimizer", flags.optimizer, "Default: adamw. muon: for the matrices of blocks, adamw for the rest.")
+  command.add_option("--optimizer", flags.optimizer,
+                     "The rule that updates parameters. muon: of the matrices of blocks, adamw of the rest. Default: adamw.")
       ->check(CLI::IsMember(known(optimizers)))
       ->type_name("adamw|sgd|lion|muon|adafactor");
-  command.add_option("--kernels", flags.kernels, "Of a GPU. tensor: 16-bit products on its tensor cores, in an order of their own; portable: the CPU's bits; cublaslt: by NVIDIA's library; wgmma: as tensor, with an H100's own instructions. Default: auto.")
+  command.add_option("--kernels", flags.kernels,
+                     "What computes on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, in an order of\n"
+                     "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of an H100 or H200.\n"
+                     "Default: auto.")
       ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt", "wgmma"}))
       ->type_name("auto|portable|tensor|cublaslt|wgmma");
-  command.add_option("--attention", flags.attention, "Of a GPU in 16 bits. cudnn: by NVIDIA's library, which takes scratch memory for scores. Default: own.")
+  command.add_option("--attention", flags.attention,
+                     "What computes attention on a GPU in 16 bits. cudnn: NVIDIA's library, which takes scratch memory for "
+                     "scores. Default: own.")
       ->check(CLI::IsMember({"own", "cudnn"}))
       ->type_name("own|cudnn");
   add_quantize_flags(command, flags);
   add_preference_flag(command, flags);
-  command.add_option("--master", flags.master, "bf16: what is kept of the fp32 weights: 4, 3 or 2 bytes. Default: exact.")
+  command.add_option("--master", flags.master, "bf16: what is kept of a weight's fp32 value: 4, 3 or 2 bytes. Default: exact.")
       ->check(CLI::IsMember({"exact", "split8", "stochastic"}))
       ->type_name("exact|split8|stochastic");
-  command.add_option("--gradients", flags.gradients, "What the matrices of blocks sum them up in: 4 or 2 bytes. Default: fp32.")
+  command.add_option("--gradients", flags.gradients,
+                     "What the matrices of blocks sum their gradients up in: 4 or 2 bytes. Default: fp32.")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->type_name("fp32|bf16");
   command.add_flag("--fused-update", flags.fused_update,
-                   "Updates blocks inside the backward pass, which then keeps no gradients of them: one micro-step, no clipping, no fp16.");
+                   "Update blocks inside the backward pass, which then keeps no gradients of them: one micro-step, no clipping,\n"
+                   "no fp16.");
   add_group_flags(command, flags);
   add_document_flag(command, flags);
   command.add_option("--states", flags.states, "Bits of the optimizer's states. auto: 32 unless memory is short.")
@@ -284,9 +299,12 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->check(not_negative())
       ->type_name("NORM");
   auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");
-  command.add_flag("--fast", flags.fast, "Gives that up where it costs speed: on a GPU, with cublaslt kernels.")->excludes(exact);
-  add_bytes(command, "--host-memory", flags.host_bytes, "Of the host, for what is offloaded. Default: nothing is.");
-  add_bytes(command, "--reserve", flags.reserve_bytes, "Taken off for what lies outside the arena. CPU: none.");
+  command.add_flag("--fast", flags.fast,
+                   "Give up what --exact says where that costs speed: on a GPU, with cublaslt kernels.")
+      ->excludes(exact);
+  add_bytes(command, "--host-memory", flags.host_bytes, "Host memory for what is offloaded. Default: nothing is.");
+  add_bytes(command, "--reserve", flags.reserve_bytes,
+            "Memory left for what lies outside the arena. Default: as the device's profile says; CPU: none.");
   add_threads_flag(command, flags);
 }
 

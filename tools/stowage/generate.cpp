@@ -121,7 +121,9 @@ void add_generate(CLI::App& application) {
   command
       .add_option("--prompt", self->prompt, "Text, or token ids separated by spaces or commas. Default: a line end.")
       ->type_name("TEXT");
-  auto* chat = command.add_flag("--chat", self->converses, "The prompt is what a user says: written as the model's chat template has it. The answer alone is shown, up to the token that ends a turn, if one does.");
+  auto* chat = command.add_flag("--chat", self->converses,
+                                "The prompt is what a user says, written as the model's chat template has it.\n"
+                                "Only the answer is shown, up to the token that ends a turn, if one does.");
   command.add_option("--system", self->system, "With --chat: the system's message before it.")->needs(chat)->type_name("TEXT");
   add_chat_template_flag(command, self->chat_template);
   command.add_option("--tokens", self->count, "How many new tokens. Default: 200.")
@@ -130,10 +132,12 @@ void add_generate(CLI::App& application) {
   command.add_option("--temperature", self->temperature, "0: always the most probable token. Default: 0.8.")
       ->check(not_negative())
       ->type_name("T");
-  command.add_option("--top-k", self->top_k, "Draws from the k most probable tokens; 0: from all. Default: 0.")
+  command.add_option("--top-k", self->top_k, "Draw from the K most probable tokens; 0: from all. Default: 0.")
       ->check(whole_number(0, any_uint32))
       ->type_name("K");
-  command.add_flag("--ignore-end", self->goes_on, "Text: go on behind a token that ends one (that of its run's documents, eos_token_id of generation_config.json or config.json).");
+  command.add_flag("--ignore-end", self->goes_on,
+                   "Text: go on behind a token that ends it (of its run's documents, or eos_token_id of generation_config.json "
+                   "or config.json).");
   add_seed(command, self->seed, "Of the draws. Default: 1337.");
   add_tokenizer_flag(command, self->tokenizer);
   command

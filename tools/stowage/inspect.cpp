@@ -215,16 +215,19 @@ void add_inspect(CLI::App& application) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App& command = *application.add_subcommand("inspect", "Say what a file or folder is, and what is in it.");
-  command.add_option("path", flags->path, "A model, a run, a checkpoint, a plan, a profile, settings.json, metrics.jsonl, or a preset's name.")
+  command.add_option("PATH", flags->path,
+                     "A model, a run, a checkpoint, a plan, a profile, settings.json, metrics.jsonl, or a preset's name.")
       ->required()
-      ->type_name("FILE-OR-DIR");
+      ->type_name("");
   add_model_flags(command, flags->model);
   add_adapter_flags(command, flags->model);
   add_labels_flag(command, flags->model);
-  command.get_option("--model")->description("The model that a plan is for; what `plan` was told of it beside is told here too.")->required(false);
+  command.get_option("--model")
+      ->description("The model that a plan is for. What `plan` was told of the model is told here, too.")
+      ->required(false);
   command.callback([flags, &command] {
     const std::vector<CLI::Option*> options = command.get_options();
-    const auto given = std::find_if(options.begin(), options.end(), [&](const CLI::Option* option) { return option->count() > 0 && option != command.get_option("path"); });
+    const auto given = std::find_if(options.begin(), options.end(), [&](const CLI::Option* option) { return option->count() > 0 && option != command.get_option("PATH"); });
     inspect(flags->path, flags->model, given == options.end() ? "" : (*given)->get_name());
   });
 }

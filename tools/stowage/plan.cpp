@@ -45,14 +45,14 @@ struct PlanCommand {
   void run() const {
     if (most == "model") {
       for (const auto& [given, flag] : {std::pair{&model.source, "--model"}, {&model.weights, "--weights"}, {&model.adapter, "--adapter"}})
-        if (!given->empty()) throw Failure(exit_usage, fmt::format("{}: --max model tries the presets, and no files; leave one of both out", flag));
+        if (!given->empty()) throw Failure(exit_usage, fmt::format("{}: --max model tries the presets, and no files; leave one of them out", flag));
       auto any = sized<stw_model_info>();
       any.positions = any.vocabulary = UINT64_MAX;
       const DeviceChoice where = choose_device(plan.device);
       return print_largest_model(model, plan_options(model, any, plan, where), plan.sequence.has_value(), json);
     }
     if (model.source.empty()) throw Failure(exit_usage, "--model is required");
-    if (most == "seq" && plan.sequence) throw Failure(exit_usage, "--seq: --max seq finds it; leave one of both out");
+    if (most == "seq" && plan.sequence) throw Failure(exit_usage, "--seq: --max seq finds it; leave one of them out");
     const DeviceChoice device = choose_device(plan.device);
     const Model opened = open_model(model);
     const stw_plan_options options = plan_options(model, query(opened), plan, device);
@@ -109,7 +109,7 @@ void add_plan(CLI::App& application) {
       ->expected(2)
       ->type_name("FILE FILE");
   command.add_option("--html", self->html, "Write a page that shows what lies where, when and why.")->type_name("FILE");
-  command.add_option("--svg", self->svg, "Write its picture of the arena alone.")->type_name("FILE");
+  command.add_option("--svg", self->svg, "Write that page's picture of the arena alone.")->type_name("FILE");
   command.add_option("--csv", self->csv, "Write the buffers at the peak, for tools that pack: id,lower,upper,size,...")
       ->type_name("FILE");
   for (const char* name : {"--html", "--svg", "--csv", "--frontier"}) most->excludes(command.get_option(name));

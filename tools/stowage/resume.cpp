@@ -55,7 +55,7 @@ void check_weights(const TrainFlags& flags) {
   const std::string& given = flags.model.weights;
   const std::string of_run = setting_of_run(flags.resume, "weights").value_or("");
   if (!given.empty() && given != of_run && !is_same(given, of_run))
-    throw Failure(exit_usage, fmt::format("--weights: --resume {} goes on with the weights of its checkpoint; leave one of both out", flags.resume));
+    throw Failure(exit_usage, fmt::format("--weights: --resume {} goes on with the weights of its checkpoint; leave one of them out", flags.resume));
 }
 
 // With a file of its own for evaluations a run trains on what is held out without one.

@@ -56,7 +56,8 @@ void add_tokenize(CLI::App& application) {
   CLI::App& command = *application.add_subcommand("tokenize", "Turn texts into a file of a model's token ids.");
   command.footer("Texts are tokens as Hugging Face's tokenizers makes them of a tokenizer.json with byte-pair encoding, special tokens\n"
                  "included. `train` and `eval` do the same with a text, each time.");
-  command.add_option("--model", self->model.source, "The model that they are for: a folder with config.json, a config.json, or a preset such as gpt2.")
+  command.add_option("--model", self->model.source,
+                     "The model that the ids are for: a folder with config.json, a config.json, or a preset such as gpt2.")
       ->required()
       ->type_name("MODEL");
   command.add_option("--data", self->data, "Texts in UTF-8, one after the other.")->required()->expected(1, -1)->type_name("FILE...");
@@ -67,7 +68,7 @@ void add_tokenize(CLI::App& application) {
       ->check(whole_number(0, 0x7fffffff))
       ->type_name("ID");
   command.add_option("--out", self->out, "The file to write, for --data of `train` and `eval`.")->required()->type_name("FILE.bin");
-  command.add_flag("--overwrite", self->overwrite, "Replace it where it is there already.");
+  command.add_flag("--overwrite", self->overwrite, "Replace the file of --out where it is there already.");
   command.callback([self] { self->run(); });
 }
 

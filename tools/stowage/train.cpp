@@ -32,7 +32,7 @@ Plan make_plan(TrainFlags& flags, const Model& model, const DeviceChoice& device
     return require_plan(create_plan(model, flags.model.source, options));
   }
   if (!device.profile.empty())
-    throw Failure(exit_usage, fmt::format("--device {}: the plan has its own profile; leave one of both out", flags.plan.device));
+    throw Failure(exit_usage, fmt::format("--device {}: the plan has its own profile; leave one of them out", flags.plan.device));
   Plan plan = load_plan(model, flags.plan_file);
   const stw_plan_info info = query(plan);
   if (!info.fits)

@@ -38,12 +38,17 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
       ->excludes(steps)
       ->type_name("E");
   auto* out =
-      command.add_option("--out", flags.out, "The folder to write into; it is created. Default: that of --resume.")
-          ->type_name("DIR");
+      command.add_option("--out", flags.out, "The folder to write into, which is created. Default: that of --resume.")
+          ->type_name("FOLDER");
   command
-      .add_option("--resume", flags.resume, "Continue the run in this folder, with all that it was given; what is given here replaces that, and --no-NAME takes --NAME back.")
-      ->type_name("DIR");
-  command.add_flag("--overwrite", flags.overwrite, "Replace the run or the files that are in --out already. They lie in replaced-run there until this run has saved.")->needs(out);
+      .add_option("--resume", flags.resume,
+                  "Continue the run in this folder, with all options that it was given. An option given here replaces the\n"
+                  "old one, and --no-NAME takes --NAME back.")
+      ->type_name("FOLDER");
+  command.add_flag("--overwrite", flags.overwrite,
+                   "Replace the run or the files that are in --out already. The old ones lie in replaced-run there until this\n"
+                   "run has saved.")
+      ->needs(out);
   command
       .add_option("--profile", flags.profile,
                   "Before the run, time every op of a step, and write that beside what the plan expects, for chrome://tracing or Perfetto.")
@@ -58,7 +63,9 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
                   "Evaluate after every N batches; 0: only after the last. Default: 250.")
       ->check(whole_number(0))
       ->type_name("N");
-  command.add_option("--eval-data", flags.evaluation, "A file like that of --data to evaluate on; that is trained on whole then. Default: its last tenth is held out.")
+  command.add_option("--eval-data", flags.evaluation,
+                     "A file like that of --data to evaluate on; --data is then trained on whole.\n"
+                     "Default: the last tenth of --data is held out.")
       ->check(not_empty())
       ->type_name("FILE");
   command.add_option("--eval-batches", flags.run.evaluation_batches, "Batches of an evaluation; 0: none. Default: 20, and of a classifier at the end all that there are.")
@@ -69,7 +76,7 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
                   "Make every N-th step twice, from the same checkpoint, and compare all bytes. Default: none.")
       ->check(positive())
       ->type_name("N");
-  add_seed(command, flags.model.seed, "Of random weights, training windows and dropout. Default: 1337.");
+  add_seed(command, flags.model.seed, "The seed of random weights, training windows and dropout. Default: 1337.");
 }
 
 void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
@@ -77,14 +84,15 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--lr", flags.run.learning_rate, "Largest learning rate. Default: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2.")
       ->check(above_zero(largest_rate))
       ->type_name("RATE");
-  command.add_option("--min-lr", flags.run.min_rate, "What the learning rate falls to, behind the last step. Default: a tenth of the largest.")
+  command.add_option("--min-lr", flags.run.min_rate,
+                     "The rate that --lr has fallen to behind the last step. Default: a tenth of --lr.")
       ->check(not_negative(largest_rate))
       ->type_name("RATE");
   command
       .add_option("--warmup", flags.run.warmup, "Steps of linear warm-up. Default: a tenth of the steps, at most 100.")
       ->check(whole_number(0))
       ->type_name("N");
-  command.add_option("--schedule", flags.schedule, "How the rate falls after the warm-up. Default: cosine.")
+  command.add_option("--schedule", flags.schedule, "How the learning rate falls after the warm-up. Default: cosine.")
       ->check(CLI::IsMember({"cosine", "linear", "constant", "wsd", "inverse-root"}))
       ->type_name("cosine|linear|constant|wsd|inverse-root");
   command.add_option("--decay-steps", flags.run.decay_steps, "wsd: steps of descent at the end. Default: a fifth of the steps.")
@@ -94,32 +102,41 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
                      "--lr and --min-lr are for batches of N, and scaled by the root of --batch / N.")
       ->check(positive())
       ->type_name("N");
-  command.add_option("--beta1", flags.beta1, "adamw, muon, lion. Default: 0.9.")->check(below_one)->type_name("B");
-  command.add_option("--beta2", flags.beta2, "Default: adamw, muon 0.95; lion 0.99.")->check(below_one)->type_name("B");
-  auto* momentum = command.add_option("--momentum", flags.momentum, "Default: sgd 0.9, muon 0.95.");
+  command.add_option("--beta1", flags.beta1,
+                     "adamw, muon, lion: the first beta. Default: 0.9.")
+      ->check(below_one)->type_name("B");
+  command.add_option("--beta2", flags.beta2,
+                     "adamw, muon, lion: the second beta. Default: adamw, muon 0.95; lion 0.99.")
+      ->check(below_one)->type_name("B");
+  auto* momentum = command.add_option("--momentum", flags.momentum, "sgd, muon: the momentum. Default: sgd 0.9; muon 0.95.");
   momentum->check(below_one)->type_name("B");
   command.add_flag("--nesterov", flags.nesterov, "sgd: look ahead.");
-  command.add_option("--weight-decay", flags.weight_decay, "None on 1-D tensors. Default: 0.1; sgd, adafactor: 0.")
+  command.add_option("--weight-decay", flags.weight_decay,
+                     "The decay of all tensors but 1-D ones. Default: 0.1; sgd, adafactor 0.")
       ->check(not_negative(largest_rate))
       ->type_name("RATE");
 }
 
 void add_loss_flags(CLI::App& command, TrainFlags& flags) {
-  command.add_option("--label-smoothing", flags.label_smoothing, "Share of the target's probability that all tokens get; of a preference the share of pairs that is taken to be the wrong way round. Default: 0.")
+  command.add_option("--label-smoothing", flags.label_smoothing,
+                     "Share of the target's probability that all tokens get; of a preference, the share of pairs taken to be\n"
+                     "the wrong way round. Default: 0.")
       ->check(number_in(0, 0.99))
       ->type_name("SHARE");
   add_preference_flags(command, flags.preference);
-  command.add_option("--z-loss", flags.z_loss, "Times the square of log sum exp of the logits, added to the loss. Default: 0.")
+  command.add_option("--z-loss", flags.z_loss,
+                     "The factor of the square of log sum exp of the logits, which is added to the loss. Default: 0.")
       ->check(not_negative())
       ->type_name("FACTOR");
   command.add_option("--skip-outliers", flags.outlier_limit,
-                     "Skip steps whose loss or gradient norm is more standard deviations above the running mean. Default: none.")
+                     "Skip steps whose loss or gradient norm lies more standard deviations than this above its running mean.\n"
+                     "Default: none.")
       ->check(above_zero())
       ->type_name("DEVIATIONS");
-  command.add_option("--non-finite", flags.non_finite, "What a loss or gradient that is not finite does. Default: skip.")
+  command.add_option("--non-finite", flags.non_finite, "What happens at a loss or gradient that is not finite. Default: skip.")
       ->check(CLI::IsMember({"skip", "stop"}))
       ->type_name("skip|stop");
-  command.add_option("--loss-scale", flags.loss_scale, "fp16: of the first step, a power of two. Default: 65536.")
+  command.add_option("--loss-scale", flags.loss_scale, "fp16: the loss scale of the first step, a power of two. Default: 65536.")
       ->check(above_zero())
       ->type_name("SCALE");
 }

@@ -222,29 +222,40 @@ class Solver {
       after = room_[i][0][0];
     }
   }
-  bool has_room(const Label& l, size_t variant) const {
-    return l.kept <= room_[current_][variant][static_cast<size_t>(placed(l))];
-  }
 
   uint64_t known() const { return incumbent_ ? std::min(known_, incumbent_->picoseconds) : known_; }
 
-  // Whether a label whose other segments take variants from `variant` on can still beat the best known choice: 0 if so; else
-  // how many more segments on the label's own variant it takes for that, or `hopeless`.
-  static constexpr int64_t hopeless = INT64_MAX;
-  int64_t wait(const Label& l, size_t variant) const {
-    const int64_t left = stretches_[current_].count - placed(l);
+  // What a label's cost by a multiplier exceeds that of the best known choice by at least, for labels of one stretch whose other segments take
+  // variants behind `v`: linear in what it takes and keeps, so that the rest is summed up once for all labels of as many segments.
+  struct Excess {
+    Wide bytes, time;        // of the multiplier
+    Wide rest, least;        // of all that follows the stretch, less the best known; of each of its segments that is not placed
+    Wide gain;               // by one more segment on `v`
+    Wide base = 0;           // with the segments that are left now
+    void set(int64_t left) { base = left > 0 ? rest + least * left : rest; }
+    Wide of(int64_t kept, uint64_t picoseconds) const { return bytes * static_cast<Wide>(picoseconds) + time * kept + base; }
+  };
+  std::vector<Excess> excesses(size_t v) const {
+    std::vector<Excess> list;
+    if (known() == UINT64_MAX) return list;
     const std::vector<Variant>& variants = stretches_[current_].variants;
-    int64_t most = left > 0 && variant >= variants.size() ? left : 0;
-    if (known() == UINT64_MAX || most > 0) return most;
     for (const Multiplier& m : multipliers_) {
-      const Wide excess = bound(m, l, variant) - m.bytes * static_cast<Wide>(known());
+      const Wide least = v + 1 < variants.size() ? m.least[current_][v + 1] : 0;   // unused behind the last variant: none is left there
+      const Wide rest = m.rest[current_ + 1] - m.time * capacity_ - m.bytes * static_cast<Wide>(known());
+      list.push_back({m.bytes, m.time, rest, least, least - m.cost(variants[v].picoseconds, variants[v].kept)});
+    }
+    return list;
+  }
+
+  // Whether a label can still beat the best known choice: 0 if so; else how many more segments on the variant it takes for that, or `hopeless`.
+  static constexpr int64_t hopeless = INT64_MAX;
+  static int64_t wait(const std::vector<Excess>& excesses, int64_t left, int64_t kept, uint64_t picoseconds) {
+    int64_t most = 0;
+    for (const Excess& e : excesses) {
+      const Wide excess = e.of(kept, picoseconds);
       if (excess < 0) continue;
-      if (left == 0 || l.variant < 0) return hopeless;
-      // One more of the same changes this bound by its own cost, less the least one's.
-      const Variant& own = variants[static_cast<size_t>(l.variant)];
-      const Wide gain = m.least[current_][variant] - m.cost(own.picoseconds, own.kept);
-      if (gain <= 0 || excess / gain >= left) return hopeless;
-      most = std::max(most, static_cast<int64_t>(excess / gain) + 1);
+      if (left == 0 || e.gain <= 0 || excess / e.gain >= left) return hopeless;
+      most = std::max(most, static_cast<int64_t>(excess / e.gain) + 1);
     }
     return most;
   }
@@ -285,41 +296,45 @@ class Solver {
       if (x.kept != y.kept) return x.kept < y.kept;
       return x.picoseconds != y.picoseconds ? x.picoseconds < y.picoseconds : x.parent < y.parent;
     };
+    const bool is_last = v + 1 == stretches_[current_].variants.size();   // of which all that are left must be
+    std::vector<Excess> excess = excesses(v);
     std::vector<Label> next;
     next.reserve(front.size() + front.size() / 4);
-    std::vector<Chain> longer, here;   // with one segment more than those that are here now
+    longer_.clear();
     size_t f = 0;
     for (int64_t n = front.empty() ? segments + 1 : placed(at(front[0])); n <= segments; ++n) {
-      here.clear();
+      here_.clear();
       for (size_t c = 0;;) {
         const bool from_front = f < front.size() && placed(at(front[f])) == n;
-        if (!from_front && c == longer.size()) break;
+        if (!from_front && c == longer_.size()) break;
         Chain chain{};
         if (from_front) chain = {at(front[f]).kept, at(front[f]).picoseconds, front[f], 0, n};
-        if (from_front && (c == longer.size() || before(chain, longer[c]))) ++f;
-        else chain = longer[c++];
-        if (here.empty() || chain.picoseconds < here.back().picoseconds) here.push_back(chain);
+        if (from_front && (c == longer_.size() || before(chain, longer_[c]))) ++f;
+        else chain = longer_[c++];
+        if (here_.empty() || chain.picoseconds < here_.back().picoseconds) here_.push_back(chain);
       }
-      longer.clear();
-      for (Chain& chain : here) {
-        const Label label{current_, n, chain.kept, chain.picoseconds, chain.parent, static_cast<int>(v), chain.count};
+      longer_.clear();
+      const int64_t left = segments - n, room_behind = room_[current_][v + 1][static_cast<size_t>(n)];
+      for (Excess& e : excess) e.set(left);
+      for (Chain& chain : here_) {
         if (n >= chain.hopeful_from) {
           // Without a segment of this variant it is what it was, and so is its bound where others may take its place as well.
-          const int64_t more = bounds_stay && chain.count == 0 && at(chain.parent).stretch == current_ ? 0 : wait(label, v + 1);
+          const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).stretch == current_;
+          const int64_t more = is_as_before ? 0 : is_last && left > 0 ? left : wait(excess, left, chain.kept, chain.picoseconds);
           if (more == hopeless) continue;
           chain.hopeful_from = n + more;
-          if (more == 0 && has_room(label, v + 1)) {
+          if (more == 0 && chain.kept <= room_behind) {
             if (next.size() >= most_labels_) {
               cut_off_ = true;
               return next;
             }
-            next.push_back(label);
+            next.push_back({current_, n, chain.kept, chain.picoseconds, chain.parent, static_cast<int>(v), chain.count});
             ++made_;
           }
         }
         // One more, on top of all before it.
         if (n == segments || chain.kept > limit_ - variant.peak || chain.kept + variant.kept > room[static_cast<size_t>(n) + 1]) continue;
-        longer.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds), chain.parent, chain.count + 1, chain.hopeful_from});
+        longer_.push_back({chain.kept + variant.kept, size_add(chain.picoseconds, variant.picoseconds), chain.parent, chain.count + 1, chain.hopeful_from});
       }
     }
     return next;
@@ -404,6 +419,7 @@ class Solver {
   std::vector<Multiplier> multipliers_;
   std::vector<std::vector<std::vector<int64_t>>> room_;
   std::vector<Label> labels_;
+  std::vector<Chain> here_, longer_;   // of `extended`: those of as many segments, and those that one more leads to
   std::optional<StackChoice> incumbent_;
   size_t current_ = 0, beam_ = SIZE_MAX, made_ = 0;
   bool narrowed_ = false, cut_off_ = false;   // labels were dropped: by the beam, at the limit

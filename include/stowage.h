@@ -641,6 +641,8 @@ typedef struct stw_dataset_info {
   uint32_t tokenizer;
   uint64_t training_tokens, evaluation_tokens;   /* of held_out; with marks, from the nearest document on */
   uint64_t training_samples, evaluation_samples; /* with marks: that hold every document of a part once; else 0 */
+  uint64_t content_hash;     /* XXH3, 64 bits, of the files of tokens, marks and labels, one behind the other: a run that goes on from a checkpoint
+                                has the bits of one that was never stopped if this is the same too */
 } stw_dataset_info;
 
 /* Opens and checks a file; it is read window by window, never loaded. The held-out part may be too short for an evaluation;

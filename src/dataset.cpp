@@ -6,7 +6,6 @@
 #include <span>
 
 #include "kernels/kernels.h"
-#include "src/hash.h"
 #include "src/random.h"
 #include "src/reference_file.h"
 
@@ -92,8 +91,9 @@ size_t held_out_documents(const std::vector<uint64_t>& begins, uint64_t count, u
 }  // namespace
 
 template <class Token>
-Status Dataset::read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out) {
+Status Dataset::read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content) {
   return in_chunks<Token>(source.file, first, count, [&](uint64_t at, std::span<const Token> chunk) -> Status {
+    if (content) content->update(chunk.data(), chunk.size_bytes());
     // The largest tells whether all are right, and is found many at a time.
     Token largest = 0;
     for (const Token token : chunk) largest = std::max(largest, token);
@@ -107,16 +107,15 @@ Status Dataset::read_as(const TokenFile& source, uint64_t first, uint64_t count,
   });
 }
 
-// `out` may be null: then the tokens are only checked. count may be the whole file.
-Status Dataset::read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out) {
+Status Dataset::read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content) {
   switch (source.format) {
-    case TokenFormat::bytes: return read_as<uint8_t>(source, first, count, vocabulary, out);
-    case TokenFormat::uint16: return read_as<uint16_t>(source, first, count, vocabulary, out);
-    default: return read_as<uint32_t>(source, first, count, vocabulary, out);
+    case TokenFormat::bytes: return read_as<uint8_t>(source, first, count, vocabulary, out, content);
+    case TokenFormat::uint16: return read_as<uint16_t>(source, first, count, vocabulary, out, content);
+    default: return read_as<uint32_t>(source, first, count, vocabulary, out, content);
   }
 }
 
-Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary) {
+Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary, Hash64& content) {
   if (format == TokenFormat::automatic)
     format = !path.ends_with(".bin") ? TokenFormat::bytes
              : vocabulary > 65536    ? TokenFormat::uint32
@@ -129,11 +128,11 @@ Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFo
                                     std::to_string(8 * width) + " tokens), found " + std::to_string(file.size())};
   const uint64_t count = file.size() / width;
   TokenFile source{std::move(file), format, count};
-  STW_TRY(read_tokens(source, 0, count, vocabulary, nullptr));
+  STW_TRY(read_tokens(source, 0, count, vocabulary, nullptr, &content));
   return source;
 }
 
-Status Dataset::open_marks(const DatasetOptions& options) {
+Status Dataset::open_marks(const DatasetOptions& options, Hash64& content) {
   const std::string& path = options.marks_path;
   STW_ASSIGN(file, File::open(path));
   if (file.size() != file_->count)
@@ -141,6 +140,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   std::vector<uint64_t> begins;   // of documents; where they are pairs, of these
   uint64_t documents = 0;
   STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
+    content.update(chunk.data(), chunk.size());
     for (const uint8_t mark : chunk) {
       if (mark > (mark_target | mark_begin))
         return Error{Code::corrupt, path + ": mark " + std::to_string(at) + " is " + std::to_string(mark) + ", expected at most 3"};
@@ -151,7 +151,7 @@ Status Dataset::open_marks(const DatasetOptions& options) {
     return ok();
   }));
   if (options.pairs && documents % 2 != 0) return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
-  if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
+  if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size(), content));
   // The last token of a window may be a target alone, but has no label.
   const uint64_t count = file.size(), length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0);
   const size_t trained = begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
@@ -162,10 +162,8 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   sequence_ = options.sequence;
   has_pairs_ = options.pairs;
   for (const Range* range : {&training_, &evaluation_}) STW_TRY(check_pairs(*range, path, options.sequence));
-  if (!has_pairs_) return ok();
-  STW_TRY(hash_pairs());
   if (options.reference_path.empty()) return ok();
-  STW_ASSIGN(reference, open_reference(options.reference_path, file_->count, pairs_hash_));
+  STW_ASSIGN(reference, open_reference(options.reference_path, file_->count, content.digest()));
   reference_ = std::make_unique<const File>(std::move(reference));
   return ok();
 }
@@ -179,25 +177,13 @@ Status Dataset::check_pairs(const Range& range, const std::string& path, int64_t
   return ok();
 }
 
-// Of the files' bytes.
-Status Dataset::hash_pairs() {
-  Hash64 hash;
-  for (const File* file : {&file_->file, marks_.get()})
-    STW_TRY(in_chunks<uint8_t>(*file, 0, file->size(), [&](uint64_t, std::span<const uint8_t> chunk) {
-      hash.update(chunk.data(), chunk.size());
-      return ok();
-    }));
-  pairs_hash_ = hash.digest();
-  return ok();
-}
-
 Dataset::Extent Dataset::window(Part part, uint64_t index) const {
   const Range& range = part_of(part);
   const uint64_t first = range.windows[static_cast<size_t>(index)].first;
   return {first, static_cast<uint64_t>(own_tokens(range, first))};
 }
 
-Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
+Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents, Hash64& content) {
   const std::string& path = options.labels_path;
   STW_ASSIGN(file, File::open(path));
   if (file.size() != documents * sizeof(uint32_t))
@@ -205,6 +191,7 @@ Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
   label_count_ = options.label_count;
   labels_.reserve(documents);
   return in_chunks<uint32_t>(file, 0, documents, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
+    content.update(chunk.data(), chunk.size_bytes());
     for (const uint32_t label : chunk) {
       if (label >= static_cast<uint64_t>(label_count_) && label != no_label)
         return Error{Code::corrupt, path + ": label " + std::to_string(labels_.size()) + " is " + std::to_string(label) + ", expected less than " + std::to_string(label_count_)};
@@ -245,23 +232,27 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (!options.reference_path.empty() && !options.pairs) return Error{Code::bad_argument, "a reference is of pairs, which the dataset was said not to have"};
   Dataset dataset(options.vocabulary);
   dataset.document_end_ = options.document_end;
-  STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary));
+  Hash64 content;
+  STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary, content));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
   const TokenFile* file = dataset.file_.get();
   if (!options.evaluation_path.empty()) {
-    STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary));
+    STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary, content));
     dataset.evaluation_file_ = std::make_unique<const TokenFile>(std::move(held_out));
     dataset.training_ = {file, 0, file->count};
     dataset.evaluation_ = {dataset.evaluation_file_.get(), 0, dataset.evaluation_file_->count};
+    dataset.content_hash_ = content.digest();
     return dataset;
   }
   if (has_marks) {
-    STW_TRY(dataset.open_marks(options));
+    STW_TRY(dataset.open_marks(options, content));
+    dataset.content_hash_ = content.digest();
     return dataset;
   }
   const uint64_t held_out = share_of(file->count, options.evaluation_fraction);
   dataset.training_ = {file, 0, file->count - held_out};
   dataset.evaluation_ = {file, file->count - held_out, held_out};
+  dataset.content_hash_ = content.digest();
   return dataset;
 }
 

@@ -10,6 +10,7 @@
 
 #include "planner/result.h"
 #include "src/file.h"
+#include "src/hash.h"
 #include "src/sample_rows.h"
 
 namespace stw {
@@ -72,7 +73,8 @@ class Dataset {
   bool has_documents() const { return document_end_ >= 0 || marks_; }
   bool has_pairs() const { return has_pairs_; }
   bool has_reference() const { return reference_ != nullptr; }
-  uint64_t pairs_hash() const { return pairs_hash_; }   // of tokens and marks, where there are pairs
+  // XXH3 of the files of tokens, marks and labels, in this order: of a reference to know its pairs by, and of a run to know its data by.
+  uint64_t content_hash() const { return content_hash_; }
   // With marks: the index-th window's first token, and how many up to the next one's.
   struct Extent { uint64_t first, count; };
   Extent window(Part part, uint64_t index) const;
@@ -100,14 +102,14 @@ class Dataset {
   };
 
   explicit Dataset(int64_t vocabulary) : vocabulary_(vocabulary) {}
-  static Result<TokenFile> open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary);
+  static Result<TokenFile> open_tokens(const std::string& path, TokenFormat format, int64_t vocabulary, Hash64& content);
+  // `out` may be null: then tokens are only checked. `content` gets their bytes, if it is one.
   template <class Token>
-  static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
-  static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out);
-  Status open_marks(const DatasetOptions& options);
-  Status hash_pairs();
+  static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content);
+  static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content = nullptr);
+  Status open_marks(const DatasetOptions& options, Hash64& content);
   Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
-  Status open_labels(const DatasetOptions& options, uint64_t documents);
+  Status open_labels(const DatasetOptions& options, uint64_t documents, Hash64& content);
   // Windows that hold the documents [first, end) in order, each whole in one of them unless it is longer.
   static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length);
   // Behind the last token of the part comes its first one.
@@ -128,7 +130,7 @@ class Dataset {
   std::unique_ptr<const File> marks_;   // null where there are none
   int64_t sequence_ = 0;                // of windows; with marks
   bool has_pairs_ = false;
-  uint64_t pairs_hash_ = 0;
+  uint64_t content_hash_ = 0;
   std::unique_ptr<const File> reference_;   // null where there is none
   int64_t label_count_ = 0;
   std::vector<int32_t> labels_;         // of documents, as targets

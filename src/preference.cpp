@@ -73,7 +73,7 @@ Status Trainer::write_reference(const Dataset& dataset, const std::string& path)
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation})
     if (dataset.tokens(part) > 0) STW_TRY(check_dataset(dataset, part, false));
   if (!dataset.has_pairs()) return Error{Code::bad_state, "reference: expected a dataset of pairs"};
-  STW_ASSIGN(writer, ReferenceWriter::create(path, dataset.pairs_hash()));
+  STW_ASSIGN(writer, ReferenceWriter::create(path, dataset.content_hash()));
   begin_evaluation(dataset.training_windows() + dataset.evaluation_windows());
   for (const Dataset::Part part : {Dataset::Part::training, Dataset::Part::evaluation}) {
     const uint64_t windows = part == Dataset::Part::training ? dataset.training_windows() : dataset.evaluation_windows();

@@ -793,6 +793,8 @@ internal static unsafe class Abi
         public ulong training_samples;
         /// <summary>with marks: that hold every document of a part once; else 0</summary>
         public ulong evaluation_samples;
+        /// <summary>XXH3, 64 bits, of the files of tokens, marks and labels, one behind the other: a run that goes on from a checkpoint has the bits of one that was never stopped if this is the same too</summary>
+        public ulong content_hash;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_dataset_info Sized()

@@ -40,6 +40,7 @@ namespace Stowage
             EvaluationTokens = Numbers.Of(told.evaluation_tokens);
             TrainingSamples = Numbers.Of(told.training_samples);
             EvaluationSamples = Numbers.Of(told.evaluation_samples);
+            ContentHash = told.content_hash;
         }
 
         /// <summary>What its bytes are.</summary>
@@ -52,6 +53,8 @@ namespace Stowage
         public long TrainingSamples { get; }
         /// <summary>With marks: that hold every document of the part once; else 0.</summary>
         public long EvaluationSamples { get; }
+        /// <summary>XXH3 of the files of tokens, marks and labels.</summary>
+        public ulong ContentHash { get; }
     }
 
     /// <summary>A file of tokens, read window by window. For several trainers, one after the other.</summary>

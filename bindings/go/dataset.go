@@ -30,6 +30,7 @@ type DatasetInfo struct {
 	Tokenizer                          Tokenizer
 	TrainingTokens, EvaluationTokens   uint64
 	TrainingSamples, EvaluationSamples uint64 // with marks
+	ContentHash                        uint64 // XXH3 of tokens, marks and labels
 }
 
 // Dataset is an open file of tokens, read window by window.
@@ -84,5 +85,5 @@ func (d *Dataset) Info() DatasetInfo {
 	told := sized[C.stw_dataset_info]()
 	C.stw_dataset_query(pointer, &told)
 	return DatasetInfo{Tokenizer: Tokenizer(told.tokenizer), TrainingTokens: uint64(told.training_tokens), EvaluationTokens: uint64(told.evaluation_tokens),
-		TrainingSamples: uint64(told.training_samples), EvaluationSamples: uint64(told.evaluation_samples)}
+		TrainingSamples: uint64(told.training_samples), EvaluationSamples: uint64(told.evaluation_samples), ContentHash: uint64(told.content_hash)}
 }

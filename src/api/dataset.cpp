@@ -53,6 +53,7 @@ stw_status stw_dataset_query(const stw_dataset* dataset, stw_dataset_info* out) 
   info.evaluation_tokens = dataset->dataset.tokens(Dataset::Part::evaluation);
   info.training_samples = dataset->dataset.training_windows();
   info.evaluation_samples = dataset->dataset.evaluation_windows();
+  info.content_hash = dataset->dataset.content_hash();
   return api::write_info(info, out);
 }
 

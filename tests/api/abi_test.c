@@ -140,10 +140,10 @@ AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, pairs, 44); AT(st
 AT(stw_dataset_options, marks, 56); AT(stw_dataset_options, labels, 64); AT(stw_dataset_options, label_count, 72);
 AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88);
 
-SIZE(stw_dataset_info, 40);
+SIZE(stw_dataset_info, 48);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
 AT(stw_dataset_info, evaluation_tokens, 16);
-AT(stw_dataset_info, training_samples, 24); AT(stw_dataset_info, evaluation_samples, 32);
+AT(stw_dataset_info, training_samples, 24); AT(stw_dataset_info, evaluation_samples, 32); AT(stw_dataset_info, content_hash, 40);
 
 SIZE(stw_progress, 136);
 AT(stw_progress, struct_size, 0); AT(stw_progress, phase, 4); AT(stw_progress, step, 8); AT(stw_progress, batches, 16);

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "src/hash.h"
 #include "tests/src/temporary_directory.h"
 
 namespace stw::dataset_test {
@@ -231,6 +232,20 @@ std::vector<uint64_t> windows(const Examples& e, uint64_t first, uint64_t end, u
     if (list.empty() || document_end - first - list.back() > sequence + 1) list.push_back(begin - first);
   }
   return list;
+}
+
+// Whatever a run is trained on is known again: by files of tokens, marks and labels, in this order.
+TEST(Dataset, ContentIsTheHashOfItsFiles) {
+  TemporaryDirectory folder;
+  const Examples e = examples(4000);   // more than are read at once
+  auto options = marked(folder, e);
+  const auto hash_of = [](const std::string& bytes) { return hash64(bytes.data(), bytes.size()); };
+  const std::string tokens = little_endian<uint16_t>(e.tokens), labels = little_endian<uint32_t>(std::vector<uint32_t>(e.begins.size(), 2));
+  EXPECT_EQ(Dataset::open(options)->content_hash(), hash_of(tokens + e.marks));
+  put_file(folder / "labels", labels);
+  options.labels_path = folder / "labels", options.label_count = 3;
+  EXPECT_EQ(Dataset::open(options)->content_hash(), hash_of(tokens + e.marks + labels));
+  EXPECT_EQ(Dataset::open(options_of(folder / "tokens.bin", 65536))->content_hash(), hash_of(tokens));
 }
 
 TEST(Marks, SayTargetsDocumentsAndWhereSamplesBegin) {

@@ -22,7 +22,7 @@ class BadInputTest(CommandTest):
 
     def test_words_that_are_no_flags(self):
         for words, says in ((["plan", "--modle", "nano"], "--modle: there is no such flag; did you mean --model?"),
-                            (["train", "--model", "nano", "--stps=4"], "--stps: there is no such flag; did you mean --steps?"),
+                            (["train", "--model", "nano", "--stps=4"], "--stps=4: there is no such flag; did you mean --steps?"),
                             (["generate", "--model", "nano", "--prompt", "Once", "upon"], "upon: belongs to no flag; a value with spaces needs quotes"),
                             (["plan", "nano"], "nano: belongs to no flag")):
             self.refused(*words, says=[says], expect=USAGE)

@@ -232,6 +232,20 @@ class ResumeTest(CommandTest):
         self.assertEqual(self.weights("moved"), self.weights("whole"))
         self.refused("train", "--resume", self.path("moved"), "--vram", "64MiB", "--steps", 7, says=["checkpoint.stw", "frozen"])
 
+    def test_data_that_has_changed(self):
+        data = self.text()
+        self.train("run", "--steps", 2, data=data)
+        same = self.run_command("train", "--resume", self.path("run"), "--steps", 3)
+        self.assertEqual(same.stderr, "")
+        text = pathlib.Path(data).read_text(encoding="utf-8")
+        other = self.write("other.txt", text[::-1])
+        self.assertEqual(self.run_command("train", "--resume", self.path("run"), "--steps", 4, "--data", other).stderr, "")   # which is meant
+        self.assertEqual(self.run_command("train", "--resume", self.path("run"), "--steps", 5, "--data", data).stderr, "")
+        self.write("text.txt", text[::-1])   # as many bytes
+        said = self.run_command("train", "--resume", self.path("run"), "--steps", 6).stderr
+        self.assertRegex(said, r"^stowage: warning: .*text\.txt: gives other tokens than those that the run in .*run was trained on")
+        self.assertEqual(self.run_command("train", "--resume", self.path("run"), "--steps", 7).stderr, "")   # it is the run's now
+
     def test_settings_that_cannot_be_read(self):
         self.run_command(*self.words, "--out", self.path("run"))
         before = files_of(self.path("run"))

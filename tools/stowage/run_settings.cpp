@@ -4,6 +4,7 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -82,9 +83,17 @@ std::vector<const CLI::Option*> taken_back(const CLI::App& train, const std::str
   return options;
 }
 
-// For each option in the text of settings.json: option(reader, name), which reads its values.
+// Of text that settings_json has made of it; none where it is something else.
+std::optional<uint64_t> read_hash(std::string_view text) {
+  uint64_t hash = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
+  return error == std::errc() && end == text.data() + text.size() && text.size() == 16 ? std::optional(hash) : std::nullopt;
+}
+
+// For each option in the text of settings.json: option(reader, name), which reads its values. Answers what the run was trained on.
 template <class Option>
-void for_options(const std::string& text, const std::string& path, const Option& option) {
+std::optional<uint64_t> for_options(const std::string& text, const std::string& path, const Option& option) {
+  std::optional<uint64_t> data;
   JsonReader reader(text, path + ": damaged");
   reader.object([&](const std::string& key) {
     if (key == "format") {
@@ -93,21 +102,26 @@ void for_options(const std::string& text, const std::string& path, const Option&
       if (const uint64_t found = reader.whole(); found != version) reader.fail(fmt::format("expected version {}, found {}", version, found));
     } else if (key == "options") {
       reader.object([&](const std::string& name) { option(reader, name); });
+    } else if (key == "data") {
+      data = read_hash(reader.text());
+      if (!data) reader.fail("expected 16 hexadecimal digits");
     } else {
       reader.fail(fmt::format("\"{}\" is no field of it", key));
     }
   });
   if (!reader.at_end()) reader.fail("expected its end");
+  return data;
 }
 
 template <class Option>
-void for_settings(const RunFolder& run, const Option& option) {
-  if (const auto text = read_text_if_there(run.settings())) for_options(*text, run.settings(), option);
+std::optional<uint64_t> for_settings(const RunFolder& run, const Option& option) {
+  const auto text = read_text_if_there(run.settings());
+  return text ? for_options(*text, run.settings(), option) : std::nullopt;
 }
 
 }  // namespace
 
-std::string settings_json(const CLI::App& train) {
+std::string options_json(const CLI::App& train) {
   std::string options;
   for (const CLI::Option* option : train.get_options()) {
     const std::string name = name_of(*option);
@@ -123,7 +137,15 @@ std::string settings_json(const CLI::App& train) {
       }
     if (is_text) options += fmt::format("{}\n  {}: [{}]", options.empty() ? "" : ",", json_quoted(name), values);
   }
-  return fmt::format("{{\"format\": \"{}\", \"version\": {}, \"options\": {{{}\n}}}}\n", format, version, options);
+  return fmt::format("{{{}\n}}", options);
+}
+
+std::string settings_json(const std::string& options, uint64_t data) {
+  return fmt::format("{{\"format\": \"{}\", \"version\": {}, \"data\": \"{:016x}\", \"options\": {}}}\n", format, version, data, options);
+}
+
+std::optional<uint64_t> data_of_run(const std::string& folder) {
+  return for_settings(RunFolder(folder), [](JsonReader& reader, const std::string&) { reader.list('[', ']', [&] { reader.text(); }); });
 }
 
 std::vector<std::string> options_in(const std::string& text, const std::string& path) {

@@ -1,5 +1,6 @@
 // The options that a run was given, kept in its folder (settings.json), so that --resume needs none of them again.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,9 +11,11 @@ class App;
 
 namespace command {
 
-// The options that `train` was given but for those that say where this run is read from and written to, as JSON. Files are
+// The options that `train` was given but for those that say where this run is read from and written to, as a JSON object. Files are
 // named by absolute paths. What is no UTF-8 is left out and must be given again.
-std::string settings_json(const CLI::App& train);
+std::string options_json(const CLI::App& train);
+// The file of these options, and of stw_dataset_info.content_hash of what the run is trained on.
+std::string settings_json(const std::string& options, uint64_t data);
 
 // `words` is a command line. Where it is one of `train` with --resume, it gets what that run was given, but for options that the
 // line gives itself, that exclude those, or that it takes back with --no-NAME, which it then has no more. Throws a Failure where
@@ -21,6 +24,9 @@ std::vector<std::string> with_settings_of_run(const CLI::App& train, std::vector
 
 // The options in a text that settings_json made, as on a command line. Throws a Failure that names `path` where it is damaged.
 std::vector<std::string> options_in(const std::string& text, const std::string& path);
+
+// What a run was last trained on, as settings_json was told; none where nobody knows.
+std::optional<uint64_t> data_of_run(const std::string& folder);
 
 // The last value that a run was given for an option such as "document-end"; none where it was not, or where nobody knows.
 std::optional<std::string> setting_of_run(const std::string& folder, const std::string& name);

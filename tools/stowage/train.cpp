@@ -152,6 +152,17 @@ RunData open_run_data(const TrainFlags& flags, const Model& model, const Tokeniz
   return data;
 }
 
+uint64_t content_of(const OpenData& data) { return query(data.dataset).content_hash; }
+
+// Other data may be named for a run that goes on. That the same file gives others may be a mistake, and nothing else would tell.
+void warn_of_other_data(const TrainFlags& flags, const OpenData& data) {
+  if (flags.resume.empty()) return;
+  const auto of_run = data_of_run(flags.resume);
+  if (of_run && *of_run != content_of(data) && is_same(setting_of_run(flags.resume, "data").value_or(""), flags.data.path))
+    complain("stowage: warning: {}: gives other tokens than those that the run in {} was trained on, so its bits are not those of one that never stopped",
+             flags.data.path, flags.resume);
+}
+
 // The trainer's model is still the one that training begins with.
 void open_references(References& references, const TrainFlags& flags, RunData& data, const RunFolder& out, const Trainer& trainer) {
   const RunFolder from(flags.resume);
@@ -199,6 +210,7 @@ void train(TrainFlags flags) {
   check_settings(flags, info, json);
   const auto tokenization = Tokenization::of_file(flags.data.tokenizer, flags.data.path, run_of(flags.model), about.vocabulary);
   RunData data = open_run_data(flags, model, tokenization, info.sequence);
+  warn_of_other_data(flags, data.training);
   if (flags.epochs) {
     const auto samples = static_cast<double>(samples_of_epoch(data.training, info.sequence));
     flags.run.steps = static_cast<uint64_t>(std::ceil(*flags.epochs * samples / static_cast<double>(info.global_batch)));
@@ -226,7 +238,7 @@ void train(TrainFlags flags) {
   write_text(out.plan(), json);   // the first file: by it a run is known that never saved
   if (!flags.resume.empty()) write_text(out.metrics(), metrics);
   references.keep();
-  write_text(out.settings(), flags.settings);
+  write_text(out.settings(), settings_json(flags.options, content_of(data.training)));
   if (const std::vector<std::string> labels = labels_of(model); !labels.empty()) write_text(out.labels(), labels_json(labels));
   write_chat_template(chat_template, out);
   const std::vector<std::string> copied = copy_tokenizer_files(tokenization, run_of(flags.model), out.path());

@@ -27,7 +27,7 @@ struct TrainFlags {
   std::string profile;   // the file of a step's timeline; empty: none
   bool overwrite = false;
   bool seed_given = false;  // rather than the default
-  std::string settings;  // all that was given, for the folder
+  std::string options;   // all that was given, for the folder: options_json
   std::string again;     // the command line that continues this run
 };
 

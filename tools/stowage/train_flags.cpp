@@ -167,7 +167,7 @@ void add_train(CLI::App& application, const std::string& program) {
     flags->seed_given = seed->count() > 0;
     flags->run.evaluates_all = command.get_option("--eval-batches")->count() == 0;
     keep_end_of_examples(*flags, *command.get_option("--document-end"));
-    flags->settings = settings_json(command);
+    flags->options = options_json(command);
     flags->again = quoted(program) + " train --resume " + quoted(RunFolder(flags->out.empty() ? flags->resume : flags->out).path());
     train(*flags);
   });

@@ -47,8 +47,7 @@ std::string no_flag(const CLI::App& command, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  const std::string flag = word.substr(0, word.find('='));
-  return fmt::format("{}: there is no such flag{}", flag, suggestion(flag, names));
+  return fmt::format("{}: there is no such flag{}", word, suggestion(word.substr(0, word.find('=')), names));
 }
 
 }  // namespace

@@ -519,6 +519,7 @@ class stw_dataset_info(Structure):
         ("evaluation_tokens", c_uint64),
         ("training_samples", c_uint64),
         ("evaluation_samples", c_uint64),
+        ("content_hash", c_uint64),
     ]
 
 

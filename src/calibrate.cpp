@@ -42,7 +42,7 @@ Result<DeviceProfile> Trainer::calibrate() {
     step_seconds += static_cast<double>(t.count) * whole;
   }
   DeviceProfile profile = calibrated(profile_of(plan().request), plan().numerics, std::max(1, plan().request.threads), ops, step_seconds);
-  if (const uint64_t outside = device_.memory_outside(arena_bytes_)) profile.reserve_bytes = round_up(outside, mib);
+  if (const uint64_t outside = device_.memory_outside(memory_.arena_bytes())) profile.reserve_bytes = round_up(outside, mib);
   return profile;
 }
 

@@ -154,7 +154,7 @@ Result<std::string> Trainer::hash_of_base() {
   Hash64 hash;
   for (int t : model_->parameters())
     if (!graph().at(t).of_adapters)
-      STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) {
+      STW_TRY(read_memory(execution_.address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) {
         hash.update(piece.data(), piece.size());
         return ok();
       }));
@@ -175,7 +175,7 @@ Status Trainer::save(const std::string& path) {
   for (int t : tensors) sections.push_back({graph().at(t).name, graph().at(t).bytes(1)});
   STW_ASSIGN(writer, CheckpointWriter::create(path, fields, std::move(sections)));
   for (int t : tensors)
-    STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
+    STW_TRY(read_memory(execution_.address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
   return writer.finish();
 }
 
@@ -226,7 +226,7 @@ Status Trainer::restore(const std::string& path) {
   as_created_ = false;
   std::vector<std::byte> staging;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    std::byte* to = address(tensors[i]);
+    std::byte* to = execution_.address(tensors[i]);
     while (sections[i].remaining() > 0) {
       const size_t n = static_cast<size_t>(std::min(sections[i].remaining(), staging_bytes));
       if (std::byte* there = stream_->on_host(to)) {

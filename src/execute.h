@@ -20,6 +20,12 @@ struct Execution {
   double weight_decay = 0;
   kernels::PairTerms pairs{};            // of graphs with a preference
   kernels::StepState* state = nullptr;   // in the arena, where the host may not be able to read it
+  // Of a tensor that outlives programs: in the arena, or in host memory.
+  std::byte* address(int tensor) const {
+    const auto t = static_cast<size_t>(tensor);
+    if (layout->on_host(tensor)) return host + layout->host[static_cast<size_t>(layout->host_of_tensor[t])].offset;
+    return arena + layout->persistent[static_cast<size_t>(layout->of_tensor[t])].offset;
+  }
 };
 
 void execute(const Execution& execution, const Program& program);

@@ -23,7 +23,7 @@ Status Trainer::write_parameters(const std::string& path, const std::vector<std:
   }
   STW_ASSIGN(writer, SafetensorsWriter::create(path, entries, {{"format", "pt"}}));
   for (const auto& [t, name] : named)
-    STW_TRY(read_memory(address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
+    STW_TRY(read_memory(execution_.address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
   return writer.finish();
 }
 

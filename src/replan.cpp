@@ -1,6 +1,6 @@
 // A trainer goes on under another plan: the arena changes its size, and what lasts moves to its new place.
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -69,81 +69,57 @@ Status Trainer::replan(std::shared_ptr<const Planned> planned) {
   const Computing computing(*this);   // the host's allocator is a callback too
   // First all that can fail.
   STW_TRY(stream_->wait());
-  struct Taken {   // given back on the way out, unless it was handed on
-    const Device& device;
-    std::byte* memory;
-    uint64_t bytes;
-    ~Taken() { device.release_host(memory, bytes); }
-  } taken_host{device_, nullptr, next.bytes.host};
-  const uint64_t more = owns_arena_ && bytes > arena_bytes_ ? bytes - arena_bytes_ : 0;
-  if (next.bytes.host > 0) {
-    STW_ASSIGN(taken, take_host(next.bytes.host, size_add(next.bytes.host, device_.is_cuda() ? 0 : more)));
-    taken_host.memory = taken;
-  }
+  STW_ASSIGN(next_host, memory_.take_host(next.bytes.host, bytes));
   stream_->forget();
   STW_TRY(grow(bytes, kept_of(moves, &Move::from)));
-  std::byte* const host = taken_host.memory;
+  std::byte *const host = next_host.get(), *const arena = memory_.arena();
 
-  auto from_host = [&](const Move& m) { return host_ + m.from.offset; };
+  auto from_host = [&](const Move& m) { return memory_.host() + m.from.offset; };
   for (const Move& m : moves)
-    if (m.to.on_host) stream_->move(host + m.to.offset, m.from.on_host ? from_host(m) : arena_ + m.from.offset, m.from.bytes);
+    if (m.to.on_host) stream_->move(host + m.to.offset, m.from.on_host ? from_host(m) : arena + m.from.offset, m.from.bytes);
   // Those that stay in the arena keep their order: first what moves down, from below, then what moves up, from above.
-  auto slide = [&](const Move& m) { stream_->move(arena_ + m.to.offset, arena_ + m.from.offset, m.from.bytes); };
+  auto slide = [&](const Move& m) { stream_->move(arena + m.to.offset, arena + m.from.offset, m.from.bytes); };
   auto stays = [](const Move& m) { return !m.from.on_host && !m.to.on_host; };
   for (const Move& m : moves)
     if (stays(m) && m.to.offset < m.from.offset) slide(m);
   for (auto m = moves.rbegin(); m != moves.rend(); ++m)
     if (stays(*m) && m->to.offset > m->from.offset) slide(*m);
   for (const Move& m : moves)
-    if (m.from.on_host && !m.to.on_host) stream_->move(arena_ + m.to.offset, from_host(m), m.from.bytes);
+    if (m.from.on_host && !m.to.on_host) stream_->move(arena + m.to.offset, from_host(m), m.from.bytes);
 
   STW_TRY(stream_->wait());
-  if (host_) device_.release_host(host_, plan().bytes.host);
-  host_ = std::exchange(taken_host.memory, nullptr);
+  memory_.replace_host(std::move(next_host));
   shrink(bytes, kept_of(moves, &Move::to));
   use(std::move(planned));
-  if (!arena_) return out_of_memory("the arena became smaller, and the device gave no memory for it; a restore takes it again", bytes, device_.memory_free());
+  if (!memory_.arena()) return TrainerMemory::out_of_memory("the arena became smaller, and the device gave no memory for it; a restore takes it again", bytes, device_.memory_free());
   static_cast<void>(prepare());   // the trainer has moved: what fails here, the next step tells
   // The whole arena is there from now on, as after creation.
   const uint64_t resident = planned_->programs.arena.gradients_begin;
-  stream_->zero(arena_ + resident, bytes - resident);
+  stream_->zero(memory_.arena() + resident, bytes - resident);
   return stream_->wait();
 }
 
-// The arena becomes larger where it is the trainer's own; the host's must be large enough.
 Status Trainer::grow(uint64_t bytes, uint64_t kept) {
-  if (bytes <= arena_bytes_) return ok();
-  if (!owns_arena_)
-    return out_of_memory("the host's arena has " + std::to_string(arena_bytes_) + " bytes, the plan needs " + std::to_string(bytes),
-                         bytes, arena_bytes_);
-  const uint64_t available = device_.memory_free(), more = bytes - arena_bytes_;
-  const bool is_there = device_.has_allocator() || available == 0 || more <= available;
-  void* memory = arena_;
-  const bool grown = is_there && device_.resize(memory, arena_bytes_, bytes, kept, arena_alignment);
-  const bool is_elsewhere = memory != arena_;
-  moved(memory);
-  if (!grown && is_elsewhere && arena_) stream_->zero(arena_ + kept, arena_bytes_ - kept);   // as after creation
-  if (!grown)
-    return out_of_memory("the arena needs " + std::to_string(more) + " bytes more" + refusal(is_there, device_.has_allocator(), more, available) +
-                             (is_there ? "" : holders_of_memory()) + (arena_ ? "" : "; nor was there memory for what it had: a restore takes it again"), more, available);
-  arena_bytes_ = bytes;
-  return ok();
+  STW_TRY(memory_.check_size(bytes));
+  const std::byte* const before = memory_.arena();
+  const std::optional<Shortage> shortage = memory_.grow(bytes, kept);
+  follow_arena(before);
+  if (!shortage) return ok();
+  if (std::byte* const arena = memory_.arena(); arena && arena != before) stream_->zero(arena + kept, memory_.arena_bytes() - kept);   // as after creation
+  return memory_.told(*shortage);
 }
 
-// The arena lies elsewhere, or nowhere.
-void Trainer::moved(void* memory) {
-  if (memory == arena_) return;
-  arena_ = static_cast<std::byte*>(memory);
-  if (!arena_) broken_ = lost_arena_ = true, owns_arena_ = false;
+// It lies elsewhere, or nowhere.
+void Trainer::follow_arena(const std::byte* before) {
+  if (memory_.arena() == before) return;
+  if (!memory_.arena()) broken_ = lost_arena_ = true;
   else use(planned_);
 }
 
 Status Trainer::take_again() {
   Filling filling = filling_of_all();
-  if (!arena_) {
-    const uint64_t bytes = plan().bytes.arena;
-    STW_ASSIGN(arena, take_arena(bytes, bytes));
-    arena_ = arena, arena_bytes_ = bytes, owns_arena_ = true;
+  if (!memory_.arena()) {
+    STW_TRY(memory_.take_arena_again(plan().bytes.arena));
     use(planned_);
   }
   STW_TRY(prepare());
@@ -154,10 +130,9 @@ Status Trainer::take_again() {
 
 // Gives back what the plan does not need; where that is refused, it stays.
 void Trainer::shrink(uint64_t bytes, uint64_t kept) {
-  if (!owns_arena_ || bytes >= arena_bytes_) return;
-  void* memory = arena_;
-  if (device_.resize(memory, arena_bytes_, bytes, kept, arena_alignment)) arena_bytes_ = bytes;
-  moved(memory);
+  const std::byte* const before = memory_.arena();
+  memory_.shrink(bytes, kept);
+  follow_arena(before);
 }
 
 }  // namespace stw

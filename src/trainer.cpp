@@ -23,13 +23,11 @@ constexpr const char* skip_lines[] = {"", "step skipped: no target has a loss", 
 }  // namespace
 
 Trainer::Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options)
-    : device_(device), model_(std::move(model)), planned_(std::move(planned)), options_(std::move(options)) {}
+    : device_(device), model_(std::move(model)), planned_(std::move(planned)), options_(std::move(options)), memory_(device) {}
 
 Trainer::~Trainer() {
   if (stream_) static_cast<void>(stream_->wait());   // nothing may use the memory any more
   stream_.reset();
-  if (owns_arena_) device_.release(arena_, arena_bytes_);
-  if (host_) device_.release_host(host_, plan().bytes.host);
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shared_ptr<const Model> model,
@@ -42,7 +40,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Device& device, std::shar
   STW_TRY(t->check_offload(t->plan()));
   STW_TRY(t->check_gradients());
   STW_ASSIGN(pairs, pair_terms(t->plan().numerics.inputs.preference, t->options_.preference, t->options_.label_smoothing, t->options_.z_loss));
-  STW_TRY(t->allocate());
+  STW_TRY(t->memory_.take(plan.bytes.arena, plan.bytes.host, t->options_.arena, t->options_.arena_bytes));
   STW_ASSIGN(stream, device.make_stream(t->plan().request.threads));
   t->stream_ = std::move(stream);
   STW_TRY(t->stream_->load(t->plan().numerics));
@@ -81,13 +79,13 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   planned_ = std::move(planned);
   execution_.graph = &planned_->graph;
   execution_.layout = &planned_->programs.arena;
-  execution_.arena = arena_;
-  execution_.host = host_;
-  execution_.state = reinterpret_cast<kernels::StepState*>(address(graph().state));
+  execution_.arena = memory_.arena();
+  execution_.host = memory_.host();
+  execution_.state = reinterpret_cast<kernels::StepState*>(execution_.address(graph().state));
   const auto classes = static_cast<size_t>(graph().classes());
   logits_.resize(classes);
   if (graph().compute != Format::f32) short_logits_.resize(classes);
-  if (stream_->on_host(arena_)) return;
+  if (stream_->on_host(memory_.arena())) return;
   const Programs& programs = planned_->programs;
   const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
   staged_.resize(static_cast<size_t>(samples * sequence()) * inputs_of_a_sample * sizeof(int32_t));
@@ -99,6 +97,14 @@ Status Trainer::prepare() {
   for (const Program* program : {&p.micro_first, &p.micro_next, &p.micro_short, &p.update, &p.evaluate, &p.prefill, &p.decode})
     if (!program->instructions.empty()) STW_TRY(stream_->prepare(execution_, *program));
   return ok();
+}
+
+Status Trainer::fill(Filling& filling) {
+  // Every page is touched now: what the plan promised is there from the first step on.
+  stream_->zero(memory_.arena(), plan().bytes.arena);
+  if (memory_.host()) std::memset(memory_.host(), 0, plan().bytes.host);
+  STW_TRY(filling.fill());
+  return stream_->wait();
 }
 
 void Trainer::enter(TrainerPhase phase) {
@@ -185,7 +191,7 @@ std::string Trainer::non_finite_reason() {
     if (layout.of_tensor[static_cast<size_t>(g.gradient)] < 0) continue;   // in host memory, or used up
     const bool is_short = graph().at(g.gradient).format == Format::bf16;
     bool finite = true;
-    const Status read = read_memory(address(g.gradient), graph().at(g.gradient).bytes(1), [&](std::span<const std::byte> piece) {
+    const Status read = read_memory(execution_.address(g.gradient), graph().at(g.gradient).bytes(1), [&](std::span<const std::byte> piece) {
       const auto all_finite = [&]<class T>(const T* values, auto is_finite) { return std::all_of(values, values + piece.size() / sizeof(T), is_finite); };
       if (is_short) finite = finite && all_finite(reinterpret_cast<const uint16_t*>(piece.data()), [](uint16_t x) { return (x & 0x7f80) != 0x7f80; });
       else finite = finite && all_finite(reinterpret_cast<const float*>(piece.data()), [](float x) { return std::isfinite(x); });
@@ -198,7 +204,7 @@ std::string Trainer::non_finite_reason() {
 
 Status Trainer::load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
   const uint64_t t = static_cast<uint64_t>(sequence()), part = static_cast<uint64_t>(program.samples) * t * sizeof(int32_t);
-  const bool direct = stream_->on_host(arena_) != nullptr;
+  const bool direct = stream_->on_host(memory_.arena()) != nullptr;
   const int buffers[] = {program.tokens, program.targets, program.positions, program.weights, program.reference};
   static_assert(std::size(buffers) == inputs_of_a_sample);
   const auto place = [&](size_t k, uint64_t s) -> void* {
@@ -226,7 +232,7 @@ Status Trainer::load(const Program& program, const SampleSource& source, uint64_
 Status Trainer::show_gradients() const {
   if (!options_.gradient_hook) return ok();
   const Arena& layout = planned_->programs.arena;
-  const GradientView view{reinterpret_cast<float*>(arena_ + layout.gradients_begin),
+  const GradientView view{reinterpret_cast<float*>(memory_.arena() + layout.gradients_begin),
                           (layout.gradients_end - layout.gradients_begin) / sizeof(float), &execution_.state->loss_sum,
                           &execution_.state->target_count, &execution_.state->hits, state_.loss_scale * state_.batch_factor, execution_.stream};
   if (!options_.gradient_hook(view)) return Error{Code::callback_failed, "trainer: the gradient hook failed; nothing was updated"};

@@ -12,10 +12,12 @@
 #include "src/dataset.h"
 #include "src/device.h"
 #include "src/execute.h"
+#include "src/filling.h"
 #include "src/planned.h"
 #include "src/preference.h"
 #include "src/schedule.h"
 #include "src/timed_step.h"
+#include "src/trainer_memory.h"
 
 namespace stw {
 
@@ -148,48 +150,17 @@ class Trainer {
  private:
   friend class CheckpointOfTrainer;
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
-  Status allocate();
   Status prepare();
   Status check_offload(const Plan& plan) const;
   Status check_gradients() const;
-  // Memory at a multiple of 256: of the device, or of the host for what is offloaded. `wanted`: all that is about to be taken
-  // of the same memory.
-  Result<std::byte*> take_arena(uint64_t bytes, uint64_t wanted) const;
-  Result<std::byte*> take_host(uint64_t bytes, uint64_t wanted) const;
   void use(std::shared_ptr<const Planned> planned);
-  Status grow(uint64_t bytes, uint64_t kept);   // kept: of what is in the arena
+  // The arena's size, of which so many first bytes are kept.
+  Status grow(uint64_t bytes, uint64_t kept);
   void shrink(uint64_t bytes, uint64_t kept);
-  void moved(void* memory);
+  void follow_arena(const std::byte* before);   // where it has moved
   Status take_again();   // the arena, which a re-plan has lost, filled as on creation
-  static Error out_of_memory(const std::string& what, uint64_t needed, uint64_t available);
-  // Why bytes were not given: too few are free, or they were refused all the same.
-  static std::string refusal(bool enough_free, bool by_host, uint64_t wanted, uint64_t available);
-  std::string holders_of_memory() const;
-  static constexpr uint64_t arena_alignment = 256;
-  // Memory on the way into the arena. Who has it can fill() without any more, whatever the host has left.
-  struct Filling {
-    std::vector<float> values;
-    std::vector<uint16_t> half;   // as the arena stores them, like the two below
-    std::vector<int16_t> remainder;
-    std::vector<int8_t> short_remainder;
-    std::vector<uint8_t> codes;
-    std::vector<float> scales;
-    Filling(uint64_t values_at_once, uint64_t converted_at_once)
-        : values(values_at_once), half(converted_at_once), remainder(converted_at_once), short_remainder(converted_at_once),
-          codes(converted_at_once), scales(ceil_div(converted_at_once, quantized_block)) {}
-    Filling() : Filling(elements, elements) {}
-    static constexpr uint64_t elements = 1 << 16;
-    static_assert(elements % quantized_block == 0);
-    std::unique_ptr<ThreadPool> pool;   // for a GPU, whose kernels have no threads of the host; null: there are none
-  };
-  kernels::Parallel threads_of(const Filling& filling) const { return filling.pool ? filling.pool->parallel() : execution_.parallel; }
-  Filling filling_of_all() const;
-  Status fill(Filling& filling);
-  Status read_weights(const Tensor& tensor, uint64_t first, uint64_t count, Filling& filling) const;
-  // At most as many as `filling` converts.
-  void put_parameter(size_t parameter, uint64_t first, const float* values, uint64_t count, Filling& filling);
-  void put_codes(int tensor, uint64_t first, uint64_t count, Filling& filling);   // that `filling` holds
-  void fill_table(const RotaryTables& tables, int tensor, double (*function)(double), Filling& filling);
+  Filling filling_of_all() const { return Filling::of_all(device_, *model_, execution_, *stream_, plan().numerics); }
+  Status fill(Filling& filling);   // everything, as on creation
   // The scalars of a step; those that steps hand on are `carried_`.
   void begin_state(double learning_rate = 0);
   void push_state() { stream_->upload(execution_.state, &state_, sizeof state_); }
@@ -198,7 +169,6 @@ class Trainer {
   void carry_state();
   // Why a step was not finite, for people: the loss, or the first parameter whose gradient is not.
   std::string non_finite_reason();
-  std::byte* address(int tensor) const;
   // The stages of a step behind its last micro-step. Shows the gradients to the host. Errors: callback_failed.
   Status show_gradients() const;
   // What the update has found, before it is carried on. Errors: non_finite, numeric.
@@ -209,7 +179,7 @@ class Trainer {
   template <class T>
   T* input(const Program& program, int buffer, uint64_t sample = 0) const {
     if (buffer < 0) return nullptr;
-    return reinterpret_cast<T*>(arena_ + program.buffers[static_cast<size_t>(buffer)].offset) + sample * static_cast<uint64_t>(sequence());
+    return reinterpret_cast<T*>(memory_.arena() + program.buffers[static_cast<size_t>(buffer)].offset) + sample * static_cast<uint64_t>(sequence());
   }
   // Fills the inputs of a program from consecutive samples; those past `samples` are ignored ones.
   Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples);
@@ -256,10 +226,8 @@ class Trainer {
   std::shared_ptr<const Model> model_;
   std::shared_ptr<const Planned> planned_;
   TrainerOptions options_;
-  std::unique_ptr<Stream> stream_;
-  std::byte *arena_ = nullptr, *host_ = nullptr;   // host_: memory of what is offloaded
-  uint64_t arena_bytes_ = 0;   // of the arena's memory, at least the plan's
-  bool owns_arena_ = false;
+  TrainerMemory memory_;
+  std::unique_ptr<Stream> stream_;     // of whose work memory_ is rid before it goes
   Execution execution_;
   kernels::StepState state_{};         // as the host knows it
   static constexpr size_t inputs_of_a_sample = 5;   // buffers with a row for each: tokens, targets, positions, weights, reference

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/quantile_map.h"
@@ -104,8 +105,8 @@ Json identity_before() {
 }
 
 // Numbers that a trainer hands on from step to step, by name: fn(name, field).
-template <class Carried, class Fn>
-void each_carried(Carried& c, const Fn& fn) {
+template <class State, class Fn>
+void each_carried(State& c, const Fn& fn) {
   fn("loss_scale", c.loss_scale);
   fn("good_steps", c.good_steps);
   fn("observed", c.observed);
@@ -122,15 +123,13 @@ Result<double> get_loss(const Json& fields, const char* key) {
   return get_double(fields, key, 0.0);
 }
 
-template <class Carried>
-Json carried_json(const Carried& carried) {
+Json carried_json(const CarriedState& carried) {
   Json object = Json::object();
   each_carried(carried, [&](const char* name, const auto& field) { object.set(name, field); });
   return object;
 }
 
-template <class Carried>
-Status read_carried(const Json& object, Carried& carried) {
+Status read_carried(const Json& object, CarriedState& carried) {
   Status status = ok();
   each_carried(carried, [&](const char* name, auto& field) {
     if (!status) return;
@@ -145,6 +144,84 @@ Status read_carried(const Json& object, Carried& carried) {
     }
   });
   return status;
+}
+
+// Errors: bad_state, which names the first field that does not agree.
+Status check_identity(const std::string& path, const Json& found, const Json& expected) {
+  const Json before = identity_before();
+  if (const Json* other = found.find("adapters"); other && !expected.find("adapters"))
+    return Error{Code::bad_state, path + ": adapters: expected none, found " + to_string(*other, 0)};
+  for (const auto& [key, value] : expected.members()) {
+    const Json* other = found.find(key);
+    const Json* meant = other ? other : before.find(key);
+    if (!meant || !(*meant == value))
+      return Error{Code::bad_state, path + ": " + key + ": expected " + to_string(value, 0) + ", found " +
+                                        (other ? to_string(*other, 0) : "nothing") + meaning_of(key)};
+  }
+  return ok();
+}
+
+// All that a checkpoint says beside its tensors.
+struct Standing {
+  Progress progress;
+  CarriedState carried;
+  uint64_t seed = 0;
+};
+
+Result<Standing> read_standing(const std::string& path, const Json& fields, uint64_t global_batch) {
+  Standing s;
+  Progress& p = s.progress;
+  for (const auto& [key, field] : {std::pair{"step", &p.step}, {"batches", &p.batches}, {"skipped", &p.skipped}, {"tokens", &p.tokens}}) {
+    STW_ASSIGN(value, get_uint(fields, key));
+    *field = value;
+  }
+  STW_ASSIGN(samples, get_uint(fields, "samples", size_mul(p.batches, global_batch)));   // not in older ones
+  STW_ASSIGN(loss, get_loss(fields, "loss"));
+  STW_ASSIGN(evaluation, get_loss(fields, "evaluation_loss"));
+  STW_ASSIGN(seed, get_uint(fields, "seed"));
+  STW_ASSIGN(carried_fields, get_object(fields, "carried"));
+  STW_TRY(read_carried(*carried_fields, s.carried));
+  if (!(s.carried.loss_scale >= 1 && std::isfinite(s.carried.loss_scale)))
+    return Error{Code::corrupt, path + ": its loss scale is " + std::to_string(s.carried.loss_scale)};
+  p.samples = samples;
+  p.loss = loss;
+  p.evaluation_loss = evaluation;
+  p.loss_scale = s.carried.loss_scale;
+  s.seed = seed;
+  return s;
+}
+
+struct SavedTensor {
+  int tensor;
+  CheckpointSectionReader section;
+};
+
+Result<std::vector<SavedTensor>> saved_tensors(const CheckpointReader& reader, const Graph& graph) {
+  std::vector<SavedTensor> saved;
+  for (int t : state_tensors(graph)) {
+    STW_ASSIGN(section, reader.section(graph.at(t).name, graph.at(t).bytes(1)));
+    saved.push_back({t, std::move(section)});
+  }
+  return saved;
+}
+
+Status overwrite(std::vector<SavedTensor>& saved, const Execution& execution, Stream& stream) {
+  std::vector<std::byte> staging;
+  for (auto& [tensor, section] : saved) {
+    std::byte* to = execution.address(tensor);
+    while (section.remaining() > 0) {
+      const size_t n = static_cast<size_t>(std::min(section.remaining(), staging_bytes));
+      if (std::byte* there = stream.on_host(to)) {
+        STW_TRY(section.read({there, n}));
+      } else {
+        staging.resize(n);
+        STW_TRY(section.read({staging.data(), n}));
+        stream.upload(to, staging.data(), n);
+      }
+      to += n;
+    }
+  }
+  return stream.wait();
 }
 
 }  // namespace
@@ -185,66 +262,20 @@ Status Trainer::restore(const std::string& path) {
   STW_ASSIGN(found, get_object(reader.fields(), "identity"));
   if (lost_arena_) STW_TRY(take_again());
   STW_ASSIGN(base, hash_of_base());
-  const Json expected = identity(*this, base), before = identity_before();
-  if (const Json* other = found->find("adapters"); other && !expected.find("adapters"))
-    return Error{Code::bad_state, path + ": adapters: expected none, found " + to_string(*other, 0)};
-  for (const auto& [key, value] : expected.members()) {
-    const Json* other = found->find(key);
-    const Json* meant = other ? other : before.find(key);
-    if (!meant || !(*meant == value))
-      return Error{Code::bad_state, path + ": " + key + ": expected " + to_string(value, 0) + ", found " +
-                                        (other ? to_string(*other, 0) : "nothing") + meaning_of(key)};
-  }
-  Progress p;
-  for (const auto& [key, field] : {std::pair{"step", &p.step}, {"batches", &p.batches}, {"skipped", &p.skipped}, {"tokens", &p.tokens}}) {
-    STW_ASSIGN(value, get_uint(reader.fields(), key));
-    *field = value;
-  }
-  STW_ASSIGN(samples, get_uint(reader.fields(), "samples", size_mul(p.batches, global_batch())));   // not in older ones
-  p.samples = samples;
-  STW_ASSIGN(loss, get_loss(reader.fields(), "loss"));
-  STW_ASSIGN(evaluation, get_loss(reader.fields(), "evaluation_loss"));
-  STW_ASSIGN(seed, get_uint(reader.fields(), "seed"));
-  STW_ASSIGN(carried_fields, get_object(reader.fields(), "carried"));
-  Carried carried;
-  STW_TRY(read_carried(*carried_fields, carried));
-  if (!(carried.loss_scale >= 1 && std::isfinite(carried.loss_scale)))
-    return Error{Code::corrupt, path + ": its loss scale is " + std::to_string(carried.loss_scale)};
-  p.loss = loss;
-  p.evaluation_loss = evaluation;
-  p.loss_scale = carried.loss_scale;
-  p.phase = progress().phase;   // of a run, from whose callback this may be called
+  STW_TRY(check_identity(path, *found, identity(*this, base)));
+  STW_ASSIGN(standing, read_standing(path, reader.fields(), global_batch()));
+  standing.progress.phase = progress().phase;   // of a run, from whose callback this may be called
   // Everything is checked and allocated before the first byte changes.
-  const std::vector<int> tensors = state_tensors(graph());
-  std::vector<CheckpointSectionReader> sections;
-  for (int t : tensors) {
-    STW_ASSIGN(section, reader.section(graph().at(t).name, graph().at(t).bytes(1)));
-    sections.push_back(std::move(section));
-  }
+  STW_ASSIGN(tensors, saved_tensors(reader, graph()));
   STW_TRY(reader.verify_all());
   broken_ = true;   // until the last byte is there
   as_created_ = false;
-  std::vector<std::byte> staging;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    std::byte* to = execution_.address(tensors[i]);
-    while (sections[i].remaining() > 0) {
-      const size_t n = static_cast<size_t>(std::min(sections[i].remaining(), staging_bytes));
-      if (std::byte* there = stream_->on_host(to)) {
-        STW_TRY(sections[i].read({there, n}));
-      } else {
-        staging.resize(n);
-        STW_TRY(sections[i].read({staging.data(), n}));
-        stream_->upload(to, staging.data(), n);
-      }
-      to += n;
-    }
-  }
-  STW_TRY(stream_->wait());
+  STW_TRY(overwrite(tensors, execution_, *stream_));
   broken_ = false;
-  options_.seed = seed;
-  carried_ = carried;
+  options_.seed = standing.seed;
+  carried_ = standing.carried;
   std::lock_guard lock(progress_mutex_);
-  progress_ = p;
+  progress_ = standing.progress;
   return ok();
 }
 

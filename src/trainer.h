@@ -34,6 +34,13 @@ struct Progress {
   kernels::Skip skip = kernels::skip_none;   // of the last step
 };
 
+// What a step hands on to the next one, beside the arena: part of every checkpoint.
+struct CarriedState {
+  double loss_scale = 1;
+  uint64_t good_steps = 0, observed = 0;
+  double loss_mean = 0, loss_variance = 0, norm_mean = 0, norm_variance = 0;
+};
+
 struct StepResult {
   kernels::Skip skip = kernels::skip_none;
   uint64_t step = 0, targets = 0;
@@ -148,7 +155,6 @@ class Trainer {
   uint64_t global_batch() const { return static_cast<uint64_t>(plan().request.global_batch); }
 
  private:
-  friend class CheckpointOfTrainer;
   Trainer(const Device& device, std::shared_ptr<const Model> model, std::shared_ptr<const Planned> planned, TrainerOptions options);
   Status prepare();
   Status check_offload(const Plan& plan) const;
@@ -235,12 +241,7 @@ class Trainer {
   std::vector<int32_t> fed_;           // of a prompt
   std::vector<float> logits_;          // the same for what it cannot read there, or not as fp32
   std::vector<uint16_t> short_logits_; // as they are in 16 bits
-  // What a step hands on to the next one, beside the arena: part of every checkpoint.
-  struct Carried {
-    double loss_scale = 1;
-    uint64_t good_steps = 0, observed = 0;
-    double loss_mean = 0, loss_variance = 0, norm_mean = 0, norm_variance = 0;
-  } carried_;
+  CarriedState carried_;
   std::atomic<bool> cancelled_ = false;
   bool broken_ = false;   // what failed had begun to overwrite, or has lost the arena
   bool lost_arena_ = false;   // by a re-plan; what creation puts there is to be put there again

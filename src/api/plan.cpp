@@ -14,6 +14,12 @@ namespace {
 
 static_assert(STW_OPTIMIZER_SGD == static_cast<int>(Optimizer::sgd) && STW_OPTIMIZER_LION == static_cast<int>(Optimizer::lion) &&
               STW_OPTIMIZER_MUON == static_cast<int>(Optimizer::muon) && STW_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::adafactor));
+static_assert(STW_PRECISION_FP32 - 1 == static_cast<int>(Precision::fp32) && STW_PRECISION_BF16 - 1 == static_cast<int>(Precision::bf16) &&
+              STW_PRECISION_FP16 - 1 == static_cast<int>(Precision::fp16));
+static_assert(STW_QUANTIZE_NONE - 1 == static_cast<int>(Quantize::none) && STW_QUANTIZE_NF4 - 1 == static_cast<int>(Quantize::nf4) &&
+              STW_QUANTIZE_INT8 - 1 == static_cast<int>(Quantize::int8));
+static_assert(STW_KERNELS_PORTABLE - 1 == static_cast<int>(Kernels::portable) && STW_KERNELS_WGMMA - 1 == static_cast<int>(Kernels::wgmma) &&
+              STW_RECOMPUTE_NONE == static_cast<int>(Recompute::none) && STW_RECOMPUTE_FULL == static_cast<int>(Recompute::full));
 
 Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& groups) {
   if (o.group_count > 0 && !o.groups) return Error{Code::bad_argument, "plan: groups is NULL"};
@@ -40,9 +46,22 @@ Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& group
   return ok();
 }
 
-// Options in the planner's words. The sequence's default needs the model.
-Result<Request> request_of(const stw_plan_options& o, const Model& model) {
-  Request r;
+// A number of the header as what the planner counts alike, of which there are `count`. Errors: `code`.
+template <class Enum, class Out>
+Status choose(Out& out, uint32_t value, int count, const char* name, Code code = Code::bad_argument) {
+  if (value >= static_cast<uint32_t>(count)) return Error{code, std::string("plan: unknown ") + name};
+  out = static_cast<Enum>(value);
+  return ok();
+}
+
+// The same where the header counts from 1: 0 leaves what is there.
+template <class Enum, class Out>
+Status choose_unless_0(Out& out, uint32_t value, int count, const char* name, Code code = Code::bad_argument) {
+  return value == 0 ? ok() : choose<Enum>(out, value - 1, count, name, code);
+}
+
+// The device and what may be taken of it.
+Status read_device(const stw_plan_options& o, Request& r) {
   if (o.profile) {
     STW_ASSIGN(profile, profile_from_json({o.profile, o.profile_size}));
     r.calibrated = profile;
@@ -55,6 +74,12 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   if (r.memory_bytes == 0 && r.device_memory == 0 && profile && profile->memory_bytes == 0) r.device_memory = system_memory().available;
   r.device_probed = r.device_memory > 0;
   r.reserve_bytes = api::said(o.set_mask, STW_SET_RESERVE, o.reserve_bytes);
+  r.host_bytes = std::min(o.host_bytes, size_limit);
+  return ok();
+}
+
+// What a step is, and who computes it. The sequence's default needs the model.
+Status read_step(const stw_plan_options& o, const Model& model, Request& r) {
   if (o.global_batch == 0) return Error{Code::bad_argument, "plan: global_batch is required"};
   if (o.global_batch > INT32_MAX)
     return Error{Code::bad_argument, "plan: global_batch is " + std::to_string(o.global_batch) + ", expected at most " + std::to_string(INT32_MAX)};
@@ -63,51 +88,50 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.sequence = o.sequence ? static_cast<int64_t>(o.sequence) : std::min<int64_t>(model.config().positions, 1024);
   if (o.threads > static_cast<uint32_t>(ThreadPool::max_threads)) return Error{Code::bad_argument, "plan: expected at most 1024 threads"};
   r.threads = o.threads ? static_cast<int>(o.threads) : processor_count();
-  switch (o.precision) {
-    case STW_PRECISION_DEFAULT: r.precision = r.device == "cpu" ? Precision::fp32 : Precision::bf16; break;
-    case STW_PRECISION_FP32: r.precision = Precision::fp32; break;
-    case STW_PRECISION_BF16: r.precision = Precision::bf16; break;
-    case STW_PRECISION_FP16: r.precision = Precision::fp16; break;
-    default: return Error{Code::unsupported, "plan: unknown precision"};
-  }
-  if (o.optimizer >= optimizer_count) return Error{Code::unsupported, "plan: unknown optimizer"};
-  r.optimizer = static_cast<Optimizer>(o.optimizer);
-  if (o.master >= master_count) return Error{Code::bad_argument, "plan: unknown master"};
-  r.master = static_cast<Master>(o.master);
-  STW_TRY(read_groups(o, r.groups));
+  return ok();
+}
+
+Status read_inputs(const stw_plan_options& o, GraphInputs& inputs) {
   if (o.inputs & ~uint32_t{STW_INPUT_POSITIONS | STW_INPUT_WEIGHTS}) return Error{Code::bad_argument, "plan: unknown inputs"};
-  if (o.preference >= preference_count) return Error{Code::bad_argument, "plan: unknown preference"};
-  const auto preference = static_cast<Preference>(o.preference);
-  r.inputs = {(o.inputs & STW_INPUT_POSITIONS) != 0 || preference != Preference::none, (o.inputs & STW_INPUT_WEIGHTS) != 0, preference};
+  STW_TRY(choose<Preference>(inputs.preference, o.preference, preference_count, "preference"));
+  inputs.positions = (o.inputs & STW_INPUT_POSITIONS) != 0 || inputs.preference != Preference::none;
+  inputs.weights = (o.inputs & STW_INPUT_WEIGHTS) != 0;
+  return ok();
+}
+
+// Of what lies below adapters; codes of a file stay codes where nothing else is said.
+Status read_quantize(const stw_plan_options& o, const Model& model, Request& r) {
+  if (model.has_codes() && model.config().adapters.any()) r.quantize = Quantize::nf4;
+  STW_TRY(choose_unless_0<Quantize>(r.quantize, o.quantize, quantize_count, "quantize"));
+  if (o.quantize_embeddings == STW_QUANTIZE_NF4 || o.quantize_embeddings > STW_QUANTIZE_INT8)
+    return Error{Code::bad_argument, "plan: embeddings are quantized to int8 or not at all"};
+  r.quantize_embeddings = o.quantize_embeddings == STW_QUANTIZE_INT8 ? Quantize::int8 : Quantize::none;
+  return ok();
+}
+
+// Options in the planner's words.
+Result<Request> request_of(const stw_plan_options& o, const Model& model) {
+  Request r;
+  STW_TRY(read_device(o, r));
+  STW_TRY(read_step(o, model, r));
+  r.precision = r.device == "cpu" ? Precision::fp32 : Precision::bf16;
+  STW_TRY(choose_unless_0<Precision>(r.precision, o.precision, precision_count, "precision", Code::unsupported));
+  STW_TRY(choose<Optimizer>(r.optimizer, o.optimizer, optimizer_count, "optimizer", Code::unsupported));
+  STW_TRY(choose<Master>(r.master, o.master, master_count, "master"));
+  STW_TRY(read_groups(o, r.groups));
+  STW_TRY(read_inputs(o, r.inputs));
   if (o.state_bits != STW_STATES_AUTO && o.state_bits != STW_STATES_32 && o.state_bits != STW_STATES_8)
     return Error{Code::bad_argument, "plan: state_bits must be 0, 8 or 32"};
   r.state_bits = static_cast<int>(o.state_bits);
-  r.host_bytes = std::min(o.host_bytes, size_limit);
   r.micro_batch = o.micro_batch;
-  if (o.recompute > STW_RECOMPUTE_FULL) return Error{Code::bad_argument, "plan: unknown recompute policy"};
-  r.recompute = static_cast<Recompute>(o.recompute);
-  if (o.kernels > kernels_count) return Error{Code::bad_argument, "plan: unknown kernels"};
-  if (o.kernels != STW_KERNELS_AUTO) r.kernels = static_cast<Kernels>(o.kernels - 1);
-  if (o.attention >= attention_count) return Error{Code::bad_argument, "plan: unknown attention"};
-  r.attention = static_cast<Attention>(o.attention);
-  switch (o.quantize) {
-    case STW_QUANTIZE_AUTO: r.quantize = model.has_codes() && model.config().adapters.any() ? Quantize::nf4 : Quantize::none; break;
-    case STW_QUANTIZE_NONE: r.quantize = Quantize::none; break;
-    case STW_QUANTIZE_NF4: r.quantize = Quantize::nf4; break;
-    case STW_QUANTIZE_INT8: r.quantize = Quantize::int8; break;
-    default: return Error{Code::bad_argument, "plan: unknown quantize"};
-  }
-  switch (o.quantize_embeddings) {
-    case STW_QUANTIZE_AUTO: case STW_QUANTIZE_NONE: r.quantize_embeddings = Quantize::none; break;
-    case STW_QUANTIZE_INT8: r.quantize_embeddings = Quantize::int8; break;
-    default: return Error{Code::bad_argument, "plan: embeddings are quantized to int8 or not at all"};
-  }
-  if (o.gradients >= gradients_count) return Error{Code::bad_argument, "plan: unknown gradients"};
-  r.gradients = static_cast<Gradients>(o.gradients);
+  STW_TRY(choose<Recompute>(r.recompute, o.recompute, STW_RECOMPUTE_FULL + 1, "recompute policy"));
+  STW_TRY(choose_unless_0<Kernels>(r.kernels, o.kernels, kernels_count, "kernels"));
+  STW_TRY(choose<Attention>(r.attention, o.attention, attention_count, "attention"));
+  STW_TRY(read_quantize(o, model, r));
+  STW_TRY(choose<Gradients>(r.gradients, o.gradients, gradients_count, "gradients"));
   if (o.fused_update > 1) return Error{Code::bad_argument, "plan: fused_update must be 0 or 1"};
   r.fused_update = o.fused_update != 0;
-  if (o.mode > STW_MODE_FAST) return Error{Code::bad_argument, "plan: unknown mode"};
-  r.fast = o.mode == STW_MODE_FAST;
+  STW_TRY(choose<bool>(r.fast, o.mode, STW_MODE_FAST + 1, "mode"));
   return r;
 }
 

@@ -7,13 +7,13 @@
 
 #include "files.h"
 #include "number_checks.h"
+#include "optimizers.h"
 #include "units.h"
 
 namespace command {
 namespace {
 
 constexpr const char* precisions[] = {"fp32", "bf16", "fp16"};                          // STW_PRECISION_*, from 1
-constexpr const char* optimizers[] = {"adamw", "sgd", "lion", "muon", "adafactor"};     // STW_OPTIMIZER_*, from 0
 
 template <size_t n>
 std::vector<std::string> known(const char* const (&names)[n]) {
@@ -115,7 +115,6 @@ bool has_reference(const std::string& preference) { return preference == "dpo" |
 
 uint32_t precision_of(const std::string& name) { return name.empty() ? uint32_t{STW_PRECISION_DEFAULT} : number_of(precisions, name) + 1; }
 const char* precision_name(uint32_t precision) { return precisions[precision == STW_PRECISION_DEFAULT ? 0 : precision - 1]; }
-uint32_t optimizer_of(const std::string& name) { return name.empty() ? uint32_t{STW_OPTIMIZER_ADAMW} : number_of(optimizers, name); }
 
 CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::optional<uint64_t>& out,
                        const std::string& description) {
@@ -259,8 +258,8 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("fp32|bf16|fp16");
   command.add_option("--optimizer", flags.optimizer,
                      "The rule that updates parameters. muon: of the matrices of blocks, adamw of the rest. Default: adamw.")
-      ->check(CLI::IsMember(known(optimizers)))
-      ->type_name("adamw|sgd|lion|muon|adafactor");
+      ->check(CLI::IsMember(optimizer_names()))
+      ->type_name(CLI::detail::join(optimizer_names(), "|"));
   command.add_option("--kernels", flags.kernels,
                      "What computes on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, in an order of\n"
                      "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of an H100 or H200.\n"

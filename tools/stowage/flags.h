@@ -87,10 +87,9 @@ bool has_documents(std::string_view plan_json);
 std::string preference_of(std::string_view plan_json);
 bool has_reference(const std::string& preference);   // whether it is against another model
 
-// The library's number for "fp16", "sgd", …; the name of such a number.
+// The library's number for "fp16", …; the name of such a number.
 uint32_t precision_of(const std::string& name);
 const char* precision_name(uint32_t precision);
-uint32_t optimizer_of(const std::string& name);
 
 bool is_preset(const std::string& model);
 // The names of the presets, for the end of a help text.

@@ -6,6 +6,7 @@
 #include "files.h"
 #include "flags.h"
 #include "messages.h"
+#include "optimizers.h"
 #include "profile.h"
 #include "units.h"
 

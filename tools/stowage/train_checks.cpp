@@ -1,31 +1,24 @@
 #include "train_checks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "files.h"
 #include "number_checks.h"
+#include "optimizers.h"
 #include "run_folder.h"
 #include "units.h"
 
 namespace command {
 namespace {
 
-// The library's, where --lr is not given.
-double default_rate(const std::string& optimizer) {
-  if (optimizer == "lion") return 1e-4;
-  return optimizer == "sgd" || optimizer == "adafactor" ? 1e-2 : 3e-4;
-}
-
 void check_rates(const RunSettings& run, const std::string& optimizer, uint64_t batch) {
+  const OptimizerRow* const row = find_optimizer(optimizer);
   const bool is_default = run.learning_rate == 0;
-  const double rate = is_default ? default_rate(optimizer) : run.learning_rate;
+  if (is_default && !row) return;
+  const double rate = is_default ? *row->learning_rate : run.learning_rate;
   if (run.min_rate && *run.min_rate > rate)
     throw Failure(exit_usage, fmt::format("--min-lr {}: expected at most {} {}", *run.min_rate,
                                           is_default ? fmt::format("{}'s default learning rate,", optimizer) : "--lr", rate));
@@ -36,12 +29,13 @@ void check_rates(const RunSettings& run, const std::string& optimizer, uint64_t 
 }
 
 void check_optimizer(const TrainFlags& flags, const std::string& optimizer) {
-  const struct { const char* flag; bool given; std::vector<std::string_view> optimizers; } settings[] = {
-      {"--beta1", flags.beta1.has_value(), {"adamw", "muon", "lion"}}, {"--beta2", flags.beta2.has_value(), {"adamw", "muon", "lion"}},
-      {"--momentum", flags.momentum.has_value(), {"sgd", "muon"}}, {"--nesterov", flags.nesterov, {"sgd"}}};
-  for (const auto& [flag, given, optimizers] : settings)
-    if (given && std::find(optimizers.begin(), optimizers.end(), optimizer) == optimizers.end())
-      throw Failure(exit_usage, fmt::format("{}: is for --optimizer {}, not for {}", flag, fmt::join(optimizers, ", "), optimizer));
+  const OptimizerRow* const row = find_optimizer(optimizer);
+  const struct { const char* flag; bool given; OptimizerSetting setting; } settings[] = {
+      {"--beta1", flags.beta1.has_value(), &OptimizerRow::beta1}, {"--beta2", flags.beta2.has_value(), &OptimizerRow::beta2},
+      {"--momentum", flags.momentum.has_value(), &OptimizerRow::momentum}, {"--nesterov", flags.nesterov, &OptimizerRow::nesterov}};
+  for (const auto& [flag, given, setting] : settings)
+    if (row && given && !(row->*setting))
+      throw Failure(exit_usage, fmt::format("{}: is for --optimizer {}, not for {}", flag, takers_of(setting), optimizer));
   if (flags.nesterov && flags.momentum == 0.0f) throw Failure(exit_usage, "--nesterov: needs a --momentum above 0");
 }
 

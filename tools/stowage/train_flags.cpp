@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "number_checks.h"
 #include "numerics_flags.h"
+#include "optimizers.h"
 #include "run_settings.h"
 #include "train.h"
 
@@ -79,9 +80,11 @@ void add_run_flags(CLI::App& command, TrainFlags& flags) {
   add_seed(command, flags.model.seed, "The seed of random weights, training windows and dropout. Default: 1337.");
 }
 
+std::string default_text(OptimizerSetting setting) { return "Default: " + defaults_of(setting) + "."; }
+
 void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
   const CLI::Validator below_one = number_in(0, 0.999999);
-  command.add_option("--lr", flags.run.learning_rate, "Largest learning rate. Default: adamw, muon 3e-4; lion 1e-4; sgd, adafactor 1e-2.")
+  command.add_option("--lr", flags.run.learning_rate, "Largest learning rate. " + default_text(&OptimizerRow::learning_rate))
       ->check(above_zero(largest_rate))
       ->type_name("RATE");
   command.add_option("--min-lr", flags.run.min_rate,
@@ -102,17 +105,17 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
                      "--lr and --min-lr are for batches of N, and scaled by the root of --batch / N.")
       ->check(positive())
       ->type_name("N");
-  command.add_option("--beta1", flags.beta1,
-                     "adamw, muon, lion: the first beta. Default: 0.9.")
-      ->check(below_one)->type_name("B");
-  command.add_option("--beta2", flags.beta2,
-                     "adamw, muon, lion: the second beta. Default: adamw, muon 0.95; lion 0.99.")
-      ->check(below_one)->type_name("B");
-  auto* momentum = command.add_option("--momentum", flags.momentum, "sgd, muon: the momentum. Default: sgd 0.9; muon 0.95.");
+  command.add_option("--beta1", flags.beta1, takers_of(&OptimizerRow::beta1) + ": the first beta. " + default_text(&OptimizerRow::beta1))
+      ->check(below_one)
+      ->type_name("B");
+  command.add_option("--beta2", flags.beta2, takers_of(&OptimizerRow::beta2) + ": the second beta. " + default_text(&OptimizerRow::beta2))
+      ->check(below_one)
+      ->type_name("B");
+  auto* momentum =
+      command.add_option("--momentum", flags.momentum, takers_of(&OptimizerRow::momentum) + ": the momentum. " + default_text(&OptimizerRow::momentum));
   momentum->check(below_one)->type_name("B");
-  command.add_flag("--nesterov", flags.nesterov, "sgd: look ahead.");
-  command.add_option("--weight-decay", flags.weight_decay,
-                     "The decay of all tensors but 1-D ones. Default: 0.1; sgd, adafactor 0.")
+  command.add_flag("--nesterov", flags.nesterov, takers_of(&OptimizerRow::nesterov) + ": look ahead.");
+  command.add_option("--weight-decay", flags.weight_decay, "The decay of all tensors but 1-D ones. " + default_text(&OptimizerRow::weight_decay))
       ->check(not_negative(largest_rate))
       ->type_name("RATE");
 }

@@ -3,6 +3,8 @@
 // the split into micro-batches on tensor cores, offload, re-planning.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "src/cuda/cublaslt.h"
 #include "src/cuda/cudnn.h"
 #include "tests/device/cuda_device.h"
@@ -91,33 +93,42 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceCheckpoints,
                          testing::Values(Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 8}, Case{"llama", small_llama(), Precision::fp16, 32}),
                          case_name);
 
-INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining,
-                         testing::Values(Case{"gpt2", small_gpt2(), Precision::fp32, 32},
-                                         Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 8},
-                                         Case{"llama", small_llama(), Precision::fp32, 8},
-                                         Case{"qwen2", small_qwen2(), Precision::bf16, 32},
-                                         Case{"qwen3", small_qwen3(), Precision::fp32, 8},
-                                         Case{"qwen3", small_qwen3(), Precision::bf16, 32},
-                                         Case{"phi3", small_phi3("0.1"), Precision::fp32, 32},
-                                         Case{"smollm3", small_smollm3(), Precision::bf16, 8},
-                                         Case{"gemma3", small_gemma3(), Precision::fp32, 8},
-                                         Case{"llama", small_llama(), Precision::fp16, 32, Optimizer::adafactor},
-                                         Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},
-                                         Case{"llama", small_llama(), Precision::bf16, 32, Optimizer::muon},
-                                         Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
-                                         Case{"llama_split8", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
-                                         Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
-                                         Case{"llama_short_gradients", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder, Gradients::bf16},
-                                         Case{"gpt2_fused", small_gpt2("0.1"), Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, true},
-                                         Case{"gpt2_adapters", {small_gpt2(), adapters_of_all(0.1)}, Precision::bf16, 8},
-                                         Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::fp32, 32},
-                                         Case{"qwen3_nf4", {small_qwen3(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4, Quantize::int8},
-                                         Case{"llama_nf4", {small_llama(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4},
-                                         Case{"gpt2_int8", {small_gpt2(), adapters_of_some_of_gpt2()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8, Quantize::int8},
-                                         Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
-                                              {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}}),
-                         case_name);
+std::vector<Case> training_cases() {
+  return {
+      Case{"gpt2", small_gpt2(), Precision::fp32, 32},
+      Case{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, 8},
+      Case{"llama", small_llama(), Precision::fp32, 8},
+      Case{"qwen2", small_qwen2(), Precision::bf16, 32},
+      Case{"qwen3", small_qwen3(), Precision::fp32, 8},
+      Case{"qwen3", small_qwen3(), Precision::bf16, 32},
+      Case{"phi3", small_phi3("0.1"), Precision::fp32, 32},
+      Case{"smollm3", small_smollm3(), Precision::bf16, 8},
+      Case{"gemma3", small_gemma3(), Precision::fp32, 8},
+      Case{"llama", small_llama(), Precision::fp16, 32, Optimizer::adafactor},
+      Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},
+      Case{"llama", small_llama(), Precision::bf16, 32, Optimizer::muon},
+      Case{"qwen2", small_qwen2(), Precision::fp32, 32, Optimizer::sgd},
+      Case{"llama_split8", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder},
+      Case{"qwen2_stochastic", small_qwen2(), Precision::bf16, 32, Optimizer::adamw, {}, Master::stochastic},
+      Case{"llama_short_gradients", small_llama(), Precision::bf16, 8, Optimizer::adamw, {}, Master::short_remainder, Gradients::bf16},
+      Case{"gpt2_fused", small_gpt2("0.1"), Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, true},
+      Case{"gpt2_adapters", {small_gpt2(), adapters_of_all(0.1)}, Precision::bf16, 8},
+      Case{"llama_adapters", {small_llama(), adapters_of_some()}, Precision::fp32, 32},
+      Case{"qwen3_nf4", {small_qwen3(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4, Quantize::int8},
+      Case{"llama_nf4", {small_llama(), adapters_of_all()}, Precision::bf16, 8, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4},
+      Case{"gpt2_int8", {small_gpt2(), adapters_of_some_of_gpt2()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8, Quantize::int8},
+      Case{"gpt2_frozen", small_gpt2("0.1"), Precision::fp32, 32, Optimizer::adamw,
+       {{"embeddings", true, {}, {}, {}}, {"blocks.0-1", true, {}, {}, {}}}},
+  };
+}
 
+INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining, testing::ValuesIn(training_cases()), case_name);
+
+TEST(DeviceTrainingCases, HaveEveryOptimizer) {
+  std::set<Optimizer> seen;
+  for (const Case& c : training_cases()) seen.insert(c.optimizer);
+  EXPECT_EQ(seen.size(), size_t{optimizer_count});
+}
 
 // ---- the ways of the device ---------------------------------------------------------------------------------------
 

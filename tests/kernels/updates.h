@@ -2,6 +2,8 @@
 // scalars of a step, a fixed sequence of numbers.
 #pragma once
 #include <algorithm>
+#include <iterator>
+#include <type_traits>
 
 #include "tests/kernels/everywhere.h"
 
@@ -18,6 +20,9 @@ inline constexpr Rule sgd_rule{"sgd", &Table::sgd, nullptr, false, true}, lion_r
     lion8_rule{"lion8", &Table::lion8, nullptr, false, true}, muon_rule{"muon", nullptr, &Table::muon, true, false},
     adafactor_rule{"adafactor", nullptr, &Table::adafactor, true, true};
 inline constexpr Rule rules[] = {sgd_rule, lion_rule, lion8_rule, muon_rule, adafactor_rule};
+#define STW_COUNT_UPDATE(name, Args) +(std::is_same_v<Args, UpdateArgs> || std::is_same_v<Args, List<UpdateArgs>>)
+static_assert(std::size(rules) + 2 == 0 STW_KERNELS(STW_COUNT_UPDATE), "every kernel that updates but AdamW's two, which have tests of their own");
+#undef STW_COUNT_UPDATE
 
 inline void update(const Rule& rule, const Table& table, const UpdateArgs& args, int threads = 1) {
   uint64_t bytes = 0;

@@ -27,10 +27,10 @@ TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   std::vector<Graph> graphs = small_graphs();
   for (Graph& g : classifier_graphs()) graphs.push_back(std::move(g));
   for (Graph& g : packed_graphs()) graphs.push_back(std::move(g));
-  for (Optimizer optimizer : {Optimizer::sgd, Optimizer::lion, Optimizer::muon, Optimizer::adafactor})
+  for (int optimizer = 0; optimizer < optimizer_count; ++optimizer)
     for (int bits : {32, 8}) {
       Numerics n;
-      n.optimizer = optimizer;
+      n.optimizer = static_cast<Optimizer>(optimizer);
       n.state_bits = bits;
       graphs.push_back(build_model(config_of(small_llama()), 33, n));
     }

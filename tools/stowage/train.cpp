@@ -129,8 +129,7 @@ std::string restore(const TrainFlags& flags, const Trainer& trainer, const RunFo
 void check_flags(const TrainFlags& flags) {
   if (!flags.run.steps && !flags.epochs) throw Failure(exit_usage, "--steps is required: the number of global batches to train on; or --epochs");
   if (flags.out.empty()) throw Failure(exit_usage, "--out is required: the folder to write into");
-  if (flags.run.min_rate && flags.run.learning_rate > 0 && *flags.run.min_rate > flags.run.learning_rate)
-    throw Failure(exit_usage, "--min-lr: expected at most --lr");
+  check_min_rate(flags.run);
   if (flags.run.steps) check_schedule(flags);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "files.h"
@@ -14,18 +15,19 @@
 namespace command {
 namespace {
 
-void check_rates(const RunSettings& run, const std::string& optimizer, uint64_t batch) {
+// Nothing: it is the optimizer's, which is not known.
+std::optional<double> largest_rate_of(const RunSettings& run, const std::string& optimizer) {
+  if (run.learning_rate > 0) return run.learning_rate;
   const OptimizerRow* const row = find_optimizer(optimizer);
-  const bool is_default = run.learning_rate == 0;
-  if (is_default && !row) return;
-  const double rate = is_default ? *row->learning_rate : run.learning_rate;
-  if (run.min_rate && *run.min_rate > rate)
-    throw Failure(exit_usage, fmt::format("--min-lr {}: expected at most {} {}", *run.min_rate,
-                                          is_default ? fmt::format("{}'s default learning rate,", optimizer) : "--lr", rate));
+  return row ? row->learning_rate : std::nullopt;
+}
+
+void check_scaled_rate(const RunSettings& run, const std::string& optimizer, uint64_t batch) {
+  const std::optional<double> rate = largest_rate_of(run, optimizer);
   const double scale = run.base_batch ? std::sqrt(static_cast<double>(batch) / static_cast<double>(run.base_batch)) : 1;
-  if (rate * scale > largest_rate)
+  if (rate && *rate * scale > largest_rate)
     throw Failure(exit_usage, fmt::format("--lr-batch {}: scales the learning rate {} to {:.10g} for batches of {}; expected at most {}",
-                                          run.base_batch, rate, rate * scale, grouped(batch), largest_rate));
+                                          run.base_batch, *rate, *rate * scale, grouped(batch), largest_rate));
 }
 
 void check_optimizer(const TrainFlags& flags, const std::string& optimizer) {
@@ -66,6 +68,13 @@ void check_preference(const TrainFlags& flags, const std::string& json) {
 
 }  // namespace
 
+void check_min_rate(const RunSettings& run, const std::string& optimizer) {
+  const std::optional<double> rate = largest_rate_of(run, optimizer);
+  if (run.min_rate && rate && *run.min_rate > *rate)
+    throw Failure(exit_usage, fmt::format("--min-lr {}: expected at most {} {}", *run.min_rate,
+                                          run.learning_rate == 0 ? fmt::format("{}'s default learning rate,", optimizer) : "--lr", *rate));
+}
+
 void check_schedule(const TrainFlags& flags) {
   const RunSettings& run = flags.run;
   const bool decays = flags.schedule == "wsd";
@@ -84,7 +93,8 @@ void check_settings(const TrainFlags& flags, const stw_plan_info& plan, const st
   if (flags.non_finite == "stop" && is_fp16)
     throw Failure(exit_usage, "--non-finite stop: fp16 finds its loss scale by steps that are not finite; skip them, or train in bf16");
   if (flags.loss_scale && !is_fp16) throw Failure(exit_usage, "--loss-scale: is for --precision fp16");
-  check_rates(flags.run, optimizer, plan.global_batch);
+  check_min_rate(flags.run, optimizer);
+  check_scaled_rate(flags.run, optimizer, plan.global_batch);
   check_loss_scale(flags);
   if (json_bool(json, "numerics", "fused_update").value_or(false)) check_fused_update(flags);   // a plan that was given may have it, too
   if (flags.outlier_limit > 0 && flags.outlier_limit <= 1)

@@ -8,6 +8,8 @@
 
 namespace command {
 
+// That --min-lr is at most the rate that it falls from: --lr, or the default of the plan's optimizer, if that is known.
+void check_min_rate(const RunSettings& run, const std::string& optimizer = "");
 // That warm-up and decay, said or by default, fit into the steps.
 void check_schedule(const TrainFlags& flags);
 // That the optimizer and the precision of the plan, wherever they come from, know what was set for them. `json`: the plan's text.

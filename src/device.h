@@ -17,6 +17,8 @@ namespace stw {
 
 enum class Backend : uint8_t { automatic, cpu, cuda };
 
+inline constexpr int32_t log_warning = 2;   // STW_LOG_WARNING: src/api asserts that both agree
+
 struct DeviceInfo {
   Backend backend = Backend::cpu;
   std::string name;
@@ -36,7 +38,7 @@ struct DeviceOptions {
   kernels::Isa isa = kernels::Isa::scalar;
   void (*log)(void* user, int32_t level, const char* component, const char* message) = nullptr;
   void* log_user = nullptr;
-  int32_t log_level = 2;
+  int32_t log_level = log_warning;
   void* (*allocate)(void* user, size_t bytes, size_t alignment, void* stream) = nullptr;
   void (*release)(void* user, void* memory, size_t bytes, void* stream) = nullptr;
   void* memory_user = nullptr;

@@ -255,7 +255,7 @@ Status Trainer::check_result(const StepResult& result) {
 
 void Trainer::count_step(StepResult& result, double learning_rate) {
   const bool skipped = result.skip != kernels::skip_none;
-  if (skipped) device_.log(2, "trainer", skip_lines[result.skip]);
+  if (skipped) device_.log(log_warning, "trainer", skip_lines[result.skip]);
   std::lock_guard lock(progress_mutex_);
   progress_.step += !skipped;
   progress_.skipped += skipped;

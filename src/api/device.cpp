@@ -10,6 +10,7 @@ namespace {
 
 constexpr Backend backends[] = {Backend::automatic, Backend::cpu, Backend::cuda};
 static_assert(STW_BACKEND_AUTO == 0 && STW_BACKEND_CPU == 1 && STW_BACKEND_CUDA == 2);
+static_assert(STW_LOG_WARNING == log_warning);
 constexpr uint32_t isa_codes[] = {STW_ISA_SCALAR, STW_ISA_AVX2, STW_ISA_AVX512, STW_ISA_NEON};
 
 stw_device_info info_of(const DeviceInfo& d) {
@@ -69,7 +70,7 @@ stw_status stw_device_open(stw_device** out, const stw_device_options* options, 
       if (isa_codes[i] == o.isa) d.isa = static_cast<kernels::Isa>(i);
     d.log = o.log;
     d.log_user = o.log_user;
-    d.log_level = o.log_level == 0 ? STW_LOG_WARNING : o.log_level;
+    d.log_level = o.log_level == 0 ? log_warning : o.log_level;
     d.allocate = o.allocate;
     d.release = o.release;
     d.memory_user = o.memory_user;

@@ -1,4 +1,4 @@
-// What templates may call: filters, tests, methods of values, and functions by name.
+// What templates may call beside filters: tests, methods of values, and functions by name.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,9 +7,7 @@
 
 namespace command::chat {
 
-// `call` carries out filters and tests by name, for those that take one (map, select, …). Throw a TemplateError for names that are not
-// known here, and for what they cannot take.
-Value apply_filter(const std::string& name, const Value& value, const Arguments& arguments);
+// All throw a TemplateError for what they cannot take; this one also for a name that is not known here.
 bool apply_test(const std::string& name, const Value& value, const Arguments& arguments);
 // Of a string, a mapping or a list; nothing where it has no such method.
 std::optional<Value> method_of(const Value& value, const std::string& name);

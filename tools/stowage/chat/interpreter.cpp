@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "filters.h"
 #include "functions.h"
 
 namespace command::chat {

@@ -275,4 +275,17 @@ std::vector<size_t> characters(std::string_view text) {
   return at;
 }
 
+int64_t integer_or(const Value& value, int64_t otherwise) { return value.is(K::undefined) ? otherwise : value.integer(); }
+
+std::optional<std::string> text_or_nothing(const Value& value) {
+  return value.is(K::undefined) || value.is(K::none) ? std::nullopt : std::optional(value.text());
+}
+
+List items_of(const Value& value) {
+  List list;
+  if (value.is(K::undefined)) return list;
+  for (const auto& [name, member] : value.members()) list.push_back(Value(List{name, member}, true));
+  return list;
+}
+
 }  // namespace command::chat

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -96,6 +97,13 @@ struct Arguments {
   // Argument number `at`, or of that name; undefined where it is not given.
   Value get(size_t at, std::string_view name) const;
 };
+
+// Of an argument that may be left out.
+int64_t integer_or(const Value& value, int64_t otherwise);
+std::optional<std::string> text_or_nothing(const Value& value);   // nothing: also where it is none
+
+// Of a mapping: pairs of name and value; of undefined none.
+List items_of(const Value& value);
 
 // Characters of a text: where each begins, and the end.
 std::vector<size_t> characters(std::string_view text);

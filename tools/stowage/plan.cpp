@@ -12,9 +12,11 @@
 #include "commands.h"
 #include "files.h"
 #include "flags.h"
+#include "largest_model.h"
 #include "messages.h"
 #include "number_checks.h"
 #include "plan_answers.h"
+#include "plan_comparison.h"
 #include "units.h"
 
 namespace command {

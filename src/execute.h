@@ -26,6 +26,12 @@ struct Execution {
     if (layout->on_host(tensor)) return host + layout->host[static_cast<size_t>(layout->host_of_tensor[t])].offset;
     return arena + layout->persistent[static_cast<size_t>(layout->of_tensor[t])].offset;
   }
+  // The rows of a sample in a buffer of a program; null where it has none such.
+  template <class T>
+  T* rows(const Program& program, int buffer, uint64_t sample = 0) const {
+    if (buffer < 0) return nullptr;
+    return reinterpret_cast<T*>(arena + program.buffers[static_cast<size_t>(buffer)].offset) + sample * static_cast<uint64_t>(graph->sequence);
+  }
 };
 
 void execute(const Execution& execution, const Program& program);

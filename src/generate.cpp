@@ -45,19 +45,19 @@ Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
       const uint64_t n = std::min(rows, count - done - 1);
       fed_.assign(rows, 0);
       std::copy_n(tokens + done, n, fed_.begin());
-      stream_->upload(input<int32_t>(prefill, prefill.tokens), fed_.data(), rows * sizeof(int32_t));
+      stream_->upload(execution_.rows<int32_t>(prefill, prefill.tokens), fed_.data(), rows * sizeof(int32_t));
       STW_TRY(stream_->run(execution_, prefill));
       state_.position += n;
       done += n;
     } else {
-      stream_->upload(input<int32_t>(decode, decode.tokens), tokens + done, sizeof(int32_t));
+      stream_->upload(execution_.rows<int32_t>(decode, decode.tokens), tokens + done, sizeof(int32_t));
       STW_TRY(stream_->run(execution_, decode));
       state_.position += 1;
       done += 1;
     }
     push_state();
   }
-  auto* logits = input<std::byte>(decode, decode.logits);
+  auto* logits = execution_.rows<std::byte>(decode, decode.logits);
   if (graph().compute == Format::f32) {
     if (const std::byte* there = stream_->on_host(logits)) return reinterpret_cast<const float*>(there);
     STW_TRY(stream_->download(logits_.data(), logits, logits_.size() * sizeof(float)));

@@ -40,7 +40,7 @@ Result<kernels::PairTerms> pair_terms(Preference preference, const PreferenceOpt
 // Of the rows that were loaded, after the program has run.
 Status Trainer::read_losses(const Program& program, float* losses) {
   const auto bytes = static_cast<uint64_t>(program.samples * sequence()) * sizeof(float);
-  return stream_->download(losses, input<std::byte>(program, program.losses), bytes);
+  return stream_->download(losses, execution_.rows<std::byte>(program, program.losses), bytes);
 }
 
 Status Trainer::log_probabilities(const SampleSource& source, uint64_t samples, const UseLosses& use) {

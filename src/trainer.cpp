@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "planner/sizes.h"
@@ -85,10 +84,7 @@ void Trainer::use(std::shared_ptr<const Planned> planned) {
   const auto classes = static_cast<size_t>(graph().classes());
   logits_.resize(classes);
   if (graph().compute != Format::f32) short_logits_.resize(classes);
-  if (stream_->on_host(memory_.arena())) return;
-  const Programs& programs = planned_->programs;
-  const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
-  staged_.resize(static_cast<size_t>(samples * sequence()) * inputs_of_a_sample * sizeof(int32_t));
+  inputs_.reserve(planned_->programs, execution_, *stream_);
 }
 
 // Nothing is taken later, in the middle of training.
@@ -200,33 +196,6 @@ std::string Trainer::non_finite_reason() {
     if (!read || !finite) return "the gradient of " + graph().at(g.parameter).name + " is not finite";
   }
   return "the norm of the gradients is not finite";
-}
-
-Status Trainer::load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
-  const uint64_t t = static_cast<uint64_t>(sequence()), part = static_cast<uint64_t>(program.samples) * t * sizeof(int32_t);
-  const bool direct = stream_->on_host(memory_.arena()) != nullptr;
-  const int buffers[] = {program.tokens, program.targets, program.positions, program.weights, program.reference};
-  static_assert(std::size(buffers) == inputs_of_a_sample);
-  const auto place = [&](size_t k, uint64_t s) -> void* {
-    if (buffers[k] < 0) return nullptr;
-    return direct ? static_cast<void*>(input<int32_t>(program, buffers[k], s)) : staged_.data() + k * part + s * t * sizeof(int32_t);
-  };
-  for (uint64_t s = 0; s < static_cast<uint64_t>(program.samples); ++s) {
-    const SampleRows rows{static_cast<int32_t*>(place(0, s)), static_cast<int32_t*>(place(1, s)), static_cast<int32_t*>(place(2, s)),
-                          static_cast<float*>(place(3, s)), static_cast<float*>(place(4, s))};
-    if (rows.positions) std::iota(rows.positions, rows.positions + t, 0);
-    if (rows.weights) std::fill_n(rows.weights, t, 1.0f);
-    if (rows.reference) std::fill_n(rows.reference, t, 0.0f);
-    if (first + s < samples) {
-      STW_TRY(source(first + s, rows));
-    } else {
-      std::fill_n(rows.tokens, t, 0);
-      std::fill_n(rows.targets, t, kernels::ignored_target);
-    }
-  }
-  for (size_t k = 0; !direct && k < std::size(buffers); ++k)
-    if (buffers[k] >= 0) stream_->upload(input<std::byte>(program, buffers[k]), place(k, 0), part);
-  return ok();
 }
 
 Status Trainer::show_gradients() const {

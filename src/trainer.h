@@ -15,6 +15,7 @@
 #include "src/filling.h"
 #include "src/planned.h"
 #include "src/preference.h"
+#include "src/sample_inputs.h"
 #include "src/schedule.h"
 #include "src/timed_step.h"
 #include "src/trainer_memory.h"
@@ -76,9 +77,6 @@ struct TrainerOptions {
   uint64_t arena_bytes = 0;
   std::function<bool(const GradientView&)> gradient_hook;   // false: the step fails
 };
-
-// Writes the tokens and targets of one sample, and what else there is, over what `rows` holds.
-using SampleSource = std::function<Status(uint64_t sample, const SampleRows& rows)>;
 
 struct GenerateOptions {
   const int32_t* prompt = nullptr;
@@ -181,14 +179,10 @@ class Trainer {
   Status check_result(const StepResult& result);
   // Counts the step, and tells its number.
   void count_step(StepResult& result, double learning_rate);
-  // The rows of a sample in a buffer of the program; null where it has none such.
-  template <class T>
-  T* input(const Program& program, int buffer, uint64_t sample = 0) const {
-    if (buffer < 0) return nullptr;
-    return reinterpret_cast<T*>(memory_.arena() + program.buffers[static_cast<size_t>(buffer)].offset) + sample * static_cast<uint64_t>(sequence());
-  }
   // Fills the inputs of a program from consecutive samples; those past `samples` are ignored ones.
-  Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples);
+  Status load(const Program& program, const SampleSource& source, uint64_t first, uint64_t samples) {
+    return inputs_.load(program, execution_, *stream_, source, first, samples);
+  }
   Status each_log_probability(const SampleSource& source, uint64_t samples, const UseLosses& use);   // of a part of an evaluation
   Status read_losses(const Program& program, float* losses);   // of an evaluation's samples
   Status export_adapters(const std::string& folder);
@@ -233,13 +227,12 @@ class Trainer {
   std::shared_ptr<const Planned> planned_;
   TrainerOptions options_;
   TrainerMemory memory_;
-  std::unique_ptr<Stream> stream_;     // of whose work memory_ is rid before it goes
+  std::unique_ptr<Stream> stream_;     // works in memory_, and goes before it
   Execution execution_;
   kernels::StepState state_{};         // as the host knows it
-  static constexpr size_t inputs_of_a_sample = 5;   // buffers with a row for each: tokens, targets, positions, weights, reference
-  std::vector<std::byte> staged_;      // inputs of a micro-step, where the host cannot write into the arena
+  SampleInputs inputs_;
   std::vector<int32_t> fed_;           // of a prompt
-  std::vector<float> logits_;          // the same for what it cannot read there, or not as fp32
+  std::vector<float> logits_;          // where the host cannot read them in the arena, or not as fp32
   std::vector<uint16_t> short_logits_; // as they are in 16 bits
   CarriedState carried_;
   std::atomic<bool> cancelled_ = false;

@@ -174,7 +174,7 @@ def main():
         tiny, words = words[1], words[2:]
     kernels = os.path.join(BUILD, "tests/gpu/gpu_kernel_tests")
     shape = ["--model", tiny, "--batch", 3, "--seq", 32, "--steps", 2, "--states", 32] if tiny else NANO
-    budgets = (shape, "702MiB", "1GiB") if tiny else (GPT2, "8GiB", "80GiB")
+    budgets = (shape, "1026MiB", "2GiB") if tiny else (GPT2, "8GiB", "80GiB")
     with Runs(BUILD) as folder:
         parts = {"bits": lambda: bits(folder, shape, shape if tiny else LONG), "samples": lambda: odd_samples(folder, shape),
                  "budgets": lambda: two_budgets(folder, *budgets), "offload": lambda: offload(folder, shape),

@@ -20,7 +20,7 @@ class EmulatedCommand(CommandTest):
         self.model = self.write("config.json", CONFIG)
 
     def train_on(self, out, *words, **more):
-        return self.run_command("train", "--model", self.model, *SHAPE, "--vram", "1GiB", "--data", self.text(4000), "--out",
+        return self.run_command("train", "--model", self.model, *SHAPE, "--vram", "2GiB", "--data", self.text(4000), "--out",
                                 self.path(out), *words, **more)
 
     def test_the_device_is_listed_and_preferred(self):
@@ -49,7 +49,7 @@ class EmulatedCommand(CommandTest):
         self.train_on("whole", "--steps", 4)
         self.train_on("half", "--steps", 2, "--schedule", "constant")
         self.train_on("constant", "--steps", 4, "--schedule", "constant")
-        self.run_command("train", "--resume", self.path("half"), "--model", self.model, *SHAPE, "--vram", "1GiB", "--data", self.text(4000),
+        self.run_command("train", "--resume", self.path("half"), "--model", self.model, *SHAPE, "--vram", "2GiB", "--data", self.text(4000),
                          "--steps", 4, "--schedule", "constant")
         self.assertEqual(self.weights("half"), self.weights("constant"))
         self.assertNotEqual(self.weights("whole"), self.weights("constant"))
@@ -94,9 +94,9 @@ class EmulatedCommand(CommandTest):
             self.assertRegex(table, rf"(?m)^ok +{what} .*[1-9]")
 
     def test_calibrates(self):
-        told = self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "1GiB", "--out", self.path("profile.json"))
-        self.assertIn("outside the arena 124 MiB, 1024 MiB were assumed", told.stdout)
-        plan = self.plan("--model", self.model, *SHAPE[:4], "--vram", "1GiB", "--device", self.path("profile.json"))
+        told = self.run_command("calibrate", "--model", self.model, "--batch", "2", "--seq", "32", "--vram", "2GiB", "--out", self.path("profile.json"))
+        self.assertIn("outside the arena 124 MiB, 1 GiB were assumed", told.stdout)
+        plan = self.plan("--model", self.model, *SHAPE[:4], "--vram", "2GiB", "--device", self.path("profile.json"))
         self.assertEqual(plan["device"]["name"], "h100")
         self.assertEqual(plan["bytes"]["reserve"], 124 << 20)   # the emulated card's context
 

@@ -109,8 +109,10 @@ std::string what_is_offloaded(const Graph& graph, const Plan& plan) {
 std::string relaxation_text(const Relaxation& x) {
   constexpr std::string_view host = "host_memory ";   // in bytes
   const std::string change = x.change.starts_with(host) ? std::string(host) + human_bytes(std::stoull(x.change.substr(host.size()))) : x.change;
-  return change + ": saves " + human_bytes(x.saves_bytes) + (x.fits ? " and fits" : ", which is not enough") + ", step time " + (x.costs_fraction < 0 ? "" : "+") +
-         fixed_point(x.costs_fraction * 100, 1) + " %" + (x.changes_numerics ? ", changes the numerics" : "");
+  const std::string percent = fixed_point(x.costs_fraction * 100, 1);
+  const std::string cost = percent == "0.0" || percent == "-0.0" ? "the same" : (x.costs_fraction < 0 ? "" : "+") + percent + " %";
+  return change + ": saves " + human_bytes(x.saves_bytes) + (x.fits ? " and fits" : ", which is not enough") + ", step time " + cost +
+         (x.changes_numerics ? ", changes the numerics" : "");
 }
 
 std::string plan_report(const Graph& graph, const Plan& plan) {

@@ -132,7 +132,7 @@ Result<Dataset::TokenFile> Dataset::open_tokens(const std::string& path, TokenFo
   return source;
 }
 
-Status Dataset::open_marks(const DatasetOptions& options, Hash64& content) {
+Status Dataset::open_marks(const DatasetOptions& options) {
   const std::string& path = options.marks_path;
   STW_ASSIGN(file, File::open(path));
   if (file.size() != file_->count)
@@ -140,7 +140,7 @@ Status Dataset::open_marks(const DatasetOptions& options, Hash64& content) {
   std::vector<uint64_t> begins;   // of documents; where they are pairs, of these
   uint64_t documents = 0;
   STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
-    content.update(chunk.data(), chunk.size());
+    content_.update(chunk.data(), chunk.size());
     for (const uint8_t mark : chunk) {
       if (mark > (mark_target | mark_begin))
         return Error{Code::corrupt, path + ": mark " + std::to_string(at) + " is " + std::to_string(mark) + ", expected at most 3"};
@@ -151,7 +151,7 @@ Status Dataset::open_marks(const DatasetOptions& options, Hash64& content) {
     return ok();
   }));
   if (options.pairs && documents % 2 != 0) return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
-  if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size(), content));
+  if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
   // The last token of a window may be a target alone, but has no label.
   const uint64_t count = file.size(), length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0);
   const size_t trained = begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
@@ -163,7 +163,7 @@ Status Dataset::open_marks(const DatasetOptions& options, Hash64& content) {
   has_pairs_ = options.pairs;
   for (const Range* range : {&training_, &evaluation_}) STW_TRY(check_pairs(*range, path, options.sequence));
   if (options.reference_path.empty()) return ok();
-  STW_ASSIGN(reference, open_reference(options.reference_path, file_->count, content.digest()));
+  STW_ASSIGN(reference, open_reference(options.reference_path, file_->count, content_hash()));
   reference_ = std::make_unique<const File>(std::move(reference));
   return ok();
 }
@@ -183,7 +183,7 @@ Dataset::Extent Dataset::window(Part part, uint64_t index) const {
   return {first, static_cast<uint64_t>(own_tokens(range, first))};
 }
 
-Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents, Hash64& content) {
+Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
   const std::string& path = options.labels_path;
   STW_ASSIGN(file, File::open(path));
   if (file.size() != documents * sizeof(uint32_t))
@@ -191,7 +191,7 @@ Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents, H
   label_count_ = options.label_count;
   labels_.reserve(documents);
   return in_chunks<uint32_t>(file, 0, documents, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
-    content.update(chunk.data(), chunk.size_bytes());
+    content_.update(chunk.data(), chunk.size_bytes());
     for (const uint32_t label : chunk) {
       if (label >= static_cast<uint64_t>(label_count_) && label != no_label)
         return Error{Code::corrupt, path + ": label " + std::to_string(labels_.size()) + " is " + std::to_string(label) + ", expected less than " + std::to_string(label_count_)};
@@ -232,27 +232,23 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   if (!options.reference_path.empty() && !options.pairs) return Error{Code::bad_argument, "a reference is of pairs, which the dataset was said not to have"};
   Dataset dataset(options.vocabulary);
   dataset.document_end_ = options.document_end;
-  Hash64 content;
-  STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary, content));
+  STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary, dataset.content_));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
   const TokenFile* file = dataset.file_.get();
   if (!options.evaluation_path.empty()) {
-    STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary, content));
+    STW_ASSIGN(held_out, open_tokens(options.evaluation_path, options.format, options.vocabulary, dataset.content_));
     dataset.evaluation_file_ = std::make_unique<const TokenFile>(std::move(held_out));
     dataset.training_ = {file, 0, file->count};
     dataset.evaluation_ = {dataset.evaluation_file_.get(), 0, dataset.evaluation_file_->count};
-    dataset.content_hash_ = content.digest();
     return dataset;
   }
   if (has_marks) {
-    STW_TRY(dataset.open_marks(options, content));
-    dataset.content_hash_ = content.digest();
+    STW_TRY(dataset.open_marks(options));
     return dataset;
   }
   const uint64_t held_out = share_of(file->count, options.evaluation_fraction);
   dataset.training_ = {file, 0, file->count - held_out};
   dataset.evaluation_ = {file, file->count - held_out, held_out};
-  dataset.content_hash_ = content.digest();
   return dataset;
 }
 

@@ -74,7 +74,7 @@ class Dataset {
   bool has_pairs() const { return has_pairs_; }
   bool has_reference() const { return reference_ != nullptr; }
   // XXH3 of the files of tokens, marks and labels, in this order: of a reference to know its pairs by, and of a run to know its data by.
-  uint64_t content_hash() const { return content_hash_; }
+  uint64_t content_hash() const { return content_.digest(); }
   // With marks: the index-th window's first token, and how many up to the next one's.
   struct Extent { uint64_t first, count; };
   Extent window(Part part, uint64_t index) const;
@@ -107,9 +107,9 @@ class Dataset {
   template <class Token>
   static Status read_as(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content);
   static Status read_tokens(const TokenFile& source, uint64_t first, uint64_t count, int64_t vocabulary, int32_t* out, Hash64* content = nullptr);
-  Status open_marks(const DatasetOptions& options, Hash64& content);
+  Status open_marks(const DatasetOptions& options);
   Status check_pairs(const Range& range, const std::string& path, int64_t sequence) const;
-  Status open_labels(const DatasetOptions& options, uint64_t documents, Hash64& content);
+  Status open_labels(const DatasetOptions& options, uint64_t documents);
   // Windows that hold the documents [first, end) in order, each whole in one of them unless it is longer.
   static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length);
   // Behind the last token of the part comes its first one.
@@ -130,7 +130,7 @@ class Dataset {
   std::unique_ptr<const File> marks_;   // null where there are none
   int64_t sequence_ = 0;                // of windows; with marks
   bool has_pairs_ = false;
-  uint64_t content_hash_ = 0;
+  Hash64 content_;                      // of all files, in the order in which they were opened
   std::unique_ptr<const File> reference_;   // null where there is none
   int64_t label_count_ = 0;
   std::vector<int32_t> labels_;         // of documents, as targets

@@ -50,7 +50,7 @@ bool Graph::is_library_product(const Op& op) const {
 }
 
 bool Graph::is_wgmma_product(const Op& op) const {
-  return kernels == Kernels::wgmma && is_product(op) && (op.kind != OpKind::linear_weight_gradient || !has_rounded_outputs(*this, op));
+  return kernels == Kernels::wgmma && is_product(op);
 }
 
 static bool is_attention(const Op& op) { return op.kind == OpKind::attention || op.kind == OpKind::attention_gradient; }

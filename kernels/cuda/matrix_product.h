@@ -10,8 +10,7 @@ namespace stw::kernels::cuda {
 template <Contiguous a_along, Contiguous b_along, bool rounded = false>
 void own_product(const Launch& l, const Products& all, ProductKernels how) {
   if (how == ProductKernels::chain || !fits_tensor_cores<a_along, b_along>(all)) return chain_product<a_along, b_along, rounded>(l, all);
-  if constexpr (!rounded)
-    if (how == ProductKernels::warpgroup) return warpgroup_product<a_along, b_along>(l, all);
+  if (how == ProductKernels::warpgroup) return warpgroup_product<a_along, b_along, rounded>(l, all);
   tensor_product<a_along, b_along, rounded>(l, all);
 }
 

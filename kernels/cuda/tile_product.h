@@ -9,7 +9,8 @@
 // Where k counts tokens, steps restart in every sample (`restart`): a sample's last step is filled up with zeros, so that a cut
 // between samples is a cut between steps. So is a cut inside of a sample that lies at a multiple of a step; `first` then says how
 // many of the sample's tokens lie before. Steps that are wholly past the end are not done: adding +0 turns -0 into +0.
-// `rounded`: slices restart in every sample, too, and the sums are rounded behind each sample.
+// `rounded`: slices restart in every sample, too, and the sums are rounded behind each sample. Warpgroups then do the steps that fill up
+// a sample's last slice: always the same ones, so that a -0 which they turn into +0 is one however a batch is cut.
 //
 // A slice is what some steps take of one operand. Slices travel to shared memory without passing through registers, several at
 // once. Lines of a slice run along k where the operand is contiguous along k, else along the tile's edge. A line is cut into
@@ -130,7 +131,7 @@ STW_DEVICE Tile tile_of(const Products& all) {
 template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
 static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
-  static_assert(!(Multiply::asynchronous && rounded) && (!rounded || may_restart<a_along, b_along>));
+  static_assert(!rounded || may_restart<a_along, b_along>);
   STW_DYNAMIC_SHARED(uint16_t, memory);
   uint16_t* const slices = T::first_slice(memory);   // of a and b in turn
   if constexpr (!Ending::stored)
@@ -196,6 +197,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
     static_assert(!rounded || T::fragments_n % 4 == 0);
     const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
     const int t = forgotten(thread);
+    if constexpr (Multiply::asynchronous) for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(sum[i][j][k], -0.0f); });
     STW_UNROLL
     for (int i = 0; i < T::fragments_m; ++i)
       STW_UNROLL
@@ -206,8 +208,9 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
           const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column + 8 * (four + t % quad)));
           STW_UNROLL
           for (int j = 0; j < 4; ++j) {
-            sum[i][four + j][2 * half] = rounded_gradient(sum[i][four + j][2 * half], random.w[j] & 0xffffu);
-            sum[i][four + j][2 * half + 1] = rounded_gradient(sum[i][four + j][2 * half + 1], random.w[j] >> 16);
+            const auto round = [&](float& x, uint32_t bits) { x = Multiply::settled(rounded_gradient(x, bits), -0.0f); };
+            round(sum[i][four + j][2 * half], random.w[j] & 0xffffu);
+            round(sum[i][four + j][2 * half + 1], random.w[j] >> 16);
           }
         }
       }
@@ -229,9 +232,10 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   };
   while (slices_left > 0) {
     if constexpr (Multiply::asynchronous) {
-      // Whole slices by themselves: the compiler lets products run on across a loop where nothing else writes the sums.
+      // Whole slices by themselves: the compiler lets products run on across a loop where nothing else writes the sums. Rounded, a sample's
+      // last slice is one, too: where sums are written behind it, it may have no product of its own.
       STW_ROLLED
-      for (; in_use.steps - in_use.step >= T::slice_steps; in_use.step += T::slice_steps) {
+      for (; in_use.steps - in_use.step >= (rounded ? 1 : T::slice_steps); in_use.step += T::slice_steps) {
         next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
           multiply.whole(sum, a, b);
           copy();
@@ -239,12 +243,17 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
         Multiply::template finish<1>();
       }
       Multiply::template finish<0>();
-      if (in_use.step < in_use.steps)
-        next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
-          multiply(sum, a, b, in_use.steps - in_use.step);
-          copy();
-        });
-      if (in_use.number < last) in_use = {in_use.number + 1, 0, steps_of_product(in_use.number + 1)};
+      if constexpr (rounded) {
+        round_sample(in_use.number);
+        in_use = {in_use.number + 1, 0, in_use.steps};
+      } else {
+        if (in_use.step < in_use.steps)
+          next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
+            multiply(sum, a, b, in_use.steps - in_use.step);
+            copy();
+          });
+        if (in_use.number < last) in_use = {in_use.number + 1, 0, steps_of_product(in_use.number + 1)};
+      }
     } else {
       next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) { multiply(sum, a, b, in_use.steps - in_use.step, copy); });
       const int part = in_use.number;

@@ -92,15 +92,15 @@ static double cycles_of(const Products& all, int64_t multiprocessors) {
   return of_all > of_cache ? of_all : of_cache;
 }
 
-template <Contiguous a_along, Contiguous b_along, DType dtype>
+template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype>
 static void product_in_tiles(const Launch& l, const Products& all) {
   const auto in_tiles = [&](auto t) {
     using T = decltype(t);
-    launch_tiles<T, dtype, a_along, b_along, false>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
+    launch_tiles<T, dtype, a_along, b_along, rounded>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
   };
   const int multiprocessors = multiprocessors_of_device();
   const double large = cycles_of<Large>(all, multiprocessors), medium = cycles_of<Medium>(all, multiprocessors), small = cycles_of<Small>(all, multiprocessors);
-  if constexpr (may_restart<a_along, b_along>) {
+  if constexpr (may_restart<a_along, b_along> && !rounded) {
     const double wide = cycles_of<Wide>(all, multiprocessors);
     if (wide < large && wide < medium && wide < small) return in_tiles(Wide{});
   }
@@ -109,14 +109,15 @@ static void product_in_tiles(const Launch& l, const Products& all) {
   else in_tiles(Small{});
 }
 
-template <Contiguous a_along, Contiguous b_along>
+template <Contiguous a_along, Contiguous b_along, bool rounded>
 void warpgroup_product(const Launch& l, const Products& all) {
-  if (all.a == DType::bf16) product_in_tiles<a_along, b_along, DType::bf16>(l, all);
-  else product_in_tiles<a_along, b_along, DType::f16>(l, all);
+  if (all.a == DType::bf16) product_in_tiles<a_along, b_along, rounded, DType::bf16>(l, all);
+  else product_in_tiles<a_along, b_along, rounded, DType::f16>(l, all);
 }
-template void warpgroup_product<Contiguous::depth, Contiguous::depth>(const Launch&, const Products&);
-template void warpgroup_product<Contiguous::depth, Contiguous::output>(const Launch&, const Products&);
-template void warpgroup_product<Contiguous::output, Contiguous::output>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::depth, Contiguous::depth, false>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::depth, Contiguous::output, false>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::output, Contiguous::output, false>(const Launch&, const Products&);
+template void warpgroup_product<Contiguous::output, Contiguous::output, true>(const Launch&, const Products&);
 
 }  // namespace cuda
 

@@ -4,7 +4,7 @@
 
 namespace stw::kernels::cuda {
 
-template <Contiguous a_along, Contiguous b_along>
+template <Contiguous a_along, Contiguous b_along, bool rounded>
 void warpgroup_product(const Launch& l, const Products& all);
 
 }  // namespace stw::kernels::cuda

@@ -136,7 +136,7 @@ bool has_wgmma() { return cuda_device().info().compute_major == 9 && cuda_device
 
 // The order of additions is the tensor cores' own, the split into micro-batches still leaves no trace.
 TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
-  for (const auto& [kernels, gradients] : {std::pair{Kernels::tensor, Gradients::fp32}, {Kernels::tensor, Gradients::bf16}, {Kernels::wgmma, Gradients::fp32}}) {
+  for (const auto& [kernels, gradients] : {std::pair{Kernels::tensor, Gradients::fp32}, {Kernels::tensor, Gradients::bf16}, {Kernels::wgmma, Gradients::fp32}, {Kernels::wgmma, Gradients::bf16}}) {
 #ifdef STW_SANITIZED
     if (gradients == Gradients::fp32) continue;
 #endif

@@ -16,6 +16,12 @@ TEST(GradientRounding, TheJudgeDrawsPhiloxNumbers) {
   expect({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0x299f31d0a4093822u, {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
 }
 
+std::vector<ProductKernels> ways() {
+  std::vector<ProductKernels> list = tensor_kernels();
+  list.push_back(ProductKernels::chain);
+  return list;
+}
+
 void expect_plain_bits(Problem& problem, const std::vector<int>& thread_counts) {
   const Problem::Gradients expected = problem.naive_parameter_gradients();
   for (const NamedTable& t : tables())
@@ -49,7 +55,7 @@ TEST(GradientRounding, SeveralBlocksHaveTheBitsOfThePlainRule) {
 
 TEST(GradientRounding, PartsWithoutGradientsAreLeftAlone) {
   Random random(3);
-  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
+  for (const ProductKernels products : ways()) {
     Problem problem = rounded_problem(random, {2, 9, 24, {16, 40, 8}}, bf16, false, true);
     problem.products = products;
     for (const NamedTable& t : tables()) {
@@ -68,7 +74,7 @@ TEST(GradientRounding, CutsBetweenSamplesGiveTheSameBits) {
   Random random(4);
   for (int64_t rows_per_sample : {1, 16, 24, 40, 48, 70})
     for (bool transposed : {false, true})
-      for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
+      for (const ProductKernels products : ways()) {
         Problem problem = rounded_problem(random, {6, rows_per_sample, 40, {48, 24}}, bf16, transposed, transposed);
         problem.products = products;
         for (const NamedTable& t : tables()) {
@@ -82,7 +88,7 @@ TEST(GradientRounding, CutsBetweenSamplesGiveTheSameBits) {
 // Every field of the counter and the key counts.
 TEST(GradientRounding, DependsOnSeedStepSampleAndStream) {
   Random random(5);
-  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
+  for (const ProductKernels products : ways()) {
     Problem problem = rounded_problem(random, {1, 20, 40, {48, 48}}, bf16, false, false);
     problem.products = products;
     const auto gradient_on = [&](const NamedTable& t) { return problem.parameter_gradients(*t.table, 1).weight[0]; };
@@ -108,7 +114,7 @@ TEST(GradientRounding, StaysCloseToDoublePrecision) {
   for (int round = 0; round < 16; ++round) {
     Problem p = rounded_problem(random, {random.between(1, 5), random.between(1, 50), 8 * random.between(1, 12), {8 * random.between(1, 12)}},
                                 round % 4 < 2 ? bf16 : f16, round % 2, round % 3 == 0);
-    p.products = ProductKernels::tensor;
+    p.products = ways()[static_cast<size_t>(round) % tensor_kernels().size()];
     for (const NamedTable& t : tables()) {
       const Buffer found = p.parameter_gradients(*t.table, 1).weight[0];
       for (int64_t feature = 0; feature < p.outputs; ++feature)
@@ -130,7 +136,7 @@ TEST(GradientRounding, StaysCloseToDoublePrecision) {
 TEST(GradientRounding, IsRightInTheMean) {
   Random random(7);
   constexpr int64_t samples = 48, rows_per_sample = 3, inputs = 128, features = 96;
-  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {
+  for (const ProductKernels products : ways()) {
     Problem p = rounded_problem(random, {samples, rows_per_sample, inputs, {features}}, bf16, false, true);
     p.products = products;
     const double distance = 0x1p-7, share = 1 / 64.0;
@@ -170,20 +176,22 @@ TEST(GradientRounding, WhatIsNotFiniteStaysSo) {
     }
   // On tensor cores too, from the buffer and from an operand.
   Problem p = rounded_problem(random, {2, 20, 16, {24}}, bf16, false, true);
-  p.products = ProductKernels::tensor;
   for (int64_t i = 0; i < p.x.count(); ++i) p.x.set(i, std::fabs(p.x.get(i)) + 0.5f);
   p.weight_gradient[0].set(3 * 16 + 5, NAN);
   p.weight_gradient[0].set(3 * 16 + 6, -INFINITY);
   p.dy.set(2 * 24 + 7, INFINITY);
   p.dy.set(3 * 24 + 8, NAN);
-  for (const NamedTable& t : tables()) {
-    const Buffer found = p.parameter_gradients(*t.table, 1).weight[0];
-    for (int64_t at = 0; at < found.count(); ++at) {
-      const int64_t feature = at / 16;
-      if (feature == 8 || at == 3 * 16 + 5) EXPECT_TRUE(std::isnan(found.get(at))) << t.name << " " << at;
-      else if (feature == 7) EXPECT_EQ(found.get(at), INFINITY) << t.name << " " << at;
-      else if (at == 3 * 16 + 6) EXPECT_EQ(found.get(at), -INFINITY) << t.name;
-      else EXPECT_TRUE(std::isfinite(found.get(at))) << t.name << " " << at;
+  for (const ProductKernels products : tensor_kernels()) {
+    p.products = products;
+    for (const NamedTable& t : tables()) {
+      const Buffer found = p.parameter_gradients(*t.table, 1).weight[0];
+      for (int64_t at = 0; at < found.count(); ++at) {
+        const int64_t feature = at / 16;
+        if (feature == 8 || at == 3 * 16 + 5) EXPECT_TRUE(std::isnan(found.get(at))) << t.name << " " << at;
+        else if (feature == 7) EXPECT_EQ(found.get(at), INFINITY) << t.name << " " << at;
+        else if (at == 3 * 16 + 6) EXPECT_EQ(found.get(at), -INFINITY) << t.name;
+        else EXPECT_TRUE(std::isfinite(found.get(at))) << t.name << " " << at;
+      }
     }
   }
 }
@@ -191,7 +199,7 @@ TEST(GradientRounding, WhatIsNotFiniteStaysSo) {
 // Without rows the gradient is what it was, or +0.
 TEST(GradientRounding, NothingToSum) {
   Random random(9);
-  for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor})
+  for (const ProductKernels products : ways())
     for (bool accumulate : {false, true}) {
       Problem p = rounded_problem(random, {1, 4, 16, {24}}, bf16, false, accumulate);
       p.products = products;

@@ -82,15 +82,17 @@ void real_kernels() {
     linear.x = {x.data(), dtype}, linear.y = {y.data(), dtype};
     call(table.linear, linear, 0);
     call(table.linear_weight_gradient, linear, 0);
+    StepState state{};
+    LinearArgs rounded = linear;
+    rounded.gradient_dtype = DType::bf16, rounded.state = &state, rounded.accumulate = true;
+    call(table.linear_weight_gradient, rounded, 0);
     if (dtype == DType::bf16) {
-      linear.products = ProductKernels::warpgroup;
+      linear.products = rounded.products = ProductKernels::warpgroup;
       call(table.linear, linear, 0);
       call(table.linear_weight_gradient, linear, 0);
+      call(table.linear_weight_gradient, rounded, 0);
       linear.products = ProductKernels::tensor;
     }
-    StepState state{};
-    linear.gradient_dtype = DType::bf16, linear.state = &state, linear.accumulate = true;
-    call(table.linear_weight_gradient, linear, 0);
     const int64_t rank = 16;
     std::vector<float> low(static_cast<size_t>(rows * 2 * rank), 0.5f), wide(static_cast<size_t>(rows * 3 * width));
     AdapterArgs adapter{};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/hash.h"
+#include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
 namespace stw::dataset_test {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/trainer.h"
+#include "tests/small_configs.h"
 #if defined(STW_GPU)
 #include <cuda_runtime_api.h>
 #endif

@@ -164,6 +164,20 @@ TEST_P(AdapterFolder, WhatIsNotKnownIsRefusedByName) {
   EXPECT_TRUE(open(adapters_));
 }
 
+// Source: peft, tuners/lora/config.py. Files of other tools leave out what is as usual.
+TEST_P(AdapterFolder, KeysThatAreMissingAreAsInPeft) {
+  auto json = parse_json(file_bytes(adapter_config(adapters_)));
+  ASSERT_TRUE(json);
+  for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora", "bias"}) json->erase(key);
+  put_file(adapter_config(adapters_), to_string(*json, 2));
+  const auto config = read_adapter_config(adapters_);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->adapters.rank, 8);
+  EXPECT_EQ(config->adapters.alpha, 8);
+  EXPECT_EQ(config->adapters.dropout, 0);
+  EXPECT_FALSE(config->adapters.rank_stabilised);
+}
+
 // Nothing but a folder with weights can be named by the adapters' own.
 TEST_P(AdapterFolder, WhatTheyAreForIsOneFolder) {
   const auto refused = [&](const ModelSource& source, const std::string& part) {

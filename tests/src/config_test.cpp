@@ -428,6 +428,21 @@ TEST(ModelSource, DropoutReplacesAllRatesOfTheConfig) {
   }
 }
 
+// Where nothing replaces them, each rate is the one that the config says under its own key.
+TEST(ModelSource, RatesAreThoseOfTheConfig) {
+  for (const std::string& json : small_models("0.125")) {
+    const auto said = [&](std::initializer_list<const char*> keys) {
+      return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return json.find(key) != json.npos; }) ? 0.125f : 0.0f;
+    };
+    ModelSource source;
+    source.config_json = json;
+    const auto model = open_model(source);
+    EXPECT_EQ(model->config().embedding_dropout, said({"embd_pdrop"})) << json;
+    EXPECT_EQ(model->config().attention_dropout, said({"attn_pdrop", "attention_dropout"})) << json;
+    EXPECT_EQ(model->config().residual_dropout, said({"resid_pdrop"})) << json;
+  }
+}
+
 TEST(Preset, ParametersAreAsPublished) {
   const std::pair<const char*, uint64_t> published[] = {
       {"gpt2", 124439808}, {"gpt2-medium", 354823168}, {"gpt2-large", 774030080}, {"gpt2-xl", 1557611200},

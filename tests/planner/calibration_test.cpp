@@ -85,6 +85,27 @@ TEST(Calibration, FindsTheFiguresThatMadeTheTimes) {
     }
 }
 
+// A single time may be all launch or all work: such ops take the launch of the others, and have no part in it.
+TEST(Calibration, TimesOfOneExtentSayNothingOfTheLaunch) {
+  DeviceProfile truth = *find_device("cpu");
+  truth.calibration = {};
+  truth.launch_nanoseconds = 5000;
+  truth.product_permille = truth.stream_permille = 500;
+  std::vector<TimedOp> ops;
+  auto add = [&](OpKind kind, const Cost& cost) {
+    ops.push_back({kind, cost, seconds(op_picoseconds(truth, kind, Peak::fp32, 1, cost)), 1, Peak::fp32});
+  };
+  for (uint64_t n : {1, 2, 4}) add(OpKind::linear, {n * 1'000'000, 0});
+  for (OpKind kind : {OpKind::norm, OpKind::gelu, OpKind::swiglu}) add(kind, {0, 5'000'000});
+  const DeviceProfile found = calibrated(*find_device("cpu"), {}, 1, ops, step_of(ops));
+  EXPECT_NEAR(static_cast<double>(found.launch_nanoseconds), 5000, 250);
+  const Calibration::Op& norm = found.calibration.ops[static_cast<size_t>(OpKind::norm)];
+  EXPECT_EQ(norm.launch_nanoseconds, found.launch_nanoseconds);
+  EXPECT_NEAR(norm.permille, 500, 2);
+  EXPECT_NEAR(found.product_permille, 500, 10);
+  EXPECT_NEAR(found.stream_permille, 500, 2);
+}
+
 // A slower base may not show in the result: only its peaks count.
 TEST(Calibration, ForgetsTheFiguresItReplaces) {
   const Graph graph = graph_of(small_llama());

@@ -364,5 +364,19 @@ TEST(Options, NullEverywhere) {
   EXPECT_EQ(stw_plan_report(nullptr), nullptr);
 }
 
+// Nor what lies right behind the last one of a list.
+TEST(Options, TheIndexThatIsOneTooManyIsRefused) {
+  const World w(tiny_gpt2, plan_options());
+  const size_t count = stw_model_tensor_count(w.model.get());
+  auto tensor = sized<stw_tensor_info>();
+  EXPECT_EQ(stw_model_tensor_at(w.model.get(), count - 1, &tensor), STW_OK);
+  EXPECT_EQ(stw_model_tensor_at(w.model.get(), count, &tensor), STW_BAD_ARGUMENT);
+  DLManagedTensorVersioned* view = nullptr;
+  EXPECT_EQ(stw_trainer_export_tensor(w.trainer.get(), count, STW_TENSOR_PARAMETER, &view, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_export_tensor(w.trainer.get(), 0, STW_TENSOR_SECOND_MOMENT + 1, &view, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_EQ(view, nullptr);
+  EXPECT_EQ(stw_trainer_import_tensor(w.trainer.get(), count, view_of(w.trainer.get(), count - 1).get(), nullptr), STW_BAD_ARGUMENT);
+}
+
 }  // namespace
 }  // namespace stw::api_test

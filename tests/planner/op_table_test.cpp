@@ -1,5 +1,6 @@
 #include "planner/op_table.h"
 
+#include <algorithm>
 #include <set>
 
 #include "planner/device.h"
@@ -79,6 +80,23 @@ TEST(OpTable, FlopsOfAttentionAreThoseInsideOfItsWindow) {
   };
   EXPECT_EQ(attention_of(g, 33), uint64_t{3} * 7 * 2 * (33 * 33 - 26 * 26) * 48);
   EXPECT_EQ(attention_of(inside, 7), uint64_t{3} * 7 * 2 * 49 * 48);
+}
+
+// Of a matrix with sides a <= b each of its five steps multiplies (a, b) with (b, a), (a, a) with itself, and (a, a) with (a, b): what tells a
+// step of muon from one of other optimizers.
+TEST(OpTable, FlopsOfMuonAreThoseOfItsProducts) {
+  Numerics n;
+  n.optimizer = Optimizer::muon;
+  const Graph g = build_model(config_of(small_llama()), 33, n);
+  int matrices = 0;
+  for (const Op& op : g.update_ops) {
+    if (op.kind != OpKind::muon) continue;
+    const Shape& shape = g.at(op.outputs[0]).shape;
+    const auto [a, b] = std::minmax({static_cast<uint64_t>(shape[0]), static_cast<uint64_t>(shape[1])});
+    EXPECT_EQ(op_row(op.kind).cost(g, op, {1, 33, 1}).flops, 12 * a * b + 5 * (2 * a * a * b + 2 * a * a * a + 2 * a * a * b)) << g.at(op.outputs[0]).name;
+    ++matrices;
+  }
+  EXPECT_EQ(matrices, 3 * 7);
 }
 
 // In 16 bits a GPU's tensor cores compute it, whoever computes the other products; chains are bound by the other cores, and take

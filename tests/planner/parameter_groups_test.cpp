@@ -2,6 +2,7 @@
 #include "planner/parameter_groups.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "planner/optimizer.h"
@@ -145,6 +146,15 @@ TEST(Groups, WhatMakesNoSenseIsRefused) {
   refused(Optimizer::adamw, {"blocks", {}, {}, NAN, {}}, "weight decay");
   refused(Optimizer::adamw, {"blocks", {}, {}, {}, 16}, "8 or 32 bits");
   refused(Optimizer::sgd, {"blocks", {}, {}, {}, 8}, "sgd has no 8-bit states");
+  // The last numbers that are taken, and those behind them.
+  for (const double end : {0.0, 1e6}) {
+    Numerics n;
+    n.groups = {{"blocks", {}, end, end, {}}};
+    EXPECT_TRUE(check_numerics(config, n)) << end;
+    const double outside = std::nextafter(end, end > 0 ? INFINITY : -INFINITY);
+    refused(Optimizer::adamw, {"blocks", {}, outside, end, {}}, "learning rate from 0 to 1e6");
+    refused(Optimizer::adamw, {"blocks", {}, end, outside, {}}, "weight decay from 0 to 1e6");
+  }
 }
 
 // ---- optimizers --------------------------------------------------------------------------------------------------

@@ -438,6 +438,24 @@ TEST(References, AreWhatTheModelSaysOfEveryTarget) {
   EXPECT_EQ(trainer->progress().accuracy, 1);
 }
 
+// A part without a pair has nothing to be said of.
+TEST(References, AreWrittenWhereNothingOrAllIsHeldOut) {
+  const PairFiles files(12);
+  const auto model = model_of(small_llama());
+  const auto trainer = trainer_for(model, plan_for(*model, pair_request(Preference::simpo, 4)));
+  for (const double held_out : {0.0, 1.0}) {
+    DatasetOptions o = files.options(held_out);
+    auto bare = Dataset::open(o);
+    ASSERT_TRUE(bare);
+    o.reference_path = files.folder / "reference";
+    const Status written = trainer->write_reference(*bare, o.reference_path);
+    ASSERT_TRUE(written) << written.error().message;
+    auto dataset = Dataset::open(o);
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    EXPECT_EQ(dataset->tokens(held_out == 0 ? Dataset::Part::evaluation : Dataset::Part::training), 0u);
+  }
+}
+
 TEST(References, OtherTrainersAndDatasetsAreRefused) {
   const PairFiles files(50);
   const auto model = model_of(small_llama());

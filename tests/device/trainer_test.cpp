@@ -509,6 +509,22 @@ TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {
   EXPECT_TRUE(run(*trainer, 2, 1) == bytes);
 }
 
+// What a host cannot reach is copied out a MiB at a time: a tensor of a real model takes many such pieces, the last of them a short one.
+TEST_F(CudaDeviceTest, TensorsOfManyPiecesAreSavedAndRestored) {
+  const std::string config = R"({"model_type": "gpt2", "vocab_size": 9001, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
+  const auto model = model_of(config), other = model_of(config, 8);
+  Request r = request();
+  r.precision = Precision::fp32;
+  const auto planned = plan_for(*model, r);
+  OpenTrainer trainer(model, planned, {}, cuda_device()), another(other, planned, {}, cuda_device());
+  ASSERT_TRUE(trainer->save(folder_ / "now.stw"));
+  const State expected = trainer.state();
+  EXPECT_GT(expected.at("transformer.wte.weight").size(), size_t{2} << 20);
+  EXPECT_NE(differences(another.state(), expected), "");
+  ASSERT_TRUE(another->restore(folder_ / "now.stw"));
+  EXPECT_EQ(differences(another.state(), expected), "");
+}
+
 // Programs without stages copy what their ops need in between.
 TEST_F(CudaDeviceTest, WeightsInHostMemoryEvaluateAndGenerateTheSameBits) {
   const auto plain = plan_for(*model_, request());

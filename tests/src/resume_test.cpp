@@ -132,6 +132,21 @@ TEST(Restore, FlippedBytesChangeNothing) {
   EXPECT_EQ(saved.trainer->progress().step, 1u);
 }
 
+// A checkpoint is read a MiB at a time: a tensor of a real model takes many such pieces, the last of them a short one.
+TEST(Restore, TensorsOfManyPiecesComeBack) {
+  TemporaryDirectory folder;
+  const std::string config = R"({"model_type": "gpt2", "vocab_size": 9001, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
+  const auto model = model_of(config), other = model_of(config, 8);
+  const auto planned = plan_for(*model, request_for(1, sequence, 2));
+  OpenTrainer trainer(model, planned), another(other, planned);
+  ASSERT_TRUE(trainer->save(folder / "checkpoint"));
+  const State expected = trainer.state();
+  EXPECT_GT(expected.at("transformer.wte.weight").size(), size_t{2} << 20);
+  EXPECT_NE(differences(another.state(), expected), "");
+  ASSERT_TRUE(another->restore(folder / "checkpoint"));
+  EXPECT_EQ(differences(another.state(), expected), "");
+}
+
 // The checkpoint of a run of adapters has not got what lies below them.
 TEST(Restore, AdaptersOfAnotherModelAreRefused) {
   TemporaryDirectory folder;

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "planner/json.h"
-#include "planner/plan_file.h"
+#include "planner/numerics_file.h"
 #include "planner/profile_file.h"
 #include "src/hash.h"
 #include "tests/planner/calibrated_profiles.h"
@@ -155,6 +155,18 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   auto other = Planned::load(*open(small_qwen2()), good);
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message.find("another model"), std::string::npos) << other.error().message;
+}
+
+// A group says what it was given and nothing else: what is missing is decided by the groups before it.
+TEST(PlanFile, GroupsAreReadBackAsTheyAre) {
+  Numerics n;
+  n.groups = {{"*", {}, {}, {}, {}},         {"embeddings", true, {}, {}, {}}, {"blocks.1", false, {}, {}, {}}, {"norms", {}, 0.5, {}, {}},
+              {"head", {}, {}, 0.25, {}},    {"blocks.0", {}, {}, {}, 8},      {"blocks.2", {}, {}, {}, 32},    {"matrices", false, 0.0, 0.0, 8}};
+  const Json json = numerics_json(n, "");
+  const auto read = numerics_from(json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, n);
+  EXPECT_TRUE(json.find("groups")->elements()[0] == Json::object().set("pattern", "*"));
 }
 
 // Each value by itself may stand in a plan, but not beside the others.

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "planner/pricing.h"
+#include "src/reference_file.h"
 #include "src/trainer.h"
 #include "tests/src/small_models.h"
 
@@ -288,6 +289,10 @@ TEST(Preferences, WhatTheyDoNotKnowIsRefused) {
   EXPECT_NE(refusal(r, with([](auto& o) { o.preference.margin = 1; })).find("margin is for the preference simpo, not for dpo"), std::string::npos);
   EXPECT_NE(refusal(r, with([](auto& o) { o.label_smoothing = 0.5; })).find("[0, 0.5)"), std::string::npos);
   EXPECT_NE(refusal(r, with([](auto& o) { o.preference.beta = -1; })).find("beta must be above 0"), std::string::npos);
+  for (const double outside : {-1e-9, 1e6 + 1, std::nan("")}) {
+    EXPECT_NE(refusal(r, with([&](auto& o) { o.preference.answer_share = outside; })).find("[0, 1e6]"), std::string::npos) << outside;
+    EXPECT_NE(refusal(pair_request(Preference::simpo, 2), with([&](auto& o) { o.preference.margin = outside; })).find("[0, 1e6]"), std::string::npos) << outside;
+  }
   EXPECT_NE(refusal(pair_request(Preference::orpo, 2), with([](auto& o) { o.label_smoothing = 0.1; })).find("not for orpo"), std::string::npos);
   EXPECT_NE(refusal(plain, with([](auto& o) { o.preference.beta = 1; })).find("the plan was made without one"), std::string::npos);
   r.inputs.weights = true;
@@ -453,6 +458,37 @@ TEST(References, AreWrittenWhereNothingOrAllIsHeldOut) {
     auto dataset = Dataset::open(o);
     ASSERT_TRUE(dataset) << dataset.error().message;
     EXPECT_EQ(dataset->tokens(held_out == 0 ? Dataset::Part::evaluation : Dataset::Part::training), 0u);
+  }
+}
+
+// They are checked in pieces, which those of all datasets but the smallest take several of.
+TEST(References, OfManyPiecesAreChecked) {
+  const PairFiles files(1000);
+  ASSERT_GT(files.tokens, 5000u);
+  DatasetOptions o = files.options(0);
+  const auto bare = Dataset::open(o);
+  ASSERT_TRUE(bare);
+  o.reference_path = files.folder / "reference";
+  auto writer = ReferenceWriter::create(o.reference_path, bare->content_hash());
+  ASSERT_TRUE(writer);
+  for (uint64_t i = 0; i < files.tokens; ++i) ASSERT_TRUE(writer->write(-static_cast<float>(i)));
+  ASSERT_TRUE(writer->finish());
+  const auto dataset = Dataset::open(o);
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  const uint64_t last = dataset->training_windows() - 1;
+  const Dataset::Extent own = dataset->window(Dataset::Part::training, last);
+  std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
+  std::vector<float> reference(sequence);
+  ASSERT_TRUE(dataset->read(Dataset::Part::training, own.first, sequence, {tokens.data(), targets.data(), positions.data(), nullptr, reference.data()}));
+  EXPECT_EQ(reference[0], -static_cast<float>(own.first + 1)) << "of the first target, the second token";
+  const std::string good = file_bytes(o.reference_path);
+  for (const auto& [value, said] : {std::pair{0.5f, "log-probability 5000 is 0.5"}, {-0.125f, "are damaged"}}) {
+    std::string changed = good;
+    std::memcpy(changed.data() + 5000 * sizeof value, &value, sizeof value);
+    put_file(o.reference_path, changed);
+    const auto refused = Dataset::open(o);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find(said), std::string::npos) << refused.error().message;
   }
 }
 

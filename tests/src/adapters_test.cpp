@@ -115,6 +115,32 @@ TEST_P(AdapterFolder, Merges) {
   }
 }
 
+// Matrices are merged some rows at a time: those of real models in many pieces, the last of them a short one.
+TEST(Merge, MatricesOfManyPieces) {
+  TemporaryDirectory folder;
+  ModelSource source;
+  source.config_json = R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 5000, "n_layer": 1, "n_head": 4})";
+  const auto base = open_model(source);
+  source.source = folder / "base";
+  OpenTrainer of_base(base, plan_of(*base));
+  ASSERT_TRUE(of_base->export_model(source.source));
+  source.config_json.clear();
+  source.adapters = adapters_of_all();
+  const auto adapted = open_model(source);
+  OpenTrainer trainer(adapted, plan_of(*adapted));
+  std::vector<double> figures;
+  for (uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(take_step(*trainer, random_batch(10 + step, batch_size, sequence), batch_size, figures));
+  ASSERT_TRUE(trainer->export_model(folder / "adapters"));
+  const auto model = open(folder / "adapters");
+  ASSERT_TRUE(model) << model.error().message;
+  ASSERT_TRUE(write_merged(**model, folder / "merged"));
+  const auto merged = open(folder / "merged");
+  ASSERT_TRUE(merged) << merged.error().message;
+  const std::vector<float> expected = logits_of(*model);
+  EXPECT_LE(most_apart(logits_of(*merged), expected), 1e-5);
+  EXPECT_GT(most_apart(logits_of(base), expected), 1e-3);
+}
+
 // A checkpoint has all bits, an exported folder those of the adapters in the precision of the run.
 TEST_P(AdapterFolder, IsTrainedFurther) {
   const auto model = open(adapters_);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/common/weight_codes.h"
+#include "src/numbers.h"
 #include "tests/src/small_models.h"
 #include "tests/src/temporary_directory.h"
 
@@ -53,6 +55,67 @@ TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
     EXPECT_NE(values, read_all(*other, p));
     for (const auto& earlier : seen) EXPECT_FALSE(std::equal(values.begin(), values.begin() + 16, earlier.begin()));
     seen.push_back(values);
+  }
+}
+
+// ---- weights in a trainer -----------------------------------------------------------------------------------------
+
+// An arena is filled some thousand elements at a time: what lies there of a matrix of many such pieces is the model's, in every format
+// of it and of its master.
+TEST(Filling, MatricesOfManyPiecesAreTheModels) {
+  const auto model = model_of(R"({"model_type": "gpt2", "vocab_size": 2111, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})");
+  const std::string name = "transformer.wte.weight";
+  const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(), [&](int t) { return model->graph().at(t).name == name; });
+  const std::vector<float> values = read_all(*model, model->graph().at(tensor));
+  ASSERT_GT(values.size(), size_t{2} << 16);
+  const auto state_with = [&](Precision precision, Master master) {
+    Request r = request_for(1, 8, 2);
+    r.precision = precision, r.master = master;
+    const auto planned = plan_for(*model, r);
+    return OpenTrainer(model, planned).state();
+  };
+  const auto at = [](const std::string& bytes, size_t i, auto value) {
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    return value;
+  };
+  for (const auto& [precision, master] : {std::pair{Precision::fp32, Master::exact}, {Precision::fp16, Master::exact}, {Precision::bf16, Master::exact},
+                                          {Precision::bf16, Master::short_remainder}}) {
+    const State state = state_with(precision, master);
+    const std::string& own = state.at(name);
+    const std::string whole = precision == Precision::fp32 ? own : state.at(name + ".master");
+    size_t wrong = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const bool is_short = master == Master::short_remainder;
+      const SplitValue split = split_master(is_short ? rounded_to_24_bits(values[i]) : values[i]);
+      if (precision == Precision::fp32) wrong += at(own, i, 0.0f) != values[i];
+      else if (precision == Precision::fp16) wrong += at(own, i, uint16_t{}) != to_f16(values[i]) || at(whole, i, 0.0f) != values[i];
+      else if (is_short) wrong += at(own, i, uint16_t{}) != split.half || at(whole, i, int8_t{}) != static_cast<int8_t>(split.remainder >> 8);
+      else wrong += at(own, i, uint16_t{}) != split.half || at(whole, i, int16_t{}) != split.remainder;
+    }
+    EXPECT_EQ(wrong, 0u) << name_of(precision) << ", master " << static_cast<int>(master);
+  }
+}
+
+TEST(Filling, CodesOfManyPiecesAreThoseOfTheWhole) {
+  ModelSource source;
+  source.config_json = R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 40, "n_embd": 64, "n_inner": 2111, "n_layer": 1, "n_head": 4})";
+  source.adapters = adapters_of_all();
+  const auto model = open_model(source);
+  const std::string name = "transformer.h.0.mlp.c_fc.weight";
+  const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(), [&](int t) { return model->graph().at(t).name == name; });
+  const std::vector<float> values = read_all(*model, model->graph().at(tensor));
+  const auto count = static_cast<int64_t>(values.size());
+  ASSERT_GT(count, 2 << 16);
+  for (const auto& [how, codes] : {std::pair{Quantize::nf4, kernels::WeightCodes::nf4}, {Quantize::int8, kernels::WeightCodes::int8}}) {
+    Request r = request_for(1, 8, 2);
+    r.quantize = how;
+    const State state = OpenTrainer(model, plan_for(*model, r)).state();
+    std::vector<uint8_t> expected(kernels::code_bytes(codes, values.size()));
+    std::vector<float> scales(values.size() / kernels::weight_block);
+    kernels::quantize_weights(codes, values.data(), count, expected.data(), scales.data());
+    const std::string& found = state.at(name);
+    EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size()), 0) << name_of(how);
+    EXPECT_EQ(std::memcmp(found.data() + kernels::scales_begin(codes, count), scales.data(), scales.size() * sizeof(float)), 0) << name_of(how);
   }
 }
 

@@ -119,6 +119,45 @@ TEST(Filling, CodesOfManyPiecesAreThoseOfTheWhole) {
   }
 }
 
+// What a host writes into a trainer goes the same way.
+TEST(Filling, ParametersOfManyPiecesAreWritten) {
+  const auto model = model_of(R"({"model_type": "gpt2", "vocab_size": 2111, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})");
+  OpenTrainer trainer(model, plan_for(*model, request_for(1, 8, 2)));
+  std::vector<float> values(2111 * 64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  for (size_t p = 0; p < model->parameters().size(); ++p)
+    if (model->graph().at(model->parameters()[p]).name == "transformer.wte.weight") trainer->write_parameter(p, 0, values.data(), values.size());
+  const std::string written = trainer.state().at("transformer.wte.weight");
+  ASSERT_EQ(written.size(), values.size() * sizeof(float));
+  EXPECT_EQ(std::memcmp(written.data(), values.data(), written.size()), 0);
+}
+
+// Long samples have tables of many pieces: every position is turned by its own angle.
+TEST(Filling, AnglesOfLongSamplesAreThoseOfTheirPositions) {
+  constexpr int64_t positions = 2500;
+  const auto model = model_of(R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 2500, "hidden_size": 64, "intermediate_size": 64,
+                                  "num_hidden_layers": 1, "num_attention_heads": 1})");
+  const auto planned = plan_for(*model, request_for(1, positions, 2));
+  const OpenTrainer trainer(model, planned);
+  const std::string bytes = trainer.bytes();
+  ASSERT_EQ(planned->graph.rotary.size(), 1u);
+  const RotaryTables& tables = planned->graph.rotary[0];
+  const size_t frequencies = tables.inverse_frequencies.size();
+  ASSERT_GT(static_cast<size_t>(positions) * frequencies, size_t{1} << 16);
+  const Arena& arena = planned->programs.arena;
+  for (const auto& [tensor, function] : {std::pair<int, double (*)(double)>{tables.cosine, std::cos}, {tables.sine, std::sin}}) {
+    const char* const begin = bytes.data() + arena.persistent[static_cast<size_t>(arena.of_tensor[static_cast<size_t>(tensor)])].offset;
+    double most = 0;
+    for (size_t i = 0; i < static_cast<size_t>(positions) * frequencies; ++i) {
+      float value;
+      std::memcpy(&value, begin + i * sizeof value, sizeof value);
+      const float angle = static_cast<float>(i / frequencies) * tables.inverse_frequencies[i % frequencies];
+      most = std::max(most, std::abs(static_cast<double>(value) - function(static_cast<double>(angle))));
+    }
+    EXPECT_LT(most, 1e-7);
+  }
+}
+
 // ---- weights from files -----------------------------------------------------------------------------------------
 
 struct Weights {

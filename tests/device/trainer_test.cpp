@@ -525,6 +525,29 @@ TEST_F(CudaDeviceTest, TensorsOfManyPiecesAreSavedAndRestored) {
   EXPECT_EQ(differences(another.state(), expected), "");
 }
 
+// What a new plan moves may lie over where it goes, to either side, a little or far away, in one piece or in many.
+TEST_F(CudaDeviceTest, RegionsThatOverlapAreMovedWhole) {
+  constexpr uint64_t whole = (uint64_t{5} << 20) + 768;
+  auto stream = cuda_device().make_stream(0);
+  ASSERT_TRUE(stream);
+  std::vector<std::byte> numbers(whole), found(whole);
+  for (size_t i = 0; i < whole; ++i) numbers[i] = static_cast<std::byte>(static_cast<uint32_t>(i) * 2654435761u >> 24);
+  auto* const memory = static_cast<std::byte*>(cuda_device().allocate(whole, 256));
+  ASSERT_NE(memory, nullptr);
+  for (const uint64_t apart : {uint64_t{256}, uint64_t{64} << 10, (uint64_t{1} << 20) + 256, uint64_t{4} << 20})
+    for (const bool down : {false, true}) {
+      const uint64_t from = down ? apart : 0, to = down ? 0 : apart;
+      (*stream)->upload(memory, numbers.data(), whole);
+      (*stream)->move(memory + to, memory + from, whole - apart);
+      ASSERT_TRUE((*stream)->download(found.data(), memory, whole));
+      std::vector<std::byte> expected = numbers;
+      std::memmove(expected.data() + to, expected.data() + from, whole - apart);
+      EXPECT_TRUE(found == expected) << apart << (down ? " down" : " up");
+    }
+  EXPECT_TRUE((*stream)->wait());
+  cuda_device().release(memory, whole);
+}
+
 // Programs without stages copy what their ops need in between.
 TEST_F(CudaDeviceTest, WeightsInHostMemoryEvaluateAndGenerateTheSameBits) {
   const auto plain = plan_for(*model_, request());

@@ -116,6 +116,22 @@ class ChatTemplateTest(CommandTest):
                                    (doubled + "{{ ns.x|tojson }}", "too large"), ("{% for i in range(90000) %}{{ ('a' * 16000000)|upper|length }}{% endfor %}", "it takes too long")]:
             with self.subTest(template[-60:]):
                 self.refused(template, expected)
+        # Nor does what goes over long values again and again, or holds many of them.
+        text, list_of = "{% set x = 'a' * 16000000 %}{% set y = x ~ 'b' %}", "{% set x = range(100000)|list %}"
+        for begin, body, expected in [(text, "{% set z = x %}", "it takes too long"), (text, "{% if x == y %}{% endif %}", "it takes too long"), (text, "{{ x.find('b') }}", "it takes too long"),
+                                      (text, "{% if x is eq(y) %}{% endif %}", "it takes too long"), (text, "{{ ['q']|map(attribute='q', default=x)|first|length }}", "it takes too long"),
+                                      (list_of, "{% if 'q' in x %}{% endif %}", "it takes too long"), (list_of, "{{ x.count(7) }}", "it takes too long"), (list_of, "{{ x[1:]|length }}", "it takes too long"),
+                                      (list_of, "{% for y in x %}{% break %}{% endfor %}", "it takes too long"), ("{% set ns = namespace(x=[]) %}", "{% set ns.x = ns.x + [i] %}", "it takes too long")]:
+            with self.subTest(body):
+                self.refused(begin + "{% for i in range(90000) %}" + body + "{% endfor %}", expected)
+        for template, expected in [("{% for c in 'a' * 16000000 %}{% endfor %}", "a list is too long"), ("{{ ('a,' * 8000000).split(',')|length }}", "a list is too long"),
+                                   ("{{ range(100000)|map(attribute='q', default='a' * 16000000)|list|length }}", "a value is too large")]:
+            with self.subTest(template):
+                self.refused(template, expected)
+        self.assertEqual(self.rendered("{{ ('üa' * 5000000)[-2] }}{{ ('aü' * 5000000)[:3] }}{{ ('ü' * 200000)|last }}{{ 'üa'|first }}{{ ('a' * 200000).count('aa') }}"
+                                       "{{ 'abcü'[::-2] }}{{ ''|first is defined }}", [{"messages": [user("q")]}])[0]["prompt"], "üaüaüü100000übFalse")
+        self.assertEqual(self.rendered("{{ range(100000)|unique|list|length }} {{ [1, true, 1.0, 'A', 'a', '1', 1.5, [1], [1.0], {'a': 1}, {'a': 1}]|unique|list }}",
+                                       [{"messages": [user("q")]}])[0]["prompt"], "100000 [1, 'A', '1', 1.5, [1], {'a': 1}]")
         self.assertEqual(self.rendered("{{ ('a ' * 40000).rsplit(' ')|length }} {{ ('a' * 100000)|trim('b' * 100000 ~ 'a')|length }} {{ (' a' * 40000).split()|length }}", [{"messages": [user("q")]}])[0]["prompt"], "40001 0 40000")
         self.assertEqual(self.rendered("{{ 'abc'[1::9223372036854775807] }}{{ (-9223372036854775807 - 1) is divisibleby(-1) }}", [{"messages": [user("q")]}])[0]["prompt"], "bTrue")
         self.refused(TURNS, "at least one message, found none", messages=[])

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "../failure.h"
 #include "../files.h"
@@ -62,10 +63,12 @@ Value value_of(const JsonValue& json, const std::string& place) {
     }
     default: {
       Members members;
+      std::map<std::string_view, size_t> places;
       for (const JsonMember& member : json.members) {
         require_utf8(member.key, place);
-        std::erase_if(members, [&](const auto& m) { return m.first == member.key; });   // of two with one name the last one counts
-        members.emplace_back(member.key, value_of(member.value, place));
+        const auto [known, is_new] = places.emplace(member.key, members.size());   // of two with one name the last one counts, where the first one stands
+        if (is_new) members.emplace_back(member.key, value_of(member.value, place));
+        else members[known->second].second = value_of(member.value, place);
       }
       return members;
     }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "../tokenizer/unicode.h"
 #include "functions.h"
@@ -121,11 +122,13 @@ Value as_json(const Value& v, const Arguments& a) {
 
 // ---- lists
 Value first(const Value& v, const Arguments&) {
-  const List list = v.elements();
+  const List list = v.is(K::string) ? List() : v.elements();
+  if (v.is(K::string) && v.is_true()) return v.text().substr(0, first_character(v.text()).bytes);
   return list.empty() ? Value::undefined("the first of nothing") : list.front();
 }
 Value last(const Value& v, const Arguments&) {
-  const List list = v.elements();
+  const List list = v.is(K::string) ? List() : v.elements();
+  if (v.is(K::string) && v.is_true()) return v.text().substr(v.text().size() - last_character(v.text()).bytes);
   return list.empty() ? Value::undefined("the last of nothing") : list.back();
 }
 Value elements(const Value& v, const Arguments&) { return v.elements(); }
@@ -170,22 +173,42 @@ Value comparable(const Value& value, const Arguments& a, size_t at) {
   return of.is(K::string) && !a.get(at, "case_sensitive").is_true() ? Value(lower(of.text())) : of;
 }
 Value in_order(const Value& v, const Arguments& a) {
-  List list = v.elements();
+  std::vector<std::pair<Value, Value>> items;   // by what they are compared by
+  for (const Value& item : v.elements()) items.emplace_back(comparable(item, a, 1), item);
   const bool is_reversed = a.get(0, "reverse").is_true();
-  std::stable_sort(list.begin(), list.end(), [&](const Value& x, const Value& y) {
-    const Value p = comparable(x, a, 1), q = comparable(y, a, 1);
-    return is_reversed ? q < p : p < q;
-  });
+  std::stable_sort(items.begin(), items.end(), [&](const auto& x, const auto& y) { return is_reversed ? y.first < x.first : x.first < y.first; });
+  List list;
+  for (auto& [key, item] : items) list.push_back(std::move(item));
   return list;
 }
-Value unique(const Value& v, const Arguments& a) {
-  List list, seen;
-  for (const Value& item : v.elements()) {
-    const Value key = comparable(item, a, 0);
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
-    seen.push_back(key);
-    list.push_back(item);
+// Equal values have one, and others another: not to compare each with all before it.
+std::string key_of(const Value& value) {
+  switch (value.kind()) {
+    case K::boolean: case K::integer: return fmt::format("{}", value.integer());
+    case K::real: {
+      const double real = value.real();
+      return std::fabs(real) < 9e18 && real == std::floor(real) ? fmt::format("{}", static_cast<int64_t>(real)) : value.repr();
+    }
+    case K::list: {
+      std::string key = value.is_tuple() ? "(" : "[";
+      for (const Value& item : value.list()) check_length((key += key_of(item)) += ',');
+      return key;
+    }
+    case K::mapping: {
+      std::map<std::string, std::string> members;
+      for (const auto& [name, member] : value.members()) members[Value(name).repr()] = key_of(member);
+      std::string key = "{";
+      for (const auto& [name, member] : members) check_length(((key += name) += member) += ',');
+      return key;
+    }
+    default: return value.repr();
   }
+}
+Value unique(const Value& v, const Arguments& a) {
+  List list;
+  std::set<std::string> seen;
+  for (const Value& item : v.elements())
+    if (seen.insert(key_of(comparable(item, a, 0))).second) list.push_back(item);
   return list;
 }
 // What filters of lists go over: of anything that counts as false, nothing, as in Jinja.

@@ -62,7 +62,7 @@ using Method = Value (*)(const Value&, const Arguments&);
 const std::map<std::string, Method>& methods_of_texts() {
   static const std::map<std::string, Method> all = {
       {"capitalize", [](const Value& v, const Arguments&) -> Value { return capitalize(v.text()); }},
-      {"count", [](const Value& v, const Arguments& a) -> Value { return static_cast<int64_t>(split(v.text(), a.get(0, "").text(), -1).size()) - 1; }},
+      {"count", [](const Value& v, const Arguments& a) -> Value { return count_of(a.get(0, "").text(), v.text()); }},
       {"endswith", [](const Value& v, const Arguments& a) -> Value { return any_affix(v.text(), a.get(0, ""), false); }},
       {"find", [](const Value& v, const Arguments& a) -> Value {
          const size_t at = v.text().find(a.get(0, "").text());

@@ -54,10 +54,10 @@ class Interpreter {
   void count_work(size_t work = 1) {
     if ((work_ += work) > most_work) throw TemplateError("it takes too long");
   }
-  // What a filter or a function goes over, and makes.
+  // What goes over a value, or makes it, takes. All that is made is counted, so that it bounds memory too.
   static size_t work_of(const Value& value) {
-    if (value.is(K::string)) return value.text().size() / 256;
-    return value.is(K::list) ? value.list().size() / 16 : 0;
+    if (value.is(K::string)) return value.parts() - 1;
+    return std::max(value.parts() / 16, value.is(K::list) ? value.list().size() / 2 : 0);
   }
   Value counted(Value made) {
     count_work(work_of(made));
@@ -88,6 +88,7 @@ class Interpreter {
 
   // ---- statements
   void write(const std::string& text) {
+    count_work(text.size() / bytes_a_part);
     *out_ += text;
     if (out_->size() > longest_text) throw TemplateError("the text is too long");
   }
@@ -130,6 +131,7 @@ class Interpreter {
   }
   Flow loop(const Statement& s) {
     List items = value_of(*s.expression).elements();
+    count_work(items.size() / 2);
     if (s.condition) {
       List chosen;
       for (Value& item : items) {
@@ -187,8 +189,13 @@ class Interpreter {
   }
 
   // ---- expressions
+  // Texts are counted wherever one is asked for: whatever is done with it goes over it.
   Value value_of(const Expression& e) {
-    return at_line(e.line, [&] { return value_at(e); });
+    return at_line(e.line, [&] {
+      Value value = value_at(e);
+      if (value.is(K::string)) count_work(work_of(value));
+      return value;
+    });
   }
   Value value_at(const Expression& e) {
     const auto argument = [&](size_t i) { return value_of(*e.arguments[i]); };
@@ -212,12 +219,22 @@ class Interpreter {
         }
         return members;
       }
-      case E::attribute: return attribute(argument(0), e.text);
+      case E::attribute: {
+        const Value of = argument(0);
+        const Value found = attribute(of, e.text);
+        if (found.is(K::function)) count_work(work_of(of));
+        return found;
+      }
       case E::item: return item(argument(0), argument(1));
       case E::slice: return slice(e);
       case E::call: return counted(argument(0).function()(arguments_of(e)));
       case E::filter: return filter(e);
-      case E::test: return apply_test(e.text, argument(0), arguments_of(e));
+      case E::test: {
+        const Value of = argument(0);
+        const Arguments given = arguments_of(e);
+        for (const Value& with : given.values) count_work(work_of(of) + work_of(with));
+        return apply_test(e.text, of, given);
+      }
       case E::unary: return unary(e.text, argument(0));
       case E::binary: return binary(e);
       case E::comparison: return comparison(e);
@@ -233,8 +250,14 @@ class Interpreter {
     for (const auto& [name, value] : e.named) all.named.emplace_back(name, value_of(*value));
     return all;
   }
+  // Whether a filter looks at no more of a list than its length or an end of it.
+  static bool only_glances(std::string_view filter) {
+    constexpr std::string_view all[] = {"count", "d", "default", "first", "last", "length"};
+    return std::find(std::begin(all), std::end(all), filter) != std::end(all);
+  }
   Value filter(const Expression& e) {
-    const Value of = counted(value_of(*e.arguments[0]));
+    const Value of = value_of(*e.arguments[0]);
+    if (!only_glances(e.text)) count_work(work_of(of));
     return counted(apply_filter(e.text, of, arguments_of(e)));
   }
 
@@ -254,12 +277,13 @@ class Interpreter {
     }
     if (of.is(K::undefined)) of.text();
     if (key.is(K::string)) return attribute(of, key.text());
-    const List characters_of = of.is(K::list) ? List() : of.elements();
-    const List& elements = of.is(K::list) ? of.list() : characters_of;
-    const auto count = static_cast<int64_t>(elements.size());
+    const std::vector<size_t> places = of.is(K::string) ? characters(of.text()) : std::vector<size_t>();
+    const auto count = of.is(K::string) ? static_cast<int64_t>(places.size()) - 1 : static_cast<int64_t>(of.list().size());
     int64_t at = key.integer();
     if (at < 0) at += count;
-    return at >= 0 && at < count ? elements[static_cast<size_t>(at)] : Value::undefined(fmt::format("element {}", key.integer()));
+    if (at < 0 || at >= count) return Value::undefined(fmt::format("element {}", key.integer()));
+    const auto i = static_cast<size_t>(at);
+    return of.is(K::string) ? Value(of.text().substr(places[i], places[i + 1] - places[i])) : of.list()[i];
   }
   Value slice(const Expression& e) {
     const Value of = value_of(*e.arguments[0]);
@@ -269,8 +293,11 @@ class Interpreter {
       return value.is(K::none) ? std::nullopt : std::optional(value.integer());
     };
     if (of.is(K::mapping)) throw TemplateError("a mapping has no slices");
-    const List elements = of.elements();
-    const auto count = static_cast<int64_t>(elements.size());
+    const bool is_text = of.is(K::string);
+    const std::vector<size_t> places = is_text ? characters(of.text()) : std::vector<size_t>();
+    const List elements = is_text ? List() : of.elements();
+    const auto count = static_cast<int64_t>(is_text ? places.size() - 1 : elements.size());
+    count_work(elements.size() / 2);
     const int64_t step = std::clamp(bound(3).value_or(1), -count - 1, count + 1);
     if (step == 0) throw TemplateError("a slice has a step of 0");
     const auto place = [&](std::optional<int64_t> given, int64_t standard) {   // as Python's slice.indices
@@ -280,11 +307,13 @@ class Interpreter {
     };
     const int64_t begin = place(bound(1), step < 0 ? count - 1 : 0), end = place(bound(2), step < 0 ? -1 : count);
     List chosen;
-    for (int64_t i = begin; step < 0 ? i > end : i < end; i += step) chosen.push_back(elements[static_cast<size_t>(i)]);
-    if (!of.is(K::string)) return {std::move(chosen), of.is_tuple()};
     std::string text;
-    for (const Value& c : chosen) text += c.text();
-    return text;
+    for (int64_t i = begin; step < 0 ? i > end : i < end; i += step) {
+      const auto k = static_cast<size_t>(i);
+      if (is_text) text.append(of.text(), places[k], places[k + 1] - places[k]);
+      else chosen.push_back(elements[k]);
+    }
+    return is_text ? Value(std::move(text)) : Value(std::move(chosen), of.is_tuple());
   }
   static Value unary(const std::string& op, const Value& value) {
     if (op == "not") return !value.is_true();
@@ -301,6 +330,7 @@ class Interpreter {
     if (e.text == "+" && left.is(K::list)) {
       List all = left.list();
       all.insert(all.end(), right.list().begin(), right.list().end());
+      count_work(all.size() / 2);
       return {std::move(all), left.is_tuple()};
     }
     if (e.text == "*" && left.is(K::string)) return repeated(left.text(), right.integer());
@@ -350,6 +380,7 @@ class Interpreter {
     Value left = value_of(*e.arguments[0]);
     for (size_t i = 0; i < e.operators.size(); ++i) {
       const Value right = value_of(*e.arguments[i + 1]);
+      count_work(work_of(left) + work_of(right));
       const std::string& op = e.operators[i];
       const bool holds = op == "==" ? left == right : op == "!=" ? !(left == right) : op == "<" ? left < right : op == ">" ? right < left : op == "<=" ? !(right < left)
                          : op == ">=" ? !(left < right) : op == "in" ? right.contains(left) : !right.contains(left);

@@ -21,6 +21,12 @@ std::string with_characters(const std::string& text, int32_t (*of)(int32_t)) {
   return result;
 }
 
+// While a list is made, as check_length is asked while a text is.
+void add_part(List& parts, std::string part) {
+  if (parts.size() >= longest_list) throw TemplateError("a list is too long");
+  parts.push_back(std::move(part));
+}
+
 // As Python's strip has it.
 bool is_white(uint32_t code) { return is_space(code) || (code >= 0x1c && code <= 0x1f); }
 
@@ -79,14 +85,14 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
   if (by && by->empty()) throw TemplateError("split by nothing");
   if (by) {
     size_t at = 0;
-    for (size_t next; most != 0 && (next = text.find(*by, at)) != std::string::npos; at = next + by->size(), --most) parts.push_back(text.substr(at, next - at));
-    parts.push_back(text.substr(at));
+    for (size_t next; most != 0 && (next = text.find(*by, at)) != std::string::npos; at = next + by->size(), --most) add_part(parts, text.substr(at, next - at));
+    add_part(parts, text.substr(at));
     return parts;
   }
   std::string_view rest = stripped_of(text, is_white, true, false);   // by white space, of which any amount is one
   while (!rest.empty()) {
     if (most-- == 0) {
-      parts.push_back(std::string(stripped_of(rest, is_white, false, true)));
+      add_part(parts, std::string(stripped_of(rest, is_white, false, true)));
       break;
     }
     size_t end = 0;
@@ -95,7 +101,7 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
       if (is_white(c.code)) break;
       end += c.bytes;
     }
-    parts.push_back(std::string(rest.substr(0, end)));
+    add_part(parts, std::string(rest.substr(0, end)));
     rest = stripped_of(rest.substr(end), is_white, true, false);
   }
   return parts;
@@ -107,8 +113,8 @@ List split_from_end(const std::string& text, const std::optional<std::string>& b
   List parts;
   size_t end = text.size();
   for (size_t next; most != 0 && end >= by->size() && (next = text.rfind(*by, end - by->size())) != std::string::npos; end = next, --most)
-    parts.push_back(text.substr(next + by->size(), end - next - by->size()));
-  parts.push_back(text.substr(0, end));
+    add_part(parts, text.substr(next + by->size(), end - next - by->size()));
+  add_part(parts, text.substr(0, end));
   std::reverse(parts.begin(), parts.end());
   return parts;
 }
@@ -116,7 +122,7 @@ List lines_of(const std::string& text) {
   List lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find_first_of("\n\r", at), text.size());
-    lines.push_back(text.substr(at, end - at));
+    add_part(lines, text.substr(at, end - at));
     at = end + (text.compare(end, 2, "\r\n") == 0 ? 2 : 1);
   }
   return lines;
@@ -129,6 +135,12 @@ std::string replaced(const std::string& text, const std::string& from, const std
   for (size_t next; most != 0 && (next = text.find(from, at)) != std::string::npos; at = next + from.size(), --most) check_length((result += text.substr(at, next - at)) += to);
   return result + text.substr(at);
 }
+int64_t count_of(const std::string& part, const std::string& text) {
+  if (part.empty()) throw TemplateError("count needs what to count");
+  int64_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
 std::string joined(const List& list, const std::string& by) {
   std::string text;
   for (size_t i = 0; i < list.size(); ++i) check_length((text += i > 0 ? by : "") += list[i].str());
@@ -140,11 +152,11 @@ bool any_affix(const std::string& text, const Value& affix, bool at_begin) {
 }
 std::string indented(const std::string& text, const std::string& by, bool first, bool blank) {
   std::string result;
-  const List lines = split(text, "\n", -1);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string& line = lines[i].text();
-    const bool indents = i == 0 ? first : blank || !line.empty();
-    check_length(((result += i > 0 ? "\n" : "") += indents ? by : "") += line);
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const bool indents = at == 0 ? first : blank || end > at;
+    check_length(((result += at > 0 ? "\n" : "") += indents ? by : "").append(text, at, end - at));
+    at = end + 1;
   }
   return result;
 }

@@ -23,6 +23,7 @@ List split(const std::string& text, const std::optional<std::string>& by, int64_
 List split_from_end(const std::string& text, const std::optional<std::string>& by, int64_t most);
 List lines_of(const std::string& text);
 std::string replaced(const std::string& text, const std::string& from, const std::string& to, int64_t most);
+int64_t count_of(const std::string& part, const std::string& text);
 std::string joined(const List& list, const std::string& by);
 // Whether it begins, or ends, with that, or with one of a list.
 bool any_affix(const std::string& text, const Value& affix, bool at_begin);

@@ -65,7 +65,7 @@ std::string json_string_of(const std::string& s, bool ascii) {
 
 Value Value::undefined(std::string name) {
   Value v;
-  v.text_ = std::move(name);
+  v.text_ = std::make_shared<const std::string>(std::move(name));
   return v;
 }
 Value Value::none() {
@@ -73,8 +73,9 @@ Value Value::none() {
   v.kind_ = K::none;
   return v;
 }
-Value::Value(std::string s) : kind_(K::string), text_(std::move(s)) {
-  check_length(text_);
+Value::Value(std::string s) : kind_(K::string), text_(std::make_shared<const std::string>(std::move(s))) {
+  check_length(*text_);
+  parts_ += text_->size() / bytes_a_part;
 }
 Value::Value(List l, bool is_tuple) : kind_(K::list), is_tuple_(is_tuple), list_(std::make_shared<List>(std::move(l))) {
   if (list_->size() > longest_list) throw TemplateError("a list is too long");
@@ -102,7 +103,7 @@ const char* Value::kind_name() const {
   return names[static_cast<size_t>(kind_)];
 }
 void Value::fail(std::string_view expected) const {
-  throw TemplateError(kind_ == K::undefined ? fmt::format("'{}' is undefined", text_) : fmt::format("expected {}, found {}", expected, kind_name()));
+  throw TemplateError(kind_ == K::undefined ? fmt::format("'{}' is undefined", text_ ? *text_ : std::string()) : fmt::format("expected {}, found {}", expected, kind_name()));
 }
 
 bool Value::is_true() const {
@@ -110,7 +111,7 @@ bool Value::is_true() const {
     case K::undefined: case K::none: return false;
     case K::boolean: case K::integer: return integer_ != 0;
     case K::real: return real_ != 0;
-    case K::string: return !text_.empty();
+    case K::string: return !text_->empty();
     case K::list: return !list_->empty();
     case K::mapping: return !members_->empty();
     default: return true;
@@ -127,7 +128,7 @@ double Value::real() const {
 }
 const std::string& Value::text() const {
   if (kind_ != K::string) fail("a string");
-  return text_;
+  return *text_;
 }
 const List& Value::list() const {
   if (kind_ != K::list) fail("a list");
@@ -157,7 +158,7 @@ const Value* Value::member(std::string_view key) const {
 std::string Value::str() const {
   switch (kind_) {
     case K::undefined: return "";
-    case K::string: return text_;
+    case K::string: return *text_;
     default: return repr();
   }
 }
@@ -171,7 +172,7 @@ std::string Value::repr() const {
     case K::boolean: return integer_ ? "True" : "False";
     case K::integer: return fmt::format("{}", integer_);
     case K::real: return of_real(real_);
-    case K::string: return python_string(text_);
+    case K::string: return python_string(*text_);
     case K::list:
       for (const Value& v : *list_) add(v.repr());
       return is_tuple_ ? "(" + text + (list_->size() == 1 ? ",)" : ")") : "[" + text + "]";
@@ -187,7 +188,7 @@ std::string Value::json(JsonForm form, int depth) const {
   switch (kind_) {
     case K::none: return "null";
     case K::boolean: return integer_ ? "true" : "false";
-    case K::string: return json_string_of(text_, form.ascii);
+    case K::string: return json_string_of(*text_, form.ascii);
     case K::integer: case K::real: return repr();
     case K::list: case K::mapping: break;
     default: fail("what JSON has");
@@ -211,7 +212,7 @@ bool Value::operator==(const Value& other) const {
   if (is_number() && other.is_number()) return kind_ == K::real || other.kind_ == K::real ? real() == other.real() : integer_ == other.integer_;
   if (kind_ != other.kind_) return false;
   switch (kind_) {
-    case K::string: return text_ == other.text_;
+    case K::string: return *text_ == *other.text_;
     case K::list: return is_tuple_ == other.is_tuple_ && (list_ == other.list_ || *list_ == *other.list_);
     case K::mapping:
       if (members_ == other.members_) return true;
@@ -227,7 +228,7 @@ bool Value::operator==(const Value& other) const {
 
 bool Value::operator<(const Value& other) const {
   if (is_number() && other.is_number()) return kind_ == K::real || other.kind_ == K::real ? real() < other.real() : integer_ < other.integer_;
-  if (kind_ == K::string && other.kind_ == K::string) return text_ < other.text_;   // UTF-8 keeps the order of characters
+  if (kind_ == K::string && other.kind_ == K::string) return *text_ < *other.text_;   // UTF-8 keeps the order of characters
   if (kind_ == K::list && other.kind_ == K::list) return std::lexicographical_compare(list_->begin(), list_->end(), other.list_->begin(), other.list_->end());
   if (kind_ == K::undefined) fail("");
   if (other.kind_ == K::undefined) other.fail("");
@@ -237,9 +238,9 @@ bool Value::operator<(const Value& other) const {
 bool Value::contains(const Value& item) const {
   switch (kind_) {
     case K::undefined: return false;
-    case K::string: return text_.find(item.text()) != std::string::npos;
+    case K::string: return text_->find(item.text()) != std::string::npos;
     case K::list: return std::find(list_->begin(), list_->end(), item) != list_->end();
-    case K::mapping: return item.is(K::string) && member(item.text_) != nullptr;
+    case K::mapping: return item.is(K::string) && member(*item.text_) != nullptr;
     default: fail("a string, a list or a mapping");
   }
 }
@@ -253,8 +254,9 @@ List Value::elements() const {
       for (const auto& [name, value] : *members_) all.push_back(name);
       return all;
     case K::string: {
-      const std::vector<size_t> at = characters(text_);
-      for (size_t i = 0; i + 1 < at.size(); ++i) all.push_back(text_.substr(at[i], at[i + 1] - at[i]));
+      const std::vector<size_t> at = characters(*text_);
+      if (at.size() > longest_list) throw TemplateError("a list is too long");   // a value takes a hundred times as much as a character
+      for (size_t i = 0; i + 1 < at.size(); ++i) all.push_back(text_->substr(at[i], at[i + 1] - at[i]));
       return all;
     }
     default: fail("a list");

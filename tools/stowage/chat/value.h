@@ -17,7 +17,7 @@ struct TemplateError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-inline constexpr size_t longest_text = size_t{1} << 24, longest_list = 100000, most_parts = 1000000;
+inline constexpr size_t longest_text = size_t{1} << 24, longest_list = 100000, most_parts = 1000000, bytes_a_part = 256;
 
 // While one is made, so that little of a template makes no gigabytes.
 inline void check_length(const std::string& text) {
@@ -62,6 +62,7 @@ class Value {
   void set_member(const std::string& name, Value value) const;   // of a namespace
   const Function& function() const;
   const Value* member(std::string_view key) const;   // null where there is none
+  size_t parts() const { return parts_; }
 
   // As Python's str() and repr(), and as JSON, in a line or indented.
   std::string str() const;
@@ -82,10 +83,10 @@ class Value {
   Kind kind_ = Kind::undefined;
   bool is_tuple_ = false, is_space_ = false;
   int depth_ = 0;                             // of lists and mappings in each other
-  size_t parts_ = 1;                          // of all that is in it, as often as it is: what comparing or copying all of it takes
+  size_t parts_ = 1;                          // of all that is in it, as often as it is, and 256 bytes of a text each: what comparing or writing all of it takes
   int64_t integer_ = 0;
   double real_ = 0;
-  std::string text_;                          // of undefined: its name
+  std::shared_ptr<const std::string> text_;   // of undefined: its name, or null; shared, since a list may hold a long one many times
   std::shared_ptr<List> list_;
   std::shared_ptr<Members> members_;
   std::shared_ptr<Function> function_;

@@ -220,6 +220,13 @@ class TokenizerTest(CommandTest):
         self.refuses({**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}}, "far too much", data="aaaa")
         self.refuses({**good, "normalizer": {"type": "Sequence", "normalizers": [tenfold] * 12}, "added_tokens": [{"id": 3, "content": "aaaa", "normalized": True}]}, "added token 3", "far too much")
         self.refuses({**good, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Metaspace", "replacement": " " * 10}] * 12}}, "far too much", data="a b")
+        long = "a" * 1000000   # one step is enough
+        self.refuses({**good, "normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": long}}, "far too much", data="a" * 60000)
+        self.refuses({**good, "pre_tokenizer": {"type": "Metaspace", "replacement": long}}, "far too much", data=" a" * 60000)
+        # A match that begins before where it is looked for, which PCRE2 finds again and again.
+        behind = {"Regex": "(?<=(?1)t)|a(\\K)"}
+        self.refuses({**good, "normalizer": {"type": "Replace", "pattern": behind, "content": "q"}}, "cannot be matched")
+        self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": behind, "behavior": "Removed", "invert": True}}, "cannot be matched")
         self.refuses({**good, "added_tokens": [{"id": 3}]}, "added_tokens[0].content", "a string")
         self.refuses(good, "expected UTF-8, found none at byte 2", data=b"ab\xff")
         self.refuses({"model": {**model, "vocab": {"a": 0, "b": 1, "ab": 1000}}}, "gives token 1000", "vocabulary of 1,000", data="aab")

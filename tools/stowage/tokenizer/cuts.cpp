@@ -72,9 +72,12 @@ void for_pieces(std::string_view text, Behavior behavior, bool inverted, const F
   pieces.finish();
 }
 
-std::string with_marks(std::string_view text, const std::string& mark) {
+std::string with_marks(std::string_view text, const std::string& mark, size_t most) {
   std::string out;
-  for (const char c : text) c == ' ' ? out += mark : out += c;
+  for (const char c : text) {
+    c == ' ' ? out += mark : out += c;
+    if (out.size() > most) throw TooMuchText();
+  }
   return out;
 }
 
@@ -95,7 +98,7 @@ void Cuts::cut(size_t number, std::string_view text, bool is_first, size_t& left
   const CutStep& step = steps_[number].step;
   const std::optional<Pattern>& pattern = steps_[number].pattern;
   std::string changed;   // holds what `text` then is
-  if (step.kind == Kind::words) text = changed = with_marks(text, step.searched.text);
+  if (step.kind == Kind::words) text = changed = with_marks(text, step.searched.text, left);
   const std::string_view prefix = step.kind == Kind::words ? std::string_view(step.searched.text) : " ";
   if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && is_first)) && !text.starts_with(prefix))
     text = changed = std::string(prefix).append(text);

@@ -44,12 +44,13 @@ std::string in_form(std::string_view text, NormalStep::Kind form) {
   return out;
 }
 
-std::string replaced(std::string_view text, const Pattern& pattern, std::string_view content) {
+std::string replaced(std::string_view text, const Pattern& pattern, std::string_view content, size_t most) {
   std::string out;
   size_t at = 0;
   while (const auto match = pattern.find(text, at)) {
     out += text.substr(at, match->begin - at);
     out += content;
+    if (out.size() > most) throw TooMuchText();
     at = match->end;
   }
   return out += text.substr(at);
@@ -69,7 +70,7 @@ std::string Normalization::operator()(std::string_view text) const {
   const size_t most = longest_of(text);
   for (const auto& [step, pattern] : steps_) {
     if (out.size() > most) throw TooMuchText();
-    if (step.kind == NormalStep::Kind::replace) out = replaced(out, *pattern, step.content);
+    if (step.kind == NormalStep::Kind::replace) out = replaced(out, *pattern, step.content, most);
     else if (step.kind != NormalStep::Kind::prepend) out = in_form(out, step.kind);
     else if (!out.empty()) out.insert(0, step.content);
   }

@@ -85,6 +85,8 @@ std::optional<Match> Pattern::find(std::string_view text, size_t from) const {
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0) throw Failure(exit_failed, fmt::format("{}: its pattern cannot be matched: {}", path_, message_of(found)));
     const PCRE2_SIZE* const range = pcre2_get_ovector_pointer(compiled_->match);
+    // \K inside of what looks behind may put it there, for ever the same match.
+    if (range[0] < from) throw Failure(exit_failed, fmt::format("{}: its pattern cannot be matched: a match begins before where it is looked for", path_));
     if (range[1] > range[0]) return Match{range[0], range[1]};
     from = range[1] + std::max<size_t>(1, range[1] < text.size() ? utf8_length(text.substr(range[1])) : 1);
   }

@@ -17,9 +17,14 @@
 namespace command {
 namespace {
 
-void replace_all(std::string& text, const std::string& searched, const std::string& content) {
-  for (size_t at = 0; !searched.empty() && (at = text.find(searched, at)) != std::string::npos; at += content.size())
-    text.replace(at, searched.size(), content);
+std::string replaced(const std::string& text, const std::string& searched, const std::string& content, size_t most) {
+  std::string out;
+  size_t done = 0;
+  for (size_t at = 0; !searched.empty() && (at = text.find(searched, done)) != std::string::npos; done = at + searched.size()) {
+    out.append(text, done, at - done) += content;
+    if (out.size() > most) throw TooMuchText();
+  }
+  return out.append(text, done);
 }
 
 // "<0x0A>" as its byte.
@@ -65,8 +70,8 @@ struct Tokenizer::Parts {
     const size_t most = longest_of(text);
     for (const TextStep& step : text_steps) {
       if (text.size() > most) throw TooMuchText();
-      if (step.kind == TextStep::Kind::replace) replace_all(text, step.searched, step.content);
-      else if (step.kind == TextStep::Kind::words) replace_all(text, step.searched, is_first && step.drops_first ? "" : step.content);
+      if (step.kind == TextStep::Kind::replace) text = replaced(text, step.searched, step.content, most);
+      else if (step.kind == TextStep::Kind::words) text = replaced(text, step.searched, is_first && step.drops_first ? "" : step.content, most);
       else if (step.kind == TextStep::Kind::bytes) {
         if (const auto byte = byte_in(text)) text = *byte;
       } else if (is_first) {

@@ -83,6 +83,10 @@ class PackTest(CommandTest):
         self.assertIn(packed, ('id,"the ""name""",lower,upper,size,offset\n"a,1","two\r\nlines",0,9,5,0\n'
                                f'"a""1",,9,12,7,{first}\na 1," blank ",9,12,7,{7 - first}\n' for first in (0, 7)))
         self.assertEqual(self.pack(packed).stdout, packed)
+        # A byte-order mark that is a column's own, behind that of the file, and before which none is written.
+        packed = self.pack("\ufeff\ufeffname,id,lower,upper,size\nx,0,0,1,1\n").stdout
+        self.assertEqual(packed, '"\ufeffname",id,lower,upper,size,offset\nx,0,0,1,1,0\n')
+        self.assertEqual(self.pack(packed).stdout, packed)
 
     def test_fields_of_any_characters(self):
         """What Python writes is read, and Python reads what is written."""

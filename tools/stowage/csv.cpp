@@ -81,7 +81,9 @@ std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
   for (const std::string& field : fields) {
     if (&field != fields.data()) line += ',';
-    if (field.find_first_of(",\"\r\n") == std::string::npos && trimmed(field).size() == field.size()) {
+    const bool has_mark = without_mark(field).size() < field.size();   // which would be none of the field where it begins a file
+    const bool is_alone = fields.size() == 1 && field.empty();          // would be a blank line
+    if (!has_mark && !is_alone && field.find_first_of(",\"\r\n") == std::string::npos && trimmed(field).size() == field.size()) {
       line += field;
       continue;
     }

@@ -168,7 +168,25 @@ struct Standing {
   uint64_t seed = 0;
 };
 
-Result<Standing> read_standing(const std::string& path, const Json& fields, uint64_t global_batch) {
+// What no run has would end the one that goes on in numbers that are none, or write a checkpoint that nobody can read.
+Status check_standing(const std::string& path, const Standing& s, bool is_fp16) {
+  const auto nonsense = [&](const std::string& what) { return corrupt(path, what); };
+  const Progress& p = s.progress;
+  const CarriedState& c = s.carried;
+  constexpr double largest = 1e100;   // of statistics: far beyond what fp32 numbers and their squares come to
+  int exponent = 0;
+  if (p.batches > INT64_MAX || p.step > p.batches || p.skipped != p.batches - p.step)
+    return nonsense("of " + std::to_string(p.batches) + " batches " + std::to_string(p.step) + " were steps and " + std::to_string(p.skipped) + " were skipped");
+  if (!(c.loss_scale >= 1 && c.loss_scale <= std::numeric_limits<float>::max()) || std::frexp(c.loss_scale, &exponent) != 0.5 || (!is_fp16 && c.loss_scale != 1))
+    return nonsense("its loss scale is " + to_string(Json(c.loss_scale), 0));
+  for (const double mean : {c.loss_mean, c.norm_mean})
+    if (!(std::abs(mean) <= largest)) return nonsense("its mean loss or norm is " + to_string(Json(mean), 0));
+  for (const double variance : {c.loss_variance, c.norm_variance})
+    if (!(variance >= 0 && variance <= largest)) return nonsense("the variance of its loss or norm is " + to_string(Json(variance), 0));
+  return ok();
+}
+
+Result<Standing> read_standing(const std::string& path, const Json& fields, uint64_t global_batch, bool is_fp16) {
   Standing s;
   Progress& p = s.progress;
   for (const auto& [key, field] : {std::pair{"step", &p.step}, {"batches", &p.batches}, {"skipped", &p.skipped}, {"tokens", &p.tokens}}) {
@@ -181,8 +199,7 @@ Result<Standing> read_standing(const std::string& path, const Json& fields, uint
   STW_ASSIGN(seed, get_uint(fields, "seed"));
   STW_ASSIGN(carried_fields, get_object(fields, "carried"));
   STW_TRY(read_carried(*carried_fields, s.carried));
-  if (!(s.carried.loss_scale >= 1 && std::isfinite(s.carried.loss_scale)))
-    return Error{Code::corrupt, path + ": its loss scale is " + std::to_string(s.carried.loss_scale)};
+  STW_TRY(check_standing(path, s, is_fp16));
   p.samples = samples;
   p.loss = loss;
   p.evaluation_loss = evaluation;
@@ -263,7 +280,7 @@ Status Trainer::restore(const std::string& path) {
   if (lost_arena_) STW_TRY(take_again());
   STW_ASSIGN(base, hash_of_base());
   STW_TRY(check_identity(path, *found, identity(*this, base)));
-  STW_ASSIGN(standing, read_standing(path, reader.fields(), global_batch()));
+  STW_ASSIGN(standing, read_standing(path, reader.fields(), global_batch(), plan().numerics.precision == Precision::fp16));
   standing.progress.phase = progress().phase;   // of a run, from whose callback this may be called
   // Everything is checked and allocated before the first byte changes.
   STW_ASSIGN(tensors, saved_tensors(reader, graph()));

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "src/checkpoint_file.h"
+#include "tests/planner/forged_plan.h"
 #include "tests/src/small_models.h"
 
 namespace stw::resume_test {
@@ -145,6 +147,41 @@ TEST(Restore, TensorsOfManyPiecesComeBack) {
   EXPECT_NE(differences(another.state(), expected), "");
   ASSERT_TRUE(another->restore(folder / "checkpoint"));
   EXPECT_EQ(differences(another.state(), expected), "");
+}
+
+// One that was written by hand, with the hashes that go with it: the run that goes on would count wrong, divide by nothing, or write checkpoints
+// that nobody can read.
+TEST(Restore, NumbersThatNoRunHasAreRefused) {
+  Saved saved;
+  const auto reader = CheckpointReader::open(saved.path);
+  ASSERT_TRUE(reader);
+  const auto rewrite = [&](const Json& fields) -> Status {
+    STW_ASSIGN(writer, CheckpointWriter::create(saved.folder / "forged", fields, reader->sections()));
+    for (const CheckpointSection& section : reader->sections()) {
+      STW_ASSIGN(in, reader->section(section.name, section.bytes));
+      std::vector<std::byte> bytes(section.bytes);
+      STW_TRY(in.read(bytes));
+      STW_TRY(writer.write(bytes));
+    }
+    return writer.finish();
+  };
+  ASSERT_TRUE(rewrite(reader->fields()));
+  ASSERT_TRUE(saved.trainer->restore(saved.folder / "forged"));
+  const State before = saved.trainer.state();
+  const struct { std::vector<std::string> keys; Json value; const char* part; } cases[] = {
+      {{"step"}, UINT64_MAX, "of 1 batches 18446744073709551615 were steps"}, {{"batches"}, 2, "of 2 batches 1 were steps and 0 were skipped"},
+      {{"skipped"}, 7, "and 7 were skipped"}, {{"batches"}, UINT64_MAX, "of 18446744073709551615 batches"},
+      {{"carried", "loss_scale"}, 2.0, "its loss scale is 2.0"}, {{"carried", "loss_scale"}, 0.5, "its loss scale is 0.5"}, {{"carried", "loss_scale"}, 1e300, "its loss scale is 1e+300"},
+      {{"carried", "loss_mean"}, -1e308, "its mean loss or norm is -1e+308"}, {{"carried", "norm_mean"}, 1e101, "its mean loss or norm is 1e+101"},
+      {{"carried", "loss_variance"}, 1e308, "the variance of its loss or norm is 1e+308"}, {{"carried", "norm_variance"}, -1.0, "the variance of its loss or norm is -1.0"}};
+  for (const auto& c : cases) {
+    ASSERT_TRUE(rewrite(with_value(reader->fields(), c.keys, c.value)));
+    const auto status = saved.trainer->restore(saved.folder / "forged");
+    ASSERT_FALSE(status) << c.part;
+    EXPECT_EQ(status.error().code, Code::corrupt);
+    EXPECT_NE(status.error().message.find(c.part), std::string::npos) << status.error().message;
+    EXPECT_EQ(differences(saved.trainer.state(), before), "");
+  }
 }
 
 // The checkpoint of a run of adapters has not got what lies below them.

@@ -124,6 +124,11 @@ class ChatTemplateTest(CommandTest):
                                       (list_of, "{% for y in x %}{% break %}{% endfor %}", "it takes too long"), ("{% set ns = namespace(x=[]) %}", "{% set ns.x = ns.x + [i] %}", "it takes too long")]:
             with self.subTest(body):
                 self.refused(begin + "{% for i in range(90000) %}" + body + "{% endfor %}", expected)
+        many = {"messages": [user("q")], "chat_template_kwargs": {name: {f"{name if i == 0 else ''}{i}": 1 for i in range(100000)} for name in ("one", "other")}}
+        same = {**many, "chat_template_kwargs": {"one": {f"a{i}": 1 for i in range(60000)}, "other": {f"a{i}": 1 for i in reversed(range(60000))}}}
+        for line, body, text in [(many, "{{ one == other }}", "False"), (same, "{{ one == other }}", "True")]:
+            self.assertEqual(self.rendered(body, [line])[0]["prompt"], text)
+        self.assertIn("it takes too long", self.rendered("{% for i in range(90000) %}{{ one.nothing }}{% endfor %}", [many])[0]["error"])
         for template, expected in [("{% for c in 'a' * 16000000 %}{% endfor %}", "a list is too long"), ("{{ ('a,' * 8000000).split(',')|length }}", "a list is too long"),
                                    ("{{ range(100000)|map(attribute='q', default='a' * 16000000)|list|length }}", "a value is too large")]:
             with self.subTest(template):

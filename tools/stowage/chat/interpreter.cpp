@@ -59,6 +59,7 @@ class Interpreter {
     if (value.is(K::string)) return value.parts() - 1;
     return std::max(value.parts() / 16, value.is(K::list) ? value.list().size() / 2 : 0);
   }
+  static size_t work_to_find(const Value& of) { return of.is(K::mapping) ? of.members().size() / 16 : 0; }   // one by one
   Value counted(Value made) {
     count_work(work_of(made));
     return made;
@@ -213,6 +214,7 @@ class Interpreter {
           const Value name = argument(i), value = argument(i + 1);
           if (!name.is(K::string)) throw TemplateError("a mapping whose keys are no strings is not known here");
           const std::string& key = name.text();
+          count_work(members.size() / 16);
           const auto found = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.first == key; });
           if (found != members.end()) found->second = value;
           else members.emplace_back(key, value);
@@ -222,10 +224,14 @@ class Interpreter {
       case E::attribute: {
         const Value of = argument(0);
         const Value found = attribute(of, e.text);
-        if (found.is(K::function)) count_work(work_of(of));
+        count_work(found.is(K::function) ? work_of(of) : work_to_find(of));
         return found;
       }
-      case E::item: return item(argument(0), argument(1));
+      case E::item: {
+        const Value of = argument(0);
+        count_work(work_to_find(of));
+        return item(of, argument(1));
+      }
       case E::slice: return slice(e);
       case E::call: return counted(argument(0).function()(arguments_of(e)));
       case E::filter: return filter(e);
@@ -247,7 +253,10 @@ class Interpreter {
   Arguments arguments_of(const Expression& e) {
     Arguments all;
     for (size_t i = 1; i < e.arguments.size(); ++i) all.values.push_back(value_of(*e.arguments[i]));
-    for (const auto& [name, value] : e.named) all.named.emplace_back(name, value_of(*value));
+    for (const auto& [name, value] : e.named) {
+      count_work(all.named.size() / 16);
+      all.named.emplace_back(name, value_of(*value));
+    }
     return all;
   }
   // Whether a filter looks at no more of a list than its length or an end of it.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "../tokenizer/unicode.h"
 #include "../utf8.h"
@@ -214,13 +215,16 @@ bool Value::operator==(const Value& other) const {
   switch (kind_) {
     case K::string: return *text_ == *other.text_;
     case K::list: return is_tuple_ == other.is_tuple_ && (list_ == other.list_ || *list_ == *other.list_);
-    case K::mapping:
+    case K::mapping: {
       if (members_ == other.members_) return true;
       if (members_->size() != other.members_->size()) return false;
+      std::map<std::string_view, const Value*> theirs;
+      for (const auto& [name, value] : *other.members_) theirs.emplace(name, &value);
       return std::all_of(members_->begin(), members_->end(), [&](const auto& m) {
-        const Value* found = other.member(m.first);
-        return found && *found == m.second;
+        const auto found = theirs.find(m.first);
+        return found != theirs.end() && *found->second == m.second;
       });
+    }
     case K::function: return function_ == other.function_;
     default: return true;
   }

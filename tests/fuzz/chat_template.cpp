@@ -1,0 +1,52 @@
+// Fuzzes chat templates. An input is a template and, behind a byte 0xFF, a line with a conversation; without one, conversations that use all that a
+// message may have are written by it. Nothing but a Failure may leave, what the assistant says lies in the text, and the same comes out again.
+#include "chat/chat_template.h"
+#include "failure.h"
+#include "input.h"
+#include "utf8.h"
+
+using namespace command;
+
+namespace {
+
+constexpr const char* lines[] = {
+    R"({"messages": [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "1"}, {"role": "assistant", "content": "one"},
+        {"role": "user", "content": "2\n"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\ntwo"}]})",
+    R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant", "content": "", "reasoning_content": "r",
+        "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"x": [1, 2.5, null, true]}}}]}, {"role": "tool", "content": "3"},
+        {"role": "assistant", "content": "\u00fc"}], "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]})"};
+
+void carry_out(const chat::ChatTemplate& how, const std::string& line) {
+  try {
+    const JsonValue object = read_json(line, "line");
+    for (const JsonMember& member : object.members) {
+      if (member.key != "messages") continue;
+      how.prompt(member.value, object, "line");
+      const chat::ChatTemplate::Text text = how.conversation(member.value, object, "line"), again = how.conversation(member.value, object, "line");
+      fuzz::require(text.text == again.text && text.said == again.said, "a conversation is written alike twice");
+      fuzz::require(valid_utf8(text.text) == text.text, "what is written is UTF-8");
+      size_t behind = 0;
+      for (const auto& [begin, end] : text.said) {
+        fuzz::require(begin >= behind && begin <= end && end <= text.text.size(), "what is said lies in the text, in order");
+        behind = end;
+      }
+    }
+  } catch (const Failure&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const fuzz::Folder folder;
+  const auto parts = fuzz::parts_of(data, size, 2);
+  try {
+    const auto how = chat::ChatTemplate::find(folder.write("chat_template.jinja", parts[0]), "");
+    if (!parts[1].empty()) carry_out(*how, parts[1]);
+    else
+      for (const char* line : lines) carry_out(*how, line);
+    how->end_of_answer("answer");
+  } catch (const Failure&) {
+  }
+  return 0;
+}

@@ -1,0 +1,85 @@
+// Fuzzes checkpoints. An input changes the fields of one that a trainer has written (changes.h), whose hashes then go with them. Whether it is taken or not,
+// the trainer takes a step behind it and writes another, from which a new one goes on alike.
+#include <bit>
+#include <utility>
+
+#include "changes.h"
+#include "input.h"
+#include "src/checkpoint_file.h"
+#include "src/trainer.h"
+#include "tests/small_configs.h"
+
+namespace {
+
+using namespace stw;
+
+struct Setting {
+  std::unique_ptr<Device> device;
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Planned> planned;
+  Dataset dataset;
+
+  std::unique_ptr<Trainer> trainer() const { return std::move(*Trainer::create(*device, model, planned, {})); }
+  // So many batches more; whether that went well.
+  bool train(Trainer& trainer, uint64_t batches) const {
+    Schedule schedule;
+    schedule.rate = 1e-3;
+    const uint64_t until = trainer.progress().batches + batches;
+    return bool(trainer.run(dataset, 1, until, schedule, [](const StepResult&, const Progress&) { return true; }));
+  }
+};
+
+Setting make_setting(const fuzz::Folder& folder) {
+  DeviceOptions device_options;
+  device_options.threads = 1;
+  ModelSource source;
+  source.config_json = testing_tools::small_gpt2();
+  auto model = *Model::open(source);
+  Request request;
+  request.memory_bytes = uint64_t{1} << 30;
+  request.global_batch = 2;
+  request.sequence = 8;
+  request.threads = 1;
+  request.precision = Precision::fp16;   // whose loss scale goes on
+  DatasetOptions data;
+  data.path = folder.write("tokens", std::string(400, '\3'));
+  data.vocabulary = testing_tools::small_vocabulary;
+  data.format = TokenFormat::bytes;
+  return {std::move(*Device::open(device_options)), model, *Planned::make(*model, request), std::move(*Dataset::open(data))};
+}
+
+// A checkpoint with other fields.
+Status rewrite(const std::string& from, const Json& changes, const std::string& to) {
+  STW_ASSIGN(reader, CheckpointReader::open(from));
+  STW_ASSIGN(writer, CheckpointWriter::create(to, fuzz::changed(reader.fields(), changes), reader.sections()));
+  for (const CheckpointSection& section : reader.sections()) {
+    STW_ASSIGN(in, reader.section(section.name, section.bytes));
+    std::vector<std::byte> bytes(section.bytes);
+    STW_TRY(in.read(bytes));
+    STW_TRY(writer.write(bytes));
+  }
+  return writer.finish();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const fuzz::Folder folder;
+  static const Setting setting = make_setting(folder);
+  static const std::unique_ptr<Trainer> trainer = setting.trainer(), other = setting.trainer();
+  static const std::string path = folder.path() + "/checkpoint", changed = folder.path() + "/changed", next = folder.path() + "/next";
+  if (static bool is_new = true; std::exchange(is_new, false)) fuzz::require(setting.train(*trainer, 2) && bool(trainer->save(path)), "a checkpoint is written");
+  const auto changes = parse_json({reinterpret_cast<const char*>(data), size});
+  if (!changes || !changes->is_object()) return 0;
+  fuzz::require(bool(rewrite(path, *changes, changed)), "a checkpoint is written with other fields");
+  if (!trainer->restore(changed)) {
+    fuzz::require(bool(trainer->restore(path)), "what was refused is forgotten");
+    return 0;
+  }
+  const bool went_well = setting.train(*trainer, 1);
+  fuzz::require(bool(trainer->save(next)) && bool(other->restore(next)), "a checkpoint that was taken is written again");
+  fuzz::require(setting.train(*other, 1) == setting.train(*trainer, 1) || !went_well, "a run goes on alike");
+  const auto bits_of = [](const Trainer& t) { return std::bit_cast<uint64_t>(t.progress().loss); };
+  fuzz::require(bits_of(*trainer) == bits_of(*other) || !went_well, "a run goes on to the same bits");
+  return 0;
+}

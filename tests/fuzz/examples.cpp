@@ -1,0 +1,65 @@
+// Fuzzes what a model learns from: lines of .jsonl files as examples, pairs of answers and texts with labels, by bytes as tokens or by token ids, and tables
+// as texts with labels. What is learned lies in the tokens, and labels that are written are read alike.
+#include "examples.h"
+#include "input.h"
+#include "labelled.h"
+#include "pairs.h"
+
+using namespace command;
+
+namespace {
+
+constexpr uint64_t vocabulary = 256, sequence = 32;
+constexpr const char* turns = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+
+template <class Read>
+void or_failure(const Read& read) {
+  try {
+    read();
+  } catch (const Failure&) {
+  }
+}
+
+void check(const Examples& all) {
+  fuzz::require(all.tokens.size() == all.marks.size() && !all.tokens.empty(), "there is a mark for each token");
+  fuzz::require(all.marks[0] & STW_MARK_BEGIN, "an example begins with the first token");
+  uint64_t begun = 0, learned = 0;
+  for (size_t i = 0; i < all.tokens.size(); ++i) {
+    fuzz::require(all.tokens[i] >= 0 && static_cast<uint64_t>(all.tokens[i]) < vocabulary, "tokens are the model's");
+    begun += (all.marks[i] & STW_MARK_BEGIN) != 0;
+    learned += (all.marks[i] & STW_MARK_TARGET) != 0;
+  }
+  fuzz::require(begun >= all.counts.examples && (!all.labels.empty() || learned >= all.counts.learned), "what was counted is there");
+}
+
+void read_texts(const std::string& path) {
+  const std::vector<LabelledText> texts = read_labelled(path, {}, true);
+  const std::vector<std::string> labels = labels_of(texts);
+  fuzz::require(labels_in(labels_json(labels), "labels") == labels, "labels that are written are read alike");
+  static const Tokenization bytes = Tokenization::of_file("byte", "data", "nano", vocabulary);
+  const Examples all = label_examples(texts, labels, bytes, -1, sequence);
+  fuzz::require(all.labels.size() == 4 * texts.size(), "each text has a label");
+  check(all);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const fuzz::Folder folder;
+  static const Tokenization bytes = Tokenization::of_file("byte", "data", "nano", vocabulary), ids = Tokenization::of_file("ids", "data", "nano", vocabulary);
+  static const chat::ChatTemplate how = *chat::ChatTemplate::find(folder.write("turns.jinja", turns), "");
+  static const FindTemplate find = [](const std::string&) -> const chat::ChatTemplate& { return how; };
+  static const std::string text_member;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::string lines = folder.write("data.jsonl", text), table = folder.write("data.csv", text);
+  for (const Tokenization* tokenization : {&bytes, &ids}) {
+    const ExampleReader reader(text_member, *tokenization, find, 0);
+    or_failure([&] { check(read_examples(lines, reader, sequence)); });
+    or_failure([&] { check(read_pairs(lines, reader, sequence)); });
+  }
+  or_failure([&] { holds_labels(lines, {}); });
+  or_failure([&] { holds_pairs(lines); });
+  or_failure([&] { read_texts(lines); });
+  or_failure([&] { read_texts(table); });
+  return 0;
+}

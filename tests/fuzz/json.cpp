@@ -1,0 +1,38 @@
+// Fuzzes both readers of JSON, the library's and the command's. What one takes and writes it reads alike; and of a text that the library takes the
+// command takes all that is not nested deeper than it goes.
+#include "planner/json.h"
+
+#include "failure.h"
+#include "input.h"
+#include "json_value.h"
+
+namespace {
+
+int depth_of(const stw::Json& json) {
+  int depth = 0;
+  for (const stw::Json& element : json.elements()) depth = std::max(depth, depth_of(element) + 1);
+  for (const auto& [key, value] : json.members()) depth = std::max(depth, depth_of(value) + 1);
+  return depth;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto json = stw::parse_json(text);
+  if (json) {
+    for (const int indent : {0, 2}) {
+      const auto again = stw::parse_json(stw::to_string(*json, indent));
+      fuzz::require(again && *again == *json, "what is written reads alike");
+    }
+    const std::string canonical = stw::to_string(stw::canonical(*json), 0);
+    const auto same = stw::parse_json(canonical);
+    fuzz::require(same && stw::to_string(stw::canonical(*same), 0) == canonical, "what is canonical stays so");
+  }
+  try {
+    command::read_json(text, "text");
+  } catch (const command::Failure&) {
+    fuzz::require(!json || depth_of(*json) > 60, "what the library takes the command takes");
+  }
+  return 0;
+}

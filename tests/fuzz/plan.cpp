@@ -1,0 +1,59 @@
+// Fuzzes plans from files. An input changes a plan that the search has made (changes.h), which gets the fingerprint that goes with it and the sizes that
+// its programs have. A plan that is taken passes the judge that knows nothing of the planner, and written again it is read alike.
+#include "planner/plan_file.h"
+
+#include "changes.h"
+#include "input.h"
+#include "src/planned.h"
+#include "tests/planner/forged_plan.h"
+#include "tests/small_configs.h"
+
+namespace {
+
+using namespace stw;
+
+std::shared_ptr<const Model> small_model() {
+  ModelSource source;
+  source.config_json = testing_tools::small_llama();
+  return *Model::open(source);
+}
+
+Json plan_of(const Model& model) {
+  Request request;
+  request.memory_bytes = uint64_t{1} << 30;
+  request.global_batch = 5;
+  request.sequence = 40;
+  request.threads = 1;
+  return *parse_json((*Planned::make(model, request))->json);
+}
+
+// The number that a refusal of the plan's own sizes names.
+Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
+  for (int tries = 0;; ++tries) {
+    auto loaded = Planned::load(model, testing_tools::with_fingerprint(plan));
+    if (loaded || tries == 3) return loaded;
+    const std::string& said = loaded.error().message;
+    const bool arena = said.find("its arena has") != std::string::npos, host = said.find("in host memory, its programs") != std::string::npos;
+    if (!arena && !host) return loaded;
+    const size_t end = std::min(said.find(": it was made"), said.size());
+    const auto bytes = static_cast<int64_t>(std::stoull(said.substr(said.find_last_of(' ', end) + 1)));
+    plan = testing_tools::with_value(plan, {"bytes", arena ? "arena" : "host"}, bytes);
+    if (arena) plan = testing_tools::with_value(plan, {"bytes", "peak"}, bytes);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::shared_ptr<const Model> model = small_model();
+  static const Json written = plan_of(*model);
+  const auto changes = parse_json({reinterpret_cast<const char*>(data), size});
+  if (!changes || !changes->is_object()) return 0;
+  const auto planned = load(*model, fuzz::changed(written, *changes));
+  if (!planned) return 0;
+  fuzz::require(bool((*planned)->verify()), "the judge takes a plan that is taken");
+  const auto again = Planned::load(*model, (*planned)->json);
+  fuzz::require(bool(again), "a plan that is written is taken");
+  fuzz::require((*again)->report == (*planned)->report, "a plan that is written is read alike");
+  return 0;
+}

@@ -3,9 +3,10 @@
 //
 // A plan is a stair where no other plan of the level beats it in both time and live bytes, the bytes alive at once, which no
 // layout undercuts. All stairs form one staircase, the same for every budget. The answer to a budget is the fastest stair whose
-// laid-out arena fits. So a tighter budget never raises the peak, and a looser one never slows the plan. Where a segment has many
-// variants and copies run beside it, stairs are made of its best variants alone (best_of_kind); the plan with the fewest live
-// bytes (leanest) is made of all of them.
+// laid-out arena fits. So a tighter budget never raises the peak, and a looser one never slows the plan; where something is
+// offloaded and blocks differ from their neighbours, by less than the tolerance of stack.h. Where a segment has many variants and
+// copies run beside it, stairs are made of its best variants alone (best_of_kind); the plan with the fewest live bytes (leanest)
+// is made of all of them.
 #pragma once
 #include <algorithm>
 #include <map>

@@ -59,7 +59,8 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<Stretch>& ru
 
 }  // namespace
 
-StackChoices::StackChoices(std::vector<Stretch> runs, size_t most_labels) : runs_(std::move(runs)), one_(runs_), most_labels_(most_labels), known_(runs_.back().variants.size()) {
+StackChoices::StackChoices(std::vector<Stretch> runs, size_t most_labels, double tolerance)
+    : runs_(std::move(runs)), one_(runs_), most_labels_(most_labels), tolerance_(tolerance), known_(runs_.back().variants.size()) {
   assert(runs_.back().count == 1);
 }
 
@@ -72,7 +73,7 @@ StackAnswer StackChoices::fastest_of(size_t variant, int64_t limit, uint64_t kno
   one_.back().variants = {runs_.back().variants[variant]};
   sum_up(one_.back());
   const uint64_t wanted = known > UINT64_MAX - ahead ? UINT64_MAX : known + ahead;
-  StackAnswer answer = solve(one_, limit, most_labels_, wanted);
+  StackAnswer answer = solve(one_, limit, most_labels_, wanted, tolerance_);
   if (answer.choice) answer.choice->parts.back()[0].variant = static_cast<int>(variant);
   const bool is_exact = answer.choice && answer.bound_picoseconds >= answer.choice->picoseconds;
   k = {limit, std::min(answer.bound_picoseconds, wanted), is_exact ? answer.choice : std::nullopt};

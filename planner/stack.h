@@ -8,7 +8,8 @@
 //
 // Labels (blocks placed, bytes kept, time) are extended segment by segment and variant by variant. One that keeps and
 // takes no less than another is dropped, and so is one that cannot beat the best known choice even if the rest is chosen
-// by the linear relaxation (Lagrange's bound for the one constraint on all that is kept).
+// by the linear relaxation (Lagrange's bound for the one constraint on all that is kept), and where a tolerance is given and
+// stretches are many by the tables of rest_times.h.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -36,8 +37,8 @@ struct StackAnswer {
 class StackChoices {
  public:
   // Stretches are normalised, the last one has one segment. `most_labels`: beyond that many an answer may not be the best; its bound_picoseconds
-  // then tells by how much.
-  explicit StackChoices(std::vector<Stretch> runs, size_t most_labels = 1000000);
+  // then tells by how much. So it does of what is faster by no more than the share `tolerance`, and was not looked for because that takes long.
+  explicit StackChoices(std::vector<Stretch> runs, size_t most_labels = 1000000, double tolerance = 0);
 
   // A fastest choice whose peak is at most `limit`, if it takes less than `known`. Where later calls will ask for choices of a little more time, up
   // to `ahead` is looked for now, at the price of one search for all of them.
@@ -55,6 +56,7 @@ class StackChoices {
 
   std::vector<Stretch> runs_, one_;       // `one_`: with one variant of the last stretch
   size_t most_labels_;
+  double tolerance_;
   std::vector<Known> known_;
 };
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "planner/rest_times.h"
+
 namespace stw {
 
 namespace {
@@ -13,6 +15,8 @@ using Wide = __int128;
 // Labels that survive each step: first only the most hopeful ones, for a good choice to compare with, then all.
 constexpr size_t neighbours = 2;   // slopes on either side of the one where the relaxation meets the capacity
 constexpr size_t beams[] = {32, 1024, SIZE_MAX};
+// From so many stretches on, where neighbours differ, the relaxation is too far from what can be had to drop much, and a tolerance is made use of.
+constexpr size_t many_stretches = 16;
 
 struct Label {
   size_t stretch;          // the one it was made in
@@ -98,9 +102,8 @@ namespace {
 
 class Solver {
  public:
-  // `known`: a choice is there that takes this long; only faster ones are wanted.
-  Solver(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known)
-      : stretches_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known) {
+  Solver(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance)
+      : stretches_(runs), limit_(limit), capacity_(capacity_of(runs, limit)), most_labels_(most_labels), known_(known), tolerance_(tolerance) {
     set_multipliers();
   }
 
@@ -118,9 +121,13 @@ class Solver {
       narrowed_ = cut_off_ = false;
       pass();
       if (!narrowed_) break;
+      if (tolerance_ > 0 && stretches_.size() >= many_stretches && !rest_ && (rest_ = RestTimes::make(stretches_, limit_))) {
+        follow_rest();
+        slack_ = static_cast<uint64_t>(tolerance_ * static_cast<double>(incumbent_->picoseconds));
+        if (least_by_rest() >= known()) break;
+      }
     }
-    StackAnswer answer{incumbent_, cut_off_ ? std::min(incumbent_->picoseconds, relaxed()) : std::min(incumbent_->picoseconds, known_),
-                       made_};
+    StackAnswer answer{incumbent_, std::min({incumbent_->picoseconds, known_, cut_off_ ? std::max(relaxed(), least_by_rest()) : std::max(known(), least_by_rest())}), made_};
     if (incumbent_->picoseconds >= known_) answer.choice.reset();
     return answer;
   }
@@ -223,7 +230,10 @@ class Solver {
     }
   }
 
-  uint64_t known() const { return incumbent_ ? std::min(known_, incumbent_->picoseconds) : known_; }
+  uint64_t known() const {
+    const uint64_t least = incumbent_ ? std::min(known_, incumbent_->picoseconds) : known_;
+    return least > slack_ ? least - slack_ : 0;
+  }
 
   // What a label's cost by a multiplier exceeds that of the best known choice by at least, for labels of one stretch whose other segments take
   // variants behind `v`: linear in what it takes and keeps, so that the rest is summed up once for all labels of as many segments.
@@ -298,6 +308,7 @@ class Solver {
     };
     const bool is_last = v + 1 == stretches_[current_].variants.size();   // of which all that are left must be
     std::vector<Excess> excess = excesses(v);
+    const uint64_t to_beat = known();
     std::vector<Label> next;
     next.reserve(front.size() + front.size() / 4);
     longer_.clear();
@@ -316,8 +327,10 @@ class Solver {
       longer_.clear();
       const int64_t left = segments - n, room_behind = room_[current_][v + 1][static_cast<size_t>(n)];
       for (Excess& e : excess) e.set(left);
+      const RestTimes::Row with = rest_ ? rest_->row(current_, v, n) : RestTimes::Row(), behind = rest_ ? rest_->row(current_, v + 1, n) : RestTimes::Row();
       for (Chain& chain : here_) {
-        if (n >= chain.hopeful_from) {
+        if (rest_ && chain.picoseconds + with(chain.kept) >= to_beat) continue;   // nor do those that it leads to
+        if (n >= chain.hopeful_from && (!rest_ || chain.picoseconds + behind(chain.kept) < to_beat)) {
           // Without a segment of this variant it is what it was, and so is its bound where others may take its place as well.
           const bool is_as_before = bounds_stay && chain.count == 0 && at(chain.parent).stretch == current_;
           const int64_t more = is_as_before ? 0 : is_last && left > 0 ? left : wait(excess, left, chain.kept, chain.picoseconds);
@@ -404,6 +417,30 @@ class Solver {
       }
   }
 
+  uint64_t least_by_rest() const { return rest_ ? rest_->row(0, 0, 0)(0) : 0; }
+
+  // A good choice: segment by segment, and variant by variant, what the bounds of the rest say is best.
+  void follow_rest() {
+    std::vector<Parts> parts(stretches_.size());
+    int64_t kept = 0;
+    for (size_t i = 0; i < stretches_.size(); ++i) {
+      const Stretch& run = stretches_[i];
+      int64_t placed = 0;
+      for (size_t v = 0; placed < run.count && v < run.variants.size(); ++v) {
+        const Variant& own = run.variants[v];
+        const int64_t before = placed;
+        while (placed < run.count && kept <= limit_ - own.peak && kept + own.kept <= room_[i][v][static_cast<size_t>(placed) + 1]) {
+          const bool must = kept > room_[i][v + 1][static_cast<size_t>(placed)];   // later variants do not fit any more
+          if (!must && rest_->row(i, v + 1, placed)(kept) < size_add(own.picoseconds, rest_->row(i, v, placed + 1)(kept + own.kept))) break;
+          kept += own.kept, ++placed;
+        }
+        if (placed > before) parts[i].push_back({static_cast<int>(v), placed - before});
+      }
+      if (placed < run.count) return;
+    }
+    consider(std::move(parts));
+  }
+
   StackChoice choice_of(int label) const {
     std::vector<Parts> parts(stretches_.size());
     for (int l = label; at(l).parent >= 0; l = at(l).parent)
@@ -416,6 +453,9 @@ class Solver {
   int64_t limit_, capacity_;
   size_t most_labels_;
   uint64_t known_;
+  double tolerance_;
+  uint64_t slack_ = 0;   // picoseconds: what is faster by no more than that is not looked for
+  std::optional<RestTimes> rest_;
   std::vector<Multiplier> multipliers_;
   std::vector<std::vector<std::vector<int64_t>>> room_;
   std::vector<Label> labels_;
@@ -427,8 +467,8 @@ class Solver {
 
 }  // namespace
 
-StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known) {
-  return Solver(runs, limit, most_labels, known).solve();
+StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance) {
+  return Solver(runs, limit, most_labels, known, tolerance).solve();
 }
 
 }  // namespace stw

@@ -22,7 +22,8 @@ struct Lean {
 };
 Lean leanest(const std::vector<Stretch>& runs, int64_t limit);
 
-// `known`: a choice is there that takes this long; only faster ones are wanted.
-StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known);
+// `known`: a choice is there that takes this long; only faster ones are wanted. `tolerance`: what is faster by no more than this share of the time
+// need not be found where to find it takes long; the bound then tells of it.
+StackAnswer solve(const std::vector<Stretch>& runs, int64_t limit, size_t most_labels, uint64_t known, double tolerance);
 
 }  // namespace stw

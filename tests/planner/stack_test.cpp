@@ -7,6 +7,8 @@
 #include <functional>
 #include <random>
 
+#include "planner/rest_times.h"
+
 namespace stw {
 namespace {
 
@@ -104,6 +106,72 @@ TEST(Stack, EqualsAllChoicesInAllOrders) {
       EXPECT_LE(p.peak, limit);
     }
   }
+}
+
+// Where all bytes are multiples of a step, the bound is what the fastest choice takes; else it is no more.
+TEST(RestTimes, AreThoseOfTheFastestChoice) {
+  std::mt19937 random(7);
+  int possible = 0;
+  for (int round = 0; round < 600; ++round) {
+    std::vector<Stretch> runs = random_stretches(random, 6);
+    for (Stretch& r : runs) {
+      if (round % 2)
+        for (Variant& v : r.variants) v.kept = v.kept * 7 + static_cast<int64_t>(random() % 64), v.peak = v.peak * 7 + 64 + static_cast<int64_t>(random() % 64);
+      normalise(r);
+    }
+    const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
+    for (const int64_t limit : {least - 1, least, least + (most - least) / 3, most}) {
+      const auto rest = RestTimes::make(runs, limit);
+      if (!rest) continue;
+      const auto best = choose(runs, limit).choice;
+      const uint64_t found = rest->row(0, 0, 0)(0);
+      possible += best.has_value();
+      if (round % 2) EXPECT_LE(found, best ? best->picoseconds : RestTimes::never);
+      else EXPECT_EQ(found, best ? best->picoseconds : RestTimes::never);
+      EXPECT_EQ(rest->row(runs.size() - 1, 0, 1)(limit), 0u) << "behind the last";
+      EXPECT_EQ(rest->row(0, runs[0].variants.size(), 0)(0), RestTimes::never) << "no variant is left";
+    }
+  }
+  EXPECT_GT(possible, 1000);
+}
+
+// Blocks that differ from their neighbours: what is found is faster than all but a share of what there is, the bound is below all, and it takes less.
+TEST(Stack, WhatATolerancePassesOverIsTold) {
+  std::mt19937 random(8);
+  size_t with = 0, without = 0;
+  int slower = 0;
+  for (int round = 0; round < 12; ++round) {
+    std::vector<Stretch> runs;
+    for (int i = 0; i < 20; ++i) {
+      Stretch& r = runs.emplace_back();
+      r.count = 1 + i % 3;
+      for (uint32_t v = 0; v < 7; ++v) {
+        const int64_t kept = (v + 1) * 4000 + static_cast<int64_t>(random() % 3000);
+        r.variants.push_back({v, kept, kept + static_cast<int64_t>(random() % 60000), 1000000 - v * 100000 + random() % 90000});
+      }
+      normalise(r);
+    }
+    runs.emplace_back().variants.push_back({0, 0, 20000, 5000000});
+    normalise(runs.back());
+    const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
+    for (const int64_t part : {2, 3, 5}) {
+      const int64_t limit = least + (most - least) / part;
+      const StackAnswer exact = choose(runs, limit), near = StackChoices(runs, 1000000, 0.002).fastest(limit);
+      ASSERT_TRUE(exact.choice && near.choice);
+      ASSERT_EQ(exact.bound_picoseconds, exact.choice->picoseconds);
+      const All::Point p = replay(runs, *near.choice);
+      EXPECT_EQ(p.picoseconds, near.choice->picoseconds);
+      EXPECT_LE(p.peak, limit);
+      EXPECT_LE(near.bound_picoseconds, exact.choice->picoseconds);
+      EXPECT_GE(static_cast<double>(near.bound_picoseconds), 0.998 * static_cast<double>(near.choice->picoseconds) - 1);
+      slower += near.choice->picoseconds > exact.choice->picoseconds;
+      with += near.labels, without += exact.labels;
+      // Nor is anything wanted that is no faster than what is known.
+      EXPECT_FALSE(StackChoices(runs, 1000000, 0.002).fastest(limit, exact.choice->picoseconds).choice);
+    }
+  }
+  EXPECT_LT(with, without / 4);
+  EXPECT_GT(slower, 0);
 }
 
 // Whatever was asked before, answers are those of a stack that is asked for the first time; walks down the stairs are what is asked.

@@ -7,11 +7,11 @@
 
 namespace stw {
 
-// Where layouts have gaps, very many stairs lie within them. So many are tried, evenly spread, and so many more by halving.
-static uint64_t stairs_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
 // What a search for one stair may cost, and where something is offloaded, which is tried in steps anyway, what share of the time it may miss.
 static constexpr size_t most_labels = 1000000;
 static constexpr double tolerance = 0.002;
+// Where layouts have gaps, very many stairs lie within them. So many are tried, evenly spread, and so many more by halving.
+static uint64_t stairs_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
 static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
 
 uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples, uint64_t alignment) {
@@ -59,7 +59,8 @@ Level::Choices& Level::choices(int64_t m) {
   if (known != choices_.end()) return known->second;
   auto fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
   for (int t : context_.graph.inputs()) fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
-  return choices_.emplace(m, Choices{StackChoices(runs(m, &SegmentChoices::best_of_kind), most_labels, offload_.any() ? tolerance : 0), fixed_bytes}).first->second;
+  StackChoices stack(runs(m, &SegmentChoices::best_of_kind), most_labels, offload_.any() ? tolerance : 0);
+  return choices_.emplace(m, Choices{std::move(stack), fixed_bytes}).first->second;
 }
 
 Candidate Level::candidate(int64_t m, const std::vector<Stretch>& runs, const StackChoice& choice) {

@@ -7,8 +7,7 @@
 
 namespace stw {
 
-// What a search for one stair may cost, and where something is offloaded, which is tried in steps anyway, what share of the time it may miss.
-static constexpr size_t most_labels = 1000000;
+// What share of the time a search for a stair may miss where something is offloaded, which is tried in steps anyway.
 static constexpr double tolerance = 0.002;
 // Where layouts have gaps, very many stairs lie within them. So many are tried, evenly spread, and so many more by halving.
 static uint64_t stairs_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
@@ -59,7 +58,7 @@ Level::Choices& Level::choices(int64_t m) {
   if (known != choices_.end()) return known->second;
   auto fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
   for (int t : context_.graph.inputs()) fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
-  StackChoices stack(runs(m, &SegmentChoices::best_of_kind), most_labels, offload_.any() ? tolerance : 0);
+  StackChoices stack(runs(m, &SegmentChoices::best_of_kind), offload_.any() ? tolerance : 0);
   return choices_.emplace(m, Choices{std::move(stack), fixed_bytes}).first->second;
 }
 

@@ -6,28 +6,22 @@ static constexpr size_t most_times = size_t{1} << 22;   // 32 MiB
 static constexpr int64_t most_steps = 4096, least_steps = 512;
 
 std::optional<RestTimes> RestTimes::make(const std::vector<Stretch>& runs, int64_t limit) {
+  RestTimes rest;
   size_t rows = 0;
   for (const Stretch& run : runs) {
-    rows += run.variants.size() * static_cast<size_t>(run.count);
     if (std::any_of(run.variants.begin(), run.variants.end(), [](const Variant& v) { return v.kept < 0; })) return std::nullopt;
+    rest.extents_.push_back({rows, run.variants.size(), run.count});
+    rows += run.variants.size() * static_cast<size_t>(run.count);
   }
   const int64_t steps = std::min(most_steps, static_cast<int64_t>(most_times / std::max<size_t>(rows, 1)));
   if (steps < least_steps || limit <= 0) return std::nullopt;
-  int shift = 0;
-  while (limit >> shift >= steps) ++shift;
-  return RestTimes(runs, limit, shift, (limit >> shift) + 1);
-}
-
-RestTimes::RestTimes(const std::vector<Stretch>& runs, int64_t limit, int shift, int64_t steps) : shift_(shift), steps_(steps) {
-  size_t rows = 0;
-  for (const Stretch& run : runs) {
-    extents_.push_back({rows, run.variants.size(), run.count});
-    rows += run.variants.size() * static_cast<size_t>(run.count);
-  }
-  times_.resize(rows * static_cast<size_t>(steps));
+  while (limit >> rest.shift_ >= steps) ++rest.shift_;
+  rest.steps_ = (limit >> rest.shift_) + 1;
+  rest.times_.resize(rows * static_cast<size_t>(rest.steps_));
   for (size_t i = runs.size(); i-- > 0;)
     for (size_t v = runs[i].variants.size(); v-- > 0;)
-      for (int64_t placed = runs[i].count; placed-- > 0;) fill(runs[i].variants[v], limit, i, v, placed);
+      for (int64_t placed = runs[i].count; placed-- > 0;) rest.fill(runs[i].variants[v], limit, i, v, placed);
+  return rest;
 }
 
 size_t RestTimes::at(size_t stretch, size_t variant, int64_t placed) const {

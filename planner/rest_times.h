@@ -9,13 +9,14 @@
 #include <optional>
 #include <vector>
 
+#include "planner/sizes.h"
 #include "planner/stretch.h"
 
 namespace stw {
 
 class RestTimes {
  public:
-  static constexpr uint64_t never = uint64_t{1} << 62;   // picoseconds of what does not fit
+  static constexpr uint64_t never = size_limit;   // picoseconds of what does not fit
 
   // Nothing for stacks of so many segments and variants that steps would be coarse, or where something keeps less than nothing.
   static std::optional<RestTimes> make(const std::vector<Stretch>& runs, int64_t limit);
@@ -38,12 +39,12 @@ class RestTimes {
 
  private:
   struct Extent { size_t first_row, variants; int64_t count; };   // of a stretch
-  RestTimes(const std::vector<Stretch>& runs, int64_t limit, int shift, int64_t steps);
+  RestTimes() = default;
   size_t at(size_t stretch, size_t variant, int64_t placed) const;
   void fill(const Variant& own, int64_t limit, size_t stretch, size_t variant, int64_t placed);
 
-  int shift_;
-  int64_t steps_;
+  int shift_ = 0;
+  int64_t steps_ = 0;
   std::vector<Extent> extents_;
   std::vector<uint64_t> times_;
 };

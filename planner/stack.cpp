@@ -59,8 +59,8 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<Stretch>& ru
 
 }  // namespace
 
-StackChoices::StackChoices(std::vector<Stretch> runs, size_t most_labels, double tolerance)
-    : runs_(std::move(runs)), one_(runs_), most_labels_(most_labels), tolerance_(tolerance), known_(runs_.back().variants.size()) {
+StackChoices::StackChoices(std::vector<Stretch> runs, double tolerance, size_t most_labels)
+    : runs_(std::move(runs)), one_(runs_), tolerance_(tolerance), most_labels_(most_labels), known_(runs_.back().variants.size()) {
   assert(runs_.back().count == 1);
 }
 
@@ -97,7 +97,7 @@ StackAnswer StackChoices::fastest(int64_t limit, uint64_t known, uint64_t ahead)
 uint64_t relaxed_picoseconds(const std::vector<Stretch>& runs, int64_t limit) { return by_bound(runs, limit)[0].first; }
 
 StackAnswer choose(const std::vector<Stretch>& runs, int64_t limit, uint64_t known, size_t most_labels) {
-  return StackChoices(runs, most_labels).fastest(limit, known);
+  return StackChoices(runs, 0, most_labels).fastest(limit, known);
 }
 
 int64_t least_peak(const std::vector<Stretch>& runs) {

@@ -38,7 +38,7 @@ class StackChoices {
  public:
   // Stretches are normalised, the last one has one segment. `most_labels`: beyond that many an answer may not be the best; its bound_picoseconds
   // then tells by how much. So it does of what is faster by no more than the share `tolerance`, and was not looked for because that takes long.
-  explicit StackChoices(std::vector<Stretch> runs, size_t most_labels = 1000000, double tolerance = 0);
+  explicit StackChoices(std::vector<Stretch> runs, double tolerance = 0, size_t most_labels = 1000000);
 
   // A fastest choice whose peak is at most `limit`, if it takes less than `known`. Where later calls will ask for choices of a little more time, up
   // to `ahead` is looked for now, at the price of one search for all of them.
@@ -55,8 +55,8 @@ class StackChoices {
   StackAnswer fastest_of(size_t variant, int64_t limit, uint64_t known, uint64_t ahead);
 
   std::vector<Stretch> runs_, one_;       // `one_`: with one variant of the last stretch
-  size_t most_labels_;
   double tolerance_;
+  size_t most_labels_;
   std::vector<Known> known_;
 };
 

@@ -12,6 +12,11 @@ namespace stw::testing_tools {
 
 inline constexpr int64_t small_vocabulary = 61, small_positions = 40;
 
+// Of many tokens: its table is filled, moved and saved in many pieces.
+inline std::string gpt2_with_vocabulary(int tokens) {
+  return R"({"model_type": "gpt2", "vocab_size": )" + std::to_string(tokens) + R"(, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
+}
+
 // A configuration for samples of so many tokens.
 inline std::string with_positions(std::string config, int positions) {
   const std::string short_one = std::to_string(small_positions);

@@ -197,7 +197,7 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
     static_assert(!rounded || T::fragments_n % 4 == 0);
     const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
     const int t = forgotten(thread);
-    if constexpr (Multiply::asynchronous) for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(sum[i][j][k], -0.0f); });
+    settle_sums<T, Multiply>(sum);
     STW_UNROLL
     for (int i = 0; i < T::fragments_m; ++i)
       STW_UNROLL

@@ -229,6 +229,12 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
     }
 }
 
+// Sums that a Multiply has left (tile_product.h), before anything becomes of them.
+template <class T, class Multiply>
+STW_DEVICE void settle_sums(float (&sum)[T::fragments_m][T::fragments_n][4]) {
+  if constexpr (Multiply::asynchronous) for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(sum[i][j][k], -0.0f); });
+}
+
 template <class T, DType dtype, class Multiply>
 STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, uint16_t* slices, int thread) {
   const bool inside = is_inside<T>(out, tile);
@@ -236,7 +242,7 @@ STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], cons
     if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) && reinterpret_cast<uintptr_t>(out.residual) % 16 == 0 &&
         (out.bias == nullptr || (all.bias == dtype && reinterpret_cast<uintptr_t>(out.bias) % 4 == 0)))
       return Multiply::store_inside(sum, out, tile, slices, thread);
-  if constexpr (Multiply::asynchronous) for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(sum[i][j][k], -0.0f); });
+  settle_sums<T, Multiply>(sum);
   if (inside && all.c == DType::f32 && out.bias == nullptr && out.residual == nullptr && is_aligned(out.c, out.c_stride, 2, sizeof(float)))
     return for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) {
       store_vector(static_cast<float*>(out.c) + at, float2{sum[i][j][2 * half], sum[i][j][2 * half + 1]});

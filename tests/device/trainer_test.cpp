@@ -511,7 +511,7 @@ TEST_F(CudaDeviceTest, OffloadAndReplanningLeaveNoTrace) {
 
 // What a host cannot reach is copied out a MiB at a time: a tensor of a real model takes many such pieces, the last of them a short one.
 TEST_F(CudaDeviceTest, TensorsOfManyPiecesAreSavedAndRestored) {
-  const std::string config = R"({"model_type": "gpt2", "vocab_size": 9001, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
+  const std::string config = gpt2_with_vocabulary(9001);
   const auto model = model_of(config), other = model_of(config, 8);
   Request r = request();
   r.precision = Precision::fp32;

@@ -5,9 +5,10 @@
 
 #include "changes.h"
 #include "input.h"
-#include "src/checkpoint_file.h"
+#include "model.h"
 #include "src/trainer.h"
 #include "tests/small_configs.h"
+#include "tests/src/forged_checkpoint.h"
 
 namespace {
 
@@ -32,9 +33,7 @@ struct Setting {
 Setting make_setting(const fuzz::Folder& folder) {
   DeviceOptions device_options;
   device_options.threads = 1;
-  ModelSource source;
-  source.config_json = testing_tools::small_gpt2();
-  auto model = *Model::open(source);
+  auto model = fuzz::model_of(testing_tools::small_gpt2());
   Request request;
   request.memory_bytes = uint64_t{1} << 30;
   request.global_batch = 2;
@@ -51,14 +50,7 @@ Setting make_setting(const fuzz::Folder& folder) {
 // A checkpoint with other fields.
 Status rewrite(const std::string& from, const Json& changes, const std::string& to) {
   STW_ASSIGN(reader, CheckpointReader::open(from));
-  STW_ASSIGN(writer, CheckpointWriter::create(to, fuzz::changed(reader.fields(), changes), reader.sections()));
-  for (const CheckpointSection& section : reader.sections()) {
-    STW_ASSIGN(in, reader.section(section.name, section.bytes));
-    std::vector<std::byte> bytes(section.bytes);
-    STW_TRY(in.read(bytes));
-    STW_TRY(writer.write(bytes));
-  }
-  return writer.finish();
+  return testing_tools::write_with_fields(reader, fuzz::changed(reader.fields(), changes), to);
 }
 
 }  // namespace

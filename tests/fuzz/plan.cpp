@@ -4,6 +4,7 @@
 
 #include "changes.h"
 #include "input.h"
+#include "model.h"
 #include "src/planned.h"
 #include "tests/planner/forged_plan.h"
 #include "tests/small_configs.h"
@@ -11,12 +12,6 @@
 namespace {
 
 using namespace stw;
-
-std::shared_ptr<const Model> small_model() {
-  ModelSource source;
-  source.config_json = testing_tools::small_llama();
-  return *Model::open(source);
-}
 
 Json plan_of(const Model& model) {
   Request request;
@@ -45,7 +40,7 @@ Result<std::shared_ptr<const Planned>> load(const Model& model, Json plan) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::shared_ptr<const Model> model = small_model();
+  static const std::shared_ptr<const Model> model = fuzz::model_of(testing_tools::small_llama());
   static const Json written = plan_of(*model);
   const auto changes = parse_json({reinterpret_cast<const char*>(data), size});
   if (!changes || !changes->is_object()) return 0;

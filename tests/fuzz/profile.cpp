@@ -4,24 +4,15 @@
 
 #include "changes.h"
 #include "input.h"
+#include "model.h"
 #include "src/planned.h"
 #include "tests/planner/calibrated_profiles.h"
 #include "tests/small_configs.h"
 
-namespace {
-
 using namespace stw;
 
-std::shared_ptr<const Model> small_model() {
-  ModelSource source;
-  source.config_json = testing_tools::small_gpt2();
-  return *Model::open(source);
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::shared_ptr<const Model> model = small_model();
+  static const std::shared_ptr<const Model> model = fuzz::model_of(testing_tools::small_gpt2());
   static const Json written = profile_json(testing_tools::random_profile("cpu", 1));
   const auto changes = parse_json({reinterpret_cast<const char*>(data), size});
   if (!changes || !changes->is_object()) return 0;

@@ -156,7 +156,7 @@ TEST(Stack, WhatATolerancePassesOverIsTold) {
     const int64_t least = smallest(runs).peak, most = choose(runs, INT64_MAX / 4).choice->peak;
     for (const int64_t part : {2, 3, 5}) {
       const int64_t limit = least + (most - least) / part;
-      const StackAnswer exact = choose(runs, limit), near = StackChoices(runs, 1000000, 0.002).fastest(limit);
+      const StackAnswer exact = choose(runs, limit), near = StackChoices(runs, 0.002).fastest(limit);
       ASSERT_TRUE(exact.choice && near.choice);
       ASSERT_EQ(exact.bound_picoseconds, exact.choice->picoseconds);
       const All::Point p = replay(runs, *near.choice);
@@ -167,7 +167,7 @@ TEST(Stack, WhatATolerancePassesOverIsTold) {
       slower += near.choice->picoseconds > exact.choice->picoseconds;
       with += near.labels, without += exact.labels;
       // Nor is anything wanted that is no faster than what is known.
-      EXPECT_FALSE(StackChoices(runs, 1000000, 0.002).fastest(limit, exact.choice->picoseconds).choice);
+      EXPECT_FALSE(StackChoices(runs, 0.002).fastest(limit, exact.choice->picoseconds).choice);
     }
   }
   EXPECT_LT(with, without / 4);

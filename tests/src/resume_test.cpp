@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "src/checkpoint_file.h"
 #include "tests/planner/forged_plan.h"
+#include "tests/src/forged_checkpoint.h"
 #include "tests/src/small_models.h"
 
 namespace stw::resume_test {
@@ -137,7 +137,7 @@ TEST(Restore, FlippedBytesChangeNothing) {
 // A checkpoint is read a MiB at a time: a tensor of a real model takes many such pieces, the last of them a short one.
 TEST(Restore, TensorsOfManyPiecesComeBack) {
   TemporaryDirectory folder;
-  const std::string config = R"({"model_type": "gpt2", "vocab_size": 9001, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
+  const std::string config = gpt2_with_vocabulary(9001);
   const auto model = model_of(config), other = model_of(config, 8);
   const auto planned = plan_for(*model, request_for(1, sequence, 2));
   OpenTrainer trainer(model, planned), another(other, planned);
@@ -155,16 +155,7 @@ TEST(Restore, NumbersThatNoRunHasAreRefused) {
   Saved saved;
   const auto reader = CheckpointReader::open(saved.path);
   ASSERT_TRUE(reader);
-  const auto rewrite = [&](const Json& fields) -> Status {
-    STW_ASSIGN(writer, CheckpointWriter::create(saved.folder / "forged", fields, reader->sections()));
-    for (const CheckpointSection& section : reader->sections()) {
-      STW_ASSIGN(in, reader->section(section.name, section.bytes));
-      std::vector<std::byte> bytes(section.bytes);
-      STW_TRY(in.read(bytes));
-      STW_TRY(writer.write(bytes));
-    }
-    return writer.finish();
-  };
+  const auto rewrite = [&](const Json& fields) { return write_with_fields(*reader, fields, saved.folder / "forged"); };
   ASSERT_TRUE(rewrite(reader->fields()));
   ASSERT_TRUE(saved.trainer->restore(saved.folder / "forged"));
   const State before = saved.trainer.state();

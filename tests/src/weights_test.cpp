@@ -63,7 +63,7 @@ TEST(Initialisation, IsAFunctionOfSeedNameAndElement) {
 // An arena is filled some thousand elements at a time: what lies there of a matrix of many such pieces is the model's, in every format
 // of it and of its master.
 TEST(Filling, MatricesOfManyPiecesAreTheModels) {
-  const auto model = model_of(R"({"model_type": "gpt2", "vocab_size": 2111, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})");
+  const auto model = model_of(gpt2_with_vocabulary(2111));
   const std::string name = "transformer.wte.weight";
   const int tensor = *std::find_if(model->parameters().begin(), model->parameters().end(), [&](int t) { return model->graph().at(t).name == name; });
   const std::vector<float> values = read_all(*model, model->graph().at(tensor));
@@ -121,7 +121,7 @@ TEST(Filling, CodesOfManyPiecesAreThoseOfTheWhole) {
 
 // What a host writes into a trainer goes the same way.
 TEST(Filling, ParametersOfManyPiecesAreWritten) {
-  const auto model = model_of(R"({"model_type": "gpt2", "vocab_size": 2111, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})");
+  const auto model = model_of(gpt2_with_vocabulary(2111));
   OpenTrainer trainer(model, plan_for(*model, request_for(1, 8, 2)));
   std::vector<float> values(2111 * 64);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);

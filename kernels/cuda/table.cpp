@@ -1,4 +1,5 @@
 // The CUDA kernels as a table. A kernel that is missing does not link.
+#include "kernels/cuda/developer.h"
 #include "kernels/kernels.h"
 
 namespace stw::kernels {
@@ -7,6 +8,11 @@ namespace cuda {
 #define STW_KERNEL_DECLARATION(name, Args) void name(const Launch&, const Args&);
 STW_KERNELS(STW_KERNEL_DECLARATION)
 #undef STW_KERNEL_DECLARATION
+
+DeveloperSwitches& developer_switches() {
+  static DeveloperSwitches switches;
+  return switches;
+}
 }  // namespace cuda
 
 static constexpr Table table = {

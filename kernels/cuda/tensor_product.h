@@ -83,8 +83,9 @@ struct WarpMultiply {
 };
 
 // Three stages are 48 KiB of shared memory: two blocks run together on cards of 100 KiB a multiprocessor (sm_86, sm_89) too.
-template <int edge, int blocks_together>
+template <int edge, int blocks_together, int tile_number>
 struct WarpTiles : Tiles<edge, edge, 2, 2, 2, 3, blocks_together> {
+  static constexpr int number = tile_number;   // in developer.h
   static constexpr size_t shared_bytes = WarpTiles::slices_bytes;
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
   // Eight lines are 512 bytes (k is contiguous), or at least 1024.
@@ -96,14 +97,15 @@ struct WarpTiles : Tiles<edge, edge, 2, 2, 2, 3, blocks_together> {
   template <DType dtype, Contiguous a_along, Contiguous b_along>
   using Multiply = WarpMultiply<WarpTiles, dtype, a_along, b_along>;
 };
-using LargeWarpTiles = WarpTiles<128, 2>;
-using SmallWarpTiles = WarpTiles<64, 4>;
+using LargeWarpTiles = WarpTiles<128, 2, mma_128x128>;
+using SmallWarpTiles = WarpTiles<64, 4, mma_64x64>;
 
 // Of gradients of weights, whose tiles are few and whose k is long: no k is split, so an SM has a tile for all of its time, and others
 // have none. Of 768 × 3072 (GPT-2) there are 144 large tiles, or 576 small ones that ask the second-level cache for 2.4 GB at 16384 tokens;
 // of these there are 128 for the 132 SMs of an H100, and they ask for 1.2 GB. Eight warps, 48 × 48 each, because an SM has but one: a step
 // reads 24 KiB of shared memory, 192 cycles, for 144 instructions of the tensor cores, which take 229 on an H100.
 struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 2> {
+  static constexpr int number = mma_96x192;
   static constexpr size_t slices_bytes = size_t{edge_m} * (edge_n + 8) * sizeof(float), shared_bytes = slices_bytes;   // all sums at once (Rows)
   static_assert(slices_bytes >= Tiles::slices_bytes);
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
@@ -130,19 +132,20 @@ double step_cycles(const Products& all, int64_t multiprocessors) {
 
 template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype, class Ending = StoredSums>
 void tensor_product_of(const Launch& l, const Products& all, const Ending& ending = {}) {
-  const auto tiles_of_edge = [&](int edge) {
-    if constexpr (Ending::triangle) return tiles_of_triangle(tiles_in(all.product[0].m, edge));
-    else return tiles_of(all, edge, edge);
+  const auto tiles_in_all = [&](auto t) {
+    using T = decltype(t);
+    if constexpr (Ending::triangle) return tiles_of_triangle(tiles_in(all.product[0].m, T::edge_m));
+    else return tiles_of(all, T::edge_m, T::edge_n);
   };
-  const int64_t large = tiles_of_edge(LargeWarpTiles::edge_m);
-  if (large >= enough_tiles) return launch_tiles<LargeWarpTiles, dtype, a_along, b_along, rounded>(l, large, all, ending);
+  const auto in_tile = [&](auto t) { launch_tiles<decltype(t), dtype, a_along, b_along, rounded>(l, tiles_in_all(t), all, ending); };
+  const bool are_enough = tiles_in_all(LargeWarpTiles{}) >= enough_tiles;
   if constexpr (may_restart<a_along, b_along> && !rounded && Ending::stored) {
-    using T = GradientWarpTiles;
     const int multiprocessors = multiprocessors_of_device();
-    if (step_cycles<T>(all, multiprocessors) < step_cycles<SmallWarpTiles>(all, multiprocessors))
-      return launch_tiles<T, dtype, a_along, b_along, rounded>(l, tiles_of(all, T::edge_m, T::edge_n), all, ending);
+    const bool gradient = step_cycles<GradientWarpTiles>(all, multiprocessors) < step_cycles<SmallWarpTiles>(all, multiprocessors);
+    TilesToChoose<LargeWarpTiles, GradientWarpTiles, SmallWarpTiles>::choose(are_enough ? mma_128x128 : gradient ? mma_96x192 : mma_64x64, in_tile);
+  } else {
+    TilesToChoose<LargeWarpTiles, SmallWarpTiles>::choose(are_enough ? mma_128x128 : mma_64x64, in_tile);
   }
-  launch_tiles<SmallWarpTiles, dtype, a_along, b_along, rounded>(l, tiles_of_edge(SmallWarpTiles::edge_m), all, ending);
 }
 template <Contiguous a_along, Contiguous b_along, bool rounded>
 void tensor_product(const Launch& l, const Products& all) {

@@ -16,6 +16,7 @@
 // once. Lines of a slice run along k where the operand is contiguous along k, else along the tile's edge. A line is cut into
 // chunks of 16 bytes, whose order depends on the line, so that lines that are read at once lie in different banks.
 #pragma once
+#include "kernels/cuda/developer.h"
 #include "kernels/cuda/round_gradient.h"
 #include "kernels/cuda/tile_sums.h"
 
@@ -293,5 +294,18 @@ void launch_tiles(const Launch& l, int64_t tiles, const Products& all, const End
   if (tiles > 0)
     launch(l, tile_product_kernel<T, dtype, a_along, b_along, rounded, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
 }
+
+// Calls in_tile(T{}) with the tile T whose number is `best`, or that which a developer forces. A product that the forced tile does not take
+// is refused: another tile in its place would be taken for the forced one.
+template <class... T>
+struct TilesToChoose {
+  template <class InTile>
+  static void choose(int best, const InTile& in_tile) {
+    DeveloperSwitches& switches = developer_switches();
+    const int number = switches.tile >= 0 ? switches.tile : best;
+    if (((T::number == number && (in_tile(T{}), true)) || ...)) return;
+    ++switches.refused;
+  }
+};
 
 }  // namespace stw::kernels::cuda

@@ -7,6 +7,8 @@
 // is worked out from both. No bit depends on it, if 64 × 128, 64 × 192 and 64 × 256 add up a step alike: tools/gpu-check asks the device.
 #include "kernels/cuda/warpgroup_product.h"
 
+#include <type_traits>
+
 #include "kernels/cuda/tile_product.h"
 #include "kernels/cuda/warpgroup_sums.h"
 
@@ -61,8 +63,9 @@ struct WarpgroupMultiply {
   }
 };
 
-template <int m, int n, int slices, int blocks_together>
+template <int m, int n, int slices, int blocks_together, int tile_number>
 struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
+  static constexpr int number = tile_number;   // in developer.h
   static constexpr size_t shared_bytes = WarpgroupTiles::slices_bytes + atom_bytes;   // of which what aligns the first slice is not used
   static_assert(WarpgroupTiles::slice_depth == atom_line);
   static __device__ uint16_t* first_slice(uint16_t* memory) { return memory + (atom_bytes - shared_address(memory) % atom_bytes) % atom_bytes / sizeof(uint16_t); }
@@ -75,11 +78,11 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
   template <DType dtype, Contiguous a_along, Contiguous b_along>
   using Multiply = WarpgroupMultiply<WarpgroupTiles, dtype, a_along, b_along>;
 };
-using Large = WarpgroupTiles<128, 256, 4, 1>;
-using Medium = WarpgroupTiles<128, 128, 3, 2>;
+using Large = WarpgroupTiles<128, 256, 4, 1, wgmma_128x256>;
+using Medium = WarpgroupTiles<128, 128, 3, 2, wgmma_128x128>;
 // Of gradients of weights alone, in fp32: rows of 16-bit numbers are stored by whole warps, which 24 chunks of a line are not.
-using Wide = WarpgroupTiles<128, 192, 4, 1>;
-using Small = WarpgroupTiles<64, 128, 4, 2>;
+using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
+using Small = WarpgroupTiles<64, 128, 4, 2, wgmma_64x128>;
 
 // Cycles that a step of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache
 // gives a multiprocessor 64 bytes and all together some 40 bytes for each. An estimate.
@@ -92,21 +95,25 @@ static double cycles_of(const Products& all, int64_t multiprocessors) {
   return of_all > of_cache ? of_all : of_cache;
 }
 
+// The number of the tile that ends first; of equals the first.
+template <class... T>
+static int best_of(const Products& all, TilesToChoose<T...>) {
+  const int multiprocessors = multiprocessors_of_device();
+  int best = -1;
+  double fewest = 0;
+  const auto consider = [&](int number, double cycles) {
+    if (best < 0 || cycles < fewest) best = number, fewest = cycles;
+  };
+  (consider(T::number, cycles_of<T>(all, multiprocessors)), ...);
+  return best;
+}
 template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype>
 static void product_in_tiles(const Launch& l, const Products& all) {
-  const auto in_tiles = [&](auto t) {
+  using Choice = std::conditional_t<may_restart<a_along, b_along> && !rounded, TilesToChoose<Large, Medium, Small, Wide>, TilesToChoose<Large, Medium, Small>>;
+  Choice::choose(best_of(all, Choice{}), [&](auto t) {
     using T = decltype(t);
     launch_tiles<T, dtype, a_along, b_along, rounded>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
-  };
-  const int multiprocessors = multiprocessors_of_device();
-  const double large = cycles_of<Large>(all, multiprocessors), medium = cycles_of<Medium>(all, multiprocessors), small = cycles_of<Small>(all, multiprocessors);
-  if constexpr (may_restart<a_along, b_along> && !rounded) {
-    const double wide = cycles_of<Wide>(all, multiprocessors);
-    if (wide < large && wide < medium && wide < small) return in_tiles(Wide{});
-  }
-  if (large <= medium && large <= small) in_tiles(Large{});
-  else if (medium <= small) in_tiles(Medium{});
-  else in_tiles(Small{});
+  });
 }
 
 template <Contiguous a_along, Contiguous b_along, bool rounded>

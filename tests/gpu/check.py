@@ -211,7 +211,7 @@ def sanitizers(kernels, tools=("memcheck", "racecheck", "synccheck"), runs_of=No
 def with_wide_heads(folder, config):
     """A tiny model with heads of 64."""
     with open(config, encoding="utf-8") as file:
-        wide = json.load(file) | {"n_embd": 128, "n_head": 2}
+        wide = json.load(file) | {"n_embd": 64, "n_head": 1}
     with open(folder.at("wide.json"), "w", encoding="utf-8") as file:
         json.dump(wide, file)
     return folder.at("wide.json")
@@ -225,7 +225,7 @@ def main():
     kernels, trainer = (os.path.join(BUILD, "tests/gpu", name) for name in ("gpu_kernel_tests", "gpu_trainer_tests"))
     with Runs(BUILD) as folder:
         shape = ["--model", tiny, "--batch", 3, "--seq", 32, "--steps", 2, "--states", 32] if tiny else NANO
-        deep = ["--model", with_wide_heads(folder, tiny), "--batch", 2, "--seq", 33, "--steps", 1, "--states", 32] if tiny else LONG
+        deep = ["--model", with_wide_heads(folder, tiny), "--batch", 3, "--seq", 32, "--steps", 1, "--states", 32] if tiny else LONG
         budgets = (shape, "1026MiB", "2GiB") if tiny else (GPT2, "8GiB", "80GiB")
         parts = {"bits": lambda: bits(folder, shape, shape if tiny else LONG, deep), "samples": lambda: odd_samples(folder, shape, deep),
                  "budgets": lambda: two_budgets(folder, *budgets), "offload": lambda: offload(folder, shape),

@@ -15,6 +15,7 @@ bool has_device() {
   static_cast<void>(cudaGetLastError());
   return found && kernels::cuda_table() != nullptr;
 }
+void choose_device() { check(cudaSetDevice(0), "the device"); }
 bool has_warpgroups() {
   int major = 0, minor = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);

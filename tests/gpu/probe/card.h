@@ -22,6 +22,7 @@ using kernels::DType;
 using kernels::ProductKernels;
 
 bool has_device();
+void choose_device();       // the first one; its context is there from then on
 bool has_warpgroups();   // those for compute capability 9.0
 void check(cudaError_t status, const char* what);   // throws what went wrong
 void finish(const char* what);                      // until all that was launched has ended
@@ -115,8 +116,11 @@ struct Error {
   void add(double value, double reference, double limit);   // limit: of the difference
   double relative() const { return scale > 0 ? largest / scale : largest; }
 };
-// What storing a number in bf16 may change, and some rounding of sums of numbers as large as `scale`.
-inline double bf16_limit(double reference, double scale) { return (reference < 0 ? -reference : reference) * 0x1p-8 + 2e-5 * scale; }
+// What storing a number in bf16 may change, and what adding up `depth` products may, whose sums get as large as `scale`: tensor cores cut off.
+inline double bf16_limit(double reference, double scale, int64_t depth) {
+  const double sums = 3e-9 * static_cast<double>(depth);
+  return (reference < 0 ? -reference : reference) * 0x1p-8 + (sums > 2e-5 ? sums : 2e-5) * scale;
+}
 
 // Elements that are still poisoned where every element should have been written.
 uint64_t poisoned(std::span<const uint16_t> values);

@@ -18,7 +18,7 @@ inline constexpr Expectation expectations[] = {
     {"dX", "products of the blocks, input gradients", 266, 329, 2 * block_weights},
     {"dW", "products of the blocks, weight gradients", 345, 395, 2 * block_weights},
     {"head", "the head's three products", 354, 440, 6 * head_weights},
-    {"attention", "attention, forward and backward", 265, 335, 3.5 * attention_forward_flops},
+    {"attention", "attention, forward and backward", 265, 335, 3.5 * attention_forward_flops},   // 220 to 310, 310 to 360
 };
 // What elementwise kernels and norms move a second, as a share of the device's own copy; an update's, which reads and writes several arrays.
 inline constexpr double bandwidth_share = 0.85, update_share = 1 / 1.3;

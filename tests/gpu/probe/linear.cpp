@@ -61,7 +61,7 @@ Error error_of(const Linear& linear, const Samples& samples, const std::vector<u
       of_element = limit * samples.scale;
     } else {
       value = float_of(halves[at]);
-      of_element = bf16_limit(samples.value[i], samples.scale);
+      of_element = bf16_limit(samples.value[i], samples.scale, linear.depth());
     }
     error.add(value, samples.value[i], of_element);
   }

@@ -102,6 +102,7 @@ class Watcher {
   [[noreturn]] void run_here(size_t first, int descriptor) {
     Report report(descriptor);
     if (!has_device()) _exit(no_device);
+    choose_device();
     for (size_t i = first; i < parts_.size(); ++i) {
       const std::string& name = parts_[i].name;
       report.begin(name);
@@ -206,6 +207,7 @@ class Watcher {
 int run_parts(const Options& options, const std::vector<Part>& parts) {
   if (!options.here) return Watcher(options, parts).run();
   if (!has_device()) return std::puts("no CUDA device: this program needs one"), 77;
+  choose_device();
   Report report(STDOUT_FILENO);
   Peaks peaks;
   for (const Part& part : parts) part.run(report, options, peaks);

@@ -60,8 +60,13 @@ class Watcher {
   Watcher(const Watcher&) = delete;
 
   int run() {
-    while (next_ < parts_.size())
+    while (next_ < parts_.size()) {
+      if (is_over()) {
+        row(text_of("ok    %-50s left out: no time", parts_[next_++].name.c_str()));
+        continue;
+      }
       if (const int status = run_from(next_); status == no_device) return status;
+    }
     show("");
     show("All results, the parts after each other");
     for (const std::string& row : rows_) show(row);
@@ -73,6 +78,8 @@ class Watcher {
  private:
   static constexpr int no_device = 77;
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+  bool is_over() const { return seconds() > options_.seconds - 2; }
 
   void show(const std::string& line) {
     for (std::FILE* file : {stdout, file_})
@@ -106,7 +113,7 @@ class Watcher {
     for (size_t i = first; i < parts_.size(); ++i) {
       const std::string& name = parts_[i].name;
       report.begin(name);
-      if (seconds() > options_.seconds - 2) {
+      if (is_over()) {
         report.row(true, name, "left out: no time");
         continue;
       }

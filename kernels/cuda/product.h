@@ -24,11 +24,13 @@ struct Products {
   DType a, b, c, start, bias;
   bool chained;        // all have the m, n, c, start and bias of the first one, and are added up
   int count;
-  int64_t restart;     // k is counted anew from every multiple of it; 0: it is not. Chains need it only to round there
+  int64_t restart;     // chains begin anew at every multiple of it, where k counts tokens; 0: all of k is one sample
   Product product[max_parts];
   const StepState* state = nullptr;   // of rounding
-  int64_t first = 0;                  // of k: where in its sample (`restart`) it begins, a multiple of product_step; rounded: 0
+  int64_t first = 0;                  // of k: where in its sample (`restart`) it begins, a multiple of chain_terms; rounded: 0
   bool padded_a = false;              // what a has past the extent that it lies along is 0 up to the next multiple of 8
+  int64_t chain = chain_terms;        // tensor cores: terms of a chain where there are totals
+  bool fence = true;                  // tensor cores: DeveloperSwitches::fence
 };
 
 // Below it a device of a hundred multiprocessors and more has idle ones, and other tiles keep more of them busy; no bit

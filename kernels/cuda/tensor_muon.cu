@@ -115,7 +115,7 @@ STW_DEVICE void end_sums(const StepSums& sums, const Product& out, int64_t row, 
 template <Contiguous a_along, Contiguous b_along, class Sums>
 static void multiply(const Launch& l, const Product& product, const Sums& sums) {
   const Products all = {DType::bf16, DType::bf16, DType::bf16, DType::f32, DType::f32, false, 1, 0, {product}};
-  tensor_product_of<a_along, b_along, false, DType::bf16>(l, all, sums);
+  tensor_product_of<a_along, b_along, Summing::totals, DType::bf16>(l, all, sums);   // chains of chain_terms
 }
 
 void tensor_muon(const Launch& l, const UpdateArgs& args) {

@@ -62,7 +62,7 @@ void MicroBuilder::micro_step(const Decisions& d) {
     end_stage();
   }
   fetch_for(head_segment - 1, Phase::backward);
-  head(loss_chunks(emitter_.all_rows(), graph_.sequence, d.loss_chunks));
+  head(loss_chunks(emitter_.all_rows(), graph_.sequence, d.loss_chunks, chunk_unit(graph_)));
   end_stage();
   for (size_t s = head_segment; s-- > 0;) {
     store_pending();

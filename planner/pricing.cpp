@@ -127,7 +127,7 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   if (!is_new) return entry->second;
   const int64_t rows = samples * graph_.sequence;
   const Segment& s = graph_.segments.back();
-  const std::vector<Tile> list = loss_chunks(rows, graph_.sequence, chunks);
+  const std::vector<Tile> list = loss_chunks(rows, graph_.sequence, chunks, chunk_unit(graph_));
   auto chunk = [&](int64_t n) {
     const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
     uint64_t t = logits;
@@ -150,7 +150,7 @@ uint64_t Pricing::micro(int64_t samples, int64_t chunks) const { return size_add
 
 // What of the head runs again: logits of a preference.
 uint64_t Pricing::logits_again(int64_t samples, int64_t chunks) const {
-  const std::vector<Tile> list = loss_chunks(samples * graph_.sequence, graph_.sequence, chunks);
+  const std::vector<Tile> list = loss_chunks(samples * graph_.sequence, graph_.sequence, chunks, chunk_unit(graph_));
   uint64_t sum = 0;
   for (const Tile& c : list)
     if (graph_.preference != Preference::none && list.size() > 1) sum = size_add(sum, op(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)], samples, c.rows));

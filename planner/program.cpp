@@ -25,17 +25,23 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
   return sum;
 }
 
-int64_t chunk_rows(int64_t rows, int64_t chunks) {
-  const int64_t n = (rows + chunks - 1) / chunks;
-  return std::min(rows, (n + chunk_unit - 1) / chunk_unit * chunk_unit);
+int64_t chunk_unit(const Graph& graph) {
+  const Segment& head = graph.segments.back();
+  const auto first = graph.gradient_ops.begin() + head.first_gradient_op;
+  return std::any_of(first, first + head.gradient_op_count, is_sum_of_chains) ? chain_unit : frozen_chunk_unit;
 }
 
-std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks) {
-  const int64_t most = chunk_rows(rows, chunks);
+int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit) {
+  const int64_t n = (rows + chunks - 1) / chunks;
+  return std::min(rows, (n + unit - 1) / unit * unit);
+}
+
+std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks, int64_t unit) {
+  const int64_t most = chunk_rows(rows, chunks, unit);
   std::vector<Tile> list;
   for (int64_t begin = 0, end; begin < rows; begin = end) {
     end = begin + std::min(most, rows - begin);
-    end -= end % sequence % chunk_unit;
+    end -= end % sequence % unit;
     list.push_back({begin, end - begin});
   }
   return list;
@@ -69,7 +75,7 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
   }
   std::vector<int> of_chunks(graph.loss_ops());
   std::iota(of_chunks.begin(), of_chunks.end(), head);
-  e.emit_chunks(of_chunks, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks), Phase::forward, false);
+  e.emit_chunks(of_chunks, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks, chunk_unit(graph)), Phase::forward, false);
   e.emit(sum, Phase::forward);
   e.result_of_tokens(graph.op(sum).inputs[0]);
   Program p = e.finish(arena.gradients_begin);

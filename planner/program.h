@@ -101,12 +101,14 @@ struct Decisions {
 };
 
 inline constexpr int64_t largest_loss_chunks = 1024;
-inline constexpr int64_t chunk_unit = 16;   // kernels::product_step; src/ asserts that both agree
+// The unit of a loss chunk's rows: chain_unit where the head trains a matrix, so that no chunk cuts a chain of its gradient; else
+// `frozen_chunk_unit`, for which no sum over rows is cut.
+int64_t chunk_unit(const Graph& graph);
+inline constexpr int64_t frozen_chunk_unit = 16;
 // Rows of one loss chunk at most: whole multiples of the unit, or all.
-int64_t chunk_rows(int64_t rows, int64_t chunks);
-// The fewest chunks of no more rows than that, each of which begins in its sample at a multiple of the unit: tensor cores add up a
-// sample's tokens in units, and no chunk cuts one. `rows`: whole samples.
-std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks);
+int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit);
+// The fewest chunks of no more rows than that, each of which begins in its sample at a multiple of the unit. `rows`: whole samples.
+std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks, int64_t unit);
 
 // Programs before layout. `accumulate`: not the first micro-step of its step.
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,

@@ -282,7 +282,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     e.watch(t);
   }
   // Of the chunks between the first and the last none needs more than the longest: three chunks stand for all.
-  std::vector<Tile> list = loss_chunks(samples * graph.sequence, graph.sequence, chunks);
+  std::vector<Tile> list = loss_chunks(samples * graph.sequence, graph.sequence, chunks, chunk_unit(graph));
   if (list.size() > 3) {
     const auto by_rows = [](const Tile& a, const Tile& b) { return a.rows < b.rows; };
     list = {list.front(), *std::max_element(list.begin() + 1, list.end() - 1, by_rows), list.back()};

@@ -12,7 +12,7 @@ namespace stw {
 
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
 static_assert(kernels::most_together == most_joined);
-static_assert(kernels::token_tile == tile_unit && kernels::product_step == chunk_unit);
+static_assert(kernels::token_tile == bias_unit && kernels::chain_terms == chain_unit && chain_unit % bias_unit == 0);
 
 namespace {
 

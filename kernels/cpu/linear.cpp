@@ -1,5 +1,5 @@
-// y = x·Wᵀ + b for up to max_parts weights side by side. One chain per element over the inputs, in fp32 from start to
-// end, then the bias, then (bf16, f16) one rounding, then the residual: no bit depends on the number of rows, so a generated
+// y = x·Wᵀ + b for up to max_parts weights side by side. Chains over the inputs, in fp32 from start to
+// end (gemm.h), then the bias, then (bf16, f16) one rounding, then the residual: no bit depends on the number of rows, so a generated
 // token sees the numbers that training saw.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"

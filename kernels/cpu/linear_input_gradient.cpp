@@ -1,5 +1,5 @@
-// dx = addend + Σ_parts dy·W: one fp32 chain per element that starts from the addend and runs through the features of
-// all parts in order; a dx in 16 bits is rounded once, at the end.
+// dx = addend + Σ_parts dy·W: chains over the features, which begin anew with every part, are added to the addend in order, in
+// fp32; a dx in 16 bits is rounded once, at the end.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
 

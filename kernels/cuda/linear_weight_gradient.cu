@@ -1,6 +1,6 @@
-// dW += dyᵀ·x: one chain per element over the rows that starts from the buffer, so that a batch may be cut between samples
-// without a change of a bit. All parts that are trained in one launch. A gradient in bf16 stays in registers as fp32 from the
-// first sample to the last, and is rounded there after each.
+// dW += dyᵀ·x: chains of chain_terms rows of a sample, whose results are added to the buffer one after the other, so that a batch may be
+// cut between samples, or between chains, without a change of a bit. All parts that are trained in one launch. A gradient in bf16 stays in
+// registers as fp32 from the first sample to the last, and is rounded there after each.
 //
 // The vendor's library adds what it sums up to the buffer at the end: in exact mode sample after sample, which reads and writes
 // the buffer as often (8 bytes an element, 2·T multiply-adds: at T = 1024 about as long as those take), else once for all rows.

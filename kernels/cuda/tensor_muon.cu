@@ -1,4 +1,4 @@
-// Muon on the tensor cores (muon_step.h): operands of products in bf16, sums in fp32, as Jordan et al. iterate, but for X itself,
+// Muon on the tensor cores (muon_step.h): operands of products in bf16, sums in fp32 (chains of chain_terms, and totals), as Jordan et al. iterate, but for X itself,
 // which is kept in fp32: a bf16 half, which is the operand, and the 16 bits it lacks (master_bits.h). With h(x) the half:
 //   A = h(h(X)·h(X)ᵀ),  B = h(b·A + c·A·A),  X = a·X + B·h(X)
 // Small singular values grow 3.4445 times a step, by a·X; B has next to nothing of their directions, but a rounding of X has.

@@ -1,7 +1,7 @@
 // Tiles of matrix products (tile_product.h) by mma.sync, which every card from compute capability 8.0 on has.
 //
 // Of a large tile a warp computes a quarter, 64 × 64: a step of its four warps reads 16 KiB of shared memory, 128 cycles, for 128
-// instructions of the tensor cores, which take 200 on an H100; eight parts of 64 × 32 would read 24 KiB. A slice is some 195
+// instructions of the tensor cores, which take 200 on an H100; eight parts of 64 × 32, as with totals, read 24 KiB. A slice is some 195
 // instructions of a warp for 64 of these. What is contiguous along the tile's edge is turned by ldmatrix.
 #pragma once
 #include <type_traits>

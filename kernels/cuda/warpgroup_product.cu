@@ -75,6 +75,9 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
   }
   template <DType dtype, Contiguous a_along, Contiguous b_along>
   using Multiply = WarpgroupMultiply<WarpgroupTiles, dtype, a_along, b_along>;
+  // One block a multiprocessor, with so many slices in shared memory.
+  template <int stages_alone>
+  using Alone = WarpgroupTiles<m, n, stages_alone, 1, tile_number>;
 };
 using Large = WarpgroupTiles<128, 256, 4, 1, wgmma_128x256>;
 using Medium = WarpgroupTiles<128, 128, 3, 2, wgmma_128x128>;
@@ -82,9 +85,6 @@ using Small = WarpgroupTiles<64, 128, 4, 2, wgmma_64x128>;
 // With totals. Rows of 16-bit numbers are stored by whole warps, which 24 chunks of a line are not: of Wide the slower way.
 using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
 using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128>;
-// Of gradients of weights with at most one tile a multiprocessor: nothing but its own copies in flight hides what memory takes to answer.
-using SmallAlone = WarpgroupTiles<64, 128, 6, 1, wgmma_64x128>;
-using MediumShallow = WarpgroupTiles<128, 128, 3, 1, wgmma_128x128>;   // what that is worth: DeveloperSwitches::stages, in bf16
 
 // Cycles that a slice of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache gives a
 // multiprocessor 64 bytes and all together some 40 bytes for each, and an answer takes some 800 cycles, in which a block has T::stages - 2
@@ -123,17 +123,21 @@ template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype>
 static void product_in_tiles(const Launch& l, const Products& all) {
   constexpr bool of_tokens = counts_tokens<a_along, b_along>;
   using Tiles = Choice<summing, of_tokens>;
-  const int stages = developer_switches().stages;
   const auto launch_in = [&](auto t) {
     using T = decltype(t);
     launch_tiles<T, dtype, a_along, b_along, summing>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
   };
+  const int stages = developer_switches().stages;
   Tiles::choose(best_of(all, Tiles{}), [&](auto t) {
     using T = decltype(t);
-    if constexpr (of_tokens && summing == Summing::totals && T::number == wgmma_64x128)
-      if (stages == 0 ? tiles_of(all, T::edge_m, T::edge_n) <= multiprocessors_of_device() : stages > T::stages) return launch_in(SmallAlone{});
-    if constexpr (of_tokens && summing == Summing::totals && T::number == wgmma_128x128 && dtype == DType::bf16)
-      if (stages > 0 && stages < T::stages) return launch_in(MediumShallow{});
+    if constexpr (of_tokens && summing == Summing::totals) {
+      // With at most one tile a multiprocessor nothing but a block's own slices in flight hides what memory takes to answer.
+      if constexpr (T::number == wgmma_64x128) {
+        if (stages == 0 ? tiles_of(all, T::edge_m, T::edge_n) <= multiprocessors_of_device() : stages > T::stages) return launch_in(typename T::template Alone<6>{});
+      } else if constexpr (T::number == wgmma_128x128 && dtype == DType::bf16) {   // what six stages are worth, beside three
+        if (stages > 0 && stages < T::stages) return launch_in(typename T::template Alone<3>{});
+      }
+    }
     launch_in(t);
   });
 }

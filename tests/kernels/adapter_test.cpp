@@ -107,9 +107,16 @@ bool same(const std::vector<Buffer>& a, const std::vector<Buffer>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Buffer& x, const Buffer& y) { return same_bits(x, y); });
 }
 
+// `sum` and chains of at most chain_terms terms, which begin anew at every multiple of `restart`.
 template <class Number>
-Number sum_of(Number sum, int64_t count, const float* a, int64_t a_stride, const float* b, int64_t b_stride) {
-  for (int64_t i = 0; i < count; ++i) sum = std::fma(static_cast<Number>(a[i * a_stride]), static_cast<Number>(b[i * b_stride]), sum);
+Number sum_of(Number sum, int64_t count, const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t restart = INT64_MAX) {
+  for (int64_t sample = 0; sample < count; sample += std::min(restart, count - sample))
+    for (int64_t begin = sample, end = std::min(count - sample, restart) + sample; begin < end; begin += chain_terms) {
+      Number chain = 0;
+      for (int64_t i = begin; i < std::min(end, begin + chain_terms); ++i)
+        chain = std::fma(static_cast<Number>(a[i * a_stride]), static_cast<Number>(b[i * b_stride]), chain);
+      sum += chain;
+    }
   return sum;
 }
 // What `results` are: naive chains of floats, before the last rounding, or sums in double.
@@ -132,7 +139,7 @@ std::vector<std::vector<Number>> reference(const Problem& p) {
     }
     for (int64_t i = 0; i < features * rank; ++i) {
       const Number start = p.accumulate ? gradient[static_cast<size_t>(i)] : 0;
-      all[static_cast<size_t>(2 + part)].push_back(sum_of<Number>(start, p.rows, dy + i / rank, width, low + i % rank, p.low_width));
+      all[static_cast<size_t>(2 + part)].push_back(sum_of<Number>(start, p.rows, dy + i / rank, width, low + i % rank, p.low_width, p.shape.rows_per_sample));
     }
   }
   return all;

@@ -200,23 +200,36 @@ TEST(Program, ChunksCoverTheRows) {
   for (int round = 0; round < 2000; ++round) {
     const int64_t sequence = 1 + static_cast<int64_t>(random() % 300) * (round % 4 == 0 ? 16 : 1);
     const int64_t rows = sequence * (1 + static_cast<int64_t>(random() % 20)), chunks = 1 + static_cast<int64_t>(random() % 64);
-    const int64_t step = chunk_rows(rows, chunks);
+    const int64_t unit = round % 2 ? chain_unit : frozen_chunk_unit, step = chunk_rows(rows, chunks, unit);
     EXPECT_GE(step, 1);
     EXPECT_LE(step, rows);
-    EXPECT_TRUE(step == rows || step % 16 == 0);
+    EXPECT_TRUE(step == rows || step % unit == 0);
     EXPECT_LE((rows + step - 1) / step, chunks);
     int64_t end = 0;
-    for (const Tile& chunk : loss_chunks(rows, sequence, chunks)) {
+    for (const Tile& chunk : loss_chunks(rows, sequence, chunks, unit)) {
       EXPECT_EQ(chunk.begin, end);
       end += chunk.rows;
       EXPECT_TRUE(chunk.rows > 0 && chunk.rows <= step);
       if (end == rows) continue;
-      EXPECT_EQ(end % sequence % 16, 0) << "inside of a step";
-      const int64_t next = std::min(end + 16 - end % sequence % 16, (end / sequence + 1) * sequence);   // the next place for a cut
+      EXPECT_EQ(end % sequence % unit, 0) << "inside of a chain";
+      const int64_t next = std::min(end + unit - end % sequence % unit, (end / sequence + 1) * sequence);   // the next place for a cut
       EXPECT_GT(next - chunk.begin, step) << "shorter than it has to be";
     }
     EXPECT_EQ(end, rows);
   }
+}
+
+// A head that trains its matrix is cut between the chains of its gradient, another one anywhere that keeps a tensor core's steps.
+TEST(Program, ChunksAreMadeOfWholeChains) {
+  const auto unit_of = [](const SmallModel& model, const char* frozen) {
+    Numerics numerics;
+    if (*frozen) numerics.groups = {{frozen, true, {}, {}, {}}};
+    return chunk_unit(build_model(config_of(model), 33, numerics));
+  };
+  EXPECT_EQ(unit_of(small_llama(), ""), chain_unit);
+  EXPECT_EQ(unit_of(small_llama(), "head"), frozen_chunk_unit);
+  EXPECT_EQ(unit_of(small_gpt2(), ""), chain_unit);   // tied to the embeddings
+  EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), frozen_chunk_unit);
 }
 
 // Caches lie at the same offsets in both programs of generation, below all else that they use.

@@ -232,7 +232,7 @@ TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
   r.memory_bytes = wide->plan.minimum_bytes;
   const auto narrow = plan_for(*model, r);
   ASSERT_GT(narrow->plan.decisions.loss_chunks, 1);
-  const auto chunks = loss_chunks(narrow->programs.micro_first.samples * sequence, sequence, narrow->plan.decisions.loss_chunks);
+  const auto chunks = loss_chunks(narrow->programs.micro_first.samples * sequence, sequence, narrow->plan.decisions.loss_chunks, chunk_unit(narrow->graph));
   EXPECT_EQ(logits_of(*narrow), static_cast<std::ptrdiff_t>(2 * chunks.size()));
   EXPECT_LT(narrow->plan.bytes.peak, wide->plan.bytes.peak);
   EXPECT_EQ(wide->plan.recompute_picoseconds, 0u);

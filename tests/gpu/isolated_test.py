@@ -152,6 +152,16 @@ class Isolated(unittest.TestCase):
         self.assertIn("ran past its time, 3 steps", why)
         self.assertLess(time.monotonic() - begin, 30)
 
+    def test_options_come_first_and_set_the_limit(self):
+        words, before = ["--tiny", "c.json", "--seconds", "9.5", "bits", "--seconds"], runs.SECONDS
+        try:
+            self.assertEqual(runs.options(words, "tiny"), {"tiny": "c.json", "seconds": "9.5"})
+            self.assertEqual((words, runs.SECONDS), (["bits", "--seconds"], 9.5))
+        finally:
+            runs.SECONDS = before
+        with self.assertRaises(SystemExit):
+            runs.options(["--seconds"])
+
     def test_what_ends_a_part_ends_no_other(self):
         table, done = Table(), []
         with contextlib.redirect_stdout(io.StringIO()) as said:

@@ -1,6 +1,6 @@
 """`tools/gpu-check first` and `second` as they will run on a card, here: in a tree of its own, from a bundle of programs that lies in gpu-packages/,
 whose device is the emulated one (tests/simt) and whose model is tiny. Then what must happen where something fails: a bundle that is missing,
-a command that cannot train, a probe that finds wrong bits. nvidia-smi, ncu and compute-sanitizer are stand-ins that run what they are given.
+a command that cannot train, a probe that finds wrong bits or hangs, no time. nvidia-smi, ncu and compute-sanitizer are stand-ins that run what they are given.
 
     rehearse.py BUILD    BUILD: of a build with tests, and the CUDA Toolkit's headers
 """
@@ -119,10 +119,12 @@ def main():
         r.pack(gpu_probe=FAILING_PROBE)
         r.expect("a probe that fails", r.call("first"), 1, {"unpack": "ok", "probe": "FAIL", "memcheck of products": "ok", "kernel tests": "left out", "ncu of six kernels": "left out"},
                  r"FAIL  forward 4096", r"compute-sanitizer memcheck of Add")
+        r.pack(gpu_probe="#!/bin/sh\necho 'ok    forward 4096'\nsleep 60\n")
+        r.expect("a probe that hangs", r.call("first", "--seconds", "16"), 1, {"unpack": "ok", "probe": "timed out", "kernel tests": "left out"}, r"timed out .*forward 4096", r"no time")
         r.pack(stowage="#!/bin/sh\necho 'no device' >&2\nexit 1\n")
         r.expect("a command that cannot train", r.call("first"), 1, {"unpack": "ok", "libraries": "FAIL", "probe": "left out", "tokens/s of gpt2": "left out"}, r"no device")
         r.expect("no time", r.call("second", "--seconds", "5"), 0, dict.fromkeys(STEPS["second"], "left out"), r"no time")
-    print(f"{len(r.wrong)} of 6 rehearsals went wrong; {time.monotonic() - begin:.0f} s")
+    print(f"{len(r.wrong)} of 7 rehearsals went wrong; {time.monotonic() - begin:.0f} s")
     sys.exit(1 if r.wrong else 0)
 
 

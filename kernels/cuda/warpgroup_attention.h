@@ -12,7 +12,8 @@ inline bool warpgroups_take(const AttentionArgs& args) {
 inline bool warpgroups_take_gradient(const AttentionArgs& args) {
   return warpgroups_take(args) && (args.head_dim == 64 || args.dropout == 0) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;
 }
+struct QueryStatistics;   // tensor_attention.h
 void warpgroup_attention(const Launch& l, const AttentionArgs& args);
-void warpgroup_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots);   // dots as in attention_gradient.cu
+void warpgroup_attention_gradient(const Launch& l, const AttentionArgs& args, const QueryStatistics& statistics);
 
 }  // namespace stw::kernels::cuda

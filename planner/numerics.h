@@ -27,10 +27,13 @@ inline constexpr int gradients_count = 2;
 inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"};
 
 // What adds up matrix products, and so in which order: one chain of multiply-adds as on the CPU; a GPU's tensor cores, of 16-bit
-// values; NVIDIA's library.
-enum class Kernels : uint8_t { portable, tensor, cublaslt, wgmma };
-inline constexpr int kernels_count = 4;
-inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt", "wgmma"};
+// values, by mma.sync or by Hopper's wgmma; NVIDIA's library. The library does not compute everything: the rest is computed by mma.sync
+// with `cublaslt`, by wgmma with `cublaslt_wgmma`, whose exact weight gradients are wgmma's too.
+enum class Kernels : uint8_t { portable, tensor, cublaslt, wgmma, cublaslt_wgmma };
+inline constexpr int kernels_count = 5;
+inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt", "wgmma", "cublaslt-wgmma"};
+inline bool uses_cublaslt(Kernels k) { return k == Kernels::cublaslt || k == Kernels::cublaslt_wgmma; }
+inline bool uses_wgmma(Kernels k) { return k == Kernels::wgmma || k == Kernels::cublaslt_wgmma; }
 
 // Who computes attention over whole samples of 16-bit values: the kernels above; NVIDIA's cuDNN.
 enum class Attention : uint8_t { own, cudnn };

@@ -6,7 +6,7 @@ namespace stw::kernels::cuda {
 
 // Decided by shapes and types alone, as tensor_cores_take.
 inline bool warpgroups_take(const AttentionArgs& args) {
-  return args.products == ProductKernels::warpgroup && args.window == 0 && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype &&
+  return may_use_warpgroups(args.products) && args.window == 0 && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype &&
          (args.head_dim == 64 || args.head_dim == 128);
 }
 inline bool warpgroups_take_gradient(const AttentionArgs& args) {

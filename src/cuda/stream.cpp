@@ -74,8 +74,8 @@ static Status has_wgmma(int ordinal) {
 
 Status CudaStream::load(const Numerics& numerics) {
   const Current current(ordinal_);
-  if (numerics.kernels == Kernels::wgmma) STW_TRY(has_wgmma(ordinal_));
-  if (numerics.kernels == Kernels::cublaslt && !matmul_) {
+  if (uses_wgmma(numerics.kernels)) STW_TRY(has_wgmma(ordinal_));
+  if (uses_cublaslt(numerics.kernels) && !matmul_) {
     STW_ASSIGN(matmul, Matmul::create(cublaslt_));
     matmul_ = std::move(matmul);
   }

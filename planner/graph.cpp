@@ -72,7 +72,8 @@ bool Graph::is_wgmma_attention(const Op& op) const {
 
 Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
-  if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op) || is_wgmma_attention(op)) return Peak::tensor;
+  if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
+  if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
   // Other heads than those are attended to by chains, as in fp32.
   if (is_attention(op) && !suits_tensor_cores(op)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;

@@ -87,9 +87,9 @@ inline Format compute_format(Precision p) {
   constexpr Format formats[precision_count] = {Format::f32, Format::bf16, Format::f16};
   return formats[static_cast<size_t>(p)];
 }
-// The peak of a device that bounds the arithmetic of ops: that of fp32; what the instructions of our own kernels (mma.sync) reach of the
-// tensor cores; that of the tensor cores.
-enum class Peak : uint8_t { fp32, mma, tensor };
+// The peak of a device that bounds the arithmetic of ops: that of fp32; what our kernels with mma.sync reach of the tensor cores; what our
+// kernels with wgmma reach of them; that of the tensor cores, for libraries.
+enum class Peak : uint8_t { fp32, mma, wgmma, tensor };
 inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
 inline const char* kernels_name(const Numerics& n) { return kernels_names[static_cast<size_t>(n.kernels)]; }
 inline const char* attention_name(const Numerics& n) { return attention_names[static_cast<size_t>(n.attention)]; }

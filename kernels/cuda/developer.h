@@ -25,6 +25,7 @@ static_assert(sizeof product_tile_names / sizeof *product_tile_names == product_
 struct DeveloperSwitches {
   int tile = -1;     // the ProductTile of all products on tensor cores; -1: that which is estimated to end first
   int refused = 0;   // counts launches that the forced tile could not take
+  bool weight_gradient_branch = false;   // programs that are recorded from now on compute weight gradients beside other ops (src/cuda/branch.h)
 };
 DeveloperSwitches& developer_switches();
 

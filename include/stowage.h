@@ -296,8 +296,11 @@ enum { STW_GRADIENTS_FP32 = 0, STW_GRADIENTS_BF16 = 1 };
  *   cublaslt  NVIDIA's library on a CUDA device, found at run time (stw_device_options.cublaslt), with the bits of its version
  *             and of the card
  *   wgmma     as tensor, but products, and attention with heads of 64 or 128 and no sliding window, by the tensor cores'
- *             asynchronous instructions of compute capability 9.0 (H100, H200); unsupported elsewhere */
-enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, STW_KERNELS_CUBLASLT = 3, STW_KERNELS_WGMMA = 4 };
+ *             asynchronous instructions of compute capability 9.0 (H100, H200); unsupported elsewhere
+ *   cublaslt_wgmma  as cublaslt, but wgmma computes what the library does not, and all weight gradients of exact plans;
+ *             16-bit precisions on compute capability 9.0 */
+enum { STW_KERNELS_AUTO = 0, STW_KERNELS_PORTABLE = 1, STW_KERNELS_TENSOR = 2, STW_KERNELS_CUBLASLT = 3, STW_KERNELS_WGMMA = 4,
+       STW_KERNELS_CUBLASLT_WGMMA = 5 };
 /* Who computes attention.
  *   own    the kernels above
  *   cudnn  NVIDIA's cuDNN on a CUDA device, of 16-bit values, found at run time (stw_device_options.cudnn), where a model has no
@@ -376,7 +379,7 @@ typedef struct stw_plan_options {
   uint32_t recompute;        /* STW_RECOMPUTE_* */
   uint32_t mode;             /* STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where
                                 kernels have a faster way: CUDA devices with STW_KERNELS_CUBLASLT, which is the default
-                                there then; other plans stay exact */
+                                there then, or STW_KERNELS_CUBLASLT_WGMMA; other plans stay exact */
   uint32_t inputs;           /* STW_INPUT_*: what batches may bring beside tokens, targets and lengths */
   uint64_t host_bytes;       /* of host memory for what is offloaded; 0: nothing is */
   const char *profile;       /* what stw_trainer_calibrate wrote; NULL: the device's embedded profile. A `device` that is

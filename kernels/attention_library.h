@@ -18,7 +18,7 @@ inline constexpr int64_t attention_tile = 128;   // queries of a block, and keys
 
 // What a library may be asked for. Decided by shapes and types alone, as is all here.
 inline bool library_could_take(const AttentionArgs& args) {
-  return args.products == ProductKernels::library && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.position_ids == nullptr &&
+  return may_use_library(args.products) && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.position_ids == nullptr &&
          args.dropout == 0 && args.window == 0 && args.head_dim % 8 == 0 && args.head_dim <= 128;
 }
 

@@ -62,9 +62,10 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   DeviceProfile full = base;
   full.calibration = {};
   full.product_permille = full.stream_permille = 1000;
+  full.attention_permille = 0;
   full.launch_nanoseconds = 0;
   std::array<Group, op_kind_count> kinds;
-  Group products, streams;
+  Group products, attention, streams;
   auto ideal = [&](const TimedOp& op, const Cost& cost) {
     return static_cast<double>(op_picoseconds(full, op.kind, op.peak, threads, cost)) * 1e-12;
   };
@@ -72,7 +73,8 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
     const double arithmetic = ideal(op, {op.cost.flops, 0}), traffic = ideal(op, {0, op.cost.bytes});
     const double n = static_cast<double>(op.count), all = std::max(arithmetic, traffic) + ideal(op, {0, op.cost.bytes_before});
     kinds[static_cast<size_t>(op.kind)].add(all, op.seconds, n);
-    (arithmetic >= traffic ? products : streams).add(all, op.seconds, n);
+    const bool is_attention = op.kind == OpKind::attention || op.kind == OpKind::attention_gradient;
+    (arithmetic < traffic ? streams : is_attention ? attention : products).add(all, op.seconds, n);
   }
 
   DeviceProfile p = base;
@@ -101,6 +103,7 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   if (count > 0) p.launch_nanoseconds = whole_number(launch * 1e9, longest_launch_nanoseconds);
   // Ops that were not timed are priced at the peaks at most: a share above them is that of caches.
   if (products.is_timed()) p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));
+  if (attention.is_timed()) p.attention_permille = static_cast<uint32_t>(whole_number(attention.permille(launch), 1000));
   if (streams.is_timed()) p.stream_permille = static_cast<uint32_t>(whole_number(streams.permille(launch), 1000));
   return p;
 }

@@ -34,13 +34,15 @@ struct DeviceProfile {
   uint64_t gflops_fp32, gflops_bf16;  // of one thread on the CPU
   uint64_t gbytes_per_second;    // memory bandwidth
   uint64_t host_gbytes_per_second;    // to host memory and back, in each direction
-  uint32_t product_permille;     // share of the peak that matrix products reach
+  uint32_t product_permille;     // share of the peak that matrix products reach, and attention too where it has no share of its own
   uint32_t stream_permille;      // share of the bandwidth that streaming ops reach
   uint64_t launch_nanoseconds;   // fixed cost of an op
   uint64_t alignment;            // of tensors, bytes
   const char* source;            // of the figures
   uint32_t mma_permille = 1000;  // share of the bf16 peak that mma.sync can reach: newer tensor cores have other instructions too
   bool has_wgmma = false;        // of which this is Hopper's
+  uint32_t wgmma_permille = 1000;     // share of the bf16 peak that our kernels with wgmma can reach
+  uint32_t attention_permille = 0;    // share of the peak that attention over whole samples reaches; 0: product_permille
   Calibration calibration{};
 };
 

@@ -172,7 +172,7 @@ bool may_tile(const Graph& graph, const Segment& segment, uint32_t saved) {
 
 void find_feed_forward(Graph& graph) {
   // cuBLASLt's weight gradients of a sample in pieces are others than those of the whole.
-  if (graph.kernels == Kernels::cublaslt) return;
+  if (uses_cublaslt(graph.kernels)) return;
   const Finder finder(graph);
   for (Segment& s : graph.segments)
     if (s.kind == SegmentKind::block) s.feed_forward = finder.part_of(s);

@@ -34,8 +34,6 @@ int Graph::blocks() const {
   return n;
 }
 
-// Gradients of the head come in chunks of the loss, whose length is the planner's choice and may change no bit; those in bf16 are rounded
-// by our kernels.
 static bool is_product(const Op& op) {
   return op.kind == OpKind::linear || op.kind == OpKind::linear_input_gradient || op.kind == OpKind::linear_weight_gradient;
 }
@@ -44,13 +42,17 @@ static bool has_rounded_outputs(const Graph& graph, const Op& op) {
 }
 
 bool Graph::is_library_product(const Op& op) const {
-  if (kernels != Kernels::cublaslt || !is_product(op)) return false;
+  if (!uses_cublaslt(kernels) || !is_product(op)) return false;
   if (op.kind != OpKind::linear_weight_gradient) return true;
-  return !has_rounded_outputs(*this, op) && !at(op.inputs[0]).chunked && (!exact || sequence >= least_library_sample);
+  // Our kernels round gradients in bf16. Gradients of the head come in chunks of the loss: their length is the planner's choice and may
+  // change no bit.
+  if (has_rounded_outputs(*this, op) || at(op.inputs[0]).chunked) return false;
+  // Exact ones are a call for every sample, each of which reads and writes the gradient.
+  return !exact || (!uses_wgmma(kernels) && sequence >= least_library_sample);
 }
 
 bool Graph::is_wgmma_product(const Op& op) const {
-  return kernels == Kernels::wgmma && is_product(op);
+  return uses_wgmma(kernels) && is_product(op) && !is_library_product(op);
 }
 
 static bool is_attention(const Op& op) { return op.kind == OpKind::attention || op.kind == OpKind::attention_gradient; }
@@ -64,13 +66,14 @@ bool Graph::is_library_attention(const Op& op) const {
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
-  if (kernels != Kernels::wgmma || compute == Format::f32 || window_of(op) > 0 || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
+  if (!uses_wgmma(kernels) || compute == Format::f32 || window_of(op) > 0 || (op.attributes.head_dim != 64 && op.attributes.head_dim != 128)) return false;
   return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient && (op.attributes.head_dim == 64 || op.attributes.dropout == 0));
 }
 
 Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
-  if (is_library_product(op) || is_wgmma_product(op) || is_library_attention(op) || is_wgmma_attention(op)) return Peak::tensor;
+  if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
+  if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
   // Other heads than those are attended to by chains, as in fp32.
   if (is_attention(op) && !suits_tensor_cores(op)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;

@@ -123,7 +123,7 @@ struct Graph {
   uint64_t trainable_count() const;
   // Keys up to its own that a row of this attention sees, where a sample has more; else 0.
   int64_t window_of(const Op& op) const { return op.attributes.window < sequence ? op.attributes.window : 0; }
-  bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs
+  bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs; it may decline some
   bool is_wgmma_product(const Op& op) const;     // whether warpgroups do, where operands are aligned
   bool is_wgmma_attention(const Op& op) const;
   bool is_library_attention(const Op& op) const; // whether cuDNN does

@@ -27,10 +27,13 @@ inline constexpr int gradients_count = 2;
 inline constexpr const char* gradients_names[gradients_count] = {"fp32", "bf16"};
 
 // What adds up matrix products, and so in which order: one chain of multiply-adds as on the CPU; a GPU's tensor cores, of 16-bit
-// values; NVIDIA's library.
-enum class Kernels : uint8_t { portable, tensor, cublaslt, wgmma };
-inline constexpr int kernels_count = 4;
-inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt", "wgmma"};
+// values, by mma.sync or by Hopper's wgmma; NVIDIA's library. The library does not compute everything: the rest is computed by mma.sync
+// with `cublaslt`, by wgmma with `cublaslt_wgmma`, whose exact weight gradients are wgmma's too.
+enum class Kernels : uint8_t { portable, tensor, cublaslt, wgmma, cublaslt_wgmma };
+inline constexpr int kernels_count = 5;
+inline constexpr const char* kernels_names[kernels_count] = {"portable", "tensor", "cublaslt", "wgmma", "cublaslt-wgmma"};
+inline bool uses_cublaslt(Kernels k) { return k == Kernels::cublaslt || k == Kernels::cublaslt_wgmma; }
+inline bool uses_wgmma(Kernels k) { return k == Kernels::wgmma || k == Kernels::cublaslt_wgmma; }
 
 // Who computes attention over whole samples of 16-bit values: the kernels above; NVIDIA's cuDNN.
 enum class Attention : uint8_t { own, cudnn };
@@ -84,9 +87,9 @@ inline Format compute_format(Precision p) {
   constexpr Format formats[precision_count] = {Format::f32, Format::bf16, Format::f16};
   return formats[static_cast<size_t>(p)];
 }
-// The peak of a device that bounds the arithmetic of ops: that of fp32; what the instructions of our own kernels (mma.sync) reach of the
-// tensor cores; that of the tensor cores.
-enum class Peak : uint8_t { fp32, mma, tensor };
+// The peak of a device that bounds the arithmetic of ops: that of fp32; what our kernels with mma.sync reach of the tensor cores; what our
+// kernels with wgmma reach of them; that of the tensor cores, for libraries.
+enum class Peak : uint8_t { fp32, mma, wgmma, tensor };
 inline const char* gradients_name(const Numerics& n) { return gradients_names[static_cast<size_t>(n.gradients)]; }
 inline const char* kernels_name(const Numerics& n) { return kernels_names[static_cast<size_t>(n.kernels)]; }
 inline const char* attention_name(const Numerics& n) { return attention_names[static_cast<size_t>(n.attention)]; }

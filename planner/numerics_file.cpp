@@ -110,7 +110,7 @@ Result<Numerics> numerics_from(const Json& object) {
     n.quantize_embeddings = embeddings;
   }
   n.exact = exact;
-  if (!exact && n.kernels != Kernels::cublaslt) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");
+  if (!exact && !uses_cublaslt(n.kernels)) return wrong("kernels \"" + std::string(kernels_name(n)) + "\" know exact plans only");
   STW_ASSIGN(inputs, get_array(object, "inputs"));
   for (const Json& entry : inputs->elements()) {
     const std::string name = entry.as_string() ? *entry.as_string() : "";

@@ -80,6 +80,13 @@ Result<DeviceProfile> read(const Json& body) {
   p.product_permille = static_cast<uint32_t>(product);
   STW_ASSIGN(stream, figure(body, "stream_permille", largest_permille));
   p.stream_permille = static_cast<uint32_t>(stream);
+  // Older profiles have neither: attention had the share of products, and shares of kernels with wgmma were of the whole peak.
+  p.attention_permille = 0, p.wgmma_permille = 1000;
+  for (const auto& [key, share] : {std::pair{"attention_permille", &p.attention_permille}, {"wgmma_permille", &p.wgmma_permille}}) {
+    if (!body.find(key)) continue;
+    STW_ASSIGN(permille, figure(body, key, largest_permille));
+    *share = static_cast<uint32_t>(permille);
+  }
   STW_ASSIGN(step, figure(body, "step_nanoseconds", longest_nanoseconds));
   c.step_nanoseconds = step;
   STW_ASSIGN(ops, get_object(body, "ops"));
@@ -102,8 +109,10 @@ Json profile_json(const DeviceProfile& p) {
       .set("format", "stowage-profile").set("version", 1)
       .set("device", p.name).set("threads", c.threads).set("precision", name_of(c.precision)).set("kernels", kernels_names[static_cast<size_t>(c.kernels)]);
   if (p.reserve_bytes != find_device(p.name)->reserve_bytes) profile.set("reserve_bytes", p.reserve_bytes);
-  return profile.set("launch_nanoseconds", p.launch_nanoseconds)
-      .set("product_permille", p.product_permille).set("stream_permille", p.stream_permille)
+  profile.set("launch_nanoseconds", p.launch_nanoseconds).set("product_permille", p.product_permille).set("stream_permille", p.stream_permille);
+  if (p.attention_permille > 0) profile.set("attention_permille", p.attention_permille);
+  if (p.wgmma_permille != 1000) profile.set("wgmma_permille", p.wgmma_permille);
+  return profile
       .set("step_nanoseconds", c.step_nanoseconds).set("ops", std::move(ops));
 }
 

@@ -38,7 +38,11 @@ std::string kernels_text(const Numerics& n) {
   switch (n.kernels) {
     case Kernels::tensor: return ", tensor cores" + attention;
     case Kernels::wgmma: return ", tensor cores (wgmma)" + attention;
-    case Kernels::cublaslt: return (n.exact ? ", cuBLASLt" : ", cuBLASLt (fast: micro-batches change bits)") + attention;
+    case Kernels::cublaslt:
+    case Kernels::cublaslt_wgmma: {
+      const std::string library = uses_wgmma(n.kernels) ? ", cuBLASLt and wgmma" : ", cuBLASLt";
+      return library + (n.exact ? "" : " (fast: micro-batches change bits)") + attention;
+    }
     default: return attention;
   }
 }

@@ -74,9 +74,9 @@ Status check_kernels(const Request& request) {
   const std::string place = std::string(", the plan is for ") + name_of(request.precision) + " on device '" + request.device + "'";
   if (request.kernels == Kernels::tensor && (!is_for_cuda(request) || request.precision == Precision::fp32))
     return Error{Code::bad_argument, "tensor cores are for 16-bit precisions on a GPU" + place};
-  if (request.kernels == Kernels::wgmma && (!profile_of(request).has_wgmma || request.precision == Precision::fp32))
+  if (request.kernels && uses_wgmma(*request.kernels) && (!profile_of(request).has_wgmma || request.precision == Precision::fp32))
     return Error{Code::bad_argument, "products by wgmma are for 16-bit precisions on a GPU of compute capability 9.0 (H100, H200)" + place};
-  if (request.kernels == Kernels::cublaslt && !is_for_cuda(request)) return Error{Code::bad_argument, "cuBLASLt is for GPUs" + place};
+  if (request.kernels && uses_cublaslt(*request.kernels) && !is_for_cuda(request)) return Error{Code::bad_argument, "cuBLASLt is for GPUs" + place};
   if (request.attention == Attention::cudnn) {
     if (!is_for_cuda(request) || request.precision == Precision::fp32)
       return Error{Code::bad_argument, "cuDNN's attention is for 16-bit precisions on a GPU" + place};
@@ -118,7 +118,7 @@ Numerics numerics_of(const Request& request, int state_bits) {
   n.attention = request.attention;
   n.quantize = request.quantize;
   n.quantize_embeddings = request.quantize_embeddings;
-  n.exact = !(request.fast && n.kernels == Kernels::cublaslt);
+  n.exact = !(request.fast && uses_cublaslt(n.kernels));
   return n;
 }
 

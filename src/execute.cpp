@@ -24,8 +24,10 @@ bool is_portable(const Call& c) { return c.x.graph->kernels == Kernels::portable
 
 // The same at every budget. Prompts have fewer rows than cuBLASLt's algorithms were chosen for.
 kernels::ProductKernels products_of(const Call& c) {
-  if (c.x.graph->is_library_product(c.op) && c.i.phase != Phase::generate) return kernels::ProductKernels::library;
-  if (c.x.graph->is_wgmma_product(c.op)) return kernels::ProductKernels::warpgroup;
+  const bool with_wgmma = uses_wgmma(c.x.graph->kernels);
+  if (c.x.graph->is_library_product(c.op) && c.i.phase != Phase::generate)
+    return with_wgmma ? kernels::ProductKernels::library_or_warpgroup : kernels::ProductKernels::library;
+  if (with_wgmma) return kernels::ProductKernels::warpgroup;
   return is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
 }
 
@@ -251,8 +253,9 @@ kernels::AttentionArgs attention_args(const Call& c) {
   a.dropout = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
-  a.products = c.x.graph->is_library_attention(c.op) ? kernels::ProductKernels::library
-               : c.x.graph->is_wgmma_attention(c.op)  ? kernels::ProductKernels::warpgroup
+  const bool with_wgmma = c.x.graph->is_wgmma_attention(c.op);
+  a.products = c.x.graph->is_library_attention(c.op) ? (with_wgmma ? kernels::ProductKernels::library_or_warpgroup : kernels::ProductKernels::library)
+               : with_wgmma  ? kernels::ProductKernels::warpgroup
                : is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
   a.qkv = c.in(0);
   return a;

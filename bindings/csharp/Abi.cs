@@ -64,6 +64,7 @@ internal static unsafe class Abi
     public const uint STW_KERNELS_TENSOR = 2;
     public const uint STW_KERNELS_CUBLASLT = 3;
     public const uint STW_KERNELS_WGMMA = 4;
+    public const uint STW_KERNELS_CUBLASLT_WGMMA = 5;
     public const uint STW_ATTENTION_OWN = 0;
     public const uint STW_ATTENTION_CUDNN = 1;
     public const uint STW_QUANTIZE_AUTO = 0;
@@ -437,7 +438,7 @@ internal static unsafe class Abi
         public uint micro_batch;
         /// <summary>STW_RECOMPUTE_*</summary>
         public uint recompute;
-        /// <summary>STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where kernels have a faster way: CUDA devices with STW_KERNELS_CUBLASLT, which is the default there then; other plans stay exact</summary>
+        /// <summary>STW_MODE_*: fast gives up contract E3 (the split into micro-batches changes no bit) where kernels have a faster way: CUDA devices with STW_KERNELS_CUBLASLT, which is the default there then, or STW_KERNELS_CUBLASLT_WGMMA; other plans stay exact</summary>
         public uint mode;
         /// <summary>STW_INPUT_*: what batches may bring beside tokens, targets and lengths</summary>
         public uint inputs;

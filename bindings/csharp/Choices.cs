@@ -113,6 +113,8 @@ namespace Stowage
         CublasLt = STW_KERNELS_CUBLASLT,
         /// <summary>Of H100 and H200.</summary>
         Wgmma = STW_KERNELS_WGMMA,
+        /// <summary>NVIDIA's library, and wgmma for what it does not compute.</summary>
+        CublasLtWgmma = STW_KERNELS_CUBLASLT_WGMMA,
     }
 
     /// <summary>Whose attention it is.</summary>

@@ -63,11 +63,12 @@ const (
 	GradientsFP32 GradientPrecision = C.STW_GRADIENTS_FP32
 	GradientsBF16 GradientPrecision = C.STW_GRADIENTS_BF16
 
-	KernelsAuto     Kernels = C.STW_KERNELS_AUTO
-	KernelsPortable Kernels = C.STW_KERNELS_PORTABLE
-	KernelsTensor   Kernels = C.STW_KERNELS_TENSOR
-	KernelsCublasLt Kernels = C.STW_KERNELS_CUBLASLT
-	KernelsWgmma    Kernels = C.STW_KERNELS_WGMMA
+	KernelsAuto          Kernels = C.STW_KERNELS_AUTO
+	KernelsPortable      Kernels = C.STW_KERNELS_PORTABLE
+	KernelsTensor        Kernels = C.STW_KERNELS_TENSOR
+	KernelsCublasLt      Kernels = C.STW_KERNELS_CUBLASLT
+	KernelsWgmma         Kernels = C.STW_KERNELS_WGMMA
+	KernelsCublasLtWgmma Kernels = C.STW_KERNELS_CUBLASLT_WGMMA
 
 	AttentionOwn   Attention = C.STW_ATTENTION_OWN
 	AttentionCudnn Attention = C.STW_ATTENTION_CUDNN

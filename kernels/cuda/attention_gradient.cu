@@ -7,10 +7,10 @@
 // On the CPU every element of dQ, dK and dV is one chain: of dQ over the keys that its row sees, of dK and dV over the query
 // heads of the group and in each over the queries that see the key. So two kernels can compute the scores each for itself,
 // one a tile of queries, one a tile of keys, and nothing is added by atomics: 7 products instead of 5, and no order that
-// depends on who comes first. A kernel in front of them computes D.
+// depends on who comes first. The kernel of queries runs first: it computes D of its rows and leaves it for the kernel of keys.
 //
-// Workspace: D (samples, query_heads, rows_per_sample), as lse; or the library's (attention_library.h).
-#include "kernels/cuda/ahead.h"
+// Workspace: D (samples, query_heads, rows_per_sample), as lse, and log2(e)·lse in the same shape, which the tensor cores'
+// kernels need; or the library's (attention_library.h).
 #include "kernels/cuda/attention_tile.h"
 #include "kernels/cuda/library_attention.h"
 #include "kernels/cuda/tensor_attention.h"
@@ -18,36 +18,16 @@
 
 namespace stw::kernels::cuda {
 
-// Floor: both operands read once, 4 bytes an element of 16 bits.
-template <class Stored>
-static __global__ void __launch_bounds__(block_threads) attention_dot_kernel(AttentionArgs args, Divisor heads, Divisor rows, bool vectors, float* dots) {
-  const int64_t head_dim = args.head_dim;
-  for_tasks_of_grid(args.samples * rows.number * heads.number, [&](int64_t task) {
-    struct Operands { F16 dout, out; };
-    const auto operands = [&](int64_t at, auto n) {
-      return Operands{load_group(args.dout.data, Stored::of(args.dout.dtype), at, n), load_group(args.out.data, Stored::of(args.out.dtype), at, n)};
-    };
-    const int64_t begin = task * head_dim;
-    F16 sum = zero();
-    const auto add_product = [&](const Operands& o) { sum = fma(o.dout, o.out, sum); };
-    if (vectors) in_order<4>(static_cast<int>(head_dim / 16), [&](int group) { return operands(begin + 16 * group, Whole{}); }, add_product);
-    else for_groups(begin, begin + head_dim, [&](int64_t at, int64_t n) { add_product(operands(at, n)); });
-    const float dot = fold(sum);
-    if (first_lane() != 0) return;
-    const int64_t row = quotient(task, heads), head = task - row * heads.number, sample = quotient(row, rows);
-    dots[(sample * heads.number + head) * rows.number + (row - sample * rows.number)] = dot;
-  });
-}
-
 namespace {
 
 // A query head of a sample.
 struct GradientHead {
-  HeadRows queries, keys, values, douts;
-  const float *lse, *dots;      // (rows)
+  HeadRows queries, keys, values, douts, outs;
+  const float* lse;             // (rows)
+  float* dots;                  // (rows)
   int64_t dropout_first;        // element of (query 0, key 0)
 };
-STW_DEVICE GradientHead gradient_head(const AttentionArgs& args, const float* dots, int64_t sample, int64_t head) {
+STW_DEVICE GradientHead gradient_head(const AttentionArgs& args, float* dots, int64_t sample, int64_t head) {
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, kv_head = head / (args.query_heads / args.kv_heads);
   const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
   GradientHead h;
@@ -55,10 +35,21 @@ STW_DEVICE GradientHead gradient_head(const AttentionArgs& args, const float* do
   h.keys = {args.qkv.data, args.qkv.dtype, top + out_width + kv_head * head_dim, width};
   h.values = {args.qkv.data, args.qkv.dtype, top + out_width + (args.kv_heads + kv_head) * head_dim, width};
   h.douts = {args.dout.data, args.dout.dtype, sample * rows * out_width + head * head_dim, out_width};
+  h.outs = {args.out.data, args.out.dtype, h.douts.at, out_width};
   h.lse = args.lse + (sample * args.query_heads + head) * rows;
   h.dots = dots + (sample * args.query_heads + head) * rows;
   h.dropout_first = head * rows * rows;
   return h;
+}
+
+// A quad's sum of the products of a row's elements.
+STW_DEVICE float row_dot(const GradientHead& h, int64_t row, int head_dim) {
+  F16 sum = zero();
+  for_groups(0, head_dim, [&](int64_t d, int64_t n) {
+    sum = fma(load_group(h.douts.data, h.douts.dtype, h.douts.at + row * h.douts.stride + d, n),
+              load_group(h.outs.data, h.outs.dtype, h.outs.at + row * h.outs.stride + d, n), sum);
+  });
+  return fold(sum);
 }
 
 // A quad's 16 neighbouring keys of one query: *s score → P∘F, *d dout·V → dS. Lanes that `seen` says no to become 0.
@@ -81,7 +72,7 @@ inline size_t query_gradient_shared_bytes(int head_dim) {
   return static_cast<size_t>(slices_floats + tile_rows * (2 * score_stride + 2) + outputs_floats(head_dim)) * 4;
 }
 
-static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_kernel(AttentionArgs args, const float* dots) {
+static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_kernel(AttentionArgs args, float* dots) {
   STW_DYNAMIC_SHARED(float, memory);
   float* slices = memory;
   float* scores = slices + slices_floats;
@@ -106,7 +97,8 @@ static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_
     row_start = first_seen(position_ids, args.window, row);
     row_end = args.causal ? row + 1 : rows;
     lse = h.lse[row];
-    dot = h.dots[row];
+    dot = row_dot(h, row, args.head_dim);
+    if (first_lane() == 0) h.dots[row] = dot;
   }
   const int64_t first_key = first_seen(position_ids, args.window, first);
   for (int64_t key = first_key - first_key % key_block; key < last; key += key_block) {
@@ -134,7 +126,7 @@ inline size_t key_gradient_shared_bytes(int head_dim) {
   return static_cast<size_t>(slices_floats + 2 * key_block * turned_score_stride + 2 * tile_rows + key_block + 2 * outputs_floats(head_dim)) * 4;
 }
 
-static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_kernel(AttentionArgs args, const float* dots) {
+static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_kernel(AttentionArgs args, float* dots) {
   STW_DYNAMIC_SHARED(float, memory);
   float* slices = memory;
   float* scores = slices + slices_floats;
@@ -198,14 +190,10 @@ void attention_gradient(const Launch& l, const AttentionArgs& args) {
   assert((args.position_ids == nullptr && args.window == 0) || args.causal);
   if (library_takes(l, args, true)) return library_attention_gradient(l, args);
   auto* dots = static_cast<float*>(l.workspace);
-  const int64_t rows = args.samples * args.rows_per_sample, tiles = args.samples * ceil_div(args.rows_per_sample, tile_rows);
-  const bool vectors = args.head_dim % 16 == 0 && vectors_at(args.dout.data, args.dout.dtype) && vectors_at(args.out.data, args.out.dtype);
-  for_dtypes({args.dout.dtype, args.out.dtype}, [&](auto stored) {
-    launch(l, attention_dot_kernel<decltype(stored)>, blocks_for_rows(rows * args.query_heads), block_threads, 0, args, divisor_of(args.query_heads),
-           divisor_of(args.rows_per_sample), vectors, dots);
-  });
-  if (warpgroups_take_gradient(args)) return warpgroup_attention_gradient(l, args, dots);
-  if (tensor_cores_take_gradient(args)) return tensor_attention_gradient(l, args, dots);
+  const QueryStatistics statistics = {dots + args.samples * args.query_heads * args.rows_per_sample, dots};
+  if (warpgroups_take_gradient(args)) return warpgroup_attention_gradient(l, args, statistics);
+  if (tensor_cores_take_gradient(args)) return tensor_attention_gradient(l, args, statistics);
+  const int64_t tiles = args.samples * ceil_div(args.rows_per_sample, tile_rows);
   launch(l, attention_query_gradient_kernel, static_cast<unsigned>(tiles * args.query_heads), tile_threads,
          query_gradient_shared_bytes(args.head_dim), args, dots);
   launch(l, attention_key_gradient_kernel, static_cast<unsigned>(tiles * args.kv_heads), tile_threads, key_gradient_shared_bytes(args.head_dim),

@@ -31,6 +31,7 @@ struct DeveloperSwitches {
   // Slices in shared memory at once, of gradients of weights in fp32 by wgmma: 3 or 6 of 128 × 128 (3 in bf16 alone), 4 or 6 of 64 × 128.
   // 3 asks for the fewer, 6 for the more; 0: 6, but 4 of 64 × 128 where two tiles share a multiprocessor.
   int stages = 0;
+  bool weight_gradient_branch = false;   // programs that are recorded from now on compute weight gradients beside other ops (src/cuda/branch.h)
 };
 DeveloperSwitches& developer_switches();
 

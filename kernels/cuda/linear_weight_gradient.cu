@@ -37,7 +37,7 @@ static bool by_library(const Launch& l, const Products& all, int64_t step) {
 void linear_weight_gradient(const Launch& l, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
   const Products all = weight_gradient_products(args);
-  if (args.products == ProductKernels::library && args.gradient_dtype == DType::f32 && by_library(l, all, args.exact ? args.rows_per_sample : args.rows)) return;
+  if (may_use_library(args.products) && args.gradient_dtype == DType::f32 && by_library(l, all, args.exact ? args.rows_per_sample : args.rows)) return;
   if (args.gradient_dtype == DType::f32) own_product<Contiguous::output, Contiguous::output>(l, all, args.products);
   else own_product<Contiguous::output, Contiguous::output, true>(l, all, args.products);
 }

@@ -20,7 +20,9 @@ inline bool tensor_cores_take_gradient(const AttentionArgs& args) {
   return tensor_cores_take(args) && args.dout.dtype == args.qkv.dtype && args.dqkv.dtype == args.qkv.dtype;
 }
 void tensor_attention(const Launch& l, const AttentionArgs& args);
-void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots);   // dots as in attention_gradient.cu
+// What the gradient of queries leaves for that of keys, of every query: log2(e)·lse, as fast_exp2 takes it, and rowsum(dout ∘ out).
+struct QueryStatistics { float *lse, *dots; };   // (samples, query_heads, rows_per_sample) each
+void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const QueryStatistics& statistics);
 
 template <DType t, int n> struct TensorInstance { static constexpr DType dtype = t; static constexpr int depth = n; };
 // body(instance) for operands of this type and head_dim.
@@ -134,6 +136,53 @@ STW_DEVICE void store_accumulators(const float (&d)[depth / 8][4], const float (
       if (r >= begin && r < end && column < head_dim)
         store_global16(to + r * stride + column, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
     }
+}
+
+// ---- statistics of queries, for the gradient
+// Those of queries [at, at + others), of which `rows` are there, to shared memory, asynchronously: lse, then dots. Those that are not
+// there are 0.
+template <int others>
+STW_DEVICE void copy_statistics(const QueryStatistics& from, int64_t at, int rows, float* to) {
+  const int thread = static_cast<int>(threadIdx.x), row = thread % others;
+  if (thread < 2 * others) copy_async4_or_zeros(to + thread, (thread < others ? from.lse : from.dots) + at + row, row < rows);
+}
+// rowsum(dout ∘ out) of rows lane / 4 and lane / 4 + 8 of a warp's 16. A row's sum has sixteen lanes, as one of F16 has; this thread has
+// lanes 2·(lane % 4), the next one, and the two that are 8 further. Operands are 16 columns of both, as load_left brings them.
+struct RowDots { float lanes[2][4]; };
+template <DType dtype>
+STW_DEVICE void add_products(RowDots& sums, const uint32_t (&dout)[4], const uint32_t (&out)[4]) {
+  STW_UNROLL for (int i = 0; i < 4; ++i) {
+    const float2 x = unpack_halves<dtype>(dout[i]), y = unpack_halves<dtype>(out[i]);
+    float* const sum = sums.lanes[i % 2] + i / 2 * 2;
+    sum[0] = fma1(x.x, y.x, sum[0]);
+    sum[1] = fma1(x.y, y.y, sum[1]);
+  }
+}
+// As fold() adds them: lanes i and i + 8, i + 4, i + 2, i + 1. Every thread of the quad gets the result.
+STW_DEVICE float folded(const float (&lanes)[4]) {
+  float even = lanes[0] + lanes[2], odd = lanes[1] + lanes[3];
+  STW_UNROLL for (int threads = 2; threads > 0; threads /= 2) {
+    even = even + __shfl_xor_sync(all_lanes, even, threads);
+    odd = odd + __shfl_xor_sync(all_lanes, odd, threads);
+  }
+  return even + odd;
+}
+// lse, which begins at query 0 of the head, of a quad's two queries; 0 of those outside of [begin, end).
+STW_DEVICE void load_lse(const float* lse, int warp_row, int begin, int end, float (&own)[2]) {
+  STW_UNROLL for (int half = 0; half < 2; ++half) {
+    const int row = warp_row + accumulator_row(2 * half);
+    own[half] = row >= begin && row < end ? lse[row] : 0.0f;
+  }
+}
+// Scales lse, and stores it and the dots for the gradient of keys. Query 0 of the head is number `at`.
+STW_DEVICE void share_statistics(const QueryStatistics& to, int64_t at, int warp_row, int begin, int end, float (&lse)[2], const float (&dots)[2]) {
+  STW_UNROLL for (int half = 0; half < 2; ++half) {
+    const int row = warp_row + accumulator_row(2 * half);
+    lse[half] *= log2_of_e;
+    if (row < begin || row >= end || lane_of_warp() % 4 != 0) continue;
+    to.lse[at + row] = lse[half];
+    to.dots[at + row] = dots[half];
+  }
 }
 
 // ---- dropout

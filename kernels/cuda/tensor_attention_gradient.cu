@@ -6,7 +6,8 @@
 //
 // In both, scores and their gradients stay in the registers of the warp that owns the rows, where the accumulators of one
 // product are the left operand of the next (P and dS rounded to 16 bits); sums are fp32 and belong to one warp, which adds in
-// the order of the others' rows. So there are no atomics, and no order to depend on: 7 products instead of the 5 that one
+// the order of the others' rows. The kernel of queries runs first. It brings out's rows beside dout's, where its second stage will be,
+// and computes D of its rows for itself and for the kernel of keys. So there are no atomics, and no order to depend on: 7 products instead of the 5 that one
 // kernel would need. Floor: the tensor cores; in the way stand instructions: a stage of 64 products (of keys, head_dim 64) is some 540 of a
 // warp, and most stages, in which all rows meet all others, ask nothing about that.
 #include "kernels/cuda/tensor_attention.h"
@@ -20,13 +21,13 @@ template <int depth>
 inline constexpr size_t gradient_tile_bytes = tile_bytes<depth>(2 * tensor_rows + 4 * tensor_others) + 4 * tensor_others * sizeof(float);
 
 template <DType dtype, int depth, bool of_keys>
-static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) tensor_gradient_kernel(AttentionArgs args, const float* dots) {
+static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) tensor_gradient_kernel(AttentionArgs args, QueryStatistics all_statistics) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
   constexpr int tile = tensor_others * tile_stride<depth>;
   uint16_t* own_s = memory;                                     // rows of Q, or of K
   uint16_t* own_d = own_s + tensor_rows * tile_stride<depth>;   // rows of dout, or of V
   uint16_t* others = own_d + tensor_rows * tile_stride<depth>;  // two stages of (K, V), or of (Q, dout)
-  float* statistics = reinterpret_cast<float*>(others + 4 * tile);
+  float* statistics = reinterpret_cast<float*>(others + 4 * tile);   // of keys: two stages of the others' lse and dots
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, group = args.query_heads / args.kv_heads;
   const int64_t own_heads = of_keys ? args.kv_heads : args.query_heads, heads = args.samples * own_heads, tiles = ceil_div(rows, tensor_rows);
   const int64_t sample = blockIdx.x % heads / own_heads, own_head = blockIdx.x % own_heads;
@@ -64,30 +65,41 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       uint16_t* to = others + stage.parity * 2 * tile;
       copy_tile<depth, tensor_others>(of_keys ? queries_of(head) : keys, at, at, others_end, args.head_dim, to);
       copy_tile<depth, tensor_others>(of_keys ? douts_of(head) : values, at, at, others_end, args.head_dim, to + tile);
-      if (of_keys && static_cast<int>(threadIdx.x) < tensor_others) {
-        const int i = static_cast<int>(threadIdx.x);
-        const int64_t from = (sample * args.query_heads + head) * rows + at + i;
-        float* s = statistics + stage.parity * 2 * tensor_others;
-        s[i] = at + i < others_end ? args.lse[from] * log2_of_e : 0.0f;
-        s[tensor_others + i] = at + i < others_end ? dots[from] : 0.0f;
-      }
+      if constexpr (of_keys)
+        copy_statistics<tensor_others>(all_statistics, (sample * args.query_heads + head) * rows + at, others_end - at,
+                                       statistics + stage.parity * 2 * tensor_others);
       commit_copies();
     };
     copy_tile<depth, tensor_rows>(of_keys ? keys : queries_of(own_head), first, segment.begin, segment.end, args.head_dim, own_s);
     copy_tile<depth, tensor_rows>(of_keys ? values : douts_of(own_head), first, segment.begin, segment.end, args.head_dim, own_d);
+    if constexpr (!of_keys) {   // rows of out, where the second stage will be
+      static_assert(2 * tensor_others == tensor_rows);
+      copy_tile<depth, tensor_rows>(half_rows(args.out.data, sample * rows * out_width + own_head * head_dim, out_width), first, segment.begin,
+                                    segment.end, args.head_dim, others + 2 * tile);
+      commit_copies();
+    }
     Stage stage = {first_head, others_first, 0};
     copy_stage(stage);
 
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
     const float factor = args.scale * log2_of_e;
     float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
-    if constexpr (!of_keys)
-      STW_UNROLL for (int half = 0; half < 2; ++half) {
-        const int row = first + warp_row + accumulator_row(2 * half);
-        if (row < segment.begin || row >= segment.end) continue;
-        own_lse[half] = args.lse[(sample * args.query_heads + own_head) * rows + row] * log2_of_e;
-        own_dot[half] = dots[(sample * args.query_heads + own_head) * rows + row];
+    if constexpr (!of_keys) {
+      const int64_t head_row = (sample * args.query_heads + own_head) * rows;
+      load_lse(args.lse + head_row, first + warp_row, segment.begin, segment.end, own_lse);
+      wait_copies<1>();
+      __syncthreads();
+      RowDots sums = {};
+      STW_UNROLL for (int k = 0; k < depth / 16; ++k) {
+        if (16 * k >= args.head_dim) break;
+        uint32_t dout[4], out[4];
+        load_left<depth>(dout, own_d, warp_row, 16 * k);
+        load_left<depth>(out, others + 2 * tile, warp_row, 16 * k);
+        add_products<dtype>(sums, dout, out);
       }
+      STW_UNROLL for (int half = 0; half < 2; ++half) own_dot[half] = folded(sums.lanes[half]);
+      share_statistics(all_statistics, head_row, first + warp_row, segment.begin, segment.end, own_lse, own_dot);
+    }
     float sum_s[depth / 8][4] = {};                    // dQ or dK
     float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
     for (; stage.head < heads_end; stage = next_stage(stage)) {
@@ -177,14 +189,15 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
   }
 }
 
-void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots) {
-  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data) | reinterpret_cast<uintptr_t>(args.dqkv.data)) % 16 == 0);
+void tensor_attention_gradient(const Launch& l, const AttentionArgs& args, const QueryStatistics& statistics) {
+  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data) | reinterpret_cast<uintptr_t>(args.dqkv.data) |
+          reinterpret_cast<uintptr_t>(args.out.data)) % 16 == 0);
   const int64_t tiles = args.samples * ceil_div(args.rows_per_sample, tensor_rows);
   for_tensor_instance(args.qkv.dtype, args.head_dim, [&](auto t) {
     launch(l, tensor_gradient_kernel<t.dtype, t.depth, false>, static_cast<unsigned>(tiles * args.query_heads), tensor_threads,
-           gradient_tile_bytes<t.depth>, args, dots);
+           gradient_tile_bytes<t.depth>, args, statistics);
     launch(l, tensor_gradient_kernel<t.dtype, t.depth, true>, static_cast<unsigned>(tiles * args.kv_heads), tensor_threads,
-           gradient_tile_bytes<t.depth>, args, dots);
+           gradient_tile_bytes<t.depth>, args, statistics);
   });
 }
 

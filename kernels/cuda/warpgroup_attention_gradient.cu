@@ -3,6 +3,7 @@
 // operand in the registers where the first ones were added up, and the others as they lie for the first ones, turned. Two warpgroups
 // that are not at the same place of a stage keep the tensor cores busy: off the diagonal a stage is some 400 instructions of each warp
 // (of keys, head_dim 64, as nvcc 13 compiles it) beside 512 cycles of the tensor cores for a warpgroup; mma.sync has some 1080 for as much.
+// All that a stage needs comes by asynchronous copies, lse and dots too: a load would be waited for between the products and their wait.
 #include "kernels/cuda/warpgroup_attention.h"
 
 #include "kernels/cuda/warpgroup_attention_tiles.h"
@@ -18,7 +19,7 @@ struct GradientTiles {
 };
 
 template <class T, DType dtype>
-static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kernel(AttentionArgs args, const float* dots) {
+static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kernel(AttentionArgs args, QueryStatistics all_statistics) {
   STW_DYNAMIC_SHARED(uint16_t, memory);
   constexpr bool of_keys = T::of_keys;
   constexpr int fragments = T::others / 8, depth = T::depth;
@@ -67,28 +68,38 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
       uint16_t* const to = others + stage.parity * 2 * T::other_size;
       copy_rows<T::threads, depth, T::others, unrolled>(of_keys ? queries_of(stage.head) : keys(), width, stage.at, others_end, to);
       copy_rows<T::threads, depth, T::others, unrolled>(of_keys ? douts_of(stage.head) : values(), of_keys ? out_width : width, stage.at, others_end, to + T::other_size);
-      if (of_keys && thread < T::others) {
-        const bool is_there = stage.at + thread < others_end;
-        const int64_t from = static_cast<int64_t>(sample * args.query_heads + stage.head) * rows + stage.at + thread;
-        float* const s = statistics + stage.parity * 2 * T::others;
-        s[thread] = is_there ? args.lse[from] * log2_of_e : 0.0f;
-        s[T::others + thread] = is_there ? dots[from] : 0.0f;
-      }
+      if constexpr (of_keys)
+        copy_statistics<T::others>(all_statistics, static_cast<int64_t>(sample * args.query_heads + stage.head) * rows + stage.at, others_end - stage.at,
+                                   statistics + stage.parity * 2 * T::others);
       commit_copies();
     };
+    uint16_t* const outs = others + 2 * T::other_size;   // of queries: rows of out, where the second stage will be
+    if constexpr (!of_keys) {
+      static_assert(T::own_size == 2 * T::other_size);
+      copy_own(static_cast<const uint16_t*>(args.out.data) + sample * rows * out_width + own_head * depth, out_width, outs);
+      commit_copies();
+    }
     Stage stage = {first_head, others_first, 0};
     copy_stage(stage);
 
     float own_lse[2] = {0, 0}, own_dot[2] = {0, 0};   // of queries only: rows lane / 4 and lane / 4 + 8
-    if constexpr (!of_keys)
+    if constexpr (!of_keys) {
+      const int64_t head_row = static_cast<int64_t>(sample * args.query_heads + own_head) * rows;
+      load_lse(args.lse + head_row, warp_row, segment.begin, segment.end, own_lse);
+      wait_copies<1>();
+      __syncthreads();
+      RowDots sums = {};
       STW_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const int row = warp_row + accumulator_row(2 * half);
-        if (row < segment.begin || row >= segment.end) continue;
-        const int64_t from = static_cast<int64_t>(sample * args.query_heads + own_head) * rows + row;
-        own_lse[half] = args.lse[from] * log2_of_e;
-        own_dot[half] = dots[from];
+      for (int step = 0; step < depth / product_step; ++step) {
+        uint32_t dout[4], out[4];
+        load_left_of_lines<T::rows>(dout, own_d, thread / 32 * 16, step);
+        load_left_of_lines<T::rows>(out, outs, thread / 32 * 16, step);
+        add_products<dtype>(sums, dout, out);
       }
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half) own_dot[half] = folded(sums.lanes[half]);
+      share_statistics(all_statistics, head_row, warp_row, segment.begin, segment.end, own_lse, own_dot);
+    }
     float sum_s[depth / 8][4] = {};                    // dQ or dK
     float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
     STW_ROLLED
@@ -178,12 +189,13 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
   }
 }
 
-void warpgroup_attention_gradient(const Launch& l, const AttentionArgs& args, const float* dots) {
-  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data) | reinterpret_cast<uintptr_t>(args.dqkv.data)) % 16 == 0);
+void warpgroup_attention_gradient(const Launch& l, const AttentionArgs& args, const QueryStatistics& statistics) {
+  assert((reinterpret_cast<uintptr_t>(args.qkv.data) | reinterpret_cast<uintptr_t>(args.dout.data) | reinterpret_cast<uintptr_t>(args.dqkv.data) |
+          reinterpret_cast<uintptr_t>(args.out.data)) % 16 == 0);
   const auto in_tiles = [&](auto t, auto stored, int heads) {
     using T = decltype(t);
     const int64_t blocks = args.samples * heads * ceil_div(args.rows_per_sample, T::rows);
-    launch(l, warpgroup_gradient_kernel<T, stored.dtype>, static_cast<unsigned>(blocks), T::threads, T::shared_bytes, args, dots);
+    launch(l, warpgroup_gradient_kernel<T, stored.dtype>, static_cast<unsigned>(blocks), T::threads, T::shared_bytes, args, statistics);
   };
   const auto of_type = [&](auto stored) {
     const auto of_both = [&](auto of_queries, auto of_keys) {

@@ -57,6 +57,13 @@ STW_DEVICE void multiply_columns_async(float (&sum)[depth / 8][4], const uint32_
     multiply_add_async<dtype, true>(sum, p[step], matrix_after(matrix_at(b, b_rows * line_bytes, eight_rows), step * product_step * line_bytes));
 }
 
+// The left operand, as load_left brings it, of 16 columns from 16·step on and 16 rows from `row` on of a tile of `rows` rows.
+template <int rows>
+STW_DEVICE void load_left_of_lines(uint32_t (&a)[4], const uint16_t* tile, int row, int step) {
+  const int l = lane_of_warp(), r = row + l % 16, chunk = step % part_steps * 2 + l / 16;
+  load_matrix4(a, tile + step / part_steps * (rows * line_columns) + r * line_columns + (chunk ^ r % atom_rows) * 8);
+}
+
 // Rounded accumulators are the rows of the second product.
 template <DType dtype, int fragments>
 STW_DEVICE void as_own_rows(uint32_t (&p)[fragments / 2][4], const float (&s)[fragments][4]) {

@@ -16,7 +16,7 @@ template void warpgroup_product<Contiguous::output, Contiguous::output, false>(c
 template void warpgroup_product<Contiguous::output, Contiguous::output, true>(const Launch&, const Products&);
 
 void warpgroup_attention(const Launch&, const AttentionArgs&) { assert(!"such attention is refused where a trainer is created"); }
-void warpgroup_attention_gradient(const Launch&, const AttentionArgs&, const float*) { assert(!"such attention is refused where a trainer is created"); }
+void warpgroup_attention_gradient(const Launch&, const AttentionArgs&, const QueryStatistics&) { assert(!"such attention is refused where a trainer is created"); }
 
 }  // namespace cuda
 

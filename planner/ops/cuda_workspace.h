@@ -23,9 +23,9 @@ inline uint64_t norm_gradient(int64_t rows, int64_t rows_per_sample, int64_t fea
 inline uint64_t qk_norm_gradient(int64_t rows, int64_t rows_per_sample, int query_heads, int kv_heads, int head_dim) {
   return tile_sums(rows, rows_per_sample, (int64_t{query_heads} + kv_heads) * head_dim);
 }
-// Of every row and head the product of its output and that one's gradient.
+// Every row and head has two floats: the product of its output and that one's gradient, and its scaled log of the sum of exponentials.
 inline uint64_t attention_gradient(int64_t rows, int heads) {
-  return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(heads)), sizeof(float));
+  return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(heads)), 2 * sizeof(float));
 }
 // By the vendor's library, in parts of some samples or, of one, some heads that share keys: of a part the products above, two bytes for
 // every score of whole tiles of 128 by 128, 64 KiB, and where heads share keys gradients of their own in 16 bits.

@@ -18,7 +18,7 @@ static_assert(STW_PRECISION_FP32 - 1 == static_cast<int>(Precision::fp32) && STW
               STW_PRECISION_FP16 - 1 == static_cast<int>(Precision::fp16));
 static_assert(STW_QUANTIZE_NONE - 1 == static_cast<int>(Quantize::none) && STW_QUANTIZE_NF4 - 1 == static_cast<int>(Quantize::nf4) &&
               STW_QUANTIZE_INT8 - 1 == static_cast<int>(Quantize::int8));
-static_assert(STW_KERNELS_PORTABLE - 1 == static_cast<int>(Kernels::portable) && STW_KERNELS_WGMMA - 1 == static_cast<int>(Kernels::wgmma) &&
+static_assert(STW_KERNELS_PORTABLE - 1 == static_cast<int>(Kernels::portable) && STW_KERNELS_CUBLASLT_WGMMA - 1 == static_cast<int>(Kernels::cublaslt_wgmma) &&
               STW_RECOMPUTE_NONE == static_cast<int>(Recompute::none) && STW_RECOMPUTE_FULL == static_cast<int>(Recompute::full));
 
 Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& groups) {

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/developer.h"
 #include "planner/op_table.h"
+#include "src/cuda/branch.h"
 #include "src/cuda/current.h"
 #include "src/cuda/error.h"
 #include "src/cuda/range.h"
@@ -39,7 +41,7 @@ Result<std::unique_ptr<Stream>> CudaStream::create(const Device& device, const D
     STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(&s->stream_, cudaStreamNonBlocking));
     s->owns_stream_ = true;
   }
-  for (cudaStream_t* r : {&s->recorder_, &s->fetches_, &s->stores_}) STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(r, cudaStreamNonBlocking));
+  for (cudaStream_t* r : {&s->recorder_, &s->fetches_, &s->stores_, &s->branch_}) STW_CUDA_TRY("a stream", cudaStreamCreateWithFlags(r, cudaStreamNonBlocking));
   STW_CUDA_TRY("an event", cudaEventCreateWithFlags(&s->order_, cudaEventDisableTiming));
   s->staging_ = std::make_unique<Staging>();
   STW_TRY(s->staging_->create());
@@ -55,7 +57,8 @@ CudaStream::~CudaStream() {
   staging_.reset();
   if (order_) cudaEventDestroy(order_);
   for (cudaEvent_t e : timers_) cudaEventDestroy(e);
-  for (cudaStream_t s : {recorder_, fetches_, stores_})
+  for (cudaEvent_t e : branch_events_) cudaEventDestroy(e);
+  for (cudaStream_t s : {recorder_, fetches_, stores_, branch_})
     if (s) cudaStreamDestroy(s);
   if (owns_stream_) cudaStreamDestroy(stream_);
 }
@@ -74,8 +77,8 @@ static Status has_wgmma(int ordinal) {
 
 Status CudaStream::load(const Numerics& numerics) {
   const Current current(ordinal_);
-  if (numerics.kernels == Kernels::wgmma) STW_TRY(has_wgmma(ordinal_));
-  if (numerics.kernels == Kernels::cublaslt && !matmul_) {
+  if (uses_wgmma(numerics.kernels)) STW_TRY(has_wgmma(ordinal_));
+  if (uses_cublaslt(numerics.kernels) && !matmul_) {
     STW_ASSIGN(matmul, Matmul::create(cublaslt_));
     matmul_ = std::move(matmul);
   }
@@ -163,6 +166,42 @@ Status CudaStream::record_one(const Execution& execution, const Program& program
   return check(program, instruction);
 }
 
+Result<cudaEvent_t> CudaStream::branch_event(size_t n) {
+  while (branch_events_.size() <= n) {
+    cudaEvent_t event = nullptr;
+    STW_CUDA_TRY("an event", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    branch_events_.push_back(event);
+  }
+  return branch_events_[n];
+}
+
+Status CudaStream::record_ops(const Execution& execution, const Program& program, const Stage& stage) {
+  const std::vector<Instruction>& list = program.instructions;
+  if (!kernels::cuda::developer_switches().weight_gradient_branch) {
+    for (size_t k = stage.ops; k < stage.end; ++k) STW_TRY(record_one(execution, program, list[k], recorder_));
+    return ok();
+  }
+  const Branch branch = weight_gradient_branch(*execution.layout, program, stage.ops, stage.end);
+  const auto wait_for = [&](size_t k) -> Status {
+    STW_CUDA_TRY("a join", cudaStreamWaitEvent(recorder_, branch_events_[k], 0));
+    return ok();
+  };
+  size_t last = stage.end;   // on the branch; stage.end: none
+  for (size_t k = stage.ops; k < stage.end; ++k) {
+    if (branch.has[k]) {
+      STW_TRY(order(recorder_, branch_));
+      STW_TRY(record_one(execution, program, list[k], branch_));
+      STW_ASSIGN(done, branch_event(k));
+      STW_CUDA_TRY("a join", cudaEventRecord(done, branch_));
+      last = k;
+    } else {
+      if (branch.waits_for[k] >= 0) STW_TRY(wait_for(static_cast<size_t>(branch.waits_for[k])));
+      STW_TRY(record_one(execution, program, list[k], recorder_));
+    }
+  }
+  return last < stage.end ? wait_for(last) : ok();
+}
+
 Status CudaStream::record(const Execution& execution, const Program& program) {
   const std::vector<Instruction>& list = program.instructions;
   for (const Stage& stage : stages_of(program)) {
@@ -175,7 +214,7 @@ Status CudaStream::record(const Execution& execution, const Program& program) {
       for (size_t k = stage.first; k < stage.ops; ++k)
         if (list[k].kind == kind) STW_TRY(record_one(execution, program, list[k], stream));
     }
-    for (size_t k = stage.ops; k < stage.end; ++k) STW_TRY(record_one(execution, program, list[k], recorder_));
+    STW_TRY(record_ops(execution, program, stage));
     for (cudaStream_t side : beside) STW_TRY(order(side, recorder_));
   }
   return ok();

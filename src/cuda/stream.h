@@ -56,6 +56,9 @@ class CudaStream : public Stream {
   // What is recorded on `next` from now on waits for what was recorded on `first`.
   Status order(cudaStream_t first, cudaStream_t next);
   Status record_one(const Execution& execution, const Program& program, const Instruction& instruction, cudaStream_t stream);
+  // Of a stage its ops; weight gradients beside the others where the developer's switch asks for it.
+  Status record_ops(const Execution& execution, const Program& program, const Stage& stage);
+  Result<cudaEvent_t> branch_event(size_t n);
   // All instructions, the copies of a stage beside its ops, into a graph.
   Status record(const Execution& execution, const Program& program);
   // One after the other, and a timer between every two.
@@ -67,9 +70,10 @@ class CudaStream : public Stream {
   cudaStream_t stream_ = nullptr;   // where everything runs
   bool owns_stream_ = false;
   cudaStream_t recorder_ = nullptr, fetches_ = nullptr, stores_ = nullptr;   // that graphs are recorded on: ops, and copies beside them
+  cudaStream_t branch_ = nullptr;                                            // and weight gradients beside other ops
   cudaEvent_t order_ = nullptr;
   Status kept_ = ok();
-  std::vector<cudaEvent_t> timers_;
+  std::vector<cudaEvent_t> timers_, branch_events_;
   std::unique_ptr<Staging> staging_;
   std::unique_ptr<Matmul> matmul_;             // where the numerics ask for it
   std::unique_ptr<CudnnAttention> attention_;  // the same

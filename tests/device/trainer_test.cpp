@@ -243,15 +243,15 @@ TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
 // Values of codes are made and used in pieces, whose sums are kept in between; whatever adds them up does so at every split.
 TEST_F(CudaDeviceTest, PiecesOfCodesKeepTheBitsAtEverySplit) {
   model_ = model_of(SmallModel{small_llama(), adapters_of_all()});
-  for (const Kernels kernels : {Kernels::tensor, Kernels::wgmma, Kernels::cublaslt}) {
+  for (const Kernels kernels : {Kernels::tensor, Kernels::wgmma, Kernels::cublaslt, Kernels::cublaslt_wgmma}) {
 #ifdef STW_SANITIZED
     if (kernels != Kernels::tensor) continue;   // what takes the values from there, other tests run
 #endif
-    if (kernels == Kernels::wgmma && !has_wgmma()) continue;
-    if (kernels == Kernels::cublaslt && !cuda::cublaslt::load("")) continue;
+    if (uses_wgmma(kernels) && !has_wgmma()) continue;
+    if (uses_cublaslt(kernels) && !cuda::cublaslt::load("")) continue;
     Request r = request();
     r.kernels = kernels;
-    if (kernels == Kernels::wgmma) r.device = "h100";
+    if (uses_wgmma(kernels)) r.device = "h100";
     r.quantize = Quantize::nf4, r.quantize_embeddings = Quantize::int8;
     const std::string bytes = run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2);
     for (const int64_t micro_batch : {1, 5}) {
@@ -379,6 +379,7 @@ TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
   std::vector<Kernels> ways{Kernels::tensor};
   if (has_wgmma()) ways.push_back(Kernels::wgmma);
   if (cuda::cublaslt::load("")) ways.push_back(Kernels::cublaslt);
+  if (ways.size() == 3) ways.push_back(Kernels::cublaslt_wgmma);
 #ifdef STW_SANITIZED
   ways = {Kernels::tensor};
 #endif
@@ -409,8 +410,9 @@ TEST_F(CudaDeviceTest, LossChunksLeaveNoTraceInSamplesOfAnyLength) {
 
 // Loaded plans ask for what they were made with; in fast mode the micro-batch belongs to the bits.
 TEST_F(CudaDeviceTest, LoadedPlansOfAllKernelsAreReplanned) {
-  for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false}, {Kernels::tensor, false}, {Kernels::wgmma, false}, {Kernels::cublaslt, false}, {Kernels::cublaslt, true}}) {
-    if (kernels == Kernels::wgmma && !has_wgmma()) continue;
+  for (const auto& [kernels, fast] : {std::pair{Kernels::portable, false}, {Kernels::tensor, false}, {Kernels::wgmma, false}, {Kernels::cublaslt, false}, {Kernels::cublaslt, true},
+                                        {Kernels::cublaslt_wgmma, false}, {Kernels::cublaslt_wgmma, true}}) {
+    if (uses_wgmma(kernels) && !has_wgmma()) continue;
     Request r = request();
     r.device = "h100";
     r.kernels = kernels;
@@ -457,6 +459,36 @@ TEST_F(CudaDeviceTest, TheLibrarysWeightGradientsDoNotDependOnTheSplit) {
     if (whole.empty()) whole = bytes;
     EXPECT_TRUE(bytes == whole);
   }
+}
+
+// In exact mode no split leaves a trace where cuBLASLt and wgmma share the work. Samples are as long as the library needs to compute
+// weight gradients alone. The bits are neither the library's alone nor wgmma's alone.
+TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
+#ifdef STW_SANITIZED
+  GTEST_SKIP() << "minutes under a sanitizer; the kernels' tests run there";
+#endif
+  if (!has_wgmma()) GTEST_SKIP() << "no wgmma";
+  if (const auto library = cuda::cublaslt::load(""); !library) GTEST_SKIP() << library.error().message;
+  constexpr int64_t samples = 2;
+  const std::string config = R"({"model_type": "llama", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 128, "intermediate_size": 88,
+                                 "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})";
+  const auto model = model_of(with_positions(config, least_library_sample));
+  Request r = request();
+  r.device = "h100";
+  r.global_batch = samples;
+  r.sequence = least_library_sample;
+  const auto trained = [&](Kernels kernels, int64_t micro_batch) {
+    r.kernels = kernels, r.micro_batch = micro_batch;
+    OpenTrainer trainer(model, plan_for(*model, r), {}, cuda_device());
+    EXPECT_EQ(trainer->plan().numerics.kernels, kernels);
+    const GlobalBatch batch = random_batch(9, samples, least_library_sample);
+    EXPECT_TRUE(trainer->step(batch.source(), samples, 3e-3));
+    return trainer.state();
+  };
+  const State both = trained(Kernels::cublaslt_wgmma, samples);
+  EXPECT_EQ(differences(trained(Kernels::cublaslt_wgmma, 1), both), "");
+  EXPECT_NE(differences(trained(Kernels::cublaslt, 1), both), "") << "nothing is computed by wgmma";
+  EXPECT_NE(differences(trained(Kernels::wgmma, 1), both), "") << "nothing is computed by the library";
 }
 
 // Samples are longer than a tile, and cut into tiles of 64 rows or into whole samples, forward and backward.

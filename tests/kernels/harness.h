@@ -95,7 +95,7 @@ List<Args> just(const Args& args) { return {&args, 1}; }
 // What a vendor's library does to a process, and the time it takes to load, concerns those tests alone that ask for it.
 template <class Args>
 bool asks_for_library([[maybe_unused]] const Args& args) {
-  if constexpr (requires { args.products; }) return args.products == ProductKernels::library;
+  if constexpr (requires { args.products; }) return may_use_library(args.products);
   else return false;
 }
 template <class Args>

@@ -19,6 +19,8 @@ inline DeviceProfile random_profile(const char* device, uint32_t seed) {
   p.calibration.step_nanoseconds = 1 + random();
   for (Calibration::Op& op : p.calibration.ops)
     if (random() % 2) op = {1 + static_cast<uint32_t>(random() % 5000), 1 + random() % 20000, 1 + random()};
+  p.attention_permille = random() % 2 ? 1 + random() % 1500 : 0;
+  p.wgmma_permille = random() % 2 ? 1 + random() % 1500 : 1000;
   return p;
 }
 

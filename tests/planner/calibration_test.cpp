@@ -106,6 +106,26 @@ TEST(Calibration, TimesOfOneExtentSayNothingOfTheLaunch) {
   EXPECT_NEAR(found.stream_permille, 500, 2);
 }
 
+// Attention is measured by itself: kinds that were not timed are priced with the share of their own group.
+TEST(Calibration, AttentionAndProductsHaveSharesOfTheirOwn) {
+  DeviceProfile truth = *find_device("h100");
+  truth.launch_nanoseconds = 5000, truth.product_permille = 600, truth.attention_permille = 200;
+  std::vector<TimedOp> ops;
+  for (const OpKind kind : {OpKind::linear, OpKind::attention})
+    for (uint64_t n : {1, 2, 4}) {
+      const Cost cost{n * 1'000'000'000'000, 0};
+      ops.push_back({kind, cost, seconds(op_picoseconds(truth, kind, Peak::wgmma, 0, cost)), 1, Peak::wgmma});
+    }
+  const DeviceProfile found = calibrated(*find_device("h100"), {}, 0, ops, step_of(ops));
+  EXPECT_NEAR(found.product_permille, 600, 6);
+  EXPECT_NEAR(found.attention_permille, 200, 2);
+  const Cost cost{3'000'000'000'000, 0};
+  for (const OpKind kind : {OpKind::linear_input_gradient, OpKind::attention_gradient}) {
+    const double was = seconds(op_picoseconds(truth, kind, Peak::wgmma, 0, cost));
+    EXPECT_NEAR(seconds(op_picoseconds(found, kind, Peak::wgmma, 0, cost)), was, 0.02 * was) << op_row(kind).name;
+  }
+}
+
 // A slower base may not show in the result: only its peaks count.
 TEST(Calibration, ForgetsTheFiguresItReplaces) {
   const Graph graph = graph_of(small_llama());

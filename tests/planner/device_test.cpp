@@ -19,6 +19,8 @@ TEST(DeviceProfile, FiguresMakeSense) {
     EXPECT_GT(p.gbytes_per_second, 0u);
     EXPECT_TRUE(p.product_permille > 0 && p.product_permille <= 1000);
     EXPECT_TRUE(p.stream_permille > 0 && p.stream_permille <= 1000);
+    EXPECT_LE(p.attention_permille, p.product_permille) << p.name;
+    EXPECT_TRUE(p.wgmma_permille >= p.mma_permille && p.wgmma_permille <= 1000) << p.name;
     EXPECT_GT(p.launch_nanoseconds, 0u);
     EXPECT_TRUE(p.alignment >= 64 && (p.alignment & (p.alignment - 1)) == 0);
     EXPECT_STRNE(p.source, "");
@@ -44,6 +46,11 @@ TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
   const DeviceProfile& hopper = *find_device("h100");
   const auto product = [&](Peak peak) { return static_cast<double>(op_picoseconds(hopper, OpKind::linear, peak, 1, {1000000000000, 0}) - hopper.launch_nanoseconds * 1000); };
   EXPECT_NEAR(product(Peak::tensor) / product(Peak::mma), 0.629, 1e-4);
+  EXPECT_NEAR(product(Peak::tensor) / product(Peak::wgmma), 0.83, 1e-4);
+  // Attention has a share of its own, where the profile knows one.
+  const auto attention = [](const DeviceProfile& of, Peak peak) { return op_picoseconds(of, OpKind::attention_gradient, peak, 1, {1000000000000, 0}); };
+  EXPECT_NEAR(static_cast<double>(attention(hopper, Peak::wgmma) - hopper.launch_nanoseconds * 1000), 1e12 / (989000 * 0.28 * 0.83) * 1e3, 1e3);
+  EXPECT_EQ(attention(d, Peak::tensor), op_picoseconds(d, OpKind::linear, Peak::tensor, 1, {1000000000000, 0}));
   // Threads share the arithmetic of a processor, not its memory.
   const DeviceProfile& cpu = *find_device("cpu");
   EXPECT_LT(op_picoseconds(cpu, OpKind::linear, Peak::fp32, 2, {1000000000, 0}), op_picoseconds(cpu, OpKind::linear, Peak::fp32, 1, {1000000000, 0}));

@@ -20,6 +20,8 @@ void expect_equal(const DeviceProfile& a, const DeviceProfile& b) {
   EXPECT_EQ(a.gbytes_per_second, b.gbytes_per_second);
   EXPECT_EQ(a.product_permille, b.product_permille);
   EXPECT_EQ(a.stream_permille, b.stream_permille);
+  EXPECT_EQ(a.attention_permille, b.attention_permille);
+  EXPECT_EQ(a.wgmma_permille, b.wgmma_permille);
   EXPECT_EQ(a.launch_nanoseconds, b.launch_nanoseconds);
   EXPECT_EQ(a.alignment, b.alignment);
   EXPECT_EQ(a.calibration.threads, b.calibration.threads);
@@ -45,6 +47,22 @@ TEST(ProfileFile, SurvivesItsText) {
       EXPECT_STRNE(read->source, device.source);
       EXPECT_EQ(std::string(read->source).find("the reserve too") != std::string::npos, p.reserve_bytes != device.reserve_bytes);
     }
+}
+
+// Files that were written before these shares existed keep the prices that they had.
+TEST(ProfileFile, WithoutSharesOfAttentionAndWgmmaIsPricedAsBefore) {
+  DeviceProfile p = *find_device("h100");
+  p.calibration.threads = 1, p.calibration.step_nanoseconds = 1;
+  ASSERT_GT(p.attention_permille, 0u);
+  p.attention_permille = 0, p.wgmma_permille = 1000;   // not written
+  const std::string text = profile_to_json(p);
+  EXPECT_EQ(text.find("attention_permille"), text.npos);
+  EXPECT_EQ(text.find("wgmma_permille"), text.npos);
+  const auto read = profile_from_json(text);
+  ASSERT_TRUE(read) << read.error().message;
+  const Cost cost{1000000000000, 1000000};
+  for (const OpKind kind : {OpKind::linear, OpKind::attention, OpKind::attention_gradient})
+    EXPECT_EQ(op_picoseconds(*read, kind, Peak::wgmma, 1, cost), op_picoseconds(*find_device("h100"), OpKind::linear, Peak::tensor, 1, cost));
 }
 
 // `from` stands once in the text.

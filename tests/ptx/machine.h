@@ -75,7 +75,7 @@ struct Function {
 enum Special { tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z, laneid, specials };
 inline constexpr uint32_t special_at(int special) { return static_cast<uint32_t>(special) * lanes * 4; }
 
-struct Copy { char* to; const char* from; bool zeros; };   // of 16 bytes
+struct Copy { char* to; const char* from; uint32_t bytes; bool zeros; };
 
 // Of 16 bytes of shared memory: who wrote them last, by a store or by a copy that has arrived, and when: in the block's time, and after
 // how many of its barriers. Kept for products by warpgroups, to whom it must be shown (fence.proxy.async), by the writer before a

@@ -143,27 +143,28 @@ void add_in_shared_memory(Warp& w, const Instruction& i) {
 }
 
 // What a copy will write holds NaNs until it has been waited for.
+template <uint32_t size>
 void begin_copy(Warp& w, const Instruction& i) {
-  if (*w.at<uint32_t>(i.operand[2]) != 16) die("a copy of other than 16 bytes: " + i.text);
+  if (*w.at<uint32_t>(i.operand[2]) != size) die("a copy of other than " + std::to_string(size) + " bytes: " + i.text);
   const uint32_t* const bytes = i.operand.size() > 3 ? w.at<uint32_t>(i.operand[3]) : nullptr;   // 0: zeros instead
   uint32_t reads = 0;
   for_lanes(w, [&](int l) { reads |= static_cast<uint32_t>(!bytes || bytes[l] != 0) << l; });
-  const Addresses target = addresses(w, i, i.operand[0], 16, Instruction::shared);
+  const Addresses target = addresses(w, i, i.operand[0], size, Instruction::shared);
   const uint32_t all = w.active;
   w.active = reads;
-  const Addresses source = addresses(w, i, i.operand[1], 16, Instruction::global);
+  const Addresses source = addresses(w, i, i.operand[1], size, Instruction::global);
   w.active = all;
   for_lanes(w, [&](int l) {
     const bool zeros = !(reads >> l & 1);
     char* const to = pointer(target, l);
     const char* const from = zeros ? nullptr : pointer(source, l);
-    std::memset(to, 0xff, 16);
+    std::memset(to, 0xff, size);
     auto& groups = w.copies[static_cast<size_t>(l)];
     if (groups.empty()) groups.emplace_back();
-    groups.back().push_back({to, from, zeros});
+    groups.back().push_back({to, from, size, zeros});
   });
-  count(w, i, i.operand[0], 16, Instruction::shared, w.active);
-  count(w, i, i.operand[1], 16, Instruction::global, reads);
+  count(w, i, i.operand[0], size, Instruction::shared, w.active);
+  count(w, i, i.operand[1], size, Instruction::global, reads);
 }
 void commit_copies(Warp& w, const Instruction&) {
   for_lanes(w, [&](int l) {
@@ -178,8 +179,8 @@ void wait_for_copies(Warp& w, const Instruction& i) {
     const size_t left = w.at<uint32_t>(i.operand[0])[l];
     while (groups.size() > left + 1) {
       for (const Copy& copy : groups.front()) {
-        copy.zeros ? std::memset(copy.to, 0, 16) : std::memcpy(copy.to, copy.from, 16);
-        note_written(w, copy.to, 16);
+        copy.zeros ? std::memset(copy.to, 0, copy.bytes) : std::memcpy(copy.to, copy.from, copy.bytes);
+        note_written(w, copy.to, copy.bytes);
       }
       groups.pop_front();
     }
@@ -214,7 +215,8 @@ Operation memory_access(const Words& words) {
     return access(words.front(), words.back());
   }
   if (is({"atom", "shared", "add", "u32"})) return {add_in_shared_memory, Kind::plain, {4, 4, 4}};
-  if (is({"cp", "async", "cg", "shared", "global"})) return {begin_copy, Kind::plain, {4, 8, 4, 4}};
+  if (is({"cp", "async", "cg", "shared", "global"})) return {begin_copy<16>, Kind::plain, {4, 8, 4, 4}};
+  if (is({"cp", "async", "ca", "shared", "global"})) return {begin_copy<4>, Kind::plain, {4, 8, 4, 4}};
   if (is({"cp", "async", "commit_group"})) return {commit_copies, Kind::plain, {}};
   if (is({"cp", "async", "wait_group"})) return {wait_for_copies, Kind::plain, {4}};
   if (is({"cvta", "shared", "u64"})) return {address_of_shared, Kind::plain, {8, 8}};

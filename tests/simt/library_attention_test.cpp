@@ -40,5 +40,27 @@ TEST(EmulatedAttention, IsOursWhereTheLibraryHasNoEngine) {
   EXPECT_EQ(simt::library_attentions, before);
 }
 
+// What the library declines goes to the warpgroups where the numerics have both: other bits than those of mma.sync.
+TEST(EmulatedAttention, IsOfWarpgroupsWhereTheLibraryHasNoEngine) {
+  AttentionShape s{1, 79, 2, 1, 64, true, 0, DType::bf16};
+  Random random(5);
+  const Buffer qkv = Buffer::normal(s.dtype, random, s.samples * s.rows * s.width()), dout = Buffer::normal(s.dtype, random, s.samples * s.rows * s.out_width());
+  const auto by = [&](ProductKernels products) {
+    s.products = products;
+    return compute(*cuda_table(), s, qkv, dout, 1);
+  };
+  const Outcome own = by(ProductKernels::warpgroup);
+  EXPECT_FALSE(same(by(ProductKernels::tensor), own));
+  const uint64_t before = simt::library_attentions;
+  simt::faults.declines_attention = true;
+  EXPECT_TRUE(same(by(ProductKernels::library_or_warpgroup), own));
+  simt::faults.declines_attention = false;
+  EXPECT_EQ(simt::library_attentions, before);
+  s.rows = 80;   // which it takes
+  const Buffer more = Buffer::normal(s.dtype, random, s.rows * s.width()), dmore = Buffer::normal(s.dtype, random, s.rows * s.out_width());
+  compute(*cuda_table(), s, more, dmore, 1);
+  EXPECT_GT(simt::library_attentions, before);
+}
+
 }  // namespace
 }  // namespace stw::kernels::test

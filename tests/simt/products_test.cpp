@@ -266,9 +266,10 @@ TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
 // What goes to the vendor's library, and in how many products.
 TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
   Random random(8);
+  ProductKernels products = ProductKernels::library;
   const auto asked = [&](Shape shape, Types types, bool exact, bool bias = true) {
     Problem problem(random, std::move(shape), types, false, bias, false);
-    problem.products = ProductKernels::library;
+    problem.products = products;
     problem.exact = exact;
     std::vector<uint64_t> counts;
     const auto count = [&](const auto& call) {
@@ -289,6 +290,10 @@ TEST(EmulatedProducts, AskTheLibraryWhereItFits) {
   EXPECT_EQ(asked({3, 5, 16, {24}}, {f16, f16, f32, f16}, true), (Counts{0, 0, 3})) << "bias and addend of other types";
   EXPECT_EQ(asked({3, 5, 16, {24}}, {bf16, f32, bf16, bf16}, true), (Counts{0, 0, 3})) << "weights of another type";
   EXPECT_EQ(asked({3, 5, 15, {24}}, {bf16, bf16, bf16, bf16}, true), (Counts{0, 0, 0})) << "rows that are no multiples of 16 bytes";
+  products = ProductKernels::library_or_warpgroup;
+  EXPECT_EQ(asked({3, 5, 16, {24, 8}}, {bf16, bf16, bf16, bf16}, false), (Counts{2, 2, 2}));
+  products = ProductKernels::warpgroup;
+  EXPECT_EQ(asked({3, 5, 16, {24, 8}}, {bf16, bf16, bf16, bf16}, false), (Counts{0, 0, 0}));
 }
 
 // Another depth than those before: a library that answered once is not asked again.

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <set>
 #include <string_view>
 #include <thread>
@@ -149,19 +150,23 @@ bool is_joined(const Capture& capture) {
       if (before_end[n]) before_end[earlier] = true;
   return std::find(before_end.begin(), before_end.end(), false) == before_end.end();
 }
-// In the order of recording, or the last recorded first as far as they wait for each other: copies that run beside ops then
-// do so after them.
+// In the order of recording, or the last recorded first as far as they wait for each other: what runs beside ops then does so after
+// them. Or in any order that the waits allow.
 void run_graph(const std::vector<Node>& nodes) {
   std::vector<std::vector<size_t>> next(nodes.size());
   std::vector<size_t> missing(nodes.size());
   std::set<size_t> ready;
+  std::minstd_rand random(static_cast<uint32_t>(options.seed));
   for (size_t n = 0; n < nodes.size(); ++n) {
     for (size_t earlier : nodes[n].after) next[earlier].push_back(n);
     missing[n] = nodes[n].after.size();
     if (missing[n] == 0) ready.insert(n);
   }
   while (!ready.empty()) {
-    const size_t n = options.order == Order::forward ? *ready.begin() : *ready.rbegin();
+    const auto at = static_cast<std::ptrdiff_t>(options.order == Order::forward   ? 0
+                                                : options.order == Order::reverse ? ready.size() - 1
+                                                                                  : random() % ready.size());
+    const size_t n = *std::next(ready.begin(), at);
     ready.erase(n);
     nodes[n].call();
     for (size_t later : next[n])

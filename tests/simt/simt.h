@@ -197,6 +197,10 @@ inline void copy_async16_or_zeros(void* shared_to, const void* from, bool copy) 
   alignas(16) static const char zeros[16] = {};
   copy_async16(shared_to, copy ? from : zeros);
 }
+inline void copy_async4_or_zeros(float* shared_to, const float* from, bool copy) {
+  static const float zero = 0;
+  simt::copy_later(shared_to, copy ? from : &zero, 4);
+}
 inline void commit_copies() { simt::commit_copies(); }
 template <int groups_left>
 void wait_copies() { simt::wait_for_copies(groups_left); }

@@ -262,10 +262,10 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name(CLI::detail::join(optimizer_names(), "|"));
   command.add_option("--kernels", flags.kernels,
                      "What computes on a GPU. portable: the CPU's bits; tensor: 16-bit products on tensor cores, in an order of\n"
-                     "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of an H100 or H200.\n"
-                     "Default: auto.")
-      ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt", "wgmma"}))
-      ->type_name("auto|portable|tensor|cublaslt|wgmma");
+                     "their own; cublaslt: products by NVIDIA's library; wgmma: as tensor, by instructions of an H100 or H200;\n"
+                     "cublaslt-wgmma: as cublaslt, with wgmma for what the library does not compute. Default: auto.")
+      ->check(CLI::IsMember({"auto", "portable", "tensor", "cublaslt", "wgmma", "cublaslt-wgmma"}))
+      ->type_name("auto|portable|tensor|cublaslt|wgmma|cublaslt-wgmma");
   command.add_option("--attention", flags.attention,
                      "What computes attention on a GPU in 16 bits. cudnn: NVIDIA's library, which takes scratch memory for "
                      "scores. Default: own.")
@@ -299,7 +299,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
       ->type_name("NORM");
   auto* exact = command.add_flag("--exact", flags.exact, "Micro-batches change no bit (the default).");
   command.add_flag("--fast", flags.fast,
-                   "Give up what --exact says where that costs speed: on a GPU, with cublaslt kernels.")
+                   "Give up what --exact says where that costs speed: on a GPU, with cublaslt or cublaslt-wgmma kernels.")
       ->excludes(exact);
   add_bytes(command, "--host-memory", flags.host_bytes, "Host memory for what is offloaded. Default: nothing is.");
   add_bytes(command, "--reserve", flags.reserve_bytes,

@@ -33,7 +33,7 @@ uint32_t states_of(const std::string& name) {
 
 uint32_t kernels_of(const std::string& name) {
   return name == "portable" ? STW_KERNELS_PORTABLE : name == "tensor" ? STW_KERNELS_TENSOR : name == "cublaslt" ? STW_KERNELS_CUBLASLT
-         : name == "wgmma" ? STW_KERNELS_WGMMA : STW_KERNELS_AUTO;
+         : name == "wgmma" ? STW_KERNELS_WGMMA : name == "cublaslt-wgmma" ? STW_KERNELS_CUBLASLT_WGMMA : STW_KERNELS_AUTO;
 }
 
 // What a run's adapters were trained over, they are used over.

@@ -61,6 +61,7 @@ pub const STW_KERNELS_PORTABLE: u32 = 1;
 pub const STW_KERNELS_TENSOR: u32 = 2;
 pub const STW_KERNELS_CUBLASLT: u32 = 3;
 pub const STW_KERNELS_WGMMA: u32 = 4;
+pub const STW_KERNELS_CUBLASLT_WGMMA: u32 = 5;
 pub const STW_ATTENTION_OWN: u32 = 0;
 pub const STW_ATTENTION_CUDNN: u32 = 1;
 pub const STW_QUANTIZE_AUTO: u32 = 0;
@@ -467,7 +468,7 @@ pub struct stw_plan_options {
     pub micro_batch: u32,
     /// STW\_RECOMPUTE\_\*
     pub recompute: u32,
-    /// STW\_MODE\_\*: fast gives up contract E3 (the split into micro-batches changes no bit) where kernels have a faster way: CUDA devices with STW\_KERNELS\_CUBLASLT, which is the default there then; other plans stay exact
+    /// STW\_MODE\_\*: fast gives up contract E3 (the split into micro-batches changes no bit) where kernels have a faster way: CUDA devices with STW\_KERNELS\_CUBLASLT, which is the default there then, or STW\_KERNELS\_CUBLASLT\_WGMMA; other plans stay exact
     pub mode: u32,
     /// STW\_INPUT\_\*: what batches may bring beside tokens, targets and lengths
     pub inputs: u32,

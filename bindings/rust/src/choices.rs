@@ -46,7 +46,7 @@ choices! {
     /// What the matrices of blocks sum their gradients up in.
     GradientPrecision { Fp32 = STW_GRADIENTS_FP32, Bf16 = STW_GRADIENTS_BF16, }
     /// In which order products add up, and by whose code.
-    Kernels { Auto = STW_KERNELS_AUTO, Portable = STW_KERNELS_PORTABLE, Tensor = STW_KERNELS_TENSOR, CublasLt = STW_KERNELS_CUBLASLT, Wgmma = STW_KERNELS_WGMMA, }
+    Kernels { Auto = STW_KERNELS_AUTO, Portable = STW_KERNELS_PORTABLE, Tensor = STW_KERNELS_TENSOR, CublasLt = STW_KERNELS_CUBLASLT, Wgmma = STW_KERNELS_WGMMA, CublasLtWgmma = STW_KERNELS_CUBLASLT_WGMMA, }
     /// Whose attention it is.
     Attention { Own = STW_ATTENTION_OWN, Cudnn = STW_ATTENTION_CUDNN, }
     /// What frozen matrices below adapters are stored as.

@@ -1,0 +1,116 @@
+// Weight gradients beside other ops (src/cuda/branch.h): a judge of its own over bytes, and runs of the graphs whose nodes come to run in
+// other orders, the branch as late as its joins allow among them.
+#include "src/cuda/branch.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/developer.h"
+#include "tests/device/cuda_device.h"
+#include "tests/simt/orders.h"
+
+namespace stw {
+namespace {
+
+using namespace testing_tools;
+
+struct Case { const char* name; std::string config; Precision precision; Gradients gradients; bool fused_update; int64_t loss_chunks; uint64_t host_bytes, memory_bytes; };
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+std::vector<Case> cases() {
+  return {{"gpt2_dropout", small_gpt2("0.1"), Precision::bf16, Gradients::fp32, false, 3, 0, 0},
+          {"llama_bf16_gradients", small_llama(), Precision::bf16, Gradients::bf16, false, 1, 0, 0},
+          {"llama_fused_update", small_llama(), Precision::bf16, Gradients::fp32, true, 2, 0, 0},
+          {"llama_fp32_offload", small_llama(), Precision::fp32, Gradients::fp32, false, 1, uint64_t{64} << 20, 1}};
+}
+
+std::shared_ptr<const Planned> planned(const Model& model, Request r, const Case& c) {
+  r.precision = c.precision, r.gradients = c.gradients, r.fused_update = c.fused_update, r.host_bytes = c.host_bytes;
+  r.micro_batch = c.fused_update ? 0 : 2;
+  if (c.memory_bytes > 0) {   // as little as it can do with
+    r.memory_bytes = 1;
+    r.memory_bytes = (*Planned::make(model, r))->plan.minimum_bytes;
+  }
+  const auto chosen = plan_for(model, r);
+  Decisions d = chosen->plan.decisions;
+  d.loss_chunks = c.loss_chunks;
+  return c.loss_chunks > 1 ? plan_with(model, r, d) : chosen;
+}
+
+// Goes through a program in its order and remembers, of every 64 bytes of the arena, who on the branch read and wrote them last. The branch
+// ends in order: what is waited for has ended, and all before it. Returns the conflicts.
+int conflicts(const Programs& programs, const Program& program, const Stage& stage, const cuda::Branch& branch) {
+  constexpr uint64_t piece = 64;
+  std::vector<int> read_by(programs.arena_bytes / piece + 1, -1), written_by = read_by;
+  int ended = -1, found = 0;
+  for (size_t k = stage.ops; k < stage.end; ++k) {
+    const Instruction& i = program.instructions[k];
+    if (!branch.has[k]) ended = std::max(ended, branch.waits_for[k]);
+    const auto touch = [&](const Operand& o, bool writes) {
+      if (o.buffer < 0) return;
+      const Buffer& b = o.persistent ? programs.arena.persistent[static_cast<size_t>(o.buffer)] : program.buffers[static_cast<size_t>(o.buffer)];
+      for (uint64_t p = (b.offset + o.offset) / piece; p * piece < b.offset + b.bytes; ++p) {
+        if (branch.has[k]) (writes ? written_by : read_by)[p] = static_cast<int>(k);
+        else found += written_by[p] > ended || (writes && read_by[p] > ended);
+      }
+    };
+    for (int one = 0; one < i.ops; ++one)
+      for (int n = 0; n < i.inputs + i.outputs; ++n)
+        touch(program.operands[static_cast<size_t>(i.first_operand + one * (i.inputs + i.outputs) + n)], n >= i.inputs);
+    touch(i.workspace, true);
+  }
+  return found;
+}
+
+class WeightGradientBranch : public CudaDeviceTest, public testing::WithParamInterface<Case> {};
+
+TEST_P(WeightGradientBranch, WaitsForWhatSharesMemoryAndForNothingElse) {
+  const auto model = model_of(GetParam().config);
+  const auto plan = planned(*model, request(), GetParam());
+  int on_branch = 0, waits = 0, needed = 0;
+  for (const Program* program : plan->programs.all())
+    for (const Stage& stage : stages_of(*program)) {
+      cuda::Branch branch = cuda::weight_gradient_branch(plan->programs.arena, *program, stage.ops, stage.end);
+      EXPECT_EQ(conflicts(plan->programs, *program, stage, branch), 0) << program->name;
+      for (size_t k = stage.ops; k < stage.end; ++k) {
+        EXPECT_EQ(branch.has[k], program->instructions[k].kind == OpKind::linear_weight_gradient);
+        on_branch += branch.has[k];
+        if (branch.waits_for[k] < 0) continue;
+        EXPECT_LT(branch.waits_for[k], static_cast<int>(k));
+        ++waits;
+        const int was = std::exchange(branch.waits_for[k], -1);
+        const OpKind kind = program->instructions[k].kind;
+        const bool of_state = kind == OpKind::loss_sum || kind == OpKind::finish_step;   // which is no operand
+        needed += of_state || conflicts(plan->programs, *program, stage, branch) > 0;
+        branch.waits_for[k] = was;
+      }
+    }
+  EXPECT_GT(on_branch, 0);
+  EXPECT_GT(waits, 0);
+  EXPECT_EQ(needed, waits) << "some wait for what they need not";
+}
+
+TEST_P(WeightGradientBranch, LeavesNoTraceHoweverLateItRuns) {
+#ifdef STW_SANITIZED
+  GTEST_SKIP() << "minutes under a sanitizer";
+#endif
+  model_ = model_of(GetParam().config);
+  const auto plan = planned(*model_, request(), GetParam());
+  TrainerOptions options;
+  if (GetParam().fused_update) options.clip_norm = 0;
+  const auto trained = [&](bool branch, simt::Options order) {
+    const simt::InOrder in_order(order);
+    auto& asked = kernels::cuda::developer_switches().weight_gradient_branch;
+    asked = branch;
+    const std::string bytes = run(*trainer_for(model_, plan, options, cuda_device()), 0, 2);
+    asked = false;
+    return bytes;
+  };
+  const std::string serial = trained(false, {});
+  for (const simt::Options& order : {simt::Options{}, simt::Options{simt::Order::reverse, 1}, simt::Options{simt::Order::random, 1}})
+    EXPECT_TRUE(trained(true, order) == serial) << static_cast<int>(order.order);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, WeightGradientBranch, testing::ValuesIn(cases()), [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace stw

@@ -39,13 +39,6 @@ inline constexpr int64_t enough_tiles = 192;
 inline constexpr int64_t enough_tiles = 6;
 #endif
 
-inline int multiprocessors_of_device() {
-  int device = 0, count = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count > 0 ? count : 1;
-}
-
 // ---- tiles of edge_m × edge_n
 struct Tile { int product, row, column; };   // rows, columns and k are fewer than 2^31
 

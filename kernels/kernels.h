@@ -148,7 +148,26 @@ struct LinearArgs {
   int64_t y_stride;        // elements from one row of y to the next. What dy has past the features of a row is +0, up to the next
                            // multiple of 8 at least (of a multiple of 8 anything)
   int64_t x_stride = 0;    // linear_input_gradient only: elements from one row of dx and of the addend to the next; 0: inputs
+  // GELU inside of the product, as `gelu` and `gelu_gradient` compute gelu_tanh where `fast` is set. One part, no residual or addend,
+  // rows without gaps.
+  Matrix activated{};      // linear only: gelu(y as it is stored), of y's type; y may then be null, where nobody needs it
+  ConstMatrix before_gelu{};   // linear_input_gradient only: h (rows, inputs) of dx's type: dx, as it would be stored, times GELU's slope at h.
+                           // May be dx on CUDA where a product may end in it (ends_in_gelu), else not
+  float* input_bias_gradient = nullptr;   // with before_gelu: fp32 (inputs), which gets what linear_bias_gradient makes of dx; or null
+  // linear_weight_gradient and linear_bias_gradient: the same of another linear op, with the same rows, in the same launches where its types
+  // allow it; a list. The operands have nothing to do with each other.
+  const LinearArgs* further = nullptr;
 };
+// Whether a product on tensor cores may have GELU inside, whatever its number of rows: what the planner asks of operands in 16 bits.
+inline constexpr bool ends_in_gelu(int64_t inputs, int64_t features) { return inputs % 8 == 0 && features % 8 == 0; }
+// The bias gradient of the linear op that made before_gelu, by itself.
+inline LinearArgs input_bias_args(const LinearArgs& args) {
+  LinearArgs bias = {};
+  bias.rows = args.rows, bias.rows_per_sample = args.rows_per_sample, bias.parts = 1, bias.accumulate = args.accumulate;
+  bias.part[0].features = args.inputs, bias.part[0].bias_gradient = args.input_bias_gradient;
+  bias.y = args.x, bias.y_stride = args.inputs;
+  return bias;
+}
 // linear:                  y = x·Wᵀ + b. Chains over inputs, added up from +0; the bias is added last. What that is when it is stored is
 //                          then added to the residual, and stored: as by `add`. The library adds up in an order of its own.
 // linear_input_gradient:   dx = addend + Σ_parts dy·W: chains over the features of a part, part after part.

@@ -9,6 +9,7 @@ namespace stw::kernels::STW_ISA {
 
 void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
+  if (args.further != nullptr) linear_weight_gradient(launch, *args.further);
   const bool direct = args.gradient_dtype == DType::f32;
   assert(direct || (args.gradient_dtype == DType::bf16 && args.state != nullptr && args.rows % args.rows_per_sample == 0));
   assert(args.first_row % chain_terms == 0 && (direct || args.first_row == 0));

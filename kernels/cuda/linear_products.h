@@ -25,7 +25,8 @@ inline Products forward_products(const LinearArgs& args) {
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, p.features, args.inputs, args.x.data, p.weight, args.inputs,
                                 args.transposed ? p.features : args.inputs, args.y_stride,
-                                element_at(args.y.data, args.y.dtype, column), nullptr, p.bias, 0, args.residual.data};
+                                args.y.data == nullptr ? nullptr : element_at(args.y.data, args.y.dtype, column), nullptr, p.bias, 0, args.residual.data,
+                                args.activated.data};
   });
   return all;
 }
@@ -38,7 +39,7 @@ inline Products input_gradient_products(const LinearArgs& args) {
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, args.inputs, p.features, element_at(args.y.data, args.y.dtype, column), p.weight,
                                 args.y_stride, args.transposed ? p.features : args.inputs, args.x_stride > 0 ? args.x_stride : args.inputs,
-                                args.x.data, args.addend.data, nullptr};
+                                args.x.data, args.addend.data, nullptr, 0, nullptr, nullptr, args.before_gelu.data};
   });
   all.padded_a = has_padding(args);
   return all;

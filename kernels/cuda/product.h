@@ -19,6 +19,10 @@ struct Product {
   const void* bias;    // (n), added last; null: none
   uint32_t stream = 0; // of random numbers, where c is rounded at random
   const void* residual = nullptr;   // strides and type of c; not c; null: none
+  // Endings of products on tensor cores whose c is in 16 bits; strides and type of c.
+  void* activated = nullptr;        // gets gelu(c as it is stored); c may then be null; null: none
+  const void* before_gelu = nullptr;   // c is what it would be, as stored, times GELU's slope here; may be c; null: none
+  float* column_sums = nullptr;     // (tiles of token_tile rows, n): sums of c as stored, from +0 in the order of rows; null: none
 };
 struct Products {
   DType a, b, c, start, bias;
@@ -40,13 +44,6 @@ inline constexpr int64_t enough_tiles = 192;
 #else
 inline constexpr int64_t enough_tiles = 6;
 #endif
-
-inline int multiprocessors_of_device() {
-  int device = 0, count = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count > 0 ? count : 1;
-}
 
 // ---- tiles of edge_m × edge_n
 struct Tile { int product, row, column; };   // rows, columns and k are fewer than 2^31

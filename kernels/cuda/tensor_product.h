@@ -34,8 +34,8 @@ template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
 struct WarpMultiply {
   static constexpr bool asynchronous = false;
   STW_CLASS_DEVICE float settled(float x, float y) { return x + y; }
-  static __device__ void store_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t*, int thread) {
-    store_halves_inside<T, dtype>(sum, out, tile, thread);
+  static __device__ void store_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* slices, int thread) {
+    store_halves_inside<T, dtype>(sum, out, tile, slices, thread);
   }
   FragmentPlaces<T, T::edge_m, T::fragments_m, a_along> places_a;
   FragmentPlaces<T, T::edge_n, T::fragments_n / 2, b_along> places_b;

@@ -91,7 +91,7 @@ TEST(Quantize, ValuesAreMadeInPieces) {
   std::set<std::pair<bool, ValuePieces::Cut>> seen;
   int64_t most_of_a_sum = 0;   // pieces that an input gradient's sum over one matrix's features is cut into
   for (const SmallModel& model : {SmallModel{small_llama(), adapters_of_all()}, SmallModel{small_qwen3(), adapters_of_all()},
-                                  SmallModel{with_vocabulary(small_llama(), 600), adapters_of_all()}})
+                                  SmallModel{with_vocabulary(small_qwen3(), 600), adapters_of_all()}})
     for (const uint64_t at_once : {uint64_t{1}, uint64_t{1500}, uint64_t{4096}, uint64_t{9000}, uint64_t{1} << 30}) {
       Graph g = quantized_graph(model, Quantize::nf4, Precision::bf16, Quantize::int8);
       g.values_at_once = at_once;

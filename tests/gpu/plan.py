@@ -80,7 +80,7 @@ class Plan:
             memcheck = Step("memcheck of products", 600, self.script("check.py", "products"), r"compute-sanitizer")
             return [
                 unpack,
-                Step("libraries", 25, self.script("check.py", "libraries"), r"NVIDIA's", stops=True),
+                Step("libraries", 40, self.script("check.py", "libraries"), r"NVIDIA's", stops=True),
                 Step("probe", 64, lambda seconds: self.probe("--seconds", f"{seconds - TO_END:.0f}", "--out", self.prefix + "-probe-lines.txt"),
                      r"pessimistic +\d|results are wrong|the card's own", otherwise=memcheck),
                 Step("kernel tests", 90, self.script("check.py", "kernels"), r"kernels  "),

@@ -108,6 +108,8 @@ MUTATIONS = [
     ("loss chunks that cut such a step", "planner/program.cpp",
      [("end -= end % sequence % chunk_unit;", "if (end % sequence > 0) end -= end % chunk_unit;")],
      EMULATED_TRAINING, "CudaDeviceTest.LossChunksLeaveNoTraceInSamplesOfAnyLength"),
+    ("an op that overwrites what a weight gradient on the branch still reads", "src/cuda/branch.cpp",
+     [("overlap(mine.writes, r.accesses.reads) || ", "")], EMULATED_TRAINING, "*WeightGradientBranch*"),
     ("tensors of another decay in one launch", "kernels/cuda/update_batch.h",
      [(" && a.decay == b.decay", "")],
      EMULATED_TESTS, "Together.UpdatesHaveTheBitsTheyHaveAlone"),

@@ -123,6 +123,8 @@ MUTATIONS = [
     ("a token's whole sum as one chain", "kernels/cpu/embedding_gradient.cpp",
      [("min(args.rows_per_sample, round_up(in_sample + 1, chain_terms))", "args.rows_per_sample")],
      KERNEL_TESTS, "EmbeddingGradient.SumsTheRowsOfEveryToken"),
+    ("an op that overwrites what a weight gradient on the branch still reads", "src/cuda/branch.cpp",
+     [("overlap(mine.writes, r.accesses.reads) || ", "")], EMULATED_TRAINING, "*WeightGradientBranch*"),
     ("tensors of another decay in one launch", "kernels/cuda/update_batch.h",
      [(" && a.decay == b.decay", "")],
      EMULATED_TESTS, "Together.UpdatesHaveTheBitsTheyHaveAlone"),

@@ -81,6 +81,7 @@ struct Op {
   Attributes attributes;
   std::vector<int> inputs, outputs;  // tensor ids
   int segment = -1;
+  bool fused = false;   // the kernels of the op before it do this one too, where both run in turn (fuse.h)
   // Of a linear op: what is added to its product, or -1.
   int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }
 };

@@ -45,9 +45,9 @@ struct Instruction {
   Phase phase;
   bool accumulate = false;   // parameter gradients: continue from the buffer
   int op = -1;               // Graph::op
-  int ops = 1;               // of one kind from there on, which one kernel call does together (OpRow::joins)
+  int ops = 1;               // from there on, which one kernel call does together: of one kind (OpRow::joins), or fused (fuse.h)
   int first_operand = 0;     // inputs, then outputs, in Program::operands; of `ops` one after the other
-  int inputs = 0, outputs = 0;
+  int inputs = 0, outputs = 0;   // of the first op
   Operand workspace;
   int64_t samples = 0, rows = 0;
   int64_t first_row = 0;     // of its sample: where the rows begin
@@ -55,8 +55,9 @@ struct Instruction {
   int stage = 0;
 };
 
-// The k-th op of an instruction as if it were alone, and what all of them cost.
-Instruction op_alone(const Instruction& instruction, int k);
+// The k-th op of an instruction as if it were alone, and what all of them cost. What lies between fused ops is not moved, but for what the
+// first of forward ones makes, which is counted as stored.
+Instruction op_alone(const Graph& graph, const Instruction& instruction, int k);
 Cost cost_of(const Graph& graph, const Instruction& instruction, int threads);
 
 struct Program {

@@ -35,10 +35,18 @@ static bool by_library(const Launch& l, const Products& all, int64_t step) {
   return true;
 }
 
-// Whether the products of both may be one launch.
-static bool go_together(const Products& a, const Products& b) {
-  return a.count + b.count <= max_parts && a.a == b.a && a.b == b.b && a.c == b.c && a.restart == b.restart && a.state == b.state && a.first == b.first &&
-         a.padded_a == b.padded_a;
+// Adds products to others where both may be one launch: of the same kind, by the same kernels.
+static bool join(Products& all, const Products& more) {
+  if (all.count + more.count > max_parts || all.a != more.a || all.b != more.b || all.c != more.c || all.restart != more.restart || all.state != more.state ||
+      all.first != more.first)
+    return false;
+  constexpr auto fits = fits_tensor_cores<Contiguous::output, Contiguous::output>;
+  Products both = all;
+  both.padded_a = all.padded_a && more.padded_a;
+  for (int i = 0; i < more.count; ++i) both.product[both.count++] = more.product[i];
+  if (fits(both) != fits(all) || fits(both) != fits(more)) return false;
+  all = both;
+  return true;
 }
 
 void linear_weight_gradient(const Launch& l, const LinearArgs& args) {
@@ -46,11 +54,7 @@ void linear_weight_gradient(const Launch& l, const LinearArgs& args) {
   Products all = weight_gradient_products(args);
   const LinearArgs* next = args.further;
   const bool by_library_alone = may_use_library(args.products) && args.gradient_dtype == DType::f32;
-  for (; next != nullptr && !by_library_alone && next->transposed == args.transposed && next->products == args.products; next = next->further) {
-    const Products more = weight_gradient_products(*next);
-    if (!go_together(all, more) || fits_tensor_cores<Contiguous::output, Contiguous::output>(all) != fits_tensor_cores<Contiguous::output, Contiguous::output>(more)) break;
-    for (int i = 0; i < more.count; ++i) all.product[all.count++] = more.product[i];
-  }
+  while (next != nullptr && !by_library_alone && next->products == args.products && join(all, weight_gradient_products(*next))) next = next->further;
   if (next != nullptr) linear_weight_gradient(l, *next);
   if (by_library_alone && by_library(l, all, args.exact ? args.rows_per_sample : args.rows)) return;
   if (args.gradient_dtype == DType::f32) own_product<Contiguous::output, Contiguous::output>(l, all, args.products);

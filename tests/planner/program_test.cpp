@@ -97,7 +97,49 @@ TEST(Program, NothingIsRecomputedWhereAllIsKept) {
   for (const Graph& g : small_graphs()) {
     const Programs p = make_programs(g, uniform_decisions(g, ~0u), 2, 1, 64);
     EXPECT_EQ(recomputed(p.micro_next), 0);
-    EXPECT_EQ(p.micro_next.instructions.size(), g.ops.size() - 1 + g.gradient_ops.size());   // the loss's forward is its backward
+    size_t ops = 0;
+    for (const Instruction& i : p.micro_next.instructions) ops += static_cast<size_t>(i.ops);
+    EXPECT_EQ(ops, g.ops.size() - 1 + g.gradient_ops.size());   // the loss's forward is its backward
+  }
+}
+
+// Instructions of several ops: GELU in the product before it, its slope with the bias's gradient in the product behind it, and parameters' gradients
+// of two matrices. What lies between a product and GELU has memory where it is kept, or else none.
+TEST(Program, FusedOpsAreOneInstruction) {
+  const Graph g = graph_for(small_gpt2(), Kernels::tensor);
+  for (uint32_t saved : {~0u, 0u}) {
+    const Programs p = make_programs(g, uniform_decisions(g, saved), 2, 0, 64);
+    std::map<std::pair<OpKind, int>, int> count;   // by the first op and how many there are
+    int kept = 0;
+    for (const Instruction& i : p.micro_next.instructions) {
+      count[{i.kind, i.ops}] += 1;
+      if (i.kind == OpKind::linear && i.ops > 1) kept += p.micro_next.operands[static_cast<size_t>(i.first_operand + i.inputs)].buffer >= 0;
+    }
+    const int blocks = g.blocks();
+    EXPECT_EQ((count[{OpKind::linear, 2}]), saved ? blocks : 2 * blocks);   // recompute makes both again
+    EXPECT_EQ(kept, blocks);
+    EXPECT_EQ((count[{OpKind::linear_input_gradient, 3}]), blocks);
+    EXPECT_EQ((count[{OpKind::linear_weight_gradient, 2}]), blocks);
+    EXPECT_EQ((count[{OpKind::linear_bias_gradient, 2}]), blocks);
+    for (OpKind kind : {OpKind::gelu, OpKind::gelu_gradient}) EXPECT_EQ((count[{kind, 1}]), 0);
+  }
+}
+
+// They take no more memory than the same ops one by one, whatever is kept.
+TEST(Program, FusedOpsTakeNoMoreMemory) {
+  std::mt19937 random(12);
+  for (const char* dropout : {"0", "0.1"}) {
+    Graph fused = graph_for(small_gpt2(dropout), Kernels::tensor), alone = graph_for(small_gpt2(dropout), Kernels::portable);
+    fused.tile_rows = alone.tile_rows = {16, 80};
+    ASSERT_EQ(fused.ops.size(), alone.ops.size());
+    for (int round = 0; round < 60; ++round) {
+      const Decisions d = random_decisions(fused, random, 4);
+      const auto bound = [&](const Graph& g) {
+        const Programs p = make_programs(g, d, d.micro_batch, 0, 64);
+        return live_bound(p.micro_first, 64);
+      };
+      EXPECT_LE(bound(fused), bound(alone));
+    }
   }
 }
 

@@ -53,7 +53,7 @@ def libraries(folder, model):
 NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
 LONG = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--states", 32, "--tokenizer", "byte"]
 GPT2 = ["--model", "gpt2", "--batch", 64, "--seq", 1024, "--steps", 2, "--states", 32, "--tokenizer", "byte"]
-CHAIN = 256   # kernels::chain_terms: rows that a loss chunk has at least
+CHAIN = 256   # kernels::chain_terms: loss chunks begin at multiples of it in a sample
 LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
 
 
@@ -122,8 +122,8 @@ def odd_samples_of(folder, model, sequence, all_kernels, name):
             tight = ["--micro-batch", micro_batch]
             least = folder.least_budget(*shape, "--states", 32, *numerics, *tight)
             folder.train("b", *shape, *model[6:], *numerics, *tight, "--device", "cuda", "--vram", least)
-            chunks, may_cut = folder.plan("b")["loss_chunks"], micro_batch * sequence > CHAIN
-            row(f"E2, E3 {sequence} tokens, micro-batch {micro_batch}, {kernels} kernels{name}", (chunks > 1 or not may_cut) and folder.weights("a") == folder.weights("b"),
+            chunks, are_cut = folder.plan("b")["loss_chunks"], sequence > CHAIN
+            row(f"E2, E3 {sequence} tokens, micro-batch {micro_batch}, {kernels} kernels{name}", (chunks > 1 or not are_cut) and folder.weights("a") == folder.weights("b"),
                 f"{chunks} loss chunks" if code == 0 else text[-600:])
 
 

@@ -89,16 +89,23 @@ void expect_tiles_alike(Linear& p, Random& random) {
       SCOPED_TRACE(std::string(products == ProductKernels::tensor ? "mma " : "wgmma ") + names[static_cast<int>(o)] + ", rows " + std::to_string(p.rows) + ", inputs " +
                    std::to_string(p.inputs) + ", features " + std::to_string(p.features) + (p.transposed ? ", transposed" : ""));
       Buffer first, found;
-      const TilesTried tried = for_product_tiles(
-          [&](const std::string&) {
-            found = Buffer(p.dtype_of(o), p.count_of(o));
-            std::memset(found.data(), 0xff, found.bytes().size());
-          },
-          [&] { p.compute(o, products, found); },
-          [&](const std::string& name) {
-            if (first.count() == 0) first = found;
-            else EXPECT_TRUE(same_bits(found, first)) << name;
-          });
+      const auto try_tiles = [&](int stages) {
+        const SwitchesOfScope scope;
+        cuda::developer_switches().stages = stages;
+        return for_product_tiles(
+            [&](const std::string&) {
+              found = Buffer(p.dtype_of(o), p.count_of(o));
+              std::memset(found.data(), 0xff, found.bytes().size());
+            },
+            [&] { p.compute(o, products, found); },
+            [&](const std::string& name) {
+              if (first.count() == 0) first = found;
+              else EXPECT_TRUE(same_bits(found, first)) << name << ", stages " << stages;
+            });
+      };
+      const TilesTried tried = try_tiles(0);
+      if (products == ProductKernels::warpgroup && o == Output::weight_gradient)
+        for (const int stages : {3, 6}) try_tiles(stages);
       EXPECT_GE(tried.computed.size(), 2u);
       for (int i = 0; i < 256; ++i) {
         const int64_t at = i == 0 ? 0 : i == 1 ? first.count() - 1 : random.between(0, first.count() - 1);

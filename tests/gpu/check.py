@@ -53,6 +53,7 @@ def libraries(folder, model):
 NANO = ["--model", "nano", "--batch", 12, "--seq", 64, "--steps", 20, "--states", 32]
 LONG = ["--model", "smollm-135m", "--batch", 4, "--seq", 512, "--steps", 3, "--states", 32, "--tokenizer", "byte"]
 GPT2 = ["--model", "gpt2", "--batch", 64, "--seq", 1024, "--steps", 2, "--states", 32, "--tokenizer", "byte"]
+CHAIN = 256   # kernels::chain_terms: loss chunks begin at multiples of it in a sample
 LARGE = [("nano", ["--batch", 12, "--seq", 64]), ("gpt2", ["--batch", 16, "--seq", 1024, "--micro-batch", 4])]
 
 
@@ -105,23 +106,24 @@ def wgmma_bits(folder, deep):
 
 
 def odd_samples(folder, model, deep):
-    """Samples that are no multiples of the tensor cores' steps, with loss chunks that begin inside of them."""
+    """Samples that are no multiples of the tensor cores' steps. Those of `deep` are longer than a chain of additions, so that loss chunks begin
+    inside of them."""
     has_wgmma = folder.has_wgmma(*NANO[:6])
-    odd_samples_of(folder, model, ("tensor", "wgmma", "cublaslt") if has_wgmma else ("tensor", "cublaslt"), "")
-    odd_samples_of(folder, deep, ("tensor", "wgmma") if has_wgmma else ("tensor",), ", heads of 64")
+    odd_samples_of(folder, model, 33, ("tensor", "wgmma", "cublaslt") if has_wgmma else ("tensor", "cublaslt"), "")
+    odd_samples_of(folder, deep, 301, ("tensor", "wgmma") if has_wgmma else ("tensor",), ", heads of 64")
 
 
-def odd_samples_of(folder, model, all_kernels, name):
+def odd_samples_of(folder, model, sequence, all_kernels, name):
     for kernels in all_kernels:
         numerics = ["--precision", "bf16", "--kernels", kernels]
-        shape = [*model[:4], "--seq", 33]
-        code, text, _ = folder.train("a", *shape, *model[6:], *numerics, "--device", "cuda", "--vram", "4GiB")
+        shape = [*model[:4], "--seq", sequence]
+        code, text, _ = folder.train("a", *shape, *model[6:], *numerics, "--device", "cuda", "--vram", "16GiB" if sequence > CHAIN else "4GiB")
         for micro_batch in (model[3], 2):
             tight = ["--micro-batch", micro_batch]
             least = folder.least_budget(*shape, "--states", 32, *numerics, *tight)
             folder.train("b", *shape, *model[6:], *numerics, *tight, "--device", "cuda", "--vram", least)
-            chunks = folder.plan("b")["loss_chunks"]
-            row(f"E2, E3 33 tokens, micro-batch {micro_batch}, {kernels} kernels{name}", chunks > 1 and folder.weights("a") == folder.weights("b"),
+            chunks, are_cut = folder.plan("b")["loss_chunks"], sequence > CHAIN
+            row(f"E2, E3 {sequence} tokens, micro-batch {micro_batch}, {kernels} kernels{name}", (chunks > 1 or not are_cut) and folder.weights("a") == folder.weights("b"),
                 f"{chunks} loss chunks" if code == 0 else text[-600:])
 
 
@@ -211,7 +213,7 @@ def sanitizers(kernels, tools=("memcheck", "racecheck", "synccheck"), runs_of=No
 def with_wide_heads(folder, config):
     """A tiny model with heads of 64."""
     with open(config, encoding="utf-8") as file:
-        wide = json.load(file) | {"n_embd": 64, "n_head": 1}
+        wide = json.load(file) | {"n_embd": 64, "n_head": 1, "n_positions": 301}
     with open(folder.at("wide.json"), "w", encoding="utf-8") as file:
         json.dump(wide, file)
     return folder.at("wide.json")

@@ -55,7 +55,7 @@ class Backward {
       if (op(i).kind != kind || op(i).fused) continue;
       int next = i + 1;
       while (next < end_ && (op(next).kind != kind || op(next).fused)) ++next;
-      if (next == end_ || is_head(i) || is_head(next) || !may_wait(i, next)) continue;
+      if (next == end_ || is_head(i) || is_head(next) || !may_wait(i, next) || (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next)))) continue;
       move(i, next - 1);
       op(next).fused = true;
       i = next;
@@ -69,6 +69,14 @@ class Backward {
     const auto at = [&](int i) { return ops_.begin() + i; };
     if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
     else std::rotate(at(to), at(from), at(from + 1));
+  }
+  // Whether the products of both are one launch: on tensor cores, and not too many.
+  bool are_one_launch(const Op& a, const Op& b) const {
+    for (const Op* one : {&a, &b})
+      for (size_t k = 2; k < one->inputs.size(); ++k)
+        for (int dimension : {0, 1})
+          if (graph_.at(one->inputs[k]).shape[dimension] % fused_unit != 0) return false;
+    return a.outputs.size() + b.outputs.size() <= most_fused_weights;
   }
   // What op `i` reads lives until op `next` anyway: somebody reads it there or later. Or the last to read it is attention's gradient:
   // queries, keys and values, which are no smaller, end there.

@@ -10,7 +10,8 @@
 
 namespace stw {
 
-inline constexpr int64_t fused_unit = 8;
+inline constexpr int64_t fused_unit = 8;          // extents of matrices that our kernels for tensor cores take are multiples of it
+inline constexpr size_t most_fused_weights = 4;   // kernels::max_parts; src/ asserts that both agree
 
 // Marks ops of the forward and the backward pass (Op::fused), and moves some of a block's backward pass. After `differentiate`, before
 // what counts on the places of ops.

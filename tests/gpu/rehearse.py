@@ -73,6 +73,7 @@ class Rehearsal:
         shutil.rmtree(out, ignore_errors=True)
         os.mkdir(out)
         environment = {**os.environ, "PATH": os.path.join(self.tree, "bin") + ":" + os.environ["PATH"], "OUT": out}
+        environment.pop("LD_LIBRARY_PATH", None)   # which Meson sets: another library would take the place of the bundle's
         done = subprocess.run(["tools/gpu-check", part, "--tiny", os.path.join(self.tree, "tiny.json"), *words], cwd=self.tree, env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
         tables = [name for name in os.listdir(out) if name.endswith("-table.txt")]

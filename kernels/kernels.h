@@ -8,12 +8,23 @@
 //   rows       samples × rows_per_sample tokens; activations are row-major (rows, features), without gaps
 //   gradients  of parameters are sums that are not normalised, in fp32 but for `gradient_dtype`; `accumulate` continues from
 //              what the buffer holds, otherwise the buffer is overwritten with what accumulating onto +0 gives
-//   reductions over tokens use fixed tiles of `token_tile` rows inside a sample, folded one after the other into the
-//              accumulator; matrix products are one fused multiply-add chain per element. So a cut of the rows between
-//              two samples never changes a bit (contract E3). Linear ops and activations may also be given a part of one
-//              sample (rows <= rows_per_sample): cuts at multiples of token_tile change nothing either, but for gradients
-//              in bf16, which are rounded at the end of a sample. Weight gradients in fp32 may be given any rows that begin
-//              and end in their samples at multiples of product_step or at the end, and say where (LinearArgs::first_row)
+//   products   are sums of chains. A chain is chain_terms terms of k or fewer, fused multiply-adds in order from +0; k is cut
+//              at multiples of chain_terms from its beginning, which every part of a product of several parts has anew. The
+//              chains' results are added one after the other, in fp32, to what the element starts from: an addend, the
+//              gradient buffer, or +0. One long chain would be 12 times as far from the exact sum as PyTorch's
+//   reductions over tokens begin anew in every sample: weight gradients are chains, cut at multiples of chain_terms rows from
+//              the sample's first one; others use fixed tiles of `token_tile` rows, folded one after the other into the
+//              accumulator. So a cut of the rows between two samples never changes a bit (contract E3). Linear ops and
+//              activations may also be given a part of one sample (rows <= rows_per_sample): cuts at multiples of token_tile
+//              change nothing either, of weight gradients those at multiples of chain_terms, and none of gradients in bf16,
+//              which are rounded at the end of a sample. Weight gradients in fp32 may be given any rows that begin and end in
+//              their samples at multiples of chain_terms or at the end, and say where (LinearArgs::first_row)
+//   other sums have no chain of more than 512 terms that grows with the model or the batch, but for those named here. Logits of a
+//              row: loss_columns at once by 64 lanes. Table gradients: what a token has in chain_terms rows of a sample. Squares
+//              of gradients: 256 terms a lane, then double. Losses: double. Statistics of a norm: a sixteenth of the features a
+//              lane, 512 terms at a width of 8,192; Adafactor's sums over a row the same. Exceptions: attention's sums over keys
+//              and queries, which go on from tile to tile as in every fused attention; and what is added to a gradient buffer, a
+//              result for each sample and tile or chain in it
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +38,8 @@ enum class Isa : uint8_t { scalar = 0, avx2 = 1, avx512 = 2, neon = 3 };
 
 inline constexpr int64_t token_tile = 64;         // rows of one tile of a reduction over tokens
 inline constexpr int64_t product_step = 16;       // tokens that tensor cores add up at once; they restart in every sample
+inline constexpr int64_t chain_terms = 256;
+inline constexpr int64_t loss_columns = 64 * 256; // of a row of logits that 64 lanes add up at once
 inline constexpr int max_parts = 4;               // matrices side by side in one `linear`
 inline constexpr int32_t ignored_target = -100;   // a token that has no loss
 
@@ -94,9 +107,9 @@ static_assert(sizeof(StepState) == 256);
 enum Skip : uint32_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, skip_outlier = 3, skip_midway = 4 };
 
 // ---- matrix products --------------------------------------------------------------------------------------------
-// What computes the products of a CUDA device; the CPU knows one chain. Where something else than a chain does not take an operand
+// What computes the products of a CUDA device; the CPU knows chains alone. Where something else than a chain does not take an operand
 // (its type, its alignment), the one before it does: the same one at every budget, since all follows from types and shapes.
-//   chain    one chain of fused multiply-adds per element, the CPU's bits
+//   chain    chains of fused multiply-adds, the CPU's bits
 //   tensor   16-bit operands: the tensor cores, whose order of additions is the device's own, by our kernels
 //   library  Launch::products, and for attention Launch::attention; what they decline, as tensor
 //   warpgroup  matrix products with sums in fp32, and attention of a head_dim of 64 or 128, by wgmma, else as tensor;
@@ -118,7 +131,7 @@ struct LinearPart {
 };
 struct LinearArgs {
   int64_t rows, inputs, rows_per_sample;
-  int64_t first_row;       // linear_weight_gradient only: the place of row 0 in its sample, a multiple of product_step
+  int64_t first_row;       // linear_weight_gradient only: the place of row 0 in its sample, a multiple of chain_terms
   int parts;
   bool transposed;
   bool accumulate;         // the gradients of the parameters
@@ -131,16 +144,35 @@ struct LinearArgs {
   Matrix x;                // (rows, inputs); for linear_input_gradient the output dx
   Matrix y;                // (rows, sum of features); for the gradients the input dy
   ConstMatrix residual;    // linear of one part only: (rows, features) of y's type, rows as far apart as y's, not y; or null
-  ConstMatrix addend;      // linear_input_gradient only: (rows, inputs) the chains start from, may be dx itself, or null
+  ConstMatrix addend;      // linear_input_gradient only: (rows, inputs) the chains are added to, may be dx itself, or null
   int64_t y_stride;        // elements from one row of y to the next. What dy has past the features of a row is +0, up to the next
                            // multiple of 8 at least (of a multiple of 8 anything)
   int64_t x_stride = 0;    // linear_input_gradient only: elements from one row of dx and of the addend to the next; 0: inputs
+  // GELU inside of the product, as `gelu` and `gelu_gradient` compute gelu_tanh where `fast` is set. One part, no residual or addend,
+  // rows without gaps.
+  Matrix activated{};      // linear only: gelu(y as it is stored), of y's type; y may then be null, where nobody needs it
+  ConstMatrix before_gelu{};   // linear_input_gradient only: h (rows, inputs) of dx's type: dx, as it would be stored, times GELU's slope at h.
+                           // May be dx on CUDA where a product may end in it (ends_in_gelu), else not
+  float* input_bias_gradient = nullptr;   // with before_gelu: fp32 (inputs), which gets what linear_bias_gradient makes of dx; or null
+  // linear_weight_gradient and linear_bias_gradient: the same of another linear op, with the same rows, in the same launches where its types
+  // allow it; a list. The operands have nothing to do with each other.
+  const LinearArgs* further = nullptr;
 };
-// linear:                  y = x·Wᵀ + b. The chain runs over inputs from +0; the bias is added last. What that is when it is stored is
+// Whether a product on tensor cores may have GELU inside, whatever its number of rows: what the planner asks of operands in 16 bits.
+inline constexpr bool ends_in_gelu(int64_t inputs, int64_t features) { return inputs % 8 == 0 && features % 8 == 0; }
+// The bias gradient of the linear op that made before_gelu, by itself.
+inline LinearArgs input_bias_args(const LinearArgs& args) {
+  LinearArgs bias = {};
+  bias.rows = args.rows, bias.rows_per_sample = args.rows_per_sample, bias.parts = 1, bias.accumulate = args.accumulate;
+  bias.part[0].features = args.inputs, bias.part[0].bias_gradient = args.input_bias_gradient;
+  bias.y = args.x, bias.y_stride = args.inputs;
+  return bias;
+}
+// linear:                  y = x·Wᵀ + b. Chains over inputs, added up from +0; the bias is added last. What that is when it is stored is
 //                          then added to the residual, and stored: as by `add`. The library adds up in an order of its own.
-// linear_input_gradient:   dx = addend + Σ_parts dy·W, one chain through all parts that starts from the addend.
-// linear_weight_gradient:  dW_i += dy_iᵀ·x, one chain over rows that starts from the buffer. In bf16 the chain of a sample
-//                          starts from what the samples before have left, and its end is rounded: 16 random bits are added below
+// linear_input_gradient:   dx = addend + Σ_parts dy·W: chains over the features of a part, part after part.
+// linear_weight_gradient:  dW_i += dy_iᵀ·x: chains over the rows of a sample, added to the buffer. In bf16 those of a sample are
+//                          added to what the samples before have left, and the sum is rounded: 16 random bits are added below
 //                          the half and cut off with what is there (not finite stays not finite). Philox4x32-10, key = seed,
 //                          counter = (element / 8, sample in the global batch, stream, step), the 16 bits number element % 8,
 //                          element counted in the weight as it is stored. Rows are whole samples.
@@ -177,8 +209,8 @@ struct AdapterArgs {
   ConstMatrix base;        // adapter only: (rows, width) of y's type, may be y
   int64_t width;
 };
-// adapter:                  y = base, plus low·Wᵀ where a part lies: one chain over the rank that starts from the base.
-// adapter_input_gradient:   dlow_i = dy_i·W_i, one chain over the features.
+// adapter:                  y = base, plus low·Wᵀ where a part lies: chains over the rank, added to the base.
+// adapter_input_gradient:   dlow_i = dy_i·W_i, chains over the features.
 // adapter_weight_gradient:  dW_i += dy_iᵀ·low_i, as linear_weight_gradient in fp32.
 
 // ---- norms ------------------------------------------------------------------------------------------------------
@@ -306,8 +338,9 @@ struct EmbeddingArgs {
   int64_t position_rows;         // rows of the position table
   const float* table_scales = nullptr;   // of codes (common/weight_codes.h), whose values are rounded to weight_dtype first; null: none
 };
-// embedding_gradient: stable order by (token, row), then one serial fold per token that starts from the buffer. It knows
-// no positions: the gradient of a position table is that of a table whose tokens are the position_ids.
+// embedding_gradient: stable order by (token, row); what a token has in each chain_terms rows of a sample is added up from +0,
+// and the results one after the other to the buffer. It knows no positions: the gradient of a position table is that of a table
+// whose tokens are the position_ids.
 // position_gradient: the same without position_ids: for each position one serial fold over the samples. Rows past
 // rows_per_sample get +0 unless accumulating.
 struct CrossEntropyArgs {

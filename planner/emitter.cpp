@@ -4,7 +4,11 @@
 #include <cassert>
 #include <utility>
 
+#include "planner/fuse.h"
+
 namespace stw {
+
+static bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end(); }
 
 Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows, size_t ops)
     : graph_(graph), arena_(arena), threads_(threads), samples_(samples), rows_(rows), value_(graph.tensors.size(), -1),
@@ -111,13 +115,16 @@ Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase
   return {v, false, part ? row_bytes(tensor) * static_cast<uint64_t>(row_begin) : 0};
 }
 
-void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) {
+void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows, bool keeps) {
   const Op& op = graph_.op(first);
-  const OpRow& row = op_row(op.kind);
   const Extent extent{samples_, rows, threads_, elements_};
-  assert(count == 1 || row.joins);
-  for (int t : host_operands(first, phase, accumulate))
-    if (!has(t)) fetch(t, phase);
+  const bool is_fused = count > 1 && graph_.op(first + 1).fused;
+  assert(count == 1 || is_fused || op_row(op.kind).joins);
+  for (int n = 0; n < (is_fused ? count : 1); ++n)
+    for (int t : host_operands(first + n, phase, accumulate))
+      if (!has(t)) fetch(t, phase);
+  // In registers, from the first op to the next.
+  const int passed_on = is_fused && !keeps && reads(graph_.op(first + 1), op.outputs[0]) ? op.outputs[0] : -1;
   Instruction i{};
   i.kind = op.kind;
   i.phase = phase;
@@ -136,11 +143,14 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
   uint64_t bytes = 0;   // of scratch memory
   for (int n = 0; n < count; ++n) {
     const Op& one = graph_.op(first + n);
+    const OpRow& row = op_row(one.kind);
     for (size_t k = 0; k < one.inputs.size(); ++k) {
       const bool only_shape = static_cast<int>(k) >= row.shapes_from && on_host(one.inputs[k]);
-      program_.operands.push_back(only_shape ? Operand{} : use(one.inputs[k], row_begin, rows, phase));
+      const bool absent = only_shape || (passed_on >= 0 && one.inputs[k] == passed_on);
+      program_.operands.push_back(absent ? Operand{} : use(one.inputs[k], row_begin, rows, phase));
     }
-    for (int t : one.outputs) program_.operands.push_back(define(t, row_begin, rows, phase, element < 0 ? -1 : element + n));
+    for (int t : one.outputs)
+      program_.operands.push_back(t == passed_on && t >= 0 ? Operand{} : define(t, row_begin, rows, phase, element < 0 ? -1 : element + n));
     bytes = size_add(bytes, row.workspace(graph_, one, extent));
   }
   if (bytes > 0) {
@@ -152,6 +162,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
     program_.buffers.push_back(b);
     made_in_.push_back(phase);
   }
+  if (passed_on >= 0) drop(passed_on);
   program_.instructions.push_back(i);
 }
 
@@ -163,7 +174,10 @@ void Emitter::emit_chunks(const std::vector<int>& ops, const std::vector<Tile>& 
 void Emitter::emit_tiles(int first, int count, const std::vector<int>& inner, const std::vector<Tile>& tiles) {
   set_tiled(inner, true);
   for (const Tile& tile : tiles)
-    for (int op = first; op < first + count; ++op) emit(op, Phase::forward, false, tile.begin, tile.rows);
+    for (int op = first, run; op < first + count; op += run) {
+      run = fused_run(graph_, op);
+      emit_fused(op, run, Phase::forward, false, false, tile.begin, tile.rows);
+    }
   set_tiled(inner, false);
   for (int t : inner) drop(t);
 }
@@ -173,26 +187,37 @@ void Emitter::merge_in_place() {
   for (size_t b = 0; b < root.size(); ++b) root[b] = static_cast<int>(b);
   auto buffer = [&](const Operand& o) -> Buffer& { return program_.buffers[static_cast<size_t>(root[static_cast<size_t>(o.buffer)])]; };
   for (size_t n = 0; n < program_.instructions.size(); ++n) {
-    const Instruction& i = program_.instructions[n];
-    const Operand* operands = program_.operands.data() + i.first_operand;
-    for (InPlace pair : op_row(i.kind).in_place) {
-      if (pair.output < 0 || pair.input >= i.inputs || pair.output >= i.outputs) continue;
-      const Operand &in = operands[pair.input], &out = operands[i.inputs + pair.output];
-      if (in.buffer < 0 || out.buffer < 0 || in.persistent || out.persistent) continue;
-      const int source = root[static_cast<size_t>(in.buffer)];
-      if (source == root[static_cast<size_t>(out.buffer)]) break;
-      Buffer &from = buffer(in), &to = buffer(out);
-      if (from.last != static_cast<int>(n) || to.first != static_cast<int>(n) || to.bytes != from.bytes) continue;
-      if (from.owner == Class::inputs || in.offset != 0 || out.offset != 0) continue;
-      bool read_twice = false;
-      for (int k = 0; k < i.inputs; ++k)
-        read_twice |= k != pair.input && operands[k].buffer >= 0 && !operands[k].persistent &&
-                      root[static_cast<size_t>(operands[k].buffer)] == source;
-      if (read_twice) continue;
-      from.last = to.last;
-      if (to.owner == Class::saved_activations) from.owner = to.owner;   // what it holds next is kept for backward
-      root[static_cast<size_t>(out.buffer)] = source;
-      break;
+    const Instruction& whole = program_.instructions[n];
+    // How often all of its ops name a buffer.
+    const auto uses_of = [&](int of) {
+      int uses = 0;
+      for (int k = 0; k < whole.ops; ++k) {
+        const Instruction one = op_alone(graph_, whole, k);
+        for (int o = one.first_operand; o < one.first_operand + one.inputs + one.outputs; ++o) {
+          const Operand& operand = program_.operands[static_cast<size_t>(o)];
+          uses += operand.buffer >= 0 && !operand.persistent && root[static_cast<size_t>(operand.buffer)] == of;
+        }
+      }
+      return uses;
+    };
+    for (int of = 0; of < whole.ops; ++of) {
+      const Instruction i = op_alone(graph_, whole, of);
+      const Operand* operands = program_.operands.data() + i.first_operand;
+      for (InPlace pair : op_row(i.kind).in_place) {
+        if (pair.output < 0 || pair.input >= i.inputs || pair.output >= i.outputs) continue;
+        const Operand &in = operands[pair.input], &out = operands[i.inputs + pair.output];
+        if (in.buffer < 0 || out.buffer < 0 || in.persistent || out.persistent) continue;
+        const int source = root[static_cast<size_t>(in.buffer)];
+        if (source == root[static_cast<size_t>(out.buffer)]) break;
+        Buffer &from = buffer(in), &to = buffer(out);
+        if (from.last != static_cast<int>(n) || to.first != static_cast<int>(n) || to.bytes != from.bytes) continue;
+        if (from.owner == Class::inputs || in.offset != 0 || out.offset != 0) continue;
+        if (uses_of(source) > 1) continue;   // read twice, or made by an op before this one
+        from.last = to.last;
+        if (to.owner == Class::saved_activations) from.owner = to.owner;   // what it holds next is kept for backward
+        root[static_cast<size_t>(out.buffer)] = source;
+        break;
+      }
     }
   }
   // Buffers that were merged away leave the list.

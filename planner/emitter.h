@@ -21,6 +21,11 @@ class Emitter {
   // One kernel call over rows [row_begin, row_begin + rows) of its per-sample operands.
   void emit(int op, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) { emit_ops(op, 1, -1, phase, accumulate, row_begin, rows); }
   void emit(int op, Phase phase, bool accumulate = false) { emit(op, phase, accumulate, 0, all_rows()); }
+  // Ops [first, first + count) that are fused. What the first of them makes has a value where it `keeps` it, else it is gone at once.
+  void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate, int64_t row_begin, int64_t rows) {
+    emit_ops(first, count, -1, phase, accumulate, row_begin, rows, keeps);
+  }
+  void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate = false) { emit_fused(first, count, phase, keeps, accumulate, 0, all_rows()); }
 
   // Copies a tensor that lies in host memory into a buffer of its own, and back.
   void fetch(int tensor, Phase phase);
@@ -70,7 +75,7 @@ class Emitter {
   int new_value(int tensor, int64_t rows, Phase phase);
   Operand use(int tensor, int64_t row_begin, int64_t rows, Phase phase);
   Operand define(int tensor, int64_t row_begin, int64_t rows, Phase phase, int64_t element);
-  void emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows);
+  void emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows, bool keeps = true);
   uint64_t row_bytes(int tensor) const;
   uint64_t part_begin(int tensor) const;
   bool holds_part(int tensor) const { return graph_.at(tensor).chunked || tiled_[static_cast<size_t>(tensor)]; }

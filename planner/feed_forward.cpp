@@ -9,7 +9,7 @@ namespace {
 bool is_activation(OpKind kind) { return kind == OpKind::gelu || kind == OpKind::swiglu; }
 
 // Whether ops of a kind go row by row: a row of outputs comes of that row of inputs alone, and sums over rows may be cut at
-// multiples of tile_unit.
+// multiples of tile_unit(graph, part).
 bool is_row_by_row(OpKind kind) {
   switch (kind) {
     case OpKind::linear: case OpKind::linear_input_gradient: case OpKind::linear_weight_gradient: case OpKind::linear_bias_gradient:
@@ -134,6 +134,11 @@ FeedForward Finder::part_of(const Segment& segment) const {
 }
 
 }  // namespace
+
+int64_t tile_unit(const Graph& graph, const FeedForward& part) {
+  const auto first = graph.gradient_ops.begin() + part.first_gradient_op;
+  return std::any_of(first, first + part.gradient_op_count, is_sum_of_chains) ? chain_unit : bias_unit;
+}
 
 Tiling tiling_of(int64_t rows, int64_t sequence, int64_t tile_rows) {
   if (tile_rows <= 0 || tile_rows >= rows) return {rows, 1, 0, 0};

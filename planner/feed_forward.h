@@ -1,14 +1,16 @@
 // The feed-forward part of a block, in tiles: a matrix product, activations, a matrix product, with their adapters. Every row goes
 // through it alone, so forward and backward may run for one tile of rows after the other, and what lies between the two products takes the
 // memory of one tile. No bit changes: the sums over rows of weights' and biases' gradients go on from tile to tile where they
-// would have gone on inside one kernel. For that a tile is made of whole samples, or of `tile_unit` rows or a multiple inside of
-// one (kernels/kernels.h, contract of the reductions).
+// would have gone on inside one kernel. For that a tile is made of whole samples, or of a multiple of tile_unit(graph, part) rows
+// inside of one (kernels/kernels.h, contract of the reductions).
 #pragma once
 #include "planner/graph.h"
 
 namespace stw {
 
-inline constexpr int64_t tile_unit = 64;   // kernels::token_tile; src/ asserts that both agree
+inline constexpr int64_t bias_unit = 64;   // kernels::token_tile; src/ asserts that both agree
+// The unit of a tile's rows: chain_unit where the part trains a matrix, else that of the sums of biases.
+int64_t tile_unit(const Graph& graph, const FeedForward& part);
 
 // Rows that instructions work on: a tile, or a chunk of the loss.
 struct Tile {

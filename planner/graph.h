@@ -82,7 +82,7 @@ struct Graph {
   Preference preference = Preference::none;  // of pairs of documents
   int token_weights = -1;                    // what a preference makes of a pair: factors of its tokens' gradients
   std::vector<RotaryTables> rotary;          // of models that have several kinds of rotary positions, one for each
-  // Rows that a tile of a feed-forward part may have: multiples of tile_unit. Few for little memory, more for full speed on a GPU.
+  // Rows that a tile of a feed-forward part may have: multiples of its tile_unit (feed_forward.h). Few for little memory, more for full speed on a GPU.
   std::vector<int64_t> tile_rows{256, 1024};
 
   int resolve(int tensor) const {            // follows tied_to
@@ -135,6 +135,9 @@ struct Graph {
 // Samples from which on cuBLASLt's weight gradients pay in exact mode: each adds its sum to the gradient, 8 bytes of memory an element for
 // 2 multiply-adds a token, where our own kernels keep the sum in registers from sample to sample.
 inline constexpr int64_t least_library_sample = 512;
+// Weight gradients, and input gradients over the features of a part, are chains of so many terms that are added up one after the
+// other: where such a sum runs, rows and features are cut at multiples of it alone. kernels::chain_terms; src/ asserts that both agree.
+inline constexpr int64_t chain_unit = 256;
 inline constexpr int64_t logits_unit = 16;   // rows of logits begin at multiples of so many elements
 
 struct LinearWeights { int weight; int bias = -1; };

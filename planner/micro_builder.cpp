@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "planner/fuse.h"
+
 namespace stw {
 
 namespace {
@@ -62,7 +64,7 @@ void MicroBuilder::micro_step(const Decisions& d) {
     end_stage();
   }
   fetch_for(head_segment - 1, Phase::backward);
-  head(loss_chunks(emitter_.all_rows(), graph_.sequence, d.loss_chunks));
+  head(loss_chunks(emitter_.all_rows(), graph_.sequence, d.loss_chunks, chunk_unit(graph_)));
   end_stage();
   for (size_t s = head_segment; s-- > 0;) {
     store_pending();
@@ -92,7 +94,9 @@ void MicroBuilder::forward(size_t s, uint32_t saved, const std::vector<Tile>& ti
   const bool in_tiles = part.exists() && tiles.size() > 1;
   for (int i = 0; i < segment.op_count; ++i) {
     if (!in_tiles || segment.first_op + i != part.first_op) {
-      emitter_.emit(segment.first_op + i, Phase::forward);
+      const int run = fused_run(graph_, segment.first_op + i);
+      emitter_.emit_fused(segment.first_op + i, run, Phase::forward, is_kept(segment, segment.first_op + i, saved));
+      i += run - 1;
       continue;
     }
     emitter_.emit_tiles(part.first_op, part.op_count, part.inner, tiles);
@@ -141,9 +145,11 @@ void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
       backward_in_tiles(part, tiles);
       i += part.gradient_op_count;
     } else {
-      const int index = static_cast<int>(graph_.ops.size()) + i++;
-      for (int t : graph_.op(index).inputs) recompute(t);
-      emitter_.emit(index, Phase::backward, accumulate_);
+      const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index);
+      for (int op = index; op < index + run; ++op)
+        for (int t : graph_.op(op).inputs) recompute(t);
+      emitter_.emit_fused(index, run, Phase::backward, false, accumulate_);
+      i += run;
     }
     // The input is kept up to here, whatever is frozen and saved: what the search counts with.
     if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input)) emitter_.hold(emitter_.buffer_of(segment.input));
@@ -178,10 +184,12 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
   emitter_.set_tiled(part.inner, true);
   emitter_.set_tiled(part.inner_gradients, true);
   for (const Tile& tile : tiles) {
-    for (int index = first; index < end; ++index) {
-      for (int t : graph_.op(index).inputs)
-        if (t >= 0 && is_remade(t)) recompute_tile(part, t, tile);
-      emitter_.emit(index, Phase::backward, accumulate_ || tile.begin > 0, tile.begin, tile.rows);
+    for (int index = first, run; index < end; index += run) {
+      run = fused_run(graph_, index);
+      for (int op = index; op < index + run; ++op)
+        for (int t : graph_.op(op).inputs)
+          if (t >= 0 && is_remade(t)) recompute_tile(part, t, tile);
+      emitter_.emit_fused(index, run, Phase::backward, false, accumulate_ || tile.begin > 0, tile.begin, tile.rows);
     }
     for (int t : part.inner) emitter_.drop(t);
   }
@@ -191,10 +199,20 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
 
 void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Tile& tile) {
   if (emitter_.has(tensor)) return;
-  const size_t place = static_cast<size_t>(std::find(part.inner.begin(), part.inner.end(), tensor) - part.inner.begin());
-  for (int t : graph_.op(part.first_op + static_cast<int>(place)).inputs)
+  const int op = part.first_op + static_cast<int>(std::find(part.inner.begin(), part.inner.end(), tensor) - part.inner.begin());
+  const int first = first_to_recompute(op);
+  for (int t : graph_.op(first).inputs)
     if (is_inner(part, t)) recompute_tile(part, t, tile);
-  emitter_.emit(part.first_op + static_cast<int>(place), Phase::recompute, false, tile.begin, tile.rows);
+  emitter_.emit_fused(first, op + 1 - first, Phase::recompute, is_read_in_backward(first), false, tile.begin, tile.rows);
+}
+
+// Where an op runs again inside of the kernel of the one before it, that one: its output is not there either.
+int MicroBuilder::first_to_recompute(int op) const {
+  return graph_.op(op).fused && !emitter_.has(graph_.op(op - 1).outputs[0]) ? op - 1 : op;
+}
+bool MicroBuilder::is_read_in_backward(int op) const {
+  const std::vector<int>& saveable = graph_.segments[static_cast<size_t>(graph_.op(op).segment)].saveable;
+  return std::find(saveable.begin(), saveable.end(), op) != saveable.end();
 }
 
 void MicroBuilder::after_gradients(int gradient_op) {
@@ -214,8 +232,9 @@ void MicroBuilder::recompute(int tensor) {
   if (tensor < 0 || emitter_.has(tensor) || emitter_.on_host(tensor)) return;
   const int op = graph_.producer[static_cast<size_t>(tensor)];
   if (op < 0) return;  // persistent
-  for (int t : graph_.ops[static_cast<size_t>(op)].inputs) recompute(t);
-  emitter_.emit(op, Phase::recompute);
+  const int first = first_to_recompute(op);
+  for (int t : graph_.op(first).inputs) recompute(t);
+  emitter_.emit_fused(first, op + 1 - first, Phase::recompute, is_read_in_backward(first));
 }
 
 }  // namespace stw

@@ -34,6 +34,8 @@ class MicroBuilder {
   void recompute(int tensor);
   void backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles);
   void recompute_tile(const FeedForward& part, int tensor, const Tile& tile);
+  int first_to_recompute(int op) const;
+  bool is_read_in_backward(int op) const;
   // What a gradient op leaves for host memory, and the updates that follow it.
   void after_gradients(int gradient_op);
 

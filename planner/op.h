@@ -1,6 +1,7 @@
 // Kinds of operations and what an operation is. How a kind behaves (cost, workspace, backward rule) is its row in the
 // op table (op_table.h); which kernel runs it is the business of src/.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -80,8 +81,15 @@ struct Op {
   Attributes attributes;
   std::vector<int> inputs, outputs;  // tensor ids
   int segment = -1;
+  bool fused = false;   // the kernels of the op before it do this one too, where both run in turn (fuse.h)
   // Of a linear op: what is added to its product, or -1.
   int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }
 };
+
+// Whether it makes the gradient of a matrix, whose sums over rows are chains of chain_unit terms (graph.h).
+inline bool is_sum_of_chains(const Op& op) {
+  const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::adapter_weight_gradient;
+  return sums && std::any_of(op.outputs.begin(), op.outputs.end(), [](int t) { return t >= 0; });
+}
 
 }  // namespace stw

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "planner/feed_forward.h"
+#include "planner/fuse.h"
 #include "planner/overlap.h"
 #include "planner/segment_class.h"
 
@@ -35,6 +36,25 @@ uint64_t Pricing::instruction(const Instruction& i) const {
   return op_picoseconds(device_, i.kind, graph_.peak_of(graph_.op(i.op)), threads_, cost_of(graph_, i, threads_));
 }
 
+uint64_t Pricing::run(int first, int count, int64_t samples, int64_t rows) const {
+  Instruction i{};
+  i.op = first, i.ops = count, i.kind = graph_.op(first).kind, i.samples = samples, i.rows = rows;
+  return instruction(i);
+}
+
+uint64_t Pricing::ops(int first, int count, int64_t samples, int64_t rows) const {
+  uint64_t sum = 0;
+  for (int at = first, length; at < first + count; at += length) {
+    length = fused_run(graph_, at);
+    sum = size_add(sum, run(at, length, samples, rows));
+  }
+  return sum;
+}
+
+uint64_t Pricing::fused(int op, int64_t samples, int64_t rows) const {
+  return graph_.op(op).fused ? run(op - 1, 2, samples, rows) - run(op - 1, 1, samples, rows) : run(op, 1, samples, rows);
+}
+
 uint64_t Pricing::program(const Program& program, bool overlap) const {
   auto price = [&](const Instruction& i) { return instruction(i); };
   if (overlap) return overlapped_picoseconds(program, price);
@@ -62,21 +82,28 @@ std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved)
 TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const {
   const FeedForward& part = segment.feed_forward;
   const Tiling tiling = tiling_of(samples * graph_.sequence, graph_.sequence, tile_rows);
-  auto in_tiles = [&](const Op& o) {
-    const uint64_t sum = size_mul(op(o, samples, tiling.rows), static_cast<uint64_t>(tiling.count));
+  auto in_tiles = [&](const auto& price) {   // price(rows)
+    const uint64_t sum = size_mul(price(tiling.rows), static_cast<uint64_t>(tiling.count));
     if (tiling.short_count == 0) return sum;
-    return size_add(sum, size_mul(op(o, samples, tiling.short_rows), static_cast<uint64_t>(tiling.short_count)));
+    return size_add(sum, size_mul(price(tiling.short_rows), static_cast<uint64_t>(tiling.short_count)));
   };
-  auto beyond = [](uint64_t sum, uint64_t one) { return sum > one ? sum - one : 0; };
+  // Of all ops from `first` on, run by run: what tiles take beyond all rows at once.
+  auto beyond = [&](int first, int count) {
+    uint64_t sum = 0;
+    for (int at = first, length; at < first + count; at += length) {
+      length = fused_run(graph_, at);
+      const auto price = [&](int64_t rows) { return run(at, length, samples, rows); };
+      const uint64_t tiles = in_tiles(price), one = price(samples * graph_.sequence);
+      sum = size_add(sum, tiles > one ? tiles - one : 0);
+    }
+    return sum;
+  };
   TilePrices prices;
-  for (int i = 0; i < part.op_count; ++i) {
-    const Op& o = graph_.ops[static_cast<size_t>(part.first_op + i)];
-    prices.ops.push_back(in_tiles(o));
-    prices.forward = size_add(prices.forward, beyond(prices.ops.back(), op(o, samples, samples * graph_.sequence)));
-  }
-  for (int i = 0; i < part.gradient_op_count; ++i) {
-    const Op& o = graph_.gradient_ops[static_cast<size_t>(part.first_gradient_op + i)];
-    prices.backward = size_add(prices.backward, beyond(in_tiles(o), op(o, samples, samples * graph_.sequence)));
+  prices.forward = beyond(part.first_op, part.op_count);
+  prices.backward = beyond(static_cast<int>(graph_.ops.size()) + part.first_gradient_op, part.gradient_op_count);
+  for (int i = part.first_op; i < part.first_op + part.op_count; ++i) {
+    prices.ops.push_back(in_tiles([&](int64_t rows) { return run(i, 1, samples, rows); }));
+    prices.fused.push_back(in_tiles([&](int64_t rows) { return fused(i, samples, rows); }));
   }
   return prices;
 }
@@ -86,10 +113,14 @@ Pricing::Choice Pricing::choice(size_t s, uint32_t saved, int64_t tile_rows, int
   const FeedForward& part = segment.feed_forward;
   const TilePrices tile = tile_rows > 0 ? tiles(segment, samples, tile_rows) : TilePrices{};
   Choice c{0, size_add(tile.forward, tile.backward)};
+  int before = -1;   // the op that ran last
   for (int i : recomputed_ops(segment, saved)) {
     const bool in_tiles = tile_rows > 0 && is_inner(part, graph_.ops[static_cast<size_t>(i)].outputs[0]);
-    c.recompute = size_add(c.recompute, in_tiles ? tile.ops[static_cast<size_t>(i - part.first_op)]
-                                                 : op(graph_.ops[static_cast<size_t>(i)], samples, samples * graph_.sequence));
+    const bool is_fused = graph_.ops[static_cast<size_t>(i)].fused && before == i - 1;
+    const auto place = static_cast<size_t>(i - part.first_op);
+    const int64_t rows = samples * graph_.sequence;
+    c.recompute = size_add(c.recompute, in_tiles ? (is_fused ? tile.fused[place] : tile.ops[place]) : is_fused ? fused(i, samples, rows) : run(i, 1, samples, rows));
+    before = i;
   }
   return c;
 }
@@ -113,10 +144,8 @@ uint64_t Pricing::body(int64_t samples) const {
   uint64_t sum = 0;
   for (const auto& [index, count] : distinct_) {
     const Segment& s = graph_.segments[index];
-    uint64_t one = 0;
-    for (int i = 0; i < s.op_count; ++i) one = size_add(one, op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
-    for (int i = 0; i < s.gradient_op_count; ++i)
-      one = size_add(one, op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, rows));
+    const uint64_t one = size_add(ops(s.first_op, s.op_count, samples, rows),
+                                  ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples, rows));
     sum = size_add(sum, size_mul(one, count));
   }
   return entry->second = sum;
@@ -127,7 +156,7 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   if (!is_new) return entry->second;
   const int64_t rows = samples * graph_.sequence;
   const Segment& s = graph_.segments.back();
-  const std::vector<Tile> list = loss_chunks(rows, graph_.sequence, chunks);
+  const std::vector<Tile> list = loss_chunks(rows, graph_.sequence, chunks, chunk_unit(graph_));
   auto chunk = [&](int64_t n) {
     const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
     uint64_t t = logits;
@@ -150,7 +179,7 @@ uint64_t Pricing::micro(int64_t samples, int64_t chunks) const { return size_add
 
 // What of the head runs again: logits of a preference.
 uint64_t Pricing::logits_again(int64_t samples, int64_t chunks) const {
-  const std::vector<Tile> list = loss_chunks(samples * graph_.sequence, graph_.sequence, chunks);
+  const std::vector<Tile> list = loss_chunks(samples * graph_.sequence, graph_.sequence, chunks, chunk_unit(graph_));
   uint64_t sum = 0;
   for (const Tile& c : list)
     if (graph_.preference != Preference::none && list.size() > 1) sum = size_add(sum, op(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)], samples, c.rows));

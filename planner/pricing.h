@@ -13,7 +13,7 @@ namespace stw {
 // Picoseconds that a segment's feed-forward part takes in tiles.
 struct TilePrices {
   uint64_t forward = 0, backward = 0;   // beyond the same ops over all rows, without recompute
-  std::vector<uint64_t> ops;            // each of its forward ops
+  std::vector<uint64_t> ops, fused;     // each of its forward ops, alone and behind the one that it is fused with
 };
 
 // Not for several threads at once: sums are kept for the next question.
@@ -35,6 +35,9 @@ class Pricing {
   uint64_t instruction(const Instruction& instruction) const;
   TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const;
   uint64_t op(const Op& op, int64_t samples, int64_t rows, int64_t elements = 0) const;
+  // Ops [first, first + count) (Graph::op), in turn; and what a fused op adds to the one before it.
+  uint64_t ops(int first, int count, int64_t samples, int64_t rows) const;
+  uint64_t fused(int op, int64_t samples, int64_t rows) const;
   // time(samples) of every micro-step of a step, added up.
   template <class F>
   static uint64_t over_micro_steps(int64_t global_batch, int64_t micro_batch, const F& time) {
@@ -44,6 +47,7 @@ class Pricing {
   const std::vector<int>& classes() const { return classes_; }   // of the segments
 
  private:
+  uint64_t run(int first, int count, int64_t samples, int64_t rows) const;   // of one instruction
   uint64_t micro(int64_t samples, int64_t chunks) const;
   uint64_t body(int64_t samples) const;   // of a micro-step without the head
   uint64_t head(int64_t samples, int64_t chunks) const;

@@ -3,39 +3,65 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/fuse.h"
 #include "planner/micro_builder.h"
 
 namespace stw {
 
-Instruction op_alone(const Instruction& instruction, int k) {
+Instruction op_alone(const Graph& graph, const Instruction& instruction, int k) {
   Instruction one = instruction;
-  one.op += k;
   one.ops = 1;
-  one.first_operand += k * (one.inputs + one.outputs);
+  for (; one.op < instruction.op + k; ++one.op) {
+    one.first_operand += one.inputs + one.outputs;
+    const Op& next = graph.op(one.op + 1);
+    if (!next.fused) continue;   // those of a kind have as many operands
+    one.kind = next.kind;
+    one.inputs = static_cast<int>(next.inputs.size()), one.outputs = static_cast<int>(next.outputs.size());
+  }
   return one;
+}
+
+// What a fused op adds to the ops before it in its run, from `first` on.
+static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& extent) {
+  const Op& fused = graph.op(op);
+  Cost cost = op_row(fused.kind).cost(graph, fused, extent);
+  for (int before = first; before < op; ++before)
+    for (int t : graph.op(before).outputs)
+      if (std::find(fused.inputs.begin(), fused.inputs.end(), t) != fused.inputs.end()) {
+        cost.bytes -= operand_bytes(graph, t, extent);   // it is not read again
+        if (fused.kind == OpKind::gelu_gradient) cost.bytes -= operand_bytes(graph, t, extent);   // nor was it stored
+      }
+  return cost;
 }
 
 Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
   const Extent extent{instruction.samples, instruction.rows, threads, instruction.elements};
   Cost sum;
   for (int op = instruction.op; op < instruction.op + instruction.ops; ++op) {
-    const Cost one = op_row(instruction.kind).cost(graph, graph.op(op), extent);
+    const bool is_fused = op > instruction.op && graph.op(op).fused;
+    const Cost one = is_fused ? cost_of_fused(graph, instruction.op, op, extent) : op_row(instruction.kind).cost(graph, graph.op(op), extent);
     sum = {size_add(sum.flops, one.flops), size_add(sum.bytes, one.bytes), size_add(sum.bytes_before, one.bytes_before), sum.launches_before + one.launches_before};
   }
   return sum;
 }
 
-int64_t chunk_rows(int64_t rows, int64_t chunks) {
-  const int64_t n = (rows + chunks - 1) / chunks;
-  return std::min(rows, (n + chunk_unit - 1) / chunk_unit * chunk_unit);
+int64_t chunk_unit(const Graph& graph) {
+  const Segment& head = graph.segments.back();
+  const auto first = graph.gradient_ops.begin() + head.first_gradient_op;
+  return std::any_of(first, first + head.gradient_op_count, is_sum_of_chains) ? chain_unit : frozen_chunk_unit;
 }
 
-std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks) {
-  const int64_t most = chunk_rows(rows, chunks);
+int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit) {
+  const int64_t n = (rows + chunks - 1) / chunks;
+  return std::min(rows, (n + unit - 1) / unit * unit);
+}
+
+std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks, int64_t unit) {
+  const int64_t most = chunk_rows(rows, chunks, unit);
   std::vector<Tile> list;
   for (int64_t begin = 0, end; begin < rows; begin = end) {
     end = begin + std::min(most, rows - begin);
-    end -= end % sequence % chunk_unit;
+    end -= end % sequence % unit;
     list.push_back({begin, end - begin});
   }
   return list;
@@ -63,13 +89,14 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
     const FeedForward& part = graph.segments[segment].feed_forward;
     const int64_t tile_rows = decisions.tile_rows_of(segment);
     const bool in_tiles = tile_rows > 0 && part.exists() && graph.op(i).outputs[0] == part.inner[0];
+    const int run = in_tiles ? part.op_count : fused_run(graph, i);
     if (in_tiles) e.emit_tiles(i, part.op_count, part.inner, tiles_of(e.all_rows(), graph.sequence, tile_rows));
-    else e.emit(i, Phase::forward);
-    i += in_tiles ? part.op_count : 1;
+    else e.emit_fused(i, run, Phase::forward, false);
+    i += run;
   }
   std::vector<int> of_chunks(graph.loss_ops());
   std::iota(of_chunks.begin(), of_chunks.end(), head);
-  e.emit_chunks(of_chunks, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks), Phase::forward, false);
+  e.emit_chunks(of_chunks, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks, chunk_unit(graph)), Phase::forward, false);
   e.emit(sum, Phase::forward);
   e.result_of_tokens(graph.op(sum).inputs[0]);
   Program p = e.finish(arena.gradients_begin);

@@ -45,9 +45,9 @@ struct Instruction {
   Phase phase;
   bool accumulate = false;   // parameter gradients: continue from the buffer
   int op = -1;               // Graph::op
-  int ops = 1;               // of one kind from there on, which one kernel call does together (OpRow::joins)
+  int ops = 1;               // from there on, which one kernel call does together: of one kind (OpRow::joins), or fused (fuse.h)
   int first_operand = 0;     // inputs, then outputs, in Program::operands; of `ops` one after the other
-  int inputs = 0, outputs = 0;
+  int inputs = 0, outputs = 0;   // of the first op
   Operand workspace;
   int64_t samples = 0, rows = 0;
   int64_t first_row = 0;     // of its sample: where the rows begin
@@ -55,8 +55,9 @@ struct Instruction {
   int stage = 0;
 };
 
-// The k-th op of an instruction as if it were alone, and what all of them cost.
-Instruction op_alone(const Instruction& instruction, int k);
+// The k-th op of an instruction as if it were alone, and what all of them cost. What lies between fused ops is not moved, but for what the
+// first of forward ones makes, which is counted as stored.
+Instruction op_alone(const Graph& graph, const Instruction& instruction, int k);
 Cost cost_of(const Graph& graph, const Instruction& instruction, int threads);
 
 struct Program {
@@ -101,12 +102,14 @@ struct Decisions {
 };
 
 inline constexpr int64_t largest_loss_chunks = 1024;
-inline constexpr int64_t chunk_unit = 16;   // kernels::product_step; src/ asserts that both agree
+// The unit of a loss chunk's rows: chain_unit where the head trains a matrix, so that no chunk cuts a chain of its gradient; else
+// `frozen_chunk_unit`, for which no sum over rows is cut.
+int64_t chunk_unit(const Graph& graph);
+inline constexpr int64_t frozen_chunk_unit = 16;
 // Rows of one loss chunk at most: whole multiples of the unit, or all.
-int64_t chunk_rows(int64_t rows, int64_t chunks);
-// The fewest chunks of no more rows than that, each of which begins in its sample at a multiple of the unit: tensor cores add up a
-// sample's tokens in units, and no chunk cuts one. `rows`: whole samples.
-std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks);
+int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit);
+// The fewest chunks of no more rows than that, each of which begins in its sample at a multiple of the unit. `rows`: whole samples.
+std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks, int64_t unit);
 
 // Programs before layout. `accumulate`: not the first micro-step of its step.
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,

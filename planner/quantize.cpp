@@ -23,13 +23,15 @@ bool is_product(const Op& op) { return op.kind == OpKind::linear || op.kind == O
 uint64_t values_at_once_of(const Graph& graph) { return std::clamp<uint64_t>(graph.parameter_count() / 16, 4096, uint64_t{32} << 20); }
 
 int64_t pieces_of(int64_t extent, int64_t width) { return (extent + width - 1) / width; }
-// The width of the pieces that an extent is cut into, at most `most` or one unit: all but the last are alike, and multiples of
-// what tiles of products have.
-int64_t piece_width(int64_t extent, int64_t most) {
-  const auto unit = static_cast<int64_t>(std::clamp<uint64_t>(std::bit_floor(static_cast<uint64_t>(extent) / 4), 16, 128));
+// The width of the pieces that an extent is cut into, at most `most` or one unit: all but the last are alike, and multiples of the
+// unit.
+int64_t piece_width(int64_t extent, int64_t most, int64_t unit) {
   const int64_t pieces = pieces_of(extent, std::max(unit, most / unit * unit));
   return static_cast<int64_t>(round_up(ceil_div(static_cast<uint64_t>(extent), static_cast<uint64_t>(pieces)), static_cast<uint64_t>(unit)));
 }
+
+// What tiles of products have.
+int64_t tile_width(int64_t extent) { return static_cast<int64_t>(std::clamp<uint64_t>(std::bit_floor(static_cast<uint64_t>(extent) / 4), 16, 128)); }
 
 uint64_t value_bytes(const Graph& graph, int64_t rows, int64_t columns) {
   return round_up(size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(columns)), element_bytes(graph.compute)), value_alignment);
@@ -67,13 +69,14 @@ ValuePieces value_pieces(const Graph& graph, const Op& op) {
   if (!is_product(op) || codes == 0 || codes < matrices || op.attributes.transposed || elements <= graph.values_at_once) return pieces;
   const auto at_once = static_cast<int64_t>(graph.values_at_once);
   const auto of_features = [&] {
-    pieces = {ValuePieces::Cut::features, piece_width(widest, at_once / inputs), 0};
+    const int64_t unit = op.kind == OpKind::linear ? tile_width(widest) : chain_unit;   // an input gradient sums over features
+    pieces = {ValuePieces::Cut::features, piece_width(widest, at_once / inputs, unit), 0};
     for_quantized(graph, op, [&](const Tensor& t) { pieces.count += pieces_of(t.shape[0], pieces.width); });
     return pieces;
   };
   if (op.kind == OpKind::linear) return of_features();
   // Columns of dx need no sums in between; but few of them, of a head's many features, would leave most of a GPU idle.
-  const int64_t width = piece_width(inputs, at_once / features);
+  const int64_t width = piece_width(inputs, at_once / features, tile_width(inputs));
   if (inputs % 16 == 0 && width * 8 >= inputs) return {ValuePieces::Cut::inputs, width, pieces_of(inputs, width)};
   // Tensor cores take none of several parts where one is odd, and would take its pieces: other bits.
   if (matrices > 1 && odd > 0) return pieces;

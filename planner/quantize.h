@@ -17,7 +17,7 @@ void quantize_frozen(Graph& graph, const Numerics& numerics, const std::function
 struct ValuePieces {
   enum class Cut : uint8_t { none, features, inputs };
   Cut cut = Cut::none;
-  int64_t width = 0;    // of a piece, a multiple of 16; the last one of a matrix may be narrower
+  int64_t width = 0;    // of a piece, a multiple of 16, where an input gradient sums over features of chain_unit; the last one of a matrix may be narrower
   int64_t count = 1;    // of all matrices
 };
 ValuePieces value_pieces(const Graph& graph, const Op& op);

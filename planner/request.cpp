@@ -15,10 +15,14 @@ bool is_for_cuda(const Request& request) {
   return device && device->cuda;
 }
 
+// Whether 16-bit products are by wgmma where the device has it. True as soon as `tools/gpu-check second` has seen contracts E1 to E3 hold there.
+constexpr bool wgmma_is_default = false;
+
 Kernels default_kernels(const Request& request) {
   if (!is_for_cuda(request)) return Kernels::portable;
   if (request.fast) return Kernels::cublaslt;
-  return request.precision == Precision::fp32 ? Kernels::portable : Kernels::tensor;
+  if (request.precision == Precision::fp32) return Kernels::portable;
+  return wgmma_is_default && profile_of(request).has_wgmma ? Kernels::wgmma : Kernels::tensor;
 }
 
 // The checks of a request, by what they are about. Each may rely on those before it.

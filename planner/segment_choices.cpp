@@ -68,8 +68,9 @@ const Stretch& SegmentChoices::of_head(const Arena& arena, int64_t m) {
   const auto [entry, is_new] = head_.try_emplace(m);
   Stretch& head = entry->second;
   if (!is_new) return head;
+  const int64_t rows = m * graph_.sequence, unit = chunk_unit(graph_);
   for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
-    if (chunks > 1 && chunk_rows(m * graph_.sequence, chunks) == chunk_rows(m * graph_.sequence, chunks / 2)) break;
+    if (chunks > 1 && chunk_rows(rows, chunks, unit) == chunk_rows(rows, chunks / 2, unit)) break;
     head.variants.push_back(head_variant(graph_, arena, request_.threads, m, chunks));
     head.variants.back().picoseconds = pricing_.micro_steps(m, chunks, request_.global_batch);
   }

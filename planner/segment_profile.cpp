@@ -118,12 +118,13 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
   const Program p = e.finish(0);
   t.instructions = static_cast<int>(p.instructions.size());
-  std::map<int, int> workspace_of;   // buffer -> op
+  std::map<int, std::pair<int, int>> workspace_of;   // buffer -> op and ops of its instruction
   for (const Instruction& i : p.instructions) {
+    const bool again = i.phase == Phase::recompute && !is_transfer(i.kind);
     if (is_transfer(i.kind)) t.transfers.push_back(i.op);
-    else if (i.phase == Phase::recompute && i.rows == all) t.recomputed.push_back(i.op - s.first_op);
-    else if (i.phase == Phase::recompute && i.rows == last_rows) t.recomputed_tiles.push_back(i.op - s.first_op);
-    if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = i.op;
+    for (int k = 0; k < i.ops && again && (i.rows == all || i.rows == last_rows); ++k)
+      (i.rows == all ? t.recomputed : t.recomputed_tiles).push_back({i.op + k - s.first_op, k > 0});
+    if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = {i.op, i.ops};
   }
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
     const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
@@ -139,7 +140,8 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     const bool is_workspace = op != workspace_of.end();
     const int64_t rows = is_workspace || is_inner(s.feed_forward, buffer.tensor) ? p.instructions[static_cast<size_t>(buffer.first)].rows : all;
     const Rows part = rows == all ? Rows::all : rows == last_rows ? Rows::last_tile : Rows::tile;
-    Life life{size_index({is_workspace, is_workspace ? op->second : buffer.tensor, part}), buffer.first, buffer.last};
+    const auto [what, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
+    Life life{size_index({is_workspace, what, ops, part}), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
     // The output stays for the next segment's backward pass, unless that segment has none, or stores the output and lets it go.
     const bool stays = is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
@@ -153,8 +155,7 @@ SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int6
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   Stage stage;
-  for (int i = 0; i < s.op_count; ++i)
-    stage.ops = size_add(stage.ops, pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
+  stage.ops = pricing.ops(s.first_op, s.op_count, samples, rows);
   for (int t : beside.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
   if (s.input >= 0 && arena_.on_host(s.input)) stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples, rows);
   return stage;
@@ -164,8 +165,7 @@ SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
   Stage stage;
-  for (int i = 0; i < s.gradient_op_count; ++i)
-    stage.ops = size_add(stage.ops, pricing.op(graph_.gradient_ops[static_cast<size_t>(s.first_gradient_op + i)], samples, rows));
+  stage.ops = pricing.ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples, rows);
   for (int t : beside.backward_fetches)
     if (accumulate || graph_.at(t).kind != Kind::gradient)
       stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
@@ -176,8 +176,11 @@ SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int
 std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
   const int64_t rows = samples * graph_.sequence;
-  std::vector<uint64_t> prices;
-  for (int i = 0; i < s.op_count; ++i) prices.push_back(pricing.op(graph_.ops[static_cast<size_t>(s.first_op + i)], samples, rows));
+  std::vector<uint64_t> prices, fused_prices;
+  for (int i = s.first_op; i < s.first_op + s.op_count; ++i) {
+    prices.push_back(pricing.op(graph_.op(i), samples, rows));
+    fused_prices.push_back(pricing.fused(i, samples, rows));
+  }
   std::map<int64_t, TilePrices> tile_prices;   // by rows of a tile
   const bool overlap = arena_.offload.overlap;
   const Stage forward = overlap ? forward_stage(pricing, samples, beside) : Stage{};
@@ -186,14 +189,15 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   for (const auto& [trace, tile_rows] : options(micro_batch)) {
     const Trace& t = *trace;
     uint64_t time = 0, forward_time = 0;
-    for (int op : t.recomputed) time = size_add(time, prices[static_cast<size_t>(op)]);
+    for (const auto& [op, is_fused] : t.recomputed) time = size_add(time, (is_fused ? fused_prices : prices)[static_cast<size_t>(op)]);
     if (tile_rows > 0) {
       const auto [entry, is_new] = tile_prices.try_emplace(tile_rows);
       TilePrices& tile = entry->second;
       if (is_new) tile = pricing.tiles(s, samples, tile_rows);
       forward_time = tile.forward;
       time = size_add(time, tile.backward);
-      for (int op : t.recomputed_tiles) time = size_add(time, tile.ops[static_cast<size_t>(op + s.first_op - s.feed_forward.first_op)]);
+      for (const auto& [op, is_fused] : t.recomputed_tiles)
+        time = size_add(time, (is_fused ? tile.fused : tile.ops)[static_cast<size_t>(op + s.first_op - s.feed_forward.first_op)]);
     }
     time = overlap ? size_add(forward.excess(forward_time), backward.excess(time)) : size_add(forward_time, time);
     for (size_t k = 0; !overlap && k < t.transfers.size(); ++k) {
@@ -216,9 +220,9 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     std::vector<int64_t> sizes;
     for (const Size& size : sizes_) {
       const int64_t n = size.rows == Rows::all ? rows : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
-      const OpRow* const row = size.is_workspace ? &op_row(graph_.op(size.what).kind) : nullptr;
-      const uint64_t bytes = row ? row->workspace(graph_, graph_.op(size.what), {samples, n, threads_})
-                                 : operand_bytes(graph_, size.what, {samples, n, threads_});
+      uint64_t bytes = size.is_workspace ? 0 : operand_bytes(graph_, size.what, {samples, n, threads_});
+      for (int op = size.what; op < size.what + size.ops; ++op)
+        bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), {samples, n, threads_}));
       sizes.push_back(aligned(bytes, alignment));
     }
     return sizes;
@@ -282,7 +286,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     e.watch(t);
   }
   // Of the chunks between the first and the last none needs more than the longest: three chunks stand for all.
-  std::vector<Tile> list = loss_chunks(samples * graph.sequence, graph.sequence, chunks);
+  std::vector<Tile> list = loss_chunks(samples * graph.sequence, graph.sequence, chunks, chunk_unit(graph));
   if (list.size() > 3) {
     const auto by_rows = [](const Tile& a, const Tile& b) { return a.rows < b.rows; };
     list = {list.front(), *std::max_element(list.begin() + 1, list.end() - 1, by_rows), list.back()};

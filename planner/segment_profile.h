@@ -49,7 +49,7 @@ class SegmentProfile {
   enum class Rows : uint8_t { all, tile, last_tile };
   struct Size {
     bool is_workspace;
-    int what;
+    int what, ops;   // `ops`: as of an instruction, whose scratch memory is that of all of them
     Rows rows;
     auto operator<=>(const Size&) const = default;
   };
@@ -59,8 +59,9 @@ class SegmentProfile {
     int tiles = 1;                     // 3 stands for 3 and more
     std::vector<Life> lives;           // of all buffers but the input's
     std::vector<int> kept;             // in sizes_: of buffers that live until the backward pass
-    std::vector<int> recomputed;       // ops that run again over all rows, counted from the segment's first op
-    std::vector<int> recomputed_tiles; // ops that run again tile by tile
+    struct Again { int op; bool is_fused; };   // counted from the segment's first op; whether the one before it does it
+    std::vector<Again> recomputed;       // ops that run again over all rows
+    std::vector<Again> recomputed_tiles; // ops that run again tile by tile
     std::vector<int> transfers;        // ops: fetches and stores among the segment's own
     int instructions = 0, backward = 0;   // `backward`: the first instruction of the backward pass
     int forward_ops = 0, backward_ops = 0;   // of the passes, behind their fetches, which run while neighbours compute

@@ -119,11 +119,14 @@ Status check_stages(const Graph& graph, const Program& program) {
       for (size_t n = c + 1; n < end; ++n) {
         const Instruction& other = list[n];
         bool takes = begins_later(other.workspace);
-        for (int k = 0; k < other.ops * (other.inputs + other.outputs); ++k) takes |= begins_later(operand(other, k));
+        for (int of = 0; of < other.ops; ++of) {
+          const Instruction one = op_alone(graph, other, of);
+          for (int k = 0; k < one.inputs + one.outputs; ++k) takes |= begins_later(operand(one, k));
+        }
         if (takes) return wrong(program, graph.at(tensor).name + " loses its memory in the stage that copies it");
         bool meets = is_transfer(other.kind) && copied(other) == tensor && (!fetches || other.kind == OpKind::store) && together(copy, other);
         for (int of = 0; of < other.ops; ++of) {
-          const Instruction one = op_alone(other, of);
+          const Instruction one = op_alone(graph, other, of);
           for (int k = fetches ? 0 : one.inputs; k < one.inputs + one.outputs; ++k)
             meets |= operand(one, k).buffer == buffer && !operand(one, k).persistent;
         }
@@ -149,11 +152,17 @@ class OperandReplay {
 
   Status step(int n) {
     const Instruction& i = program_.instructions[static_cast<size_t>(n)];
-    if (i.ops != 1 && (i.ops < 1 || i.ops > most_joined || !op_row(i.kind).joins)) return wrong(program_, name(i) + " is for too many tensors at once");
+    bool is_fused = i.ops > 1;
+    for (int k = 1; k < i.ops && is_fused; ++k) is_fused = graph_.op(i.op + k).fused;
+    if (i.ops != 1 && !is_fused && (i.ops < 1 || i.ops > most_joined || !op_row(i.kind).joins))
+      return wrong(program_, name(i) + " is for too many tensors at once");
+    passed_on_ = -1;
     uint64_t scratch = 0;
     for (int k = 0; k < i.ops; ++k) {
-      STW_TRY(step_of_one(n, op_alone(i, k)));
-      scratch = size_add(scratch, op_row(i.kind).workspace(graph_, graph_.op(i.op + k), extent(i)));
+      const Instruction one = op_alone(graph_, i, k);
+      if (is_fused && k == 0 && program_.operands[static_cast<size_t>(one.first_operand + one.inputs)].buffer < 0) passed_on_ = graph_.op(i.op).outputs[0];
+      STW_TRY(step_of_one(n, one));
+      scratch = size_add(scratch, op_row(one.kind).workspace(graph_, graph_.op(one.op), extent(i)));
     }
     if (scratch == 0) return ok();
     if (i.workspace.buffer < 0) return wrong(program_, name(i) + " has no scratch memory");
@@ -184,7 +193,7 @@ class OperandReplay {
       const int tensor = k < i.inputs ? op.inputs[static_cast<size_t>(k)] : op.outputs[static_cast<size_t>(k - i.inputs)];
       if (o.buffer < 0) {
         const bool only_shape = k < i.inputs && k >= op_row(i.kind).shapes_from && arena_.on_host(tensor);
-        if (tensor >= 0 && !only_shape) return wrong(program_, graph_.at(tensor).name + " has no memory");
+        if (tensor >= 0 && !only_shape && tensor != passed_on_) return wrong(program_, graph_.at(tensor).name + " has no memory");
         continue;
       }
       if (o.persistent && arena_.of_tensor[static_cast<size_t>(tensor)] != o.buffer)
@@ -195,6 +204,7 @@ class OperandReplay {
       if (o.offset + bytes > b.bytes) return wrong(program_, graph_.at(tensor).name + " is larger than its buffer");
       if (o.persistent) continue;
       if (n < b.first || n > b.last) return wrong(program_, graph_.at(tensor).name + " is used outside of its life");
+      if (tensor == passed_on_) return wrong(program_, graph_.at(tensor).name + " is not stored, but has memory");
       if (k >= i.inputs) written_[static_cast<size_t>(o.buffer)] = true;
       else if (!written_[static_cast<size_t>(o.buffer)]) return wrong(program_, graph_.at(tensor).name + " is read before it is made");
     }
@@ -207,6 +217,7 @@ class OperandReplay {
   HostReplay host_;
   std::vector<bool> written_;   // buffers
   std::vector<bool> updated_;   // parameters
+  int passed_on_ = -1;          // the tensor that the fused ops of an instruction hand on without memory
 };
 
 Status check_operands(const Graph& graph, const Arena& arena, const Program& program) {

@@ -33,6 +33,8 @@ class Call {
     if (void* p = input(k)) return {p, dtype_of(input_tensor(k).format)};
     return {nullptr, kernels::DType::f32};
   }
+  // As out(), where it may not be stored.
+  kernels::Matrix out_or_none(int k) const { return {output(k), dtype_of(output_tensor(k).format)}; }
   kernels::Matrix in_out(int k) const { return {input(k), dtype_of(input_tensor(k).format)}; }
   kernels::Matrix out(int k) const {
     if (void* p = output(k)) return {p, dtype_of(output_tensor(k).format)};
@@ -67,10 +69,17 @@ class Call {
   void run_together(void (*kernel)(const kernels::Launch&, const kernels::List<Args>&), const ArgsOf& args_of) const {
     std::array<Args, kernels::most_together> list{};
     for (int k = 0; k < i.ops; ++k) {
-      const Instruction one = op_alone(i, k);
+      const Instruction one = op_alone(*x.graph, i, k);
       list[static_cast<size_t>(k)] = args_of(Call(x, program_, one, stream_));
     }
     run(kernel, kernels::List<Args>{list.data(), i.ops});
+  }
+
+  // What `use` makes of the k-th op of the instruction, as a call of its own.
+  template <class Use>
+  void with_op(int k, const Use& use) const {
+    const Instruction one = op_alone(*x.graph, i, k);
+    use(Call(x, program_, one, stream_));
   }
 
   const Execution& x;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "planner/fuse.h"
 #include "src/call.h"
 #include "src/coded_products.h"
 
@@ -12,7 +13,8 @@ namespace stw {
 
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
 static_assert(kernels::most_together == most_joined);
-static_assert(kernels::token_tile == tile_unit && kernels::product_step == chunk_unit);
+static_assert(kernels::ends_in_gelu(fused_unit, fused_unit) && !kernels::ends_in_gelu(fused_unit, fused_unit / 2));
+static_assert(kernels::token_tile == bias_unit && kernels::chain_terms == chain_unit && chain_unit % bias_unit == 0);
 
 namespace {
 
@@ -59,8 +61,9 @@ void run<OpKind::linear>(const Call& c) {
   for (int p = 0; p < a.parts; ++p) a.part[p].bias = c.input(2 + 2 * p);
   if (c.op.residual() >= 0) a.residual = c.in(c.input_count() - 1);
   a.x = c.in_out(0);
-  a.y = c.out(0);
+  a.y = c.out_or_none(0);
   a.y_stride = c.output_tensor(0).stride();
+  if (c.i.ops > 1) c.with_op(1, [&](const Call& gelu) { a.activated = gelu.out(0); });
   run_product(c, a);
 }
 
@@ -71,6 +74,8 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
   a.y_stride = c.input_tensor(0).stride();
   a.addend = c.in(1);
   a.x = c.out(0);
+  if (c.i.ops > 1) c.with_op(1, [&](const Call& gelu) { a.before_gelu = gelu.in(0), a.x = gelu.out(0); });
+  if (c.i.ops > 2) c.with_op(2, [&](const Call& bias) { a.input_bias_gradient = bias.output<float>(0); });
   run_input_gradient(c, a);
 }
 
@@ -81,8 +86,17 @@ uint32_t stream_of(int first, const Tensor& parameter) {
   return static_cast<uint32_t>(first + parameter.number);
 }
 
-template <>
-void run<OpKind::linear_weight_gradient>(const Call& c) {
+// What the kernel does for all ops of an instruction: args_of(call) of each.
+template <class ArgsOf>
+void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kernels::LinearArgs&), const ArgsOf& args_of) {
+  std::array<kernels::LinearArgs, kernels::max_parts> list{};
+  assert(c.i.ops <= kernels::max_parts);
+  for (int k = 0; k < c.i.ops; ++k) c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k)] = args_of(one); });
+  for (int k = 1; k < c.i.ops; ++k) list[static_cast<size_t>(k) - 1].further = &list[static_cast<size_t>(k)];
+  c.run(kernel, list[0]);
+}
+
+kernels::LinearArgs weight_gradient_args(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 2, 1);
   for (int p = 0; p < a.parts; ++p) {
     const int gradient = c.op.outputs[static_cast<size_t>(p)];
@@ -95,17 +109,22 @@ void run<OpKind::linear_weight_gradient>(const Call& c) {
   a.y = c.in_out(0);
   a.y_stride = c.input_tensor(0).stride();
   a.x = c.in_out(1);
-  c.run(c.x.table->linear_weight_gradient, a);
+  return a;
 }
 
 template <>
-void run<OpKind::linear_bias_gradient>(const Call& c) {
+void run<OpKind::linear_weight_gradient>(const Call& c) { run_linked(c, c.x.table->linear_weight_gradient, weight_gradient_args); }
+
+kernels::LinearArgs bias_gradient_args(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 1, 1);
   for (int p = 0; p < a.parts; ++p) a.part[p].bias_gradient = c.output(p);
   a.y = c.in_out(0);
   a.y_stride = c.input_tensor(0).stride();
-  c.run(c.x.table->linear_bias_gradient, a);
+  return a;
 }
+
+template <>
+void run<OpKind::linear_bias_gradient>(const Call& c) { run_linked(c, c.x.table->linear_bias_gradient, bias_gradient_args); }
 
 // The weights are inputs first, …; each part's share of `low` is as wide as the rank.
 kernels::AdapterArgs adapter_args(const Call& c, int first) {

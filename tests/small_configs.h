@@ -17,6 +17,12 @@ inline std::string gpt2_with_vocabulary(int tokens) {
   return R"({"model_type": "gpt2", "vocab_size": )" + std::to_string(tokens) + R"(, "n_positions": 40, "n_embd": 64, "n_layer": 1, "n_head": 4})";
 }
 
+// A configuration of so many tokens.
+inline std::string with_vocabulary(std::string config, int64_t tokens) {
+  const std::string name = "vocab_size\": ", small = std::to_string(small_vocabulary);
+  return config.replace(config.find(name) + name.size(), small.size(), std::to_string(tokens));
+}
+
 // A configuration for samples of so many tokens.
 inline std::string with_positions(std::string config, int positions) {
   const std::string short_one = std::to_string(small_positions);

@@ -1,4 +1,4 @@
-// y = base + low·Wᵀ, part by part: one fp32 chain per element over the rank that starts from the base, with one rounding at the end.
+// y = base + low·Wᵀ, part by part: chains over the rank are added to the base in fp32, with one rounding at the end.
 // Columns of y that no part has are the base's.
 #include "kernels/cpu/adapter_tiles.h"
 #include "kernels/cpu/kernels_isa.h"

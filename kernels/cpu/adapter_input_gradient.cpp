@@ -1,4 +1,4 @@
-// dlow = dy·W, part by part: one fp32 chain per element over the part's features.
+// dlow = dy·W, part by part: chains over the part's features (gemm.h).
 #include "kernels/cpu/adapter_tiles.h"
 #include "kernels/cpu/kernels_isa.h"
 

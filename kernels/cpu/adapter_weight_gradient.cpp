@@ -1,5 +1,5 @@
-// dW += dyᵀ·low, part by part: one fp32 chain per element over the rows, continued from the buffer, so that a batch may be cut between
-// any two rows without a change of a bit.
+// dW += dyᵀ·low, part by part: chains of chain_terms rows, which begin anew in every sample, are added to the buffer one after the
+// other, so that a batch may be cut between two chains without a change of a bit.
 #include "kernels/cpu/adapter_tiles.h"
 #include "kernels/cpu/kernels_isa.h"
 
@@ -19,7 +19,7 @@ void adapter_weight_gradient(const Launch& launch, const AdapterArgs& args) {
       const View low = {(const char*)args.low.data + (part * args.rank + column) * low_bytes, low_width, 1, args.low.dtype};
       chain_product(min(grid.tile_rows, p.features - feature), min(grid.tile_columns, args.rank - column), args.rows, dy, low,
                     p.weight_gradient + feature * args.rank + column, args.rank, args.accumulate,
-                    (char*)launch.workspace + thread * grid.thread_bytes);
+                    (char*)launch.workspace + thread * grid.thread_bytes, nullptr, DType::f32, {args.rows_per_sample, args.first_row});
     });
   }
 }

@@ -3,8 +3,8 @@
 // with and add.
 //
 // Three passes over a row: maximum, sum of exponentials, gradient. fp32 rows keep the exponentials of the second pass.
-// The sum has 64 lanes (four vectors in turn, folded pairwise), so that it is short enough a chain for any vocabulary.
-// With label smoothing a further pass sums the logits.
+// A sum has 64 lanes, four vectors in turn. They add up loss_columns columns at once, and the results lane by lane, so that no
+// chain is long; at the end they are folded pairwise. With label smoothing a further pass sums the logits.
 #include "kernels/common/cross_entropy_row.h"
 #include "kernels/cpu/kernels_isa.h"
 
@@ -23,44 +23,43 @@ template <DType dtype> STW_INLINE void store_lanes(void* p, int64_t at, int64_t 
   else store16_some(p, dtype, at, x, lanes);
 }
 
-// Σ x in 64 lanes, as the sum of exponentials.
-template <DType dtype> float row_sum(const void* logits, int64_t at, int64_t count) {
-  const int64_t end = at + count;
-  F16 sums[4];
-  for (int i = 0; i < 4; ++i) sums[i] = zero();
-  int64_t j = at;
-  for (; j + 64 <= end; j += 64)
-    for (int i = 0; i < 4; ++i) sums[i] = add(sums[i], load16(logits, dtype, j + 16 * i));
-  for (int i = 0; j < end; j += 16, ++i) sums[i] = add(sums[i], load_lanes<dtype>(logits, j, end - j, 0));
-  return fold(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
+// Σ x over columns [at, at + count), where group(column, lanes) gives sixteen of x.
+template <class Group> STW_INLINE float sum_of_row(int64_t at, int64_t count, const Group& group) {
+  F16 totals[4];
+  for (int i = 0; i < 4; ++i) totals[i] = zero();
+  for (int64_t begin = at; begin < at + count; begin += loss_columns) {
+    const int64_t end = min(begin + loss_columns, at + count);
+    F16 sums[4];
+    for (int i = 0; i < 4; ++i) sums[i] = zero();
+    int64_t j = begin;
+    for (; j + 64 <= end; j += 64)
+      for (int i = 0; i < 4; ++i) sums[i] = add(sums[i], group(j + 16 * i, (int64_t)16));
+    for (int i = 0; j < end; j += 16, ++i) sums[i] = add(sums[i], group(j, end - j));
+    for (int i = 0; i < 4; ++i) totals[i] = add(totals[i], sums[i]);
+  }
+  return fold(add(add(totals[0], totals[1]), add(totals[2], totals[3])));
 }
 
 template <DType dtype>
 STW_INLINE float row_loss(void* logits, int64_t at, int64_t count, int64_t target, bool gradient, const LossTerms& terms,
                           float weight) {
   const int64_t end = at + count;
-  F16 most[4], sums[4];
-  for (int i = 0; i < 4; ++i) most[i] = splat(-infinity), sums[i] = zero();
+  F16 most[4];
+  for (int i = 0; i < 4; ++i) most[i] = splat(-infinity);
   int64_t j = at;
   for (; j + 64 <= end; j += 64)
     for (int i = 0; i < 4; ++i) most[i] = maximum(most[i], load16(logits, dtype, j + 16 * i));
   for (; j < end; j += 16) most[0] = maximum(most[0], load_lanes<dtype>(logits, j, end - j, -infinity));
   const float largest = fold_maximum(maximum(maximum(most[0], most[1]), maximum(most[2], most[3])));
   const float target_logit = load1(logits, dtype, at + target);
-  const float mean = terms.smoothing != 0 ? row_sum<dtype>(logits, at, count) / (float)count : 0;
+  const auto logits_at = [&](int64_t column, int64_t lanes) { return load_lanes<dtype>(logits, column, lanes, 0); };
+  const float mean = terms.smoothing != 0 ? sum_of_row(at, count, logits_at) / (float)count : 0;
   const bool keep = gradient && dtype == DType::f32;
-  for (j = at; j + 64 <= end; j += 64)
-    for (int i = 0; i < 4; ++i) {
-      const F16 e = exp(sub(load16(logits, dtype, j + 16 * i), splat(largest)));
-      sums[i] = add(sums[i], e);
-      if (keep) store16(logits, dtype, j + 16 * i, e);
-    }
-  for (int i = 0; j < end; j += 16, ++i) {
-    const F16 e = exp(sub(load_lanes<dtype>(logits, j, end - j, -infinity), splat(largest)));
-    sums[i] = add(sums[i], e);
-    if (keep) store_lanes<dtype>(logits, j, end - j, e);
-  }
-  const float sum = fold(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
+  const float sum = sum_of_row(at, count, [&](int64_t column, int64_t lanes) {
+    const F16 e = exp(sub(load_lanes<dtype>(logits, column, lanes, -infinity), splat(largest)));
+    if (keep) store_lanes<dtype>(logits, column, lanes, e);
+    return e;
+  });
   const RowEnd last = row_end(terms, largest, sum, mean, target_logit, weight);
   if (gradient) {
     const F16 factors = splat(last.factor), shared = splat(last.shared);

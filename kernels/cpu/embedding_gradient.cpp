@@ -1,9 +1,10 @@
 // table_gradient[token] += Σ dy over the rows that hold the token: a scatter, made deterministic by sorting.
 //
 // The rows are sorted by token with a stable radix sort (8 bits a pass, as many passes as the vocabulary needs), so that
-// the rows of a token stand side by side in their old order. Then every token's row of the table is one serial chain
-// that starts from the buffer; a cut of the batch only interrupts the chain. Tasks are strips of columns: the tokens of
-// a text are too uneven to share out.
+// the rows of a token stand side by side in their old order. Then every token's row of the table is a serial sum that starts
+// from the buffer, of what the token has in each chain_terms rows of a sample, added up from +0 first: a frequent token's sum
+// would be a long one otherwise. A cut of the batch between samples changes nothing. Tasks are strips of columns: the tokens
+// of a text are too uneven to share out.
 //
 // Workspace: two arrays of (token, row), 8 bytes a row each; the sort swaps between them.
 #include "kernels/cpu/kernels_isa.h"
@@ -32,20 +33,32 @@ Entry* sorted_rows(const EmbeddingArgs& args, Entry* from, Entry* to) {
 constexpr int groups = 4;
 constexpr int64_t strip = 16 * groups;  // columns
 
+// The end of the rows that are added up together with this one.
+int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
+  const int64_t in_sample = row % args.rows_per_sample;
+  return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));
+}
+
 void fold_strip(const EmbeddingArgs& args, const Entry* entries, int64_t column, int64_t width) {
   for (int64_t i = 0; i < args.rows;) {
     const int32_t token = entries[i].token;
     float* buffer = args.table_gradient + token * args.features + column;
-    F16 sum[groups];
+    F16 total[groups];
     for (int k = 0; k < groups; ++k)
-      sum[k] = load_group(buffer, DType::f32, 16 * k, min(16, max(0, width - 16 * k)));
-    for (; i < args.rows && entries[i].token == token; ++i) {
-      const int64_t base = entries[i].row * args.features + column;
-      for (int k = 0; k < groups && 16 * k < width; ++k)
-        sum[k] = add(sum[k], load_group(args.y.data, args.y.dtype, base + 16 * k, min(16, width - 16 * k)));
+      total[k] = load_group(buffer, DType::f32, 16 * k, min(16, max(0, width - 16 * k)));
+    while (i < args.rows && entries[i].token == token) {
+      const int64_t end = end_of_chain(args, entries[i].row);
+      F16 sum[groups];
+      for (int k = 0; k < groups; ++k) sum[k] = zero();
+      for (; i < args.rows && entries[i].token == token && entries[i].row < end; ++i) {
+        const int64_t base = entries[i].row * args.features + column;
+        for (int k = 0; k < groups && 16 * k < width; ++k)
+          sum[k] = add(sum[k], load_group(args.y.data, args.y.dtype, base + 16 * k, min(16, width - 16 * k)));
+      }
+      for (int k = 0; k < groups; ++k) total[k] = add(total[k], sum[k]);
     }
     for (int k = 0; k < groups && 16 * k < width; ++k)
-      store_group(buffer, DType::f32, 16 * k, sum[k], min(16, width - 16 * k));
+      store_group(buffer, DType::f32, 16 * k, total[k], min(16, width - 16 * k));
   }
 }
 

@@ -1,6 +1,8 @@
 // chain_product: the orders in which tiles are computed. See gemm.h for the blocking.
 #include "kernels/cpu/gemm.h"
 
+#include <assert.h>
+
 #include "kernels/cpu/gemm_few_rows.h"
 #include "kernels/cpu/gemm_panel.h"
 #include "kernels/cpu/gemm_tile.h"
@@ -47,20 +49,54 @@ static bool are_columns_read_in_place(const View& b, int64_t rows) {
 // Of rows that are read in place: twice eight cost less than twelve and four, which load as much of b for a third of the work.
 static int64_t rows_in_place(int64_t left) { return tile_rows == 12 && left == 16 ? 8 : min(tile_rows, left); }
 
+// k cut into blocks of whole chains: of several short samples, or of one chain each.
+class BlocksOfK {
+ public:
+  BlocksOfK(int64_t k, const Chains& chains) : k_(k) {
+    if (chains.restart <= 0 || chains.restart % chain_terms == 0) return;   // every chain is full
+    if (chains.restart < chain_terms) {
+      chain_ = chains.restart;
+      depth_ = block_depth / chain_ * chain_;
+      return;
+    }
+    sample_ = chains.restart;
+    first_ = chains.first;
+  }
+  int64_t count() const {
+    if (sample_ == 0) return ceil_div(k_, depth_);
+    return (first_ + k_) / sample_ * blocks_a_sample() + ceil_div((first_ + k_) % sample_, chain_terms) - first_ / chain_terms;
+  }
+  struct Block { int64_t k0, depth; };
+  Block at(int64_t index) const {
+    if (sample_ == 0) return {index * depth_, min(depth_, k_ - index * depth_)};
+    const int64_t block = index + first_ / chain_terms, sample_at = block / blocks_a_sample() * sample_ - first_;
+    const int64_t k0 = sample_at + block % blocks_a_sample() * chain_terms;
+    return {k0, min(k_, min(sample_at + sample_, k0 + chain_terms)) - k0};
+  }
+  int64_t chain() const { return chain_; }   // terms of a block's chains, of which the last one may have fewer
+
+ private:
+  int64_t blocks_a_sample() const { return ceil_div(sample_, chain_terms); }
+  int64_t k_, chain_ = chain_terms, depth_ = block_depth;
+  int64_t sample_ = 0, first_ = 0;   // of samples whose ends are no multiples of chain_terms: their rows, and the place of k = 0
+};
+static_assert(block_depth % chain_terms == 0);
+
 // Blocks of rows of a, and of them panels of b: all columns of a block along k, or, where columns lie along memory, all blocks
 // of a column.
 static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate,
-                              float* workspace, const void* bias, DType bias_dtype) {
+                              float* workspace, const void* bias, DType bias_dtype, const Chains& chains) {
+  const BlocksOfK blocks_of_k(k, chains);
   float* const panel = workspace;
   float* const block = panel + panel_columns * min(block_depth, round_up(k, 16));
   const bool packs = !is_read_in_place(a, n);
   const bool by_columns = !packs && b.row_stride == 1;
-  const int64_t blocks = ceil_div(k, block_depth), panels = ceil_div(n, tile_columns);
+  const int64_t blocks = blocks_of_k.count(), chain = blocks_of_k.chain(), panels = ceil_div(n, tile_columns);
   struct Part { int64_t k0, depth, j, columns; };
   const auto part_at = [&](int64_t step) {
-    const int64_t k0 = (by_columns ? step % blocks : step / panels) * block_depth;
+    const auto [k0, depth] = blocks_of_k.at(by_columns ? step % blocks : step / panels);
     const int64_t j = (by_columns ? step / blocks : step % panels) * tile_columns;
-    return Part{k0, min(block_depth, k - k0), j, min(tile_columns, n - j)};
+    return Part{k0, depth, j, min(tile_columns, n - j)};
   };
   for (int64_t i0 = 0; i0 < m; i0 += block_rows) {
     const int64_t rows = min(block_rows, m - i0), tiles = ceil_div(rows, tile_rows), steps = blocks * panels;
@@ -93,23 +129,24 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
         const TileProduct product = tile.product[in_place];
         const float* const last = biased ? wide_bias : nullptr;
         if (high == tile.rows && columns == tile_columns)
-          product(depth, from, a.row_stride, right, ldb, to, ldc, zero_start, last, ahead);
+          product(depth, chain, from, a.row_stride, right, ldb, to, ldc, zero_start, last, ahead);
         else
-          edge_product(product, high, columns, depth, from, a.row_stride, right, ldb, to, ldc, zero_start, last, ahead);
+          edge_product(product, high, columns, depth, chain, from, a.row_stride, right, ldb, to, ldc, zero_start, last, ahead);
       }
     }
   }
 }
 
 void chain_product(int64_t m, int64_t n, int64_t k, View a, View b, float* c, int64_t ldc, bool accumulate,
-                   void* workspace, const void* bias, DType bias_dtype) {
+                   void* workspace, const void* bias, DType bias_dtype, const Chains& chains) {
+  assert(chains.first >= 0 && chains.first % chain_terms == 0 && (chains.restart <= 0 || chains.first < chains.restart));
   if (k <= 0 && !accumulate)
     for (int64_t i = 0; i < m; ++i) memset(c + i * ldc, 0, (size_t)n * sizeof(float));
   if (k <= 0 || (m <= few_rows && (b.column_stride == 1 || b.row_stride == 1))) {
-    if (k > 0) few_rows_product(m, n, k, a, b, c, ldc, accumulate);
+    if (k > 0) few_rows_product(m, n, k, a, b, c, ldc, accumulate, chains, (float*)workspace);
     if (bias != nullptr) add_bias(m, n, c, ldc, bias, bias_dtype);
   } else {
-    product_by_panels(m, n, k, a, b, c, ldc, accumulate, (float*)workspace, bias, bias_dtype);
+    product_by_panels(m, n, k, a, b, c, ldc, accumulate, (float*)workspace, bias, bias_dtype, chains);
   }
 }
 

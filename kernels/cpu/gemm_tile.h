@@ -47,20 +47,18 @@ STW_INLINE void fetch_b(Ahead& ahead) {
 
 // rows × tile_columns of c from a panel of b, whose rows are `ldb` apart, and one of a, or, `in_place`, rows of a that lie along
 // k, `lda` apart.
-// `zero_start`: the chains start at +0 instead of at c.
+// Chains of `chain` terms (the last one may have fewer) are added one after the other to c, or, `zero_start`, to +0.
 template <int rows, bool in_place>
-static void tile_product(int64_t depth, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+static void tile_product(int64_t depth, int64_t chain, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
                          bool zero_start, const float* bias, Ahead& ahead) {
   // Into L2: where rows lie a multiple of 4 KiB apart, a set of L1 cannot hold this tile and the next.
   for (int r = 0; r < tile_rows; ++r) {
     __builtin_prefetch(ahead.c + r * ahead.ldc, 0, 2);
     __builtin_prefetch(ahead.c + r * ahead.ldc + tile_columns - 1, 0, 2);
   }
-  const float* const start = zero_start ? zeros : c;
-  const int64_t start_stride = zero_start ? 0 : ldc;
+  const float* total = zero_start ? zeros : c;   // what the next chain is added to
+  int64_t total_stride = zero_start ? 0 : ldc;
   F16 sum[rows][tile_vectors];
-  for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < tile_vectors; ++v) sum[r][v] = load(start + r * start_stride + 16 * v);
   const auto step = [&] {
     F16 row[tile_vectors];
     for (int v = 0; v < tile_vectors; ++v) row[v] = load(b + 16 * v);
@@ -71,23 +69,31 @@ static void tile_product(int64_t depth, const float* a, int64_t lda, const float
     a += in_place ? 1 : tile_rows;
     b += ldb;
   };
-  int64_t k = 0;
-  for (; k + Ahead::interval <= depth; k += Ahead::interval) {
-    fetch_b(ahead);
+  for (int64_t k = 0; k < depth;) {
+    const int64_t end = min(depth, k + chain);
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < tile_vectors; ++v) sum[r][v] = zero();
+    for (; k + Ahead::interval <= end; k += Ahead::interval) {
+      fetch_b(ahead);
 #pragma GCC unroll 4
-    for (int64_t i = 0; i < Ahead::interval; ++i) step();
-  }
-  for (; k < depth; ++k) step();
-  if (bias != nullptr)
-    for (int v = 0; v < tile_vectors; ++v) {
-      const F16 last = load(bias + 16 * v);
-      for (int r = 0; r < rows; ++r) sum[r][v] = add(sum[r][v], last);
+      for (int64_t i = 0; i < Ahead::interval; ++i) step();
     }
-  for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < tile_vectors; ++v) store(c + r * ldc + 16 * v, sum[r][v]);
+    for (; k < end; ++k) step();
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < tile_vectors; ++v) sum[r][v] = add(load(total + r * total_stride + 16 * v), sum[r][v]);
+    if (bias != nullptr && end == depth)
+      for (int v = 0; v < tile_vectors; ++v) {
+        const F16 last = load(bias + 16 * v);
+        for (int r = 0; r < rows; ++r) sum[r][v] = add(sum[r][v], last);
+      }
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < tile_vectors; ++v) store(c + r * ldc + 16 * v, sum[r][v]);
+    total = c;
+    total_stride = ldc;
+  }
 }
 
-using TileProduct = void (*)(int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, bool, const float*, Ahead&);
+using TileProduct = void (*)(int64_t, int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, bool, const float*, Ahead&);
 struct RowsOfTile { TileProduct product[2]; int rows; };   // [in place]
 template <int rows> static RowsOfTile tile_of() { return {{tile_product<rows, false>, tile_product<rows, true>}, rows}; }
 // The smallest tile with at least `rows` rows.
@@ -102,13 +108,13 @@ static RowsOfTile tile_for(int64_t rows) {
 }
 
 // A tile that is cut by the right or lower edge of c: computed in a tile of its own.
-static void edge_product(TileProduct product, int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t lda,
+static void edge_product(TileProduct product, int64_t rows, int64_t columns, int64_t depth, int64_t chain, const float* a, int64_t lda,
                          const float* b, int64_t ldb, float* c, int64_t ldc, bool zero_start, const float* bias, Ahead& ahead) {
   float whole[tile_rows * tile_columns] = {0};
   const size_t bytes = (size_t)columns * sizeof(float);
   if (!zero_start)
     for (int64_t r = 0; r < rows; ++r) memcpy(whole + r * tile_columns, c + r * ldc, bytes);
-  product(depth, a, lda, b, ldb, whole, tile_columns, zero_start, bias, ahead);
+  product(depth, chain, a, lda, b, ldb, whole, tile_columns, zero_start, bias, ahead);
   for (int64_t r = 0; r < rows; ++r) memcpy(c + r * ldc, whole + r * tile_columns, bytes);
 }
 

@@ -1,5 +1,5 @@
-// y = x·Wᵀ + b for up to max_parts weights side by side. One chain per element over the inputs, in fp32 from start to
-// end, then the bias, then (bf16, f16) one rounding, then the residual: no bit depends on the number of rows, so a generated
+// y = x·Wᵀ + b for up to max_parts weights side by side. Chains over the inputs, in fp32 from start to
+// end (gemm.h), then the bias, then (bf16, f16) one rounding, then the residual: no bit depends on the number of rows, so a generated
 // token sees the numbers that training saw.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
@@ -10,6 +10,13 @@ namespace stw::kernels::STW_ISA {
 void linear(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear);
   assert(args.residual.data == nullptr || (args.parts == 1 && args.residual.dtype == args.y.dtype));
+  if (args.activated.data != nullptr) {
+    LinearArgs product = args;
+    product.activated = {};
+    if (args.y.data == nullptr) product.y.data = args.activated.data;
+    linear(launch, product);
+    return gelu(launch, {args.rows * args.y_stride, Activation::gelu_tanh, {product.y.data, args.y.dtype}, {}, args.activated, true});
+  }
   const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const TileGrid grid = linear_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   int64_t first_column[max_parts] = {0};

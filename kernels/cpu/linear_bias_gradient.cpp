@@ -38,6 +38,7 @@ static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, 
 
 void linear_bias_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_bias_gradient);
+  if (args.further != nullptr) linear_bias_gradient(launch, *args.further);
   const int64_t y_stride = args.y_stride;
   int64_t first_column = 0;
   for (int part = 0; part < args.parts; ++part) {

@@ -1,5 +1,5 @@
-// dx = addend + Σ_parts dy·W: one fp32 chain per element that starts from the addend and runs through the features of
-// all parts in order; a dx in 16 bits is rounded once, at the end.
+// dx = addend + Σ_parts dy·W: chains over the features, which begin anew with every part, are added to the addend in order, in
+// fp32; a dx in 16 bits is rounded once, at the end.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
 
@@ -7,6 +7,15 @@ namespace stw::kernels::STW_ISA {
 
 void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_input_gradient);
+  if (args.before_gelu.data != nullptr) {
+    assert(args.before_gelu.data != args.x.data);
+    LinearArgs product = args;
+    product.before_gelu = {};
+    linear_input_gradient(launch, product);
+    gelu_gradient(launch, {args.rows * args.inputs, Activation::gelu_tanh, args.before_gelu, {args.x.data, args.x.dtype}, args.x, true});
+    if (args.input_bias_gradient != nullptr) linear_bias_gradient(launch, input_bias_args(args));
+    return;
+  }
   const int64_t inputs = args.inputs, y_stride = args.y_stride, x_stride = args.x_stride > 0 ? args.x_stride : inputs;
   const TileGrid grid = input_gradient_grid(args, launch.parallel != nullptr ? launch.parallel->threads : 1);
   const bool direct = args.x.dtype == DType::f32;

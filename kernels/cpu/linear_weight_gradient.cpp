@@ -1,6 +1,6 @@
-// dW += dyᵀ·x: one fp32 chain per element over the rows, continued from the buffer. The chain has no tiles and no
-// second accumulator, so a batch may be cut between any two rows without a change of a bit. A gradient in bf16 is loaded
-// into an fp32 tile once, rounded there at the end of every sample, and stored once: cuts lie between samples.
+// dW += dyᵀ·x: chains of chain_terms rows, which begin anew in every sample, are added to the buffer one after the other. So a
+// batch may be cut between two chains without a change of a bit. A gradient in bf16 is loaded into an fp32 tile once, rounded
+// there at the end of every sample, and stored once: cuts lie between samples.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
 #include "kernels/cpu/round_gradient.h"
@@ -9,8 +9,10 @@ namespace stw::kernels::STW_ISA {
 
 void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_weight_gradient);
+  if (args.further != nullptr) linear_weight_gradient(launch, *args.further);
   const bool direct = args.gradient_dtype == DType::f32;
   assert(direct || (args.gradient_dtype == DType::bf16 && args.state != nullptr && args.rows % args.rows_per_sample == 0));
+  assert(args.first_row % chain_terms == 0 && (direct || args.first_row == 0));
   const int64_t inputs = args.inputs, y_stride = args.y_stride;
   const int threads = launch.parallel != nullptr ? launch.parallel->threads : 1;
   const int64_t x_bytes = element_bytes(args.x.dtype), y_bytes = element_bytes(args.y.dtype);
@@ -34,7 +36,8 @@ void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
         const View features_first = {dy, 1, y_stride, args.y.dtype}, rows_dy = {dy, y_stride, 1, args.y.dtype};
         const View inputs_first = {x, 1, inputs, args.x.dtype}, rows_x = {x, inputs, 1, args.x.dtype};
         chain_product(tile_rows, columns, rows, args.transposed ? inputs_first : features_first,
-                      args.transposed ? rows_dy : rows_x, to, stride, accumulate, workspace);
+                      args.transposed ? rows_dy : rows_x, to, stride, accumulate, workspace, nullptr, DType::f32,
+                      {args.rows_per_sample, args.first_row});
       };
       if (direct) return add_rows(0, args.rows, (float*)p.weight_gradient + at, width, args.accumulate);
 

@@ -32,7 +32,7 @@ inline Products adapter_input_gradient_products(const AdapterArgs& args) {
 }
 // dW_i (features, rank) += dy_iᵀ · low_i
 inline Products adapter_weight_gradient_products(const AdapterArgs& args) {
-  Products all = {args.y.dtype, args.low.dtype, DType::f32, DType::f32, DType::f32, false, 0, args.rows_per_sample % product_step != 0 ? args.rows_per_sample : 0, {}};
+  Products all = {args.y.dtype, args.low.dtype, DType::f32, DType::f32, DType::f32, false, 0, chains_restart(args.rows_per_sample), {}};
   for (int i = 0; i < args.parts; ++i) {
     const AdapterPart& p = args.part[i];
     if (p.weight_gradient == nullptr) continue;

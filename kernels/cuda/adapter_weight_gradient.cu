@@ -1,4 +1,4 @@
-// dW += dyᵀ·low for the adapters of matrices side by side, in one launch: one chain per element over the rows, as of every weight's
+// dW += dyᵀ·low for the adapters of matrices side by side, in one launch: nothing is split along the rows, as of every weight's
 // gradient, so there are no more tiles than a part's features give: 16 of 128 for 2048. A device is mostly idle meanwhile.
 #include "kernels/cuda/adapter_products.h"
 #include "kernels/cuda/matrix_product.h"

@@ -1,8 +1,8 @@
 // Token losses, log(Σ exp x) - x[target] with the maximum taken out, and in place their gradient, softmax - onehot; label
 // smoothing, z-loss, the row's weight and the scale of fp16 are constants of a row (cross_entropy_row.h).
 //
-// Sixteen threads a row: their four quads are the four vectors that a CPU sums a row in, so that every sum is the CPU's, bit
-// for bit. Three passes over a row, one more with label smoothing; exponentials are computed twice, which costs less than
+// Sixteen threads a row: their four quads are the four vectors that a CPU sums a row in, loss_columns at once, so that every sum
+// is the CPU's, bit for bit. Three passes over a row, one more with label smoothing; exponentials are computed twice, which costs less than
 // keeping them. Bound by memory: the logits read once for each pass, unless the caches hold them, and the gradient written.
 // Eight groups are under way a thread, 1 KB of bf16 a row: a chunk of 1024 rows keeps 8 KB under way for each of 132 SMs (ahead.h).
 #include "kernels/common/cross_entropy_row.h"
@@ -36,6 +36,20 @@ STW_DEVICE void for_groups_of_quad(const R& row, int count, float past_end, cons
   for_groups_ahead<8>(quad_of_row(), quads_a_row, count, row.vectors,
     [&](int j, auto n) { return past_end_as(load_group(row.data, R::dtype, j, n), n, past_end); },
     [&](const F16& x, int j, auto n) { body(j, n, x); });
+}
+
+// This quad's lanes of Σ group(x) over a row: loss_columns at once, and their sums.
+template <class R, class Group>
+STW_DEVICE F16 quad_sum(const R& row, float past_end, const Group& group) {
+  F16 total = zero();
+  STW_ROLLED for (int begin = 0; begin < row.count; begin += static_cast<int>(loss_columns)) {
+    const int count = min(row.count - begin, static_cast<int>(loss_columns));
+    const R part = {element(row.data, R::dtype, begin), count, row.vectors};
+    F16 sum = zero();
+    for_groups_of_quad(part, count, past_end, [&](int, auto, const F16& x) { sum = add(sum, group(x)); });
+    total = add(total, sum);
+  }
+  return total;
 }
 
 // (quad 0 + quad 1) + (quad 2 + quad 3), and the lanes' fold.
@@ -74,13 +88,8 @@ template <class R>
 STW_DEVICE float row_loss(const CrossEntropyArgs& args, const LossTerms& terms, const R& row, int target, float weight) {
   const float target_logit = load1(row.data, R::dtype, target), largest = largest_of(row);
   float mean = 0;
-  if (terms.smoothing != 0) {
-    F16 sum = zero();
-    for_groups_of_quad(row, row.count, 0, [&](int, auto, const F16& x) { sum = add(sum, x); });
-    mean = fold_quads(sum) / static_cast<float>(args.vocabulary);
-  }
-  F16 sum = zero();
-  for_groups_of_quad(row, row.count, -infinity, [&](int, auto, const F16& x) { sum = add(sum, exp(sub(x, splat(largest)))); });
+  if (terms.smoothing != 0) mean = fold_quads(quad_sum(row, 0, [](const F16& x) { return x; })) / static_cast<float>(args.vocabulary);
+  const F16 sum = quad_sum(row, -infinity, [&](const F16& x) { return exp(sub(x, splat(largest))); });
   const RowEnd last = row_end(terms, largest, fold_quads(sum), mean, target_logit, weight);
   if (!args.gradient) return last.loss;
   __syncwarp(row_mask());   // all have read

@@ -25,6 +25,12 @@ static_assert(sizeof product_tile_names / sizeof *product_tile_names == product_
 struct DeveloperSwitches {
   int tile = -1;     // the ProductTile of all products on tensor cores; -1: that which is estimated to end first
   int refused = 0;   // counts launches that the forced tile could not take
+  // Products by wgmma: without the fence by which copies are shown to them, once a slice. Only a card can say whether they see them all
+  // the same; the emulated one ends the program.
+  bool fence = true;
+  // Slices in shared memory at once, of gradients of weights in fp32 by wgmma: 3 or 6 of 128 × 128 (3 in bf16 alone), 4 or 6 of 64 × 128.
+  // 3 asks for the fewer, 6 for the more; 0: 6, but 4 of 64 × 128 where two tiles share a multiprocessor.
+  int stages = 0;
   bool weight_gradient_branch = false;   // programs that are recorded from now on compute weight gradients beside other ops (src/cuda/branch.h)
 };
 DeveloperSwitches& developer_switches();

@@ -1,8 +1,9 @@
 // table_gradient[token] += Σ dy over the rows that hold the token: a scatter, made deterministic by sorting.
 //
 // The rows are sorted by token with a stable radix sort (8 bits a pass, as many passes as the vocabulary needs), so that the
-// rows of a token stand side by side in their old order. Then every token's row of the table is one serial chain that starts
-// from the buffer, a quad for 16 columns; a cut of the batch only interrupts the chain.
+// rows of a token stand side by side in their old order. Then every token's row of the table is a serial sum that starts from
+// the buffer, of what the token has in each chain_terms rows of a sample, added up from +0 first; a quad for 16 columns. A cut of
+// the batch between samples changes nothing.
 //
 // A pass of the sort: every warp counts the digits of its tile of rows; one block turns the counts, digit by digit and tile
 // by tile, into the places where they begin; every warp puts its rows there, 32 at a time, each behind those before it with
@@ -91,16 +92,23 @@ static __global__ void __launch_bounds__(block_threads) place_rows_kernel(const 
   }
 }
 
-// Rows of a token from number `at` on, as long as there are so many: their loads are under way together, and a frequent token is a chain of
-// additions instead of one of accesses to memory.
+// Rows of a token before row `end` from number `at` on, as long as there are so many: their loads are under way together, and a frequent
+// token is a chain of additions instead of one of accesses to memory.
 template <int fetched, DType dtype, class Count>
-STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, int32_t token, int64_t i, Count n, int64_t& at, F16 sum) {
-  for (; at + fetched <= args.rows && entries[at + fetched - 1].token == token; at += fetched) {
+STW_DEVICE F16 fold_rows(const EmbeddingArgs& args, const TokenEntry* entries, int32_t token, int64_t end, int64_t i, Count n, int64_t& at, F16 sum) {
+  const auto is_wanted = [&](const TokenEntry& entry) { return entry.token == token && entry.row < end; };
+  for (; at + fetched <= args.rows && is_wanted(entries[at + fetched - 1]); at += fetched) {
     F16 dy[fetched];
     STW_UNROLL for (int k = 0; k < fetched; ++k) dy[k] = load_group(args.y.data, dtype, entries[at + k].row * args.features + i, n);
     STW_UNROLL for (int k = 0; k < fetched; ++k) sum = add(sum, dy[k]);
   }
   return sum;
+}
+
+// The end of the rows that are added up together with this one.
+STW_DEVICE int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
+  const int64_t in_sample = row % args.rows_per_sample;
+  return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));
 }
 
 // A quad for 16 columns of every row that is the first of its token.
@@ -114,11 +122,16 @@ static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(Embed
     if (at > 0 && entries[at - 1].token == token) return;
     float* const buffer = args.table_gradient + token * features;
     const auto fold = [&](auto n) {
-      F16 sum = load_group(buffer, DType::f32, i, n);
-      sum = fold_rows<16, dtype>(args, entries, token, i, n, at, sum);
-      sum = fold_rows<4, dtype>(args, entries, token, i, n, at, sum);
-      sum = fold_rows<1, dtype>(args, entries, token, i, n, at, sum);
-      store_group(buffer, DType::f32, i, sum, n);
+      F16 total = load_group(buffer, DType::f32, i, n);
+      while (at < args.rows && entries[at].token == token) {
+        const int64_t end = end_of_chain(args, entries[at].row);
+        F16 sum = zero();
+        sum = fold_rows<16, dtype>(args, entries, token, end, i, n, at, sum);
+        sum = fold_rows<4, dtype>(args, entries, token, end, i, n, at, sum);
+        sum = fold_rows<1, dtype>(args, entries, token, end, i, n, at, sum);
+        total = add(total, sum);
+      }
+      store_group(buffer, DType::f32, i, total, n);
     };
     if (vectors && left >= 16) fold(Whole{});
     else fold(min(static_cast<int64_t>(16), left));

@@ -25,7 +25,8 @@ inline Products forward_products(const LinearArgs& args) {
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, p.features, args.inputs, args.x.data, p.weight, args.inputs,
                                 args.transposed ? p.features : args.inputs, args.y_stride,
-                                element_at(args.y.data, args.y.dtype, column), nullptr, p.bias, 0, args.residual.data};
+                                args.y.data == nullptr ? nullptr : element_at(args.y.data, args.y.dtype, column), nullptr, p.bias, 0, args.residual.data,
+                                args.activated.data};
   });
   return all;
 }
@@ -38,17 +39,19 @@ inline Products input_gradient_products(const LinearArgs& args) {
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     all.product[all.count++] = {args.rows, args.inputs, p.features, element_at(args.y.data, args.y.dtype, column), p.weight,
                                 args.y_stride, args.transposed ? p.features : args.inputs, args.x_stride > 0 ? args.x_stride : args.inputs,
-                                args.x.data, args.addend.data, nullptr};
+                                args.x.data, args.addend.data, nullptr, 0, nullptr, nullptr, args.before_gelu.data};
   });
   all.padded_a = has_padding(args);
   return all;
 }
+// Products::restart of a gradient: chains of a sample that is a whole number of them begin anew by themselves.
+inline int64_t chains_restart(int64_t rows_per_sample) { return rows_per_sample % chain_terms != 0 ? rows_per_sample : 0; }
 // dW_i (features, inputs) += dy_iᵀ · x, or (inputs, features) += xᵀ · dy_i; in bf16 rounded at the end of every sample
 inline Products weight_gradient_products(const LinearArgs& args) {
   const DType first = args.transposed ? args.x.dtype : args.y.dtype, second = args.transposed ? args.y.dtype : args.x.dtype;
   const bool rounded = args.gradient_dtype != DType::f32;
   Products all = {first, second, args.gradient_dtype, args.gradient_dtype, DType::f32, false, 0,
-                  rounded || args.rows_per_sample % 16 != 0 ? args.rows_per_sample : 0, {}, args.state};
+                  rounded ? args.rows_per_sample : chains_restart(args.rows_per_sample), {}, args.state};
   for_parts(args, [&](const LinearPart& p, int64_t column) {
     if (p.weight_gradient == nullptr) return;
     const void* dy = element_at(args.y.data, args.y.dtype, column);

@@ -14,6 +14,12 @@ void own_product(const Launch& l, const Products& all, ProductKernels how) {
   tensor_product<a_along, b_along, rounded>(l, all);
 }
 
+// Whether a product may end in GELU inside of its kernel.
+template <Contiguous a_along, Contiguous b_along>
+bool ends_inside(const Products& all, ProductKernels how) {
+  return (how == ProductKernels::tensor || how == ProductKernels::warpgroup) && all.c == all.a && fits_tensor_cores<a_along, b_along>(all);
+}
+
 // Of rows of activations: no bit of a row depends on the others.
 template <Contiguous a_along, Contiguous b_along>
 void product_of_rows(const Launch& l, const Products& all, ProductKernels how) {

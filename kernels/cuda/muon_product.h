@@ -1,5 +1,6 @@
-// A product of two fp32 matrices whose every element is one chain of fused multiply-adds in order of k, by the ordinary cores:
-// a block of 64 threads computes 64 × 64 elements, a thread 8 × 8 of them, from steps of 16 along k that lie in shared memory.
+// A product of two fp32 matrices by the ordinary cores, with the CPU's bits: chains of chain_terms fused multiply-adds in order of k, whose
+// results are added up in order. A block of 64 threads computes 64 × 64 elements, a thread 8 × 8 of them, from steps of 16 along k that lie
+// in shared memory.
 // Small blocks, because Muon's matrices are often small and the other blocks of a multiprocessor are what hides the loads.
 #pragma once
 #include "kernels/cuda/lanes.h"
@@ -40,9 +41,10 @@ STW_DEVICE void product_tile_of(const ProductSide& a, const ProductSide& b, int6
   float* const b_floats = &b_tile[0].x;
   // A thread's rows and columns: four from here and four 32 further on, so that its quarter of a warp reads without conflicts.
   const int my_row = 4 * static_cast<int>(threadIdx.x / 8), my_column = 4 * static_cast<int>(threadIdx.x % 8);
-  float sum[8][8];
+  static_assert(chain_terms % product_step == 0);
+  float total[8][8], sum[8][8];   // sum: of a chain
   STW_UNROLL for (int i = 0; i < 8; ++i)
-    STW_UNROLL for (int j = 0; j < 8; ++j) sum[i][j] = 0.0f;
+    STW_UNROLL for (int j = 0; j < 8; ++j) total[i][j] = sum[i][j] = 0.0f;
   const auto multiply = [&](int k) {
     float x[8], y[8];
     STW_UNROLL for (int half = 0; half < 2; ++half) {
@@ -63,12 +65,17 @@ STW_DEVICE void product_tile_of(const ProductSide& a, const ProductSide& b, int6
     } else {   // a chain ends where the matrices do: another 0 might turn a sum's sign
       for (int k = 0; k < static_cast<int>(depth - begin); ++k) multiply(k);
     }
+    const int64_t end = begin + product_step;
+    if (end % chain_terms == 0 || end >= depth) {
+      STW_UNROLL for (int i = 0; i < 8; ++i)
+        STW_UNROLL for (int j = 0; j < 8; ++j) total[i][j] = total[i][j] + sum[i][j], sum[i][j] = 0.0f;
+    }
     __syncthreads();
   }
   STW_UNROLL for (int i = 0; i < 8; ++i)
     STW_UNROLL for (int j = 0; j < 8; ++j) {
       const int64_t r = row + my_row + i % 4 + i / 4 * 32, c = column + my_column + j % 4 + j / 4 * 32;
-      if (r < a.extent && c < b.extent) body(r, c, sum[i][j]);
+      if (r < a.extent && c < b.extent) body(r, c, total[i][j]);
     }
 }
 

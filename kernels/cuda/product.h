@@ -19,16 +19,22 @@ struct Product {
   const void* bias;    // (n), added last; null: none
   uint32_t stream = 0; // of random numbers, where c is rounded at random
   const void* residual = nullptr;   // strides and type of c; not c; null: none
+  // Endings of products on tensor cores whose c is in 16 bits; strides and type of c.
+  void* activated = nullptr;        // gets gelu(c as it is stored); c may then be null; null: none
+  const void* before_gelu = nullptr;   // c is what it would be, as stored, times GELU's slope here; may be c; null: none
+  float* column_sums = nullptr;     // (tiles of token_tile rows, n): sums of c as stored, from +0 in the order of rows; null: none
 };
 struct Products {
   DType a, b, c, start, bias;
   bool chained;        // all have the m, n, c, start and bias of the first one, and are added up
   int count;
-  int64_t restart;     // k is counted anew from every multiple of it; 0: it is not. Chains need it only to round there
+  int64_t restart;     // chains begin anew at every multiple of it, where k counts tokens; 0: all of k is one sample
   Product product[max_parts];
   const StepState* state = nullptr;   // of rounding
-  int64_t first = 0;                  // of k: where in its sample (`restart`) it begins, a multiple of product_step; rounded: 0
+  int64_t first = 0;                  // of k: where in its sample (`restart`) it begins, a multiple of chain_terms; rounded: 0
   bool padded_a = false;              // what a has past the extent that it lies along is 0 up to the next multiple of 8
+  int64_t chain = chain_terms;        // tensor cores: terms of a chain where there are totals
+  bool fence = true;                  // tensor cores: DeveloperSwitches::fence
 };
 
 // Below it a device of a hundred multiprocessors and more has idle ones, and other tiles keep more of them busy; no bit
@@ -38,13 +44,6 @@ inline constexpr int64_t enough_tiles = 192;
 #else
 inline constexpr int64_t enough_tiles = 6;
 #endif
-
-inline int multiprocessors_of_device() {
-  int device = 0, count = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count > 0 ? count : 1;
-}
 
 // ---- tiles of edge_m × edge_n
 struct Tile { int product, row, column; };   // rows, columns and k are fewer than 2^31

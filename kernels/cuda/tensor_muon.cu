@@ -1,4 +1,4 @@
-// Muon on the tensor cores (muon_step.h): operands of products in bf16, sums in fp32, as Jordan et al. iterate, but for X itself,
+// Muon on the tensor cores (muon_step.h): operands of products in bf16, sums in fp32 (chains of chain_terms, and totals), as Jordan et al. iterate, but for X itself,
 // which is kept in fp32: a bf16 half, which is the operand, and the 16 bits it lacks (master_bits.h). With h(x) the half:
 //   A = h(h(X)·h(X)ᵀ),  B = h(b·A + c·A·A),  X = a·X + B·h(X)
 // Small singular values grow 3.4445 times a step, by a·X; B has next to nothing of their directions, but a rounding of X has.
@@ -115,7 +115,7 @@ STW_DEVICE void end_sums(const StepSums& sums, const Product& out, int64_t row, 
 template <Contiguous a_along, Contiguous b_along, class Sums>
 static void multiply(const Launch& l, const Product& product, const Sums& sums) {
   const Products all = {DType::bf16, DType::bf16, DType::bf16, DType::f32, DType::f32, false, 1, 0, {product}};
-  tensor_product_of<a_along, b_along, false, DType::bf16>(l, all, sums);
+  tensor_product_of<a_along, b_along, Summing::totals, DType::bf16>(l, all, sums);   // chains of chain_terms
 }
 
 void tensor_muon(const Launch& l, const UpdateArgs& args) {

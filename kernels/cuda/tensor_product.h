@@ -1,9 +1,11 @@
 // Tiles of matrix products (tile_product.h) by mma.sync, which every card from compute capability 8.0 on has.
 //
 // Of a large tile a warp computes a quarter, 64 × 64: a step of its four warps reads 16 KiB of shared memory, 128 cycles, for 128
-// instructions of the tensor cores, which take 200 on an H100; eight parts of 64 × 32 would read 24 KiB. A slice is some 195
+// instructions of the tensor cores, which take 200 on an H100; eight parts of 64 × 32, as with totals, read 24 KiB. A slice is some 195
 // instructions of a warp for 64 of these. What is contiguous along the tile's edge is turned by ldmatrix.
 #pragma once
+#include <type_traits>
+
 #include "kernels/cuda/tile_product.h"
 
 namespace stw::kernels::cuda {
@@ -32,8 +34,8 @@ template <class T, DType dtype, Contiguous a_along, Contiguous b_along>
 struct WarpMultiply {
   static constexpr bool asynchronous = false;
   STW_CLASS_DEVICE float settled(float x, float y) { return x + y; }
-  static __device__ void store_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t*, int thread) {
-    store_halves_inside<T, dtype>(sum, out, tile, thread);
+  static __device__ void store_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* slices, int thread) {
+    store_halves_inside<T, dtype>(sum, out, tile, slices, thread);
   }
   FragmentPlaces<T, T::edge_m, T::fragments_m, a_along> places_a;
   FragmentPlaces<T, T::edge_n, T::fragments_n / 2, b_along> places_b;
@@ -41,27 +43,19 @@ struct WarpMultiply {
       : places_a(thread / 32 / T::warps_n * T::warp_m, thread / 8 % 2, thread / 16 % 2),
         places_b(thread / 32 % T::warps_n * T::warp_n, thread / 16 % 2, thread / 8 % 2) {}
 
-  // `copy` asks for another slice while products run. The second step's fragments are on their way meanwhile, too: behind a branch, as
-  // where the step may be missing, they would be asked for when all products of the first one have begun.
+  // `copy` asks for another slice while products run.
   template <class Copy>
-  __device__ void operator()(float (&sum)[T::fragments_m][T::fragments_n][4], const uint16_t* a, const uint16_t* b, int steps, const Copy& copy) const {
+  __device__ void operator()(float (&sum)[T::fragments_m][T::fragments_n][4], const uint16_t* a, const uint16_t* b, const Copy& copy) const {
     static_assert(T::slice_steps == 2);
-    Fragments first;
+    Fragments first, second;
     load(first, a, b, 0);
     multiply_row(sum, first, 0);
-    if (steps > 1) {
-      Fragments second;
-      load(second, a, b, 1);
-      STW_UNROLL
-      for (int i = 1; i < T::fragments_m; ++i) multiply_row(sum, first, i);
-      copy();
-      STW_UNROLL
-      for (int i = 0; i < T::fragments_m; ++i) multiply_row(sum, second, i);
-    } else {
-      STW_UNROLL
-      for (int i = 1; i < T::fragments_m; ++i) multiply_row(sum, first, i);
-      copy();
-    }
+    load(second, a, b, 1);
+    STW_UNROLL
+    for (int i = 1; i < T::fragments_m; ++i) multiply_row(sum, first, i);
+    copy();
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i) multiply_row(sum, second, i);
   }
 
  private:
@@ -82,9 +76,8 @@ struct WarpMultiply {
   }
 };
 
-// Three stages are 48 KiB of shared memory: two blocks run together on cards of 100 KiB a multiprocessor (sm_86, sm_89) too.
-template <int edge, int blocks_together, int tile_number>
-struct WarpTiles : Tiles<edge, edge, 2, 2, 2, 3, blocks_together> {
+template <int edge, int n_warps, int slices, int blocks_together, int tile_number>
+struct WarpTiles : Tiles<edge, edge, 2, n_warps, 2, slices, blocks_together> {
   static constexpr int number = tile_number;   // in developer.h
   static constexpr size_t shared_bytes = WarpTiles::slices_bytes;
   STW_CLASS_DEVICE uint16_t* first_slice(uint16_t* memory) { return memory; }
@@ -97,14 +90,17 @@ struct WarpTiles : Tiles<edge, edge, 2, 2, 2, 3, blocks_together> {
   template <DType dtype, Contiguous a_along, Contiguous b_along>
   using Multiply = WarpMultiply<WarpTiles, dtype, a_along, b_along>;
 };
-using LargeWarpTiles = WarpTiles<128, 2, mma_128x128>;
-using SmallWarpTiles = WarpTiles<64, 4, mma_64x64>;
+// Three stages are 48 KiB of shared memory: two blocks run together on cards of 100 KiB a multiprocessor (sm_86, sm_89) too.
+using LargeWarpTiles = WarpTiles<128, 2, 3, 2, mma_128x128>;
+// With totals: a warp has registers for 64 × 32 of both kinds, and a multiprocessor for one block.
+using LargeWarpTotals = WarpTiles<128, 4, 4, 1, mma_128x128>;
+using SmallWarpTiles = WarpTiles<64, 2, 3, 4, mma_64x64>;
 
 // Of gradients of weights, whose tiles are few and whose k is long: no k is split, so an SM has a tile for all of its time, and others
 // have none. Of 768 × 3072 (GPT-2) there are 144 large tiles, or 576 small ones that ask the second-level cache for 2.4 GB at 16384 tokens;
 // of these there are 128 for the 132 SMs of an H100, and they ask for 1.2 GB. Eight warps, 48 × 48 each, because an SM has but one: a step
 // reads 24 KiB of shared memory, 192 cycles, for 144 instructions of the tensor cores, which take 229 on an H100.
-struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 2> {
+struct GradientWarpTiles : Tiles<96, 192, 2, 4, 2, 4, 1> {
   static constexpr int number = mma_96x192;
   static constexpr size_t slices_bytes = size_t{edge_m} * (edge_n + 8) * sizeof(float), shared_bytes = slices_bytes;   // all sums at once (Rows)
   static_assert(slices_bytes >= Tiles::slices_bytes);
@@ -130,27 +126,30 @@ double step_cycles(const Products& all, int64_t multiprocessors) {
   return of_one > of_cache ? of_one : of_cache;
 }
 
-template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype, class Ending = StoredSums>
+template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype, class Ending = StoredSums>
 void tensor_product_of(const Launch& l, const Products& all, const Ending& ending = {}) {
+  using Large = std::conditional_t<summing == Summing::one_chain, LargeWarpTiles, LargeWarpTotals>;
   const auto tiles_in_all = [&](auto t) {
     using T = decltype(t);
     if constexpr (Ending::triangle) return tiles_of_triangle(tiles_in(all.product[0].m, T::edge_m));
     else return tiles_of(all, T::edge_m, T::edge_n);
   };
-  const auto in_tile = [&](auto t) { launch_tiles<decltype(t), dtype, a_along, b_along, rounded>(l, tiles_in_all(t), all, ending); };
-  const bool are_enough = tiles_in_all(LargeWarpTiles{}) >= enough_tiles;
-  if constexpr (may_restart<a_along, b_along> && !rounded && Ending::stored) {
+  const auto in_tile = [&](auto t) { launch_tiles<decltype(t), dtype, a_along, b_along, summing>(l, tiles_in_all(t), all, ending); };
+  const bool are_enough = tiles_in_all(Large{}) >= enough_tiles;
+  if constexpr (counts_tokens<a_along, b_along> && summing == Summing::totals && Ending::stored) {
     const int multiprocessors = multiprocessors_of_device();
     const bool gradient = step_cycles<GradientWarpTiles>(all, multiprocessors) < step_cycles<SmallWarpTiles>(all, multiprocessors);
-    TilesToChoose<LargeWarpTiles, GradientWarpTiles, SmallWarpTiles>::choose(are_enough ? mma_128x128 : gradient ? mma_96x192 : mma_64x64, in_tile);
+    TilesToChoose<Large, GradientWarpTiles, SmallWarpTiles>::choose(are_enough ? mma_128x128 : gradient ? mma_96x192 : mma_64x64, in_tile);
   } else {
-    TilesToChoose<LargeWarpTiles, SmallWarpTiles>::choose(are_enough ? mma_128x128 : mma_64x64, in_tile);
+    TilesToChoose<Large, SmallWarpTiles>::choose(are_enough ? mma_128x128 : mma_64x64, in_tile);
   }
 }
 template <Contiguous a_along, Contiguous b_along, bool rounded>
 void tensor_product(const Launch& l, const Products& all) {
-  if (all.a == DType::bf16) tensor_product_of<a_along, b_along, rounded, DType::bf16>(l, all);
-  else tensor_product_of<a_along, b_along, rounded, DType::f16>(l, all);
+  for_summing<a_along, b_along, rounded>(all, [&](auto summing, const Products& with_chains) {
+    if (all.a == DType::bf16) tensor_product_of<a_along, b_along, summing.value, DType::bf16>(l, with_chains);
+    else tensor_product_of<a_along, b_along, summing.value, DType::f16>(l, with_chains);
+  });
 }
 
 }  // namespace stw::kernels::cuda

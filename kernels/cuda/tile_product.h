@@ -1,16 +1,14 @@
 // The tiles of a matrix product of 16-bit operands on the tensor cores, apart from the instruction that computes them
-// (tensor_product.h, warpgroup_product.h). Sums are in fp32.
+// (tensor_product.h, warpgroup_product.cu). Sums are in fp32.
 //
-// Every element of the output goes through k in steps of 16, one step after the other. How the 16 products of a step are added to
-// the sum is the device's own affair; the order of the steps is not. Neither the tile nor the number of rows changes that order,
-// nothing is split along k, and the sum starts from what the output holds. So a row's bits do not depend on other rows, and a
-// product may be cut between any two steps and go on (contract E3).
+// A tensor core takes a step of 16 of k at a time. How it adds the 16 products to the sum is its own affair, but it cuts off what lies
+// below the sum's last bits, always toward zero: the error of one chain of such steps grows with its length. So a long sum is made of
+// chains (Summing::totals): each starts from zero, and total = total + chain is rounded to nearest, chain after chain. Chains begin at
+// fixed places of k, where slices begin, too. Neither the tile nor the number of rows changes them, and nothing is split along k: a row's
+// bits do not depend on other rows, and a product may be cut between two chains and go on from what the output holds (contract E3).
 //
-// Where k counts tokens, steps restart in every sample (`restart`): a sample's last step is filled up with zeros, so that a cut
-// between samples is a cut between steps. So is a cut inside of a sample that lies at a multiple of a step; `first` then says how
-// many of the sample's tokens lie before. Steps that are wholly past the end are not done: adding +0 turns -0 into +0.
-// `rounded`: slices restart in every sample, too, and the sums are rounded behind each sample. Warpgroups then do the steps that fill up
-// a sample's last slice: always the same ones, so that a -0 which they turn into +0 is one however a batch is cut.
+// Where k counts tokens, chains begin anew in every sample (Products::restart), and a call may begin in a sample at a multiple of
+// chain_terms (Products::first). The last slice of a part of k (a sample, else a product) is filled up with zeros.
 //
 // A slice is what some steps take of one operand. Slices travel to shared memory without passing through registers, several at
 // once. Lines of a slice run along k where the operand is contiguous along k, else along the tile's edge. A line is cut into
@@ -22,29 +20,38 @@
 
 namespace stw::kernels::cuda {
 
-// ---- steps
-struct Step { int first, end; };   // from `first` to `end` along k; the step is empty where end <= first
+// ---- chains
+// one_chain  from what the output starts from, over all of k and all products of a chain
+// totals     the total starts from there; chains are added to it
+// rounded    totals, which are rounded to bf16 at the end of every sample
+enum class Summing : uint8_t { one_chain, totals, rounded };
 
-STW_DEVICE int steps_in(int extent) { return (extent + step_depth - 1) / step_depth; }
-STW_DEVICE int steps_of(int k, int restart, int first) {
-  if (restart <= 0) return steps_in(k);
-  const int end = first + k, whole_samples = end / restart;
-  return whole_samples * steps_in(restart) + steps_in(end - whole_samples * restart) - first / step_depth;
-}
-// Whether steps may restart, because k counts tokens: only in gradients of weights, whose operands both lie along the output. All
-// other products know when they are compiled that no step restarts.
+// Terms of a chain where the output has 16 bits. 512 truncated additions lose at most 512 units of the last place, 2^-14 of the size of
+// the sum (tests/simt: 3.7e-5 of it where all terms have one sign, 3e-7 where they do not); the output is rounded to 2^-9 (bf16) or 2^-12
+// (fp16). Outputs in fp32 have chains of chain_terms. Totals take as many registers as sums: a tile of 128 × 256, the fastest one, has none
+// for them.
+inline constexpr int64_t narrow_chain_terms = 8192;
+
+// Gradients of weights, whose operands both lie along the output; k counts tokens in no other product. They always have totals.
 template <Contiguous a_along, Contiguous b_along>
-inline constexpr bool may_restart = a_along == Contiguous::output && b_along == Contiguous::output;
-// Gives the steps of a product one after the other; steps behind the product's end are empty.
-struct StepCursor {
-  int at, sample_end, end, restart;   // restart: 0 where steps do not restart, or where they are to stay inside of a sample
-  __device__ Step next() {
-    const Step step = {at, sample_end < end ? sample_end : end};
-    at += step_depth;
-    if (restart > 0 && at >= sample_end) at = sample_end, sample_end += restart;
-    return step;
-  }
-};
+inline constexpr bool counts_tokens = a_along == Contiguous::output && b_along == Contiguous::output;
+
+inline bool needs_totals(const Products& all) {
+  if (all.c == DType::f32) return true;
+  int64_t terms = 0;
+  for (int i = 0; i < all.count; ++i) terms = all.chained ? terms + all.product[i].k : terms < all.product[i].k ? all.product[i].k : terms;
+  return terms > narrow_chain_terms;
+}
+// body(tag, products): tag.value is the Summing of a product, and `products` say how long its chains are.
+template <Summing summing> struct SummingTag { static constexpr Summing value = summing; };
+template <Contiguous a_along, Contiguous b_along, bool rounded, class Body>
+void for_summing(Products all, const Body& body) {
+  static_assert(!rounded || counts_tokens<a_along, b_along>);
+  all.chain = rounded || all.c == DType::f32 ? chain_terms : narrow_chain_terms;
+  if constexpr (counts_tokens<a_along, b_along>) body(SummingTag<rounded ? Summing::rounded : Summing::totals>{}, all);
+  else if (needs_totals(all)) body(SummingTag<Summing::totals>{}, all);
+  else body(SummingTag<Summing::one_chain>{}, all);
+}
 
 // ---- slices in shared memory
 static constexpr int power_of_two_in(int x) { return x < 2 ? x : 2 * power_of_two_in(x / 2); }   // the largest one
@@ -58,7 +65,7 @@ struct SliceCopy {
   // Lines that all threads copy at once, rounded down to a power of two: threads that are left over copy nothing.
   static constexpr int lines = power_of_two_in(T::threads / line_chunks), threads = lines * line_chunks;
   static constexpr int copies = edge * T::slice_depth / chunk / threads;
-  static_assert(lines % 8 == 0 && step_depth % (along == Contiguous::depth ? 8 : lines) == 0 && copies * threads * chunk == edge * T::slice_depth);
+  static_assert(lines % 8 == 0 && copies * threads * chunk == edge * T::slice_depth);
   static_assert(threads % 32 == 0);   // whole warps copy, or nothing
   static constexpr int further = T::template place_of<edge, along>(lines, 0);   // elements from one copy to the next
   const char* from;   // this thread's first chunk at k = 0
@@ -80,23 +87,20 @@ struct SliceCopy {
     }
     from = static_cast<const char*>(operand) + first * static_cast<int64_t>(sizeof(uint16_t));
   }
-  __device__ void copy(uint16_t* slice, const Step (&steps)[T::slice_steps]) const {
+  // From k on; zeros past `end`.
+  __device__ void copy(uint16_t* slice, int k, int end) const {
     if constexpr (threads < T::threads)
       if (static_cast<int>(threadIdx.x) >= threads) return;
     uint16_t* const to = slice + T::template place_of<edge, along>(first_line(), column() / chunk);
     if constexpr (along == Contiguous::depth) {
-      const int k = steps[0].first;   // the steps of a slice follow each other from here on: along depth none restarts
-      const bool is_there = k + column() < steps[0].end;
+      const bool is_there = k + column() < end;
       const char* const line = from + k * static_cast<int64_t>(sizeof(uint16_t));
       STW_UNROLL
       for (int i = 0; i < copies; ++i) copy_async16_or_zeros(to + i * further, line + static_cast<int64_t>(forgotten(min(i * lines, last_line))) * line_bytes, is_there);
     } else {
       STW_UNROLL
-      for (int i = 0; i < copies; ++i) {
-        const Step& step = steps[i * lines / step_depth];
-        const int k = step.first + i * lines % step_depth;
-        copy_async16_or_zeros(to + i * further, from + static_cast<int64_t>(k) * line_bytes, k + first_line() < step.end);
-      }
+      for (int i = 0; i < copies; ++i)
+        copy_async16_or_zeros(to + i * further, from + static_cast<int64_t>(forgotten(k + i * lines)) * line_bytes, k + i * lines + first_line() < end);
     }
   }
 };
@@ -124,15 +128,18 @@ STW_DEVICE Tile tile_of(const Products& all) {
   else return tile_of_block(all, T::edge_m, T::edge_n);
 }
 
-// T::Multiply<dtype, a_along, b_along> multiplies slices. It is made of the thread's number, and called with the sums, the slices
-// of a and b, how many steps are left, and a function that asks for the next slice, which Multiply calls once.
-// An `asynchronous` Multiply gets no such function. Its whole() goes on while the next slice is asked for, in the place of the
-// last slice but one. finish<n>() waits for all products but the last n; show_copies() is called when this thread's copies have
-// arrived. Sums start from settled() numbers, and are settled(), with what is added to them, before anything becomes of them.
-template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
+// T::Multiply<dtype, a_along, b_along> multiplies slices. It is made of the thread's number, and called with the sums, the slices of a
+// and b, and a function that asks for the next slice, which Multiply calls once.
+// An `asynchronous` Multiply gets no such function: slice<added>() goes on while the next slice is asked for, in the place of the last
+// slice but one. Not `added`, it overwrites what the sums were. finish<n>() waits for all slices but the last n; show_copies() is called
+// when this thread's copies have arrived. Sums start from settled() numbers, and are settled(), with what is added to them, before
+// anything becomes of them.
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
 static __global__ void __launch_bounds__(T::threads, T::together) tile_product_kernel(Products all, Ending ending) {
   using Multiply = typename T::template Multiply<dtype, a_along, b_along>;
-  static_assert(!rounded || may_restart<a_along, b_along>);
+  constexpr bool of_tokens = counts_tokens<a_along, b_along>, has_totals = summing != Summing::one_chain, rounded = summing == Summing::rounded;
+  static_assert(of_tokens ? has_totals : !rounded);
+  static_assert(chain_terms % T::slice_depth == 0 && narrow_chain_terms % T::slice_depth == 0);
   STW_DYNAMIC_SHARED(uint16_t, memory);
   uint16_t* const slices = T::first_slice(memory);   // of a and b in turn
   if constexpr (!Ending::stored)
@@ -140,81 +147,83 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   const Tile tile = tile_of<Ending, T>(all);
   const Product& out = all.product[tile.product];
   const int thread = static_cast<int>(threadIdx.x), last = all.chained ? all.count - 1 : tile.product;
-  float sum[T::fragments_m][T::fragments_n][4];
+  using SumsOfThread = float[T::fragments_m][T::fragments_n][4];
+  SumsOfThread sum, total;   // without totals the sum is all
   {
-    float start[T::fragments_m][T::fragments_n][4];
+    SumsOfThread start;
     load_sums<T, dtype>(start, all, out, tile, reinterpret_cast<float*>(slices), thread);
-    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f); });
+    for_sums<T>([&](int i, int j, int k) {
+      if constexpr (has_totals) total[i][j][k] = start[i][j][k], sum[i][j][k] = Multiply::settled(-0.0f, -0.0f);
+      else sum[i][j][k] = Multiply::settled(start[i][j][k], -0.0f);
+    });
   }
-
-  const int restart = may_restart<a_along, b_along> ? static_cast<int>(all.restart) : 0, before = static_cast<int>(all.first);
-  const auto steps_of_product = [&](int i) { return steps_of(static_cast<int>(all.product[i].k), restart, before); };
-  int slices_left = 0;   // to be multiplied
-  if constexpr (rounded) slices_left = static_cast<int>(ceil_div(out.k, all.restart)) * static_cast<int>(ceil_div(steps_in(restart), T::slice_steps));
-  else
-    for (int i = tile.product; i <= last; ++i) slices_left += static_cast<int>(ceil_div(steps_of_product(i), T::slice_steps));
-  int slices_to_copy = slices_left;
-  // A part is one product (rounded: one sample) with its steps. Slices of `in_use` are multiplied, slices of `copying` asked for.
-  struct Part { int number, step, steps; };
-  Part in_use = {rounded ? 0 : tile.product, 0, rounded ? steps_in(restart) : steps_of_product(tile.product)};
-  const auto advance = [&](Part& p) {   // true: into the next part
-    p.step += T::slice_steps;
-    if (p.step < p.steps || (!rounded && p.number == last)) return false;
-    p = {p.number + 1, 0, rounded ? p.steps : steps_of_product(p.number + 1)};
-    return true;
+  // Of a chain that has ended; -0 changes no total.
+  const auto add_chain = [&] {
+    if constexpr (has_totals) for_sums<T>([&](int i, int j, int k) { total[i][j][k] = Multiply::settled(total[i][j][k], sum[i][j][k]); });
   };
-  Part copying = in_use;
+  const auto forget_chain = [&] {
+    for_sums<T>([&](int i, int j, int k) { sum[i][j][k] = Multiply::settled(-0.0f, -0.0f); });
+  };
+
+  // Parts of k: no slice lies in two of them. `at` counts from the operand's first line, as `end` does.
+  const int restart = of_tokens ? static_cast<int>(all.restart) : 0, before = rounded ? 0 : static_cast<int>(all.first), depth = static_cast<int>(out.k);
+  const int end_part = !of_tokens ? last + 1 : rounded || restart > 0 ? (before + depth + restart - 1) / restart : 1;
+  struct Part { int number, at, end; };
+  const auto go_to = [&](Part& p, int number) {
+    p = {number, 0, 0};
+    for (; p.number < end_part; ++p.number) {
+      if (!of_tokens) p.at = 0, p.end = static_cast<int>(all.product[p.number].k);
+      else if (rounded || restart > 0) p.at = max(p.number * restart - before, 0), p.end = min((p.number + 1) * restart - before, depth);
+      else p.at = 0, p.end = depth;
+      if (p.at < p.end) return;
+    }
+  };
+  Part in_use, copying;   // the slices that are multiplied, and those that are asked for
+  go_to(in_use, of_tokens ? 0 : tile.product);
+  copying = in_use;
   SliceCopy<T, T::edge_m, a_along> copy_a;
   SliceCopy<T, T::edge_n, b_along> copy_b;
-  StepCursor cursor;
-  const auto begin_part = [&] {
-    if constexpr (rounded) {
-      cursor = {copying.number * restart, (copying.number + 1) * restart, static_cast<int>(out.k), 0};
-      if (copying.number > 0) return;
-    }
-    const Product& p = all.product[rounded ? tile.product : copying.number];
-    if constexpr (!rounded) cursor = {0, restart > 0 ? restart - before : static_cast<int>(p.k), static_cast<int>(p.k), restart};
+  const auto begin_product = [&](const Product& p) {
     copy_a.begin(p.a, p.a_stride, tile.row, p.m);
     copy_b.begin(p.b, p.b_stride, tile.column, p.n);
   };
-  begin_part();
+  if (copying.number < end_part) begin_product(of_tokens ? out : all.product[copying.number]);
   const auto copy_next = [&](int stage) {
-    if (slices_to_copy > 0) {
-      Step steps[T::slice_steps];
-      STW_UNROLL
-      for (int i = 0; i < T::slice_steps; ++i) steps[i] = cursor.next();
+    if (copying.number < end_part) {
       uint16_t* const slice = slices + stage * (T::slice_a + T::slice_b);
-      copy_a.copy(slice, steps);
-      copy_b.copy(slice + T::slice_a, steps);
-      if (advance(copying)) begin_part();
-      --slices_to_copy;
+      copy_a.copy(slice, copying.at, copying.end);
+      copy_b.copy(slice + T::slice_a, copying.at, copying.end);
+      copying.at += T::slice_depth;
+      if (copying.at >= copying.end) {
+        go_to(copying, copying.number + 1);
+        if constexpr (!of_tokens)
+          if (copying.number < end_part) begin_product(all.product[copying.number]);
+      }
     }
     commit_copies();   // an empty group too: groups are counted
   };
 
   // Four fragments side by side are four blocks of random numbers, one for each thread of a quad. Operands of which tensor cores
   // take whole chunks have blocks that begin with a fragment (fits_tensor_cores).
-  const auto round_sample = [&](int sample) {
+  const auto round_sample = [&](int sample, auto& total) {
     static_assert(!rounded || T::fragments_n % 4 == 0);
     const GradientRounding rounding = gradient_rounding_of(*all.state, out.stream, sample);
-    const int t = forgotten(thread);
-    settle_sums<T, Multiply>(sum);
     STW_UNROLL
     for (int i = 0; i < T::fragments_m; ++i)
       STW_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n;
+      for (int half = 0; half < 2; ++half)
         STW_UNROLL
         for (int four = 0; four < T::fragments_n; four += 4) {
-          const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column + 8 * (four + t % quad)));
+          const int t = forgotten(thread);   // no place is kept from one block to the next: totals leave few registers
+          const int64_t row = tile.row + row_of<T>(t) + 16 * i + 8 * half, column = tile.column + t / 32 % T::warps_n * T::warp_n + 8 * (four + t % quad);
+          const Philox4 random = turned_in_quad(rounding_block(rounding, row * out.c_stride + column));
           STW_UNROLL
           for (int j = 0; j < 4; ++j) {
-            const auto round = [&](float& x, uint32_t bits) { x = Multiply::settled(rounded_gradient(x, bits), -0.0f); };
-            round(sum[i][four + j][2 * half], random.w[j] & 0xffffu);
-            round(sum[i][four + j][2 * half + 1], random.w[j] >> 16);
+            float* const x = &total[i][four + j][2 * half];
+            x[0] = rounded_gradient(x[0], random.w[j] & 0xffffu);
+            x[1] = rounded_gradient(x[1], random.w[j] >> 16);
           }
         }
-      }
   };
 
   constexpr int ahead = T::stages - (Multiply::asynchronous ? 2 : 1);   // slices that are asked for before they are used
@@ -224,50 +233,70 @@ static __global__ void __launch_bounds__(T::threads, T::together) tile_product_k
   int stage = 0;
   const auto next_slice = [&](const auto& compute) {   // compute(a, b, copy), which calls copy() once
     wait_copies<ahead - 1>();
-    if constexpr (Multiply::asynchronous) Multiply::show_copies();
+    if constexpr (Multiply::asynchronous)
+      if (all.fence) Multiply::show_copies();
     __syncthreads();   // this slice is there for all, and nobody uses the one before any more, or (asynchronous) the one before that
     const uint16_t *a = slices + stage * (T::slice_a + T::slice_b), *b = a + T::slice_a;
     compute(a, b, [&] { copy_next((stage + ahead) % T::stages); });
     stage = (stage + 1) % T::stages;
-    --slices_left;
   };
-  while (slices_left > 0) {
-    if constexpr (Multiply::asynchronous) {
-      // Whole slices by themselves: the compiler lets products run on across a loop where nothing else writes the sums. Rounded, a sample's
-      // last slice is one, too: where sums are written behind it, it may have no product of its own.
-      STW_ROLLED
-      for (; in_use.steps - in_use.step >= (rounded ? 1 : T::slice_steps); in_use.step += T::slice_steps) {
+  const auto slices_in = [](int terms) { return (terms + T::slice_depth - 1) / T::slice_depth; };
+  const auto add_slice = [&] {
+    next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
+      if constexpr (Multiply::asynchronous) {
+        multiply.template slice<true>(sum, a, b);
+        copy();
+      } else {
+        multiply(sum, a, b, copy);
+      }
+    });
+    if constexpr (Multiply::asynchronous) Multiply::template finish<1>();
+  };
+  if constexpr (!has_totals) {
+    int slices_left = 0;
+    for (int i = tile.product; i <= last; ++i) slices_left += slices_in(static_cast<int>(all.product[i].k));
+    STW_ROLLED
+    for (; slices_left > 0; --slices_left) add_slice();
+    if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
+  } else {
+    while (in_use.number < end_part) {   // a chain
+      int slices_left = slices_in(min(in_use.end - in_use.at, static_cast<int>(all.chain)));
+      in_use.at += slices_left * T::slice_depth;
+      if constexpr (Multiply::asynchronous) {
+        // The chain before is added while the first slice of this one is awaited, and while the other warpgroup multiplies.
         next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
-          multiply.whole(sum, a, b);
+          Multiply::template finish<0>();
+          add_chain();
+          multiply.template slice<false>(sum, a, b);
           copy();
         });
-        Multiply::template finish<1>();
+        --slices_left;
       }
+      STW_ROLLED
+      for (; slices_left > 0; --slices_left) add_slice();
+      const bool part_ends = in_use.at >= in_use.end;
+      if (!Multiply::asynchronous || (rounded && part_ends)) {
+        if constexpr (Multiply::asynchronous) Multiply::template finish<0>();
+        add_chain();
+        forget_chain();
+        if constexpr (rounded)
+          if (part_ends) round_sample(in_use.number, total);
+      }
+      if (part_ends) go_to(in_use, in_use.number + 1);
+    }
+    if constexpr (Multiply::asynchronous) {
       Multiply::template finish<0>();
-      if constexpr (rounded) {
-        round_sample(in_use.number);
-        in_use = {in_use.number + 1, 0, in_use.steps};
-      } else {
-        if (in_use.step < in_use.steps)
-          next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) {
-            multiply(sum, a, b, in_use.steps - in_use.step);
-            copy();
-          });
-        if (in_use.number < last) in_use = {in_use.number + 1, 0, steps_of_product(in_use.number + 1)};
-      }
-    } else {
-      next_slice([&](const uint16_t* a, const uint16_t* b, const auto& copy) { multiply(sum, a, b, in_use.steps - in_use.step, copy); });
-      const int part = in_use.number;
-      if (advance(in_use) && rounded) round_sample(part);
+      add_chain();
     }
   }
 
+  SumsOfThread& result = has_totals ? total : sum;
   if constexpr (Ending::stored) {
-    store_sums<T, dtype, Multiply>(sum, all, out, tile, slices, forgotten(thread));
+    store_sums<T, dtype, Multiply>(result, all, out, tile, slices, forgotten(thread));
   } else {
     static_assert(!Multiply::asynchronous);
     for_pairs<T>(out, tile, forgotten(thread), [&](int i, int j, int half, int64_t row, int64_t column, int64_t n) {
-      if (n > 0) end_sums(ending, out, row, column, Float2{{sum[i][j][2 * half], sum[i][j][2 * half + 1]}}, n, tile.row != tile.column);
+      if (n > 0) end_sums(ending, out, row, column, Float2{{result[i][j][2 * half], result[i][j][2 * half + 1]}}, n, tile.row != tile.column);
     });
   }
 }
@@ -288,11 +317,13 @@ bool fits_tensor_cores(const Products& all) {
   return true;
 }
 
-template <class T, DType dtype, Contiguous a_along, Contiguous b_along, bool rounded, class Ending>
-void launch_tiles(const Launch& l, int64_t tiles, const Products& all, const Ending& ending) {
-  assert(all.restart == 0 || (may_restart<a_along, b_along>));
+template <class T, DType dtype, Contiguous a_along, Contiguous b_along, Summing summing, class Ending>
+void launch_tiles(const Launch& l, int64_t tiles, Products all, const Ending& ending) {
+  assert(all.restart == 0 || (counts_tokens<a_along, b_along>));
+  assert(all.first % chain_terms == 0 && all.chain % T::slice_depth == 0);
+  all.fence = developer_switches().fence;
   if (tiles > 0)
-    launch(l, tile_product_kernel<T, dtype, a_along, b_along, rounded, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
+    launch(l, tile_product_kernel<T, dtype, a_along, b_along, summing, Ending>, static_cast<unsigned>(tiles), T::threads, T::shared_bytes, all, ending);
 }
 
 // Calls in_tile(T{}) with the tile T whose number is `best`, or that which a developer forces. A product that the forced tile does not take

@@ -3,6 +3,7 @@
 // stores 16 bytes of 16-bit numbers: a quad has 32 neighbouring ones of a row in eights that it turns. Others go through shared memory,
 // a pair after the other: unrolled for all pairs of a thread, what an edge asks for would be most of a kernel's code.
 #pragma once
+#include "kernels/cuda/fast_activation.h"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/random_words.h"
 
@@ -193,9 +194,64 @@ STW_DEVICE float2 added_as_stored(uint32_t residual, uint32_t stored) {
   return {a.x + b.x, a.y + b.y};
 }
 
+// Of pairs: a product as it is stored, times GELU's slope; and GELU of what is stored.
+template <DType dtype>
+STW_DEVICE float2 times_slope(uint32_t before_gelu, uint32_t stored) {
+  const float2 h = unpack_halves<dtype>(before_gelu), dy = unpack_halves<dtype>(stored);
+  return {dy.x * fast_gelu_gradient1(h.x), dy.y * fast_gelu_gradient1(h.y)};
+}
+template <DType dtype>
+STW_DEVICE float2 gelu_of_stored(uint32_t stored) {
+  const float2 h = unpack_halves<dtype>(stored);
+  return {fast_gelu1(h.x), fast_gelu1(h.y)};
+}
+
+// Sums of the columns of a tile for each token_tile rows of it, from +0 in the order of rows (Product::column_sums), by all threads.
+// Of a tile inside of the output, whose rows lie in shared memory as they are stored, `stride` apart: two columns a thread.
+template <class T, DType dtype>
+STW_DEVICE void sum_columns_inside(const uint16_t* rows, int stride, const Product& out, const Tile& tile, int thread) {
+  constexpr int pairs = T::edge_n / 2, groups = static_cast<int>(T::edge_m / token_tile);
+  static_assert(T::edge_m % token_tile == 0);
+  __syncthreads();   // all rows are there
+  STW_ROLLED
+  for (int task = thread; task < groups * pairs; task += T::threads) {
+    const int group = task / pairs, column = task % pairs * 2;
+    const uint16_t* const from = rows + group * static_cast<int>(token_tile) * stride + column;
+    float2 sum = {0.0f, 0.0f};
+    STW_ROLLED
+    for (int row = 0; row < token_tile; row += 8) {
+      uint32_t words[8];
+      STW_UNROLL
+      for (int k = 0; k < 8; ++k) words[k] = load_vector<uint32_t>(from + (row + k) * stride);
+      STW_UNROLL
+      for (int k = 0; k < 8; ++k) {
+        const float2 x = unpack_halves<dtype>(words[k]);
+        sum = {sum.x + x.x, sum.y + x.y};
+      }
+    }
+    store_vector(out.column_sums + (tile.row / token_tile + group) * out.n + tile.column + column, sum);
+  }
+}
+// Of any other tile, as the block has just stored it in global memory.
+template <class T>
+STW_DEVICE void sum_columns_stored(const Products& all, const Product& out, const Tile& tile, int thread) {
+  constexpr int groups = static_cast<int>(T::edge_m / token_tile);
+  __syncthreads();
+  STW_ROLLED
+  for (int task = thread; task < groups * T::edge_n; task += T::threads) {
+    const int64_t column = tile.column + task % T::edge_n, first = tile.row + task / T::edge_n * token_tile;
+    if (first >= out.m || column >= out.n) continue;
+    const int64_t end = first + token_tile < out.m ? first + token_tile : out.m;
+    float sum = 0.0f;
+    STW_ROLLED
+    for (int64_t row = first; row < end; ++row) sum = sum + load1(out.c, all.c, row * out.c_stride + column);
+    out.column_sums[first / token_tile * out.n + column] = sum;
+  }
+}
+
 // 16-bit numbers into a tile inside of the output.
 template <class T, DType dtype>
-STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, int thread) {
+STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* shared, int thread) {
   if (out.bias != nullptr) {
     uint32_t bias[T::fragments_n];
     load_bias<T>(bias, out, tile, thread);
@@ -212,21 +268,50 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
       return Float2{{y.x, y.y}};
     });
   }
+  if (out.before_gelu != nullptr) {
+    uint32_t before[T::fragments_m][2][T::fragments_n];
+    for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) { before[i][half][j] = load_pair(out.before_gelu, at); });
+    for_sum_pairs<T>(sum, [&](int i, int j, int half, Float2 x) {
+      const float2 y = times_slope<dtype>(before[i][half][j], pack_halves<dtype>(x.f[0], x.f[1]));
+      return Float2{{y.x, y.y}};
+    });
+  }
   const int64_t at = (tile.row + row_of<T>(thread)) * out.c_stride + tile.column + first_column_of_warp<T>(thread) + 8 * (thread % quad);
-  STW_UNROLL
-  for (int i = 0; i < T::fragments_m; ++i)
+  const auto store = [&](void* to) {
     STW_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      static_assert(T::fragments_n % 4 == 0);
+    for (int i = 0; i < T::fragments_m; ++i)
       STW_UNROLL
-      for (int four = 0; four < T::fragments_n; four += 4) {
-        Philox4 words;
+      for (int half = 0; half < 2; ++half) {
+        static_assert(T::fragments_n % 4 == 0);
         STW_UNROLL
-        for (int j = 0; j < 4; ++j) words.w[j] = pack_halves<dtype>(sum[i][four + j][2 * half], sum[i][four + j][2 * half + 1]);
-        words = turned_in_quad(words);
-        store_global16(static_cast<uint16_t*>(out.c) + at + (16 * i + 8 * half) * out.c_stride + 8 * four, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
+        for (int four = 0; four < T::fragments_n; four += 4) {
+          Philox4 words;
+          STW_UNROLL
+          for (int j = 0; j < 4; ++j) words.w[j] = pack_halves<dtype>(sum[i][four + j][2 * half], sum[i][four + j][2 * half + 1]);
+          words = turned_in_quad(words);
+          store_global16(static_cast<uint16_t*>(to) + at + (16 * i + 8 * half) * out.c_stride + 8 * four, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
+        }
       }
+  };
+  if (out.c != nullptr) store(out.c);
+  if constexpr (T::edge_m % token_tile == 0)
+    if (out.column_sums != nullptr) {
+      constexpr int stride = T::edge_n + chunk;
+      static_assert(T::edge_m * stride * sizeof(uint16_t) <= T::slices_bytes);
+      __syncthreads();   // nobody reads slices any more
+      const int first = row_of<T>(thread) * stride + column_of<T>(thread);
+      for_sum_pairs<T>(sum, [&](int i, int j, int half, Float2 x) {
+        store_vector(shared + first + (16 * i + 8 * half) * stride + 8 * j, pack_halves<dtype>(x.f[0], x.f[1]));
+        return x;
+      });
+      sum_columns_inside<T, dtype>(shared, stride, out, tile, thread);
     }
+  if (out.activated == nullptr) return;
+  for_sum_pairs<T>(sum, [&](int, int, int, Float2 x) {
+    const float2 y = gelu_of_stored<dtype>(pack_halves<dtype>(x.f[0], x.f[1]));
+    return Float2{{y.x, y.y}};
+  });
+  store(out.activated);
 }
 
 // Sums that a Multiply has left (tile_product.h), before anything becomes of them.
@@ -239,7 +324,8 @@ template <class T, DType dtype, class Multiply>
 STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], const Products& all, const Product& out, const Tile& tile, uint16_t* slices, int thread) {
   const bool inside = is_inside<T>(out, tile);
   if constexpr (T::stores_halves)
-    if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) && reinterpret_cast<uintptr_t>(out.residual) % 16 == 0 &&
+    if (inside && all.c == dtype && is_aligned(out.c, out.c_stride, 8, sizeof(uint16_t)) &&
+        (reinterpret_cast<uintptr_t>(out.residual) | reinterpret_cast<uintptr_t>(out.activated) | reinterpret_cast<uintptr_t>(out.before_gelu)) % 16 == 0 &&
         (out.bias == nullptr || (all.bias == dtype && reinterpret_cast<uintptr_t>(out.bias) % 4 == 0)))
       return Multiply::store_inside(sum, out, tile, slices, thread);
   settle_sums<T, Multiply>(sum);
@@ -267,9 +353,18 @@ STW_DEVICE void store_sums(float (&sum)[T::fragments_m][T::fragments_n][4], cons
         const Float2 before = load2(out.residual, all.c, row * out.c_stride + column, n);
         y = {{before.f[0] + as_stored(all.c, y.f[0]), before.f[1] + as_stored(all.c, y.f[1])}};
       }
-      store2(out.c, all.c, row * out.c_stride + column, y, n);
+      const int64_t at = row * out.c_stride + column;
+      if (out.before_gelu != nullptr) {
+        const Float2 h = load2(out.before_gelu, all.c, at, n);
+        y = {{as_stored(all.c, y.f[0]) * fast_gelu_gradient1(h.f[0]), as_stored(all.c, y.f[1]) * fast_gelu_gradient1(h.f[1])}};
+      }
+      if (out.c != nullptr) store2(out.c, all.c, at, y, n);
+      if (out.activated != nullptr)
+        store2(out.activated, all.c, at, {{fast_gelu1(as_stored(all.c, y.f[0])), fast_gelu1(as_stored(all.c, y.f[1]))}}, n);
     });
   }
+  if constexpr (T::edge_m % token_tile == 0)
+    if (out.column_sums != nullptr) sum_columns_stored<T>(all, out, tile, thread);
 }
 
 }  // namespace stw::kernels::cuda

@@ -84,8 +84,9 @@ __device__ __forceinline__ void computed_by_now(void* shared_place, const float 
 #define STW_SHARED_MATRICES "l"(a), "l"(b), "n"(int{a_turned}), "n"(int{b_turned})
 template <DType dtype, bool a_turned, bool b_turned, bool added = true, int fragments>
 __device__ __forceinline__ void multiply_add_async(float (&d)[fragments][4], uint64_t a, uint64_t b) {
-  static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16 || ((fragments == 24 || fragments == 32) && added)));
+  static_assert(dtype != DType::f32 && (fragments == 8 || fragments == 16 || fragments == 24 || (fragments == 32 && added)));
   if constexpr (fragments == 32) STW_MULTIPLY("m64n256k16", "0", STW_SUMS_128, "%128, %129, add, 1, 1, %130, %131", STW_THIRTY_TWO("+f", 0), STW_SHARED_MATRICES);
+  else if constexpr (fragments == 24 && !added) STW_MULTIPLY("m64n192k16", "1", STW_SUMS_96, "%96, %97, add, 1, 1, %98, %99", STW_TWENTY_FOUR("=f", 0), STW_SHARED_MATRICES);
   else if constexpr (fragments == 24) STW_MULTIPLY("m64n192k16", "0", STW_SUMS_96, "%96, %97, add, 1, 1, %98, %99", STW_TWENTY_FOUR("+f", 0), STW_SHARED_MATRICES);
   else if constexpr (fragments == 16 && added) STW_MULTIPLY("m64n128k16", "0", STW_SUMS_64, "%64, %65, add, 1, 1, %66, %67", STW_SIXTEEN("+f", 0), STW_SHARED_MATRICES);
   else if constexpr (fragments == 16) STW_MULTIPLY("m64n128k16", "1", STW_SUMS_64, "%64, %65, add, 1, 1, %66, %67", STW_SIXTEEN("=f", 0), STW_SHARED_MATRICES);

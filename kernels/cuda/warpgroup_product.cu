@@ -5,6 +5,10 @@
 // takes the tensor cores 1,024 cycles, 48 bytes a cycle; of 128 × 192 it is 40 KiB in 768, of 128 × 128 32 KiB in 512 cycles, of 64 × 128 24 KiB
 // in 256, more than that cache gives to all multiprocessors at once. But a product of few tiles leaves multiprocessors idle, and which tiles end first
 // is worked out from both. No bit depends on it, if 64 × 128, 64 × 192 and 64 × 256 add up a step alike: tools/gpu-check asks the device.
+//
+// With totals (tile_product.h) a thread holds its sums twice: 128 × 256 does not fit, the others take one block of 256 threads a
+// multiprocessor, or two of 128. 192 columns take a thread 96 additions in four slices, 5 % of the time of their products where nothing
+// hides them; the other warpgroup's products do.
 #include "kernels/cuda/warpgroup_product.h"
 
 #include <type_traits>
@@ -40,26 +44,20 @@ struct WarpgroupMultiply {
     store_rows_inside<T, dtype, WarpgroupMultiply>(sum, out, tile, slices, thread);
   }
 
-  __device__ void whole(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b) const {
+  template <bool added>
+  __device__ void slice(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b) const {
     begin_products();
+    multiply_step<added>(sum, a, b, 0);
     STW_UNROLL
-    for (uint32_t step = 0; step < T::slice_steps; ++step) multiply_step(sum, a, b, step);
+    for (uint32_t step = 1; step < T::slice_steps; ++step) multiply_step<true>(sum, a, b, step);
     commit_products();
-  }
-  __device__ void operator()(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b, int steps) const {
-    STW_ROLLED
-    for (uint32_t step = 0; step < static_cast<uint32_t>(steps); ++step) {
-      begin_products();
-      multiply_step(sum, a, b, step);
-      commit_products();
-      wait_products<0>();
-    }
   }
 
  private:
+  template <bool added>
   __device__ void multiply_step(float (&sum)[1][T::fragments_n][4], const uint16_t* a, const uint16_t* b, uint32_t step) const {
     const uint64_t rows = matrix_at(shared_address(a) + first_row_bytes, sixty_four, atom_bytes), columns = matrix_at(shared_address(b), sixty_four, atom_bytes);
-    multiply_add_async<dtype, a_turned, b_turned>(sum[0], matrix_after(rows, step * a_step), matrix_after(columns, step * b_step));
+    multiply_add_async<dtype, a_turned, b_turned, added>(sum[0], matrix_after(rows, step * a_step), matrix_after(columns, step * b_step));
   }
 };
 
@@ -77,22 +75,31 @@ struct WarpgroupTiles : Tiles<m, n, m / 16, 1, 4, slices, blocks_together> {
   }
   template <DType dtype, Contiguous a_along, Contiguous b_along>
   using Multiply = WarpgroupMultiply<WarpgroupTiles, dtype, a_along, b_along>;
+  // One block a multiprocessor, with so many slices in shared memory.
+  template <int stages_alone>
+  using Alone = WarpgroupTiles<m, n, stages_alone, 1, tile_number>;
 };
 using Large = WarpgroupTiles<128, 256, 4, 1, wgmma_128x256>;
 using Medium = WarpgroupTiles<128, 128, 3, 2, wgmma_128x128>;
-// Of gradients of weights alone, in fp32: rows of 16-bit numbers are stored by whole warps, which 24 chunks of a line are not.
-using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
 using Small = WarpgroupTiles<64, 128, 4, 2, wgmma_64x128>;
+// With totals. Rows of 16-bit numbers are stored by whole warps, which 24 chunks of a line are not: of Wide the slower way.
+using Wide = WarpgroupTiles<128, 192, 4, 1, wgmma_128x192>;
+using MediumTotals = WarpgroupTiles<128, 128, 6, 1, wgmma_128x128>;
 
-// Cycles that a step of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache
-// gives a multiprocessor 64 bytes and all together some 40 bytes for each. An estimate.
+// Cycles that a slice of all tiles takes on an H100 or H200: where tensor cores do 2048 multiply-adds in one, the second-level cache gives a
+// multiprocessor 64 bytes and all together some 40 bytes for each, and an answer takes some 800 cycles, in which a block has T::stages - 2
+// slices in flight. An estimate.
 template <class T>
 static double cycles_of(const Products& all, int64_t multiprocessors) {
-  constexpr double arithmetic = T::edge_m * T::edge_n * step_depth / 2048.0, bytes = (T::edge_m + T::edge_n) * step_depth * sizeof(uint16_t);
+  constexpr double arithmetic = T::edge_m * T::edge_n * T::slice_depth / 2048.0, bytes = (T::edge_m + T::edge_n) * T::slice_depth * sizeof(uint16_t);
+  constexpr double latency = 800.0 / (T::stages - 2);
   const int64_t tiles = tiles_of(all, T::edge_m, T::edge_n);
-  const double one = arithmetic > bytes / 64 ? arithmetic : bytes / 64;
-  const double of_all = static_cast<double>(ceil_div(tiles, multiprocessors)) * one, of_cache = static_cast<double>(tiles) * bytes / (40.0 * static_cast<double>(multiprocessors));
-  return of_all > of_cache ? of_all : of_cache;
+  const double one = arithmetic > bytes / 64 ? arithmetic : bytes / 64, multiprocessors_as_double = static_cast<double>(multiprocessors);
+  const double of_all = static_cast<double>(ceil_div(tiles, multiprocessors)) * one;
+  const double of_latency = static_cast<double>(ceil_div(tiles, multiprocessors * T::together)) * latency;
+  const double of_cache = static_cast<double>(tiles) * bytes / (40.0 * multiprocessors_as_double);
+  const double longest = of_all > of_cache ? of_all : of_cache;
+  return longest > of_latency ? longest : of_latency;
 }
 
 // The number of the tile that ends first; of equals the first.
@@ -107,19 +114,40 @@ static int best_of(const Products& all, TilesToChoose<T...>) {
   (consider(T::number, cycles_of<T>(all, multiprocessors)), ...);
   return best;
 }
-template <Contiguous a_along, Contiguous b_along, bool rounded, DType dtype>
+// Between rounding and totals 128 × 192 has no register left. Outputs in 16 bits whose k is so long that it needs totals are large.
+template <Summing summing, bool of_tokens>
+using Choice = std::conditional_t<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,
+               std::conditional_t<summing == Summing::rounded, TilesToChoose<MediumTotals, Small>,
+               std::conditional_t<of_tokens, TilesToChoose<Wide, MediumTotals, Small>, TilesToChoose<Wide, Small>>>>;
+template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype>
 static void product_in_tiles(const Launch& l, const Products& all) {
-  using Choice = std::conditional_t<may_restart<a_along, b_along> && !rounded, TilesToChoose<Large, Medium, Small, Wide>, TilesToChoose<Large, Medium, Small>>;
-  Choice::choose(best_of(all, Choice{}), [&](auto t) {
+  constexpr bool of_tokens = counts_tokens<a_along, b_along>;
+  using Tiles = Choice<summing, of_tokens>;
+  const auto launch_in = [&](auto t) {
     using T = decltype(t);
-    launch_tiles<T, dtype, a_along, b_along, rounded>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
+    launch_tiles<T, dtype, a_along, b_along, summing>(l, tiles_of(all, T::edge_m, T::edge_n), all, StoredSums{});
+  };
+  const int stages = developer_switches().stages;
+  Tiles::choose(best_of(all, Tiles{}), [&](auto t) {
+    using T = decltype(t);
+    if constexpr (of_tokens && summing == Summing::totals) {
+      // With at most one tile a multiprocessor nothing but a block's own slices in flight hides what memory takes to answer.
+      if constexpr (T::number == wgmma_64x128) {
+        if (stages == 0 ? tiles_of(all, T::edge_m, T::edge_n) <= multiprocessors_of_device() : stages > T::stages) return launch_in(typename T::template Alone<6>{});
+      } else if constexpr (T::number == wgmma_128x128 && dtype == DType::bf16) {   // what six stages are worth, beside three
+        if (stages > 0 && stages < T::stages) return launch_in(typename T::template Alone<3>{});
+      }
+    }
+    launch_in(t);
   });
 }
 
 template <Contiguous a_along, Contiguous b_along, bool rounded>
 void warpgroup_product(const Launch& l, const Products& all) {
-  if (all.a == DType::bf16) product_in_tiles<a_along, b_along, rounded, DType::bf16>(l, all);
-  else product_in_tiles<a_along, b_along, rounded, DType::f16>(l, all);
+  for_summing<a_along, b_along, rounded>(all, [&](auto summing, const Products& with_chains) {
+    if (all.a == DType::bf16) product_in_tiles<a_along, b_along, summing.value, DType::bf16>(l, with_chains);
+    else product_in_tiles<a_along, b_along, summing.value, DType::f16>(l, with_chains);
+  });
 }
 template void warpgroup_product<Contiguous::depth, Contiguous::depth, false>(const Launch&, const Products&);
 template void warpgroup_product<Contiguous::depth, Contiguous::output, false>(const Launch&, const Products&);

@@ -30,25 +30,44 @@ STW_DEVICE void store_rows_inside(const float (&sum)[1][T::fragments_n][4], cons
     store_matrix4(rows + lane % 16 * stride + lane / 16 * chunk + j * chunk, words);
   }
   __syncwarp();
-  const uint16_t* const from = rows + lane / line_chunks * stride + lane % line_chunks * chunk;
+  uint16_t* const from = rows + lane / line_chunks * stride + lane % line_chunks * chunk;
   const int64_t at = (tile.row + row_of<T>(thread / 32 * 32) + lane / line_chunks) * out.c_stride + tile.column + lane % line_chunks * chunk;
-  const auto store = [&](const auto& of_place) {
+  const auto store = [&](void* to, const auto& of_place) {
     STW_UNROLL
     for (int line = 0; line < 16; line += lines)
-      store_global16(static_cast<uint16_t*>(out.c) + at + line * out.c_stride, of_place(line, load_vector<uint4>(from + line * stride)));
+      store_global16(static_cast<uint16_t*>(to) + at + line * out.c_stride, of_place(line, load_vector<uint4>(from + line * stride)));
   };
-  if (out.residual == nullptr) return store([](int, uint4 v) { return v; });
+  if (out.activated != nullptr) {
+    if (out.c != nullptr) store(out.c, [](int, uint4 v) { return v; });
+    return store(out.activated, [](int, uint4 v) {
+      const auto gelu = [](uint32_t x) {
+        const float2 y = gelu_of_stored<dtype>(x);
+        return pack_halves<dtype>(y.x, y.y);
+      };
+      return uint4{gelu(v.x), gelu(v.y), gelu(v.z), gelu(v.w)};
+    });
+  }
+  if (out.residual == nullptr && out.before_gelu == nullptr) return store(out.c, [](int, uint4 v) { return v; });
+  const bool is_sum = out.residual != nullptr;
+  const auto* const other = static_cast<const uint16_t*>(is_sum ? out.residual : out.before_gelu);
   uint4 before[16 / lines];
   STW_UNROLL
-  for (int line = 0; line < 16; line += lines) before[line / lines] = load_vector<uint4>(static_cast<const uint16_t*>(out.residual) + at + line * out.c_stride);
-  store([&](int line, uint4 v) {
-    const uint4 b = before[line / lines];
-    const auto sum_of = [](uint32_t x, uint32_t y) {
-      const float2 s = added_as_stored<dtype>(x, y);
-      return pack_halves<dtype>(s.x, s.y);
-    };
-    return uint4{sum_of(b.x, v.x), sum_of(b.y, v.y), sum_of(b.z, v.z), sum_of(b.w, v.w)};
-  });
+  for (int line = 0; line < 16; line += lines) before[line / lines] = load_vector<uint4>(other + at + line * out.c_stride);
+  const auto store_with = [&](const auto& of_pair) {
+    store(out.c, [&](int line, uint4 v) {
+      const uint4 b = before[line / lines];
+      const auto word = [&](uint32_t x, uint32_t y) {
+        const float2 s = of_pair(x, y);
+        return pack_halves<dtype>(s.x, s.y);
+      };
+      const uint4 words = {word(b.x, v.x), word(b.y, v.y), word(b.z, v.z), word(b.w, v.w)};
+      if (out.column_sums != nullptr) store_vector(from + line * stride, words);   // by the lane that read them
+      return words;
+    });
+  };
+  if (is_sum) store_with([](uint32_t x, uint32_t y) { return added_as_stored<dtype>(x, y); });
+  else store_with([](uint32_t x, uint32_t y) { return times_slope<dtype>(x, y); });
+  if (out.column_sums != nullptr) sum_columns_inside<T, dtype>(shared, stride, out, tile, thread);
 }
 
 }  // namespace stw::kernels::cuda

@@ -82,12 +82,12 @@ uint64_t weight_workspace(const Graph& g, const Op& op, const Extent& e) {
 uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
   return workspace::linear_bias_gradient(e.rows, g.features(op.inputs[0]), e.threads);
 }
-// The parts follow each other in it.
+// The parts lie side by side in it.
 uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
-  int64_t widest = 0;
+  int64_t features = 0;
   for (size_t i = 1; i < op.inputs.size(); ++i)
-    if (op.outputs[i - 1] >= 0) widest = std::max(widest, g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0]);
-  return cuda_workspace::tile_sums(e.rows, g.sequence, widest);
+    if (op.outputs[i - 1] >= 0) features += g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0];
+  return cuda_workspace::tile_sums(e.rows, g.sequence, features);
 }
 
 // Weight gradients come first: they are the last to read x.

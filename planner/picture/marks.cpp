@@ -94,13 +94,16 @@ class Marker {
     std::vector<std::vector<int>> held(program.buffers.size());
     for (size_t b = 0; b < held.size(); ++b)
       if (program.buffers[b].tensor >= 0) held[b].push_back(program.buffers[b].tensor);
-    for (const Instruction& i : program.instructions)   // what several ops do at once has its place in the arena
-      for (int k = 0; k < i.outputs; ++k) {
-        const Operand& o = program.operands[static_cast<size_t>(i.first_operand + i.inputs + k)];
-        const int t = graph_.op(i.op).outputs[static_cast<size_t>(k)];
-        if (o.buffer < 0 || o.persistent || t < 0) continue;
-        std::vector<int>& list = held[static_cast<size_t>(o.buffer)];
-        if (list.empty() || list.back() != t) list.push_back(t);
+    for (const Instruction& i : program.instructions)
+      for (int of = 0; of < i.ops; ++of) {
+        const Instruction one = op_alone(graph_, i, of);
+        for (int k = 0; k < one.outputs; ++k) {
+          const Operand& o = program.operands[static_cast<size_t>(one.first_operand + one.inputs + k)];
+          const int t = graph_.op(one.op).outputs[static_cast<size_t>(k)];
+          if (o.buffer < 0 || o.persistent || t < 0) continue;
+          std::vector<int>& list = held[static_cast<size_t>(o.buffer)];
+          if (list.empty() || list.back() != t) list.push_back(t);
+        }
       }
     return held;
   }

@@ -5,6 +5,7 @@
 
 #include "planner/differentiate.h"
 #include "planner/feed_forward.h"
+#include "planner/fuse.h"
 #include "planner/inference.h"
 #include "planner/parameter_groups.h"
 #include "planner/quantize.h"
@@ -166,6 +167,7 @@ Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& n
   assert(status);
   quantize_frozen(graph, numerics, [&](const Tensor& t) { return config.kept_numbers.count(t.name) > 0; });
   differentiate(graph);
+  find_fused_ops(graph, numerics.kernels);
   add_update(graph, numerics);
   add_inference(graph);
   add_transfers(graph);

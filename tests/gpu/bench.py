@@ -1,9 +1,12 @@
 """What tools/gpu-check runs on a machine with a GPU to see how fast it is and how little memory it needs, beside PyTorch where that is installed:
 
-    bench.py BUILD [WHAT...]             WHAT: names of MODELS, `ops`, `attention`, `optimizers`, `budgets`, `marks`; all of them
-    bench.py BUILD --tiny CONFIG [...]   with a tiny model, on an emulated device: whether this script works
+    bench.py BUILD [--seconds N] [WHAT...]   WHAT: names of MODELS, `ops`, `attention`, `optimizers`, `budgets`, `marks`; all of them
+    bench.py BUILD --tiny CONFIG [...]       with a tiny model, on an emulated device: whether this script works
 
-One line of a table for each figure. After nine minutes it begins nothing more, and says what it left out: name it alone.
+One line of a table for each figure. Near the end of its N seconds (570) it begins nothing more, and says what it left out: name it alone.
+Three parts for the first minutes on a card have to be named, and ask PyTorch for nothing: `headline`, gpt2 by the kinds of kernels that matter
+most; `profile`, the ops of its fastest exact kind; `llama`, three steps of llama-1b. `--peer N`: seconds for PyTorch's training of a model;
+`--product-tflops X`: the card's own peak, as gpu_probe measured it.
 """
 import collections
 import importlib.util
@@ -14,6 +17,7 @@ import statistics
 import subprocess
 import sys
 
+import runs
 from runs import Runs, Table, call, left
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
@@ -28,7 +32,8 @@ MARKS = {"gpt2": (500_000, 512, ()), "qwen2.5-0.5b": (150_000, 128, ()), "qwen2.
 # Those in front of PyTorch, and those behind it: what matters most comes first.
 KERNELS = ("tensor", "wgmma", "wgmma --attention cudnn"), ("cublaslt", "cublaslt --fast", "cublaslt --fast --attention cudnn", "portable")
 ATTENTION = ("tensor", "wgmma", "tensor --attention cudnn")
-SECONDS_TO_BEGIN = 30   # before its end it begins nothing more
+HEADLINE = ("wgmma", "wgmma --attention cudnn", "cublaslt --fast --attention cudnn", "tensor")
+SECONDS_TO_BEGIN = 30   # before its end it begins nothing more; an eighth of it, where that is less
 SECONDS_BEHIND = 150    # that PyTorch leaves, however long it compiles, to the kinds of kernels behind it
 SPEED_MARK, BANDWIDTH_MARK, UPDATE_MARK, BUDGET_MARK = 1.15, 0.85, 1.3, 0.6
 # The fastest plans take all of a card but the reserve, which the profiles estimate at 1 GiB (`check.py memory` measures it): of that a context, kernels, graphs
@@ -57,20 +62,28 @@ def marked(good):
     return "" if good else "   BELOW ITS MARK"
 
 
+def told_of(theirs):
+    """A configuration of PyTorch's."""
+    return (f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']}, vocabulary {theirs['vocabulary']:,}, "
+            f"attention {theirs['attention']}{', cut off' if 'cut' in theirs else ''})")
+
+
 class Bench:
-    def __init__(self, folder, tiny):
-        self.folder, self.tiny = folder, tiny
+    def __init__(self, folder, tiny, wants_peaks=True, peaks=None):
+        self.folder, self.tiny, self.peer_seconds = folder, tiny, runs.SECONDS
         self.table = Table()
         model = tiny or "gpt2"
         self.wgmma = False
         self.table.part("wgmma", lambda: setattr(self, "wgmma", folder.has_wgmma("--model", model, "--batch", 1, "--seq", 32 if tiny else 1024)))
-        self.has_pytorch = importlib.util.find_spec("torch") is not None
+        self.has_pytorch, self.peaks = importlib.util.find_spec("torch") is not None, peaks or {}
+        if not wants_peaks:
+            return
         peaks, why = self.peer("peaks", seconds=120) if self.has_pytorch else (None, "there is no PyTorch here")
-        self.peaks = peaks or {}   # as far as they were measured
+        self.peaks |= peaks or {}   # as far as they were measured
         self.table.row("the card, by PyTorch", bool(peaks or tiny), json.dumps(peaks) if peaks else (why.strip().splitlines() or ["-"])[-1])
 
     def may_begin(self, what):
-        if left() > SECONDS_TO_BEGIN:
+        if left() > min(SECONDS_TO_BEGIN, runs.SECONDS / 8):
             return True
         self.table.row(what, True, "left out: no time")
         return False
@@ -83,16 +96,20 @@ class Bench:
         device = ("--device", "cpu") if self.tiny else ()
         # With its own libraries: where gpu-check has found ours is no matter of PyTorch's.
         environment = {**os.environ, "LD_LIBRARY_PATH": os.environ.get("PEER_LIBRARY_PATH", os.environ.get("LD_LIBRARY_PATH", ""))}
-        code, text, _ = call([sys.executable, os.path.join(BENCH, "peer_gpu.py"), *words, *device], seconds, environment)
-        # Each finding is a line, better than those before: where it ran past its time the last one counts.
-        for line in reversed(text.splitlines()):
+        limit = ("--seconds", max(seconds - 5, 1)) if words[0] == "train" else ()
+        code, text, _ = call([sys.executable, os.path.join(BENCH, "peer_gpu.py"), *words, *limit, *device], seconds, environment)
+        # Each finding is a line. Of configurations that were timed the fastest counts, else the last line, which knows all that those before knew.
+        findings = []
+        for line in text.splitlines():
             try:
-                found = json.loads(line)
+                findings.append(json.loads(line))
             except ValueError:
                 continue
-            if isinstance(found, dict):
-                return found | ({} if code == 0 else {"cut": True}), ""
-        return None, text[-400:]
+        findings = [found for found in findings if isinstance(found, dict)]
+        if not findings:
+            return None, text[-400:]
+        best = max(findings, key=lambda found: found["tokens_per_second"]) if "tokens_per_second" in findings[-1] else findings[-1]
+        return best | ({} if code == 0 else {"cut": True}), ""
 
     def shape(self, name, sequence, batch):
         """The file of its configuration, and these; a tiny model stands for any."""
@@ -148,10 +165,9 @@ class Bench:
         measure(KERNELS[0] if self.wgmma else ("tensor", "tensor --attention cudnn"))
         theirs = None
         if self.has_pytorch and self.may_begin(f"{name}, PyTorch"):
-            theirs, why = self.peer("train", *shape, *(("--eager",) if self.tiny else ()), seconds=max(left() - SECONDS_BEHIND, left() / 2))
+            theirs, why = self.peer("train", *shape, *(("--eager",) if self.tiny else ()), seconds=min(self.peer_seconds, max(left() - SECONDS_BEHIND, left() / 2)))
             if theirs:
-                self.table.row(f"{name}, PyTorch", True, f"{theirs['tokens_per_second']:,.0f} tokens/s ({theirs['mode']}, micro-batch {theirs['micro_batch']}, "
-                               f"attention {theirs['attention']}{', cut off' if 'cut' in theirs else ''}){compare(theirs)}")
+                self.table.row(f"{name}, PyTorch", True, told_of(theirs) + compare(theirs))
             else:
                 self.table.row(f"{name}, PyTorch", False, why)
         measure(KERNELS[1])
@@ -175,10 +191,26 @@ class Bench:
             events = json.load(file)["traceEvents"]
         return [(e["name"], e["args"]["flops"], e["args"]["bytes"], e["args"]["measured_us"]) for e in events if e.get("tid") == 1 and e["ph"] == "X"], ""
 
-    def ops(self):
+    def headline(self):
+        """What a card reaches with gpt2, four steps of each kind."""
+        shape = self.shape("gpt2", *MODELS["gpt2"])
+        for kernels in self.kinds(HEADLINE):
+            what = f"gpt2, T 1024, bf16, {kernels}"
+            if self.may_begin(what):
+                self.speed(what, shape, kernels, steps=4)
+
+    def llama(self):
+        shape = self.shape("llama-1b", *MODELS["llama-1b"])
+        for kernels in self.kinds(("wgmma",)) or ("tensor",):
+            self.speed(f"llama-1b, T 2048, bf16, {kernels}", shape, kernels, steps=3)
+
+    def profile(self):
+        self.ops((("gpt2", 1024, 64),), self.kinds(("wgmma",)) or ("tensor",))
+
+    def ops(self, models=(("gpt2", 1024, 64), ("llama-1b", 2048, 16)), kinds=("tensor", "wgmma", "cublaslt")):
         """Bandwidth of what memory bounds, and products, inside of a step; bytes are those of the plan."""
-        for name, sequence, batch in (("gpt2", 1024, 64), ("llama-1b", 2048, 16))[:1 if self.tiny else 2]:
-            for kernels in self.kinds(("tensor", "wgmma", "cublaslt")):
+        for name, sequence, batch in models[:1 if self.tiny else 2]:
+            for kernels in self.kinds(kinds):
                 what = f"{name}, {batch} x {sequence}, {kernels}"
                 if not self.may_begin(what):
                     continue
@@ -194,13 +226,13 @@ class Bench:
                         sums[op][total] += x
                 for op, (flops, size, microseconds, count) in sums.items():
                     product = (op.startswith("linear") and op != "linear_bias_gradient") or op.startswith("attention") or op == "muon"
-                    if kernels != "tensor" and not product:
+                    if kernels != kinds[0] and not product:
                         continue   # the same kernels
                     text = f"{count} of {microseconds / count:,.0f} us: "
                     if product:
                         text += f"{flops / microseconds * 1e-6:,.3g} TFLOP/s"
                         if "product_tflops" in self.peaks and op.startswith("linear"):
-                            text += f", {flops / microseconds * 1e-4 / self.peaks['product_tflops']:.0f} % of PyTorch's 8192 cubed"
+                            text += f", {flops / microseconds * 1e-4 / self.peaks['product_tflops']:.0f} % of 8192 cubed"
                     else:
                         text += f"{size / microseconds * 1e-3:,.4g} GB/s"
                         if "copy_gbytes_per_second" in self.peaks:
@@ -281,15 +313,16 @@ class Bench:
 
 def main():
     build, words = sys.argv[1], sys.argv[2:]
-    tiny = None
-    if words[:1] == ["--tiny"]:
-        tiny, words = words[1], words[2:]
+    given = runs.options(words, "tiny", "product-tflops", "peer")
+    early = ("headline", "profile", "llama")
     parts = ("ops", "attention", "optimizers", "budgets", "marks")
     for word in words:
-        if word not in MODELS and word not in parts:
-            sys.exit(f"bench.py: {word}: expected one of {', '.join((*MODELS, *parts))}")
+        if word not in MODELS and word not in parts and word not in early:
+            sys.exit(f"bench.py: {word}: expected one of {', '.join((*MODELS, *parts, *early))}")
     with Runs(build) as folder:
-        bench = Bench(folder, tiny)
+        peaks = {"product_tflops": float(given["product-tflops"])} if "product-tflops" in given else {}
+        bench = Bench(folder, given.get("tiny"), not words or any(word not in early for word in words), peaks)
+        bench.peer_seconds = float(given.get("peer", runs.SECONDS))
         for name in words or (*MODELS, *parts):
             bench.table.part(name, (lambda: bench.model(name)) if name in MODELS else getattr(bench, name))
     sys.exit(bench.table.end())

@@ -4,6 +4,7 @@ import os
 import re
 import time
 
+import runs
 from runs import call, left
 
 AT_ONCE = max(1, min(6, (os.cpu_count() or 1) // 2))   # suites
@@ -82,7 +83,7 @@ def run_suite(program, suite, names, suite_seconds, test_seconds, end):
 
 def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_seconds=280, at_once=AT_ONCE):
     """Several suites at once; the outcome in the program's order."""
-    outcome, end = Outcome(), time.monotonic() + min(all_seconds, left() - 20)
+    outcome, end = Outcome(), time.monotonic() + min(all_seconds, left() - min(20, runs.SECONDS / 20))
     suites, said = tests_of(program, chosen)
     if not suites:
         outcome.words.append(said)
@@ -92,10 +93,10 @@ def run_isolated(program, chosen="*", suite_seconds=150, test_seconds=60, all_se
     return outcome
 
 
-def run_if_any_runs(program, first):
+def run_if_any_runs(program, first, chosen="*"):
     """Where not even the tests of `first` pass the others would fail for the same reason, each twice, in minutes."""
     outcome = run_isolated(program, first)
     if outcome.is_good():
-        return run_isolated(program)
+        return run_isolated(program, chosen)
     outcome.gave_up = True
     return outcome

@@ -152,6 +152,16 @@ class Isolated(unittest.TestCase):
         self.assertIn("ran past its time, 3 steps", why)
         self.assertLess(time.monotonic() - begin, 30)
 
+    def test_options_come_first_and_set_the_limit(self):
+        words, before = ["--tiny", "c.json", "--seconds", "9.5", "bits", "--seconds"], runs.SECONDS
+        try:
+            self.assertEqual(runs.options(words, "tiny"), {"tiny": "c.json", "seconds": "9.5"})
+            self.assertEqual((words, runs.SECONDS), (["bits", "--seconds"], 9.5))
+        finally:
+            runs.SECONDS = before
+        with self.assertRaises(SystemExit):
+            runs.options(["--seconds"])
+
     def test_what_ends_a_part_ends_no_other(self):
         table, done = Table(), []
         with contextlib.redirect_stdout(io.StringIO()) as said:
@@ -181,12 +191,14 @@ class Packed(unittest.TestCase):
         with tempfile.TemporaryDirectory() as self.tree:
             self.put("tools/gpu-check", "")
             shutil.copy(os.path.join(self.ROOT, "tools/gpu-check"), self.tree + "/tools/gpu-check")
+            self.put("tests/gpu/bundle.py", "")
+            shutil.copy(os.path.join(self.ROOT, "tests/gpu/bundle.py"), self.tree + "/tests/gpu/bundle.py")
             for tool, text in (("meson", ""), ("ninja", ""), ("nvidia-smi", "echo 'A card, 9.0'")):
                 self.put("bin/" + tool, "#!/bin/sh\n" + text + "\n")
             self.put("tests/gpu/check.py", "import subprocess, sys\nprint(subprocess.run([sys.argv[1] + '/tools/stowage/stowage'], stdout=subprocess.PIPE).stdout.decode())\n")
             self.put("gpu-packages/commit", "abc123")
             self.put("build-gpu/tools/stowage/stowage", '#!/bin/sh\ncat "$(dirname "$0")/../../src/libstowage.so.0"\n')
-            for path in ("src/libstowage.so.0.1.0", "src/libstowage.so.0.1.0.p/large.o", "tests/gpu/gpu_kernel_tests", "tests/gpu/gpu_trainer_tests", "meson-logs/meson-log.txt", ".ninja_log"):
+            for path in ("src/libstowage.so.0.1.0", "src/libstowage.so.0.1.0.p/large.o", "tests/gpu/gpu_probe", "tests/gpu/gpu_kernel_tests", "tests/gpu/gpu_trainer_tests", "meson-logs/meson-log.txt", ".ninja_log"):
                 self.put("build-gpu/" + path, "the library")
             os.symlink("libstowage.so.0.1.0", self.tree + "/build-gpu/src/libstowage.so.0")
             self.assertEqual(self.check("build", "90").returncode, 0)
@@ -197,6 +209,9 @@ class Packed(unittest.TestCase):
             self.assertIn("the library", tested.stdout)
             self.assertTrue(os.path.exists(self.tree + "/build-gpu/tests/gpu/gpu_trainer_tests"))
             self.assertFalse(os.path.exists(self.tree + "/build-gpu/src/libstowage.so.0.1.0.p"))
+            named = self.check("test", "--seconds", "99", "kernels")
+            self.assertEqual(named.returncode, 0, named.stdout)
+            self.assertTrue([name for name in os.listdir(self.tree) if name.endswith("-abc123-test-kernels.txt")], os.listdir(self.tree))
             shutil.rmtree(self.tree + "/build-gpu")
             os.remove(self.tree + "/gpu-packages/programs.tar.xz")
             self.assertIn("run 'tools/gpu-check build' first", self.check("test").stdout)

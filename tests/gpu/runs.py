@@ -13,8 +13,22 @@ import threading
 import time
 
 
-SECONDS = 570   # of a script, so that it ends by itself within ten minutes
+SECONDS = 570   # of a script, so that it ends by itself within ten minutes; `--seconds N` sets it
 BEGIN = time.monotonic()
+
+
+def options(words, *names):
+    """Takes `--name value` for these names off the front of `words`; the values by name. `--seconds` is the script's own limit."""
+    global SECONDS
+    found = {}
+    while words and words[0].removeprefix("--") in (*names, "seconds") and words[0].startswith("--"):
+        if len(words) == 1:
+            sys.exit(f"{words[0]}: a value is missing")
+        found[words[0].removeprefix("--")] = words[1]
+        del words[:2]
+    if "seconds" in found:
+        SECONDS = float(found["seconds"])
+    return found
 
 
 def left():
@@ -38,7 +52,7 @@ class Table:
 
     def part(self, name, run):
         """What ends one part ends no other."""
-        if left() < 20:
+        if left() < min(20, SECONDS / 20):
             return self.row(name, False, "left out for want of time: name it alone")
         try:
             run()

@@ -18,9 +18,10 @@ struct Problem {
   }
 };
 
-Problem random_problem(Random& random, DType dtype, int64_t vocabulary) {
-  const int64_t most_features = vocabulary > 1000 ? 20 : 150;
-  Problem p{random.between(1, 5), random.between(1, 90), random.between(1, most_features), vocabulary, 0, dtype,
+// Long samples have several chains of rows.
+Problem random_problem(Random& random, DType dtype, int64_t vocabulary, bool is_long = false) {
+  const int64_t most_features = vocabulary > 1000 ? 20 : is_long ? 40 : 150;
+  Problem p{random.between(1, 5), is_long ? random.between(chain_terms - 1, 3 * chain_terms) : random.between(1, 90), random.between(1, most_features), vocabulary, 0, dtype,
             {}, {}, {}, {}};
   p.position_rows = p.rows_per_sample + random.between(4, 8);
   for (int64_t i = 0; i < p.rows(); ++i)  // the first token is frequent, as in a text
@@ -94,11 +95,32 @@ TEST(Embedding, OfCodesIsThatOfTheirValues) {
       }
 }
 
+// Rows of tokens added to `start` as promised: what a token has in each chain_terms rows of a sample, in order of the rows.
+std::vector<float> sums_of_chains(const Problem& p, const std::vector<int32_t>& tokens, std::vector<float> start) {
+  for (int64_t sample = 0; sample < p.rows(); sample += p.rows_per_sample)
+    for (int64_t begin = sample, sample_end = sample + p.rows_per_sample; begin < sample_end; begin += chain_terms) {
+      const int64_t end = std::min(begin + chain_terms, sample_end);
+      for (int64_t first = begin; first < end; ++first) {
+        const auto token = [&](int64_t row) { return tokens[static_cast<size_t>(row)]; };
+        bool is_first = true;
+        for (int64_t row = begin; row < first; ++row) is_first &= token(row) != token(first);
+        for (int64_t i = 0; is_first && i < p.features; ++i) {
+          float chain = 0;
+          for (int64_t row = first; row < end; ++row)
+            if (token(row) == token(first)) chain += p.dy.get(row * p.features + i);
+          start[static_cast<size_t>(token(first) * p.features + i)] += chain;
+        }
+      }
+    }
+  return start;
+}
+
 TEST(EmbeddingGradient, SumsTheRowsOfEveryToken) {
   Random random(2);
   int round = 0;
-  for (int64_t vocabulary : {1, 2, 37, 256, 257, 5000, 65537}) {
-    Problem p = random_problem(random, dtype_of(round++), vocabulary);
+  for (int64_t vocabulary : {1, 2, 37, 256, 257, 5000, 65537, 1, 3, 40}) {
+    Problem p = random_problem(random, dtype_of(round), vocabulary, round > 6);
+    ++round;
     for (bool accumulate : {false, true}) {
       const Buffer start = Buffer::normal(DType::f32, random, vocabulary * p.features);
       const Buffer gradient = everywhere([&](const Table& table, int threads) {
@@ -111,14 +133,13 @@ TEST(EmbeddingGradient, SumsTheRowsOfEveryToken) {
       })[0];
       std::vector<double> expected = doubles(start);
       if (!accumulate) expected.assign(expected.size(), 0);
-      // The promised chain, element for element: the same additions in the order of the rows.
       std::vector<float> chain = start.floats();
       if (!accumulate) chain.assign(chain.size(), 0);
+      chain = sums_of_chains(p, p.tokens, chain);
       for (int64_t row = 0; row < p.rows(); ++row)
         for (int64_t i = 0; i < p.features; ++i) {
           const auto at = static_cast<size_t>(p.tokens[static_cast<size_t>(row)] * p.features + i);
           expected[at] += p.dy.get(row * p.features + i);
-          chain[at] += p.dy.get(row * p.features + i);
         }
       EXPECT_LE(relative_error(gradient.floats(), expected), 1e-5);
       EXPECT_TRUE(same_bits(gradient.floats(), chain));
@@ -154,11 +175,12 @@ TEST(PositionGradient, SumsTheSamples) {
   }
 }
 
-// Position ids are tokens to it: those of whole samples give the bits of position_gradient, a document's start over.
+// Position ids are tokens to it: those of whole samples, where no position comes twice, give the bits of position_gradient, a
+// document's start over.
 TEST(EmbeddingGradient, SumsTheRowsOfEveryPosition) {
   Random random(5);
   for (int round = 0; round < 6; ++round) {
-    Problem p = random_problem(random, dtype_of(round), 10);
+    Problem p = random_problem(random, dtype_of(round), 10, round == 5);
     for (bool accumulate : {false, true})
       for (bool packed : {false, true}) {
         std::vector<int32_t> position_ids;
@@ -179,10 +201,7 @@ TEST(EmbeddingGradient, SumsTheRowsOfEveryPosition) {
         });
         std::vector<float> chain = start.floats();
         if (!accumulate) chain.assign(chain.size(), 0);
-        for (int64_t row = 0; row < p.rows(); ++row)
-          for (int64_t i = 0; i < p.features; ++i)
-            chain[static_cast<size_t>(position_ids[static_cast<size_t>(row)] * p.features + i)] +=
-                p.dy.get(row * p.features + i);
+        chain = sums_of_chains(p, position_ids, chain);
         EXPECT_TRUE(same_bits(gradients[0].floats(), chain));
         if (!packed) { EXPECT_TRUE(same_bits(gradients[0], gradients[1])); }
       }

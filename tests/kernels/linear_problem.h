@@ -13,10 +13,20 @@ struct Types { DType activation, weight, output, addend; };
 struct Shape { int64_t samples, rows_per_sample, inputs; std::vector<int64_t> features; };
 
 // What an element of a naive result is added up in; `end` stands behind every part and every sample.
+// Chains of fmaf of at most chain_terms terms, whose results are added one after the other.
 struct Chain {
   float value;
-  void add(float a, float b) { value = std::fmaf(a, b, value); }
-  void end() {}
+  float chain = 0;
+  int64_t terms = 0;
+  void add(float a, float b) {
+    chain = std::fmaf(a, b, chain);
+    if (++terms == chain_terms) end();
+  }
+  void end() {
+    if (terms == 0) return;
+    value += chain;
+    chain = 0, terms = 0;
+  }
 };
 
 struct Problem {
@@ -126,6 +136,21 @@ struct Problem {
       run(table.linear_weight_gradient, a, threads, linear_weight_gradient_workspace(a, threads));
       run(table.linear_bias_gradient, a, threads, linear_bias_gradient_workspace(a, threads));
       from = to;
+    }
+    return result;
+  }
+
+  // Of the first part, in pieces that begin at rows `cuts`.
+  Buffer weight_gradients_in(const Table& table, const std::vector<int64_t>& cuts) {
+    Buffer result = weight_gradient[0];
+    const int64_t size = types.activation == DType::f32 ? 4 : 2;
+    for (size_t piece = 0; piece <= cuts.size(); ++piece) {
+      const int64_t from = piece > 0 ? cuts[piece - 1] : 0, to = piece < cuts.size() ? cuts[piece] : rows;
+      LinearArgs a = args({static_cast<char*>(x.data()) + from * shape.inputs * size, types.activation},
+                          {static_cast<char*>(dy.data()) + from * outputs * size, types.activation});
+      a.rows = to - from, a.first_row = from % shape.rows_per_sample, a.accumulate = accumulate || piece > 0;
+      a.part[0].weight_gradient = result.data();
+      run(table.linear_weight_gradient, a, 2, linear_weight_gradient_workspace(a, 2));
     }
     return result;
   }

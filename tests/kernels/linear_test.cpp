@@ -67,6 +67,52 @@ TEST(Linear, SeveralBlocksHaveTheBitsOfNaiveChains) {
     }
 }
 
+// Sums of many chains: over inputs and features, and over rows of samples of every kind of length.
+TEST(Linear, SeveralChainsHaveTheBitsOfNaiveOnes) {
+  Random random(15);
+  const auto expect = [&](Shape shape, bool transposed, Types types) {
+    Problem problem(random, std::move(shape), types, transposed, true, transposed);
+    if (problem.shape.features.size() == 1) problem.add_residual(random);
+    expect_naive_bits(problem, {2});
+    if (types.activation == DType::f32) return;
+    problem.residual = Buffer();
+    problem.round_gradients(random.bits());
+    expect_naive_bits(problem, {2});
+  };
+  int round = 0;
+  for (int64_t rows_per_sample : {1, 3, 64, 100, 255, 256, 257, 300, 512, 640}) {
+    if (emulated() && round % 3 == 2) continue;
+    const int64_t samples = rows_per_sample < 300 ? 5 : 2, features = round % 2 ? 37 : 13;
+    expect({samples, rows_per_sample, 21, {features, 3}}, round % 2, round % 3 == 1 ? Types{bf16, f32, f32, bf16} : Types{f32, f32, f32, f32});
+    ++round;
+  }
+  // Few rows of dW, which are read in another order.
+  for (int64_t rows_per_sample : {7, 300}) expect({3, rows_per_sample, 70, {3}}, false, {f32, f32, f32, f32});
+  for (int64_t rows : {1, 2, 3, 4, 5, 13})
+    for (bool transposed : {false, true}) {
+      expect({1, rows, 1500, {19}}, transposed, {f32, f32, f32, f32});
+      expect({1, rows, 19, {530, 300}}, transposed, {bf16, bf16, f32, f32});
+      expect({1, rows, 513, {257}}, transposed, {f16, f32, f16, f16});
+    }
+}
+
+// Contract E3 inside of samples: where chains begin, and nowhere else.
+TEST(Linear, CutsBetweenChainsGiveTheSameWeightGradients) {
+  Random random(16);
+  for (int64_t rows_per_sample : {300, 512, 700}) {
+    if (emulated() && rows_per_sample == 700) continue;
+    for (bool transposed : {false, true}) {
+      Problem problem(random, {2, rows_per_sample, 18, {21}}, {f32, f32, f32, f32}, transposed, false, !transposed);
+      for (const NamedTable& t : tables()) {
+        const Buffer whole = problem.weight_gradients_in(*t.table, {});
+        EXPECT_TRUE(same_bits(problem.weight_gradients_in(*t.table, {chain_terms}), whole)) << t.name;
+        EXPECT_TRUE(same_bits(problem.weight_gradients_in(*t.table, {chain_terms, rows_per_sample, rows_per_sample + chain_terms}), whole)) << t.name;
+        EXPECT_TRUE(same_bits(problem.weight_gradients_in(*t.table, {rows_per_sample + chain_terms}), whole)) << t.name;
+      }
+    }
+  }
+}
+
 TEST(Linear, ThreadsAndTablesGiveTheSameBits) {
   Random random(4);
   for (DType output : all_dtypes) {
@@ -241,12 +287,13 @@ TEST(Linear, RowsOfOutputsMayLieFurtherApart) {
       }
 }
 
-// Columns of dx may be computed apart, and so may the features be taken in turn, the sums between in fp32.
+// Columns of dx may be computed apart, and so may the features be taken in turn, in whole chains, the sums between in fp32.
 TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
   Random random(13);
   for (const DType dtype : all_dtypes)
     for (const Problem::Addend kind : {Problem::Addend::none, Problem::Addend::other, Problem::Addend::in_place}) {
-      Problem p(random, {2, 37, 96, {48, 80}}, {dtype, dtype, dtype, dtype}, false, false, false);
+      const int64_t late = chain_terms + 48;   // features of the second part: pieces of one part begin where a chain does
+      Problem p(random, {2, 37, 96, {48, late}}, {dtype, dtype, dtype, dtype}, false, false, false);
       for (const NamedTable& t : tables()) {
         SCOPED_TRACE(std::string(t.name) + ", " + p.describe());
         const Buffer whole = p.input_gradient(*t.table, 2, kind);
@@ -265,7 +312,7 @@ TEST(Linear, InputGradientsInPiecesAreThoseOfTheWhole) {
         EXPECT_TRUE(same_bits(columns, whole));
         Buffer sums(DType::f32, p.rows * 96), turns = kind == Problem::Addend::in_place ? p.addend : Buffer(dtype, p.rows * 96);
         int64_t at = 0;
-        for (const auto& [part, first, width] : {std::tuple<size_t, int64_t, int64_t>{0, 0, 48}, {1, 0, 32}, {1, 32, 48}}) {
+        for (const auto& [part, first, width] : {std::tuple<size_t, int64_t, int64_t>{0, 0, 48}, {1, 0, chain_terms}, {1, chain_terms, 48}}) {
           const bool last = at + width == p.outputs;
           LinearArgs a = p.args(last ? turns.matrix() : sums.matrix(), {static_cast<char*>(p.dy.data()) + at * bytes, dtype});
           a.parts = 1, a.part[0] = a.part[part], a.part[0].features = width;

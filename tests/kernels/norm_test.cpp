@@ -161,16 +161,17 @@ TEST(NormGradient, CutBetweenSamplesChangesNothing) {
   }
 }
 
-// A GPU handles several rows a block where there are many, and a row in pieces where it is long: the same bits.
+// A GPU gives a block a tile where there are many, or else some rows, and takes a row in pieces where it is long: the same bits.
 TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
   Random random(5);
-  const struct { int64_t samples, rows_per_sample, features; } shapes[] = {{3, 703, 24}, {2, 515, 300}, {1, 3, 12004}, {1, 2, 11999}};
-  for (int round = 0; round < 8; ++round) {
-    const auto& shape = shapes[round % 4];
-    Problem p = random_problem(random, dtype_of(round), round < 4, shape.features);
-    p.samples = shape.samples, p.rows_per_sample = shape.rows_per_sample, p.has_bias = round >= 4;
+  const struct { int64_t samples, rows_per_sample, features; } shapes[] = {{3, 703, 24}, {2, 515, 300}, {1, 3, 12004}, {1, 2, 11999},
+                                                                           {5, 65, 1100}, {4, 63, 2048}, {4, 33, 2049}, {2, 130, 768}};
+  for (int round = 0; round < 16; ++round) {
+    const auto& shape = shapes[round % 8];
+    Problem p = random_problem(random, dtype_of(round), round < 8, shape.features);
+    p.samples = shape.samples, p.rows_per_sample = shape.rows_per_sample, p.has_bias = round >= 8;
     for (Buffer* b : {&p.x, &p.dy, &p.addend}) *b = Buffer::normal(p.dtype, random, p.rows() * p.features);
-    if (round == 6) p.dy = Buffer::normal(DType::f32, random, p.rows() * p.features);   // operands of two types
+    if (round == 2 || round == 9) p.dy = Buffer::normal(DType::f32, random, p.rows() * p.features);   // operands of two types
     everywhere([&](const Table& table, int threads) {
       Buffer y(p.dtype, p.rows() * p.features), dx = y, dw(DType::f32, p.features), db = dw;
       NormArgs args = p.args();
@@ -189,23 +190,27 @@ TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
 
 TEST(NormGradient, WritesOnlyWhatIsWanted) {
   Random random(4);
-  Problem p = random_problem(random, DType::f32, false, 33);
-  for (const NamedTable& entry : tables()) {
-    Buffer dx(DType::f32, p.rows() * p.features), dw(DType::f32, p.features);
-    Buffer only_dx = dx, only_dw = dw;
-    NormArgs args = p.args();
-    args.y = p.dy.matrix();
-    args.dx = dx.matrix();
-    args.weight_gradient = floats_of(dw);
-    run(entry.table->norm_gradient, args, 1, norm_gradient_workspace(args, 1));
-    args.weight_gradient = nullptr;
-    args.dx = only_dx.matrix();
-    run(entry.table->norm_gradient, args, 1, norm_gradient_workspace(args, 1));
-    args.weight_gradient = floats_of(only_dw);
-    args.dx = {};
-    run(entry.table->norm_gradient, args, 1, norm_gradient_workspace(args, 1));
-    EXPECT_TRUE(same_bits(dx, only_dx));
-    EXPECT_TRUE(same_bits(dw, only_dw));
+  for (int64_t samples : {1, 6}) {
+    Problem p = random_problem(random, DType::f32, false, 33);
+    p.samples = samples;
+    for (Buffer* b : {&p.x, &p.dy}) *b = Buffer::normal(p.dtype, random, p.rows() * p.features);
+    for (const NamedTable& entry : tables()) {
+      Buffer dx(DType::f32, p.rows() * p.features), dw(DType::f32, p.features);
+      Buffer only_dx = dx, only_dw = dw;
+      NormArgs args = p.args();
+      args.y = p.dy.matrix();
+      args.dx = dx.matrix();
+      args.weight_gradient = floats_of(dw);
+      run(entry.table->norm_gradient, args, 1, norm_gradient_workspace(args, 1));
+      args.weight_gradient = nullptr;
+      args.dx = only_dx.matrix();
+      run(entry.table->norm_gradient, args, 1, norm_gradient_workspace(args, 1));
+      args.weight_gradient = floats_of(only_dw);
+      args.dx = {};
+      run(entry.table->norm_gradient, args, 1, norm_gradient_workspace(args, 1));
+      EXPECT_TRUE(same_bits(dx, only_dx));
+      EXPECT_TRUE(same_bits(dw, only_dw));
+    }
   }
 }
 

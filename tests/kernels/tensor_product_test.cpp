@@ -121,13 +121,13 @@ TEST(TensorProduct, CutsBetweenSamplesGiveTheSameParameterGradients) {
     }
 }
 
-void expect_cuts_between_steps(Problem& problem, const Table& table, const char* name, Random& random) {
+void expect_cuts_between_chains(Problem& problem, const Table& table, const char* name, Random& random) {
   const int64_t rows_per_sample = problem.shape.rows_per_sample;
   const Buffer whole = problem.parameter_gradients(table, 1).weight[0];
   Buffer pieces = problem.weight_gradient[0];
   for (int64_t row = 0, end; row < problem.rows; row = end) {
-    end = std::min(problem.rows, row + random.between(product_step, 2 * rows_per_sample + product_step));
-    end -= end % rows_per_sample % product_step;
+    end = std::min(problem.rows, row + random.between(chain_terms, 2 * rows_per_sample + chain_terms));
+    end -= end % rows_per_sample % chain_terms;
     LinearArgs a = problem.args({static_cast<uint16_t*>(problem.x.data()) + row * problem.shape.inputs, bf16},
                                 {static_cast<uint16_t*>(problem.dy.data()) + row * problem.outputs, bf16});
     a.rows = end - row, a.first_row = row % rows_per_sample;
@@ -138,16 +138,16 @@ void expect_cuts_between_steps(Problem& problem, const Table& table, const char*
   EXPECT_TRUE(same_bits(pieces, whole)) << name << ", " << problem.describe();
 }
 
-// Loss chunks begin and end inside of samples, between steps of the tensor cores.
-TEST(TensorProduct, CutsBetweenStepsGiveTheSameWeightGradients) {
+// Loss chunks begin and end inside of samples, between chains.
+TEST(TensorProduct, CutsBetweenChainsGiveTheSameWeightGradients) {
   Random random(7);
   constexpr int64_t samples = 4;
-  for (int64_t rows_per_sample : {5, 32, 33, 40, 70})
-    for (int round = 0; round < 6; ++round) {
+  for (int64_t rows_per_sample : {5, 70, 256, 300, 513, 530})
+    for (int round = 0; round < (rows_per_sample < 256 ? 2 : 4); ++round) {
       Problem problem = tensor_problem(random, {samples, rows_per_sample, 40, {72}}, {bf16, bf16, f32, f32}, round % 2, false, round % 3);
       for (const ProductKernels products : tensor_kernels()) {
         problem.products = products;
-        for (const NamedTable& t : tables()) expect_cuts_between_steps(problem, *t.table, t.name, random);
+        for (const NamedTable& t : tables()) expect_cuts_between_chains(problem, *t.table, t.name, random);
       }
     }
 }

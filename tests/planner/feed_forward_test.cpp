@@ -78,6 +78,22 @@ TEST(FeedForward, IsFoundInEveryModel) {
     }
 }
 
+// Matrices that are trained sum their gradients up in chains, which no tile cuts; a part without them has but the sums of biases.
+TEST(FeedForward, TilesAreMadeOfWholeChains) {
+  const auto unit_of = [](const SmallModel& model, const char* frozen) {
+    Numerics numerics;
+    if (*frozen) numerics.groups = {{frozen, true, {}, {}, {}}};
+    const Graph g = build_model(config_of(model), 33, numerics);
+    return tile_unit(g, g.segments[1].feed_forward);
+  };
+  EXPECT_EQ(unit_of(small_gpt2(), ""), chain_unit);
+  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.c_fc*"), chain_unit);
+  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.*"), bias_unit);
+  EXPECT_EQ(unit_of(small_llama(), "blocks.0"), bias_unit);
+  EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), chain_unit);
+  EXPECT_EQ(unit_of({small_gpt2(), adapters_of_some_of_gpt2()}, ""), chain_unit);
+}
+
 // What a kernel rounds once a sample, and what draws random numbers by row, is never cut.
 TEST(FeedForward, IsLeftWholeWhereTilesWouldChangeBits) {
   Numerics numerics;

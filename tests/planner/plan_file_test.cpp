@@ -120,7 +120,7 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   };
   const std::pair<const char*, Json> forged[] = {
       {"loss_chunks", INT64_MAX}, {"loss_chunks", 1025}, {"micro_batch", INT64_MAX}, {"tiles", 7}, {"tiles", tiles(0, 100)},
-      {"tiles", tiles(0, -256)}, {"tiles", tiles(5, 256)}, {"tiles", tiles(0, Json())}, {"tiles", tiles(0, 256)}};   // the last one: its blocks keep what lies inside
+      {"tiles", tiles(0, -256)}, {"tiles", tiles(0, 64)}, {"tiles", tiles(5, 256)}, {"tiles", tiles(0, Json())}, {"tiles", tiles(0, 256)}};   // the last one: its blocks keep what lies inside
   const auto refuse = [&](const Json& plan, const std::string& key, const Json& value) {
     const auto loaded = Planned::load(*model, with_fingerprint(with_value(plan, {key}, value)));
     ASSERT_FALSE(loaded) << key;
@@ -132,10 +132,12 @@ TEST(PlanFile, RefusesWhatWasChanged) {
   ASSERT_FALSE(unequal);
   EXPECT_NE(unequal.error().message.find("its classes of bytes are not its arena"), std::string::npos) << unequal.error().message;
   // Tiles that a block may have, but for their number.
-  Request many = request(300, 33);
-  many.micro_batch = 300;
+  Request many = request(1200, 33);
+  many.micro_batch = 1200;
   many.recompute = Recompute::full;
-  refuse(*parse_json(make(*model, many)->json), "tiles", tiles(0, 64));
+  refuse(*parse_json(make(*model, many)->json), "tiles", tiles(0, 256));
+  many.global_batch = many.micro_batch = 300;
+  EXPECT_TRUE(Planned::load(*model, with_fingerprint(with_value(*parse_json(make(*model, many)->json), {"tiles"}, tiles(0, 256)))));
 
   EXPECT_FALSE(Planned::load(*model, ""));
   EXPECT_FALSE(Planned::load(*model, "{}"));

@@ -97,7 +97,49 @@ TEST(Program, NothingIsRecomputedWhereAllIsKept) {
   for (const Graph& g : small_graphs()) {
     const Programs p = make_programs(g, uniform_decisions(g, ~0u), 2, 1, 64);
     EXPECT_EQ(recomputed(p.micro_next), 0);
-    EXPECT_EQ(p.micro_next.instructions.size(), g.ops.size() - 1 + g.gradient_ops.size());   // the loss's forward is its backward
+    size_t ops = 0;
+    for (const Instruction& i : p.micro_next.instructions) ops += static_cast<size_t>(i.ops);
+    EXPECT_EQ(ops, g.ops.size() - 1 + g.gradient_ops.size());   // the loss's forward is its backward
+  }
+}
+
+// Instructions of several ops: GELU in the product before it, its slope with the bias's gradient in the product behind it, and parameters' gradients
+// of two matrices. What lies between a product and GELU has memory where it is kept, or else none.
+TEST(Program, FusedOpsAreOneInstruction) {
+  const Graph g = graph_for(small_gpt2(), Kernels::tensor);
+  for (uint32_t saved : {~0u, 0u}) {
+    const Programs p = make_programs(g, uniform_decisions(g, saved), 2, 0, 64);
+    std::map<std::pair<OpKind, int>, int> count;   // by the first op and how many there are
+    int kept = 0;
+    for (const Instruction& i : p.micro_next.instructions) {
+      count[{i.kind, i.ops}] += 1;
+      if (i.kind == OpKind::linear && i.ops > 1) kept += p.micro_next.operands[static_cast<size_t>(i.first_operand + i.inputs)].buffer >= 0;
+    }
+    const int blocks = g.blocks();
+    EXPECT_EQ((count[{OpKind::linear, 2}]), saved ? blocks : 2 * blocks);   // recompute makes both again
+    EXPECT_EQ(kept, blocks);
+    EXPECT_EQ((count[{OpKind::linear_input_gradient, 3}]), blocks);
+    EXPECT_EQ((count[{OpKind::linear_weight_gradient, 2}]), blocks);
+    EXPECT_EQ((count[{OpKind::linear_bias_gradient, 2}]), blocks);
+    for (OpKind kind : {OpKind::gelu, OpKind::gelu_gradient}) EXPECT_EQ((count[{kind, 1}]), 0);
+  }
+}
+
+// They take no more memory than the same ops one by one, whatever is kept.
+TEST(Program, FusedOpsTakeNoMoreMemory) {
+  std::mt19937 random(12);
+  for (const char* dropout : {"0", "0.1"}) {
+    Graph fused = graph_for(small_gpt2(dropout), Kernels::tensor), alone = graph_for(small_gpt2(dropout), Kernels::portable);
+    fused.tile_rows = alone.tile_rows = {16, 80};
+    ASSERT_EQ(fused.ops.size(), alone.ops.size());
+    for (int round = 0; round < 60; ++round) {
+      const Decisions d = random_decisions(fused, random, 4);
+      const auto bound = [&](const Graph& g) {
+        const Programs p = make_programs(g, d, d.micro_batch, 0, 64);
+        return live_bound(p.micro_first, 64);
+      };
+      EXPECT_LE(bound(fused), bound(alone));
+    }
   }
 }
 
@@ -200,23 +242,36 @@ TEST(Program, ChunksCoverTheRows) {
   for (int round = 0; round < 2000; ++round) {
     const int64_t sequence = 1 + static_cast<int64_t>(random() % 300) * (round % 4 == 0 ? 16 : 1);
     const int64_t rows = sequence * (1 + static_cast<int64_t>(random() % 20)), chunks = 1 + static_cast<int64_t>(random() % 64);
-    const int64_t step = chunk_rows(rows, chunks);
+    const int64_t unit = round % 2 ? chain_unit : frozen_chunk_unit, step = chunk_rows(rows, chunks, unit);
     EXPECT_GE(step, 1);
     EXPECT_LE(step, rows);
-    EXPECT_TRUE(step == rows || step % 16 == 0);
+    EXPECT_TRUE(step == rows || step % unit == 0);
     EXPECT_LE((rows + step - 1) / step, chunks);
     int64_t end = 0;
-    for (const Tile& chunk : loss_chunks(rows, sequence, chunks)) {
+    for (const Tile& chunk : loss_chunks(rows, sequence, chunks, unit)) {
       EXPECT_EQ(chunk.begin, end);
       end += chunk.rows;
       EXPECT_TRUE(chunk.rows > 0 && chunk.rows <= step);
       if (end == rows) continue;
-      EXPECT_EQ(end % sequence % 16, 0) << "inside of a step";
-      const int64_t next = std::min(end + 16 - end % sequence % 16, (end / sequence + 1) * sequence);   // the next place for a cut
+      EXPECT_EQ(end % sequence % unit, 0) << "inside of a chain";
+      const int64_t next = std::min(end + unit - end % sequence % unit, (end / sequence + 1) * sequence);   // the next place for a cut
       EXPECT_GT(next - chunk.begin, step) << "shorter than it has to be";
     }
     EXPECT_EQ(end, rows);
   }
+}
+
+// A head that trains its matrix is cut between the chains of its gradient, another one anywhere that keeps a tensor core's steps.
+TEST(Program, ChunksAreMadeOfWholeChains) {
+  const auto unit_of = [](const SmallModel& model, const char* frozen) {
+    Numerics numerics;
+    if (*frozen) numerics.groups = {{frozen, true, {}, {}, {}}};
+    return chunk_unit(build_model(config_of(model), 33, numerics));
+  };
+  EXPECT_EQ(unit_of(small_llama(), ""), chain_unit);
+  EXPECT_EQ(unit_of(small_llama(), "head"), frozen_chunk_unit);
+  EXPECT_EQ(unit_of(small_gpt2(), ""), chain_unit);   // tied to the embeddings
+  EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), frozen_chunk_unit);
 }
 
 // Caches lie at the same offsets in both programs of generation, below all else that they use.

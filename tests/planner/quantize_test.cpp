@@ -89,7 +89,9 @@ void for_coded_products(const Graph& g, const Body& body) {
 // However little may be made at once, pieces are as wide as products want them, and together are the whole.
 TEST(Quantize, ValuesAreMadeInPieces) {
   std::set<std::pair<bool, ValuePieces::Cut>> seen;
-  for (const SmallModel& model : {SmallModel{small_llama(), adapters_of_all()}, SmallModel{small_qwen3(), adapters_of_all()}})
+  int64_t most_of_a_sum = 0;   // pieces that an input gradient's sum over one matrix's features is cut into
+  for (const SmallModel& model : {SmallModel{small_llama(), adapters_of_all()}, SmallModel{small_qwen3(), adapters_of_all()},
+                                  SmallModel{with_vocabulary(small_qwen3(), 600), adapters_of_all()}})
     for (const uint64_t at_once : {uint64_t{1}, uint64_t{1500}, uint64_t{4096}, uint64_t{9000}, uint64_t{1} << 30}) {
       Graph g = quantized_graph(model, Quantize::nf4, Precision::bf16, Quantize::int8);
       g.values_at_once = at_once;
@@ -109,8 +111,11 @@ TEST(Quantize, ValuesAreMadeInPieces) {
         EXPECT_TRUE(stays_whole || (p.cut == ValuePieces::Cut::none) == (all <= at_once));
         EXPECT_EQ(scratch.sums > 0, op.kind == OpKind::linear_input_gradient && p.cut == ValuePieces::Cut::features);
         if (p.cut == ValuePieces::Cut::none) return;
-        EXPECT_GE(p.width, 16);
-        EXPECT_EQ(p.width % 16, 0);
+        const bool sums = op.kind == OpKind::linear_input_gradient && p.cut == ValuePieces::Cut::features;
+        const int64_t unit = sums ? chain_unit : 16;   // the least width
+        EXPECT_GE(p.width, unit);
+        EXPECT_EQ(p.width % unit, 0);
+        if (sums && matrices == 1) most_of_a_sum = std::max(most_of_a_sum, p.count);
         if (p.cut == ValuePieces::Cut::inputs) {
           EXPECT_EQ(p.count, (inputs + p.width - 1) / p.width);
           EXPECT_GE(p.width * 8, inputs);
@@ -120,11 +125,12 @@ TEST(Quantize, ValuesAreMadeInPieces) {
         }
         EXPECT_NEAR(static_cast<double>(scratch.values), static_cast<double>(2 * of_piece), 4 * 64);
         // At most what is asked for, unless pieces have the least width, or an even cut of that width.
-        EXPECT_TRUE(p.width == 16 || of_piece <= at_once + static_cast<uint64_t>(16 * std::max(inputs, features))) << of_piece;
+        EXPECT_TRUE(p.width == unit || of_piece <= at_once + static_cast<uint64_t>(16 * std::max(inputs, features))) << of_piece;
       });
     }
   for (const bool forward : {false, true}) EXPECT_TRUE(seen.count({forward, ValuePieces::Cut::none}) && seen.count({forward, ValuePieces::Cut::features}));
   EXPECT_TRUE(seen.count({false, ValuePieces::Cut::inputs}));
+  EXPECT_EQ(most_of_a_sum, 3);
   EXPECT_FALSE(seen.count({true, ValuePieces::Cut::inputs}));
 }
 

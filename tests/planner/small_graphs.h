@@ -28,6 +28,16 @@ inline Graph graph_of(const SmallModel& model, int64_t sequence = 33, Precision 
   return build_model(config_of(model), sequence, n);
 }
 
+// With a GPU's kernels, of which some do two ops.
+inline Graph graph_for(const SmallModel& model, Kernels kernels, bool fused_update = false, const std::vector<const char*>& frozen = {}) {
+  Numerics n;
+  n.precision = Precision::bf16;
+  n.kernels = kernels;
+  n.fused_update = fused_update;
+  for (const char* pattern : frozen) n.groups.push_back({pattern, true, {}, {}, {}});
+  return build_model(config_of(model), 33, n);
+}
+
 // So that samples of a few rows have tiles, inside of them and over several.
 inline void add_small_tiles(std::vector<Graph>& graphs) {
   for (size_t i = 0; i < graphs.size(); ++i) graphs[i].tile_rows = i % 2 ? std::vector<int64_t>{16, 80} : std::vector<int64_t>{40, 32};
@@ -45,6 +55,8 @@ inline std::vector<Graph> small_graphs() {
   graphs.push_back(graph_of(small_gemma3(), 33, Precision::bf16));
   for (const double dropout : {0.0, 0.1}) graphs.push_back(graph_of({small_gpt2(), adapters_of_all(dropout)}, 33, Precision::bf16));
   graphs.push_back(graph_of({small_llama(), adapters_of_some()}, 40, Precision::fp32, 8));
+  graphs.push_back(graph_for(small_gpt2(), Kernels::tensor));
+  graphs.push_back(graph_for(small_gpt2("0.1"), Kernels::wgmma));
   add_small_tiles(graphs);
   return graphs;
 }
@@ -92,6 +104,8 @@ inline std::vector<Graph> frozen_graphs() {
   add(small_qwen2(), {"head", "norms"});
   add(small_gpt2(), {"embeddings", "blocks"});
   add(small_qwen3(), {"embeddings", "*layers.0.input_layernorm*", "*layers.0.self_attn.?_proj*", "*layers.1*k_norm*"});
+  graphs.push_back(graph_for(small_gpt2(), Kernels::tensor, false, {"embeddings", "blocks.0"}));
+  graphs.push_back(graph_for(small_gpt2(), Kernels::tensor, false, {"*mlp.c_proj*", "*h.1.mlp*"}));
   add_small_tiles(graphs);
   return graphs;
 }
@@ -114,6 +128,7 @@ inline std::vector<Graph> fused_graphs() {
   add(small_qwen3(), Precision::bf16, Optimizer::lion, 8);
   add({small_qwen3(), adapters_of_all()}, Precision::bf16, Optimizer::adamw, 8, {"blocks.1"});
   add(small_llama(), Precision::bf16, Optimizer::adafactor, 32, {"embeddings", "blocks.0", "norms"});
+  graphs.push_back(graph_for(small_gpt2(), Kernels::wgmma, true));
   add_small_tiles(graphs);
   return graphs;
 }

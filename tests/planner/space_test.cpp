@@ -142,7 +142,7 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
     if (!p->instructions.empty()) floor = std::max(floor, live_bound(*p, device.alignment));
   for (int64_t m = request.fused_update ? request.global_batch : 1; m <= request.global_batch; ++m)
     for (int64_t chunks = 1; chunks <= 64; chunks *= 2) {
-      if (chunks > 1 && chunk_rows(m * g.sequence, chunks) == chunk_rows(m * g.sequence, chunks / 2)) break;
+      if (chunks > 1 && chunk_rows(m * g.sequence, chunks, chunk_unit(g)) == chunk_rows(m * g.sequence, chunks / 2, chunk_unit(g))) break;
       Decisions d = uniform_decisions(g, 0, m, chunks);
       d.offload = offload;
       const int64_t rest = request.global_batch % m;

@@ -110,6 +110,33 @@ TEST_F(Verify, Operands) {
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode), "read before it is made");
 }
 
+// What fused ops hand on without memory, and what they hand on in memory.
+TEST_F(Verify, FusedOps) {
+  graph_ = graph_for(small_gpt2(), Kernels::tensor);
+  programs_ = make_programs(graph_, uniform_decisions(graph_, ~0u), 5, 2, 64);
+  const Program& micro = programs_.micro_next;
+  ASSERT_TRUE(verify(graph_, programs_.arena, micro, programs_.arena_bytes));
+  const auto fused = [](Program& p, OpKind kind) -> Instruction& {
+    return *std::find_if(p.instructions.begin(), p.instructions.end(), [&](const Instruction& i) { return i.kind == kind && i.ops > 1; });
+  };
+  const auto operand = [&](Program& p, OpKind kind, int op, int k) -> Operand& {
+    return p.operands[static_cast<size_t>(op_alone(graph_, fused(p, kind), op).first_operand + k)];
+  };
+  // A product's output that is kept: gone, or gone for GELU alone.
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 0).buffer = -1; }, &micro), "has no memory");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 0, 3).buffer = -1; }, &micro), "is not stored, but has memory");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear, 1, 1).buffer = -1; }, &micro), "has no memory");
+  // The gradient of GELU's output, which never lies anywhere, and what GELU's slope is of.
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear_input_gradient, 1, 1) = operand(p, OpKind::linear_input_gradient, 1, 0); }, &micro),
+             "is not stored, but has memory");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { operand(p, OpKind::linear_input_gradient, 1, 0).buffer = -1; }, &micro), "has no memory");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { fused(p, OpKind::linear_input_gradient).ops = 4; }, &micro), "too many");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) { fused(p, OpKind::linear_input_gradient).ops = 1; }, &micro), "has no memory");
+  expect_has(found([&](Arena&, Program& p, uint64_t&) {
+    p.buffers[static_cast<size_t>(fused(p, OpKind::linear_weight_gradient).workspace.buffer)].bytes -= 4;
+  }, &micro), "more scratch memory than it has");
+}
+
 // Instructions that do several ops at once.
 TEST_F(Verify, JoinedOps) {
   const Program& update = programs_.update;
@@ -123,8 +150,8 @@ TEST_F(Verify, JoinedOps) {
   }, &update), "too many tensors at once");
   expect_has(found([&](Arena&, Program& p, uint64_t&) { joined(p).op -= joined(p).ops; }, &update), "number of operands");   // sums of squares
   for (int k : {1, 2}) {   // what one of the others works on
-    expect_has(found([&](Arena&, Program& p, uint64_t&) { p.operands[static_cast<size_t>(op_alone(joined(p), k).first_operand)].buffer = -1; }, &update), "has no memory");
-    expect_has(found([&](Arena&, Program& p, uint64_t&) { std::swap(p.operands[static_cast<size_t>(op_alone(joined(p), k).first_operand)],
+    expect_has(found([&](Arena&, Program& p, uint64_t&) { p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)].buffer = -1; }, &update), "has no memory");
+    expect_has(found([&](Arena&, Program& p, uint64_t&) { std::swap(p.operands[static_cast<size_t>(op_alone(graph_, joined(p), k).first_operand)],
                                                                      p.operands[static_cast<size_t>(joined(p).first_operand)]); }, &update), "place of another tensor");
   }
   expect_has(found([&](Arena&, Program& p, uint64_t&) {

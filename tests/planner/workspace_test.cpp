@@ -186,15 +186,20 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     linear.rows_per_sample = sequence;
     linear.inputs = size(8192);
     linear.parts = 1 + static_cast<int>(random_() % kernels::max_parts);
-    int64_t widest = 0;
+    int64_t biases = 0;   // features of all
     for (int p = 0; p < linear.parts; ++p) {
       linear.part[p] = {&buffer_, nullptr, &buffer_, random_() % 4 ? &buffer_ : nullptr, size(8192), 0};
-      if (linear.part[p].bias_gradient) widest = std::max(widest, linear.part[p].features);
+      if (linear.part[p].bias_gradient) biases += linear.part[p].features;
     }
     ASSERT_EQ(cuda::linear_workspace(linear), 0u);
     ASSERT_EQ(cuda::linear_input_gradient_workspace(linear), 0u);
     ASSERT_EQ(cuda::linear_weight_gradient_workspace(linear), 0u);
-    ASSERT_EQ(cuda::linear_bias_gradient_workspace(linear), cuda_workspace::tile_sums(rows, sequence, widest));
+    ASSERT_EQ(cuda::linear_bias_gradient_workspace(linear), cuda_workspace::tile_sums(rows, sequence, biases));
+    kernels::LinearArgs two = linear;
+    two.further = &linear;
+    ASSERT_EQ(cuda::linear_bias_gradient_workspace(two), cuda_workspace::tile_sums(rows, sequence, 2 * biases));
+    two.input_bias_gradient = &buffer_;
+    ASSERT_EQ(cuda::linear_input_gradient_workspace(two), cuda_workspace::tile_sums(rows, sequence, two.inputs));
     kernels::AdapterArgs adapter{};
     adapter.rows = rows, adapter.rows_per_sample = sequence, adapter.rank = size(512), adapter.parts = linear.parts;
     for (int p = 0; p < adapter.parts; ++p) adapter.part[p] = {&buffer_, &buffer_, linear.part[p].features, 0};

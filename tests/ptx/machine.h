@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "tests/simt/warpgroup.h"
@@ -55,6 +56,10 @@ struct Instruction {
 // of them are of the same bank; at least: were they never. A warp's accesses of 8 and 16 bytes take two and four turns.
 struct Traffic {
   uint64_t launches = 0, instructions = 0, sectors = 0, least_sectors = 0, turns = 0, least_turns = 0;
+  // Bytes of the different sectors that a launch reads by loads, and writes: what memory moves where caches keep the rest. Copies to shared
+  // memory by cp.async, which bring the operands of products, are not among them.
+  uint64_t loaded = 0, stored = 0;
+  std::unordered_set<uint64_t> loads, stores;   // of the launch that runs
 };
 
 struct Function {

@@ -226,6 +226,8 @@ void run(Function& f, const Grid& grid) {
   Traffic& sum = known != counted.end() ? known->second : counted.emplace_back(f.name, Traffic{}).second;
   sum.launches += 1;
   sum.instructions += traffic.instructions;
+  sum.loaded += 32 * traffic.loads.size();
+  sum.stored += 32 * traffic.stores.size();
   sum.sectors += traffic.sectors;
   sum.least_sectors += traffic.least_sectors;
   sum.turns += traffic.turns;

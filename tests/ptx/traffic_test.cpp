@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 #include "tests/device/cuda_device.h"
 #include "tests/ptx/machine.h"
@@ -68,6 +69,65 @@ class Traffic : public CudaDeviceTest {
     }
   }
 };
+
+// What a block of GPT-2 moves besides the operands and the outputs of its products and what attention reads and writes: by kernels of
+// their own, and by products on the way (residuals, GELU, its slope). Of heads of 64 all of it grows with the width, so a width of 128 stands
+// for 768. Two numbers of layers tell a block from the rest, two numbers of samples what grows with tokens from what does not (parameters).
+class TrafficOfABlock : public Traffic, public testing::WithParamInterface<Kernels> {
+ protected:
+  static constexpr int64_t width = 128, sequence = 64;
+  // Bytes of a step by kernel.
+  std::map<std::string, double> bytes_of(int layers, int64_t samples) {
+    const auto model = model_of({R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 64, "n_embd": 128, "n_head": 2, "embd_pdrop": 0, "attn_pdrop": 0,
+                                     "resid_pdrop": 0, "n_layer": )" + std::to_string(layers) + "}", {}});
+    Request r = request_for(samples, sequence, 1);
+    r.device = "h100", r.precision = Precision::bf16, r.kernels = GetParam(), r.reserve_bytes = 0, r.micro_batch = samples, r.recompute = Recompute::none;
+    const auto planned = plan_for(*model, r);
+    const auto trainer = trainer_for(model, planned, {}, cuda_device());
+    GlobalBatch batch = random_batch(1, samples, sequence, 64);
+    ptx::count_traffic(true);
+    const auto result = trainer->step(batch.source(), static_cast<uint64_t>(samples), 1e-3);
+    ptx::count_traffic(false);
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    std::map<std::string, double> bytes;
+    for (const auto& [name, t] : ptx::traffic()) bytes[kind_of(short_name(name))] += static_cast<double>(t.loaded + t.stored);
+    // The outputs of products are their own.
+    const Graph& g = planned->graph;
+    for (const Instruction& i : planned->programs.micro_first.instructions)
+      if (i.kind == OpKind::linear || i.kind == OpKind::linear_input_gradient || i.kind == OpKind::linear_weight_gradient)
+        for (int k = 0; k < i.ops; ++k) {
+          const Op& op = g.op(i.op + k);
+          if (op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::gelu || op.kind == OpKind::gelu_gradient) continue;
+          for (int t : op.outputs) bytes["products, on the way"] -= static_cast<double>(operand_bytes(g, t, {i.samples, i.rows, 0}));
+        }
+    return bytes;
+  }
+  static std::string kind_of(const std::string& name) {
+    for (const char* part : {"norm_whole_tiles", "norm_rows", "norm_tiles", "norm_fold", "norm_kernel", "gelu_gradient", "gelu_kernel", "bias_tiles", "input_bias_fold", "bias_fold", "attention_dot"})
+      if (name.find(part) != name.npos) return part;
+    return name.find("tile_product") != name.npos ? "products, on the way" : "";
+  }
+};
+TEST_P(TrafficOfABlock, StaysBelow) {
+  const auto one = bytes_of(1, 8), two = bytes_of(2, 8), one_of_few = bytes_of(1, 4), two_of_few = bytes_of(2, 4);
+  const auto at = [](const std::map<std::string, double>& list, const std::string& name) {
+    const auto found = list.find(name);
+    return found == list.end() ? 0 : found->second;
+  };
+  double sum = 0;
+  for (const auto& [name, bytes] : two) {
+    if (name.empty()) continue;
+    const double block = bytes - at(one, name), of_few = at(two_of_few, name) - at(one_of_few, name);
+    const double kilobytes = (block - of_few) / (4 * sequence) * 768 / width / 1024;   // a token
+    std::printf("%-24s %6.2f KB a token\n", name.c_str(), kilobytes);
+    sum += kilobytes;
+  }
+  std::printf("%-24s %6.2f KB a token\n", "all", sum);
+  EXPECT_LE(sum, 45);
+  EXPECT_GE(sum, 30) << "less than norms and gradients of norms alone: something was not counted";
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, TrafficOfABlock, testing::Values(Kernels::tensor, Kernels::wgmma),
+                         [](const testing::TestParamInfo<Kernels>& info) { return std::string(kernels_names[static_cast<size_t>(info.param)]); });
 
 struct Step { const char* name; const char* model; Precision precision; int state_bits; Optimizer optimizer = Optimizer::adamw; std::optional<Kernels> kernels = {}; Quantize quantize = Quantize::none; };
 constexpr int64_t vocabulary = 1000;

@@ -1,5 +1,7 @@
 // The linear kernels where the emulated machine shows more than a real one: what its tensor cores add up in a step is known, its
 // threads run in any order, and it counts collectives.
+#include <cstdio>
+
 #include "tests/kernels/linear_problem.h"
 #include "tests/simt/fragments.h"
 #include "tests/simt/orders.h"
@@ -10,22 +12,39 @@ namespace {
 
 using Addend = Problem::Addend;
 
-// Steps of 16 on the tensor cores, the last one of a part or a sample filled up with zeros.
+// Steps of 16 on the tensor cores, the last one of a part or a sample filled up with zeros, in chains of `terms` from zero, whose results are
+// added up; 0: all in one chain from what there is.
+template <int64_t terms>
 struct Steps {
-  float value;
+  float value, chain = 0;
   int count = 0;
+  int64_t added = 0;   // terms of the chain
   float a[16] = {}, b[16] = {};
   void add(float x, float y) {
     a[count] = x, b[count] = y;
-    if (++count == 16) end();
+    if (++count == 16) end_step();
   }
   void end() {
-    if (count == 0) return;
+    if (count > 0) end_step();
+    end_chain();
+  }
+
+ private:
+  void end_step() {
     for (; count < 16; ++count) a[count] = b[count] = 0;
-    value = simt::add_products(value, a, b);
+    float& sum = terms > 0 ? chain : value;
+    sum = simt::add_products(sum, a, b);
     count = 0;
+    if ((added += 16) == terms) end_chain();
+  }
+  void end_chain() {
+    if (terms > 0 && added > 0) value += chain;
+    chain = 0, added = 0;
   }
 };
+using OneChain = Steps<0>;
+using Chains = Steps<chain_terms>;
+using LongChains = Steps<8192>;   // narrow_chain_terms
 
 // Without collectives there is no tensor core.
 template <class Call>
@@ -45,20 +64,33 @@ void expect_numbers(const Problem::Gradients& found, const Problem::Gradients& e
     expect_numbers(found.bias[part], expected.bias[part], "db");
   }
 }
-// Those of steps, or where no tensor core takes the shape of one chain. How many products were in steps.
+// As tensor cores add up k terms of an output of type `output`: compute(tag) with a sum of that kind.
+template <class Compute>
+Buffer in_steps_of(DType output, int64_t k, const Compute& compute) {
+  if (output == f32) return compute(Chains{0});
+  if (k > 8192) return compute(LongChains{0});
+  return compute(OneChain{0});
+}
+// Those of steps, or where no tensor core takes the shape those of the chains of multiply-adds. How many products were in steps.
 int expect_naive_numbers(Problem& problem) {
   SCOPED_TRACE(problem.describe());
   const Table& table = *cuda_table();
   Buffer y, dx, added;
   Problem::Gradients gradients;
+  const auto naive_forward = [&] {
+    return in_steps_of(problem.types.output, problem.shape.inputs, [&](auto sum) { return problem.naive_forward<decltype(sum)>(); });
+  };
+  const auto naive_input_gradient = [&](bool with_addend) {
+    return in_steps_of(problem.types.output, problem.outputs, [&](auto sum) { return problem.naive_input_gradient<decltype(sum)>(with_addend); });
+  };
   const bool forward = uses_tensor_cores([&] { y = problem.forward(table, 1); });
-  expect_numbers(y, forward ? problem.naive_forward<Steps>() : problem.naive_forward(), "y");
+  expect_numbers(y, forward ? naive_forward() : problem.naive_forward(), "y");
   const bool backward = uses_tensor_cores([&] { dx = problem.input_gradient(table, 1, Addend::none); });
   added = problem.input_gradient(table, 1, Addend::other);
-  expect_numbers(dx, backward ? problem.naive_input_gradient<Steps>(false) : problem.naive_input_gradient(false), "dx");
-  expect_numbers(added, backward ? problem.naive_input_gradient<Steps>(true) : problem.naive_input_gradient(true), "dx + addend");
+  expect_numbers(dx, backward ? naive_input_gradient(false) : problem.naive_input_gradient(false), "dx");
+  expect_numbers(added, backward ? naive_input_gradient(true) : problem.naive_input_gradient(true), "dx + addend");
   const bool weights = uses_tensor_cores([&] { gradients = problem.parameter_gradients(table, 1); });
-  expect_numbers(gradients, weights ? problem.naive_parameter_gradients<Steps>() : problem.naive_parameter_gradients());
+  expect_numbers(gradients, weights ? problem.naive_parameter_gradients<Chains>() : problem.naive_parameter_gradients());
   return forward + backward + weights;
 }
 int expect_naive_numbers_of_both(Problem& problem) {
@@ -122,6 +154,85 @@ TEST(EmulatedProducts, HaveTheNumbersOfStepsInWholeTiles) {
       if (transposed || half == f16) problem.add_residual(random);
       EXPECT_EQ(expect_naive_numbers_of_both(problem), 6);
     }
+}
+
+// Samples of several chains, whose last one ends in a step, in a slice, or nowhere; outputs in fp32, which have as many chains; k so long
+// that outputs in 16 bits have two, of one part and of several.
+TEST(EmulatedProducts, CutLongSums) {
+  Random random(14);
+  const auto expect = [](Problem problem) { EXPECT_EQ(expect_naive_numbers_of_both(problem), 6); };
+  for (const Shape& shape : {Shape{2, 530, 24, {40}}, Shape{2, 256, 40, {24}}}) expect(tensor_problem(random, shape, {bf16, bf16, bf16, bf16}, true, true, true));
+  expect(tensor_problem(random, {1, 20, 264, {280, 16}}, {bf16, bf16, f32, f32}, false, true, true));
+  expect(tensor_problem(random, {1, 4, 8264, {8}}, {f16, f16, f16, f16}, false, true, true));
+  expect(tensor_problem(random, {1, 4, 8, {8200, 24}}, {f16, f16, f16, f16}, true, true, true));
+  for (int64_t rows_per_sample : {300, 530}) {
+    Problem problem = rounded_problem(random, {2, rows_per_sample, 24, {40}}, bf16, false, true);
+    const Problem::Gradients expected = problem.naive_parameter_gradients<Chains>();
+    for (const ProductKernels products : tensor_kernels()) {
+      problem.products = products;
+      expect_numbers(problem.parameter_gradients(*cuda_table(), 1), expected);
+    }
+  }
+}
+
+// Gradients over 16,384 tokens are as close to fp64 as a good library's (4e-7 of the largest in PyTorch, times 4). One chain of tensor cores
+// is not: what it cuts off adds up.
+TEST(EmulatedProducts, LongSumsStayAccurate) {
+  constexpr int64_t tokens = 16384, edge = 64;
+  constexpr double limit = 4 * 4e-7;
+  Random random(15);
+  Problem problem = tensor_problem(random, {1, tokens, edge, {edge}}, {bf16, bf16, bf16, bf16}, false, false, false);
+  const std::vector<float> x = problem.x.floats(), dy = problem.dy.floats();
+  std::vector<double> exact(edge * edge);
+  std::vector<float> nearest(edge * edge);
+  for (size_t token = 0; token < tokens; ++token)
+    for (size_t i = 0; i < edge; ++i)
+      for (size_t j = 0; j < edge; ++j) {
+        const float a = dy[token * edge + i], b = x[token * edge + j];
+        exact[i * edge + j] += static_cast<double>(a) * b;
+        nearest[i * edge + j] = std::fmaf(a, b, nearest[i * edge + j]);
+      }
+  std::vector<float> cut_off = nearest;   // a row of one chain
+  for (size_t j = 0; j < edge; ++j) {
+    OneChain sum{0};
+    for (size_t token = 0; token < tokens; ++token) sum.add(dy[token * edge], x[token * edge + j]);
+    sum.end();
+    cut_off[j] = sum.value;
+  }
+  const double error_of_nearest = relative_error(nearest, exact);
+  EXPECT_GT(relative_error(cut_off, exact), 4 * limit);
+  for (const ProductKernels products : tensor_kernels()) {
+    problem.products = products;
+    const double error = relative_error(problem.parameter_gradients(*cuda_table(), 1).weight[0].floats(), exact);
+    EXPECT_LT(error, limit);
+    EXPECT_LT(error, error_of_nearest);
+    std::printf("%s: error %.2g, of one chain rounded to nearest %.2g, of one chain cut off %.2g\n", products == ProductKernels::tensor ? "mma" : "wgmma", error,
+                error_of_nearest, relative_error(cut_off, exact));
+  }
+}
+
+// What a chain of narrow_chain_terms loses beside the rounding of an output in 16 bits: at most 2^-14 of the size of the sum, where all terms
+// have one sign, and far less where they do not.
+TEST(EmulatedProducts, ChainsOfNarrowOutputsLoseLittle) {
+  Random random(16);
+  for (const bool one_sign : {true, false}) {
+    double worst = 0;
+    for (int round = 0; round < 20; ++round) {
+      OneChain sum{0};
+      double exact = 0, size = 0;
+      for (int k = 0; k < 8192; ++k) {
+        const float a = float_of_bf16(bf16_of(static_cast<float>(random.normal()))), b = float_of_bf16(bf16_of(static_cast<float>(random.normal())));
+        const float product = one_sign ? std::fabs(a) : a;
+        sum.add(product, one_sign ? std::fabs(b) : b);
+        exact += static_cast<double>(product) * (one_sign ? std::fabs(b) : b);
+        size += std::fabs(static_cast<double>(a) * b);
+      }
+      sum.end();
+      worst = std::max(worst, std::fabs(sum.value - exact) / size);
+    }
+    EXPECT_LT(worst, one_sign ? 0x1p-14 : 0x1p-18);
+    std::printf("terms of %s: error %.2g of the sum of sizes\n", one_sign ? "one sign" : "both signs", worst);
+  }
 }
 
 TEST(EmulatedProducts, UseTensorCoresOnlyWhereAskedForAndFitting) {
@@ -229,7 +340,7 @@ TEST(EmulatedProducts, RoundTheNumbersOfSteps) {
   Random random(10);
   const auto expect = [](Problem problem) {
     SCOPED_TRACE(problem.describe());
-    const Problem::Gradients expected = problem.naive_parameter_gradients<Steps>();
+    const Problem::Gradients expected = problem.naive_parameter_gradients<Chains>();
     for (const ProductKernels products : tensor_kernels()) {
       problem.products = products;
       expect_numbers(problem.parameter_gradients(*cuda_table(), 1), expected);

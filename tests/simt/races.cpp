@@ -91,6 +91,14 @@ void real_kernels() {
       call(table.linear, linear, 0);
       call(table.linear_weight_gradient, linear, 0);
       call(table.linear_weight_gradient, rounded, 0);
+      for (const ProductKernels products : {ProductKernels::warpgroup, ProductKernels::tensor}) {
+        std::vector<float> other(y.size(), 0.5f);
+        LinearArgs ending = linear;   // in GELU, and in its slope, in place
+        ending.products = products, ending.activated = {other.data(), dtype};
+        call(table.linear, ending, 0);
+        ending.activated = {}, ending.x = {other.data(), dtype}, ending.before_gelu = {other.data(), dtype}, ending.input_bias_gradient = gradient.data();
+        call(table.linear_input_gradient, ending, cuda::linear_input_gradient_workspace(ending));
+      }
       linear.products = ProductKernels::tensor;
     }
     const int64_t rank = 16;

@@ -9,14 +9,14 @@ namespace {
 
 using namespace testing_tools;
 
-constexpr int64_t batch_size = 7, sequence = 33;
+constexpr int64_t batch_size = 9, sequence = 33;   // loss chunks cut them
 
 TEST(Evaluate, LossIsThatOfEveryPlanAndNothingChanges) {
   TemporaryDirectory folder;
   const Dataset dataset = open_tokens(folder, 5, 2000);
   const auto model = model_of(small_gpt2("0.3"));
   double expected = 0;
-  for (int64_t micro_batch : {7, 1, 2, 5}) {
+  for (int64_t micro_batch : {9, 1, 2, 5}) {
     Request r = request_for(batch_size, sequence);
     r.micro_batch = micro_batch;
     Decisions d = plan_for(*model, r)->plan.decisions;
@@ -29,7 +29,7 @@ TEST(Evaluate, LossIsThatOfEveryPlanAndNothingChanges) {
     EXPECT_EQ(*loss, *trainer->evaluate(dataset, 2));
     EXPECT_EQ(trainer->progress().evaluation_loss, *loss);
     EXPECT_EQ(differences(trainer.state(), before), "");
-    if (micro_batch == 7) expected = *loss;
+    if (micro_batch == 9) expected = *loss;
     EXPECT_EQ(*loss, expected) << micro_batch;
   }
   EXPECT_NEAR(expected, std::log(61.0), 0.3);

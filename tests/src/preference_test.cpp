@@ -168,24 +168,24 @@ TEST(Preferences, NoSplitChangesABit) {
   for (const Preference preference : all_preferences)
     for (const SmallModel& config : {SmallModel{small_gpt2("0.1")}, SmallModel{small_qwen3(), adapters_of_all(0.1)}}) {
       const auto model = model_of(config);
-      const GlobalBatch batch = with_reference(pair_batch(7, 6), config);
-      Request r = pair_request(preference, 6, 6);
+      const GlobalBatch batch = with_reference(pair_batch(7, 8), config);
+      Request r = pair_request(preference, 8, 8);
       r.precision = preference == Preference::ipo ? Precision::fp16 : preference == Preference::dpo ? Precision::bf16 : Precision::fp32;
       const auto plain = plan_for(*model, r);
       TrainerOptions options = options_for(preference);
       options.loss_scale = 1024;
       OpenTrainer straight(model, plain, options);
       Trained expected;
-      for (int step = 0; step < 2; ++step) take_step(*straight, batch, 6, expected.figures);
+      for (int step = 0; step < 2; ++step) take_step(*straight, batch, 8, expected.figures);
       expected.state = straight.state();
-      for (const int64_t micro_batch : {1, 2, 4, 5}) {
+      for (const int64_t micro_batch : {1, 2, 5, 7}) {
         Decisions d = plain->plan.decisions;
         d.micro_batch = micro_batch;
         d.loss_chunks = int64_t{1} << random() % 4;
         for (uint32_t& saved : d.saved) saved = static_cast<uint32_t>(random());
         OpenTrainer trainer(model, plan_with(*model, r, d), options);
         Trained trained;
-        for (int step = 0; step < 2; ++step) take_step(*trainer, batch, 6, trained.figures);
+        for (int step = 0; step < 2; ++step) take_step(*trainer, batch, 8, trained.figures);
         trained.state = trainer.state();
         expect_same(trained, expected, std::string(name_of(preference)) + ", micro-batch " + std::to_string(micro_batch) + ", " + std::to_string(d.loss_chunks) + " chunks");
       }
@@ -218,9 +218,10 @@ TEST(Preferences, AreCalibratedOnPairs) {
 
 // A plan for less memory has more chunks, makes logits twice, and says what that costs.
 TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
-  const auto model = model_of(R"({"model_type": "llama", "vocab_size": 3001, "max_position_embeddings": 64, "hidden_size": 16,
+  const auto model = model_of(R"({"model_type": "llama", "vocab_size": 3001, "max_position_embeddings": 512, "hidden_size": 16,
       "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1})");
   Request r = pair_request(Preference::simpo, 8);
+  r.sequence = 300;   // of two chunks
   const auto wide = plan_for(*model, r);
   ASSERT_EQ(wide->plan.decisions.loss_chunks, 1);
   const auto logits_of = [&](const Planned& planned) {
@@ -232,7 +233,7 @@ TEST(Preferences, LessMemoryCostsLogitsThatAreMadeTwice) {
   r.memory_bytes = wide->plan.minimum_bytes;
   const auto narrow = plan_for(*model, r);
   ASSERT_GT(narrow->plan.decisions.loss_chunks, 1);
-  const auto chunks = loss_chunks(narrow->programs.micro_first.samples * sequence, sequence, narrow->plan.decisions.loss_chunks);
+  const auto chunks = loss_chunks(narrow->programs.micro_first.samples * r.sequence, r.sequence, narrow->plan.decisions.loss_chunks, chunk_unit(narrow->graph));
   EXPECT_EQ(logits_of(*narrow), static_cast<std::ptrdiff_t>(2 * chunks.size()));
   EXPECT_LT(narrow->plan.bytes.peak, wide->plan.bytes.peak);
   EXPECT_EQ(wide->plan.recompute_picoseconds, 0u);

@@ -178,6 +178,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Quantized,
                                          Case{"gpt2_embeddings", small_gpt2(), Precision::fp32, Quantize::nf4, Quantize::int8}, Case{"qwen3_embeddings", small_qwen3(), Precision::fp32, Quantize::nf4, Quantize::int8},
                                          // Sums are kept beside the values there.
                                          Case{"qwen3_bf16", small_qwen3(), Precision::bf16, Quantize::nf4, Quantize::int8},
+                                         // A sum over the features of the head in three pieces.
+                                         Case{"qwen3_600_tokens", with_vocabulary(small_qwen3(), 600), Precision::bf16, Quantize::none, Quantize::int8},
                                          Case{"llama_embeddings_alone", small_llama(), Precision::fp32, Quantize::none, Quantize::int8}),
                          [](const auto& info) { return std::string(info.param.name); });
 

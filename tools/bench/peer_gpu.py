@@ -1,11 +1,15 @@
 """Owns the PyTorch side of the comparison on a GPU: what a PyTorch user would run for the model of a config.json.
 
-usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--eager] [--device cpu]    lines of JSON: tokens/s, the fastest so far
+usage: peer_gpu.py train CONFIG SEQ BATCH [--steps N] [--seconds N] [--eager] [--device cpu]    a line of JSON for each configuration: tokens/s
        peer_gpu.py least CONFIG SEQ [--device cpu]                               a line of JSON: the least memory it trains in
        peer_gpu.py peaks [--device cpu]           a line of JSON: TFLOP/s of a bf16 product and of fused attention, GB/s of a copy
 
-fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples of SEQ tokens a step in
-micro-batches as large as fit and their half; the faster of both again with cuDNN's attention first. `least`: one sample a micro-batch, two a step, every block
+fp32 parameters under bf16 autocast, fused attention, fused AdamW, a clip of 1, torch.compile; BATCH samples of SEQ tokens a step.
+`train` begins with what most users run: the default mode of torch.compile, micro-batches of 64 or what fits, the vocabulary padded to a
+multiple of 64, then the vocabulary as it is. While the --seconds last it goes on with what may be faster: micro-batches of 32 and 128,
+cuDNN's attention, the mode max-autotune-no-cudagraphs. Where torch.compile fails it is measured without. A configuration begins
+only where one that took as long as the longest so far would still end in time.
+`least`: one sample a micro-batch, two a step, every block
 recomputed (torch.utils.checkpoint), AdamW with 8-bit states, and the smallest limit of PyTorch's allocator at which two steps
 end; the card's context is not in it. `--device cpu` is there to try the script where there is no GPU.
 """
@@ -189,22 +193,19 @@ def attention_by(backend):
     return contextlib.nullcontext() if backend == "default" else sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *others], set_priority=True)
 
 
-def steps_of(options, config, micro_batch):
-    """Seconds of each timed step, with the loss read once a step, as a training loop logs it."""
+def steps_of(options, config, micro_batch, mode):
+    """Seconds of a timed step, the median, with the loss read once a step, as a training loop logs it; and its tokens."""
     torch.manual_seed(1)
     device = options.device
     torch.set_float32_matmul_precision("high")
     model = Model(config, options.seq).to(device).train()
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(groups_of(parameters), lr=3e-4, betas=(0.9, 0.95), fused=True)
-    forward = model if options.eager else torch.compile(model)
-    count = math.ceil(options.batch / micro_batch)
+    forward = model if mode == "eager" else torch.compile(model, dynamic=False) if mode == "default" else torch.compile(model, dynamic=False, mode=mode)
     tokens = torch.randint(0, config["vocab_size"], (micro_batch, options.seq + 1), device=device)
     inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
-    seconds = []
-    for _ in range(3 + options.steps):
-        sync(device)
-        begin = time.perf_counter()
+
+    def step(count):
         total = torch.zeros((), device=device)
         for _ in range(count):
             with torch.autocast(device, torch.bfloat16):
@@ -217,54 +218,77 @@ def steps_of(options, config, micro_batch):
         if not math.isfinite(total.item()):
             raise ArithmeticError("the loss is not finite")
         sync(device)
+
+    for _ in range(3):   # compiles, and fills the allocator's pools
+        step(2)
+    count, seconds = math.ceil(options.batch / micro_batch), []
+    for _ in range(options.steps):
+        begin = time.perf_counter()
+        step(count)
         seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds[3:]), count * micro_batch * options.seq
+    return statistics.median(seconds), count * micro_batch * options.seq
 
 
 def train(options):
+    begin = time.monotonic()
     with open(options.config, encoding="utf-8") as file:
         config = json.load(file)
-    best, micro_batch = None, options.batch
-    if options.device == "cuda":   # no larger than what logits leave room for, in fp32 and in bf16, with their gradients: a try takes a compilation
-        total, logits = torch.cuda.get_device_properties(0).total_memory, 12 * options.seq * config["vocab_size"]
-        while micro_batch > 1 and micro_batch * logits > total // 2:
-            micro_batch //= 2
-        micro_batch = min(micro_batch, 128)
+    longest, best = 0, None
+    padded, own = math.ceil(config["vocab_size"] / 64) * 64, config["vocab_size"]
 
-    def attempt(micro_batch, attention):
-        """Whether it fits; what is found is printed where it is the best."""
-        nonlocal best
+    def attempt(micro_batch, vocabulary, mode, attention="default"):
+        """Whether it fits; what is found is printed. False, too, where there is no time."""
+        nonlocal longest, best
+        began = time.monotonic()
+        if best and options.seconds and began - begin + longest > options.seconds:
+            return False
         try:
             with attention_by(attention):
-                seconds, tokens = steps_of(options, config, micro_batch)
-            found = {"peer": "torch", "version": torch.__version__, "mode": "eager" if options.eager else "compile", "micro_batch": micro_batch,
-                     "attention": attention, "tokens_per_second": round(tokens / seconds, 1)}
+                seconds, tokens = steps_of(options, {**config, "vocab_size": vocabulary}, micro_batch, mode)
+            found = {"peer": "torch", "version": torch.__version__, "mode": mode if mode == "eager" else "compile" if mode == "default" else "compile " + mode,
+                     "micro_batch": micro_batch, "vocabulary": vocabulary, "attention": attention, "tokens_per_second": round(tokens / seconds, 1),
+                     "seconds": round(time.monotonic() - began, 1)}
             if options.device == "cuda":
                 found["memory_bytes"] = torch.cuda.max_memory_allocated()
             if best is None or found["tokens_per_second"] > best["tokens_per_second"]:
                 best = found
-                print(json.dumps(best), flush=True)
+            print(json.dumps(found), flush=True)
             return True
         except torch.OutOfMemoryError:
             return False
         finally:
+            longest = max(longest, time.monotonic() - began)
+            torch._dynamo.reset()
+            gc.collect()
             if options.device == "cuda":
-                torch._dynamo.reset()
-                gc.collect()
                 torch.cuda.empty_cache()
                 torch.cuda.reset_peak_memory_stats()
 
-    tried = 0
-    while micro_batch >= 1 and tried < 2:
-        tried += attempt(micro_batch, "default")
+    def tried(*configuration):
+        """What fails beside its memory is told, and no reason to end."""
+        try:
+            return attempt(*configuration)
+        except Exception as error:   # whatever a compiler or a missing kernel raises
+            print(f"peer_gpu.py: {configuration}: {type(error).__name__}: {str(error)[-500:]}", file=sys.stderr, flush=True)
+            return False
+
+    mode, micro_batch = "eager" if options.eager else "default", min(options.batch, 64)
+    while micro_batch >= 1 and not tried(micro_batch, padded, mode) and best is None:
+        if mode != "eager" and tried(micro_batch, padded, "eager"):   # it fits: the compiler is what fails
+            mode = "eager"
+            break
         micro_batch //= 2
     if best is None:
-        raise SystemExit("peer_gpu.py: no micro-batch fits")
+        raise SystemExit("peer_gpu.py: nothing could be measured")
+    if own != padded:
+        tried(micro_batch, own, mode)
+    for other in (micro_batch * 2, micro_batch // 2):
+        if 1 <= other <= options.batch and other != micro_batch:
+            tried(other, best["vocabulary"], mode)
     if options.device == "cuda":
-        try:
-            attempt(best["micro_batch"], "cudnn")
-        except RuntimeError as error:   # no such kernel
-            print(f"peer_gpu.py: cuDNN's attention: {error}", file=sys.stderr)
+        tried(best["micro_batch"], best["vocabulary"], mode, "cudnn")
+        if mode != "eager":
+            tried(best["micro_batch"], best["vocabulary"], "max-autotune-no-cudagraphs", best["attention"])
 
 
 def small_optimizer(parameters):
@@ -363,7 +387,8 @@ def main():
     training.add_argument("config")
     training.add_argument("seq", type=int)
     training.add_argument("batch", type=int)
-    training.add_argument("--steps", type=int, default=5)
+    training.add_argument("--steps", type=int, default=4)
+    training.add_argument("--seconds", type=float, default=0, help="in which all is to be done, 0: however long it takes")
     training.add_argument("--eager", action="store_true")
     smallest = commands.add_parser("least")
     smallest.add_argument("config")

@@ -1,0 +1,117 @@
+#include "planner/fuse.h"
+
+#include <algorithm>
+
+namespace stw {
+
+namespace {
+
+bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end(); }
+int reads_of(const std::vector<Op>& ops, int tensor) {
+  return static_cast<int>(std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return reads(op, tensor); }));
+}
+
+// Our own products on tensor cores end in the tanh form of GELU where they take whole chunks of 8 numbers in 16 bits
+// (kernels::ends_in_gelu; src/ asserts that both agree).
+bool ends_in_gelu(const Graph& graph, int weight, GeluForm form) {
+  const Tensor& w = graph.at(weight);
+  return form == GeluForm::tanh && !is_quantized(w.format) && w.shape[0] % fused_unit == 0 && w.shape[1] % fused_unit == 0;
+}
+
+bool is_gelu_of(const Graph& graph, const Op& product, const Op& gelu) {
+  return product.kind == OpKind::linear && gelu.kind == OpKind::gelu && product.inputs.size() == 3 && gelu.inputs[0] == product.outputs[0] &&
+         product.segment == gelu.segment && graph.at(product.outputs[0]).row_stride == 0 && reads_of(graph.ops, product.outputs[0]) == 1 &&
+         ends_in_gelu(graph, product.inputs[1], gelu.attributes.gelu);
+}
+
+bool is_slope_of(const Graph& graph, const Op& product, const Op& slope) {
+  return product.kind == OpKind::linear_input_gradient && slope.kind == OpKind::gelu_gradient && product.inputs.size() == 3 && product.inputs[1] < 0 &&
+         slope.inputs[1] == product.outputs[0] && product.segment == slope.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
+         ends_in_gelu(graph, product.inputs[2], slope.attributes.gelu);
+}
+
+// The backward pass of a segment.
+class Backward {
+ public:
+  Backward(Graph& graph, const Segment& segment) : graph_(graph), ops_(graph.gradient_ops), begin_(segment.first_gradient_op), end_(begin_ + segment.gradient_op_count) {}
+
+  // The bias gradient of what a product's GELU came of, where one follows, belongs to that product's kernel, too.
+  void fuse_slopes() {
+    for (int i = begin_; i + 1 < end_; ++i) {
+      if (!is_slope_of(graph_, op(i), op(i + 1))) continue;
+      op(i + 1).fused = true;
+      for (int bias = i + 2; bias < end_; ++bias)
+        if (op(bias).kind == OpKind::linear_bias_gradient && op(bias).inputs[0] == op(i + 1).outputs[0] && op(bias).outputs.size() == 1) {
+          move(bias, i + 2);
+          op(i + 2).fused = true;
+          break;
+        }
+    }
+  }
+
+  // Gradients of weights and biases wait for the next ones of their kind where that keeps nothing alive that would be gone.
+  void join(OpKind kind) {
+    for (int i = begin_; i < end_; ++i) {
+      if (op(i).kind != kind || op(i).fused) continue;
+      int next = i + 1;
+      while (next < end_ && (op(next).kind != kind || op(next).fused)) ++next;
+      if (next == end_ || is_head(i) || is_head(next) || !may_wait(i, next)) continue;
+      move(i, next - 1);
+      op(next).fused = true;
+      i = next;
+    }
+  }
+
+ private:
+  Op& op(int i) { return ops_[static_cast<size_t>(i)]; }
+  bool is_head(int i) { return i + 1 < end_ && op(i + 1).fused; }   // of a run
+  void move(int from, int to) {
+    const auto at = [&](int i) { return ops_.begin() + i; };
+    if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
+    else std::rotate(at(to), at(from), at(from + 1));
+  }
+  // What op `i` reads lives until op `next` anyway: somebody reads it there or later. Or the last to read it is attention's gradient:
+  // queries, keys and values, which are no smaller, end there.
+  bool may_wait(int i, int next) {
+    for (size_t k = 0; k < op(i).inputs.size() && static_cast<int>(k) < op_row(op(i).kind).shapes_from; ++k) {
+      const int t = op(i).inputs[k];
+      int last = -1;
+      for (int n = i + 1; n < end_; ++n)
+        if (reads(op(n), t)) last = n;
+      if (last < 0 || (last < next && op(last).kind != OpKind::attention_gradient)) return false;
+    }
+    return true;
+  }
+
+  Graph& graph_;
+  std::vector<Op>& ops_;
+  const int begin_, end_;
+};
+
+}  // namespace
+
+void find_fused_ops(Graph& graph, Kernels kernels) {
+  if (kernels != Kernels::tensor && kernels != Kernels::wgmma) return;
+  for (size_t i = 0; i + 1 < graph.ops.size(); ++i) graph.ops[i + 1].fused = is_gelu_of(graph, graph.ops[i], graph.ops[i + 1]);
+  for (const Segment& segment : graph.segments) {
+    if (segment.kind != SegmentKind::block) continue;
+    Backward backward(graph, segment);
+    backward.fuse_slopes();
+    for (OpKind kind : {OpKind::linear_weight_gradient, OpKind::linear_bias_gradient}) backward.join(kind);
+  }
+}
+
+int fused_run(const Graph& graph, int op) {
+  for (const std::vector<Op>* list : {&graph.ops, &graph.gradient_ops, &graph.update_ops, &graph.evaluate_ops, &graph.generate_ops}) {
+    if (op >= static_cast<int>(list->size())) {
+      op -= static_cast<int>(list->size());
+      continue;
+    }
+    int run = 1;
+    while (op + run < static_cast<int>(list->size()) && (*list)[static_cast<size_t>(op + run)].fused) ++run;
+    return run;
+  }
+  return 1;
+}
+
+}  // namespace stw

@@ -1,0 +1,22 @@
+// Ops whose work the kernels of the op before them do on the way:
+//   GELU in the product that makes its input;
+//   GELU's gradient in the product that makes its output's, and the gradient of the bias in front of it, too;
+//   gradients of weights, or of biases, of two linear ops, in launches that do both.
+// Ops, save-sets and tiles stay what they are. Where a program runs such ops in turn, one instruction does them, and what lies between them
+// takes no memory unless it is kept; where recompute asks for one of them alone, it runs alone. No bit changes: the second op sees what
+// the first one would have stored. No peak grows: an op waits for another one only where what it reads lives as long anyway.
+#pragma once
+#include "planner/graph.h"
+
+namespace stw {
+
+inline constexpr int64_t fused_unit = 8;
+
+// Marks ops of the forward and the backward pass (Op::fused), and moves some of a block's backward pass. After `differentiate`, before
+// what counts on the places of ops.
+void find_fused_ops(Graph& graph, Kernels kernels);
+
+// Ops from `op` on (Graph::op) that one instruction does: it, and all that are fused with it.
+int fused_run(const Graph& graph, int op);
+
+}  // namespace stw

@@ -1,0 +1,57 @@
+// The first minute on a card: does what we compile for it compute what it should, and how fast.
+//
+//   gpu_probe [--small] [--seconds N] [--part-seconds N] [--out FILE] [PART...]
+//   gpu_probe --here once    one launch of each of six kernels, in this process, for a profiler
+//
+// One line for each result, as it comes; a table of all at the end. The exit status says whether bits and values are right: 0, or 1;
+// 77 where there is no device. No figure makes it fail.
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "tests/gpu/probe/parts.h"
+
+using namespace stw::probe;
+
+static const std::vector<Part> all_parts = {
+    {"peaks", measure_peaks}, {"tiles", check_tiles},    {"attention", check_attention}, {"chain", check_chain}, {"products", measure_products},
+    {"variants", check_variants}, {"losses", check_losses}, {"updates", check_updates},     {"norms", check_norms},
+};
+// Not among all parts, to be named.
+static const Part once = {"once", run_once};
+
+static int usage(const std::string& wrong) {
+  std::string names;
+  for (const Part& part : all_parts) names += " " + part.name;
+  std::fprintf(stderr, "gpu_probe: %s\nusage: gpu_probe [--small] [--seconds N] [--part-seconds N] [--out FILE] [--crash PART] [--hang PART] [PART...]\nparts:%s once\n", wrong.c_str(), names.c_str());
+  return 2;
+}
+
+int main(int count, char** words) {
+  Options options;
+  std::vector<Part> parts;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (word == "--small" || word == "--here") {
+      (word == "--small" ? options.small : options.here) = true;
+      continue;
+    }
+    if (word.starts_with("--")) {
+      if (i + 1 == count) return usage(word + ": a value is missing");
+      const std::string value = words[++i];
+      if (word == "--seconds") options.seconds = std::atof(value.c_str());
+      else if (word == "--part-seconds") options.part_seconds = std::atof(value.c_str());
+      else if (word == "--out") options.file = value;
+      else if (word == "--crash") options.crash = value;
+      else if (word == "--hang") options.hang = value;
+      else return usage(word + " is no option");
+      continue;
+    }
+    bool found = word == once.name;
+    if (found) parts.push_back(once);
+    for (const Part& part : all_parts)
+      if (part.name == word) parts.push_back(part), found = true;
+    if (!found) return usage(word + " is no part");
+  }
+  return run_parts(options, parts.empty() ? all_parts : parts);
+}

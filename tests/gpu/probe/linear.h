@@ -1,0 +1,69 @@
+// Matrix products of the probe: the three linear kernels of one weight, with operands that are pieces of the noise.
+#pragma once
+#include <cmath>
+
+#include "tests/gpu/probe/card.h"
+
+namespace stw::probe {
+
+// `turned`: the weight is (inputs, features), as GPT-2's are. In terms of what factors lie along: forward is depth × depth, turned depth ×
+// output; the input gradient the other way round; weight gradients are output × output.
+enum class Pass { forward, input, weight };
+inline const char* name_of(Pass pass) { return pass == Pass::forward ? "forward" : pass == Pass::input ? "dX" : "dW"; }
+inline constexpr Pass passes[] = {Pass::forward, Pass::input, Pass::weight};
+
+struct Linear {
+  int64_t rows, inputs, features;
+  Pass pass;
+  bool turned;
+  int64_t rows_per_sample;
+  uint64_t first = 0;   // operands begin there in the noise
+
+  double flops() const { return 2.0 * static_cast<double>(rows * inputs) * static_cast<double>(features); }
+  int64_t outputs() const { return pass == Pass::forward ? rows * features : pass == Pass::input ? rows * inputs : inputs * features; }
+  bool is_float() const { return pass == Pass::weight; }
+  uint64_t output_bytes() const { return static_cast<uint64_t>(outputs()) * (is_float() ? 4 : 2); }
+  int64_t depth() const { return pass == Pass::forward ? inputs : pass == Pass::input ? features : rows; }
+  std::string text() const {
+    return text_of("%s %lld x %lld -> %lld%s", name_of(pass), static_cast<long long>(rows), static_cast<long long>(inputs), static_cast<long long>(features), turned ? ", turned" : "");
+  }
+
+  // Places in the noise: x, the weight and dy after each other.
+  uint64_t x_at() const { return first; }
+  uint64_t weight_at() const { return first + static_cast<uint64_t>(rows * inputs); }
+  uint64_t dy_at() const { return weight_at() + static_cast<uint64_t>(inputs * features); }
+  uint64_t noise() const { return dy_at() + static_cast<uint64_t>(rows * features); }
+
+  kernels::LinearArgs args(const Noise& noise, const Memory& output, ProductKernels products, bool exact = true) const;
+  // Two factors of one output element, one after the other along k.
+  template <class Body>
+  void for_factors(const Noise& noise, int64_t element, const Body& body) const {
+    const uint16_t *const x = noise.host(x_at()), *const w = noise.host(weight_at()), *const dy = noise.host(dy_at());
+    const auto weight = [&](int64_t feature, int64_t input) { return float_of(w[turned ? input * features + feature : feature * inputs + input]); };
+    if (pass == Pass::forward) {
+      for (int64_t i = 0, row = element / features; i < inputs; ++i) body(float_of(x[row * inputs + i]), weight(element % features, i));
+    } else if (pass == Pass::input) {
+      for (int64_t f = 0, row = element / inputs; f < features; ++f) body(float_of(dy[row * features + f]), weight(f, element % inputs));
+    } else {
+      const int64_t feature = turned ? element % features : element / inputs, input = turned ? element / features : element % inputs;
+      for (int64_t row = 0; row < rows; ++row) body(float_of(dy[row * features + feature]), float_of(x[row * inputs + input]));
+    }
+  }
+};
+
+void run(Calls& calls, const Linear& linear, const kernels::LinearArgs& args);
+double seconds(Calls& calls, const Linear& linear, const kernels::LinearArgs& args, bool small);
+
+// Elements spread over the output, among them its corners; their sums in double precision.
+struct Samples {
+  std::vector<int64_t> element;
+  std::vector<double> value;
+  double scale = 0;   // the largest
+  double rounded = 0; // the largest error of chains that are rounded to nearest after every step of the tensor cores
+};
+Samples samples_of(const Linear& linear, const Noise& noise, int64_t count);
+// What `output` holds against them: outputs in bf16 within their rounding, sums in fp32 within `limit`, relative to the largest.
+inline constexpr double usual_limit = 1e-5;
+Error error_of(const Linear& linear, const Samples& samples, const std::vector<uint16_t>& halves, double limit = usual_limit);
+
+}  // namespace stw::probe

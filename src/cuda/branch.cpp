@@ -12,16 +12,18 @@ using Spans = std::vector<Span>;
 // What an instruction reads and writes of the arena. A tensor that is cut into chunks counts as a whole.
 struct Accesses { Spans reads, writes; };
 
-Accesses accesses_of(const Arena& arena, const Program& program, const Instruction& i) {
+Accesses accesses_of(const Graph& graph, const Arena& arena, const Program& program, const Instruction& i) {
   Accesses a;
   const auto add = [&](const Operand& o, Spans& to) {
     if (o.buffer < 0) return;
     const Buffer& b = (o.persistent ? arena.persistent : program.buffers)[static_cast<size_t>(o.buffer)];
     to.push_back({b.offset + o.offset, b.offset + b.bytes});
   };
-  const int operands = i.inputs + i.outputs;
-  for (int k = 0; k < i.ops * operands; ++k)
-    add(program.operands[static_cast<size_t>(i.first_operand + k)], k % operands < i.inputs ? a.reads : a.writes);
+  for (int k = 0; k < i.ops; ++k) {
+    const Instruction one = op_alone(graph, i, k);
+    for (int n = 0; n < one.inputs + one.outputs; ++n)
+      add(program.operands[static_cast<size_t>(one.first_operand + n)], n < one.inputs ? a.reads : a.writes);
+  }
   add(i.workspace, a.writes);
   return a;
 }
@@ -39,13 +41,13 @@ bool changes_state(OpKind kind) {
 
 }  // namespace
 
-Branch weight_gradient_branch(const Arena& arena, const Program& program, size_t first, size_t end) {
+Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Program& program, size_t first, size_t end) {
   Branch branch{std::vector<bool>(end), std::vector<int>(end, -1)};
   struct Running { int instruction; Accesses accesses; };
   std::vector<Running> running;   // on the branch, and not waited for; it ends in this order
   for (size_t k = first; k < end; ++k) {
     const Instruction& i = program.instructions[k];
-    Accesses mine = accesses_of(arena, program, i);
+    Accesses mine = accesses_of(graph, arena, program, i);
     if (i.kind == OpKind::linear_weight_gradient) {
       branch.has[k] = true;
       running.push_back({static_cast<int>(k), std::move(mine)});

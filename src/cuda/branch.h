@@ -14,6 +14,6 @@ struct Branch {
   std::vector<bool> has;         // whether an instruction is on the branch
   std::vector<int> waits_for;    // the last instruction on the branch that one on the trunk waits for; -1: none, or an earlier one did
 };
-Branch weight_gradient_branch(const Arena& arena, const Program& program, size_t first, size_t end);
+Branch weight_gradient_branch(const Graph& graph, const Arena& arena, const Program& program, size_t first, size_t end);
 
 }  // namespace stw::cuda

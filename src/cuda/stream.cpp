@@ -181,7 +181,7 @@ Status CudaStream::record_ops(const Execution& execution, const Program& program
     for (size_t k = stage.ops; k < stage.end; ++k) STW_TRY(record_one(execution, program, list[k], recorder_));
     return ok();
   }
-  const Branch branch = weight_gradient_branch(*execution.layout, program, stage.ops, stage.end);
+  const Branch branch = weight_gradient_branch(*execution.graph, *execution.layout, program, stage.ops, stage.end);
   const auto wait_for = [&](size_t k) -> Status {
     STW_CUDA_TRY("a join", cudaStreamWaitEvent(recorder_, branch_events_[k], 0));
     return ok();

@@ -119,6 +119,23 @@ st.global.v4.u32 [%rd2+16], {%r4, %r5, %r6, %r6};
   EXPECT_EQ(out[6], 0u);            // its size is the thread's number, 0: zeros
 }
 
+TEST(PtxMachine, CopiesOfFourBytesLeaveTheirNeighbours) {
+  const auto out = run_kernel(kernel(R"(
+mov.u32 %r2, all;
+mov.u32 %r3, 4;
+cp.async.ca.shared.global [%r2+4], [%rd2+4], 4, %r3;
+cp.async.ca.shared.global [%r2+8], [%rd2+8], 4, %r1;
+cp.async.commit_group;
+cp.async.wait_group 0;
+ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r2];
+st.global.v4.u32 [%rd2+16], {%r4, %r5, %r6, %r7};
+)", ".extern .shared .align 16 .b8 all[];\n"), 1, {10, 11, 12, 13, 0, 0, 0, 0}, 32);
+  EXPECT_EQ(out[4], 0xffffffffu);
+  EXPECT_EQ(out[5], 11u);
+  EXPECT_EQ(out[6], 0u);   // its size is the thread's number, 0: zeros
+  EXPECT_EQ(out[7], 0xffffffffu);
+}
+
 // Bits from definitions in the manual.
 TEST(PtxMachine, ArithmeticAtItsEdges) {
   struct Case { const char* code; uint32_t wanted; };

@@ -38,7 +38,7 @@ std::shared_ptr<const Planned> planned(const Model& model, Request r, const Case
 
 // Goes through a program in its order and remembers, of every 64 bytes of the arena, who on the branch read and wrote them last. The branch
 // ends in order: what is waited for has ended, and all before it. Returns the conflicts.
-int conflicts(const Programs& programs, const Program& program, const Stage& stage, const cuda::Branch& branch) {
+int conflicts(const Graph& graph, const Programs& programs, const Program& program, const Stage& stage, const cuda::Branch& branch) {
   constexpr uint64_t piece = 64;
   std::vector<int> read_by(programs.arena_bytes / piece + 1, -1), written_by = read_by;
   int ended = -1, found = 0;
@@ -53,9 +53,13 @@ int conflicts(const Programs& programs, const Program& program, const Stage& sta
         else found += written_by[p] > ended || (writes && read_by[p] > ended);
       }
     };
-    for (int one = 0; one < i.ops; ++one)
-      for (int n = 0; n < i.inputs + i.outputs; ++n)
-        touch(program.operands[static_cast<size_t>(i.first_operand + one * (i.inputs + i.outputs) + n)], n >= i.inputs);
+    int operand = i.first_operand;
+    for (int op = i.op; op < i.op + i.ops; ++op) {   // of ops that are fused each has operands of its own number
+      const bool is_other = op > i.op && graph.op(op).fused;
+      const int inputs = is_other ? static_cast<int>(graph.op(op).inputs.size()) : i.inputs;
+      const int outputs = is_other ? static_cast<int>(graph.op(op).outputs.size()) : i.outputs;
+      for (int n = 0; n < inputs + outputs; ++n) touch(program.operands[static_cast<size_t>(operand++)], n >= inputs);
+    }
     touch(i.workspace, true);
   }
   return found;
@@ -69,8 +73,8 @@ TEST_P(WeightGradientBranch, WaitsForWhatSharesMemoryAndForNothingElse) {
   int on_branch = 0, waits = 0, needed = 0;
   for (const Program* program : plan->programs.all())
     for (const Stage& stage : stages_of(*program)) {
-      cuda::Branch branch = cuda::weight_gradient_branch(plan->programs.arena, *program, stage.ops, stage.end);
-      EXPECT_EQ(conflicts(plan->programs, *program, stage, branch), 0) << program->name;
+      cuda::Branch branch = cuda::weight_gradient_branch(plan->graph, plan->programs.arena, *program, stage.ops, stage.end);
+      EXPECT_EQ(conflicts(plan->graph, plan->programs, *program, stage, branch), 0) << program->name;
       for (size_t k = stage.ops; k < stage.end; ++k) {
         EXPECT_EQ(branch.has[k], program->instructions[k].kind == OpKind::linear_weight_gradient);
         on_branch += branch.has[k];
@@ -80,7 +84,7 @@ TEST_P(WeightGradientBranch, WaitsForWhatSharesMemoryAndForNothingElse) {
         const int was = std::exchange(branch.waits_for[k], -1);
         const OpKind kind = program->instructions[k].kind;
         const bool of_state = kind == OpKind::loss_sum || kind == OpKind::finish_step;   // which is no operand
-        needed += of_state || conflicts(plan->programs, *program, stage, branch) > 0;
+        needed += of_state || conflicts(plan->graph, plan->programs, *program, stage, branch) > 0;
         branch.waits_for[k] = was;
       }
     }

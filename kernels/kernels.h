@@ -111,7 +111,8 @@ enum Skip : uint32_t { skip_none = 0, skip_no_target = 1, skip_not_finite = 2, s
 // (its type, its alignment), the one before it does: the same one at every budget, since all follows from types and shapes.
 //   chain    chains of fused multiply-adds, the CPU's bits
 //   tensor   16-bit operands: the tensor cores, whose order of additions is the device's own, by our kernels
-//   library  Launch::products, and for attention Launch::attention; what they decline, as tensor
+//   library  Launch::products, and for attention Launch::attention; what they decline, as tensor. How long the library's chains
+//            of additions are is its own affair: exact weight gradients are added to the buffer sample after sample
 //   warpgroup  matrix products with sums in fp32, and attention of a head_dim of 64 or 128, by wgmma, else as tensor;
 //              on devices of compute capability 9.0, where has_warpgroup_kernels()
 //   library_or_warpgroup  as library; what it declines, as warpgroup

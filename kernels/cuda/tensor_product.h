@@ -4,8 +4,6 @@
 // instructions of the tensor cores, which take 200 on an H100; eight parts of 64 × 32, as with totals, read 24 KiB. A slice is some 195
 // instructions of a warp for 64 of these. What is contiguous along the tile's edge is turned by ldmatrix.
 #pragma once
-#include <type_traits>
-
 #include "kernels/cuda/tile_product.h"
 
 namespace stw::kernels::cuda {
@@ -128,7 +126,7 @@ double step_cycles(const Products& all, int64_t multiprocessors) {
 
 template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype, class Ending = StoredSums>
 void tensor_product_of(const Launch& l, const Products& all, const Ending& ending = {}) {
-  using Large = std::conditional_t<summing == Summing::one_chain, LargeWarpTiles, LargeWarpTotals>;
+  using Large = Chosen<summing == Summing::one_chain, LargeWarpTiles, LargeWarpTotals>;
   const auto tiles_in_all = [&](auto t) {
     using T = decltype(t);
     if constexpr (Ending::triangle) return tiles_of_triangle(tiles_in(all.product[0].m, T::edge_m));

@@ -20,6 +20,11 @@
 
 namespace stw::kernels::cuda {
 
+// A where `first` is true, else B. (Kernels use no templates of the standard library.)
+template <bool first, class A, class B> struct ChosenType { using Type = A; };
+template <class A, class B> struct ChosenType<false, A, B> { using Type = B; };
+template <bool first, class A, class B> using Chosen = typename ChosenType<first, A, B>::Type;
+
 // ---- chains
 // one_chain  from what the output starts from, over all of k and all products of a chain
 // totals     the total starts from there; chains are added to it

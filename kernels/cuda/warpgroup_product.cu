@@ -11,8 +11,6 @@
 // hides them; the other warpgroup's products do.
 #include "kernels/cuda/warpgroup_product.h"
 
-#include <type_traits>
-
 #include "kernels/cuda/tile_product.h"
 #include "kernels/cuda/warpgroup_sums.h"
 
@@ -116,9 +114,9 @@ static int best_of(const Products& all, TilesToChoose<T...>) {
 }
 // Between rounding and totals 128 × 192 has no register left. Outputs in 16 bits whose k is so long that it needs totals are large.
 template <Summing summing, bool of_tokens>
-using Choice = std::conditional_t<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,
-               std::conditional_t<summing == Summing::rounded, TilesToChoose<MediumTotals, Small>,
-               std::conditional_t<of_tokens, TilesToChoose<Wide, MediumTotals, Small>, TilesToChoose<Wide, Small>>>>;
+using Choice = Chosen<summing == Summing::one_chain, TilesToChoose<Large, Medium, Small>,
+               Chosen<summing == Summing::rounded, TilesToChoose<MediumTotals, Small>,
+               Chosen<of_tokens, TilesToChoose<Wide, MediumTotals, Small>, TilesToChoose<Wide, Small>>>>;
 template <Contiguous a_along, Contiguous b_along, Summing summing, DType dtype>
 static void product_in_tiles(const Launch& l, const Products& all) {
   constexpr bool of_tokens = counts_tokens<a_along, b_along>;

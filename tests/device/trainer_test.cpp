@@ -159,6 +159,29 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
   }
 }
 
+// Ops that one kernel does together have the bits of the ops one by one, whatever is recomputed and however the batch is cut.
+TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
+  model_ = model_of(small_gpt2());
+  for (Kernels kernels : {Kernels::tensor, Kernels::wgmma}) {
+    if (kernels == Kernels::wgmma && !has_wgmma()) continue;
+    Request r = request();
+    r.device = "h100", r.kernels = kernels;
+    auto alone = std::make_shared<Planned>(*plan_for(*model_, r));
+    int fused = 0;
+    for (std::vector<Op>* list : {&alone->graph.ops, &alone->graph.gradient_ops, &alone->graph.evaluate_ops, &alone->graph.generate_ops})
+      for (Op& op : *list) fused += op.fused, op.fused = false;
+    EXPECT_GT(fused, 0);
+    alone->programs = make_programs(alone->graph, alone->plan.decisions, r.global_batch, alone->plan.request.threads, find_device(r.device)->alignment);
+    alone->plan.bytes.arena = alone->programs.arena_bytes;
+    const std::string bytes = run(*trainer_for(model_, alone, {}, cuda_device()), 0, 2);
+    for (const int64_t micro_batch : {1, 2}) {
+      r.micro_batch = micro_batch;
+      r.recompute = micro_batch == 1 ? Recompute::full : Recompute::none;
+      EXPECT_TRUE(run(*trainer_for(model_, plan_for(*model_, r), {}, cuda_device()), 0, 2) == bytes) << micro_batch;
+    }
+  }
+}
+
 // Labels, and which of them were right: the CPU's bits, or on tensor cores the same at every split.
 TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   for (const bool with_adapters : {false, true}) {

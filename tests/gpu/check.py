@@ -78,7 +78,7 @@ def same_bits(folder, model, precision, kernels, host="16GiB", name=""):
 
 def bits(folder, nano, long, deep):
     """Of a small model with all kinds of kernels; of `deep`, whose heads of 64 attention by wgmma takes, with those for tensor cores."""
-    wgmma = [("bf16", "wgmma"), ("fp16", "wgmma")] if folder.has_wgmma(*NANO[:6]) else []
+    wgmma = [("bf16", "wgmma"), ("fp16", "wgmma"), ("bf16", "cublaslt-wgmma")] if folder.has_wgmma(*NANO[:6]) else []
     for precision, kernels in (("fp32", "portable"), ("bf16", "portable"), ("bf16", "tensor"), ("fp16", "tensor"), *wgmma, ("bf16", "cublaslt"),
                                ("fp16", "cublaslt"), ("fp32", "cublaslt"), ("bf16", "tensor --attention cudnn"), ("fp16", "tensor --attention cudnn"),
                                ("bf16", "tensor --optimizer muon")):

@@ -15,7 +15,7 @@ using namespace stw::probe;
 
 static const std::vector<Part> all_parts = {
     {"peaks", measure_peaks}, {"tiles", check_tiles},    {"attention", check_attention}, {"chain", check_chain}, {"products", measure_products},
-    {"variants", check_variants}, {"losses", check_losses}, {"updates", check_updates},     {"norms", check_norms},
+    {"variants", check_variants}, {"losses", check_losses}, {"updates", check_updates},     {"norms", check_norms},  {"branch", check_branch},
 };
 // Not among all parts, to be named.
 static const Part once = {"once", run_once};

@@ -7,7 +7,7 @@ import unittest
 PROBE = os.environ["PROBE"]
 PARTS = ("the card's own copy", "the card's own bf16 product", "forward 144", "dX 144", "dW 144", "attention 2 x 80", "attention 2 x 72", "dW of 4096 tokens, tensor",
          "dW of 4096 tokens, wgmma", "dW of 4096 tokens, cublaslt fast", "head, dW", "cross-entropy 6 x 50257, fast", "cross-entropy 6 x 50304", "AdamW, 32-bit", "AdamW, 8-bit",
-         "LayerNorm", "RMSNorm")
+         "LayerNorm", "RMSNorm", "steps of GPT-2, weight gradients on a branch")
 
 
 def run(*words):

@@ -10,6 +10,7 @@ void measure_products(Report& report, const Options& options, Peaks& peaks);  //
 void check_variants(Report& report, const Options& options, Peaks& peaks);    // a developer's switches, one after the other
 void check_chain(Report& report, const Options& options, Peaks& peaks);       // a weight gradient of half a million tokens
 void check_attention(Report& report, const Options& options, Peaks& peaks);
+void check_branch(Report& report, const Options& options, Peaks& peaks);      // whole steps, with weight gradients on a branch
 void check_losses(Report& report, const Options& options, Peaks& peaks);      // cross-entropy
 void check_updates(Report& report, const Options& options, Peaks& peaks);     // AdamW
 void check_norms(Report& report, const Options& options, Peaks& peaks);

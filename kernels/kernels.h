@@ -13,10 +13,10 @@
 //              chains' results are added one after the other, in fp32, to what the element starts from: an addend, the
 //              gradient buffer, or +0. One long chain would be 12 times as far from the exact sum as PyTorch's
 //   reductions over tokens begin anew in every sample: weight gradients are chains, cut at multiples of chain_terms rows from
-//              the sample's first one; others use fixed tiles of `token_tile` rows, folded one after the other into the
-//              accumulator. So a cut of the rows between two samples never changes a bit (contract E3). Linear ops and
-//              activations may also be given a part of one sample (rows <= rows_per_sample): cuts at multiples of token_tile
-//              change nothing either, of weight gradients those at multiples of chain_terms, and none of gradients in bf16,
+//              the sample's first one; others use fixed tiles of `token_tile` rows, which are added up, those of chain_terms rows
+//              apart from the next ones, before they are added to the accumulator. So a cut of the rows between two samples
+//              never changes a bit (contract E3). Linear ops and activations may also be given a part of one sample
+//              (rows <= rows_per_sample): cuts at multiples of chain_terms change nothing either, but for gradients in bf16,
 //              which are rounded at the end of a sample. Weight gradients in fp32 may be given any rows that begin and end in
 //              their samples at multiples of chain_terms or at the end, and say where (LinearArgs::first_row)
 //   other sums have no chain of more than 512 terms that grows with the model or the batch, but for those named here. Logits of a
@@ -38,7 +38,7 @@ enum class Isa : uint8_t { scalar = 0, avx2 = 1, avx512 = 2, neon = 3 };
 
 inline constexpr int64_t token_tile = 64;         // rows of one tile of a reduction over tokens
 inline constexpr int64_t product_step = 16;       // tokens that tensor cores add up at once; they restart in every sample
-inline constexpr int64_t chain_terms = 256;
+inline constexpr int64_t chain_terms = 256;       // of a long sum that are added up at once
 inline constexpr int64_t loss_columns = 64 * 256; // of a row of logits that 64 lanes add up at once
 inline constexpr int max_parts = 4;               // matrices side by side in one `linear`
 inline constexpr int32_t ignored_target = -100;   // a token that has no loss

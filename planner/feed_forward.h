@@ -8,8 +8,8 @@
 
 namespace stw {
 
-inline constexpr int64_t bias_unit = 64;   // kernels::token_tile; src/ asserts that both agree
-// The unit of a tile's rows: chain_unit where the part trains a matrix, else that of the sums of biases.
+inline constexpr int64_t frozen_tile_unit = 64;
+// The unit of a tile's rows: chain_unit where the part trains a matrix or a bias, so that no tile cuts a chain of its gradient.
 int64_t tile_unit(const Graph& graph, const FeedForward& part);
 
 // Rows that instructions work on: a tile, or a chunk of the loss.

@@ -86,9 +86,9 @@ struct Op {
   int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }
 };
 
-// Whether it makes the gradient of a matrix, whose sums over rows are chains of chain_unit terms (graph.h).
+// Whether it makes the gradient of a matrix or a bias, whose sums over rows are chains of chain_unit terms (graph.h).
 inline bool is_sum_of_chains(const Op& op) {
-  const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::adapter_weight_gradient;
+  const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::adapter_weight_gradient;
   return sums && std::any_of(op.outputs.begin(), op.outputs.end(), [](int t) { return t >= 0; });
 }
 

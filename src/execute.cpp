@@ -15,7 +15,7 @@ static_assert(sizeof(kernels::StepState) == step_state_bytes);
 static_assert(kernels::most_together == most_joined);
 static_assert(kernels::ends_in_gelu(fused_unit, fused_unit) && !kernels::ends_in_gelu(fused_unit, fused_unit / 2));
 static_assert(kernels::max_parts == most_fused_weights);
-static_assert(kernels::token_tile == bias_unit && kernels::chain_terms == chain_unit && chain_unit % bias_unit == 0);
+static_assert(kernels::chain_terms == chain_unit && chain_unit % kernels::token_tile == 0);
 
 namespace {
 

@@ -118,7 +118,7 @@ MUTATIONS = [
      [("if (chains.restart <= 0 || chains.restart % chain_terms == 0) return;", "if (chains.restart < INT64_MAX) return;")],
      KERNEL_TESTS, "Linear.RandomOddShapesHaveTheBitsOfNaiveChains"),
     ("tiles that cut a chain", "planner/feed_forward.cpp",
-     [("? chain_unit : bias_unit;", "? bias_unit : bias_unit;")],
+     [("? chain_unit : frozen_tile_unit;", "? frozen_tile_unit : frozen_tile_unit;")],
      SOURCE_TESTS, "Models/Tiles.ChangeNoBit/llama"),
     ("a token's whole sum as one chain", "kernels/cpu/embedding_gradient.cpp",
      [("min(args.rows_per_sample, round_up(in_sample + 1, chain_terms))", "args.rows_per_sample")],

@@ -1,5 +1,6 @@
-// db += Σ_rows dy, in tiles of token_tile rows that restart with every sample: each tile is summed from +0 and then
-// added to the buffer, so a cut between samples changes no bit. Threads take columns, which are independent.
+// db += Σ_rows dy, in tiles of token_tile rows that restart with every sample: each tile is summed from +0, the tiles of
+// chain_terms rows are added up from +0, and what they give is added to the buffer. So a cut between samples, or between
+// such groups, changes no bit. Threads take columns, which are independent.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/linear_tiles.h"
 
@@ -15,6 +16,8 @@ static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, 
   for (int v = 0; v < strip_vectors; ++v) total[v] = load(held + 16 * v);
   for (int64_t sample = 0; sample < args.rows; sample += args.rows_per_sample) {
     const int64_t sample_end = min(sample + args.rows_per_sample, args.rows);
+    F16 group[strip_vectors];
+    for (int v = 0; v < strip_vectors; ++v) group[v] = zero();
     for (int64_t first = sample; first < sample_end; first += token_tile) {
       F16 sum[strip_vectors];
       for (int v = 0; v < strip_vectors; ++v) sum[v] = zero();
@@ -29,7 +32,12 @@ static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, 
             sum[v] = add(sum[v], load16_some(args.y.data, args.y.dtype, row * y_stride + column + 16 * v,
                                              max(0, min(16, width - 16 * v))));
       }
-      for (int v = 0; v < strip_vectors; ++v) total[v] = add(total[v], sum[v]);
+      for (int v = 0; v < strip_vectors; ++v) group[v] = add(group[v], sum[v]);
+      if (end < sample_end && (end - sample) % chain_terms != 0) continue;
+      for (int v = 0; v < strip_vectors; ++v) {
+        total[v] = add(total[v], group[v]);
+        group[v] = zero();
+      }
     }
   }
   for (int v = 0; v < strip_vectors; ++v) store(held + 16 * v, total[v]);

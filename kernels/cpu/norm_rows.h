@@ -71,6 +71,20 @@ STW_INLINE int64_t tile_end(int64_t row, int64_t rows, int64_t rows_per_sample) 
   return min(rows, min(row + token_tile, round_up(row + 1, rows_per_sample)));
 }
 
+// Whether a group of tiles, which are added up before they are added to a gradient, ends in front of `row`: after chain_terms
+// rows of a sample, and with the sample.
+STW_INLINE bool group_ends(int64_t row, int64_t rows, int64_t rows_per_sample) {
+  return row == rows || row % rows_per_sample % chain_terms == 0;
+}
+// Adds a group to the sums, and begins the next one.
+STW_INLINE void add_group(NormStrip& sums, NormStrip& group) {
+  for (int k = 0; k < norm_groups; ++k) {
+    sums.sums[k] = add(sums.sums[k], group.sums[k]);
+    group.sums[k] = zero();
+  }
+}
+STW_INLINE NormStrip empty_strip() { return load_strip(nullptr, false, 0, 0); }
+
 // dw += Σ dy·h, db += Σ dy, each sum from +0, over `count` rows: first, first + step, … with statistics[0], statistics[statistics_step], …
 STW_INLINE void add_tile(const NormArgs& args, int64_t first, int64_t step, int64_t count, const RowStatistics* statistics,
                          int64_t statistics_step, int64_t column, int64_t width, NormStrip& dw, NormStrip& db) {

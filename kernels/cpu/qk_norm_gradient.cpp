@@ -1,7 +1,8 @@
 // Gradient of the norm of queries and keys: of every head as norm_gradient has it, of values dy itself. dx may take dy's place, so it
 // comes last: a pass over rows for the statistics, kept in the workspace; one over strips of columns for the two weights; one over
 // rows for dx. The sum of a weight goes over tiles of token_tile tokens, which start anew in every sample, in each over the heads in
-// order, and of a head over its rows from +0: what is added to the buffer. A cut between samples changes nothing.
+// order, and of a head over its rows from +0. The tiles of chain_terms tokens are added up from +0, and then added to the buffer. A
+// cut between samples changes nothing.
 #include "kernels/cpu/qk_rows.h"
 
 namespace stw::kernels::STW_ISA {
@@ -10,11 +11,12 @@ namespace {
 
 void weight_gradient(const QkNormArgs& args, const QkRows& part, float* gradient, const RowStatistics* statistics, int64_t heads,
                      int64_t column, int64_t width) {
-  NormStrip dw = load_strip(gradient, args.accumulate, column, width), unused = dw;
+  NormStrip dw = load_strip(gradient, args.accumulate, column, width), group = empty_strip(), unused = group;
   for (int64_t token = 0, end; token < args.rows; token = end) {
     end = tile_end(token, args.rows, args.rows_per_sample);
     for (int64_t head = 0; head < part.heads; ++head)
-      add_tile(part.norm, part.row(token, head), part.step, end - token, statistics + token * heads + part.first + head, heads, column, width, dw, unused);
+      add_tile(part.norm, part.row(token, head), part.step, end - token, statistics + token * heads + part.first + head, heads, column, width, group, unused);
+    if (group_ends(end, args.rows, args.rows_per_sample)) add_group(dw, group);
   }
   store_strip(gradient, dw, column, width);
 }

@@ -1,5 +1,5 @@
 // db += Σ_rows dy, in tiles of token_tile rows that start anew in every sample: a quad sums 16 columns of a tile from +0,
-// and the tiles are folded one after the other onto the buffer (token_tiles.h). Floor: dy read once; the sums are 1/32 of
+// and the tiles are folded in order, group after group, onto the buffer (token_tiles.h). Floor: dy read once; the sums are 1/32 of
 // that and written and read again. All biases of a call, parts side by side and further ops, are two launches.
 //
 // Workspace: for one bias after the other the sums of its tiles (tiles, features).
@@ -47,7 +47,7 @@ static __global__ void __launch_bounds__(bias_tile_threads) bias_tiles_kernel(ST
 // A row of blocks for each.
 static __global__ void __launch_bounds__(fold_threads_a_block) bias_fold_kernel(STW_CONSTANT Biases all) {
   const Bias& bias = all.bias[blockIdx.y];
-  fold_tiles(bias.sums, all.tiles.count(), bias.features, all.accumulate, bias.gradient);
+  fold_tiles(bias.sums, all.tiles.count(), all.tiles.groups(), bias.features, all.accumulate, bias.gradient);
 }
 
 void linear_bias_gradient(const Launch& l, const LinearArgs& args) {

@@ -11,8 +11,8 @@
 
 namespace stw::kernels::cuda {
 
-static __global__ void __launch_bounds__(fold_threads_a_block) input_bias_fold_kernel(const float* sums, int64_t tiles, int64_t features, bool accumulate, float* gradient) {
-  fold_tiles(sums, tiles, features, accumulate, gradient);
+static __global__ void __launch_bounds__(fold_threads_a_block) input_bias_fold_kernel(const float* sums, TokenTiles tiles, int64_t features, bool accumulate, float* gradient) {
+  fold_tiles(sums, tiles.count(), tiles.groups(), features, accumulate, gradient);
 }
 
 void linear_input_gradient(const Launch& l, const LinearArgs& args) {
@@ -39,7 +39,7 @@ void linear_input_gradient(const Launch& l, const LinearArgs& args) {
   else product_of_rows<Contiguous::depth, Contiguous::output>(l, all, args.products);
   if (args.input_bias_gradient == nullptr) return;
   if (all.product[0].column_sums == nullptr) return linear_bias_gradient(l, input_bias_args(args));
-  launch(l, input_bias_fold_kernel, blocks_for_fold(args.inputs), fold_threads_a_block, 0, all.product[0].column_sums, ceil_div(args.rows, token_tile), args.inputs,
+  launch(l, input_bias_fold_kernel, blocks_for_fold(args.inputs), fold_threads_a_block, 0, all.product[0].column_sums, TokenTiles{args.rows, args.rows_per_sample}, args.inputs,
          args.accumulate, args.input_bias_gradient);
 }
 

@@ -243,9 +243,9 @@ static __global__ void __launch_bounds__(norm_tile_threads, 6) norm_tiles_kernel
 }
 
 // dw by the first row of blocks, db by the second.
-static __global__ void __launch_bounds__(fold_threads_a_block) norm_fold_kernel(NormArgs args, int64_t tiles, const float* sums) {
+static __global__ void __launch_bounds__(fold_threads_a_block) norm_fold_kernel(NormArgs args, TokenTiles tiles, const float* sums) {
   const bool is_bias = blockIdx.y == 1;
-  fold_tiles(sums + (is_bias ? tiles * args.features : 0), tiles, args.features, args.accumulate, is_bias ? args.bias_gradient : args.weight_gradient);
+  fold_tiles(sums + (is_bias ? tiles.count() * args.features : 0), tiles.count(), tiles.groups(), args.features, args.accumulate, is_bias ? args.bias_gradient : args.weight_gradient);
 }
 
 void norm_gradient(const Launch& l, const NormArgs& args) {
@@ -278,7 +278,7 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
     });
   }
   const unsigned sums_wanted = args.bias_gradient == nullptr ? 1 : 2;
-  launch(l, norm_fold_kernel, dim3(static_cast<unsigned>(blocks_for_fold(args.features)), sums_wanted), fold_threads_a_block, 0, args, tiles.count(), sums);
+  launch(l, norm_fold_kernel, dim3(static_cast<unsigned>(blocks_for_fold(args.features)), sums_wanted), fold_threads_a_block, 0, args, tiles, sums);
 }
 
 }  // namespace stw::kernels::cuda

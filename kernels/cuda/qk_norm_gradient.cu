@@ -1,7 +1,8 @@
 // Gradient of the norm of queries and keys: of every head as norm_gradient.cu has it, of values dy itself. dx may take dy's place.
 // The sum of a weight goes over tiles of token_tile tokens, which start anew in every sample, in each over the heads in order, and of
 // a head over its rows from +0. So a block has one tile of one head: its quads find the statistics of the rows, one each; then sum
-// for 16 columns each; then dx, a row each again. A second kernel folds the sums onto the buffer, in order.
+// for 16 columns each; then dx, a row each again. A second kernel folds the sums onto the buffer, in order, group after group
+// (token_tiles.h).
 //
 // Floor: x and dy read once, dx written, as what a block has read is 16 KB of x and as much of dy (bf16, heads of 128) and stays in the
 // first-level cache: 302 MB for 16384 rows of 16 and 8 heads, 90 µs at 3.35 TB/s; the sums are 1/64 of that in fp32. A block is some
@@ -89,9 +90,10 @@ static __global__ void __launch_bounds__(qk_threads, 6) qk_norm_gradient_kernel(
 }
 
 // Of queries by the first row of blocks, of keys by the second.
-static __global__ void __launch_bounds__(fold_threads_a_block) qk_norm_fold_kernel(QkNormArgs args, QkHeads heads, int64_t tiles, const float* sums) {
+static __global__ void __launch_bounds__(fold_threads_a_block) qk_norm_fold_kernel(QkNormArgs args, QkHeads heads, TokenTiles tiles, const float* sums) {
   const bool is_key = blockIdx.y == 1;
-  fold_tiles(sums + (is_key ? tiles * heads.queries * args.head_dim : 0), tiles * (is_key ? heads.keys : heads.queries), args.head_dim, args.accumulate,
+  const int64_t own = is_key ? heads.keys : heads.queries;
+  fold_tiles(sums + (is_key ? tiles.count() * heads.queries * args.head_dim : 0), tiles.count() * own, tiles.groups(own), args.head_dim, args.accumulate,
              is_key ? args.weight_gradient[1] : args.weight_gradient[0]);
 }
 
@@ -111,7 +113,7 @@ void qk_norm_gradient(const Launch& l, const QkNormArgs& args) {
            vectors, sums);
   });
   if (args.weight_gradient[0] == nullptr && args.weight_gradient[1] == nullptr) return;
-  launch(l, qk_norm_fold_kernel, dim3(static_cast<unsigned>(blocks_for_fold(args.head_dim)), 2), fold_threads_a_block, 0, args, heads, tiles.count(), sums);
+  launch(l, qk_norm_fold_kernel, dim3(static_cast<unsigned>(blocks_for_fold(args.head_dim)), 2), fold_threads_a_block, 0, args, heads, tiles, sums);
 }
 
 }  // namespace stw::kernels::cuda

@@ -1,9 +1,11 @@
-// Tiles of a reduction over tokens: token_tile rows, starting anew in every sample. A tile's sum starts from +0; tiles are
-// folded one after the other onto the accumulator.
+// Tiles of a reduction over tokens: token_tile rows, starting anew in every sample. A tile's sum starts from +0. The tiles of
+// chain_terms rows of a sample are a group, whose sum starts from +0, too; groups are added to the accumulator one after the other.
 #pragma once
 #include "kernels/cuda/ahead.h"
 
 namespace stw::kernels::cuda {
+
+struct TileGroups { int tiles, in_sample; };   // of a group; of a sample, of whose groups the last one may have fewer
 
 struct TokenTiles {
   int64_t rows, rows_per_sample;
@@ -17,15 +19,17 @@ struct TokenTiles {
     const int64_t end = first + token_tile < sample_end ? first + token_tile : sample_end;
     return end < rows ? end : rows;
   }
+  // Where every tile has `each` sums.
+  __host__ __device__ TileGroups groups(int64_t each = 1) const { return {static_cast<int>(chain_terms / token_tile * each), static_cast<int>(per_sample() * each)}; }
 };
 
-// gradient (features) = (accumulate ? gradient : +0) + sums[0] + sums[1] + … of sums (tiles, features); nothing where gradient
+// gradient (features) = (accumulate ? gradient : +0) + the groups of sums (tiles, features); nothing where gradient
 // is null. A block has 32 columns, so that even a few hundred reach many SMs. Its eight warps fetch 128 tiles to shared memory, the
 // next ones on their way to registers while one warp adds: 512 tiles take four times the latency of the second-level cache and
 // 512 additions of 4 cycles, some 3 µs.
 inline constexpr int fold_columns = 32, fold_threads_a_block = 256, tiles_together = 128;
 inline int blocks_for_fold(int64_t features) { return blocks_for(features, fold_columns); }
-STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, int64_t features, bool accumulate, float* gradient) {
+STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, TileGroups groups, int64_t features, bool accumulate, float* gradient) {
   constexpr int loads = tiles_together * fold_columns / fold_threads_a_block;
   STW_SHARED(float, staged, tiles_together * fold_columns);
   if (gradient == nullptr) return;
@@ -38,16 +42,25 @@ STW_DEVICE void fold_tiles(const float* sums, int64_t tiles, int64_t features, b
     };
     fetch(first_tile);
     const bool adds = first_tile == 0 && i < features;
-    float total = accumulate && adds ? gradient[i] : 0.0f;
+    float total = accumulate && adds ? gradient[i] : 0.0f, group = 0.0f;
+    int left = min(groups.tiles, groups.in_sample), left_in_sample = groups.in_sample;   // tiles of the group, and of the sample
     for (int64_t begin = 0; begin < tiles; begin += tiles_together) {
       STW_UNROLL for (int k = 0; k < loads; ++k) staged[(first_tile + k) * fold_columns + column] = next[k];
       __syncthreads();
       fetch(begin + tiles_together + first_tile);
       const int count = static_cast<int>(min(static_cast<int64_t>(tiles_together), tiles - begin));
-      if (adds) in_order<8>(count, [&](int tile) { return staged[tile * fold_columns + column]; }, [&](float sum) { total = total + sum; });
+      if (adds) in_order<8>(count, [&](int tile) { return staged[tile * fold_columns + column]; }, [&](float sum) {
+        group = group + sum;
+        --left_in_sample;
+        if (--left > 0) return;
+        total = total + group;
+        group = 0.0f;
+        if (left_in_sample == 0) left_in_sample = groups.in_sample;
+        left = min(groups.tiles, left_in_sample);
+      });
       __syncthreads();
     }
-    if (adds) gradient[i] = total;
+    if (adds) gradient[i] = total + group;
   }
 }
 

@@ -219,13 +219,17 @@ struct Problem {
           result.weight[part].set(at, sum.value);
         }
         float total = accumulate ? bias_gradient[part].get(feature) : 0;
-        for (int64_t sample = 0; sample < shape.samples; ++sample)
+        for (int64_t sample = 0; sample < shape.samples; ++sample) {
+          float group = 0;
           for (int64_t tile = 0; tile < shape.rows_per_sample; tile += token_tile) {
+            if (tile % chain_terms == 0) total += group, group = 0;
             float sum = 0;
             for (int64_t t = tile; t < std::min(tile + token_tile, shape.rows_per_sample); ++t)
               sum += dy.get((sample * shape.rows_per_sample + t) * outputs + first + feature);
-            total += sum;
+            group += sum;
           }
+          total += group;
+        }
         result.bias[part].set(feature, total);
       }
     return result;

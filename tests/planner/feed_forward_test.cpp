@@ -78,7 +78,7 @@ TEST(FeedForward, IsFoundInEveryModel) {
     }
 }
 
-// Matrices that are trained sum their gradients up in chains, which no tile cuts; a part without them has but the sums of biases.
+// Matrices that are trained sum their gradients up in chains, which no tile cuts; so do biases.
 TEST(FeedForward, TilesAreMadeOfWholeChains) {
   const auto unit_of = [](const SmallModel& model, const char* frozen) {
     Numerics numerics;
@@ -88,8 +88,9 @@ TEST(FeedForward, TilesAreMadeOfWholeChains) {
   };
   EXPECT_EQ(unit_of(small_gpt2(), ""), chain_unit);
   EXPECT_EQ(unit_of(small_gpt2(), "*mlp.c_fc*"), chain_unit);
-  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.*"), bias_unit);
-  EXPECT_EQ(unit_of(small_llama(), "blocks.0"), bias_unit);
+  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.*"), frozen_tile_unit);
+  EXPECT_EQ(unit_of(small_gpt2(), "*mlp.*.weight"), chain_unit);
+  EXPECT_EQ(unit_of(small_llama(), "blocks.0"), frozen_tile_unit);
   EXPECT_EQ(unit_of({small_llama(), adapters_of_all()}, ""), chain_unit);
   EXPECT_EQ(unit_of({small_gpt2(), adapters_of_some_of_gpt2()}, ""), chain_unit);
 }

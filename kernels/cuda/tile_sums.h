@@ -269,12 +269,22 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
     });
   }
   if (out.before_gelu != nullptr) {
-    uint32_t before[T::fragments_m][2][T::fragments_n];
-    for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) { before[i][half][j] = load_pair(out.before_gelu, at); });
-    for_sum_pairs<T>(sum, [&](int i, int j, int half, Float2 x) {
-      const float2 y = times_slope<dtype>(before[i][half][j], pack_halves<dtype>(x.f[0], x.f[1]));
-      return Float2{{y.x, y.y}};
-    });
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i) {   // a row of fragments at a time: of all the registers would not do
+      const int64_t first = (tile.row + row_of<T>(thread) + 16 * i) * out.c_stride + tile.column + column_of<T>(thread);
+      uint32_t before[2][T::fragments_n];
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half)
+        STW_UNROLL
+        for (int j = 0; j < T::fragments_n; ++j) before[half][j] = load_pair(out.before_gelu, first + 8 * half * out.c_stride + 8 * j);
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half)
+        STW_UNROLL
+        for (int j = 0; j < T::fragments_n; ++j) {
+          const float2 y = times_slope<dtype>(before[half][j], pack_halves<dtype>(sum[i][j][2 * half], sum[i][j][2 * half + 1]));
+          sum[i][j][2 * half] = y.x, sum[i][j][2 * half + 1] = y.y;
+        }
+    }
   }
   const int64_t at = (tile.row + row_of<T>(thread)) * out.c_stride + tile.column + first_column_of_warp<T>(thread) + 8 * (thread % quad);
   const auto store = [&](void* to) {

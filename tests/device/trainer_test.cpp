@@ -514,9 +514,9 @@ TEST_F(CudaDeviceTest, WarpgroupsComputeWhatTheLibraryDoesNot) {
   EXPECT_NE(differences(trained(Kernels::wgmma, 1), both), "") << "nothing is computed by the library";
 }
 
-// Samples are longer than a tile, and cut into tiles of 64 rows or into whole samples, forward and backward.
+// Samples are longer than a tile, and cut into tiles of whole chains or into whole samples, forward and backward.
 TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
-  constexpr int64_t samples = 2, length = 150;
+  constexpr int64_t samples = 2, length = 530;
 #ifdef STW_SANITIZED
   const std::vector<std::string> configs{small_gpt2("0.1")};
 #else
@@ -535,7 +535,7 @@ TEST_F(CudaDeviceTest, TilesOfTheFeedForwardPartKeepTheBits) {
     };
     const auto plain = plan_for(*model, r);
     const std::string expected = trained(plain);
-    for (const auto& [micro_batch, rows] : {std::pair<int64_t, int64_t>{2, 64}, {2, 150}, {1, 128}}) {
+    for (const auto& [micro_batch, rows] : {std::pair<int64_t, int64_t>{2, 256}, {2, 530}, {1, 512}}) {
       Decisions d = plain->plan.decisions;
       d.micro_batch = micro_batch;
       for (uint32_t& saved : d.saved) saved = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/op_table.h"
+
 namespace stw {
 
 namespace {

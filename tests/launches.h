@@ -22,7 +22,7 @@ inline int64_t launches_of(const Graph& graph, const Instruction& i, int64_t mul
     case OpKind::qk_norm_gradient: return wants(1) ? 2 : 1;
     case OpKind::linear_input_gradient: return i.ops < 3 ? 1 : graph.sequence % 64 == 0 ? 2 : 3;   // with a bias's gradient its fold, or its sums too
     case OpKind::linear_bias_gradient: return 2;   // of all
-    case OpKind::attention_gradient: return 3;     // dots, gradients of queries, of keys and values
+    case OpKind::attention_gradient: return 2;     // gradients of queries, of keys and values
     case OpKind::loss_sum: return 2;
     case OpKind::embedding_gradient: {             // a list, three kernels for each digit of a token, the fold
       int64_t digits = 0;

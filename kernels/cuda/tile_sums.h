@@ -249,43 +249,38 @@ STW_DEVICE void sum_columns_stored(const Products& all, const Product& out, cons
   }
 }
 
-// 16-bit numbers into a tile inside of the output.
+// 16-bit numbers into a tile inside of the output. Sums are packed first: whatever follows takes registers that they leave.
 template <class T, DType dtype>
-STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* shared, int thread) {
+STW_DEVICE void store_halves_inside(const float (&sum)[T::fragments_m][T::fragments_n][4], const Product& out, const Tile& tile, uint16_t* shared, int thread) {
+  uint32_t words[T::fragments_m][2][T::fragments_n];
+  const auto for_words = [&](const auto& body) {   // body(i, half, j, word)
+    STW_UNROLL
+    for (int i = 0; i < T::fragments_m; ++i)
+      STW_UNROLL
+      for (int half = 0; half < 2; ++half)
+        STW_UNROLL
+        for (int j = 0; j < T::fragments_n; ++j) body(i, half, j, words[i][half][j]);
+  };
   if (out.bias != nullptr) {
     uint32_t bias[T::fragments_n];
     load_bias<T>(bias, out, tile, thread);
-    for_sum_pairs<T>(sum, [&](int, int j, int, Float2 x) {
+    for_words([&](int i, int half, int j, uint32_t& word) {
       const float2 b = unpack_halves<dtype>(bias[j]);
-      return Float2{{x.f[0] + b.x, x.f[1] + b.y}};
+      word = pack_halves<dtype>(sum[i][j][2 * half] + b.x, sum[i][j][2 * half + 1] + b.y);
     });
+  } else {
+    for_words([&](int i, int half, int j, uint32_t& word) { word = pack_halves<dtype>(sum[i][j][2 * half], sum[i][j][2 * half + 1]); });
   }
-  if (out.residual != nullptr) {
+  const auto combine = [&](const void* other, const auto& of_pair) {
     uint32_t before[T::fragments_m][2][T::fragments_n];
-    for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) { before[i][half][j] = load_pair(out.residual, at); });
-    for_sum_pairs<T>(sum, [&](int i, int j, int half, Float2 x) {
-      const float2 y = added_as_stored<dtype>(before[i][half][j], pack_halves<dtype>(x.f[0], x.f[1]));
-      return Float2{{y.x, y.y}};
+    for_pairs_inside<T>(out, tile, thread, [&](int i, int j, int half, int64_t at) { before[i][half][j] = load_pair(other, at); });
+    for_words([&](int i, int half, int j, uint32_t& word) {
+      const float2 y = of_pair(before[i][half][j], word);
+      word = pack_halves<dtype>(y.x, y.y);
     });
-  }
-  if (out.before_gelu != nullptr) {
-    STW_UNROLL
-    for (int i = 0; i < T::fragments_m; ++i) {   // a row of fragments at a time: of all the registers would not do
-      const int64_t first = (tile.row + row_of<T>(thread) + 16 * i) * out.c_stride + tile.column + column_of<T>(thread);
-      uint32_t before[2][T::fragments_n];
-      STW_UNROLL
-      for (int half = 0; half < 2; ++half)
-        STW_UNROLL
-        for (int j = 0; j < T::fragments_n; ++j) before[half][j] = load_pair(out.before_gelu, first + 8 * half * out.c_stride + 8 * j);
-      STW_UNROLL
-      for (int half = 0; half < 2; ++half)
-        STW_UNROLL
-        for (int j = 0; j < T::fragments_n; ++j) {
-          const float2 y = times_slope<dtype>(before[half][j], pack_halves<dtype>(sum[i][j][2 * half], sum[i][j][2 * half + 1]));
-          sum[i][j][2 * half] = y.x, sum[i][j][2 * half + 1] = y.y;
-        }
-    }
-  }
+  };
+  if (out.residual != nullptr) combine(out.residual, [](uint32_t x, uint32_t y) { return added_as_stored<dtype>(x, y); });
+  if (out.before_gelu != nullptr) combine(out.before_gelu, [](uint32_t x, uint32_t y) { return times_slope<dtype>(x, y); });
   const int64_t at = (tile.row + row_of<T>(thread)) * out.c_stride + tile.column + first_column_of_warp<T>(thread) + 8 * (thread % quad);
   const auto store = [&](void* to) {
     STW_UNROLL
@@ -295,11 +290,9 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
         static_assert(T::fragments_n % 4 == 0);
         STW_UNROLL
         for (int four = 0; four < T::fragments_n; four += 4) {
-          Philox4 words;
-          STW_UNROLL
-          for (int j = 0; j < 4; ++j) words.w[j] = pack_halves<dtype>(sum[i][four + j][2 * half], sum[i][four + j][2 * half + 1]);
-          words = turned_in_quad(words);
-          store_global16(static_cast<uint16_t*>(to) + at + (16 * i + 8 * half) * out.c_stride + 8 * four, uint4{words.w[0], words.w[1], words.w[2], words.w[3]});
+          const uint32_t* const w = words[i][half] + four;
+          const Philox4 turned = turned_in_quad({{w[0], w[1], w[2], w[3]}});
+          store_global16(static_cast<uint16_t*>(to) + at + (16 * i + 8 * half) * out.c_stride + 8 * four, uint4{turned.w[0], turned.w[1], turned.w[2], turned.w[3]});
         }
       }
   };
@@ -310,16 +303,13 @@ STW_DEVICE void store_halves_inside(float (&sum)[T::fragments_m][T::fragments_n]
       static_assert(T::edge_m * stride * sizeof(uint16_t) <= T::slices_bytes);
       __syncthreads();   // nobody reads slices any more
       const int first = row_of<T>(thread) * stride + column_of<T>(thread);
-      for_sum_pairs<T>(sum, [&](int i, int j, int half, Float2 x) {
-        store_vector(shared + first + (16 * i + 8 * half) * stride + 8 * j, pack_halves<dtype>(x.f[0], x.f[1]));
-        return x;
-      });
+      for_words([&](int i, int half, int j, uint32_t& word) { store_vector(shared + first + (16 * i + 8 * half) * stride + 8 * j, word); });
       sum_columns_inside<T, dtype>(shared, stride, out, tile, thread);
     }
   if (out.activated == nullptr) return;
-  for_sum_pairs<T>(sum, [&](int, int, int, Float2 x) {
-    const float2 y = gelu_of_stored<dtype>(pack_halves<dtype>(x.f[0], x.f[1]));
-    return Float2{{y.x, y.y}};
+  for_words([](int, int, int, uint32_t& word) {
+    const float2 y = gelu_of_stored<dtype>(word);
+    word = pack_halves<dtype>(y.x, y.y);
   });
   store(out.activated);
 }

@@ -89,7 +89,7 @@ class EmulatedCommand(CommandTest):
 
     def test_the_benchmark_for_real_devices_runs(self):
         table = self.on_a_real_device("bench.py", "--tiny", "TINY", "gpt2", "ops", "attention", "optimizers", "budgets")
-        for what in ("gpt2, T 1024, bf16, tensor", "gpt2, 64 x 1024, tensor: gelu_gradient", "attention, T 64, tensor --attention cudnn",
+        for what in ("gpt2, T 1024, bf16, tensor", "gpt2, 64 x 1024, tensor: norm_gradient", "attention, T 64, tensor --attention cudnn",
                      "update of gpt2, bf16, adamw, 8-bit states", "least memory of gpt2, T 1024"):
             self.assertRegex(table, rf"(?m)^ok +{what} .*[1-9]")
 

@@ -145,12 +145,12 @@ class Isolated(unittest.TestCase):
                 file.write(STEPS.format(python=sys.executable))
             os.chmod(path, stat.S_IRWXU)
             with runs.Runs(build) as folder:
-                self.assertEqual(folder.speeds("run", 3, patience=2), ([10, 20, 30], ""))
-                found, why = folder.speeds("run", 4, patience=2)
+                self.assertEqual(folder.speeds("run", 3, patience=8), ([10, 20, 30], ""))
+                found, why = folder.speeds("run", 4, patience=8)
         self.assertIsNone(found)
         self.assertIn("the last one", why)
         self.assertIn("ran past its time, 3 steps", why)
-        self.assertLess(time.monotonic() - begin, 30)
+        self.assertLess(time.monotonic() - begin, 90)
 
     def test_options_come_first_and_set_the_limit(self):
         words, before = ["--tiny", "c.json", "--seconds", "9.5", "bits", "--seconds"], runs.SECONDS

@@ -90,7 +90,7 @@ TEST(Price, OfTheLibraryAndWarpgroups) {
     return static_cast<double>(planned->plan.step_picoseconds);
   };
   for (const bool fast : {false, true}) EXPECT_LT(time(Kernels::cublaslt_wgmma, fast), 0.95 * time(Kernels::cublaslt, fast)) << fast;
-  r.fast = false;
+  r.kernels = Kernels::cublaslt_wgmma, r.fast = false;
   const auto planned = make(*model, r);
   const Graph& graph = planned->graph;
   for (const auto* ops : {&graph.ops, &graph.gradient_ops})

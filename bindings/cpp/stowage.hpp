@@ -351,7 +351,8 @@ class Plan {
   }
   /// The plans that other budgets would get, by growing peak.
   std::vector<stw_frontier_point> frontier() const {
-    for (size_t capacity = 64;; capacity *= 2) {
+    // The library thins out what does not fit, and tells at most 1000.
+    for (size_t capacity = 1024;; capacity *= 2) {
       std::vector<stw_frontier_point> found(capacity, made<stw_frontier_point>());
       size_t count = 0;
       detail::check([&](stw_error* error) { return stw_plan_frontier(get(), found.data(), capacity, &count, error); });

@@ -134,7 +134,7 @@ namespace Stowage
         public IReadOnlyList<FrontierPoint> Frontier()
         {
             using (Held held = Hold())
-                for (int capacity = 64; ; capacity *= 2)
+                for (int capacity = 1024; ; capacity *= 2)   // the library thins out what does not fit, and tells at most 1000
                 {
                     var told = new stw_frontier_point[capacity];
                     told[0] = stw_frontier_point.Sized();

@@ -361,7 +361,8 @@ func (p *Plan) Frontier() ([]FrontierPoint, error) {
 		return nil, err
 	}
 	defer p.done()
-	for capacity := 64; ; capacity *= 2 {
+	// The library thins out what does not fit, and tells at most 1000.
+	for capacity := 1024; ; capacity *= 2 {
 		told := make([]C.stw_frontier_point, capacity)
 		told[0].struct_size = C.uint32_t(unsafe.Sizeof(told[0]))
 		var count C.size_t

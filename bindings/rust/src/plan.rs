@@ -256,7 +256,8 @@ impl Plan {
 
     /// The plans that other budgets would get, by growing peak.
     pub fn frontier(&self) -> Result<Vec<FrontierPoint>> {
-        let mut found = vec![FrontierPoint::default(); 64];
+        // The library thins out what does not fit, and tells at most 1000.
+        let mut found = vec![FrontierPoint::default(); 1024];
         loop {
             let mut count = 0;
             check(|error| unsafe { abi::stw_plan_frontier(self.pointer(), found.as_mut_ptr(), found.len(), &mut count, error) })?;

@@ -57,7 +57,7 @@ internal sealed partial class Cases
                 True(points[i - 1].Peak < points[i].Peak && points[i - 1].StepSeconds > points[i].StepSeconds);
             using (var nano = new Model("nano"))
             using (var unlimited = new Plan(nano, new PlanOptions { GlobalBatch = 8, Sequence = 256, Device = "rtx4090" }))
-                True(unlimited.Frontier().Count > 64 && unlimited.Frontier().Last().StepSeconds == unlimited.Info.StepSeconds);   // 107: more than are asked for at first
+                True(unlimited.Frontier().Count > 64 && unlimited.Frontier().Last().StepSeconds == unlimited.Info.StepSeconds);   // none is thinned out
             Equal(Plan.LongestSequence(model, World.Small()), 16);
             Throws(Status.BadArgument, () => new Plan(model, World.Small(o => o.Groups = new[] { new ParameterGroup { Pattern = "no such", Frozen = true } })));
             Throws(Status.BadArgument, () => new Plan(model, World.Small(o => o.Threads = -1)));

@@ -73,8 +73,7 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
     const double arithmetic = ideal(op, {op.cost.flops, 0}), traffic = ideal(op, {0, op.cost.bytes});
     const double n = static_cast<double>(op.count), all = std::max(arithmetic, traffic) + ideal(op, {0, op.cost.bytes_before});
     kinds[static_cast<size_t>(op.kind)].add(all, op.seconds, n);
-    const bool is_attention = op.kind == OpKind::attention || op.kind == OpKind::attention_gradient;
-    (arithmetic < traffic ? streams : is_attention ? attention : products).add(all, op.seconds, n);
+    (arithmetic < traffic ? streams : is_attention(op.kind) ? attention : products).add(all, op.seconds, n);
   }
 
   DeviceProfile p = base;

@@ -87,8 +87,7 @@ uint64_t op_picoseconds(const DeviceProfile& d, OpKind kind, Peak peak, int thre
   const uint64_t lanes = d.cuda ? 1 : static_cast<uint64_t>(std::max(1, threads));
   const Calibration::Op& measured = d.calibration.ops[static_cast<size_t>(kind)];
   const uint32_t own = measured.permille;
-  const bool is_attention = kind == OpKind::attention || kind == OpKind::attention_gradient;
-  const uint32_t share = own ? own : is_attention && d.attention_permille ? d.attention_permille : d.product_permille;
+  const uint32_t share = own ? own : is_attention(kind) && d.attention_permille ? d.attention_permille : d.product_permille;
   const unsigned __int128 speed = static_cast<unsigned __int128>(peak == Peak::fp32 ? d.gflops_fp32 : d.gflops_bf16) * lanes * share *
                                   (peak == Peak::mma ? d.mma_permille : peak == Peak::wgmma ? d.wgmma_permille : 1000);
   const uint64_t bandwidth = is_transfer(kind) ? d.host_gbytes_per_second : d.gbytes_per_second;

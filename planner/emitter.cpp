@@ -8,8 +8,6 @@
 
 namespace stw {
 
-static bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end(); }
-
 Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t rows, size_t ops)
     : graph_(graph), arena_(arena), threads_(threads), samples_(samples), rows_(rows), value_(graph.tensors.size(), -1),
       tiled_(graph.tensors.size()) {

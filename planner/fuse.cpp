@@ -8,7 +8,6 @@ namespace stw {
 
 namespace {
 
-bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end(); }
 int reads_of(const std::vector<Op>& ops, int tensor) {
   return static_cast<int>(std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return reads(op, tensor); }));
 }

@@ -55,14 +55,13 @@ bool Graph::is_wgmma_product(const Op& op) const {
   return uses_wgmma(kernels) && is_product(op) && !is_library_product(op);
 }
 
-static bool is_attention(const Op& op) { return op.kind == OpKind::attention || op.kind == OpKind::attention_gradient; }
 // Heads that attention on tensor cores takes, ours by mma.sync and cuDNN's alike.
 static bool suits_tensor_cores(const Op& op) { return op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128; }
 
 // With dropout, a window or documents inside of a sample it is ours.
 bool Graph::is_library_attention(const Op& op) const {
   if (attention != Attention::cudnn || compute == Format::f32) return false;
-  return is_attention(op) && op.attributes.dropout == 0 && window_of(op) == 0 && positions < 0 && suits_tensor_cores(op);
+  return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && positions < 0 && suits_tensor_cores(op);
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
@@ -75,7 +74,7 @@ Peak Graph::peak_of(const Op& op) const {
   if (is_library_product(op) || is_library_attention(op)) return Peak::tensor;
   if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
   // Other heads than those are attended to by chains, as in fp32.
-  if (is_attention(op) && !suits_tensor_cores(op)) return Peak::fp32;
+  if (is_attention(op.kind) && !suits_tensor_cores(op)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }
 

@@ -86,6 +86,11 @@ struct Op {
   int residual() const { return kind == OpKind::linear && inputs.size() % 2 == 0 ? inputs.back() : -1; }
 };
 
+inline bool reads(const Op& op, int tensor) { return std::find(op.inputs.begin(), op.inputs.end(), tensor) != op.inputs.end(); }
+
+// Attention over whole samples, forward or backward.
+inline bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_gradient; }
+
 // Whether it makes the gradient of a matrix or a bias, whose sums over rows are chains of chain_unit terms (graph.h).
 inline bool is_sum_of_chains(const Op& op) {
   const bool sums = op.kind == OpKind::linear_weight_gradient || op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::adapter_weight_gradient;

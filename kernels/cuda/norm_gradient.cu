@@ -1,8 +1,9 @@
 // Gradient of LayerNorm and RMSNorm, with the residual's gradient added. With h = (x - mean)·rstd and g = dy·w:
 //   dx = addend + rstd·(g - mean(g) - h·mean(g·h))   (RMSNorm: without mean(g))
 //   dw = Σ_rows dy·h,  db = Σ_rows dy
-// dw and db are summed in tiles of token_tile rows that start anew in every sample, each from +0 in the order of its rows, and the
-// tiles are folded one after the other onto the buffer. A cut of the rows between samples falls between tiles and changes nothing.
+// dw and db are summed in tiles of token_tile rows that start anew in every sample, each from +0 in the order of its rows. The tiles
+// of chain_terms rows of a sample are added up from +0, and the results are added to the buffer one after the other (token_tiles.h).
+// A cut of the rows between samples changes nothing.
 //
 // Where there are as many tiles as multiprocessors, a block takes a tile: some rows at a time lie in shared memory, where their teams
 // (norm_teams.h) make the statistics and dx, and where every thread adds them to the sums of its columns, which it keeps in

@@ -79,7 +79,7 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
 int Emitter::input(int tensor) { return new_value(tensor, all_rows(), Phase::forward); }
 
 void Emitter::inputs() {
-  for (int t : graph_.inputs()) input(t);
+  for (int t : graph_.all_inputs()) input(t);
 }
 
 Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
@@ -232,7 +232,8 @@ void Emitter::merge_in_place() {
   for (Operand& o : program_.operands)
     if (!o.persistent) renumber(o.buffer);
   for (Instruction& i : program_.instructions) renumber(i.workspace.buffer);
-  for (int* b : {&program_.tokens, &program_.targets, &program_.positions, &program_.weights, &program_.reference, &program_.logits, &program_.losses}) renumber(*b);
+  for (int* b : {&program_.logits, &program_.losses}) renumber(*b);
+  for (int& b : program_.inputs.of) renumber(b);
   for (int& b : program_.caches) renumber(b);
   for (int& b : watched_) renumber(b);
   program_.buffers = std::move(kept);
@@ -240,13 +241,11 @@ void Emitter::merge_in_place() {
 
 Program Emitter::finish(uint64_t base) {
   const int end = static_cast<int>(program_.instructions.size()) - 1;
-  const std::pair<int, int*> inputs[] = {{graph_.tokens, &program_.tokens}, {graph_.targets, &program_.targets},
-                                         {graph_.positions, &program_.positions}, {graph_.weights, &program_.weights},
-                                         {graph_.reference, &program_.reference}};
-  for (const auto& [tensor, buffer] : inputs) {
+  for (size_t i = 0; i < input_count; ++i) {
+    const int tensor = graph_.inputs.of[i];
     if (tensor < 0 || !has(tensor)) continue;
     program_.buffers[static_cast<size_t>(buffer_of(tensor))].first = 0;
-    *buffer = buffer_of(tensor);
+    program_.inputs.of[i] = buffer_of(tensor);
   }
   for (int b : program_.caches) {
     program_.buffers[static_cast<size_t>(b)].first = 0;

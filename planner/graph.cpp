@@ -61,7 +61,7 @@ static bool suits_tensor_cores(const Op& op) { return op.attributes.head_dim % 8
 // With dropout, a window or documents inside of a sample it is ours.
 bool Graph::is_library_attention(const Op& op) const {
   if (attention != Attention::cudnn || compute == Format::f32) return false;
-  return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && positions < 0 && suits_tensor_cores(op);
+  return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && inputs[Input::positions] < 0 && suits_tensor_cores(op);
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
@@ -110,8 +110,8 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.sequence = sequence;
   graph_.vocabulary = vocabulary;
   graph_.compute = compute;
-  graph_.tokens = input("tokens", Format::i32);
-  graph_.targets = input("targets", Format::i32);
+  graph_.inputs[Input::tokens] = input(Input::tokens);
+  graph_.inputs[Input::targets] = input(Input::targets);
   Tensor state;
   state.name = "step_state";
   state.kind = Kind::state;
@@ -120,19 +120,19 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
   // Their records are always there: parameters are numbered alike with and without them.
-  const int positions = input("positions", Format::i32), weights = input("weights", Format::f32), reference = input("reference", Format::f32);
+  const int positions = input(Input::positions), weights = input(Input::weights), reference = input(Input::reference);
   graph_.token_weights = activation("token_weights", {sequence}, Format::f32);
   graph_.preference = inputs.preference;
-  if (inputs.positions || inputs.preference != Preference::none) graph_.positions = positions;
-  if (inputs.weights) graph_.weights = weights;
-  if (has_reference(inputs.preference)) graph_.reference = reference;
+  if (inputs.positions || inputs.preference != Preference::none) graph_.inputs[Input::positions] = positions;
+  if (inputs.weights) graph_.inputs[Input::weights] = weights;
+  if (has_reference(inputs.preference)) graph_.inputs[Input::reference] = reference;
 }
 
-int GraphBuilder::input(const char* name, Format format) {
+int GraphBuilder::input(Input input) {
   Tensor t;
-  t.name = name;
+  t.name = input_row(input).name;
   t.kind = Kind::input;
-  t.format = format;
+  t.format = input_row(input).is_float ? Format::f32 : Format::i32;
   t.shape = {graph_.sequence};
   t.per_sample = true;
   graph_.tensors.push_back(std::move(t));
@@ -140,7 +140,7 @@ int GraphBuilder::input(const char* name, Format format) {
 }
 
 std::vector<int> GraphBuilder::with_positions(std::vector<int> inputs) const {
-  if (graph_.positions >= 0) inputs.push_back(graph_.positions);
+  if (graph_.inputs[Input::positions] >= 0) inputs.push_back(graph_.inputs[Input::positions]);
   return inputs;
 }
 
@@ -217,7 +217,7 @@ void GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int
 
 int GraphBuilder::embedding(int table, int positions, const char* name) {
   int y = rows(name, graph_.at(table).shape[1]);
-  op(OpKind::embedding, {}, with_positions({graph_.tokens, table, positions}), {y});
+  op(OpKind::embedding, {}, with_positions({graph_.inputs[Input::tokens], table, positions}), {y});
   return y;
 }
 
@@ -344,11 +344,11 @@ void GraphBuilder::cross_entropy(int logits) {
   const int64_t stride = (rows.shape.last() + logits_unit - 1) / logits_unit * logits_unit;
   if (stride != rows.shape.last()) rows.row_stride = stride;
   int loss = activation("token_loss", {graph_.sequence}, Format::f32);
-  std::vector<int> inputs{logits, graph_.targets};
-  if (graph_.weights >= 0) inputs.push_back(graph_.weights);
+  std::vector<int> inputs{logits, graph_.inputs[Input::targets]};
+  if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
   op(OpKind::cross_entropy, {}, std::move(inputs), {loss});
-  if (graph_.preference == Preference::none) op(OpKind::loss_sum, {}, {loss, graph_.targets}, {});
-  else op(OpKind::preference, {}, {loss, graph_.targets, graph_.positions, graph_.reference}, {graph_.token_weights});
+  if (graph_.preference == Preference::none) op(OpKind::loss_sum, {}, {loss, graph_.inputs[Input::targets]}, {});
+  else op(OpKind::preference, {}, {loss, graph_.inputs[Input::targets], graph_.inputs[Input::positions], graph_.inputs[Input::reference]}, {graph_.token_weights});
   end(loss);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/input.h"
 #include "planner/numerics.h"
 #include "planner/op.h"
 #include "planner/tensor.h"
@@ -77,8 +78,8 @@ struct Graph {
   std::vector<std::vector<FusedUpdate>> updates_after;
   int begin_update = -1;         // the op that comes before them all, or -1
   std::vector<int> producer;     // forward op that makes a tensor, or -1
-  int tokens = -1, targets = -1, state = -1;
-  int positions = -1, weights = -1, reference = -1;   // optional inputs
+  InputIndices inputs;           // tensors
+  int state = -1;
   Preference preference = Preference::none;  // of pairs of documents
   int token_weights = -1;                    // what a preference makes of a pair: factors of its tokens' gradients
   std::vector<RotaryTables> rotary;          // of models that have several kinds of rotary positions, one for each
@@ -91,20 +92,10 @@ struct Graph {
   }
   bool fuses_updates() const { return begin_update >= 0; }
   const Tensor& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
-  // All that a sample brings.
-  std::vector<int> inputs() const {
-    std::vector<int> list{tokens, targets};
-    for (int t : {positions, weights, reference})
-      if (t >= 0) list.push_back(t);
-    return list;
-  }
-  // Of these, what the loss alone needs.
-  std::vector<int> loss_inputs() const {
-    std::vector<int> list{targets};
-    for (int t : {weights, reference})
-      if (t >= 0) list.push_back(t);
-    return list;
-  }
+  // The tensors of all inputs; of those that the loss alone reads; of the others.
+  std::vector<int> all_inputs() const { return inputs_where([](const InputRow&) { return true; }); }
+  std::vector<int> loss_inputs() const { return inputs_where([](const InputRow& row) { return row.of_loss; }); }
+  std::vector<int> body_inputs() const { return inputs_where([](const InputRow& row) { return !row.of_loss; }); }
   // One numbering for all ops: the six lists one after the other.
   const Op& op(int index) const;
   int first_update_op() const { return static_cast<int>(ops.size() + gradient_ops.size()); }
@@ -130,6 +121,15 @@ struct Graph {
   Peak peak_of(const Op& op) const;
   // Features of a per-sample activation (sequence, features).
   int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }
+
+ private:
+  template <class Is>
+  std::vector<int> inputs_where(const Is& is) const {
+    std::vector<int> list;
+    for (size_t i = 0; i < input_count; ++i)
+      if (inputs.of[i] >= 0 && is(input_rows[i])) list.push_back(inputs.of[i]);
+    return list;
+  }
 };
 
 // Samples from which on cuBLASLt's weight gradients pay in exact mode: each adds its sum to the gradient, 8 bytes of memory an element for
@@ -178,7 +178,7 @@ class GraphBuilder {
  private:
   int activation(const char* name, Shape shape, Format format);
   int rows(const char* name, int64_t features) { return activation(name, {graph_.sequence, features}, graph_.compute); }
-  int input(const char* name, Format format);
+  int input(Input input);   // a new tensor for it
   // `inputs` and, where samples hold documents, the positions in them.
   std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);

@@ -44,7 +44,7 @@ void add_inference(Graph& graph) {
   for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
     // A prompt is one document.
-    if (graph.positions >= 0 && copy.inputs.back() == graph.positions) copy.inputs.pop_back();
+    if (graph.inputs[Input::positions] >= 0 && copy.inputs.back() == graph.inputs[Input::positions]) copy.inputs.pop_back();
     if (copy.kind == OpKind::attention) {
       copy.kind = OpKind::attention_cached;
       const int64_t features = int64_t{copy.attributes.kv_heads} * copy.attributes.head_dim;
@@ -63,7 +63,7 @@ std::pair<Program, Program> build_generate(const Graph& graph, const Arena& aren
     if (graph.op(i).kind == OpKind::attention_cached) last_attention = i;
   auto build = [&](int64_t rows, int stop, const char* name) {
     Emitter e(graph, arena, threads, 1, rows);
-    e.input(graph.tokens);
+    e.input(graph.inputs[Input::tokens]);
     for (const Op& op : graph.generate_ops)
       if (op.kind == OpKind::attention_cached) {
         e.cache(op.inputs[1]);

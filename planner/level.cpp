@@ -57,7 +57,7 @@ Level::Choices& Level::choices(int64_t m) {
   const auto known = choices_.find(m);
   if (known != choices_.end()) return known->second;
   auto fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
-  for (int t : context_.graph.inputs()) fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
+  for (int t : context_.graph.all_inputs()) fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
   StackChoices stack(runs(m, &SegmentChoices::best_of_kind), offload_.any() ? tolerance : 0);
   return choices_.emplace(m, Choices{std::move(stack), fixed_bytes}).first->second;
 }

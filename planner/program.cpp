@@ -72,8 +72,7 @@ Program build_micro(const Graph& graph, const Arena& arena, const Decisions& dec
   Emitter e(graph, arena, threads, samples);
   e.inputs();
   MicroBuilder(graph, e, accumulate, arena.offload.overlap).micro_step(decisions);
-  for (int t : {graph.tokens, graph.positions})   // alive all through, whatever is frozen
-    if (t >= 0) e.hold(e.buffer_of(t));
+  for (int t : graph.body_inputs()) e.hold(e.buffer_of(t));   // alive all through, whatever is frozen
   Program p = e.finish(arena.gradients_end);
   p.name = samples != decisions.micro_batch ? "micro_short" : accumulate ? "micro_next" : "micro_first";
   return p;

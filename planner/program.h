@@ -68,7 +68,8 @@ struct Program {
   std::vector<Operand> operands;
   std::vector<Buffer> buffers;
   // Buffers that the runtime fills or reads; -1: none.
-  int tokens = -1, targets = -1, positions = -1, weights = -1, reference = -1, logits = -1;
+  InputIndices inputs;
+  int logits = -1;
   int losses = -1;           // of tokens, in evaluations
   std::vector<int> caches;   // buffers that keep their contents from run to run, at the start of transient memory
   uint64_t base = 0;         // where its transient memory begins

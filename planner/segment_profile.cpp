@@ -86,14 +86,16 @@ std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch)
 
 SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   const Segment& s = graph_.segments[segment_];
-  const int input = s.input >= 0 ? s.input : graph_.tokens;
+  const int input = s.input >= 0 ? s.input : graph_.inputs[Input::tokens];
   Emitter e(graph_, arena_, threads_, 1, 0, expected_ops);
   const bool overlap = arena_.offload.overlap;
   MicroBuilder builder(graph_, e, true, overlap);
   e.assume(input, Phase::forward);
   e.watch(input);
-  const bool has_positions = graph_.positions >= 0;
-  if (has_positions) e.input(graph_.positions);
+  std::vector<int> others;   // inputs that the segment may read beside its own; they are alive all through, and counted by the search
+  for (int t : graph_.body_inputs())
+    if (t != graph_.inputs[Input::tokens]) others.push_back(t);
+  for (int t : others) e.input(t);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
   if (overlap) e.end_stage();
   Trace t;
@@ -108,7 +110,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   builder.forward(segment_, saved, cut);
   if (overlap) e.end_stage();
   e.watch(s.output);
-  if (has_positions) e.watch(graph_.positions);
+  for (int t : others) e.watch(t);
   t.backward = e.instruction_count();
   for (int gradient : gradients_from_above(graph_, arena_, s)) e.assume(gradient, Phase::backward);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);
@@ -128,7 +130,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   }
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
     const Buffer& buffer = p.buffers[static_cast<size_t>(b)];
-    if (has_positions && b == e.watched()[2]) continue;   // alive all through, as tokens are
+    if (std::find(e.watched().begin() + 2, e.watched().end(), b) != e.watched().end()) continue;
     const bool is_output = b == e.watched()[1];
     // An input that goes to host memory, or that no backward pass needs, is kept by no earlier segment, and what comes next
     // may take its place.
@@ -280,7 +282,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   e.assume(s.input, Phase::forward);
   e.watch(s.input);
   std::vector<int> inputs = graph.loss_inputs();
-  if (graph.preference != Preference::none) inputs.push_back(graph.positions);
+  if (graph.preference != Preference::none) inputs.push_back(graph.inputs[Input::positions]);
   for (int t : inputs) {
     e.input(t);
     e.watch(t);

@@ -145,7 +145,7 @@ class OperandReplay {
   OperandReplay(const Graph& graph, const Arena& arena, const Program& program)
       : graph_(graph), arena_(arena), program_(program), host_(graph, arena, program), written_(program.buffers.size()),
         updated_(graph.tensors.size()) {
-    for (int b : {program.tokens, program.targets, program.positions, program.weights, program.reference})
+    for (int b : program.inputs.of)
       if (b >= 0) written_[static_cast<size_t>(b)] = true;
     for (int b : program.caches) written_[static_cast<size_t>(b)] = true;
   }

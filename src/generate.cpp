@@ -45,12 +45,12 @@ Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
       const uint64_t n = std::min(rows, count - done - 1);
       fed_.assign(rows, 0);
       std::copy_n(tokens + done, n, fed_.begin());
-      stream_->upload(execution_.rows<int32_t>(prefill, prefill.tokens), fed_.data(), rows * sizeof(int32_t));
+      stream_->upload(execution_.rows<int32_t>(prefill, prefill.inputs[Input::tokens]), fed_.data(), rows * sizeof(int32_t));
       STW_TRY(stream_->run(execution_, prefill));
       state_.position += n;
       done += n;
     } else {
-      stream_->upload(execution_.rows<int32_t>(decode, decode.tokens), tokens + done, sizeof(int32_t));
+      stream_->upload(execution_.rows<int32_t>(decode, decode.inputs[Input::tokens]), tokens + done, sizeof(int32_t));
       STW_TRY(stream_->run(execution_, decode));
       state_.position += 1;
       done += 1;

@@ -1,43 +1,56 @@
 #include "src/sample_inputs.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 namespace stw {
 
-static constexpr size_t inputs_of_a_sample = 5;   // buffers with a row for each: tokens, targets, positions, weights, reference
+namespace {
+
+// For every row of a sample how many rows of its document come after it. A document begins where positions begin anew.
+void count_following(const int32_t* positions, int32_t* following, uint64_t rows) {
+  for (uint64_t i = rows; i-- > 0;) following[i] = i + 1 == rows || positions[i + 1] == 0 ? 0 : following[i + 1] + 1;
+}
+
+void fill_with_defaults(const SampleRows& rows, uint64_t count) {
+  if (rows.positions) std::iota(rows.positions, rows.positions + count, 0);
+  if (rows.weights) std::fill_n(rows.weights, count, 1.0f);
+  if (rows.reference) std::fill_n(rows.reference, count, 0.0f);
+  if (rows.token_types) std::fill_n(rows.token_types, count, 0);
+}
+
+}  // namespace
 
 void SampleInputs::reserve(const Programs& programs, const Execution& execution, const Stream& stream) {
   if (stream.on_host(execution.arena)) return;
   const int64_t samples = std::max(programs.micro_first.samples, programs.evaluate.samples);
-  staged_.resize(static_cast<size_t>(samples * execution.graph->sequence) * inputs_of_a_sample * sizeof(int32_t));
+  staged_.resize(static_cast<size_t>(samples * execution.graph->sequence) * input_count * input_element_bytes);
 }
 
 Status SampleInputs::load(const Program& program, const Execution& execution, Stream& stream, const SampleSource& source, uint64_t first, uint64_t samples) {
-  const uint64_t t = static_cast<uint64_t>(execution.graph->sequence), part = static_cast<uint64_t>(program.samples) * t * sizeof(int32_t);
+  const uint64_t t = static_cast<uint64_t>(execution.graph->sequence), part = static_cast<uint64_t>(program.samples) * t * input_element_bytes;
   const bool direct = stream.on_host(execution.arena) != nullptr;
-  const int buffers[] = {program.tokens, program.targets, program.positions, program.weights, program.reference};
-  static_assert(std::size(buffers) == inputs_of_a_sample);
-  const auto place = [&](size_t k, uint64_t s) -> void* {
-    if (buffers[k] < 0) return nullptr;
-    return direct ? static_cast<void*>(execution.rows<int32_t>(program, buffers[k], s)) : staged_.data() + k * part + s * t * sizeof(int32_t);
+  const auto place = [&](Input input, uint64_t s) -> void* {
+    const int buffer = program.inputs[input];
+    if (buffer < 0) return nullptr;
+    return direct ? static_cast<void*>(execution.rows<int32_t>(program, buffer, s)) : staged_.data() + static_cast<size_t>(input) * part + s * t * input_element_bytes;
   };
   for (uint64_t s = 0; s < static_cast<uint64_t>(program.samples); ++s) {
-    const SampleRows rows{static_cast<int32_t*>(place(0, s)), static_cast<int32_t*>(place(1, s)), static_cast<int32_t*>(place(2, s)),
-                          static_cast<float*>(place(3, s)), static_cast<float*>(place(4, s))};
-    if (rows.positions) std::iota(rows.positions, rows.positions + t, 0);
-    if (rows.weights) std::fill_n(rows.weights, t, 1.0f);
-    if (rows.reference) std::fill_n(rows.reference, t, 0.0f);
+    const auto integers = [&](Input input) { return static_cast<int32_t*>(place(input, s)); };
+    const auto floats = [&](Input input) { return static_cast<float*>(place(input, s)); };
+    const SampleRows rows{integers(Input::tokens), integers(Input::targets), integers(Input::positions), floats(Input::weights), floats(Input::reference),
+                          integers(Input::token_types)};
+    fill_with_defaults(rows, t);
     if (first + s < samples) {
       STW_TRY(source(first + s, rows));
     } else {
       std::fill_n(rows.tokens, t, 0);
       std::fill_n(rows.targets, t, kernels::ignored_target);
     }
+    if (int32_t* const following = integers(Input::following)) count_following(rows.positions, following, t);
   }
-  for (size_t k = 0; !direct && k < std::size(buffers); ++k)
-    if (buffers[k] >= 0) stream.upload(execution.rows<std::byte>(program, buffers[k]), place(k, 0), part);
+  for (size_t k = 0; !direct && k < input_count; ++k)
+    if (program.inputs.of[k] >= 0) stream.upload(execution.rows<std::byte>(program, program.inputs.of[k]), place(static_cast<Input>(k), 0), part);
   return ok();
 }
 

@@ -4,12 +4,14 @@
 
 namespace stw {
 
-// Where one sample of the global batch goes: `sequence` numbers each.
+// Where the inputs of one sample go (planner/input.h): `sequence` numbers each; null where the plan has no such input. What a source
+// leaves alone holds the default.
 struct SampleRows {
   int32_t *tokens, *targets;
-  int32_t* positions = nullptr;        // null where the plan has none; else filled with 0, 1, 2, …
-  float* weights = nullptr;            // null where the plan has none; else filled with 1
-  float* reference = nullptr;          // null where the plan has none; else filled with 0
+  int32_t* positions = nullptr;      // default 0, 1, 2, …
+  float* weights = nullptr;          // default 1
+  float* reference = nullptr;        // default 0
+  int32_t* token_types = nullptr;    // default 0
 };
 
 }  // namespace stw

@@ -73,7 +73,7 @@ Result<size_t> Trainer::time_programs(std::vector<TimedProgram>& timed, const st
       push_state();
       for (TimedProgram& t : timed) {
         STW_TRY(check_cancelled());
-        if (t.program->tokens >= 0) STW_TRY(load(*t.program, source, 0, global_batch()));
+        if (t.program->inputs[Input::tokens] >= 0) STW_TRY(load(*t.program, source, 0, global_batch()));
         const size_t at = round > 0 ? round - 1 : 0;
         const double start = seconds_now();
         STW_TRY(stream_->run_timed(execution_, *t.program, t.seconds.data() + at * t.program->instructions.size()));

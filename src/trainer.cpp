@@ -288,12 +288,12 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part, bool w
   if (dataset.label_count() != graph().labels)
     return Error{Code::bad_state, "trainer: the model has " + (graph().labels > 0 ? std::to_string(graph().labels) + " labels" : std::string("no labels")) + ", the dataset " +
                                       (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count()) : std::string("has none"))};
-  if (dataset.has_documents() && graph().positions < 0)
+  if (dataset.has_documents() && graph().inputs[Input::positions] < 0)
     return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
   if (dataset.has_pairs() != (graph().preference != Preference::none))
     return Error{Code::bad_state, dataset.has_pairs() ? "trainer: the dataset has pairs, but the plan has no preference"
                                                       : std::string("trainer: the plan is for a preference (") + name_of(graph().preference) + "), and the dataset has no pairs"};
-  if (with_reference && graph().reference >= 0 && !dataset.has_reference())
+  if (with_reference && graph().inputs[Input::reference] >= 0 && !dataset.has_reference())
     return Error{Code::bad_state, std::string("trainer: the plan's preference ") + name_of(graph().preference) + " is against a reference, and the dataset was opened without one"};
   return dataset.check_windows(part, sequence());
 }

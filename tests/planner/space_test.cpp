@@ -45,7 +45,7 @@ uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t ali
   }
   peak = std::max(peak, kept + head_variant(g, arena, threads, d.micro_batch, d.loss_chunks).peak);
   uint64_t inputs = 0;
-  for (int t : g.inputs()) inputs += round_up(g.at(t).bytes(d.micro_batch), alignment);
+  for (int t : g.all_inputs()) inputs += round_up(g.at(t).bytes(d.micro_batch), alignment);
   return arena.gradients_end + inputs + static_cast<uint64_t>(peak);
 }
 

@@ -106,7 +106,7 @@ TEST_F(Verify, Operands) {
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.operands[0].buffer = -1; }), "has no memory");
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.instructions[3].inputs -= 1; }), "number of operands");
   // The first instruction reads what the last one makes.
-  expect_has(found([](Arena&, Program& p, uint64_t&) { p.tokens = -1; }), "read before it is made");
+  expect_has(found([](Arena&, Program& p, uint64_t&) { p.inputs[Input::tokens] = -1; }), "read before it is made");
   expect_has(found([](Arena&, Program& p, uint64_t&) { p.caches.clear(); }, &programs_.decode), "read before it is made");
 }
 

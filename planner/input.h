@@ -1,0 +1,43 @@
+// The table of inputs: what a sample brings into the programs. A graph has the inputs that its model and its numerics need, with a
+// number for each row of a sample. Whoever adds an input adds its row here, says where samples get it (src/batch.cpp, src/dataset.cpp),
+// and the memory, the copies to a device and the checks follow.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+
+namespace stw {
+
+enum class Input : uint8_t {
+  tokens,
+  targets,       // what the loss compares with: tokens, or labels
+  positions,     // of a token in its document: attention stays inside a document
+  weights,       // of a token in the loss
+  reference,     // log-probabilities that a preference compares with
+  token_types,   // 0 for tokens of a first text, 1 for those of a second one
+  following,     // how many tokens of its document come after a token
+};
+inline constexpr size_t input_count = 7;
+
+struct InputRow {
+  const char* name;
+  bool is_float;   // f32; else i32
+  bool of_loss;    // nothing but the loss reads it
+};
+inline constexpr std::array<InputRow, input_count> input_rows{{
+  {"tokens", false, false}, {"targets", false, true}, {"positions", false, false}, {"weights", true, true},
+  {"reference", true, true}, {"token_types", false, false}, {"following", false, false},
+}};
+inline constexpr uint64_t input_element_bytes = 4;   // of all of them
+inline const InputRow& input_row(Input input) { return input_rows[static_cast<size_t>(input)]; }
+
+// A number for each input of the table, -1 where there is none: a graph's tensors, a program's buffers.
+struct InputIndices {
+  std::array<int, input_count> of;
+  constexpr InputIndices() { of.fill(-1); }
+  int operator[](Input input) const { return of[static_cast<size_t>(input)]; }
+  int& operator[](Input input) { return of[static_cast<size_t>(input)]; }
+};
+
+}  // namespace stw

@@ -253,7 +253,7 @@ struct QkNormArgs {
 // ---- element-wise -----------------------------------------------------------------------------------------------
 struct AddArgs { int64_t count; ConstMatrix a, b; Matrix y; };                 // y = a + b; y may be a or b
 struct ScaleArgs { int64_t count; float factor; ConstMatrix x; Matrix y; };    // y = factor·x; y may be x
-enum class Activation : uint8_t { gelu_tanh = 0, gelu_erf = 1 };
+enum class Activation : uint8_t { gelu_tanh = 0, gelu_erf = 1, tanh = 2, relu = 3 };
 struct GeluArgs {
   int64_t count;
   Activation activation;

@@ -14,21 +14,21 @@ int reads_of(const std::vector<Op>& ops, int tensor) {
 
 // Our own products on tensor cores end in the tanh form of GELU where they take whole chunks of 8 numbers in 16 bits
 // (kernels::ends_in_gelu; src/ asserts that both agree).
-bool ends_in_gelu(const Graph& graph, int weight, GeluForm form) {
+bool ends_in_gelu(const Graph& graph, int weight, Activation form) {
   const Tensor& w = graph.at(weight);
-  return form == GeluForm::tanh && !is_quantized(w.format) && w.shape[0] % fused_unit == 0 && w.shape[1] % fused_unit == 0;
+  return form == Activation::gelu_tanh && !is_quantized(w.format) && w.shape[0] % fused_unit == 0 && w.shape[1] % fused_unit == 0;
 }
 
 bool is_gelu_of(const Graph& graph, const Op& product, const Op& gelu) {
   return product.kind == OpKind::linear && gelu.kind == OpKind::gelu && product.inputs.size() == 3 && gelu.inputs[0] == product.outputs[0] &&
          product.segment == gelu.segment && graph.at(product.outputs[0]).row_stride == 0 && reads_of(graph.ops, product.outputs[0]) == 1 &&
-         ends_in_gelu(graph, product.inputs[1], gelu.attributes.gelu);
+         ends_in_gelu(graph, product.inputs[1], gelu.attributes.activation);
 }
 
 bool is_slope_of(const Graph& graph, const Op& product, const Op& slope) {
   return product.kind == OpKind::linear_input_gradient && slope.kind == OpKind::gelu_gradient && product.inputs.size() == 3 && product.inputs[1] < 0 &&
          slope.inputs[1] == product.outputs[0] && product.segment == slope.segment && reads_of(graph.gradient_ops, product.outputs[0]) == 1 &&
-         ends_in_gelu(graph, product.inputs[2], slope.attributes.gelu);
+         ends_in_gelu(graph, product.inputs[2], slope.attributes.activation);
 }
 
 // The backward pass of a segment.

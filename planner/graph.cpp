@@ -288,9 +288,9 @@ int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim
   return out;
 }
 
-int GraphBuilder::gelu(int x, GeluForm form, const char* name) {
+int GraphBuilder::gelu(int x, Activation form, const char* name) {
   Attributes a;
-  a.gelu = form;
+  a.activation = form;
   int y = rows(name, graph_.features(x));
   op(OpKind::gelu, a, {x}, {y});
   return y;

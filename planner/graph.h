@@ -165,7 +165,7 @@ class GraphBuilder {
   int rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name);
   // window: keys up to its own that a row sees; 0: all of them.
   int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, int64_t window = 0);
-  int gelu(int x, GeluForm form, const char* name);
+  int gelu(int x, Activation form, const char* name);
   int swiglu(int x, const char* name, Gate gate = Gate::silu);
   int scale(int x, float factor, const char* name);    // x itself where it is 1
   int add(int a, int b, const char* name);

@@ -56,14 +56,14 @@ inline constexpr int op_kind_count = static_cast<int>(OpKind::preference) + 1;
 
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 
-enum class GeluForm : uint8_t { tanh, erf };
+enum class Activation : uint8_t { gelu_tanh, gelu_erf, tanh, relu };
 enum class Gate : uint8_t { silu, gelu };   // by tanh
 
 struct Attributes {
   float epsilon = 0;
   bool rms = false;
   bool transposed = false;      // linear: weights are (inputs, features)
-  GeluForm gelu = GeluForm::tanh;
+  Activation activation = Activation::gelu_tanh;   // of a gelu op, which computes the others too
   Gate gate = Gate::silu;       // swiglu
   float weight_offset = 0;      // norms: what weights count from
   int query_heads = 0, kv_heads = 0, head_dim = 0;

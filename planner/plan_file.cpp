@@ -86,11 +86,11 @@ std::string describe(const Graph& graph) {
   }
   for (const Op& op : graph.ops) {
     // Every one, by name: whoever adds an attribute is asked here whether it makes another model.
-    [[maybe_unused]] const auto& [epsilon, rms, transposed, gelu, gate, weight_offset, query_heads, kv_heads, head_dim, scale, causal, window, inverse, dropout, columns,
+    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, weight_offset, query_heads, kv_heads, head_dim, scale, causal, window, inverse, dropout, columns,
                                   stream] = op.attributes;
     s += std::string("\n") + op_row(op.kind).name;
     for (float x : {epsilon, scale, dropout}) add(x);
-    for (int x : {query_heads, kv_heads, head_dim, int{rms}, int{transposed}, static_cast<int>(gelu)}) add(x);
+    for (int x : {query_heads, kv_heads, head_dim, int{rms}, int{transposed}, static_cast<int>(activation)}) add(x);
     // What came later stands there only where it is used, so that the text of models of before is that of before.
     if (window > 0) add(window);
     if (gate != Gate::silu) add(static_cast<int>(gate));

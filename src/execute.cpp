@@ -317,10 +317,12 @@ void run<OpKind::attention_cached>(const Call& c) {
   c.run(c.x.table->attention_cached, a);
 }
 
-kernels::Activation activation_of(GeluForm form) {
-  switch (form) {
-    case GeluForm::tanh: break;
-    case GeluForm::erf: return kernels::Activation::gelu_erf;
+kernels::Activation activation_of(Activation activation) {
+  switch (activation) {
+    case Activation::gelu_tanh: break;
+    case Activation::gelu_erf: return kernels::Activation::gelu_erf;
+    case Activation::tanh: return kernels::Activation::tanh;
+    case Activation::relu: return kernels::Activation::relu;
   }
   return kernels::Activation::gelu_tanh;
 }
@@ -328,7 +330,7 @@ kernels::Activation activation_of(GeluForm form) {
 kernels::GeluArgs gelu_args(const Call& c) {
   kernels::GeluArgs a{};
   a.count = c.i.rows * c.input_features(0);
-  a.activation = activation_of(c.attributes.gelu);
+  a.activation = activation_of(c.attributes.activation);
   a.x = c.in(0);
   a.y = c.out(0);
   a.fast = !is_portable(c);

@@ -2,6 +2,7 @@
 //   gelu_tanh: x·(1 + tanh(√(2/π)(x + 0.044715x³)))/2, GPT-2's. Computed as x·σ(2√(2/π)(x + 0.044715x³)), the same
 //              function, which does not cancel where x is negative
 //   gelu_erf:  x·(1 + erf(x/√2))/2
+// Beside them the activations of classifiers' heads: tanh, whose derivative is 1 - tanh², and ReLU, whose derivative at 0 is 0.
 #pragma once
 #include "kernels/common/sigmoid.h"
 
@@ -32,5 +33,13 @@ STW_INLINE F16 erf_form_gradient(F16 x) {
   F16 bell = mul(exp(mul(mul(x, x), splat(-0.5f))), splat(density));
   return fma(x, bell, normal_distribution(x));
 }
+
+STW_INLINE F16 tanh_gradient(F16 x) {
+  F16 y = tanh(x);
+  return fma(sub(zero(), y), y, splat(1.0f));
+}
+// NaN stays NaN.
+STW_INLINE F16 relu(F16 x) { return select_less(x, zero(), zero(), x); }
+STW_INLINE F16 relu_gradient(F16 x) { return select_less(zero(), x, splat(1.0f), select_less(x, splat(1.0f), zero(), x)); }
 
 }  // namespace stw::kernels::STW_ISA

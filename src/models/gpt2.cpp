@@ -40,8 +40,8 @@ Status parse_gpt2(const Json& json, ModelConfig& c) {
     return Error{Code::unsupported_field, "n_embd " + std::to_string(width) + " is not a multiple of n_head " + std::to_string(heads)};
   if (by_layer) return Error{Code::unsupported_field, "scale_attn_by_inverse_layer_idx is not supported"};
   if (cross) return Error{Code::unsupported_field, "add_cross_attention is not supported"};
-  if (activation == "gelu_new" || activation == "gelu_pytorch_tanh") c.gelu = GeluForm::tanh;
-  else if (activation == "gelu") c.gelu = GeluForm::erf;
+  if (activation == "gelu_new" || activation == "gelu_pytorch_tanh") c.gelu = Activation::gelu_tanh;
+  else if (activation == "gelu") c.gelu = Activation::gelu_erf;
   else return Error{Code::unsupported_field, "activation_function \"" + activation + "\" is not supported"};
   c.vocabulary = vocabulary;
   c.positions = positions;

@@ -38,7 +38,7 @@ struct ModelConfig {
   float norm_weight_offset = 0;    // what weights of norms count from: 0 or 1
   Gate gate = Gate::silu;
   float embedding_scale = 1;
-  GeluForm gelu = GeluForm::tanh;
+  Activation gelu = Activation::gelu_tanh;
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float attention_scale = 0;
   std::vector<RotaryConfig> rotary;

@@ -1,5 +1,8 @@
 // Add, scale, GELU, SwiGLU, dropout, rotary positions and fill against fp64; gradients against finite differences of it.
+#include <array>
 #include <functional>
+#include <limits>
+#include <map>
 
 #include "tests/kernels/everywhere.h"
 
@@ -52,16 +55,22 @@ TEST(Scale, MultipliesInPlaceOrNot) {
 }
 
 double gelu_of(Activation activation, double x) {
+  if (activation == Activation::tanh) return std::tanh(x);
+  if (activation == Activation::relu) return std::max(x, 0.0);
   if (activation == Activation::gelu_erf) return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
 double slope(const std::function<double(double)>& f, double x) { return (f(x + 1e-5) - f(x - 1e-5)) / 2e-5; }
+double gelu_slope(Activation activation, double x) {
+  if (activation == Activation::relu) return x > 0;   // which has a corner
+  return slope([&](double v) { return gelu_of(activation, v); }, x);
+}
 
 TEST(Gelu, AgreesWithDoubleAndFiniteDifferences) {
   Random random(2);
   int round = 0;
   for (int64_t count : counts)
-    for (Activation activation : {Activation::gelu_tanh, Activation::gelu_erf}) {
+    for (Activation activation : {Activation::gelu_tanh, Activation::gelu_erf, Activation::tanh, Activation::relu}) {
       const DType dtype = dtype_of(round++);
       const Buffer x = Buffer::normal(dtype, random, count, 3), dy = Buffer::normal(dtype, random, count);
       const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
@@ -79,7 +88,7 @@ TEST(Gelu, AgreesWithDoubleAndFiniteDifferences) {
       std::vector<double> y = doubles(x), dx = y;
       for (double& value : y) value = gelu_of(activation, value);
       for (size_t i = 0; i < dx.size(); ++i)
-        dx[i] = slope([&](double v) { return gelu_of(activation, v); }, dx[i]) * dy.get(static_cast<int64_t>(i));
+        dx[i] = gelu_slope(activation, dx[i]) * dy.get(static_cast<int64_t>(i));
       EXPECT_LE(relative_error(out[0].floats(), y), tolerance(dtype));
       EXPECT_LE(relative_error(out[1].floats(), dx), tolerance(dtype));
       EXPECT_TRUE(same_bits(out[1], out[2]));
@@ -103,6 +112,23 @@ TEST(Gelu, StaysFiniteFarOut) {
       EXPECT_NEAR(out[0].get(i), y[static_cast<size_t>(i)], 1e-6 * std::fabs(y[static_cast<size_t>(i)]));
       EXPECT_NEAR(out[1].get(i), dx[static_cast<size_t>(i)], 1e-6);
     }
+  }
+}
+
+TEST(Activations, OfHeadsFarOutAndAtZero) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Buffer x(DType::f32, std::vector<float>{-infinity, -3e38f, -0.0f, 0, 3e38f, infinity}), one(DType::f32, std::vector<float>(6, 1.0f));
+  const std::map<Activation, std::array<std::vector<double>, 2>> expected{
+      {Activation::tanh, {std::vector<double>{-1, -1, 0, 0, 1, 1}, {0, 0, 1, 1, 0, 0}}},
+      {Activation::relu, {std::vector<double>{0, 0, 0, 0, 3e38f, static_cast<double>(infinity)}, {0, 0, 0, 0, 1, 1}}}};
+  for (const auto& [activation, values] : expected) {
+    const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
+      Buffer forward(DType::f32, 6), gradient(DType::f32, 6);
+      run(table.gelu, GeluArgs{6, activation, x.const_matrix(), {}, forward.matrix()}, threads, 0);
+      run(table.gelu_gradient, GeluArgs{6, activation, x.const_matrix(), one.const_matrix(), gradient.matrix()}, threads, 0);
+      return std::vector<Buffer>{forward, gradient};
+    });
+    for (size_t k = 0; k < 2; ++k) EXPECT_EQ(doubles(out[k]), values[k]);
   }
 }
 

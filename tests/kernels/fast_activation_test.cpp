@@ -98,7 +98,7 @@ void check(const NamedTable& entry, const std::vector<Buffer>& fast, const std::
 TEST(FastActivation, GeluIsWhatOneAskedFor) {
   for (const DType dtype : all_dtypes)
     for (const DType result : {dtype, DType::f32})
-      for (const Activation activation : {Activation::gelu_tanh, Activation::gelu_erf}) {
+      for (const Activation activation : {Activation::gelu_tanh, Activation::gelu_erf, Activation::tanh, Activation::relu}) {
         SCOPED_TRACE(testing::Message() << name_of(dtype) << " to " << name_of(result));
         const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16)).floats()) : numbers_alone(all_numbers(dtype));
         const auto compute = [&](const Table& table, int threads, bool fast) {

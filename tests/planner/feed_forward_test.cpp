@@ -110,7 +110,7 @@ TEST(FeedForward, IsLeftWholeWhereTilesWouldChangeBits) {
   int x = b.embedding(b.parameter("table", {16, 8}, Initializer::normal, 0.02f), -1, "embedding");
   b.end(x);
   b.begin(SegmentKind::block, 0, x);
-  int y = b.gelu(b.linear(x, matrix("up", 32, 8), false, "up"), GeluForm::tanh, "gelu");
+  int y = b.gelu(b.linear(x, matrix("up", 32, 8), false, "up"), Activation::gelu_tanh, "gelu");
   x = b.add(x, b.linear(b.dropout(y, 0.1f, "dropout"), matrix("down", 8, 32), false, "down"), "residual");
   b.end(x);
   b.begin(SegmentKind::head, -1, x);

@@ -39,8 +39,8 @@ class RandomModel {
         y = b.linear(y, matrix(name + "out", width, width), false, "out");
       } else {
         y = b.linear(n, matrix(name + "up", width, h), false, "up");
-        y = b.gelu(y, GeluForm::tanh, "gelu");
-        if (twice) y = b.gelu(b.dropout(y, 0.1f, "dropout"), GeluForm::erf, "gelu2");
+        y = b.gelu(y, Activation::gelu_tanh, "gelu");
+        if (twice) y = b.gelu(b.dropout(y, 0.1f, "dropout"), Activation::gelu_erf, "gelu2");
         y = b.linear(y, matrix(name + "down", h, width), false, "down");
       }
       if (norms_twice) y = b.norm(y, b.parameter(name + "second_norm", {width}, Initializer::ones), -1, 1e-5f, true, "second_norm");

@@ -44,9 +44,10 @@ def check(model, expected):
     return worst
 
 
-def write(folder, values, tokens, labels):
+def write(folder, values, tokens, labels, **inputs):
     expected = {key: value.float().contiguous() for key, value in values.items() if key != "loss"}
     expected |= {"loss": values["loss"].double(), "tokens": tokens.int(), "labels": labels.int(), "lengths": torch.tensor(LENGTHS, dtype=torch.int32)}
+    expected |= {key: value.int() for key, value in inputs.items()}
     save_file(expected, folder / "expected.safetensors")
     for file in folder.iterdir():
         file.chmod(0o644)

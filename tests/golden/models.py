@@ -91,7 +91,7 @@ def randomise(model, generator):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            is_norm = any(part in name for part in ("ln_", "norm"))
+            is_norm = any(part in name.lower() for part in ("ln_", "norm"))
             if name.endswith("bias"):
                 parameter.copy_(0.1 * noise)
             elif is_norm:

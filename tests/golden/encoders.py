@@ -1,0 +1,159 @@
+"""Owns the goldens of encoders: models with a head for texts, for tokens or for masked tokens, as transformers saves them.
+
+Run once by a person (see README.md); the tests read only the files. Texts are of different lengths, padded at their end.
+Where a family has two types of tokens, each text begins with a run of type 0 and ends with a run of type 1.
+"""
+import json
+import pathlib
+import sys
+
+import torch
+from classifiers import LABELS, LENGTHS, tell, write
+from models import IGNORED, TOLERANCE, evaluate_double, randomise, relative
+from safetensors.torch import load_file, save_file
+from transformers import (AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
+                          DistilBertConfig, ElectraConfig, RobertaConfig, XLMRobertaConfig)
+from transformers.utils import logging
+
+VOCABULARY, WIDTH, INNER, HEADS, LAYERS, POSITIONS = 131, 40, 72, 5, 3, 40
+TYPES = "token_types"
+
+
+def configurations():
+    shared = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS,
+              "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    bert = {**shared, "max_position_embeddings": POSITIONS, "type_vocab_size": 2, "pad_token_id": 0}
+    # Positions begin after the padding token's number.
+    roberta = {**shared, "max_position_embeddings": POSITIONS + 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
+               "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    fewer_layers = {**bert, "num_hidden_layers": 2}
+    texts, tokens, masked = AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoModelForMaskedLM
+    return {
+        "bert": (texts, BertConfig(**bert)),
+        "roberta": (texts, RobertaConfig(**roberta)),
+        "xlm-roberta": (texts, XLMRobertaConfig(**roberta)),
+        "distilbert": (texts, DistilBertConfig(vocab_size=VOCABULARY, dim=WIDTH, hidden_dim=INNER, n_heads=HEADS, n_layers=LAYERS, activation="gelu",
+                                               max_position_embeddings=POSITIONS, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,
+                                               pad_token_id=0)),
+        # Embeddings are narrower than layers, which a matrix with a bias makes up for.
+        "electra": (texts, ElectraConfig(**bert, embedding_size=24)),
+        "bert_tokens": (tokens, BertConfig(**fewer_layers)),
+        "bert_mlm": (masked, BertConfig(**fewer_layers)),
+    }
+
+
+def draw_inputs(generator, config):
+    """No token of a text is the padding token."""
+    tokens = torch.randint(0, VOCABULARY - 1, (len(LENGTHS), max(LENGTHS)), generator=generator)
+    tokens += tokens >= config.pad_token_id
+    types = torch.zeros_like(tokens)
+    for row, length in enumerate(LENGTHS):
+        tokens[row, length:] = config.pad_token_id
+        types[row, int(torch.randint(1, max(length, 2), (1,), generator=generator)):length] = 1
+    return {"tokens": tokens} | ({TYPES: types} if getattr(config, "type_vocab_size", 1) > 1 else {})
+
+
+def draw_labels(generator, kind, tokens):
+    if kind is AutoModelForSequenceClassification:
+        return torch.randint(0, len(LABELS), (len(LENGTHS),), generator=generator)
+    # A quarter of masked tokens has a label, and most tokens of a token classifier; no padding has.
+    classes, share = (VOCABULARY, 0.25) if kind is AutoModelForMaskedLM else (len(LABELS), 0.8)
+    labels = torch.randint(0, classes, tokens.shape, generator=generator)
+    labels[torch.rand(tokens.shape, generator=generator) >= share] = IGNORED
+    for row, length in enumerate(LENGTHS):
+        labels[row, length:] = IGNORED
+    assert IGNORED in labels[0] and (labels[0] != IGNORED).any()
+    return labels
+
+
+def evaluate(model, inputs, labels):
+    model.zero_grad(set_to_none=True)
+    tokens = inputs["tokens"].long()
+    types = {"token_type_ids": inputs[TYPES].long()} if TYPES in inputs else {}
+    output = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), labels=labels.long(), **types)
+    output.loss.backward()
+    values = {"logits": output.logits.detach(), "loss": output.loss.detach().reshape(1)}
+    return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters()}
+
+
+def is_key_bias(name):
+    """A key's bias adds the same number to all scores of a query, so its gradient is zero but for rounding."""
+    return name.startswith("grad.") and name.endswith((".key.bias", ".k_lin.bias"))
+
+
+def check(model, expected):
+    """What a stranger gets from the folder, in fp32 and unpatched, agrees with what was stored."""
+    actual = evaluate(model.eval(), expected, expected["labels"])
+    assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}
+    keys = [name for name in actual if is_key_bias(name)]
+    assert len(keys) == model.config.num_hidden_layers
+    for name in keys:
+        largest = expected[name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")].abs().max()
+        assert expected[name].abs().max() < 1e-13 * largest and actual.pop(name).abs().max() < TOLERANCE * largest, name
+    worst = max((relative(value, expected[name]), name) for name, value in actual.items())
+    assert worst[0] < TOLERANCE, worst
+    return worst
+
+
+def generate(name, kind, config, seed, root):
+    folder = root / f"encoder_{name}"
+    if kind is not AutoModelForMaskedLM:
+        config.id2label, config.label2id = dict(enumerate(LABELS)), {label: i for i, label in enumerate(LABELS)}
+    generator = torch.Generator().manual_seed(seed)
+    model = kind.from_config(config, attn_implementation="sdpa", dtype=torch.float32).eval()
+    randomise(model, generator)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    inputs = draw_inputs(generator, config)
+    labels = draw_labels(generator, kind, inputs["tokens"])
+    values = evaluate_double(model, inputs, labels, evaluate)
+    assert all(value.dtype == torch.float64 for value in values.values())
+    expected = write(folder, values, labels=labels, **inputs)
+    worst = check(kind.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32), expected)
+    tell(folder, {key: value for key, value in expected.items() if not is_key_bias(key)}, worst)
+
+
+def generate_old(seed, root):
+    """The model of `encoder_bert_mlm` as the checkpoints of 2018 hold it.
+
+    Norms have a gamma and a beta, the tied matrix and the numbers of positions are stored too, and there are a pooler and a head for next sentences.
+    The configuration leaves out all that was added later.
+    """
+    source, folder = root / "encoder_bert_mlm", root / "encoder_bert_old"
+    config = BertConfig.from_pretrained(source)
+    model = BertForPreTraining(config)
+    randomise(model, torch.Generator().manual_seed(seed))
+    known = load_file(source / "model.safetensors")
+    tensors = {key: value.contiguous() for key, value in model.state_dict().items()} | known
+    tensors["cls.predictions.decoder.weight"] = known["bert.embeddings.word_embeddings.weight"].clone()
+    tensors.pop("cls.predictions.decoder.bias", None)
+    tensors["bert.embeddings.position_ids"] = torch.arange(POSITIONS).reshape(1, -1)
+    renamed = {key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value for key, value in tensors.items()}
+    folder.mkdir(exist_ok=True)
+    save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
+    later = {"add_cross_attention", "bos_token_id", "classifier_dropout", "dtype", "eos_token_id", "is_decoder", "layer_norm_eps", "pad_token_id",
+             "tie_word_embeddings", "transformers_version", "use_cache"}
+    kept = {key: value for key, value in json.loads((source / "config.json").read_text()).items() if key not in later}
+    (folder / "config.json").write_text(json.dumps(kept | {"architectures": ["BertForPreTraining"]}, indent=2, sort_keys=True) + "\n")
+    for file in folder.iterdir():
+        file.chmod(0o644)
+    load = {"attn_implementation": "sdpa", "dtype": torch.float32}
+    check(AutoModelForMaskedLM.from_pretrained(folder, **load), load_file(source / "expected.safetensors"))
+    stranger = BertForPreTraining.from_pretrained(folder, **load).state_dict()
+    assert set(tensors) - set(stranger) == {"bert.embeddings.position_ids"}
+    assert all(torch.equal(stranger[key], value) for key, value in tensors.items() if key in stranger)
+    print(f"{folder.name}: {len(renamed)} tensors, {sum(file.stat().st_size for file in folder.iterdir())} bytes")
+
+
+def main():
+    torch.use_deterministic_algorithms(True)
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()   # of parts of encoder_bert_old that the masked model does not have
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
+    for seed, (name, (kind, config)) in enumerate(configurations().items(), start=20280):
+        generate(name, kind, config, seed, root)
+    generate_old(20290, root)
+
+
+if __name__ == "__main__":
+    main()

@@ -35,7 +35,7 @@ def configurations():
         "distilbert": (texts, DistilBertConfig(vocab_size=VOCABULARY, dim=WIDTH, hidden_dim=INNER, n_heads=HEADS, n_layers=LAYERS, activation="gelu",
                                                max_position_embeddings=POSITIONS, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,
                                                pad_token_id=0)),
-        # Embeddings are narrower than layers, which a matrix with a bias makes up for.
+        # Embeddings are narrower than layers; a matrix with a bias widens them.
         "electra": (texts, ElectraConfig(**bert, embedding_size=24)),
         "bert_tokens": (tokens, BertConfig(**fewer_layers)),
         "bert_mlm": (masked, BertConfig(**fewer_layers)),
@@ -56,7 +56,7 @@ def draw_inputs(generator, config):
 def draw_labels(generator, kind, tokens):
     if kind is AutoModelForSequenceClassification:
         return torch.randint(0, len(LABELS), (len(LENGTHS),), generator=generator)
-    # A quarter of masked tokens has a label, and most tokens of a token classifier; no padding has.
+    # A masked model has labels for a quarter of the tokens, a token classifier for most of them. Padding has none.
     classes, share = (VOCABULARY, 0.25) if kind is AutoModelForMaskedLM else (len(LABELS), 0.8)
     labels = torch.randint(0, classes, tokens.shape, generator=generator)
     labels[torch.rand(tokens.shape, generator=generator) >= share] = IGNORED
@@ -148,7 +148,7 @@ def generate_old(seed, root):
 def main():
     torch.use_deterministic_algorithms(True)
     logging.disable_progress_bar()
-    logging.set_verbosity_error()   # of parts of encoder_bert_old that the masked model does not have
+    logging.set_verbosity_error()   # encoder_bert_old has parts that a masked model does not use
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     for seed, (name, (kind, config)) in enumerate(configurations().items(), start=20280):
         generate(name, kind, config, seed, root)

@@ -19,7 +19,7 @@ inline constexpr int64_t attention_tile = 128;   // queries of a block, and keys
 // What a library may be asked for. Decided by shapes and types alone, as is all here.
 inline bool library_could_take(const AttentionArgs& args) {
   return may_use_library(args.products) && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype && args.position_ids == nullptr &&
-         args.dropout == 0 && args.window == 0 && args.head_dim % 8 == 0 && args.head_dim <= 128;
+         args.dropout == 0 && args.window == 0 && args.alibi_root == 0 && args.head_dim % 8 == 0 && args.head_dim <= 128;
 }
 
 inline int64_t attention_tiles(const AttentionArgs& args) { return (args.rows_per_sample + attention_tile - 1) / attention_tile; }

@@ -298,18 +298,20 @@ struct AttentionArgs {
   int64_t samples, rows_per_sample;
   int query_heads, kv_heads, head_dim;
   float scale;                   // of the scores, usually 1 / sqrt(head_dim)
-  bool causal;
-  int64_t window;                // a row sees so many keys up to its own; 0: all of them. Causal only.
+  bool causal;                   // a row sees no later key; else keys before and after it
+  int64_t window;                // a row sees so many keys up to its own, and after it, where it sees any, one fewer; 0: all of them
   float dropout; uint32_t stream;// of the probabilities; element = (head·rows_per_sample + query)·rows_per_sample + key
   const StepState* state;        // null where dropout is 0
   const int32_t* position_ids;   // (rows): row r sees no key before row r - position_ids[r], the first of its document;
-                                 // inside a document they count up from 0. Null: a sample is one document. Causal only.
+                                 // inside a document they count up from 0. Null: a sample is one document
   ConstMatrix qkv;               // (rows, (query_heads + 2·kv_heads)·head_dim)
   Matrix out;                    // (rows, query_heads·head_dim); for the gradient the same tensor as input
   float* lse;                    // (samples, query_heads, rows_per_sample): log of the sum of exponentials
   ConstMatrix dout;              // gradient: (rows, query_heads·head_dim)
   Matrix dqkv;                   // gradient: output, shape of qkv, may not overlap the inputs
   ProductKernels products = ProductKernels::chain;   // others take 16 bits and a head_dim that is a multiple of 8 up to 128
+  const int32_t* following = nullptr;   // (rows): how many rows of its document come after row r. Beside position_ids where not causal
+  double alibi_root = 0;         // kernels::alibi_root(query_heads): ALiBi, causal only; 0: scores have no bias
 };
 // Attention of `rows` new tokens of one sequence at state->position over a cache that holds what came before. The new
 // keys and values are appended first. No dropout.
@@ -321,7 +323,16 @@ struct AttentionCachedArgs {
   const StepState* state;
   ConstMatrix qkv; Matrix out;
   Matrix key_cache, value_cache; // (capacity, kv_heads·head_dim) each
+  double alibi_root = 0;         // as in AttentionArgs
 };
+// Which keys a row sees and what its scores get besides is common/score_rule.h. Attention is valid where it is causal, or has no bias and,
+// with documents, `following`.
+inline bool is_valid_score_rule(const AttentionArgs& a) {
+  return a.causal || (a.alibi_root == 0 && (a.position_ids == nullptr) == (a.following == nullptr));
+}
+// ALiBi (Press et al., arXiv 2108.12409) takes slope·(row - key) from a score. The slopes of `heads` heads are powers of this root, in double
+// precision: of 2^(-4/m), where m is the largest power of two that is not above `heads`. Square roots make it, on the host.
+double alibi_root(int heads);
 
 // ---- embedding and loss -----------------------------------------------------------------------------------------
 struct EmbeddingArgs {

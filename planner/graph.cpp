@@ -58,10 +58,10 @@ bool Graph::is_wgmma_product(const Op& op) const {
 // Heads that attention on tensor cores takes, ours by mma.sync and cuDNN's alike.
 static bool suits_tensor_cores(const Op& op) { return op.attributes.head_dim % 8 == 0 && op.attributes.head_dim <= 128; }
 
-// With dropout, a window or documents inside of a sample it is ours.
+// With dropout, a window, a bias or documents inside of a sample it is ours.
 bool Graph::is_library_attention(const Op& op) const {
   if (attention != Attention::cudnn || compute == Format::f32) return false;
-  return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && inputs[Input::positions] < 0 && suits_tensor_cores(op);
+  return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && !op.attributes.alibi && inputs[Input::positions] < 0 && suits_tensor_cores(op);
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
@@ -276,15 +276,20 @@ int GraphBuilder::rope(int x, int table, int query_heads, int kv_heads, int head
 }
 
 int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout,
-                            const char* name, int64_t window) {
+                            const char* name, const ScoreRule& rule) {
+  assert(rule.causal || (!rule.alibi && (rule.following >= 0) == (graph_.inputs[Input::positions] >= 0)));
   Attributes a = of_heads(query_heads, kv_heads, head_dim);
-  a.window = window;
+  a.causal = rule.causal;
+  a.alibi = rule.alibi;
+  a.window = rule.window;
   a.scale = scale;
   a.dropout = dropout;
   if (dropout > 0) a.stream = ++streams_;
   int out = rows(name, int64_t{query_heads} * head_dim);
   int lse = activation("attention_lse", {query_heads, graph_.sequence}, Format::f32);
-  op(OpKind::attention, a, with_positions({qkv}), {out, lse});
+  std::vector<int> inputs = with_positions({qkv});
+  if (!rule.causal && rule.following >= 0) inputs.push_back(rule.following);
+  op(OpKind::attention, a, std::move(inputs), {out, lse});
   return out;
 }
 

@@ -112,7 +112,7 @@ struct Graph {
   bool has_adapters() const;                     // low-rank ones (adapters.h); nothing else is trained then
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
-  // Keys up to its own that a row of this attention sees, where a sample has more; else 0.
+  // The window of this attention, where a sample has more rows; else 0.
   int64_t window_of(const Op& op) const { return op.attributes.window < sequence ? op.attributes.window : 0; }
   bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs; it may decline some
   bool is_wgmma_product(const Op& op) const;     // whether warpgroups do, where operands are aligned
@@ -142,6 +142,14 @@ inline constexpr int64_t logits_unit = 16;   // rows of logits begin at multiple
 
 struct LinearWeights { int weight; int bias = -1; };
 
+// Which keys a row of attention sees, and the bias of its scores (kernels/common/score_rule.h).
+struct ScoreRule {
+  int64_t window = 0;    // Attributes::window
+  bool causal = true;
+  bool alibi = false;    // causal only
+  int following = -1;    // where not causal and samples hold documents: a tensor of int32 (sequence), how many rows of its document follow a row
+};
+
 class GraphBuilder {
  public:
   GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs = {});
@@ -163,9 +171,8 @@ class GraphBuilder {
   // x: queries, keys and values side by side; the weights are one head long.
   int qk_norm(int x, int query_weight, int key_weight, int query_heads, int kv_heads, float epsilon, const char* name, float weight_offset = 0);
   int rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name);
-  // window: keys up to its own that a row sees; 0: all of them.
-  int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, int64_t window = 0);
-  int gelu(int x, Activation form, const char* name);
+  int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, const ScoreRule& rule = {});
+  int gelu(int x, Activation activation, const char* name);   // or another activation
   int swiglu(int x, const char* name, Gate gate = Gate::silu);
   int scale(int x, float factor, const char* name);    // x itself where it is 1
   int add(int a, int b, const char* name);

@@ -1,6 +1,7 @@
 #include "planner/inference.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 #include "planner/emitter.h"
@@ -46,6 +47,7 @@ void add_inference(Graph& graph) {
     // A prompt is one document.
     if (graph.inputs[Input::positions] >= 0 && copy.inputs.back() == graph.inputs[Input::positions]) copy.inputs.pop_back();
     if (copy.kind == OpKind::attention) {
+      assert(copy.attributes.causal && "what sees later tokens does not generate");
       copy.kind = OpKind::attention_cached;
       const int64_t features = int64_t{copy.attributes.kv_heads} * copy.attributes.head_dim;
       copy.inputs.push_back(add_cache(graph, "key_cache", features));

@@ -17,7 +17,7 @@ enum class OpKind : uint8_t {
   adapter,                // base, low, weight…                   -> y: base, and low's share of every part where that lies in it
   scale,                  // x                                    -> y
   rope,                   // x, cosine, sine, document positions? -> y
-  attention,              // qkv, document positions?             -> out, lse
+  attention,              // qkv, document positions?, following? -> out, lse
   attention_cached,       // qkv, key cache, value cache          -> out          (generation)
   gelu,                   // x                                    -> y
   swiglu,                 // x: gate and up                       -> y        (and GeGLU, by its gate)
@@ -35,7 +35,7 @@ enum class OpKind : uint8_t {
   linear_bias_gradient,   // dy, weight… (for their shapes)       -> dbias?…
   adapter_input_gradient, // dy, weight…                          -> dlow
   adapter_weight_gradient,// dy, low, weight… (for their shapes)  -> dweight?…
-  attention_gradient,     // qkv, out, lse, dout, document positions? -> dqkv
+  attention_gradient,     // qkv, out, lse, dout, document positions?, following? -> dqkv
   gelu_gradient,          // x, dy                                -> dx
   swiglu_gradient,        // x, dy                                -> dx
   square_sum,             // gradient, gradient?                  -> sum
@@ -68,8 +68,9 @@ struct Attributes {
   float weight_offset = 0;      // norms: what weights count from
   int query_heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 0;              // of attention's scores; of a scale op
-  bool causal = true;
-  int64_t window = 0;           // of attention: keys up to its own that a row sees; 0: all
+  bool causal = true;           // of attention: a row sees no later key
+  bool alibi = false;           // of attention: scores fall with the distance, by a slope for each head
+  int64_t window = 0;           // of attention: keys up to its own that a row sees, and after it one fewer where it is not causal; 0: all
   bool inverse = false;         // rope: turn back
   float dropout = 0;
   std::array<int64_t, 4> columns{};   // adapter: where in y each part begins

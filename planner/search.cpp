@@ -66,7 +66,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
 
   Space wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
   if (request.attention == Attention::cudnn && !uses_library_attention(wide.graph()))
-    return Error{Code::unsupported_shape, "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, and no sliding window shorter than a sample; this model's needs our own"};
+    return Error{Code::unsupported_shape, "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no ALiBi and no sliding window shorter than a sample; this model's needs our own"};
   if (wide.is_empty()) return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
   const uint64_t unlimited = wide.pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
   if (unlimited > longest_step)

@@ -270,6 +270,7 @@ kernels::AttentionArgs attention_args(const Call& c) {
   a.scale = c.attributes.scale;
   a.causal = c.attributes.causal;
   a.window = c.x.graph->window_of(c.op);
+  if (c.attributes.alibi) a.alibi_root = kernels::alibi_root(a.query_heads);
   a.dropout = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
@@ -285,6 +286,7 @@ template <>
 void run<OpKind::attention>(const Call& c) {
   kernels::AttentionArgs a = attention_args(c);
   a.position_ids = c.input<int32_t>(1);
+  a.following = c.input<int32_t>(2);
   a.out = c.out(0);
   a.lse = c.output<float>(1);
   c.run(c.x.table->attention, a);
@@ -297,6 +299,7 @@ void run<OpKind::attention_gradient>(const Call& c) {
   a.lse = c.input<float>(2);
   a.dout = c.in(3);
   a.position_ids = c.input<int32_t>(4);
+  a.following = c.input<int32_t>(5);
   a.dqkv = c.out(0);
   c.run(c.x.table->attention_gradient, a);
 }
@@ -309,6 +312,7 @@ void run<OpKind::attention_cached>(const Call& c) {
   set_heads(c, a);
   a.scale = c.attributes.scale;
   a.window = c.x.graph->window_of(c.op);
+  if (c.attributes.alibi) a.alibi_root = kernels::alibi_root(a.query_heads);
   a.state = c.x.state;
   a.qkv = c.in(0);
   a.out = c.out(0);

@@ -7,7 +7,7 @@ namespace stw::kernels::STW_ISA {
 
 void attention(const Launch& launch, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
-  assert((args.position_ids == nullptr && args.window == 0) || args.causal);
+  assert(is_valid_score_rule(args));
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim;
   const int64_t width = (args.query_heads + 2 * args.kv_heads) * head_dim, out_width = args.query_heads * head_dim;
   const int64_t chunks = ceil_div(rows, query_chunk), group = args.query_heads / args.kv_heads;
@@ -28,13 +28,9 @@ void attention(const Launch& launch, const AttentionArgs& args) {
     h.keys = {args.qkv.data, args.qkv.dtype, first + (args.query_heads + kv_head) * head_dim, width};
     h.values = {args.qkv.data, args.qkv.dtype, first + (args.query_heads + args.kv_heads + kv_head) * head_dim, width};
     h.query_rows = rows;
-    h.keys_count = rows;
-    h.position = 0;
     h.head_dim = head_dim;
     h.scale = args.scale;
-    h.causal = args.causal;
-    h.window = args.window;
-    h.position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
+    h.rule = score_rule(args, sample, head);
     h.dropout = args.dropout > 0 ? &dropout : nullptr;
     h.dropout_first = head * rows * rows;
     h.out = args.out;

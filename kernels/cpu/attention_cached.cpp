@@ -34,13 +34,9 @@ void attention_cached(const Launch& launch, const AttentionCachedArgs& args) {
     h.keys = {args.key_cache.data, args.key_cache.dtype, head / group * head_dim, columns};
     h.values = {args.value_cache.data, args.value_cache.dtype, head / group * head_dim, columns};
     h.query_rows = rows;
-    h.keys_count = position + rows;
-    h.position = position;
     h.head_dim = head_dim;
     h.scale = args.scale;
-    h.causal = true;
-    h.window = args.window;
-    h.position_ids = nullptr;
+    h.rule = score_rule(args, position, head);
     h.dropout = nullptr;
     h.dropout_first = 0;
     h.out = args.out;

@@ -6,6 +6,7 @@
 #pragma once
 #include "kernels/cpu/attention_tile.h"
 #include "kernels/common/math.h"
+#include "kernels/common/score_rule.h"
 #include "kernels/cpu/philox8.h"
 
 namespace stw::kernels {
@@ -36,13 +37,9 @@ namespace STW_ISA {
 struct HeadAttention {
   HeadRows queries, keys, values;
   int64_t query_rows;           // rows of the head; the dropout's element count
-  int64_t keys_count;
-  int64_t position;             // of query row 0 among the keys
   int64_t head_dim;
   float scale;
-  bool causal;
-  int64_t window;               // as in AttentionArgs
-  const int32_t* position_ids;  // (query_rows), or null; only where position is 0
+  ScoreRule rule;
   const Dropout* dropout;       // or null
   int64_t dropout_first;        // element of (query row 0, key 0)
   Matrix out;
@@ -51,7 +48,8 @@ struct HeadAttention {
 };
 
 // Scores of `rows` rows of one document against one block of keys, then their exponentials in place, then outputs +=
-// scores · values. `row` counts from the chunk's first row; `visible` keys of this block are seen by the group's last row,
+// scores · values. Rows of two documents never share a product: the zeros of a mask would not keep out the other's NaN.
+// `row` counts from the chunk's first row; `visible` keys of this block are seen by the group's last row,
 // none before `start`, the first one that the group's first row sees. `first`: the rows have seen no block yet. Where there is a
 // window a row may see nothing of it: its exponentials are 0, and so are its sums until it does.
 static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& w, int64_t chunk_first, int64_t row,
@@ -66,9 +64,10 @@ static inline void attend_group(const HeadAttention& h, const ForwardWorkspace& 
   float before[32], now[32];
   for (int64_t r = 0; r < rows; ++r) {
     float* s = w.scores + r * turned_stride;
-    int64_t seen = visible;
-    if (h.causal) seen = max(0, min(seen, h.position + chunk_first + row + r - key_first + 1));
-    const int64_t unseen = h.window > 0 ? min(16 * panels, first_seen(h.position_ids, h.window, chunk_first + row + r, h.position) - key_first) : hidden;
+    const int64_t own = chunk_first + row + r, seen = max(0, min(visible, end_key(h.rule, own) - key_first));
+    const int64_t unseen = h.rule.window > 0 ? min(16 * panels, first_key(h.rule, own) - key_first) : hidden;
+    if (h.rule.slope != 0)
+      for (int64_t k = from; k < 16 * panels; k += 16) store(s + k, with_bias(h.rule.slope, h.rule.position + own, key_first + k, load(s + k)));
     for (int64_t k = from; k < unseen; ++k) s[k] = -infinity;
     for (int64_t k = seen; k < 16 * panels; ++k) s[k] = -infinity;
     F16 largest = load(s + from);
@@ -110,17 +109,16 @@ static inline void attend_chunk(const HeadAttention& h, const ForwardWorkspace& 
   const int64_t stride = row_stride(h.head_dim), count = min(w.chunk, h.query_rows - first);
   pack_rows(h.queries, first, count, h.head_dim, h.scale, w.queries);
   for (int64_t r = 0; r < count; ++r) w.maxima[r] = -infinity;
-  const int64_t last = h.causal ? min(h.keys_count, h.position + first + count) : h.keys_count;
-  const int64_t first_key = first_seen(h.position_ids, h.window, first, h.position);
-  for (int64_t key = first_key - first_key % key_block; key < last; key += key_block) {
+  const int64_t last = end_key(h.rule, first + count - 1), before = first_key(h.rule, first);
+  for (int64_t key = before - before % key_block; key < last; key += key_block) {
     const int64_t keys = min(key_block, last - key);
     pack_turned(h.keys, key, keys, h.head_dim, w.turned_keys);
     pack_rows(h.values, key, keys, h.head_dim, 1.0f, w.values);
     for (int64_t row = 0, rows; row < count; row += rows) {
-      const int64_t start = first_seen(h.position_ids, h.window, first + row, h.position);
+      const int64_t start = first_key(h.rule, first + row);
       if (start >= key + keys) break;
-      rows = document_end(h.position_ids, first + row, first + min(count, row + query_group)) - first - row;
-      const int64_t visible = h.causal ? min(keys, h.position + first + row + rows - key) : keys;
+      rows = document_end(h.rule, first + row, first + min(count, row + query_group)) - first - row;
+      const int64_t visible = min(keys, end_key(h.rule, first + row + rows - 1) - key);
       if (visible > 0) attend_group(h, w, first, row, rows, key, visible, start);
     }
   }

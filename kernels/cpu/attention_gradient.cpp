@@ -8,6 +8,7 @@
 #include "kernels/cpu/attention_gradient_layout.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/common/math.h"
+#include "kernels/common/score_rule.h"
 #include "kernels/cpu/philox8.h"
 
 namespace stw::kernels::STW_ISA {
@@ -19,13 +20,14 @@ constexpr int64_t diagonal_step = 12;
 struct Head {
   const AttentionArgs* args;
   const Dropout* dropout;      // or null
+  ScoreRule rule;
   HeadRows queries, douts, outs;
   const float* lse;            // (rows)
   int64_t dropout_first;       // element of (query 0, key 0)
 };
 
 // What the product of two blocks needs to know: rows of queries and keys, all of one document, and whether query r sees
-// keys 0..r only, of which a window may hide the first. `first`: the queries have seen no keys yet.
+// keys 0..r at most. `first`: the queries have seen no keys yet.
 struct BlockPair {
   int64_t query, queries, key, keys;
   bool diagonal, first;
@@ -54,10 +56,11 @@ void differentiate_scores(const Head& h, const GradientWorkspace& w, const Block
   for (int64_t r = 0; r < b.queries; ++r) {
     float* s = w.probabilities + r * turned_stride;
     float* d = w.dscores + r * turned_stride;
-    const int64_t row = b.query + r, seen = b.diagonal ? min(b.keys, r + 1) : b.keys;
-    const int64_t lanes = 16 * panels_of(seen);
+    const int64_t row = b.query + r, seen = max(0, min(b.keys, end_key(h.rule, row) - b.key));
+    const int64_t lanes = 16 * panels_of(seen), unseen = min(lanes, first_key(h.rule, row) - b.key);
+    if (h.rule.slope != 0)
+      for (int64_t k = 0; k < lanes; k += 16) store(s + k, with_bias(h.rule.slope, row, b.key + k, load(s + k)));
     for (int64_t k = seen; k < lanes; ++k) s[k] = -infinity, d[k] = 0;
-    const int64_t window = h.args->window, unseen = window > 0 ? min(lanes, row - window + 1 - b.key) : 0;
     for (int64_t k = 0; k < unseen; ++k) s[k] = -infinity, d[k] = 0;
     const F16 lse = splat(h.lse[row]), dot = splat(-w.dot[row]);
     if (h.dropout != nullptr)
@@ -107,7 +110,6 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, stride = row_stride(head_dim);
   const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim;
   const int64_t group = args.query_heads / args.kv_heads, top = sample * rows * width;
-  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
   const int64_t key_at = top + out_width + kv_head * head_dim, value_at = key_at + args.kv_heads * head_dim;
   const HeadRows keys = {args.qkv.data, args.qkv.dtype, key_at, width};
   const HeadRows values = {args.qkv.data, args.qkv.dtype, value_at, width};
@@ -117,6 +119,7 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
     const int64_t head = kv_head * group + member, out_at = sample * rows * out_width + head * head_dim;
     Head h;
     h.args = &args;
+    h.rule = score_rule(args, sample, head);
     h.dropout = args.dropout > 0 ? &dropout : nullptr;
     h.queries = {args.qkv.data, args.qkv.dtype, top + head * head_dim, width};
     h.douts = {args.dout.data, args.dout.dtype, out_at, out_width};
@@ -133,18 +136,25 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
         const int64_t at = offset + (pair.key - key) * stride;
         block_pair(h, w, pair, w.dkeys + at, w.dvalues + at, first_of_keys);
       };
-      // Where keys and queries are the same rows, each document has a square of its own. Later queries see this block's
-      // keys only where they belong to its last document, and their window reaches them.
-      for (int64_t row = key, end; args.causal && row < key + count; row = end) {
-        end = document_end(position_ids, row, key + count);
-        differentiate({row, end - row, row, end - row, true, row == first_seen(position_ids, args.window, row)}, member == 0);
+      if (args.causal) {
+        // Where keys and queries are the same rows, each document has a square of its own. Later queries see this block's
+        // keys only where they belong to its last document, and their window reaches them.
+        for (int64_t row = key, end; row < key + count; row = end) {
+          end = document_end(h.rule, row, key + count);
+          differentiate({row, end - row, row, end - row, true, row == first_key(h.rule, row)}, member == 0);
+        }
+      } else if (member == 0) {
+        for (int64_t i = 0; i < count * stride; i += 16) store(w.dkeys + offset + i, zero()), store(w.dvalues + offset + i, zero());
       }
-      for (int64_t query = args.causal ? key + query_block : 0; query < rows; query += query_block) {
-        const int64_t start = first_seen(position_ids, args.window, query), first_key = max(start, key);
-        if (first_key >= key + count) break;
-        const int64_t end = document_end(position_ids, query, min(rows, query + query_block));
-        differentiate({query, end - query, first_key, key + count - first_key, false, first_key == start},
-                      member == 0 && !args.causal && query == 0);
+      // Queries in pieces, each of one document and one block: a piece meets whole what any of its rows sees. Seeing is mutual where later
+      // keys are seen too, so the first key that the first of these sees is the first query that sees it.
+      const int64_t before = first_key(h.rule, key), block = before - before % query_block;
+      for (int64_t query = args.causal ? key + query_block : max(block, document_start(h.rule.positions, before)), end; query < rows; query = end) {
+        const int64_t start = first_key(h.rule, query), begin = max(start, key);
+        if (begin >= key + count) break;
+        end = document_end(h.rule, query, min(rows, query - query % query_block + query_block));
+        const int64_t keys_end = min(key + count, end_key(h.rule, end - 1));
+        if (begin < keys_end) differentiate({query, end - query, begin, keys_end - begin, false, begin == start}, false);
       }
       if (member + 1 < group) continue;
       for (int64_t k = 0; k < count; ++k) {
@@ -161,7 +171,7 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
 
 void attention_gradient(const Launch& launch, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention_gradient);
-  assert((args.position_ids == nullptr && args.window == 0) || args.causal);
+  assert(is_valid_score_rule(args));
   GradientWorkspace counted;
   const int64_t thread_bytes = carve_gradient(args, nullptr, &counted);
   parallel_for(launch, args.samples * args.kv_heads, [&](int64_t index, int thread) {

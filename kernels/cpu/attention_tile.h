@@ -35,26 +35,6 @@ struct Carver {
 
 namespace STW_ISA {
 
-// The documents of a sample, from the position ids of its rows; null: one document. Rows of two documents never share a
-// product: the zeros of a mask would not keep out the other's NaN.
-STW_INLINE int64_t document_start(const int32_t* position_ids, int64_t row) {
-  return position_ids == nullptr ? 0 : row - position_ids[row];
-}
-// The first key that a row sees, which is row `position` + row of the keys: none of another document, and no more than `window` keys
-// up to its own; 0: all. Later rows never see earlier keys.
-STW_INLINE int64_t first_seen(const int32_t* position_ids, int64_t window, int64_t row, int64_t position = 0) {
-  const int64_t start = document_start(position_ids, row), of_window = position + row - window + 1;
-  return window > 0 && of_window > start ? of_window : start;
-}
-// The first row in (row, end) of a document other than row's, or `end`.
-STW_INLINE int64_t document_end(const int32_t* position_ids, int64_t row, int64_t end) {
-  if (position_ids == nullptr) return end;
-  const int64_t start = document_start(position_ids, row);
-  int64_t next = row + 1;
-  while (next < end && document_start(position_ids, next) == start) ++next;
-  return next;
-}
-
 #if defined(STW_ISA_AVX512)
 inline constexpr int tile_panels = 2;
 #else

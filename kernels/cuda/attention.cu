@@ -19,14 +19,11 @@ static __global__ void __launch_bounds__(tile_threads) attention_kernel(Attentio
   h.queries = {args.qkv.data, args.qkv.dtype, top + head * head_dim, width};
   h.keys = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + kv_head) * head_dim, width};
   h.values = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + args.kv_heads + kv_head) * head_dim, width};
-  h.query_rows = h.keys_count = rows;
-  h.position = 0;
+  h.query_rows = rows;
   h.head_dim = args.head_dim;
   h.scale = args.scale;
-  h.causal = args.causal;
-  h.window = args.window;
+  h.rule = score_rule(args, sample, head);
   h.dropped = args.dropout > 0;
-  h.position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
   h.dropout = {};
   if (h.dropped) h.dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
   h.dropout_first = head * rows * rows;
@@ -39,7 +36,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_kernel(Attentio
 
 void attention(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
-  assert((args.position_ids == nullptr && args.window == 0) || args.causal);
+  assert(is_valid_score_rule(args));
   if (library_takes(l, args, false)) return library_attention(l, args);
   if (warpgroups_take(args)) return warpgroup_attention(l, args);
   if (tensor_cores_take(args)) return tensor_attention(l, args);

@@ -29,14 +29,10 @@ static __global__ void __launch_bounds__(tile_threads) attention_cached_kernel(A
   h.keys = {args.key_cache.data, args.key_cache.dtype, kv_head * head_dim, columns};
   h.values = {args.value_cache.data, args.value_cache.dtype, kv_head * head_dim, columns};
   h.query_rows = args.rows;
-  h.position = static_cast<int64_t>(args.state->position);
-  h.keys_count = h.position + args.rows;
   h.head_dim = args.head_dim;
   h.scale = args.scale;
-  h.causal = true;
-  h.window = args.window;
+  h.rule = score_rule(args, static_cast<int64_t>(args.state->position), head);
   h.dropped = false;
-  h.position_ids = nullptr;
   h.dropout = {};
   h.dropout_first = 0;
   h.out = args.out;

@@ -10,13 +10,11 @@ namespace stw::kernels::cuda {
 
 struct HeadAttention {
   HeadRows queries, keys, values;
-  int64_t query_rows, keys_count;
-  int64_t position;             // of query row 0 among the keys
+  int64_t query_rows;
   int head_dim;
   float scale;
-  bool causal, dropped;
-  int64_t window;               // as in AttentionArgs
-  const int32_t* position_ids;  // (query_rows), or null; only where position is 0
+  ScoreRule rule;
+  bool dropped;
   Dropout dropout;              // where `dropped`
   int64_t dropout_first;        // element of (query row 0, key 0)
   Matrix out;
@@ -40,20 +38,19 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
   clear_outputs(outputs, tile_rows * stride);
 
   const int r = static_cast<int>(threadIdx.x) / quad;   // the row of this quad
-  const int64_t row = first + r, end_row = min(first + tile_rows, h.query_rows);
-  const int64_t last = h.causal ? min(h.keys_count, h.position + end_row) : h.keys_count;
-  const int64_t first_key = first_seen(h.position_ids, h.window, first, h.position);
+  const int64_t row = first + r, end = min(first + tile_rows, h.query_rows);
+  const int64_t before = first_key(h.rule, first), last = end_key(h.rule, end - 1);
   int64_t row_start = 0, row_end = 0;                   // the keys that it sees
   if (row < h.query_rows) {
-    row_start = first_seen(h.position_ids, h.window, row, h.position);
-    row_end = h.causal ? h.position + row + 1 : h.keys_count;
+    row_start = first_key(h.rule, row);
+    row_end = end_key(h.rule, row);
   }
   float* s = scores + r * score_stride;
   F16 sum = zero();
   float largest = -infinity;
-  for (int64_t key = first_key - first_key % key_block; key < last; key += key_block) {
+  for (int64_t key = before - before % key_block; key < last; key += key_block) {
     const int keys = static_cast<int>(min(static_cast<int64_t>(key_block), last - key));
-    store_scores(multiply_rows({h.queries, first, static_cast<int>(end_row - first), h.scale}, {h.keys, key, keys, 1.0f}, h.head_dim, slices), scores);
+    store_scores(multiply_rows({h.queries, first, static_cast<int>(end - first), h.scale}, {h.keys, key, keys, 1.0f}, h.head_dim, slices), scores);
     __syncthreads();
     const Range range = {clamp_to(row_start - key, keys), clamp_to(row_end - key, keys)};
     float rescale = 1.0f;
@@ -61,6 +58,7 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
       const int from = range.begin / 16 * 16;
       const auto seen = [&](int k) {
         F16 x = load(s + k);
+        if (h.rule.slope != 0) x = with_bias(h.rule.slope, h.rule.position + row, key + k, x);
         for (int i = 0; i < 4; ++i)
           if (k + first_lane() + i < range.begin || k + first_lane() + i >= range.end) x.f[i] = -infinity;
         return x;

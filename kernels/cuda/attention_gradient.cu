@@ -22,6 +22,7 @@ namespace {
 
 // A query head of a sample.
 struct GradientHead {
+  ScoreRule rule;
   HeadRows queries, keys, values, douts, outs;
   const float* lse;             // (rows)
   float* dots;                  // (rows)
@@ -31,6 +32,7 @@ STW_DEVICE GradientHead gradient_head(const AttentionArgs& args, float* dots, in
   const int64_t rows = args.rows_per_sample, head_dim = args.head_dim, kv_head = head / (args.query_heads / args.kv_heads);
   const int64_t out_width = args.query_heads * head_dim, width = out_width + 2 * args.kv_heads * head_dim, top = sample * rows * width;
   GradientHead h;
+  h.rule = score_rule(args, sample, head);
   h.queries = {args.qkv.data, args.qkv.dtype, top + head * head_dim, width};
   h.keys = {args.qkv.data, args.qkv.dtype, top + out_width + kv_head * head_dim, width};
   h.values = {args.qkv.data, args.qkv.dtype, top + out_width + (args.kv_heads + kv_head) * head_dim, width};
@@ -58,6 +60,7 @@ STW_DEVICE void differentiate(const AttentionArgs& args, const GradientHead& h, 
                               float dot, const Seen& seen, F16* s, F16* d) {
   F16 factor = splat(1.0f);
   if (args.dropout > 0) factor = dropout_factors16(dropout, h.dropout_first + query * args.rows_per_sample + key);
+  if (h.rule.slope != 0) *s = with_bias(h.rule.slope, query, key, *s);
   const F16 p = exp(sub(*s, splat(lse)));
   *d = mul(p, fma(*d, factor, splat(-dot)));
   *s = mul(p, factor);
@@ -82,26 +85,24 @@ static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_
   const int64_t rows = args.rows_per_sample, heads = args.samples * args.query_heads, tiles = ceil_div(rows, tile_rows);
   const int64_t sample = blockIdx.x % heads / args.query_heads, first = (tiles - 1 - blockIdx.x / heads) * tile_rows;
   const GradientHead h = gradient_head(args, dots, sample, blockIdx.x % args.query_heads);
-  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
   Dropout dropout = {};
   if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
   const int64_t stride = round_up(args.head_dim, output_columns);
   clear_outputs(outputs, tile_rows * stride);
 
   const int r = static_cast<int>(threadIdx.x) / quad;   // the row of this quad
-  const int64_t row = first + r, end_row = min(first + tile_rows, rows), last = args.causal ? end_row : rows;
-  const int queries = static_cast<int>(end_row - first);
+  const int64_t row = first + r, end = min(first + tile_rows, rows), before = first_key(h.rule, first), last = end_key(h.rule, end - 1);
+  const int queries = static_cast<int>(end - first);
   int64_t row_start = 0, row_end = 0;
   float lse = 0, dot = 0;
   if (row < rows) {
-    row_start = first_seen(position_ids, args.window, row);
-    row_end = args.causal ? row + 1 : rows;
+    row_start = first_key(h.rule, row);
+    row_end = end_key(h.rule, row);
     lse = h.lse[row];
     dot = row_dot(h, row, args.head_dim);
     if (first_lane() == 0) h.dots[row] = dot;
   }
-  const int64_t first_key = first_seen(position_ids, args.window, first);
-  for (int64_t key = first_key - first_key % key_block; key < last; key += key_block) {
+  for (int64_t key = before - before % key_block; key < last; key += key_block) {
     const int keys = static_cast<int>(min(static_cast<int64_t>(key_block), last - key));
     store_scores(multiply_rows({h.queries, first, queries, args.scale}, {h.keys, key, keys, 1.0f}, args.head_dim, slices), scores);
     store_scores(multiply_rows({h.douts, first, queries, 1.0f}, {h.values, key, keys, 1.0f}, args.head_dim, slices), dscores);
@@ -120,10 +121,10 @@ static __global__ void __launch_bounds__(tile_threads) attention_query_gradient_
   if (row < rows) store_output_row(outputs + r * stride, args.scale, args.head_dim, args.dqkv, h.queries.at + row * h.queries.stride);
 }
 
-// Shared memory: slices, scores and dscores (key_block, turned_score_stride), ranges (tile_rows), starts (key_block), outputs
+// Shared memory: slices, scores and dscores (key_block, turned_score_stride), ranges (tile_rows), seen (key_block), outputs
 // of keys and of values. Its columns are 64 queries.
 inline size_t key_gradient_shared_bytes(int head_dim) {
-  return static_cast<size_t>(slices_floats + 2 * key_block * turned_score_stride + 2 * tile_rows + key_block + 2 * outputs_floats(head_dim)) * 4;
+  return static_cast<size_t>(slices_floats + 2 * key_block * turned_score_stride + 2 * (tile_rows + key_block) + 2 * outputs_floats(head_dim)) * 4;
 }
 
 static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_kernel(AttentionArgs args, float* dots) {
@@ -132,34 +133,34 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
   float* scores = slices + slices_floats;
   float* dscores = scores + key_block * turned_score_stride;
   Range* ranges = reinterpret_cast<Range*>(dscores + key_block * turned_score_stride);
-  int* starts = reinterpret_cast<int*>(ranges + tile_rows);   // the first key that each query sees, from the tile's first one
-  float* dkeys = reinterpret_cast<float*>(starts + key_block);
+  Range* seen_keys = ranges + tile_rows;   // by each query, from the tile's first key on
+  float* dkeys = reinterpret_cast<float*>(seen_keys + key_block);
   const int64_t stride = round_up(args.head_dim, output_columns);
   float* dvalues = dkeys + tile_rows * stride;
   const int64_t rows = args.rows_per_sample, heads = args.samples * args.kv_heads, group = args.query_heads / args.kv_heads;
   const int64_t sample = blockIdx.x % heads / args.kv_heads, kv_head = blockIdx.x % args.kv_heads, key = blockIdx.x / heads * tile_rows;
   const int keys = static_cast<int>(min(static_cast<int64_t>(tile_rows), rows - key));
-  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
   Dropout dropout = {};
   if (args.dropout > 0) dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
   clear_outputs(dkeys, 2 * tile_rows * stride);
 
   for (int64_t member = 0; member < group; ++member) {
     const GradientHead h = gradient_head(args, dots, sample, kv_head * group + member);
-    for (int64_t query = args.causal ? key : 0; query < rows; query += key_block) {
-      if (first_seen(position_ids, args.window, query) >= key + keys) break;   // later rows see none of the keys
+    for (int64_t query = first_row(h.rule, key); query < rows; query += key_block) {
+      if (first_key(h.rule, query) >= key + keys) break;   // later rows see none of the keys
       const int queries = static_cast<int>(min(static_cast<int64_t>(key_block), rows - query));
       const SomeRows query_rows = {h.queries, query, queries, args.scale}, dout_rows = {h.douts, query, queries, 1.0f};
       store_scores_turned(multiply_rows({h.keys, key, keys, 1.0f}, query_rows, args.head_dim, slices), scores);
       store_scores_turned(multiply_rows({h.values, key, keys, 1.0f}, dout_rows, args.head_dim, slices), dscores);
       for (int i = static_cast<int>(threadIdx.x); i < queries; i += tile_threads)
-        starts[i] = static_cast<int>(first_seen(position_ids, args.window, query + i) - key);
+        seen_keys[i] = {static_cast<int>(first_key(h.rule, query + i) - key), static_cast<int>(end_key(h.rule, query + i) - key)};
       __syncthreads();
       Range range = {0, key_block};
       if (static_cast<int>(threadIdx.x) < tile_rows) {
         const int k = static_cast<int>(threadIdx.x);
-        range = {args.causal ? clamp_to(key + k - query, queries) : 0, k < keys ? queries : 0};
-        while (range.end > range.begin && starts[range.end - 1] > k) --range.end;
+        if (k < keys) range = {clamp_to(first_row(h.rule, key + k) - query, queries), queries};
+        else range.end = 0;
+        while (range.end > range.begin && seen_keys[range.end - 1].begin > k) --range.end;
         ranges[k] = range;
       }
       for (int task = static_cast<int>(threadIdx.x) / quad; task < queries * (tile_rows / 16); task += tile_threads / quad) {
@@ -167,7 +168,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
         float* at = scores + q * turned_score_stride + k;
         float* dat = dscores + q * turned_score_stride + k;
         F16 s = load(at), d = load(dat);
-        const auto seen = [&](int lane) { return k + lane < keys && k + lane >= starts[q] && (!args.causal || key + k + lane <= query + q); };
+        const auto seen = [&](int lane) { return k + lane < keys && k + lane >= seen_keys[q].begin && k + lane < seen_keys[q].end; };
         differentiate(args, h, dropout, query + q, key + k, h.lse[query + q], h.dots[query + q], seen, &s, &d);
         store(at, s);
         store(dat, d);
@@ -187,7 +188,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_key_gradient_ke
 
 void attention_gradient(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention_gradient);
-  assert((args.position_ids == nullptr && args.window == 0) || args.causal);
+  assert(is_valid_score_rule(args));
   if (library_takes(l, args, true)) return library_attention_gradient(l, args);
   auto* dots = static_cast<float*>(l.workspace);
   const QueryStatistics statistics = {dots + args.samples * args.query_heads * args.rows_per_sample, dots};

@@ -11,6 +11,7 @@
 #pragma once
 #include "kernels/common/math.h"
 #include "kernels/common/philox.h"
+#include "kernels/common/score_rule.h"
 #include "kernels/cuda/kernels_cuda.h"
 
 namespace stw::kernels::cuda {
@@ -43,15 +44,6 @@ struct Micro { float f[4][4]; };
 STW_DEVICE int micro_row() { return static_cast<int>(threadIdx.x) / 16 * 4; }
 STW_DEVICE int micro_column() { return static_cast<int>(threadIdx.x) % 16 * 4; }
 STW_DEVICE int clamp_to(int64_t x, int highest) { return x < 0 ? 0 : x > highest ? highest : static_cast<int>(x); }
-STW_DEVICE int64_t document_start(const int32_t* position_ids, int64_t row) {
-  return position_ids == nullptr ? 0 : row - position_ids[row];
-}
-// The first key that a row sees, which is row `position` + row of the keys: none of another document, and no more than `window` keys
-// up to its own; 0: all. Later rows never see earlier keys.
-STW_DEVICE int64_t first_seen(const int32_t* position_ids, int64_t window, int64_t row, int64_t position = 0) {
-  const int64_t start = document_start(position_ids, row), of_window = position + row - window + 1;
-  return window > 0 && of_window > start ? of_window : start;
-}
 
 // Elements [d, d + tile_slice) of `rows` rows, element by element: element (row, d + e) goes to to[e·(rows + 4) + row].
 template <int rows>

@@ -29,18 +29,22 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
   const int count = static_cast<int>(rows), first = static_cast<int>((ceil_div(rows, tensor_rows) - 1 - blockIdx.x / heads) * tensor_rows);
   const HalfRows all_keys = half_rows(args.qkv.data, top + out_width + kv_head * head_dim, width);
   const HalfRows all_values = half_rows(args.qkv.data, top + out_width + (args.kv_heads + kv_head) * head_dim, width);
-  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
+  const Documents documents = documents_of(args, sample);
+  const float slope = unscaled_slope(args, head);
   const int tile_end = first + tensor_rows < count ? first + tensor_rows : count;
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
-    segment = segment_at(position_ids, next, tile_end, count);
-    const int begin = segment.document_begin + keys_before_window(args, segment.document_begin, segment.begin, tensor_keys), last = args.causal ? segment.end : segment.document_end;
+    segment = segment_at(args, documents, next, tile_end, count, static_cast<int>(args.window));
+    const DocumentRule<int> rule = segment.rule;
+    const int begin = block_with(rule, first_key(rule, segment.begin), tensor_keys), last = end_key(rule, segment.end - 1);
     copy_tile<depth, tensor_rows>(half_rows(args.qkv.data, top + head * head_dim, width), first, segment.begin, segment.end, args.head_dim, values);
     commit_copies();
     copy_tile<depth, tensor_keys>(all_keys, begin, begin, last, args.head_dim, keys);
     commit_copies();
 
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
+    // Keys that all rows of the warp see: of blocks that lie inside, which most do, nothing is asked. Where there is a bias none does.
+    const int seen_begin = first_key(rule, first + warp_row + 15), seen_end = slope != 0 ? 0 : end_key(rule, segment.begin);
     const float factor = args.scale * log2_of_e;   // scores are powers of 2
     uint32_t q[depth / 16][4];
     wait_copies<1>();
@@ -66,17 +70,17 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
       if (key + tensor_keys < last) copy_tile<depth, tensor_keys>(all_keys, key + tensor_keys, begin, last, args.head_dim, keys);
       commit_copies();
 
-      // Blocks in front of the diagonal and of the document's end, and inside of the window, are seen by every row. A row that sees
-      // none is all -inf there, less than any maximum.
-      const int window = static_cast<int>(args.window);
-      if (key + tensor_keys > (args.causal ? segment.begin + 1 : last) || (window > 0 && key + window < first + warp_row + 16))
+      // A row that sees nothing of a block is all -inf there, less than any maximum.
+      if (key + tensor_keys > seen_end || key < seen_begin) {
+        if (slope != 0) add_bias<false>(s, slope, first + warp_row, key);
         STW_UNROLL for (int half = 0; half < 2; ++half) {
-          const int row = first + warp_row + accumulator_row(2 * half), seen = (args.causal && row < last ? row + 1 : last) - key;
-          const int unseen = window > 0 ? row - window + 1 - key : 0;
+          const int row = first + warp_row + accumulator_row(2 * half), end = end_key(rule, row);
+          const int seen = (end < last ? end : last) - key, unseen = first_key(rule, row) - key;
           STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
             STW_UNROLL for (int e = 2 * half; e < 2 * half + 2; ++e)
               if (8 * n + accumulator_column(e) >= seen || 8 * n + accumulator_column(e) < unseen) s[n][e] = -infinity;
         }
+      }
       float found[2] = {largest[0], largest[1]};
       STW_UNROLL for (int n = 0; n < tensor_keys / 8; ++n)
         STW_UNROLL for (int e = 0; e < 4; ++e) {

@@ -3,6 +3,7 @@
 // behind head_dim are 0; its rows are 16 bytes longer, so that the eight rows of a fragment's matrix lie in different banks.
 #pragma once
 #include "kernels/common/math.h"
+#include "kernels/common/score_rule.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/random_words.h"
 
@@ -46,26 +47,27 @@ template <int depth> inline constexpr size_t tile_bytes(int rows) { return stati
 struct HalfRows { const uint16_t* data; int64_t stride; };
 STW_DEVICE HalfRows half_rows(const void* data, int64_t at, int64_t stride) { return {static_cast<const uint16_t*>(data) + at, stride}; }
 
-// The rows of a tile that belong to one document, [begin, end), and all rows of that document: a block works on one segment
+// The documents of a sample: as in AttentionArgs, from the sample's first row on.
+struct Documents { const int32_t *positions, *following; };
+STW_DEVICE Documents documents_of(const AttentionArgs& args, int64_t sample) {
+  const int64_t first = sample * args.rows_per_sample;
+  return {args.position_ids == nullptr ? nullptr : args.position_ids + first, args.following == nullptr ? nullptr : args.following + first};
+}
+// The rows of a tile that belong to one document, [begin, end), and the rule inside of that document: a block works on one segment
 // after the other. Rows of two documents never share a product: the zeros of a mask would not keep out the other's NaN.
 // Rows of a sample are counted in 32 bits, for the registers' sake.
-struct Segment { int begin, end, document_begin, document_end; };
-STW_DEVICE Segment segment_at(const int32_t* position_ids, int row, int tile_end, int rows) {
-  if (position_ids == nullptr) return {row, tile_end, 0, rows};
-  const int start = row - position_ids[row];
-  int low = row, high = rows;   // `low` is of this document, `high` is not
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    if (middle - position_ids[middle] <= start) low = middle;
-    else high = middle;
-  }
-  return {row, tile_end < high ? tile_end : high, start, high};
+struct Segment { int begin, end; DocumentRule<int> rule; };
+STW_DEVICE Segment segment_at(const AttentionArgs& args, const Documents& documents, int row, int tile_end, int rows, int window) {
+  const int end = document_end(documents.positions, documents.following, row, rows);
+  const int begin = documents.positions == nullptr ? 0 : row - documents.positions[row];
+  return {row, tile_end < end ? tile_end : end, {begin, end, window, args.causal}};
 }
+// The first row of the document's blocks that has `row` in it: so blocks lie in a document alike, wherever that begins.
+STW_DEVICE int block_with(const DocumentRule<int>& rule, int row, int block) { return rule.begin + (row - rule.begin) / block * block; }
 
-// Keys in front of those that `row` and all rows behind it see, of a document that begins at `begin`: whole blocks of them.
-STW_DEVICE int keys_before_window(const AttentionArgs& args, int begin, int row, int block) {
-  const int before = row - static_cast<int>(args.window) + 1 - begin;
-  return args.window > 0 && before > 0 ? before / block * block : 0;
+// ALiBi's slope of scores that are still to be multiplied by the scale; 0: none.
+STW_DEVICE float unscaled_slope(const AttentionArgs& args, int64_t head) {
+  return args.alibi_root == 0 ? 0.0f : alibi_slope(args.alibi_root, args.query_heads, head) / args.scale;
 }
 
 // Rows [first, first + rows) of a head to a tile, asynchronously; those outside of [begin, end) are 0. Unrolled, its
@@ -119,6 +121,15 @@ STW_DEVICE void as_left(uint32_t (&a)[4], const float (&d0)[4], const float (&d1
 // Element e of an accumulator lies in this row of its 16 and column of its 8.
 STW_DEVICE int accumulator_row(int e) { return lane_of_warp() / 4 + e / 2 * 8; }
 STW_DEVICE int accumulator_column(int e) { return lane_of_warp() % 4 * 2 + e % 2; }
+
+// The bias of scores, whose rows are queries from `row` on and columns keys from `key` on, or the other way round.
+template <bool of_keys, int fragments>
+STW_DEVICE void add_bias(float (&s)[fragments][4], float slope, int row, int other) {
+  const float sign = of_keys ? -slope : slope;
+  STW_UNROLL for (int n = 0; n < fragments; ++n)
+    STW_UNROLL for (int e = 0; e < 4; ++e)
+      s[n][e] = fma1(sign, static_cast<float>(other + 8 * n + accumulator_column(e) - row - accumulator_row(e)), s[n][e]);
+}
 
 // 16 rows of accumulators times a factor of the row's half, rounded, to those of rows [row, row + 16) in [begin, end). Of four accumulators
 // a quad has 32 neighbouring columns in eights that it turns: a thread stores 16 bytes, a quad whole sectors.

@@ -39,17 +39,17 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
   const HalfRows values = half_rows(args.qkv.data, top + out_width + (args.kv_heads + kv_head) * head_dim, width);
   const auto queries_of = [&](int64_t head) { return half_rows(args.qkv.data, top + head * head_dim, width); };
   const auto douts_of = [&](int64_t head) { return half_rows(args.dout.data, sample * rows * out_width + head * head_dim, out_width); };
-  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
+  const Documents documents = documents_of(args, sample);
   const int tile_end = first + tensor_rows < count ? first + tensor_rows : count;
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
-    segment = segment_at(position_ids, next, tile_end, count);
-    const int window = static_cast<int>(args.window), past_window = segment.end - 1 + window;
-    const int others_first = of_keys && args.causal ? segment.begin
-                                                    : segment.document_begin + keys_before_window(args, segment.document_begin, segment.begin, tensor_others);
-    const int others_end = !of_keys && args.causal                                                ? segment.end
-                           : of_keys && window > 0 && past_window < segment.document_end ? past_window
-                                                                                         : segment.document_end;
+    segment = segment_at(args, documents, next, tile_end, count, static_cast<int>(args.window));
+    const DocumentRule<int> rule = segment.rule;
+    // The others that a row meets, [begin_of, end_of): a query the keys that it sees, a key the queries that see it.
+    const auto begin_of = [&](int own_row) { return of_keys ? first_row(rule, own_row) : first_key(rule, own_row); };
+    const auto end_of = [&](int own_row) { return of_keys ? end_row(rule, own_row) : end_key(rule, own_row); };
+    const int others_first = of_keys && args.causal ? segment.begin : block_with(rule, begin_of(segment.begin), tensor_others);
+    const int others_end = end_of(segment.end - 1);
     // A stage is tensor_others rows from `at` of one query head; after a head's last one comes the next head's first.
     struct Stage { int64_t head; int at, parity; };
     const auto next_stage = [&](Stage s) {
@@ -102,6 +102,11 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     }
     float sum_s[depth / 8][4] = {};                    // dQ or dK
     float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
+    float slope = 0;
+    // The others that all rows of a warp meet, if they are all of this document: of a stage that lies inside, which most do, nothing is asked.
+    // Where there is a bias none does.
+    const int warp_first = first + warp_row, warp_last = warp_first + 15, met_begin = begin_of(warp_last);
+    const int met_end = args.alibi_root == 0 && warp_first >= segment.begin && warp_last < segment.end ? end_of(warp_first) : 0;
     for (; stage.head < heads_end; stage = next_stage(stage)) {
       wait_copies<0>();
       __syncthreads();   // this stage is there, and nobody reads the one before
@@ -137,33 +142,30 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
             s[n][e] = p * f;
           }
       };
-      // The others that a row meets: a query the keys up to its own, a key the queries from its own on, both no further than the window.
-      int begins[2], ends[2];
-      STW_UNROLL for (int half = 0; half < 2; ++half) {
-        const int own_row = first + warp_row + accumulator_row(2 * half);
-        begins[half] = args.causal && of_keys ? own_row - at : 0;
-        ends[half] = (args.causal && !of_keys && own_row < others_end ? own_row + 1 : others_end) - at;
-        if (window > 0 && of_keys && own_row + window < others_end) ends[half] = own_row + window - at;
-        if (window > 0 && !of_keys) begins[half] = own_row - window + 1 - at;
-        if (own_row < segment.begin || own_row >= segment.end) ends[half] = 0;
-      }
-      const auto is_met = [&](int half, int other) { return other >= begins[half] && other < ends[half]; };
-      // Most stages lie off the diagonal and inside of what there is: all rows of a warp meet all of their others, and nothing is asked.
-      const int warp_first = first + warp_row, warp_last = warp_first + 15, last_other = at + tensor_others - 1;
-      const bool all_met = warp_first >= segment.begin && warp_last < segment.end && last_other < others_end &&
-                           (!args.causal || (of_keys ? at >= warp_last : last_other <= warp_first)) &&
-                           (window == 0 || (of_keys ? last_other < warp_first + window : at > warp_last - window));
+      const auto differentiate_seen = [&](auto factor_of) {
+        if (args.alibi_root != 0) {
+          if (at == others_first) slope = unscaled_slope(args, stage.head);   // of another head
+          add_bias<of_keys>(s, slope, warp_first, at);
+        }
+        int begins[2], ends[2];
+        STW_UNROLL for (int half = 0; half < 2; ++half) {
+          const int own_row = warp_first + accumulator_row(2 * half);
+          begins[half] = begin_of(own_row) - at;
+          ends[half] = own_row >= segment.begin && own_row < segment.end ? end_of(own_row) - at : 0;
+        }
+        differentiate([&](int half, int other) { return other >= begins[half] && other < ends[half]; }, factor_of);
+      };
       if (args.dropout > 0) {
         const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
         const int64_t top_row = stage.head * rows;
         uint32_t kept;
         if constexpr (of_keys) kept = kept_of_keys(dropout, tensor_others / 8, rows, top_row + at, first + warp_row);
         else kept = kept_of_queries(dropout, tensor_others / 8, rows, top_row + first + warp_row, at);
-        differentiate(is_met, [&](int i) { return (kept >> i & 1u) != 0 ? dropout.kept_scale : 0.0f; });
-      } else if (all_met) {
+        differentiate_seen([&](int i) { return (kept >> i & 1u) != 0 ? dropout.kept_scale : 0.0f; });
+      } else if (at >= met_begin && at + tensor_others <= met_end) {
         differentiate([](int, int) { return true; }, [](int) { return 1.0f; });
       } else {
-        differentiate(is_met, [](int) { return 1.0f; });
+        differentiate_seen([](int) { return 1.0f; });
       }
       STW_UNROLL for (int k = 0; k < tensor_others / 16; ++k) {
         uint32_t a_s[4], a_d[4], b[4];

@@ -65,16 +65,18 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
   // Where the mask is causal the last queries have most to do: they go first.
   const int first = ((count + T::rows - 1) / T::rows - 1 - block_index / heads) * T::rows;
   const uint16_t* const all_keys = static_cast<const uint16_t*>(args.qkv.data) + top + out_width + kv_head * T::depth;
-  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
+  const Documents documents = documents_of(args, sample);
   const int tile_end = first + T::rows < count ? first + T::rows : count;
   const int thread = static_cast<int>(threadIdx.x), warp_row = first + thread / 32 * 16;
   const float factor = args.scale * log2_of_e;   // scores are powers of 2
+  const float slope = unscaled_slope(args, head);
   // All queries at once, whichever document they belong to: a row of a product is its own.
   copy_rows<T::threads, T::depth, T::rows>(static_cast<const uint16_t*>(args.qkv.data) + top + head * T::depth, width, first, count, queries);
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
-    segment = segment_at(position_ids, next, tile_end, count);
-    const int begin = segment.document_begin, last = args.causal ? segment.end : segment.document_end;
+    segment = segment_at(args, documents, next, tile_end, count, 0);
+    const DocumentRule<int> rule = segment.rule;
+    const int begin = rule.begin, last = end_key(rule, segment.end - 1);
     const int blocks = (last - begin + T::keys - 1) / T::keys;
     const auto copy_keys = [&](int block) {
       if (block < blocks) copy_rows<T::threads, T::depth, T::keys>(all_keys, width, begin + block * T::keys, last, keys + block % 2 * T::keys_size);
@@ -88,21 +90,23 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
 
     float s[fragments][4], out[T::depth / 8][4] = {};
     uint32_t p[T::keys / product_step][4];
+    // Of blocks in front of a warp's diagonal and of the document's end, which every row sees, nothing is asked, unless there is a bias.
+    const int seen_end = slope != 0 ? 0 : end_key(rule, warp_row > segment.begin ? warp_row : segment.begin);
     RunningSoftmax running = {{-infinity, -infinity}, {0, 0}};
     const auto attend = [&](int block, float (&rescale)[2]) {
       const int key = begin + block * T::keys;
-      // Blocks in front of a warp's diagonal and of the document's end are seen by every row.
-      const int first_row = warp_row > segment.begin ? warp_row : segment.begin;
-      if (key + T::keys > (args.causal ? first_row + 1 : last))
+      if (key + T::keys > seen_end) {
+        if (slope != 0) add_bias<false>(s, slope, warp_row, key);
         STW_UNROLL
         for (int half = 0; half < 2; ++half) {
-          const int row = warp_row + accumulator_row(2 * half), seen = (args.causal && row < last ? row + 1 : last) - key;
+          const int end = end_key(rule, warp_row + accumulator_row(2 * half)), seen = (end < last ? end : last) - key;
           STW_UNROLL
           for (int n = 0; n < fragments; ++n)
             STW_UNROLL
             for (int e = 2 * half; e < 2 * half + 2; ++e)
               if (8 * n + accumulator_column(e) >= seen) s[n][e] = -infinity;
         }
+      }
       apply_softmax(s, factor, running, rescale);
       if constexpr (T::dropped) {
         const Dropout dropout = dropout_of(args.dropout, args.stream, *args.state, sample);

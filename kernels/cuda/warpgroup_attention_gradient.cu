@@ -45,16 +45,19 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
   copy_own(of_keys ? keys() : queries_of(own_head), width, own_s);
   copy_own(of_keys ? values() : douts_of(own_head), of_keys ? width : out_width, own_d);
 
-  const int32_t* position_ids = args.position_ids == nullptr ? nullptr : args.position_ids + sample * rows;
+  const Documents documents = documents_of(args, sample);
   const int tile_end = first + T::rows < count ? first + T::rows : count;
   const int thread = static_cast<int>(threadIdx.x), warp_row = first + thread / 32 * 16;
   const uint32_t own_rows = static_cast<uint32_t>(thread / warpgroup_threads) * warpgroup_rows * line_bytes;   // of this warpgroup
   const float factor = args.scale * log2_of_e;
   Segment segment;
   for (int next = first; next < tile_end; next = segment.end) {
-    segment = segment_at(position_ids, next, tile_end, count);
-    const int others_first = of_keys && args.causal ? segment.begin : segment.document_begin;
-    const int others_end = !of_keys && args.causal ? segment.end : segment.document_end;
+    segment = segment_at(args, documents, next, tile_end, count, 0);
+    const DocumentRule<int> rule = segment.rule;
+    // The others that a row meets, [begin_of, end_of): a query the keys that it sees, a key the queries that see it. There is no window.
+    const auto begin_of = [&](int own_row) { return of_keys ? first_row(rule, own_row) : rule.begin; };
+    const auto end_of = [&](int own_row) { return of_keys ? end_row(rule, own_row) : end_key(rule, own_row); };
+    const int others_first = begin_of(segment.begin), others_end = end_of(segment.end - 1);
     // A stage is T::others rows from `at` of one query head; after a head's last one comes the next head's first.
     struct Stage { int head, at, parity; };
     const auto next_stage = [&](Stage s) {
@@ -102,6 +105,11 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
     }
     float sum_s[depth / 8][4] = {};                    // dQ or dK
     float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
+    float slope = 0;
+    // The others that all rows of a warp meet: of a stage that lies inside, which most do, nothing is asked. Where there is a bias none does.
+    // What comes of rows that are not of this document is not stored.
+    const int met_begin = begin_of(warp_row + 15), met_by_first = end_of(warp_row);
+    const int met_end = args.alibi_root != 0 ? 0 : met_by_first < others_end ? met_by_first : others_end;
     STW_ROLLED
     for (; stage.head < heads_end; stage = next_stage(stage)) {
       wait_copies<0>();
@@ -119,32 +127,32 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
       const Stage coming = next_stage(stage);
       if (coming.head < heads_end) copy_stage(coming);
       const int at = stage.at;
-      // The others that a row meets: a query the keys up to its own, a key the queries from its own on. What comes of rows that are
-      // not of this document is not stored.
-      int begins[2], ends[2];
-      STW_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const int own_row = warp_row + accumulator_row(2 * half);
-        begins[half] = args.causal && of_keys ? own_row - at : 0;
-        ends[half] = (args.causal && !of_keys && own_row < others_end ? own_row + 1 : others_end) - at;
-      }
-      // Most stages lie off the diagonal and inside of what there is: all rows of a warp meet all of their others, and nothing is asked.
-      const int warp_last = warp_row + 15, last_other = at + T::others - 1;
-      const bool all_met = last_other < others_end && (!args.causal || (of_keys ? at >= warp_last : last_other <= warp_row));
       wait_products<1>();   // the scores
       products_are_done(s);
-      STW_UNROLL
-      for (int n = 0; n < fragments; ++n)
+      if ((of_keys && at < met_begin) || at + T::others > met_end) {
+        if (args.alibi_root != 0) {
+          if (at == others_first) slope = unscaled_slope(args, stage.head);   // of another head
+          add_bias<of_keys>(s, slope, warp_row, at);
+        }
+        int begins[2], ends[2];
         STW_UNROLL
-        for (int e = 0; e < 4; ++e) s[n][e] = fast_exp2(fma1(s[n][e], factor, -(of_keys ? other_lse[8 * n + accumulator_column(e)] : own_lse[e / 2])));
-      if (!all_met)
+        for (int half = 0; half < 2; ++half) {
+          const int own_row = warp_row + accumulator_row(2 * half), end = end_of(own_row);
+          begins[half] = of_keys ? begin_of(own_row) - at : 0;
+          ends[half] = (end < others_end ? end : others_end) - at;
+        }
         STW_UNROLL
         for (int n = 0; n < fragments; ++n)
           STW_UNROLL
           for (int e = 0; e < 4; ++e) {
             const int other = 8 * n + accumulator_column(e);
-            if (other < begins[e / 2] || other >= ends[e / 2]) s[n][e] = 0;
+            if (other < begins[e / 2] || other >= ends[e / 2]) s[n][e] = -infinity;
           }
+      }
+      STW_UNROLL
+      for (int n = 0; n < fragments; ++n)
+        STW_UNROLL
+        for (int e = 0; e < 4; ++e) s[n][e] = fast_exp2(fma1(s[n][e], factor, -(of_keys ? other_lse[8 * n + accumulator_column(e)] : own_lse[e / 2])));
       wait_products<0>();
       products_are_done(d);
       // P becomes P·F, and d dS, where F are the dropout's factors.

@@ -10,7 +10,7 @@ namespace stw {
 
 namespace {
 
-// Half of the score matrix where it is causal, of which a window hides a smaller half.
+// All scores, half of them where attention is causal. A window hides a smaller triangle on each side that there is.
 uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
   const auto square = [](int64_t rows) { return size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(rows)); };
   const uint64_t of_sample = square(g.sequence) - (g.window_of(op) > 0 ? square(g.sequence - g.window_of(op)) : 0);

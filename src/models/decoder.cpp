@@ -128,7 +128,7 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
       qkv = b.qk_norm(qkv, of_queries, of_keys, c.heads, c.kv_heads, c.epsilon, "qk_norm", c.norm_weight_offset);
     }
     if (how.rotary >= 0) qkv = b.rope(qkv, how.rotary, c.heads, c.kv_heads, c.head_dim, "qkv_rope");
-    const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention", how.window);
+    const int attended = b.attention(qkv, c.heads, c.kv_heads, c.head_dim, c.attention_scale, c.attention_dropout, "attention", {.window = how.window});
     int out = b.linear(attended, {matrix(attn + "o_proj", queries, c.width, c.output_bias)}, false, "attn_out");
     if (c.norms_behind) out = norm(out, name + "post_attention_layernorm", "attn_out_norm");
     const int middle = b.add(x, b.dropout(out, c.residual_dropout, "attn_dropout"), "attn_residual");

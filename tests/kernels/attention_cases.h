@@ -15,18 +15,36 @@ struct AttentionShape {
   std::vector<int32_t> position_ids = {};   // none: null
   ProductKernels products = ProductKernels::chain;
   int64_t window = 0;
+  bool alibi = false;
   int64_t width() const { return (query_heads + 2 * kv_heads) * head_dim; }
   int64_t out_width() const { return query_heads * head_dim; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
   int64_t document_start(int64_t sample, int64_t row) const {
     return position_ids.empty() ? 0 : row - position_ids[static_cast<size_t>(sample * rows + row)];
   }
-  int64_t first_key(int64_t sample, int64_t row) const { return std::max(document_start(sample, row), window > 0 ? row - window + 1 : 0); }
+  // The rule from its definition.
+  bool sees(int64_t sample, int64_t row, int64_t key) const {
+    return document_start(sample, row) == document_start(sample, key) && (!causal || key <= row) && (window == 0 || std::abs(row - key) < window);
+  }
+  // As Press et al. and transformers have them: powers of 2^(-8/m) for the largest power of two m of heads, and every other power of the
+  // root of that for the rest.
+  double slope(int64_t head) const {
+    int64_t m = 1;
+    while (2 * m <= query_heads) m *= 2;
+    return !alibi ? 0 : head < m ? std::pow(2, -8.0 * static_cast<double>(head + 1) / static_cast<double>(m))
+                                 : std::pow(2, -4.0 * static_cast<double>(2 * (head - m) + 1) / static_cast<double>(m));
+  }
+  std::vector<int32_t> following() const {
+    std::vector<int32_t> list(causal ? 0 : position_ids.size(), 0);
+    for (size_t i = list.size(); i-- > 1;)
+      if (position_ids[i] > 0) list[i - 1] = list[i] + 1;
+    return list;
+  }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const AttentionShape& s) {
   return out << s.samples << "x" << s.rows << " heads " << s.query_heads << "/" << s.kv_heads << " of " << s.head_dim
-             << (s.causal ? " causal" : "") << (s.position_ids.empty() ? "" : " packed") << " window " << s.window << " dropout " << s.dropout << " "
+             << (s.causal ? " causal" : " bidirectional") << (s.alibi ? " alibi" : "") << (s.position_ids.empty() ? "" : " packed") << " window " << s.window << " dropout " << s.dropout << " "
              << name_of(s.dtype);
 }
 
@@ -77,24 +95,26 @@ inline Reference reference(const AttentionShape& s, const std::vector<double>& q
         const int64_t q = first + row * s.width() + head * dim, o = (sample * rows + row) * s.out_width() + head * dim;
         const auto key = [&](int64_t k) { return first + k * s.width() + (s.query_heads + head / group) * dim; };
         const auto value = [&](int64_t k) { return key(k) + s.kv_heads * dim; };
-        const int64_t begin = s.first_key(sample, row), seen = s.causal ? row + 1 : rows;
+        std::vector<int64_t> keys;
+        for (int64_t k = 0; k < rows; ++k)
+          if (s.sees(sample, row, k)) keys.push_back(k);
         double largest = -INFINITY, sum = 0, mean = 0;
-        for (int64_t k = begin; k < seen; ++k) {
+        for (int64_t k : keys) {
           p[k] = 0;
           for (int64_t d = 0; d < dim; ++d) p[k] += qkv[q + d] * qkv[key(k) + d];
-          p[k] *= static_cast<double>(s.scale());
+          p[k] = p[k] * static_cast<double>(s.scale()) - s.slope(head) * static_cast<double>(row - k);
           largest = std::max(largest, p[k]);
         }
-        for (int64_t k = begin; k < seen; ++k) sum += std::exp(p[k] - largest);
+        for (int64_t k : keys) sum += std::exp(p[k] - largest);
         r.lse[(sample * s.query_heads + head) * rows + row] = largest + std::log(sum);
-        for (int64_t k = begin; k < seen; ++k) {
+        for (int64_t k : keys) {
           p[k] = std::exp(p[k] - largest) / sum;
           const auto element = static_cast<uint64_t>((head * rows + row) * rows + k);
           if (s.dropout > 0) factor[k] = dropout_factor(s, state, sample, element);
           for (int64_t d = 0; d < dim; ++d) r.out[o + d] += p[k] * factor[k] * qkv[value(k) + d];
         }
         if (dout.empty()) continue;
-        for (int64_t k = begin; k < seen; ++k) {
+        for (int64_t k : keys) {
           dp[k] = 0;
           for (int64_t d = 0; d < dim; ++d) {
             dp[k] += dout[o + d] * qkv[value(k) + d];
@@ -103,7 +123,7 @@ inline Reference reference(const AttentionShape& s, const std::vector<double>& q
           dp[k] *= factor[k];
           mean += p[k] * dp[k];
         }
-        for (int64_t k = begin; k < seen; ++k)
+        for (int64_t k : keys)
           for (int64_t d = 0; d < dim; ++d) {
             const double ds = p[k] * (dp[k] - mean) * static_cast<double>(s.scale());
             r.dqkv[q + d] += ds * qkv[key(k) + d];
@@ -137,6 +157,9 @@ inline Outcome compute(const Table& table, const AttentionShape& s, const Buffer
   args.scale = s.scale(), args.causal = s.causal, args.window = s.window, args.dropout = s.dropout, args.stream = stream;
   args.state = s.dropout > 0 ? &state : nullptr;
   args.position_ids = s.position_ids.empty() ? nullptr : s.position_ids.data();
+  const std::vector<int32_t> following = s.following();
+  args.following = following.empty() ? nullptr : following.data();
+  args.alibi_root = s.alibi ? alibi_root(s.query_heads) : 0;
   args.products = s.products;
   args.qkv = qkv.const_matrix(), args.out = outcome.out.matrix(), args.lse = outcome.lse.data();
   run(table.attention, args, threads, attention_workspace(args, threads));
@@ -165,7 +188,7 @@ inline Buffer compute_cached(const Table& table, const AttentionShape& s, const 
     AttentionCachedArgs args = {};
     args.rows = count, args.capacity = capacity;
     args.query_heads = s.query_heads, args.kv_heads = s.kv_heads, args.head_dim = s.head_dim;
-    args.scale = s.scale(), args.window = s.window, args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
+    args.scale = s.scale(), args.window = s.window, args.alibi_root = s.alibi ? alibi_root(s.query_heads) : 0, args.state = &state, args.qkv = part.const_matrix(), args.out = part_out.matrix();
     args.key_cache = keys.matrix(), args.value_cache = values.matrix();
     run(table.attention_cached, args, 2, attention_cached_workspace(args, 2));
     for (int64_t i = 0; i < part_out.count(); ++i) out.set(row * s.out_width() + i, part_out.get(i));
@@ -179,6 +202,10 @@ inline Buffer compute_cached(const Table& table, const AttentionShape& s, const 
 
 inline AttentionShape within(int64_t window, AttentionShape s) {
   s.window = window;
+  return s;
+}
+inline AttentionShape with_alibi(AttentionShape s) {
+  s.alibi = true;
   return s;
 }
 // The position ids of documents that follow each other; where a sample ends, so does a document.

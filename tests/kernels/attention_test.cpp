@@ -60,7 +60,9 @@ void check(const AttentionShape& s, uint64_t seed) {
 TEST(Attention, ReferenceGradientAgreesWithFiniteDifferences) {
   for (const AttentionShape& s : {AttentionShape{2, 5, 4, 2, 4, false, 0.3f, DType::f32}, AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32},
                          AttentionShape{2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 0, 1, 2, 3}},
-                         within(2, {2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}})}) {
+                         within(2, {2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}}),
+                         within(2, {2, 5, 4, 2, 4, false, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}}),
+                         with_alibi({2, 5, 4, 2, 4, true, 0.3f, DType::f32, {0, 1, 0, 1, 2, 0, 1, 2, 3, 4}})}) {
     Random random(1);
     const std::vector<double> qkv = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.width()));
     const std::vector<double> dout = doubles(Buffer::normal(DType::f32, random, s.samples * s.rows * s.out_width()));
@@ -178,12 +180,12 @@ TEST(AttentionOfDocuments, OneDocumentASampleHasTheBitsOfNone) {
 // A token alone sees nothing but itself: the output is its value, and nothing moves its query and key.
 TEST(AttentionOfDocuments, SingleTokensPassTheirValues) {
   const AttentionShape alone = {1, 200, 2, 2, 16, true, 0, DType::f32, std::vector<int32_t>(200, 0)};
-  const AttentionShape by_window = within(1, {1, 200, 2, 2, 16, true, 0, DType::f32});
+  const AttentionShape by_window = within(1, {1, 200, 2, 2, 16, true, 0, DType::f32}), by_both = within(1, {1, 200, 2, 2, 16, false, 0, DType::f32});
   Random random(42);
   const Buffer qkv = Buffer::normal(alone.dtype, random, alone.rows * alone.width());
   const Buffer dout = Buffer::normal(alone.dtype, random, alone.rows * alone.out_width());
   for (const NamedTable& named : tables())
-    for (const AttentionShape& s : {alone, by_window}) {
+    for (const AttentionShape& s : {alone, by_window, by_both}) {
       const Outcome got = compute(*named.table, s, qkv, dout, 2);
       for (int64_t row = 0; row < s.rows; ++row)
         for (int64_t i = 0; i < 32; ++i) {
@@ -210,8 +212,9 @@ DocumentOutcome rows_of(const Outcome& from, const AttentionShape& s, int64_t fi
 }
 
 TEST(AttentionOfDocuments, AgreesWithEachDocumentAlone) {
+  int kind = 0;
   for (DType dtype : all_dtypes) {
-    const AttentionShape s = {1, 325, 4, 2, 24, true, 0, dtype, position_ids_of(mixed_lengths)};
+    const AttentionShape s = {1, 325, 4, 2, 24, ++kind % 2 == 1, 0, dtype, position_ids_of(mixed_lengths)};
     Random random(43);
     const Buffer qkv = Buffer::normal(dtype, random, s.rows * s.width());
     const Buffer dout = Buffer::normal(dtype, random, s.rows * s.out_width());
@@ -232,35 +235,39 @@ TEST(AttentionOfDocuments, AgreesWithEachDocumentAlone) {
 }
 
 // What the other documents hold, be it no number, changes no bit of a document.
+void check_documents_apart(AttentionShape s, const std::vector<int64_t>& lengths) {
+  s.position_ids = position_ids_of(lengths);
+  const float strange[] = {NAN, INFINITY, -INFINITY, 3e4f};
+  Random random(44);
+  const Buffer qkv = Buffer::normal(s.dtype, random, s.rows * s.width());
+  const Buffer dout = Buffer::normal(s.dtype, random, s.rows * s.out_width());
+  for (const NamedTable& named : tables()) {
+    const Outcome before = compute(*named.table, s, qkv, dout, 2);
+    int64_t first = 0;
+    for (int64_t length : lengths) {
+      Buffer other_qkv = qkv, other_dout = dout;
+      const auto fill_others = [&](Buffer& values, int64_t width) {
+        for (int64_t i = 0; i < values.count(); ++i)
+          if (i < first * width || i >= (first + length) * width) values.set(i, strange[random.between(0, 3)]);
+      };
+      fill_others(other_qkv, s.width()), fill_others(other_dout, s.out_width());
+      const Outcome after = compute(*named.table, s, other_qkv, other_dout, 2);
+      const DocumentOutcome x = rows_of(before, s, first, length), y = rows_of(after, s, first, length);
+      EXPECT_TRUE(same_bits(x.out, y.out)) << s << " " << named.name << " " << length;
+      EXPECT_TRUE(same_bits(x.lse, y.lse)) << s << " " << named.name << " " << length;
+      EXPECT_TRUE(same_bits(x.dqkv, y.dqkv)) << s << " " << named.name << " " << length;
+      first += length;
+    }
+  }
+}
 TEST(AttentionOfDocuments, DoNotTouchEachOther) {
   const std::vector<int64_t> lengths = {1, 2, 63, 64, 65, 3, 130, 7, 90};
-  const float strange[] = {NAN, INFINITY, -INFINITY, 3e4f};
-  for (DType dtype : all_dtypes)
-    for (float dropout : {0.0f, 0.2f}) {
-      if (!takes(dtype, dropout > 0 ? 2 : 0)) continue;
-      const AttentionShape s = {1, 425, 2, 1, 18, true, dropout, dtype, position_ids_of(lengths)};
-      Random random(44);
-      const Buffer qkv = Buffer::normal(dtype, random, s.rows * s.width());
-      const Buffer dout = Buffer::normal(dtype, random, s.rows * s.out_width());
-      for (const NamedTable& named : tables()) {
-        const Outcome before = compute(*named.table, s, qkv, dout, 2);
-        int64_t first = 0;
-        for (int64_t length : lengths) {
-          Buffer other_qkv = qkv, other_dout = dout;
-          const auto fill_others = [&](Buffer& values, int64_t width) {
-            for (int64_t i = 0; i < values.count(); ++i)
-              if (i < first * width || i >= (first + length) * width) values.set(i, strange[random.between(0, 3)]);
-          };
-          fill_others(other_qkv, s.width()), fill_others(other_dout, s.out_width());
-          const Outcome after = compute(*named.table, s, other_qkv, other_dout, 2);
-          const DocumentOutcome a = rows_of(before, s, first, length), b = rows_of(after, s, first, length);
-          EXPECT_TRUE(same_bits(a.out, b.out)) << s << " " << named.name << " " << length;
-          EXPECT_TRUE(same_bits(a.lse, b.lse)) << s << " " << named.name << " " << length;
-          EXPECT_TRUE(same_bits(a.dqkv, b.dqkv)) << s << " " << named.name << " " << length;
-          first += length;
-        }
-      }
-    }
+  for (DType dtype : all_dtypes) {
+    for (float dropout : {0.0f, 0.2f})
+      if (takes(dtype, dropout > 0 ? 2 : 0)) check_documents_apart({1, 425, 2, 1, 18, true, dropout, dtype}, lengths);
+    if (takes(dtype, 1)) check_documents_apart({1, 425, 2, 1, 18, false, 0.2f, dtype}, lengths);
+    if (takes(dtype, 0)) check_documents_apart(within(40, {1, 425, 2, 1, 18, false, 0, dtype}), lengths);
+  }
 }
 
 // Windows shorter and longer than blocks of keys, of queries and of what a task has, that begin at all places of them.
@@ -302,6 +309,91 @@ TEST(AttentionOfWindows, OneThatHoldsTheSampleHasTheBitsOfNone) {
   }
 }
 
+// Rows that see keys before and after them: whole samples, windows on both sides, documents, padding at the end, in any combination.
+TEST(AttentionOfBothSides, AgreesWithDoublePrecision) {
+  uint64_t seed = 600;
+  for (DType dtype : all_dtypes) {
+    const AttentionShape shapes[] = {
+        {2, 67, 4, 2, 16, false, 0, dtype, position_ids_of({30, 37, 1, 66})},
+        {1, 325, 2, 1, 18, false, 0.2f, dtype, position_ids_of(mixed_lengths)},
+        {1, 330, 2, 2, 16, false, 0, dtype, position_ids_of({5, 200, 3, 62, 60})},
+        within(2, {1, 130, 2, 1, 16, false, 0, dtype}),
+        within(5, {1, 70, 3, 3, 8, false, 0, dtype}),
+        within(17, {2, 200, 4, 2, 16, false, 0.1f, dtype}),
+        within(65, {1, 257, 2, 1, 32, false, 0, dtype}),
+        within(100, {1, 410, 2, 1, 18, false, 0, dtype}),
+        within(33, {1, 325, 4, 2, 16, false, 0.2f, dtype, position_ids_of(mixed_lengths)}),
+        within(65, {2, 290, 2, 1, 16, false, 0, dtype, position_ids_of({200, 90, 3, 279, 8})})};
+    for (int kind = 0; kind < 10; ++kind, ++seed)
+      if (dtype_of(kind) == dtype) check(shapes[kind], seed);
+  }
+}
+
+TEST(AttentionOfBothSides, AgreesOnRandomShapesAndDocuments) {
+  Random random(80);
+  for (int round = 0; round < rounds(); ++round) {
+    const int kv_heads = static_cast<int>(random.between(1, 2));
+    AttentionShape s = {random.between(1, 2), random.between(2, 420), kv_heads * static_cast<int>(random.between(1, 3)), kv_heads,
+                        2 * static_cast<int>(random.between(1, 16)), false, random.between(0, 1) == 1 ? 0.2f : 0.0f, dtype_of(random.between(0, 2))};
+    if (random.between(0, 2) > 0) s.window = random.between(2, random.between(0, 1) == 1 ? 70 : s.rows);
+    std::vector<int64_t> lengths;
+    for (int64_t sample = 0; sample < s.samples; ++sample)
+      for (int64_t left = s.rows; left > 0; left -= lengths.back()) lengths.push_back(std::min(left, random.between(1, s.rows)));
+    if (random.between(0, 2) > 0) s.position_ids = position_ids_of(lengths);
+    check(s, 6000 + static_cast<uint64_t>(round));
+  }
+}
+
+TEST(AttentionOfBothSides, OneDocumentOrALongWindowHasTheBitsOfNone) {
+  for (DType dtype : all_dtypes) {
+    if (!takes(dtype, 1)) continue;
+    const AttentionShape plain = {2, 150, 2, 1, 24, false, 0.2f, dtype};
+    AttentionShape numbered = plain;
+    numbered.position_ids = position_ids_of({150, 150});
+    const AttentionInputs in = inputs(plain, 47);
+    for (const NamedTable& named : tables()) {
+      const Outcome whole = compute(*named.table, plain, in.qkv, in.dout, 2);
+      for (const AttentionShape& s : {numbered, within(150, plain), within(1000, numbered)})
+        EXPECT_TRUE(same(whole, compute(*named.table, s, in.qkv, in.dout, 2))) << s << " " << named.name;
+    }
+  }
+}
+
+TEST(Alibi, HasThePublishedSlopes) {
+  // What build_alibi_tensor of transformers has, in single precision, for 8 heads and for 6.
+  const std::vector<double> eight = {0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625};
+  const std::vector<double> six = {0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125};
+  AttentionShape s = {1, 1, 8, 8, 2, true, 0, DType::f32};
+  s.alibi = true;
+  for (int64_t head = 0; head < 8; ++head) EXPECT_EQ(s.slope(head), eight[static_cast<size_t>(head)]);
+  s.query_heads = 6;
+  for (int64_t head = 0; head < 6; ++head) EXPECT_EQ(s.slope(head), six[static_cast<size_t>(head)]);
+}
+
+// Two tokens of which each value is the row's number show the slope itself: the second one's share of the first is σ(-slope - …).
+TEST(Alibi, TakesTheSlopeOfEveryNumberOfHeads) {
+  for (int heads : {1, 2, 3, 5, 8, 12, 16, 71, 112}) {
+    const AttentionShape s = with_alibi({1, 2, heads, heads, 2, true, 0, DType::f32});
+    Buffer qkv(s.dtype, s.rows * s.width()), dout(s.dtype, s.rows * s.out_width());   // all scores 0
+    for (const NamedTable& named : tables()) {
+      const Outcome got = compute(*named.table, s, qkv, dout, 1);
+      for (int64_t head = 0; head < heads; ++head)
+        EXPECT_NEAR(static_cast<double>(got.lse[static_cast<size_t>(head * 2 + 1)]), std::log1p(std::exp(-s.slope(head))), 3e-7) << heads << " " << head << " " << named.name;
+    }
+  }
+}
+
+TEST(Alibi, AgreesWithDoublePrecision) {
+  uint64_t seed = 650;
+  for (DType dtype : all_dtypes) {
+    const AttentionShape shapes[] = {with_alibi({2, 130, 4, 2, 16, true, 0, dtype}),   with_alibi({1, 257, 3, 1, 18, true, 0.2f, dtype}),
+                                     with_alibi({1, 325, 6, 2, 16, true, 0, dtype, position_ids_of(mixed_lengths)}),
+                                     with_alibi(within(33, {1, 200, 5, 1, 8, true, 0.1f, dtype, position_ids_of({70, 130})}))};
+    for (int kind = 0; kind < 4; ++kind, ++seed)
+      if (dtype_of(kind) == dtype) check(shapes[kind], seed);
+  }
+}
+
 // The whole sequence at once, and cut into steps of several sizes over a cache, give the same bits.
 void check_cached(const AttentionShape& s, const std::vector<int64_t>& steps) {
   Random random(31);
@@ -318,6 +410,7 @@ TEST(AttentionCached, AgreesWithTheWholeSequenceBitForBit) {
   check_cached({1, 130, 2, 1, 24, true, 0, DType::f16}, {1, 7, 90, 130});
   check_cached(within(70, {1, 300, 2, 1, 18, true, 0, DType::f32}), {1, 7, 90, 300});
   check_cached(within(9, {1, 200, 2, 2, 16, true, 0, DType::bf16}), {1, 7, 90, 200});
+  check_cached(with_alibi({1, 150, 6, 2, 16, true, 0, DType::f32}), {1, 7, 90, 150});
 }
 
 }  // namespace

@@ -73,11 +73,12 @@ TEST(LibraryAttention, AgreesWithDoublePrecision) {
   check(by_library({20, 5, 14, 2, 8, true, 0, DType::bf16}), seed++);   // the second part's sums begin at an odd multiple of 8 bytes
 }
 
-// Dropout, documents, windows, sizes and types that are not the library's have the bits of our own kernels.
+// Dropout, documents, windows, biases, sizes and types that are not the library's have the bits of our own kernels.
 TEST(LibraryAttention, LeavesTheRestToOurKernels) {
   if (!attention_library()) GTEST_SKIP() << "no cuDNN";
   for (AttentionShape s : {AttentionShape{2, 33, 2, 1, 16, true, 0.2f, DType::bf16}, {1, 40, 2, 2, 16, true, 0, DType::bf16, position_ids_of({7, 33})},
-                           within(20, {2, 33, 2, 1, 16, true, 0, DType::bf16}), {2, 33, 2, 1, 20, true, 0, DType::f16}, {1, 9, 1, 1, 136, true, 0, DType::bf16}, {2, 33, 2, 1, 16, true, 0, DType::f32}}) {
+                           within(20, {2, 33, 2, 1, 16, true, 0, DType::bf16}), with_alibi({2, 33, 2, 1, 16, true, 0, DType::bf16}),
+                           {1, 40, 2, 2, 16, false, 0, DType::bf16, position_ids_of({7, 33})}, within(20, {2, 33, 2, 1, 16, false, 0, DType::f16}), {2, 33, 2, 1, 20, true, 0, DType::f16}, {1, 9, 1, 1, 136, true, 0, DType::bf16}, {2, 33, 2, 1, 16, true, 0, DType::f32}}) {
     const AttentionInputs in = inputs(s, 950);
     EXPECT_TRUE(same(compute_on_device(by_library(s), in), compute_on_device(on_tensor_cores(s), in))) << s;
   }
@@ -149,6 +150,40 @@ TEST(TensorAttention, AgreesWithDoublePrecisionOnDocuments) {
   check(on_tensor_cores({1, 150, 4, 2, 16, true, 0, DType::f16, position_ids_of({150})}), 802);
 }
 
+// Rows that see keys before and after them, with windows, documents and padding at the end in any combination.
+TEST(TensorAttention, AgreesOnBothSides) {
+  check_in_all_ways({1, 216, 2, 1, 64, false, 0.2f, DType::bf16, position_ids_of(lengths)}, 810);
+  check_in_all_ways({1, 216, 1, 1, 128, false, 0, DType::f16, position_ids_of(lengths)}, 811);
+  check_in_all_ways({2, 150, 2, 2, 64, false, 0, DType::bf16, position_ids_of({140, 10, 33, 117})}, 812);
+  uint64_t seed = 820;
+  for (const AttentionShape& s : {within(2, {1, 70, 2, 1, 16, false, 0, DType::bf16}), within(5, {1, 129, 2, 1, 32, false, 0, DType::f16}),
+                                  within(33, {2, 200, 4, 2, 16, false, 0.2f, DType::bf16}), within(65, {1, 260, 2, 2, 64, false, 0, DType::bf16}),
+                                  within(100, {1, 330, 2, 1, 24, false, 0, DType::f16}), within(97, {1, 200, 1, 1, 128, false, 0, DType::bf16}),
+                                  within(40, {2, 163, 2, 1, 64, false, 0, DType::f16, position_ids_of({1, 99, 63, 130, 33})}),
+                                  within(20, {1, 216, 3, 1, 40, false, 0.1f, DType::bf16, position_ids_of(lengths)})})
+    check(on_tensor_cores(s), seed++);
+  const AttentionShape s = within(50, {1, 150, 2, 1, 64, false, 0, DType::bf16});
+  const AttentionInputs in = inputs(s, seed);
+  for (const AttentionShape& way : in_all_ways(s)) EXPECT_TRUE(same(compute_on_device(way, in), compute_on_device(on_tensor_cores(s), in)));
+}
+
+TEST(TensorAttention, OneDocumentHasTheBitsOfNoneOnBothSides) {
+  for (const AttentionShape& s : in_all_ways({1, 150, 1, 1, 64, false, 0, DType::bf16})) {
+    const AttentionInputs in = inputs(s, 830);
+    AttentionShape numbered = s;
+    numbered.position_ids = position_ids_of({150});
+    EXPECT_TRUE(same(compute_on_device(s, in), compute_on_device(numbered, in))) << s;
+  }
+}
+
+TEST(TensorAttention, AgreesWithAlibi) {
+  check_in_all_ways(with_alibi({1, 200, 4, 2, 64, true, 0, DType::bf16}), 840);
+  check_in_all_ways(with_alibi({1, 150, 3, 1, 128, true, 0, DType::f16}), 841);
+  check_in_all_ways(with_alibi({1, 216, 6, 3, 64, true, 0.2f, DType::bf16, position_ids_of(lengths)}), 842);
+  check(on_tensor_cores(with_alibi(within(40, {2, 130, 3, 1, 16, true, 0.1f, DType::bf16}))), 843);
+  check(on_tensor_cores(with_alibi({2, 130, 5, 5, 40, true, 0, DType::f16})), 844);
+}
+
 // What the other documents hold, be it no number, changes no bit of a document; alone it has the same outputs.
 void expect_documents_apart(const AttentionShape& s) {
   SCOPED_TRACE(testing::Message() << s);
@@ -174,7 +209,9 @@ void expect_documents_apart(const AttentionShape& s) {
 }
 TEST(TensorAttention, DocumentsDoNotTouchEachOther) {
   for (int head_dim : {16, 64})
-    for (const AttentionShape& s : in_all_ways({1, 216, head_dim == 16 ? 2 : 1, 1, head_dim, true, 0, DType::bf16, position_ids_of(lengths)})) expect_documents_apart(s);
+    for (bool causal : {true, false})
+      for (const AttentionShape& s : in_all_ways({1, 216, head_dim == 16 ? 2 : 1, 1, head_dim, causal, 0, DType::bf16, position_ids_of(lengths)})) expect_documents_apart(s);
+  expect_documents_apart(on_tensor_cores(within(20, {1, 216, 1, 1, 16, false, 0, DType::bf16, position_ids_of(lengths)})));
 }
 
 // What comes behind a row changes no bit of its output or of its query's gradient, and queries in front of a key none of its gradients;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "planner/device.h"
+#include "planner/differentiate.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -80,6 +81,67 @@ TEST(OpTable, FlopsOfAttentionAreThoseInsideOfItsWindow) {
   };
   EXPECT_EQ(attention_of(g, 33), uint64_t{3} * 7 * 2 * (33 * 33 - 26 * 26) * 48);
   EXPECT_EQ(attention_of(inside, 7), uint64_t{3} * 7 * 2 * 49 * 48);
+}
+
+// Rows that see later keys too have the whole square, and a window leaves a band on both sides of its diagonal.
+TEST(OpTable, FlopsOfAttentionOnBothSidesAreTwiceThoseOfCausal) {
+  Graph g = graph_of(small_llama(), 33);
+  for (std::vector<Op>* list : {&g.ops, &g.gradient_ops})
+    for (Op& op : *list) {
+      if (!is_attention(op.kind)) continue;
+      const auto flops = [&] { return op_row(op.kind).cost(g, op, {2, 66, 1}).flops; };
+      const uint64_t products = op.kind == OpKind::attention ? 4 : 10, causal = flops();
+      op.attributes.causal = false;
+      EXPECT_EQ(flops(), 2 * causal);
+      op.attributes.window = 7;
+      EXPECT_EQ(flops(), products * 2 * (33 * 33 - 26 * 26) * 48);
+    }
+}
+
+TEST(OpTable, AttentionHasTheOperandsOfItsRule) {
+  GraphInputs inputs;
+  inputs.positions = true;
+  GraphBuilder b("rules", 12, 16, Format::bf16, inputs);
+  b.begin(SegmentKind::embedding, -1, -1);
+  int x = b.embedding(b.parameter("table", {16, 24}, Initializer::normal, 0.02f), -1, "embedding");
+  b.end(x);
+  b.begin(SegmentKind::block, 0, x);
+  constexpr int following = 1;   // the targets stand for it: int32 (sequence)
+  const int qkv = b.linear(x, {{b.parameter("qkv", {24, 24}, Initializer::normal, 0.02f), -1}}, false, "qkv");
+  x = b.attention(qkv, 1, 1, 8, 0.3f, 0, "attention", {.window = 5, .causal = false, .following = following});
+  const int both = x;
+  const int again = b.linear(x, {{b.parameter("again", {24, 8}, Initializer::normal, 0.02f), -1}}, false, "again");
+  x = b.attention(again, 1, 1, 8, 0.3f, 0, "biased", {.alibi = true});
+  b.end(x);
+  b.begin(SegmentKind::head, -1, x);
+  b.cross_entropy(b.linear(x, {{b.parameter("head", {16, 8}, Initializer::normal, 0.02f), -1}}, false, "logits", Format::f32));
+  Graph g = b.finish();
+  differentiate(g);
+  g.attention = Attention::cudnn;
+  int found = 0;
+  for (const std::vector<Op>* list : {&g.ops, &g.gradient_ops})
+    for (const Op& op : *list) {
+      if (!is_attention(op.kind)) continue;
+      ++found;
+      std::vector<int> wanted{op.inputs[0]};
+      if (op.kind == OpKind::attention_gradient) wanted.insert(wanted.end(), op.inputs.begin() + 1, op.inputs.begin() + 4);
+      wanted.push_back(g.inputs[Input::positions]);
+      const bool is_both = op.inputs[0] == qkv;
+      if (is_both) wanted.push_back(following);
+      EXPECT_EQ(op.inputs, wanted);
+      EXPECT_EQ(op.attributes.causal, !is_both);
+      EXPECT_EQ(op.attributes.alibi, !is_both);
+      EXPECT_EQ(op.attributes.window, is_both ? 5 : 0);
+    }
+  EXPECT_EQ(found, 4);
+  EXPECT_EQ(g.features(both), 8);
+  g.inputs[Input::positions] = -1;   // as where samples are one document
+  for (Op& op : g.ops) {
+    if (op.kind != OpKind::attention) continue;
+    EXPECT_FALSE(g.is_library_attention(op)) << "a window, or a bias";
+    op.attributes.window = 0, op.attributes.alibi = false;
+    EXPECT_TRUE(g.is_library_attention(op));
+  }
 }
 
 // Of a matrix with sides a <= b each of its five steps multiplies (a, b) with (b, a), (a, a) with itself, and (a, a) with (a, b): what tells a

@@ -27,7 +27,7 @@
  *    Beside the errors that it names, each may answer STW_BAD_ARGUMENT for a NULL that it does not allow, STW_BAD_STRUCT_SIZE,
  *    STW_HOST_OUT_OF_MEMORY, and STW_INTERNAL (a bug of ours).
  *  - Callbacks return: no exception or jump leaves them. Those of a trainer come in the middle of what it computes: stw_trainer_step,
- *    _run, _evaluate, _generate, _logits, _log_probabilities, _write_reference, _replan, _calibrate, _timeline, _save, _restore,
+ *    _run, _evaluate, _generate, _logits, _classify, _log_probabilities, _write_reference, _replan, _calibrate, _timeline, _save, _restore,
  *    _import_tensor and _export_model answer STW_BAD_STATE from inside of them. Only the progress callback, between two steps, may
  *    call all of these but _replan and the two that measure.
  *  - Strings are UTF-8 and end with a zero byte. Returned strings live as long as their object, or for ever.
@@ -219,8 +219,9 @@ typedef struct stw_model_options {
   uint32_t adapter_flags;    /* STW_ADAPTER_RANK_STABILISED: scale = alpha / sqrt(rank) */
   float adapter_alpha;       /* scale = alpha / rank; 0: twice the rank */
   float adapter_dropout;     /* of what A reads, while it is trained */
-  /* A classifier of whole samples: in place of a language model's head a matrix (labels, width) without bias, "score.weight", whose logits
-   * behind a sample's last token are the labels' (transformers' ...ForSequenceClassification). A config.json of such a model has
+  /* A classifier of whole samples (transformers' ...ForSequenceClassification). Of a language model: in place of its head a matrix (labels,
+   * width) without bias, "score.weight", whose logits after a sample's last token are the labels'. Of an encoder: a matrix, an activation
+   * and a matrix over a sample's first token, under the family's own names. A config.json of such a model has
    * its labels; of another one label_count makes such a model, its head drawn from `seed`. With adapters the head is trained beside
    * them, and lies in their folder; labels.json there has the names. */
   const char *const *label_names; /* label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ... */
@@ -242,6 +243,8 @@ typedef struct stw_model_info {
   uint64_t labels;           /* of a classifier; 0: a language model */
   int64_t padding_token;     /* of the config: transformers takes what stands at a text's end and is this token for padding, and looks at the last
                                 token before it; -1: none */
+  uint32_t generates;        /* 1: continues texts, and attends to no later token; 0: an encoder, which reads a text as a whole */
+  uint32_t token_types;      /* types of tokens that the model tells apart, such as those of a first and of a second text; 0: none */
 } stw_model_info;
 
 typedef struct stw_tensor_info {
@@ -609,7 +612,8 @@ STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifeti
 /* ---- dataset ---------------------------------------------------------------------------------------------------- */
 enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };
 enum { STW_SET_DOCUMENT_END = 1, STW_SET_HELD_OUT = 2 };
-enum { STW_MARK_TARGET = 1, STW_MARK_BEGIN = 2 };   /* of a token: the model learns to predict it; a document begins with it */
+/* Of a token: the model learns to predict it; a document begins with it; it belongs to its document's second text, and its type is 1. */
+enum { STW_MARK_TARGET = 1, STW_MARK_BEGIN = 2, STW_MARK_SECOND = 4 };
 
 typedef struct stw_dataset_options {
   uint32_t struct_size;
@@ -631,7 +635,8 @@ typedef struct stw_dataset_options {
                                 samples begin anywhere. */
   const char *labels;        /* for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or
                                 UINT32_MAX for none. It is the target of the document's last token, or of the last one inside of the
-                                sample; STW_MARK_TARGET is not looked at then. NULL: targets are tokens. */
+                                sample, or of an encoder of the document's first token; STW_MARK_TARGET is not looked at then. NULL:
+                                targets are tokens. */
   uint64_t label_count;      /* with labels: every one must be smaller */
   double held_out;           /* share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of
                                 which longer ones than a sample count as what samples have of them */
@@ -765,10 +770,11 @@ typedef struct stw_batch {
    * (global_batch, sequence): "tokens", and either "targets" (already shifted: the token that follows) or "labels" (beside
    * their tokens; the library shifts them, so that the first one of a sample, or of a document, has no loss); -100: no
    * loss. Of a classifier these are labels, not tokens: "targets" anywhere, or "labels" (samples), one for each sample, of its last
-   * token that counts. (samples), optional: "lengths", the tokens of a sample that count, 0 to tokens. Missing samples and tokens count
-   * as ignored; what lies past a length is not looked at. With STW_INPUT_POSITIONS, optional: "positions" (samples,
+   * token that counts, or of an encoder of its first one. (samples), optional: "lengths", the tokens of a sample that count, 0 to tokens. Missing samples and tokens count
+   * as ignored; what lies past a length is not looked at. With STW_INPUT_POSITIONS, and of encoders always, optional: "positions" (samples,
    * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
-   * attention stays inside of them. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
+   * attention stays inside of them. Of models with token types, optional: "token_types" (samples, tokens), each below the model's
+   * number of them; without it all are 0. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
    * factors of the losses of the targets or labels beside which they stand (with a language model's labels they are shifted, too), which are
    * still divided by the number of targets. With a preference "positions" are required, and for STW_PREFERENCE_DPO and _IPO
    * "reference" (samples, tokens) of float32, finite: log-probabilities of the targets or labels beside which they stand. */
@@ -870,6 +876,14 @@ STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate
  * where they are not finite. Since: 0.1 */
 STW_API stw_status stw_trainer_logits(stw_trainer *trainer, const int32_t *tokens, uint64_t count, float *out, uint64_t capacity,
                                       stw_error *error) STW_NOEXCEPT;
+/* The logits of a classifier's labels for `texts` texts, in the same arena. `tokens` holds the texts' tokens one after the other, and
+ * `lengths` how many each text has, 1 to the plan's sequence. `token_types` has a type for each token, below the model's token_types; NULL
+ * where all are 0. `out` receives texts * labels numbers in fp32 (not probabilities: softmax makes those), and has room for `capacity`. An
+ * encoder takes as many texts at once as fit the plan's sequence; the answers are the same as one by one. Errors: STW_UNSUPPORTED (not a
+ * classifier), STW_BAD_ARGUMENT (tokens, types, capacity), STW_UNSUPPORTED_SHAPE (a length); STW_CANCELLED; STW_NON_FINITE where logits
+ * are not finite. `out` may have been written in part then. Since: 0.1 */
+STW_API stw_status stw_trainer_classify(stw_trainer *trainer, const int32_t *tokens, const int32_t *token_types, const uint64_t *lengths,
+                                        uint64_t texts, float *out, uint64_t capacity, stw_error *error) STW_NOEXCEPT;
 /* The log-probability that the model as it is, without dropout, gives every target of a batch of one sample or more (at most global_batch;
  * its learning rate is not looked at, and it has neither "weights" nor "reference"), in the same arena: samples * tokens of
  * them into `out`, which has room for `capacity`, each in the place of its target or label; 0 where there is no target. Of a classifier's

@@ -139,6 +139,27 @@ int GraphBuilder::input(Input input) {
   return static_cast<int>(graph_.tensors.size()) - 1;
 }
 
+int GraphBuilder::need(Input which) {
+  if (graph_.inputs[which] < 0) graph_.inputs[which] = input(which);
+  return graph_.inputs[which];
+}
+
+int GraphBuilder::token_types(int64_t count) {
+  graph_.token_types = count;
+  return need(Input::token_types);
+}
+
+int GraphBuilder::following() {
+  need(Input::positions);
+  return need(Input::following);
+}
+
+int GraphBuilder::position_rows(int64_t first_position) {
+  graph_.first_position = first_position;
+  need(Input::positions);
+  return need(Input::position_rows);
+}
+
 std::vector<int> GraphBuilder::with_positions(std::vector<int> inputs) const {
   if (graph_.inputs[Input::positions] >= 0) inputs.push_back(graph_.inputs[Input::positions]);
   return inputs;
@@ -216,8 +237,14 @@ void GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int
 }
 
 int GraphBuilder::embedding(int table, int positions, const char* name) {
+  return embedding(graph_.inputs[Input::tokens], table, positions, graph_.inputs[Input::positions], name);
+}
+
+int GraphBuilder::embedding(int ids, int table, int positions, int position_ids, const char* name) {
   int y = rows(name, graph_.at(table).shape[1]);
-  op(OpKind::embedding, {}, with_positions({graph_.inputs[Input::tokens], table, positions}), {y});
+  std::vector<int> inputs{ids, table, positions};
+  if (position_ids >= 0) inputs.push_back(position_ids);
+  op(OpKind::embedding, {}, std::move(inputs), {y});
   return y;
 }
 
@@ -280,6 +307,7 @@ int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim
   assert(rule.causal || (!rule.alibi && (rule.following >= 0) == (graph_.inputs[Input::positions] >= 0)));
   Attributes a = of_heads(query_heads, kv_heads, head_dim);
   a.causal = rule.causal;
+  graph_.generates = graph_.generates && rule.causal;
   a.alibi = rule.alibi;
   a.window = rule.window;
   a.scale = scale;
@@ -293,9 +321,9 @@ int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim
   return out;
 }
 
-int GraphBuilder::gelu(int x, Activation form, const char* name) {
+int GraphBuilder::gelu(int x, Activation activation, const char* name) {
   Attributes a;
-  a.activation = form;
+  a.activation = activation;
   int y = rows(name, graph_.features(x));
   op(OpKind::gelu, a, {x}, {y});
   return y;

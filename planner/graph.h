@@ -58,7 +58,10 @@ struct RotaryTables {
 struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
+  int64_t token_types = 0;           // that the model tells apart, where it has that input
   int64_t labels = 0;                // of a classifier, that targets are; 0: a language model, whose targets are tokens
+  LabelPlace label_place = LabelPlace::last_token;   // of a classifier
+  bool generates = true;             // tokens one after the other: no attention sees later ones
   Format compute = Format::f32;      // of activations
   Kernels kernels = Kernels::portable;   // as the numerics have it
   Attention attention = Attention::own;  // the same
@@ -80,6 +83,7 @@ struct Graph {
   std::vector<int> producer;     // forward op that makes a tensor, or -1
   InputIndices inputs;           // tensors
   int state = -1;
+  int64_t first_position = 0;        // the row of the table of positions that belongs to a document's first token
   Preference preference = Preference::none;  // of pairs of documents
   int token_weights = -1;                    // what a preference makes of a pair: factors of its tokens' gradients
   std::vector<RotaryTables> rotary;          // of models that have several kinds of rotary positions, one for each
@@ -161,7 +165,15 @@ class GraphBuilder {
   void begin(SegmentKind kind, int block, int input);
   void end(int output);
 
+  // Inputs that a model may need beside tokens and targets; the graph has them from then on.
+  int token_types(int64_t count);
+  int tokens() const { return graph_.inputs[Input::tokens]; }
+  int following();               // and with it documents in every sample
+  int position_rows(int64_t first_position);   // the same
+  // Of tokens, and of their positions where the model learns these.
   int embedding(int table, int positions, const char* name);
+  // Rows of `table` by `ids`; and of `positions` (or -1) by `position_ids` (or -1: the rows of a sample).
+  int embedding(int ids, int table, int positions, int position_ids, const char* name);
   int norm(int x, int weight, int bias, float epsilon, bool rms, const char* name, float weight_offset = 0);
   int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
              Format output);
@@ -178,7 +190,7 @@ class GraphBuilder {
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);       // x itself where p is 0
   void cross_entropy(int logits);                      // of tokens, or of labels where it was said how many there are
-  void labels(int64_t count) { graph_.labels = count; }
+  void labels(int64_t count, LabelPlace place = LabelPlace::last_token) { graph_.labels = count, graph_.label_place = place; }
 
   Graph finish() { return std::move(graph_); }
 
@@ -186,6 +198,7 @@ class GraphBuilder {
   int activation(const char* name, Shape shape, Format format);
   int rows(const char* name, int64_t features) { return activation(name, {graph_.sequence, features}, graph_.compute); }
   int input(Input input);   // a new tensor for it
+  int need(Input input);    // that of the graph
   // `inputs` and, where samples hold documents, the positions in them.
   std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "planner/emitter.h"
+#include "planner/fuse.h"
 
 namespace stw {
 
@@ -44,6 +45,10 @@ void add_inference(Graph& graph) {
   // What follows the logits is the loss's.
   for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
+    if (!graph.generates) {   // its logits are those of whole samples
+      graph.generate_ops.push_back(std::move(copy));
+      continue;
+    }
     // A prompt is one document.
     if (graph.inputs[Input::positions] >= 0 && copy.inputs.back() == graph.inputs[Input::positions]) copy.inputs.pop_back();
     if (copy.kind == OpKind::attention) {
@@ -58,7 +63,22 @@ void add_inference(Graph& graph) {
   }
 }
 
+static Program build_logits(const Graph& graph, const Arena& arena, int threads) {
+  Emitter e(graph, arena, threads, 1);
+  for (int t : graph.body_inputs()) e.input(t);
+  const int first = graph.first_generate_op(), end = first + static_cast<int>(graph.generate_ops.size());
+  for (int i = first, run; i < end; i += run) {
+    run = fused_run(graph, i);
+    e.emit_fused(i, run, Phase::forward, false);
+  }
+  e.result(graph.generate_ops.back().outputs[0]);
+  Program p = e.finish(arena.gradients_begin);
+  p.name = "logits";
+  return p;
+}
+
 std::pair<Program, Program> build_generate(const Graph& graph, const Arena& arena, int threads) {
+  if (!graph.generates) return {Program{}, build_logits(graph, arena, threads)};
   const int first = graph.first_generate_op(), end = first + static_cast<int>(graph.generate_ops.size());
   int last_attention = first;
   for (int i = first; i < end; ++i)

@@ -17,8 +17,9 @@ enum class Input : uint8_t {
   reference,     // log-probabilities that a preference compares with
   token_types,   // 0 for tokens of a first text, 1 for those of a second one
   following,     // how many tokens of its document come after a token
+  position_rows, // rows of a table of positions that does not begin with the first one: a token's position and Graph::first_position
 };
-inline constexpr size_t input_count = 7;
+inline constexpr size_t input_count = 8;
 
 struct InputRow {
   const char* name;
@@ -27,10 +28,13 @@ struct InputRow {
 };
 inline constexpr std::array<InputRow, input_count> input_rows{{
   {"tokens", false, false}, {"targets", false, true}, {"positions", false, false}, {"weights", true, true},
-  {"reference", true, true}, {"token_types", false, false}, {"following", false, false},
+  {"reference", true, true}, {"token_types", false, false}, {"following", false, false}, {"position_rows", false, false},
 }};
 inline constexpr uint64_t input_element_bytes = 4;   // of all of them
 inline const InputRow& input_row(Input input) { return input_rows[static_cast<size_t>(input)]; }
+
+// Which token of a document a classifier's label is the target of.
+enum class LabelPlace : uint8_t { last_token, first_token };
 
 // A number for each input of the table, -1 where there is none: a graph's tensors, a program's buffers.
 struct InputIndices {

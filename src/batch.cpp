@@ -117,11 +117,20 @@ Status Batch::check_finite(const char* name, const HostMatrix<float>& m) const {
   return ok();
 }
 
-Status Batch::check_pairs(const GraphInputs& inputs) const {
-  if (inputs.preference == Preference::none) return ok();
-  const auto missing = [&](const char* name, const char* why) { return wrong(name, std::string("it is missing; the plan is for a preference (") + name_of(inputs.preference) + why); };
+Status Batch::check_token_types(int64_t types) const {
+  if (!token_types_.data) return ok();
+  STW_TRY(check_shape("token_types", token_types_));
+  for (int64_t s = 0; s < token_types_.samples; ++s)
+    for (int64_t i = 0; i < length(s); ++i)
+      if (const int32_t type = token_types_.at(s, i); type < 0 || type >= types) return outside("token_types", s, i, type, std::to_string(types) + " types of tokens");
+  return ok();
+}
+
+Status Batch::check_pairs(Preference preference) const {
+  if (preference == Preference::none) return ok();
+  const auto missing = [&](const char* name, const char* why) { return wrong(name, std::string("it is missing; the plan is for a preference (") + name_of(preference) + why); };
   if (!positions_.data) return missing("positions", "), whose pairs are documents of a sample");
-  if (has_reference(inputs.preference) && !reference_.data) return missing("reference", ") against one");
+  if (has_reference(preference) && !reference_.data) return missing("reference", ") against one");
   return ok();
 }
 
@@ -131,11 +140,12 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
   const bool classifies = limits.labels > 0;
   const struct { const char* name; HostMatrix<int32_t>* matrix; int dimensions; } known[] = {
       {"tokens", &batch.tokens_, 2}, {"targets", &batch.targets_, 2}, {"labels", classifies ? &batch.classes_ : &batch.labels_, classifies ? 1 : 2},
-      {"lengths", &batch.lengths_, 1}, {"positions", &batch.positions_, 2}};
+      {"lengths", &batch.lengths_, 1}, {"positions", &batch.positions_, 2}, {"token_types", &batch.token_types_, 2}};
   for (uint32_t i = 0; i < count; ++i) {
     const std::string name = names[i] ? names[i] : "";
-    if ((name == "positions" && !limits.inputs.positions) || (name == "weights" && !limits.inputs.weights) || (name == "reference" && !has_reference(limits.inputs.preference)))
-      return Error{Code::unsupported, "batch: " + name + ": the plan has no such input; ask for it when planning"};
+    for (const Input optional : {Input::positions, Input::weights, Input::reference, Input::token_types})
+      if (name == input_row(optional).name && limits.inputs[optional] < 0)
+        return Error{Code::unsupported, "batch: " + name + (optional == Input::token_types ? ": the model has no types of tokens" : ": the plan has no such input; ask for it when planning")};
     bool found = false;
     for (const auto& [known_name, to] : {std::pair{"weights", &batch.weights_}, {"reference", &batch.reference_}}) {
       if (name != known_name) continue;
@@ -152,7 +162,7 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
       *k.matrix = matrix;
     }
     if (!found)
-      return Error{Code::bad_argument, "batch: unknown tensor \"" + name + "\"; there are tokens, targets, labels, lengths, positions, weights and reference"};
+      return Error{Code::bad_argument, "batch: unknown tensor \"" + name + "\"; there are tokens, targets, labels, lengths, positions, token_types, weights and reference"};
   }
   if (!batch.tokens_.data) return wrong("tokens", "it is missing");
   const bool has_labels = batch.labels_.data || batch.classes_.data;
@@ -166,7 +176,8 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
   STW_TRY(batch.check_positions());
   STW_TRY(batch.check_finite("weights", batch.weights_));
   STW_TRY(batch.check_finite("reference", batch.reference_));
-  STW_TRY(batch.check_pairs(limits.inputs));
+  STW_TRY(batch.check_token_types(limits.token_types));
+  STW_TRY(batch.check_pairs(limits.preference));
   return batch;
 }
 
@@ -180,14 +191,16 @@ void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const
   const HostMatrix<int32_t>& targets = targets_.data ? targets_ : labels_;
   for (int64_t i = 0; i < sequence; ++i) {
     const bool is_there = i < end, goes_on = i + 1 < end && !(positions_.data && positions_.at(sample, i + 1) == 0);
-    const bool has_target = targets_.data ? is_there : labels_.data ? goes_on : i + 1 == end;
+    const bool is_labelled = rows.label_place == LabelPlace::first_token ? i == 0 && is_there : i + 1 == end;
+    const bool has_target = targets_.data ? is_there : labels_.data ? goes_on : is_labelled;
     const int64_t at = labels_.data ? i + 1 : i;   // labels and their weights are shifted together
     rows.tokens[i] = is_there ? tokens_.at(sample, i) : 0;
     rows.targets[i] = !has_target ? kernels::ignored_target : targets.data ? targets.at(sample, at) : classes_.at(sample);
     if (weights_.data && has_target) rows.weights[i] = weights_.at(sample, at);
     if (reference_.data && has_target) rows.reference[i] = reference_.at(sample, at);
     // What is not there is a document of its own.
-    if (positions_.data) rows.positions[i] = is_there ? positions_.at(sample, i) : 0;
+    if (rows.positions) rows.positions[i] = !is_there ? 0 : positions_.data ? positions_.at(sample, i) : static_cast<int32_t>(i);
+    if (token_types_.data) rows.token_types[i] = is_there ? token_types_.at(sample, i) : 0;
   }
 }
 

@@ -20,8 +20,10 @@ struct HostMatrix {
 // What a batch must agree with.
 struct BatchLimits {
   int64_t samples, sequence, vocabulary;
-  int64_t labels;   // of a classifier, else 0
-  GraphInputs inputs;
+  int64_t labels;        // of a classifier, else 0
+  int64_t token_types;   // that the model tells apart, else 0
+  InputIndices inputs;   // of the plan's graph
+  Preference preference;
 };
 
 class Batch {
@@ -48,9 +50,10 @@ class Batch {
   Status check_classes(int64_t labels) const;
   Status check_positions() const;
   Status check_finite(const char* name, const HostMatrix<float>& m) const;
-  Status check_pairs(const GraphInputs& inputs) const;
+  Status check_token_types(int64_t types) const;
+  Status check_pairs(Preference preference) const;
 
-  HostMatrix<int32_t> tokens_, lengths_, positions_;
+  HostMatrix<int32_t> tokens_, lengths_, positions_, token_types_;
   HostMatrix<int32_t> targets_, labels_, classes_;   // one of them; classes: what a classifier's samples are called labels of
   HostMatrix<float> weights_, reference_;
 };

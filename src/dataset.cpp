@@ -142,8 +142,9 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   STW_TRY(in_chunks<uint8_t>(file, 0, file.size(), [&](uint64_t at, std::span<const uint8_t> chunk) -> Status {
     content_.update(chunk.data(), chunk.size());
     for (const uint8_t mark : chunk) {
-      if (mark > (mark_target | mark_begin))
-        return Error{Code::corrupt, path + ": mark " + std::to_string(at) + " is " + std::to_string(mark) + ", expected at most 3"};
+      if (mark > (mark_target | mark_begin | mark_second))
+        return Error{Code::corrupt, path + ": mark " + std::to_string(at) + " is " + std::to_string(mark) + ", expected at most 7"};
+      has_second_texts_ |= (mark & mark_second) != 0;
       if (mark & mark_begin && (documents++ % 2 == 0 || !options.pairs)) begins.push_back(at);
       ++at;
     }
@@ -305,20 +306,26 @@ int64_t Dataset::own_tokens(const Range& range, uint64_t start) {
   return static_cast<int64_t>((next == range.windows.end() ? range.count : next->first) - start);
 }
 
-Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
+Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
   const auto window = std::lower_bound(range.windows.begin(), range.windows.end(), start, [](const Window& w, uint64_t at) { return w.first < at; });
   if (window == range.windows.end() || window->first != start)
     return Error{Code::bad_argument, marks_->path() + ": expected the first token of a sample's first document, found " + std::to_string(start)};
   const int64_t own = std::min(own_tokens(range, start), sequence);
-  std::fill_n(targets, sequence, kernels::ignored_target);
+  const bool at_first = rows.label_place == LabelPlace::first_token;
+  std::fill_n(rows.targets, sequence, kernels::ignored_target);
+  int64_t begin = 0;   // of the document
   uint64_t document = window->document;
   const uint64_t end = window + 1 == range.windows.end() ? labels_.size() : (window + 1)->document;
   STW_TRY(for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
-    if (i > 0 && i < own && mark & mark_begin && document < end) targets[i - 1] = labels_[document++];
-    if (positions) positions[i] = position;
+    if (i > 0 && i < own && mark & mark_begin && document < end) {
+      rows.targets[at_first ? begin : i - 1] = labels_[document++];
+      begin = i;
+    }
+    if (rows.positions) rows.positions[i] = position;
+    if (rows.token_types) rows.token_types[i] = (mark & mark_second) != 0;
   }));
   if (document >= end) return corrupt(marks_->path(), "it has changed since it was opened");
-  targets[own - 1] = labels_[document];
+  rows.targets[at_first ? begin : own - 1] = labels_[document];
   return ok();
 }
 
@@ -348,7 +355,7 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
   STW_TRY(read_into(start, length, tokens));
   std::copy(tokens + 1, tokens + sequence, targets);
   STW_TRY(read_into((start + length) % range.count, 1, targets + sequence - 1));
-  if (label_count_ > 0) return apply_labels(range, start, sequence, targets, positions);
+  if (label_count_ > 0) return apply_labels(range, start, sequence, rows);
   if (reference_ && rows.reference) {
     float* out = rows.reference;
     const auto read_finite = [&](uint64_t first, uint64_t now) -> Status {

@@ -40,6 +40,7 @@ struct DatasetOptions {
 };
 inline constexpr uint8_t mark_target = 1;   // the model learns to predict this token
 inline constexpr uint8_t mark_begin = 2;    // a document begins with it
+inline constexpr uint8_t mark_second = 4;   // it belongs to a document's second text: its type is 1, else 0
 inline constexpr uint32_t no_label = UINT32_MAX;
 
 // Const methods may run on several threads at once, and do not allocate unless they fail.
@@ -73,6 +74,7 @@ class Dataset {
   bool has_documents() const { return document_end_ >= 0 || marks_; }
   bool has_pairs() const { return has_pairs_; }
   bool has_reference() const { return reference_ != nullptr; }
+  bool has_second_texts() const { return has_second_texts_; }   // whether a mark says so of a token
   // XXH3 of the files of tokens, marks and labels, in this order: of a reference to know its pairs by, and of a run to know its data by.
   uint64_t content_hash() const { return content_.digest(); }
   // With marks: the index-th window's first token, and how many up to the next one's.
@@ -83,7 +85,7 @@ class Dataset {
   // documents, positions (may be null) count from the first token of each in this window, and the token that ends one has
   // no target: what follows has nothing to do with it. With marks likewise; targets are those that are marked, and nothing that the
   // next window begins with. Behind the last document of the part comes its first one. With labels the last token of a document, as far as
-  // the window has it, has the document's label as its target, and no other one has a target; the window must begin where one begins.
+  // the window has it, or its first one, as rows.label_place says, has the document's label as its target, and no other one has a target; the window must begin where one begins.
   // rows.reference likewise has what the reference says of each target. Errors: bad_argument past the end; io_error; corrupt where the file has
   // changed and a token is out of range.
   Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows) const;
@@ -120,7 +122,7 @@ class Dataset {
   Status for_marks(const Range& range, uint64_t start, int64_t count, const Use& use) const;
   static int64_t own_tokens(const Range& range, uint64_t start);   // of the window from there on, and of no other one
   Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
-  Status apply_labels(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
+  Status apply_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
   const Range& part_of(Part part) const { return part == Part::training ? training_ : evaluation_; }
 
   int64_t vocabulary_, document_end_ = -1;
@@ -129,7 +131,7 @@ class Dataset {
   Range training_{}, evaluation_{};
   std::unique_ptr<const File> marks_;   // null where there are none
   int64_t sequence_ = 0;                // of windows; with marks
-  bool has_pairs_ = false;
+  bool has_pairs_ = false, has_second_texts_ = false;
   Hash64 content_;                      // of all files, in the order in which they were opened
   std::unique_ptr<const File> reference_;   // null where there is none
   int64_t label_count_ = 0;

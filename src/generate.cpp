@@ -57,39 +57,7 @@ Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
     }
     push_state();
   }
-  auto* logits = execution_.rows<std::byte>(decode, decode.logits);
-  if (graph().compute == Format::f32) {
-    if (const std::byte* there = stream_->on_host(logits)) return reinterpret_cast<const float*>(there);
-    STW_TRY(stream_->download(logits_.data(), logits, logits_.size() * sizeof(float)));
-    return logits_.data();
-  }
-  STW_TRY(stream_->download(short_logits_.data(), logits, short_logits_.size() * sizeof(uint16_t)));
-  std::transform(short_logits_.begin(), short_logits_.end(), logits_.begin(), graph().compute == Format::bf16 ? from_bf16 : from_f16);
-  return logits_.data();
-}
-
-Status Trainer::check_tokens(const char* what, const int32_t* tokens, uint64_t count) const {
-  for (uint64_t i = 0; i < count; ++i)
-    if (tokens[i] < 0 || tokens[i] >= graph().vocabulary)
-      return Error{Code::bad_argument, std::string(what) + ": token " + std::to_string(tokens[i]) + " is outside of the vocabulary of " + std::to_string(graph().vocabulary)};
-  return ok();
-}
-
-bool Trainer::are_finite(const float* logits) const {
-  return std::all_of(logits, logits + graph().classes(), [](float x) { return std::isfinite(x); });
-}
-
-Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
-  STW_TRY(check_ready());
-  if (count < 1 || count > static_cast<uint64_t>(sequence()))
-    return Error{Code::unsupported_shape, "logits: expected 1 to " + std::to_string(sequence()) + " tokens, found " + std::to_string(count)};
-  STW_TRY(check_tokens("logits", tokens, count));
-  const Computing computing(*this);
-  const InPhase phase(*this, TrainerPhase::generate);
-  begin_state();
-  STW_ASSIGN(logits, feed(tokens, count));
-  if (!are_finite(logits)) return Error{Code::non_finite, "logits: they are not finite"};
-  return logits;
+  return read_logits(decode, 0);
 }
 
 Result<uint64_t> Trainer::generate(const GenerateOptions& o) {

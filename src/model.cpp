@@ -160,6 +160,8 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     if (auto status = set_labels(model->config_, names); !status) return Error{status.error().code, origin + ": " + status.error().message};
   }
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
+  if (source.adapters.any() && architecture_of(model->config_).is_encoder)
+    return Error{Code::unsupported, origin + ": low-rank adapters of a model of type " + model->config_.architecture + " are not supported"};
   if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
   model->config_.json.erase("quantization_config");   // what is written holds numbers
   // Any sequence gives the same parameters.
@@ -198,7 +200,7 @@ const SafetensorsInfo* Model::find_in_adapters(const Tensor& p) const {
   return found == in_adapters_.end() ? nullptr : found->second;
 }
 
-bool Model::is_drawn(const Tensor& p) const { return !weights_ || p.adapter_of >= 0 || (has_new_head_ && p.name == classifier_weight); }
+bool Model::is_drawn(const Tensor& p) const { return !weights_ || p.adapter_of >= 0 || (has_new_head_ && is_of_head(config_, p.name) && !find_weight(p.name)); }
 
 const SafetensorsInfo* Model::find_weight(const std::string& name) const {
   const auto found = in_weights_.find(name);

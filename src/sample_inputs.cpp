@@ -39,7 +39,7 @@ Status SampleInputs::load(const Program& program, const Execution& execution, St
     const auto integers = [&](Input input) { return static_cast<int32_t*>(place(input, s)); };
     const auto floats = [&](Input input) { return static_cast<float*>(place(input, s)); };
     const SampleRows rows{integers(Input::tokens), integers(Input::targets), integers(Input::positions), floats(Input::weights), floats(Input::reference),
-                          integers(Input::token_types)};
+                          integers(Input::token_types), execution.graph->label_place};
     fill_with_defaults(rows, t);
     if (first + s < samples) {
       STW_TRY(source(first + s, rows));
@@ -48,6 +48,8 @@ Status SampleInputs::load(const Program& program, const Execution& execution, St
       std::fill_n(rows.targets, t, kernels::ignored_target);
     }
     if (int32_t* const following = integers(Input::following)) count_following(rows.positions, following, t);
+    if (int32_t* const position_rows = integers(Input::position_rows))
+      std::transform(rows.positions, rows.positions + t, position_rows, [&](int32_t p) { return p + static_cast<int32_t>(execution.graph->first_position); });
   }
   for (size_t k = 0; !direct && k < input_count; ++k)
     if (program.inputs.of[k] >= 0) stream.upload(execution.rows<std::byte>(program, program.inputs.of[k]), place(static_cast<Input>(k), 0), part);

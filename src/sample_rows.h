@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "planner/input.h"
+
 namespace stw {
 
 // Where the inputs of one sample go (planner/input.h): `sequence` numbers each; null where the plan has no such input. What a source
@@ -12,6 +14,7 @@ struct SampleRows {
   float* weights = nullptr;          // default 1
   float* reference = nullptr;        // default 0
   int32_t* token_types = nullptr;    // default 0
+  LabelPlace label_place = LabelPlace::last_token;   // of labels of whole documents
 };
 
 }  // namespace stw

@@ -290,6 +290,8 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part, bool w
                                       (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count()) : std::string("has none"))};
   if (dataset.has_documents() && graph().inputs[Input::positions] < 0)
     return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
+  if (dataset.has_second_texts() && graph().token_types < 2)
+    return Error{Code::bad_state, "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart"};
   if (dataset.has_pairs() != (graph().preference != Preference::none))
     return Error{Code::bad_state, dataset.has_pairs() ? "trainer: the dataset has pairs, but the plan has no preference"
                                                       : std::string("trainer: the plan is for a preference (") + name_of(graph().preference) + "), and the dataset has no pairs"};

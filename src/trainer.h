@@ -50,6 +50,13 @@ struct StepResult {
   double accuracy = 0;                 // as Progress has it
 };
 
+// What a classifier is asked about. `token_types`: null where all are 0.
+struct Text {
+  const int32_t* tokens;
+  uint64_t count;
+  const int32_t* token_types;
+};
+
 struct GradientView {
   float* data;
   uint64_t count;
@@ -115,6 +122,8 @@ class Trainer {
   Status write_reference(const Dataset& dataset, const std::string& path);
   // Logits of the token after `count` tokens (vocabulary), or of a classifier's labels; fp32, valid until the next call that computes.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
+  // The logits of all labels for each text, one after the other. Errors: unsupported for a model that is no classifier; those of logits().
+  Status classify(std::span<const Text> texts, float* out);
 
   Status save(const std::string& path);
   Status restore(const std::string& path);
@@ -203,6 +212,9 @@ class Trainer {
   Status check_tokens(const char* what, const int32_t* tokens, uint64_t count) const;   // Errors: bad_argument
   bool are_finite(const float* logits) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
+  Status check_text(const Text& text) const;   // Errors: unsupported_shape, bad_argument
+  Status run_logits(std::span<const Text> texts, std::span<const uint64_t> begins);   // of a model that does not generate
+  Result<const float*> read_logits(const Program& program, uint64_t row);   // that the program has made
   void enter(TrainerPhase phase);
   void begin_evaluation(uint64_t samples);
   void count_evaluated(uint64_t samples);   // more of them

@@ -83,10 +83,38 @@ inline std::vector<std::string> small_models(const char* dropout = "0") {
 // With labels in place of a language model's head.
 inline constexpr int64_t small_labels = 7;
 inline std::string classifier_of(std::string config) {
-  const char* class_name = config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
+  const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
+  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("electra") ? "Electra" : config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
   std::string head = std::string("{\"architectures\": [\"") + class_name + "ForSequenceClassification\"], \"id2label\": {";
   for (int64_t i = 0; i < small_labels; ++i) head += (i ? ", \"" : "\"") + std::to_string(i) + "\": \"label " + std::to_string(i) + "\"";
   return head + "}, " + config.substr(1);
+}
+
+// Encoders: as classifiers, for there is no other head.
+inline std::string small_bert(const char* dropout = "0") {
+  const std::string p = dropout;
+  return R"({"model_type": "bert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
+             "intermediate_size": 72, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + "}";
+}
+// Its table of positions has two rows more, which no token takes.
+inline std::string small_roberta(const char* dropout = "0") {
+  const std::string p = dropout;
+  return R"({"model_type": "roberta", "vocab_size": 61, "max_position_embeddings": 42, "type_vocab_size": 1, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
+             "intermediate_size": 72, "layer_norm_eps": 1e-5, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + "}";
+}
+inline std::string small_distilbert(const char* dropout = "0") {
+  const std::string p = dropout;
+  return R"({"model_type": "distilbert", "vocab_size": 61, "max_position_embeddings": 40, "dim": 40, "n_layers": 3, "n_heads": 4, "hidden_dim": 72,
+             "dropout": )" + p + R"(, "attention_dropout": )" + p + R"(, "seq_classif_dropout": )" + p + "}";
+}
+// Its embeddings are narrower than its blocks.
+inline std::string small_electra(const char* dropout = "0") {
+  const std::string p = dropout;
+  return R"({"model_type": "electra", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
+             "intermediate_size": 72, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + "}";
+}
+inline std::vector<std::string> small_encoders(const char* dropout = "0") {
+  return {classifier_of(small_bert(dropout)), classifier_of(small_roberta(dropout)), classifier_of(small_distilbert(dropout)), classifier_of(small_electra(dropout))};
 }
 
 // A configuration, and the adapters beside its matrices.

@@ -92,6 +92,8 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept
     info.has_codes = m.has_codes();
     info.labels = m.config().labels.size();
     info.padding_token = padding_token(m.config().json, m.config().vocabulary);
+    info.generates = !architecture_of(m.config()).is_encoder;
+    info.token_types = static_cast<uint32_t>(m.config().token_types);
     return api::write_info(info, out);
   });
 }

@@ -132,9 +132,13 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
   return s;
 }
 
-Result<Batch> read_batch(const stw_batch& b, const Trainer& t, const GraphInputs& inputs) {
+// `to_learn`: else a batch that is only evaluated, without weights, a reference or pairs.
+Result<Batch> read_batch(const stw_batch& b, const Trainer& t, bool to_learn) {
+  const Graph& g = t.graph();
+  InputIndices inputs = g.inputs;
+  if (!to_learn) inputs[Input::weights] = inputs[Input::reference] = -1;
   return Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
-                     {static_cast<int64_t>(t.global_batch()), t.sequence(), t.graph().vocabulary, t.graph().labels, inputs});
+                     {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.labels, g.token_types, inputs, to_learn ? g.preference : Preference::none});
 }
 
 // As a SampleSource; of two words, so that it is one without an allocation. `batch` must outlive it.
@@ -184,7 +188,7 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
     STW_API_TRY(api::read_options(batch, b, "batch", false));
     if (!is_rate(b.learning_rate)) return api::fail(error, Code::bad_argument, "batch: learning_rate must lie in [0, 1e6]");
     Trainer& t = *trainer->trainer;
-    auto read = read_batch(b, t, t.plan().numerics.inputs);
+    auto read = read_batch(b, t, true);
     STW_API_TRY(read);
     const auto source = samples_of(*read, t.sequence());
     auto result = t.step(source, static_cast<uint64_t>(read->samples()), b.learning_rate);
@@ -276,13 +280,36 @@ stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint6
   });
 }
 
+stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, const int32_t* token_types, const uint64_t* lengths, uint64_t texts, float* out, uint64_t capacity,
+                                stw_error* error) noexcept {
+  return api::guard(error, [&]() -> stw_status {
+    if (!trainer || (texts > 0 && (!tokens || !lengths || !out))) return api::fail(error, Code::bad_argument, "trainer, tokens, lengths or out is NULL");
+    const uint64_t wanted = size_mul(texts, static_cast<uint64_t>(trainer->trainer->graph().labels));
+    if (capacity < wanted)
+      return api::fail(error, Error{Code::bad_argument, "classify: expected a capacity of " + std::to_string(wanted) + ", found " + std::to_string(capacity)});
+    std::vector<Text> list;
+    list.reserve(texts);
+    for (uint64_t text = 0; text < texts; ++text) {
+      if (lengths[text] < 1 || lengths[text] > static_cast<uint64_t>(trainer->trainer->sequence()))
+        return api::fail(error, Error{Code::unsupported_shape, "classify: text " + std::to_string(text) + ": expected 1 to " + std::to_string(trainer->trainer->sequence()) +
+                                                                   " tokens, found " + std::to_string(lengths[text])});
+      list.push_back({tokens, lengths[text], token_types});
+      tokens += lengths[text];
+      if (token_types) token_types += lengths[text];
+    }
+    auto status = trainer->trainer->classify(list, out);
+    STW_API_TRY(status);
+    return STW_OK;
+  });
+}
+
 stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* batch, float* out, uint64_t capacity, stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
     if (!trainer || !out) return api::fail(error, Code::bad_argument, "trainer or out is NULL");
     stw_batch b;
     STW_API_TRY(api::read_options(batch, b, "batch", false));
     Trainer& t = *trainer->trainer;
-    auto read = read_batch(b, t, {t.plan().numerics.inputs.positions});
+    auto read = read_batch(b, t, false);
     STW_API_TRY(read);
     const auto samples = static_cast<uint64_t>(read->samples()), tokens = static_cast<uint64_t>(read->tokens());
     if (capacity < samples * tokens)

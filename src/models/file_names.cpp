@@ -1,5 +1,7 @@
 #include "src/models/file_names.h"
 
+#include <utility>
+
 namespace stw {
 
 namespace {
@@ -17,6 +19,10 @@ std::vector<std::string> names_in_files(const ModelConfig& config, std::string_v
   names.emplace_back(name);
   const std::string_view optional = architecture_of(config).optional_prefix;
   if (!optional.empty() && name.starts_with(optional)) names.emplace_back(name.substr(optional.size()));
+  // BERT's first files, made from TensorFlow's, call weights and biases of norms so.
+  for (const auto& [now, once] : {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}})
+    for (size_t k = 0, n = name.ends_with(now) ? names.size() : 0; k < n; ++k)
+      names.push_back(names[k].substr(0, names[k].size() - std::string_view(now).size()) + once);
   return names;
 }
 

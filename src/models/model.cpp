@@ -1,5 +1,6 @@
 #include "src/models/model.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -41,9 +42,15 @@ Result<Json> language_part(const Json& whole, const Architecture& architecture) 
 }  // namespace
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {gemma3_architecture, gpt2_architecture,  llama_architecture, ministral_architecture, mistral_architecture,
+  static const Architecture list[] = {bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture,
+                                      gemma3_architecture, gpt2_architecture,  llama_architecture, ministral_architecture, mistral_architecture,
                                       phi3_architecture,   qwen2_architecture, qwen3_architecture, smollm3_architecture};
   return list;
+}
+
+bool is_of_head(const ModelConfig& config, std::string_view parameter) {
+  const std::span<const char* const> head = architecture_of(config).head_parameters;
+  return std::find(head.begin(), head.end(), parameter) != head.end();
 }
 
 const Architecture& architecture_of(const ModelConfig& config) {
@@ -79,14 +86,14 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     const auto causal = get_bool(*json, "is_causal", true);
     if (!causal) return with_origin(causal.error());
     const Json* const said = json->find("is_causal");   // null is as false in transformers
-    if (!*causal || (said && said->is_null())) return Error{Code::unsupported_field, origin + ": is_causal " + to_string(*said, 0) + " is not supported"};
+    if (!a.is_encoder && (!*causal || (said && said->is_null()))) return Error{Code::unsupported_field, origin + ": is_causal " + to_string(*said, 0) + " is not supported"};
     ModelConfig config;
     config.architecture = a.model_type;
     if (auto status = a.parse(*json, config); !status) return with_origin(std::move(status.error()));
     const std::pair<const char*, int64_t> sizes[] = {
         {"vocabulary", config.vocabulary}, {"width", config.width}, {"number of layers", config.layers},
         {"number of positions", config.positions}, {"intermediate width", config.intermediate},
-        {"number of heads", config.heads}, {"number of key-value heads", config.kv_heads}, {"head width", config.head_dim}};
+        {"width of embeddings", config.embedding_width == 0 ? config.width : config.embedding_width}, {"number of heads", config.heads}, {"number of key-value heads", config.kv_heads}, {"head width", config.head_dim}};
     for (const auto& [name, size] : sizes)
       if (size < 1 || size > largest_size)
         return Error{Code::unsupported_field, origin + ": " + name + " is " + std::to_string(size)};
@@ -101,7 +108,7 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
                                                 std::to_string(config.layers)};
     if (!(config.epsilon >= 0) || !(config.init_std >= 0) || !std::isfinite(config.epsilon + config.init_std))
       return Error{Code::unsupported_field, origin + ": the norms' epsilon and initializer_range must not be negative, and finite in fp32"};
-    for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout})
+    for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout, config.head_dropout})
       if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
     auto labels = read_labels(*json);
     if (!labels) return with_origin(std::move(labels.error()));
@@ -114,6 +121,8 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
 }
 
 Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
+  if (architecture_of(config).is_encoder && config.labels.empty())
+    return Error{Code::unsupported, "a model of type " + config.architecture + " is trained as a classifier of texts: it needs labels (label_count), and this one has none"};
   for (const auto& [name, how] : {std::pair{"quantize ", numerics.quantize}, {"quantize_embeddings ", numerics.quantize_embeddings}})
     if (how != Quantize::none && !config.adapters.any())
       return Error{Code::bad_argument, std::string(name) + name_of(how) + " is for the matrices below low-rank adapters, of which the model has none (--lora, --adapter)"};
@@ -130,7 +139,7 @@ Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format 
   if (!config.adapters.any() || config.labels.empty()) return graph;
   // A head that nobody has trained would make nothing of what lies below it.
   for (Tensor& t : graph.tensors)
-    if (t.name == classifier_weight) t.trainable = t.of_adapters = true;
+    if (is_of_head(config, t.name)) t.trainable = t.of_adapters = true;
   return graph;
 }
 

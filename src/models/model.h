@@ -40,6 +40,8 @@ struct ModelConfig {
   float embedding_scale = 1;
   Activation gelu = Activation::gelu_tanh;
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
+  float head_dropout = 0;          // of an encoder's classifier
+  int64_t embedding_width = 0, token_types = 0, first_position = 0;   // of an encoder: its tables' width, rows of that of types, the first row used of positions
   float attention_scale = 0;
   std::vector<RotaryConfig> rotary;
   std::vector<LayerAttention> layer_attention;   // of every layer; none: all as they are by themselves
@@ -50,6 +52,9 @@ struct ModelConfig {
 };
 
 struct DropoutRate { const char* key; float ModelConfig::* rate; };   // of config.json
+
+inline constexpr const char* classifier_weight = "score.weight";   // of all decoders, as in transformers
+inline constexpr const char* decoder_head[] = {classifier_weight};
 
 struct Architecture {
   const char* model_type;
@@ -62,9 +67,12 @@ struct Architecture {
   // Of models that take pictures too, and have such a one as their "text_config": their model_type, and transformers' class of the part
   // alone; null: there are none.
   const char *whole_model_type = nullptr, *part_class = nullptr;
+  bool is_encoder = false;   // attends to all tokens of a text, and so generates nothing
+  std::span<const char* const> head_parameters = decoder_head;   // a classifier's, which are drawn where a model without labels becomes one
 };
 
 std::span<const Architecture> architectures();
+extern const Architecture bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
 extern const Architecture gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
@@ -88,6 +96,6 @@ void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table
 // Makes a classifier of a language model, also of its config.json, as transformers writes it. Errors: bad_argument, of names that
 // make no sense, and where the model has other labels.
 Status set_labels(ModelConfig& config, const std::vector<std::string>& names);
-inline constexpr const char* classifier_weight = "score.weight";   // of all architectures, as in transformers
+bool is_of_head(const ModelConfig& config, std::string_view parameter);   // a classifier's
 
 }  // namespace stw

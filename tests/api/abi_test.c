@@ -46,11 +46,11 @@ AT(stw_model_options, adapter, 56); AT(stw_model_options, adapter_targets, 64); 
 AT(stw_model_options, adapter_flags, 76); AT(stw_model_options, adapter_alpha, 80); AT(stw_model_options, adapter_dropout, 84);
 AT(stw_model_options, label_names, 88); AT(stw_model_options, label_count, 96);
 
-SIZE(stw_model_info, 104);
+SIZE(stw_model_info, 112);
 AT(stw_model_info, struct_size, 0); AT(stw_model_info, layers, 4); AT(stw_model_info, parameters, 8);
 AT(stw_model_info, trainable, 16); AT(stw_model_info, vocabulary, 24); AT(stw_model_info, positions, 32);
 AT(stw_model_info, has_weights, 40); AT(stw_model_info, width, 44); AT(stw_model_info, architecture, 48);
-AT(stw_model_info, adapter_rank, 80); AT(stw_model_info, has_codes, 84); AT(stw_model_info, labels, 88); AT(stw_model_info, padding_token, 96);
+AT(stw_model_info, adapter_rank, 80); AT(stw_model_info, has_codes, 84); AT(stw_model_info, labels, 88); AT(stw_model_info, padding_token, 96); AT(stw_model_info, generates, 104); AT(stw_model_info, token_types, 108);
 
 SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);

@@ -473,8 +473,8 @@ TEST(Marks, ThatDoNotFitAreRefused) {
   EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected " + std::to_string(e.tokens.size()) + " bytes, a mark for each token, found " +
                                             std::to_string(e.tokens.size() - 1));
   e = good;
-  e.marks[5] = 4;
-  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": mark 5 is 4, expected at most 3");
+  e.marks[5] = 8;
+  EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": mark 5 is 8, expected at most 7");
   e = good;
   e.marks[0] = mark_target;
   EXPECT_EQ(refusal(marked(folder, e)), (folder / "marks") + ": expected that the first token begins a document");

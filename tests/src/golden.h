@@ -33,4 +33,11 @@ double relative(const A* actual, const B* reference, size_t count) {
   return most / scale;
 }
 
+// The bias beside that of an encoder's keys; empty for any other parameter.
+inline std::string bias_of_queries(std::string name) {
+  for (const auto& [key, query] : {std::pair{".key.bias", ".query.bias"}, {".k_lin.bias", ".q_lin.bias"}})
+    if (name.ends_with(key)) return name.replace(name.size() - std::string_view(key).size(), std::string::npos, query);
+  return {};
+}
+
 }  // namespace stw::testing_tools

@@ -102,6 +102,7 @@ struct GlobalBatch {
   std::vector<int32_t> positions;   // empty: 0, 1, 2, … in every sample
   std::vector<float> weights;       // empty: 1
   std::vector<float> reference;     // empty: 0
+  std::vector<int32_t> token_types; // empty: 0
   uint64_t samples() const { return tokens.size() / static_cast<size_t>(sequence); }
   uint64_t target_count() const {
     return static_cast<uint64_t>(std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
@@ -113,6 +114,7 @@ struct GlobalBatch {
       std::copy_n(targets.begin() + at, sequence, rows.targets);
       if (rows.positions && !positions.empty()) std::copy_n(positions.begin() + at, sequence, rows.positions);
       if (rows.weights && !weights.empty()) std::copy_n(weights.begin() + at, sequence, rows.weights);
+      if (rows.token_types && !token_types.empty()) std::copy_n(token_types.begin() + at, sequence, rows.token_types);
       if (rows.reference && !reference.empty()) std::copy_n(reference.begin() + at, sequence, rows.reference);
       return ok();
     };

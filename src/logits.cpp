@@ -1,0 +1,121 @@
+// Logits of texts: of a model that generates those behind the last token, by its programs of generation; of an encoder those of all
+// tokens, by one program, through which several short texts go at once.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "src/numbers.h"
+#include "src/trainer.h"
+
+namespace stw {
+
+Result<const float*> Trainer::read_logits(const Program& program, uint64_t row) {
+  const Tensor& tensor = graph().at(graph().generate_ops.back().outputs[0]);
+  std::byte* const logits = execution_.rows<std::byte>(program, program.logits) + row * static_cast<uint64_t>(tensor.stride()) * element_bytes(tensor.format);
+  if (graph().compute == Format::f32) {
+    if (const std::byte* there = stream_->on_host(logits)) return reinterpret_cast<const float*>(there);
+    STW_TRY(stream_->download(logits_.data(), logits, logits_.size() * sizeof(float)));
+    return logits_.data();
+  }
+  STW_TRY(stream_->download(short_logits_.data(), logits, short_logits_.size() * sizeof(uint16_t)));
+  std::transform(short_logits_.begin(), short_logits_.end(), logits_.begin(), graph().compute == Format::bf16 ? from_bf16 : from_f16);
+  return logits_.data();
+}
+
+Status Trainer::check_tokens(const char* what, const int32_t* tokens, uint64_t count) const {
+  for (uint64_t i = 0; i < count; ++i)
+    if (tokens[i] < 0 || tokens[i] >= graph().vocabulary)
+      return Error{Code::bad_argument, std::string(what) + ": token " + std::to_string(tokens[i]) + " is outside of the vocabulary of " + std::to_string(graph().vocabulary)};
+  return ok();
+}
+
+bool Trainer::are_finite(const float* logits) const {
+  return std::all_of(logits, logits + graph().classes(), [](float x) { return std::isfinite(x); });
+}
+
+Status Trainer::check_text(const Text& text) const {
+  if (text.count < 1 || text.count > static_cast<uint64_t>(sequence()))
+    return Error{Code::unsupported_shape, "logits: expected 1 to " + std::to_string(sequence()) + " tokens, found " + std::to_string(text.count)};
+  STW_TRY(check_tokens("logits", text.tokens, text.count));
+  for (uint64_t i = 0; text.token_types && i < text.count; ++i)
+    if (const int32_t type = text.token_types[i]; type < 0 || type >= graph().token_types)
+      return Error{Code::bad_argument, "logits: token type " + std::to_string(type) + " is outside of the model's " + std::to_string(graph().token_types)};
+  return ok();
+}
+
+// Lays texts end to end in one sample and runs the program of all logits; their first tokens are rows `begins`.
+Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t> begins) {
+  const auto source = [&](uint64_t, const SampleRows& rows) -> Status {
+    const uint64_t all = static_cast<uint64_t>(sequence());
+    std::fill_n(rows.tokens, all, 0);
+    std::fill_n(rows.positions, all, 0);   // what no text fills is documents of one token
+    for (size_t k = 0; k < texts.size(); ++k) {
+      std::copy_n(texts[k].tokens, texts[k].count, rows.tokens + begins[k]);
+      std::iota(rows.positions + begins[k], rows.positions + begins[k] + texts[k].count, 0);
+      if (texts[k].token_types && rows.token_types) std::copy_n(texts[k].token_types, texts[k].count, rows.token_types + begins[k]);
+    }
+    return ok();
+  };
+  const Program& program = planned_->programs.decode;
+  STW_TRY(load(program, std::cref(source), 0, 1));
+  return stream_->run(execution_, program);
+}
+
+Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
+  STW_TRY(check_ready());
+  const Text text{tokens, count, nullptr};
+  STW_TRY(check_text(text));
+  const Computing computing(*this);
+  const InPhase phase(*this, TrainerPhase::generate);
+  begin_state();
+  const float* logits = nullptr;
+  if (graph().generates) {
+    STW_ASSIGN(fed, feed(tokens, count));
+    logits = fed;
+  } else {
+    const uint64_t begin = 0;
+    STW_TRY(run_logits({&text, 1}, {&begin, 1}));
+    STW_ASSIGN(read, read_logits(planned_->programs.decode, 0));
+    logits = read;
+  }
+  if (!are_finite(logits)) return Error{Code::non_finite, "logits: they are not finite"};
+  return logits;
+}
+
+Status Trainer::classify(std::span<const Text> texts, float* out) {
+  STW_TRY(check_ready());
+  if (graph().labels == 0) return Error{Code::unsupported, "classify: the model is no classifier"};
+  for (const Text& text : texts) STW_TRY(check_text(text));
+  const Computing computing(*this);
+  const InPhase phase(*this, TrainerPhase::generate);
+  const auto take = [&](const float* logits, size_t text) -> Status {
+    if (!are_finite(logits)) return Error{Code::non_finite, "classify: the logits of text " + std::to_string(text) + " are not finite"};
+    std::copy_n(logits, graph().labels, out + text * static_cast<size_t>(graph().labels));
+    return ok();
+  };
+  const uint64_t room = static_cast<uint64_t>(sequence());
+  std::vector<uint64_t> begins;
+  for (size_t first = 0, end; first < texts.size(); first = end) {
+    begin_state();
+    STW_TRY(check_cancelled());
+    if (graph().generates) {
+      end = first + 1;
+      STW_ASSIGN(logits, feed(texts[first].tokens, texts[first].count));
+      STW_TRY(take(logits, first));
+      continue;
+    }
+    uint64_t used = 0;
+    begins.clear();
+    for (end = first; end < texts.size() && used + texts[end].count <= room; used += texts[end++].count) begins.push_back(used);
+    STW_TRY(run_logits(texts.subspan(first, end - first), begins));
+    for (size_t text = first; text < end; ++text) {
+      STW_ASSIGN(logits, read_logits(planned_->programs.decode, begins[text - first]));
+      STW_TRY(take(logits, text));
+    }
+  }
+  return ok();
+}
+
+}  // namespace stw

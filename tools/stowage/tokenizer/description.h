@@ -1,4 +1,4 @@
-// What a tokenizer.json says, of those whose model is byte-pair encoding: the format of Hugging Face's tokenizers library.
+// What a tokenizer.json says: the format of Hugging Face's tokenizers library.
 // Source: https://huggingface.co/docs/tokenizers/components
 #pragma once
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace command {
@@ -26,16 +27,28 @@ struct SearchedText {
   bool is_pattern;
 };
 
+// BERT's normalizer is several of them.
 struct NormalStep {
-  enum class Kind { nfc, nfd, nfkc, nfkd, prepend, replace } kind;
-  SearchedText searched = {};   // replace
-  std::string content = {};     // prepend, replace
+  enum class Kind {
+    nfc, nfd, nfkc, nfkd,
+    prepend, replace,
+    strip_left, strip_right,      // white space
+    lowercase,
+    drop_marks,                   // all of category M
+    drop_nonspacing,              // of category Mn
+    clean,                        // controls and U+FFFD go, white space becomes a space
+    spaces_around_ideographs,
+    charsmap,                     // SentencePiece's
+  } kind;
+  SearchedText searched = {};   // replace; charsmap: its place in the file
+  std::string content = {};     // prepend, replace; charsmap: its bytes
 };
 
 struct CutStep {
   // bytes: from here on text is bytes, of which tokens are made; the last step. words: a space is a character of its own that begins
-  // a word ("Metaspace").
-  enum class Kind { matches, digits, bytes, words } kind;
+  // a word ("Metaspace"). spaces, punctuation: each such character is a match. words_or_signs: runs of characters of words, and runs of
+  // characters that are neither of words nor white space ("Whitespace").
+  enum class Kind { matches, digits, spaces, punctuation, words_or_signs, bytes, words } kind;
   enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous } behavior = Behavior::isolated;
   SearchedText searched = {};     // matches; words: the character
   bool inverted = false;          // what lies between the matches is a match
@@ -44,10 +57,34 @@ struct CutStep {
 
 // How tokens become text where they are not bytes.
 struct TextStep {
-  enum class Kind { replace, bytes, strip, words } kind;   // bytes: <0x0A> is a byte
+  // bytes: <0x0A> is a byte. pieces: a token has a space before it, but for the first one and those that begin with `searched`, which goes.
+  // cleanup: no space before a full stop and the like.
+  enum class Kind { replace, bytes, strip, words, pieces, cleanup } kind;
   std::string searched = {}, content = {};
   uint64_t start = 0;    // strip: how many at the beginning
   bool drops_first = false;   // words: the first token's
+};
+
+struct BytePairsDescription {
+  std::vector<std::pair<std::string, std::string>> merges;   // the first are made first
+  std::optional<std::string> unknown;
+  bool fuses_unknown = false, byte_fallback = false, ignores_merges = false;
+};
+struct WordPiecesDescription {
+  std::string unknown, continuing_prefix;
+  uint64_t most_characters;   // a longer word is unknown
+};
+struct UnigramDescription {
+  std::vector<double> scores;   // of the vocabulary's tokens
+  std::optional<int32_t> unknown;
+  bool byte_fallback = false;
+};
+
+// A part of what tokens of one or two texts become: one of the texts, or special tokens.
+struct TemplatePart {
+  enum class Kind { first, second, special } kind;
+  int32_t type;                       // of its tokens
+  std::vector<int32_t> tokens = {};   // special
 };
 
 struct TokenizerDescription {
@@ -55,10 +92,9 @@ struct TokenizerDescription {
   std::vector<NormalStep> normal;
   std::vector<CutStep> cuts;
   std::vector<std::pair<std::string, int32_t>> vocabulary;   // as written, bytes as characters
-  std::vector<std::pair<std::string, std::string>> merges;   // the first are made first
-  std::optional<std::string> unknown;
-  bool fuses_unknown = false, byte_fallback = false, ignores_merges = false;
-  std::vector<int32_t> before, after;   // tokens around a text
+  std::variant<BytePairsDescription, WordPiecesDescription, UnigramDescription> model;
+  std::vector<TemplatePart> single{{TemplatePart::Kind::first, 0}}, pair{{TemplatePart::Kind::first, 0}, {TemplatePart::Kind::second, 1}};
+  bool cuts_left = false;   // where a text is too long, its beginning goes
   std::vector<TextStep> text_steps;
 
   bool of_bytes() const { return !cuts.empty() && cuts.back().kind == CutStep::Kind::bytes; }

@@ -1,4 +1,4 @@
-"""Lines that a tokenizer may trip over, the same every time: encoder_tokens.py asks the library about them, tests/tools/encoder_tokens_test.py the command."""
+"""10,000 difficult lines for tokenizers, the same every time. encoder_tokens.py and tests/tools/encoder_tokens_test.py draw them alike."""
 COUNT = 10000
 
 SENTENCES = """All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience and should act towards one another in a spirit of brotherhood.
@@ -37,18 +37,18 @@ CASES = ["İ", "ı", "ß", "ẞ", "Σς", "ΑΣ", "\u212a", "Ⅻ", "Ⓐ", "ᏸ",
 SIGNS = list("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~") + ["…", "—", "«", "»", "。", "、", "،", "؟", "।", "·", "§", "¶", "¿", "‘", "’", "“", "„", "†", "€", "£", "°", "×", "÷", "≠", "←", "\u2e43", "\u166d", "\u0c77", "''", "``",
          "...", "--", "n't", " ' ", "\u2581", "\u2581\u2581", "_", "\u0120", "\u010a"]
 SPECIALS = ["[CLS]", "[SEP]", "[UNK]", "[MASK]", "[PAD]", "[cls]", "<s>", "</s>", "<unk>", "<pad>", "<mask>", "<S>", "##", "##ing", "<0x41>", "<0xE2>", "[unused1]", "Große Tokens", "[CLS", "<s><s>"]
-# First and last of runs of characters.
+# The first and last characters of blocks.
 BLOCKS = [(0x20, 0x7E), (0x80, 0x24F), (0x250, 0x36F), (0x370, 0x52F), (0x530, 0x6FF), (0x700, 0x8FF), (0x900, 0xDFF), (0xE00, 0x109F), (0x10A0, 0x137F), (0x1400, 0x18AF), (0x1900, 0x1CFF), (0x1D00, 0x1FFF),
           (0x2000, 0x218F), (0x2190, 0x2BFF), (0x2C00, 0x2E7F), (0x2E80, 0x30FF), (0x3100, 0x33FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xA000, 0xABFF), (0xAC00, 0xD7A3), (0xF900, 0xFAFF), (0xFB00, 0xFFEF),
           (0x10000, 0x1046F), (0x11000, 0x110CD), (0x1D000, 0x1D7FF), (0x1E800, 0x1E95F), (0x1F000, 0x1FAFF), (0x20000, 0x2FA1F), (0xE0000, 0xE01EF)]
-# Characters of Unicode 16 and later, which not all tables that tests run with know.
+# Characters of Unicode 16 and later, which older tables do not have.
 NEWER = [(0x558, 0x558), (0x58B, 0x58C), (0x5C8, 0x5C9), (0x88F, 0x88F), (0x897, 0x897), (0xB53, 0xB54), (0xC5C, 0xC5C), (0xCDC, 0xCDC), (0xCF3, 0xCF3), (0xECE, 0xECE), (0x1ACF, 0x1AF0), (0x1B4E, 0x1B4F), (0x1B7F, 0x1B7F),
          (0x1C89, 0x1C8A), (0x208F, 0x208F), (0x209D, 0x209F), (0x2E60, 0x2E63), (0xA7CB, 0xA7CF), (0xA7D2, 0xA7D2), (0xA7D4, 0xA7D4), (0xA7DA, 0xA7DD), (0xA7E2, 0xA7E2), (0xA7F1, 0xA7F1),
          (0xAB6C, 0xAB6D), (0x1D127, 0x1D128), (0x1D250, 0x1D281), (0x1D6A6, 0x1D6A6), (0x1D7CC, 0x1D7CD), (0x1FBFA, 0x1FBFA), (0x2B73A, 0x2B81F), (0x2CEA2, 0x2F7FF)]
 
 
 class Draw:
-    """Numbers of xorshift64*, which need no library to be the same everywhere."""
+    """Random numbers by xorshift64*, the same for every version of Python."""
 
     def __init__(self, seed):
         self.state = seed

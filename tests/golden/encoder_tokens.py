@@ -1,9 +1,9 @@
-"""Makes encoder_tokens.json: tokenizers as encoder models have them, and what Hugging Face's libraries make of the lines of encoder_lines.py by them.
+"""Makes encoder_tokens.json: small tokenizers of the kinds that encoder models have, and how Hugging Face's libraries encode the lines of encoder_lines.py.
 
     python tests/golden/encoder_tokens.py         (tokenizers 0.23.1, transformers 5.24, sentencepiece 0.2.3)
 
-{"charsmap": that of SentencePiece's rules nmt_nfkc, compressed; "tokenizers": {name: {"tokenizer": a tokenizer.json in which CHARSMAP stands for it,
-or "vocabulary": the lines of a vocab.txt and "config": a tokenizer_config.json; "digests": {what is asked: the digests of blocks of lines}}}}
+{"charsmap": SentencePiece's rules nmt_nfkc, compressed; "tokenizers": {name: {"tokenizer": a tokenizer.json in which CHARSMAP stands for the rules,
+or "vocabulary": the lines of a vocab.txt and "config": a tokenizer_config.json; "digests": {kind of question: one digest for each block of lines}}}}
 """
 import base64
 import io
@@ -107,7 +107,7 @@ def tokenizers(rules):
                       pre_tokenizers.Sequence([pre_tokenizers.Punctuation("merged_with_previous"), pre_tokenizers.Metaspace(**space)]),
                       decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace(**space)]), special=["<pad>", "<unk>", "[CLS]", "[SEP]", *as_bytes], size=1100)
     deberta = changed(deberta, lambda text: (text["model"].update(byte_fallback=True), text.update(added_tokens=text["added_tokens"][:4])))
-    deberta.post_processor = template("$A [SEP]:0", "$B:1 [SEP]:1 $A:3 [CLS]:2 $A:4", deberta, "[CLS]", "[SEP]")
+    deberta.post_processor = template("$A [SEP]:0", "$B:1 [SEP]:1 $A:3 [CLS]:2", deberta, "[CLS]", "[SEP]")
     yield "deberta, whole texts", deberta
 
     roberta = byte_pairs(pre_tokenizers.ByteLevel(add_prefix_space=False), special=["<s>", "<pad>", "</s>", "<unk>"])
@@ -141,9 +141,9 @@ def of_folder(vocabulary, config):
 
 
 def encoded(tokenizer, question, side):
-    """What the library says, as the command does."""
-    if "most" in question:
-        tokenizer.enable_truncation(question["most"], strategy=question["shortened"], direction=side)
+    """The library's answer in the form of the command's."""
+    if "max_tokens" in question:
+        tokenizer.enable_truncation(question["max_tokens"], strategy=question["truncation"], direction=side)
     else:
         tokenizer.no_truncation()
     try:
@@ -156,10 +156,10 @@ def encoded(tokenizer, question, side):
             raise
         return None
     answer = {"tokens": encoding.ids, "types": encoding.type_ids, "words": [-1 if word is None else word for word in encoding.word_ids] if "words" in question else []}
-    if "most" in question:
-        whole = encoded(tokenizer, {key: value for key, value in question.items() if key != "most"}, side)
+    if "max_tokens" in question:
+        whole = encoded(tokenizer, {key: value for key, value in question.items() if key != "max_tokens"}, side)
         return {**answer, "cut": len(whole["tokens"]) > len(encoding.ids)}
-    return {**answer, "cut": False, "text": tokenizer.decode(encoding.ids, skip_special_tokens=True)}   # of what is cut a character may be a part
+    return {**answer, "cut": False, "text": tokenizer.decode(encoding.ids, skip_special_tokens=True)}   # the text of a truncated encoding may end inside a character
 
 
 def golden(tokenizer, side):

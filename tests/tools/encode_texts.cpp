@@ -1,5 +1,5 @@
-// Encodes texts, for tests: `encode_texts TOKENIZER` reads what to encode as JSON from every line of its input, and writes what becomes of it as
-// JSON, a line each. {"text": …, "second": …} or {"words": […]}; beside them "special", "most", "shortened".
+// Encodes texts for tests: `encode_texts TOKENIZER` reads one JSON object a line, {"text": …, "second": …} or {"words": […]}, with the options
+// "special", "max_tokens" and "truncation". It writes the encoding, or the error, as one JSON object a line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,11 +21,11 @@ using namespace command;
 namespace {
 
 EncodeOptions options_of(const JsonView& asked) {
-  static const std::map<std::string, Shortened> ways{{"longest_first", Shortened::longest_first}, {"only_first", Shortened::only_first}, {"only_second", Shortened::only_second}};
+  static const std::map<std::string, Truncation> ways{{"longest_first", Truncation::longest_first}, {"only_first", Truncation::only_first}, {"only_second", Truncation::only_second}};
   EncodeOptions options;
   options.special_tokens = asked.at("special").flag_or(true);
-  if (!asked.at("most").is_null()) options.most = asked.at("most").whole(UINT64_MAX);
-  options.shortened = ways.at(asked.at("shortened").text_or("longest_first"));
+  if (!asked.at("max_tokens").is_null()) options.max_tokens = asked.at("max_tokens").whole(UINT64_MAX);
+  options.truncation = ways.at(asked.at("truncation").text_or("longest_first"));
   return options;
 }
 
@@ -44,8 +44,8 @@ std::string answer(const Tokenizer& tokenizer, const std::string& line) {
   try {
     const JsonValue value = read_json(line, "line");
     const Encoding encoding = encode(tokenizer, JsonView(value, "line: "));
-    return fmt::format(R"({{"tokens": [{}], "types": [{}], "words": [{}], "cut": {}, "text": {}}})", fmt::join(encoding.tokens, ","), fmt::join(encoding.types, ","),
-                       fmt::join(encoding.words, ","), encoding.is_cut, json_quoted(tokenizer.decode(encoding.tokens, true)));
+    return fmt::format(R"({{"tokens": [{}], "types": [{}], "words": [{}], "cut": {}, "text": {}}})", fmt::join(encoding.tokens, ","), fmt::join(encoding.token_types, ","),
+                       fmt::join(encoding.word_ids, ","), encoding.is_truncated, json_quoted(tokenizer.decode(encoding.tokens, true)));
   } catch (const Failure& failure) {
     return fmt::format(R"({{"error": {}}})", json_quoted(failure.what()));
   }

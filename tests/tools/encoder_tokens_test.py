@@ -1,4 +1,4 @@
-"""Tokenizers of encoder models: WordPiece and Unigram, pairs, words, and texts that are cut."""
+"""Tokenizers of encoder models: WordPiece and Unigram, pairs, words and truncation."""
 import base64
 import json
 import lzma
@@ -28,8 +28,8 @@ class EncoderTokensTest(CommandTest):
     def tokenizer(self, **parts):
         return self.write("tokenizer.json", json.dumps({"model": LETTERS, **parts}))
 
-    def folder_of(self, golden):
-        """The file that the golden one's tokenizer is read from."""
+    def path_of(self, golden):
+        """Writes the golden tokenizer and returns its path."""
         if "tokenizer" in golden:
             return self.write("tokenizer.json", json.dumps(golden["tokenizer"]).replace(CHARSMAP, RULES))
         if golden["config"] is not None:
@@ -58,15 +58,15 @@ class EncoderTokensTest(CommandTest):
     def test_tokens_are_those_of_the_libraries(self):
         questions = asked(list(lines()))
         for name, golden in GOLDENS["tokenizers"].items():
-            path = self.folder_of(golden)
+            path = self.path_of(golden)
             for kind, of_kind in questions.items():
                 with self.subTest(name, kind=kind):
                     answers = self.ask(path, of_kind)
                     for question, answer in zip(of_kind, answers):
-                        if "most" in question:
-                            answer.pop("text", None)   # which may end in a part of a character
+                        if "max_tokens" in question:
+                            answer.pop("text", None)   # it may end inside a character
                     problems = {answer["error"] for answer in answers if "error" in answer}
-                    self.assertTrue(all("cannot be shortened to" in problem for problem in problems), problems)
+                    self.assertTrue(all("cannot be truncated to" in problem for problem in problems), problems)
                     found = digests([None if "error" in answer else answer for answer in answers])
                     self.assertEqual([number * BLOCK for number, pair in enumerate(zip(found, golden["digests"][kind])) if pair[0] != pair[1]], [], "blocks of lines from these on")
                     self.assertEqual(len(found), len(golden["digests"][kind]))
@@ -83,7 +83,7 @@ class EncoderTokensTest(CommandTest):
         content = (self.folder / "o.bin").read_bytes()
         expected = self.ids(self.path("model/vocab.txt"), pathlib.Path(text).read_text())
         self.assertEqual(list(struct.unpack(f"<{len(content) // 2}H", content)), expected)
-        # A run keeps it, under its name, also where the model has another one.
+        # A run keeps it under its name, even if the model also has a tokenizer.json.
         self.write("model/tokenizer.json", json.dumps({"model": LETTERS}))
         words = ["train", "--model", self.path("model"), "--data", text, "--batch", 2, "--seq", 16, "--vram", "64MiB", "--threads", 2, "--steps", 2, "--eval-batches", 1]
         self.run_command(*words, "--tokenizer", self.path("model/vocab.txt"), "--out", self.path("run"))
@@ -103,11 +103,11 @@ class EncoderTokensTest(CommandTest):
             untyped = {key: value for key, value in model.items() if key != "type"}
             self.assertEqual(self.ids(self.write("t.json", json.dumps({"model": untyped})), "ab"), ids)
 
-    def test_the_lengths_of_shortened_pairs(self):
+    def test_the_lengths_of_truncated_pairs(self):
         path = self.tokenizer(pre_tokenizer={"type": "WhitespaceSplit"}, post_processor={"type": "BertProcessing", "sep": ["]", 6], "cls": ["[", 5]})
 
         def lengths(first, second, most, how):
-            answer = self.ask(path, [{"text": "a " * first, "second": "b " * second, "most": most, "shortened": how}])[0]
+            answer = self.ask(path, [{"text": "a " * first, "second": "b " * second, "max_tokens": most, "truncation": how}])[0]
             if "error" in answer:
                 return None
             self.assertEqual(answer["cut"], most < first + second + 3)
@@ -124,7 +124,7 @@ class EncoderTokensTest(CommandTest):
         self.assertEqual(lengths(4, 9, 12, "only_first"), None)
         self.assertEqual(lengths(4, 9, 8, "only_second"), (4, 1))
         self.assertEqual(lengths(4, 9, 7, "only_second"), None)
-        self.assertIn("6 tokens, of which 2 are special", self.ask(path, [{"text": "a " * 9, "most": 6, "shortened": "only_second"}])[0]["error"])
+        self.assertIn("6 tokens, of which 2 are special", self.ask(path, [{"text": "a " * 9, "max_tokens": 6, "truncation": "only_second"}])[0]["error"])
 
     def test_texts_that_are_not_utf8_are_refused(self):
         path = self.tokenizer()
@@ -150,7 +150,7 @@ class EncoderTokensTest(CommandTest):
                      t__json={"model": LETTERS, "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first", "add_prefix_space": False}})
         self.refuses("decoder", '"CTC" is not known', t__json={"model": LETTERS, "decoder": {"type": "CTC"}})
         self.refuses("truncation.direction", '"Left" or "Right"', t__json={"model": LETTERS, "truncation": {"direction": "Up"}})
-        for pattern, says in (("[a[^b]]", "leaves characters out"), ("[a&&b]", "an intersection")):
+        for pattern, says in (("[a[^b]]", "a negated class"), ("[a&&b]", "an intersection")):
             self.refuses(says, t__json={"model": LETTERS, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}})
 
     def test_templates_that_make_no_sense_are_refused(self):
@@ -163,7 +163,8 @@ class EncoderTokensTest(CommandTest):
         refuses("post_processor.single", "expected the text", type="TemplateProcessing", single=[special], special_tokens=known)
         refuses("post_processor.single[0].Sequence.id", '"A"', type="TemplateProcessing", single=[second], special_tokens=known)
         refuses("post_processor.pair", "expected both texts", type="TemplateProcessing", single=[text], pair=[text], special_tokens=known)
-        refuses("post_processor.single", "at most 64 pieces", type="TemplateProcessing", single=[text] * 65, special_tokens=known)
+        refuses("post_processor.single", "at most 64 pieces", type="TemplateProcessing", single=[special] * 65, special_tokens=known)
+        refuses("post_processor.single", "each text once", type="TemplateProcessing", single=[text, special, text], special_tokens=known)
         refuses("post_processor.cls", "an array", type="BertProcessing", sep=["]", 6])
         refuses("post_processor.processors[1]", '"BertProcessing" is not known', type="Sequence", processors=[{"type": kind, "sep": ["]", 6], "cls": ["[", 5]} for kind in ("RobertaProcessing", "BertProcessing")])
 
@@ -218,7 +219,7 @@ class EncoderTokensTest(CommandTest):
         refuses("tokenizer_config.json: expected an object", tokenizer_config__json="no object")
 
     def test_texts_of_one_word_take_no_longer_than_others(self):
-        """A search that looked at every beginning of the rest of a word would take hours."""
+        """A search that tried every prefix of the rest of a word would take hours."""
         word = "ab" * 200000
         for model in ({**LETTERS, "max_input_chars_per_word": 10 ** 9, "vocab": {**LETTERS["vocab"], "##ab": 7}}, SCORES):
             path = self.write("t.json", json.dumps({"model": model}))

@@ -230,7 +230,7 @@ std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, 
   const bool is_vocabulary = is_vocabulary_file(tokenization.file());
   for (const std::string name : file_names) {
     const std::string to = run + "/" + name;
-    if (is_there(to) || (is_vocabulary && name == file_name)) continue;   // which would be read in its place
+    if (is_there(to) || (is_vocabulary && name == file_name)) continue;   // it would be read instead
     std::vector<std::string> sources;   // of which the first that is there is taken
     if (name == (is_vocabulary ? vocabulary_file_name : file_name) && !own.empty()) sources.push_back(tokenization.file());   // whatever that is called
     if (!own.empty()) sources.push_back(own + "/" + name);

@@ -6,7 +6,7 @@
 
 namespace command {
 
-// Nothing where the text is no base64 with its padding.
+// Empty if the text is not base64 with padding.
 std::optional<std::string> bytes_of_base64(std::string_view text);
 
 }  // namespace command

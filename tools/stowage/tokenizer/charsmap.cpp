@@ -12,7 +12,7 @@
 namespace command {
 namespace {
 
-// Longer clusters have no rules of their own: that is how Hugging Face's library reads what SentencePiece wrote.
+// Hugging Face's library looks up longer clusters character by character.
 constexpr size_t longest_cluster = 5;   // bytes
 
 uint32_t number_at(std::string_view bytes, size_t at) {
@@ -21,13 +21,13 @@ uint32_t number_at(std::string_view bytes, size_t at) {
   return number;
 }
 
-// What a unit of the double array says (darts-clone).
+// The fields of a unit of the double array (darts-clone).
 bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) != 0; }
 uint32_t value_of(uint32_t unit) { return unit & 0x7FFFFFFF; }
 uint32_t label_of(uint32_t unit) { return unit & 0x800000FF; }
 uint32_t offset_of(uint32_t unit) { return (unit >> 10) << ((unit & 1u << 9) >> 6); }
 
-// Bytes of the grapheme cluster that `text`, which is not empty, begins with.
+// The bytes of the grapheme cluster that `text` begins with. `text` is not empty.
 size_t cluster_length(std::string_view text) {
   utf8proc_int32_t state = 0;
   Character before = first_character(text);

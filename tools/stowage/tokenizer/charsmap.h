@@ -1,5 +1,6 @@
-// SentencePiece's rules of normalization, compiled: which characters, or short clusters of them, become which text. A double array holds them,
-// each with the place of its text among all texts, which end with a zero byte. Source: https://github.com/google/sentencepiece, normalizer.h.
+// SentencePiece's compiled normalization rules ("precompiled_charsmap"). A rule replaces a character or a short grapheme cluster with a text.
+// A double array maps a rule's key to the offset of its text; a zero byte ends a text.
+// Source: https://github.com/google/sentencepiece, src/normalizer.h.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,15 +13,15 @@ namespace command {
 
 class Charsmap {
  public:
-  // `place` begins what a Failure says of bytes that are damaged, now or when a text needs them.
+  // `place` begins the message of a Failure. Damage may show only when a text needs the damaged part.
   Charsmap(std::string_view bytes, std::string place);
-  // `text` is UTF-8. Throws TooMuchText where more than `most` bytes come of it.
+  // `text` is UTF-8. Throws TooMuchText if the result exceeds `most` bytes.
   std::string operator()(std::string_view text, size_t most) const;
 
  private:
   [[noreturn]] void fail() const;
   uint32_t unit(uint32_t at) const;
-  // Of the shortest rule that `text` begins with what comes of it; nothing: there is none.
+  // The replacement by the shortest key that `text` begins with.
   std::optional<std::string_view> find(std::string_view text) const;
   void add_cluster(std::string_view cluster, std::string& out) const;
 

@@ -61,7 +61,7 @@ std::optional<Match> find_character(std::string_view text, size_t from, bool (*i
   return std::nullopt;
 }
 
-// Runs of characters of words, and runs of characters that are neither of words nor white space.
+// Gives runs of word characters, and runs of characters that are neither word characters nor white space.
 void for_words_and_signs(std::string_view text, const std::function<void(Match)>& take) {
   enum class Class { space, word, sign };
   size_t begin = 0;

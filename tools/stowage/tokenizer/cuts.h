@@ -13,7 +13,8 @@ namespace command {
 class Cuts {
  public:
   Cuts(const std::vector<CutStep>& steps, const std::string& path);
-  // Gives the pieces of `text`, which is UTF-8, in order. `of_first`: so many bytes at its beginning come of the first character of the whole text.
+  // Gives the pieces of `text` in order. `text` is UTF-8. `of_first`: the number of bytes at its beginning that come from the first character of
+  // the whole text.
   void operator()(std::string_view text, size_t of_first, const std::function<void(std::string_view)>& take) const {
     size_t left = longest_of(text);
     cut(0, text, of_first, left, take);

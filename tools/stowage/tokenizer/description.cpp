@@ -33,9 +33,9 @@ AddedToken read_added(const JsonView& token) {
           token.at("special").flag_or(false)};
 }
 
-// Of how a text is cut to a length the file says only where. The length, and which of two texts is cut, are for whoever cuts; "padding" is not
-// read, because trainers pad by themselves.
-bool read_cuts_left(const JsonView& truncation) {
+// The file decides only on which side a text is truncated. The caller decides on the length and on which of two texts is truncated. "padding" is
+// not read because the trainer pads.
+bool read_truncates_left(const JsonView& truncation) {
   const std::string direction = truncation.at("direction").text_or("Right");
   if (direction != "Left" && direction != "Right") truncation.at("direction").fail("\"Left\" or \"Right\"");
   return direction == "Left";
@@ -75,7 +75,7 @@ TokenizerDescription read_tokenizer_description(std::string_view json, const std
     if (type != "ByteLevel" && type != "Fuse") read_text_step(step, out.text_steps);
   });
   if (out.of_bytes() && !out.text_steps.empty()) refuse(file.at("decoder"), type_of(file.at("decoder")));
-  out.cuts_left = read_cuts_left(file.at("truncation"));
+  out.truncates_left = read_truncates_left(file.at("truncation"));
   return out;
 }
 

@@ -27,27 +27,27 @@ struct SearchedText {
   bool is_pattern;
 };
 
-// BERT's normalizer is several of them.
+// BERT's normalizer is described as several steps.
 struct NormalStep {
   enum class Kind {
     nfc, nfd, nfkc, nfkd,
     prepend, replace,
     strip_left, strip_right,      // white space
     lowercase,
-    drop_marks,                   // all of category M
-    drop_nonspacing,              // of category Mn
-    clean,                        // controls and U+FFFD go, white space becomes a space
+    drop_marks,                   // category M
+    drop_nonspacing,              // category Mn
+    clean,                        // drops controls and U+FFFD, and replaces white space with spaces
     spaces_around_ideographs,
-    charsmap,                     // SentencePiece's
+    charsmap,                     // SentencePiece's rules
   } kind;
-  SearchedText searched = {};   // replace; charsmap: its place in the file
+  SearchedText searched = {};   // replace; charsmap: its place in the file, for messages
   std::string content = {};     // prepend, replace; charsmap: its bytes
 };
 
 struct CutStep {
   // bytes: from here on text is bytes, of which tokens are made; the last step. words: a space is a character of its own that begins
-  // a word ("Metaspace"). spaces, punctuation: each such character is a match. words_or_signs: runs of characters of words, and runs of
-  // characters that are neither of words nor white space ("Whitespace").
+  // a word ("Metaspace"). spaces, punctuation: each such character is a match. words_or_signs: the pieces are runs of word characters, and runs
+  // of characters that are neither word characters nor white space ("Whitespace").
   enum class Kind { matches, digits, spaces, punctuation, words_or_signs, bytes, words } kind;
   enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous } behavior = Behavior::isolated;
   SearchedText searched = {};     // matches; words: the character
@@ -57,8 +57,8 @@ struct CutStep {
 
 // How tokens become text where they are not bytes.
 struct TextStep {
-  // bytes: <0x0A> is a byte. pieces: a token has a space before it, but for the first one and those that begin with `searched`, which goes.
-  // cleanup: no space before a full stop and the like.
+  // bytes: <0x0A> is a byte. pieces: removes `searched` from the beginning of a token, or puts a space before the token; not for the first one.
+  // cleanup: removes the space before a full stop and the like.
   enum class Kind { replace, bytes, strip, words, pieces, cleanup } kind;
   std::string searched = {}, content = {};
   uint64_t start = 0;    // strip: how many at the beginning
@@ -75,15 +75,15 @@ struct WordPiecesDescription {
   uint64_t most_characters;   // a longer word is unknown
 };
 struct UnigramDescription {
-  std::vector<double> scores;   // of the vocabulary's tokens
+  std::vector<double> scores;   // one for each token of the vocabulary, whose ids are 0, 1, …
   std::optional<int32_t> unknown;
   bool byte_fallback = false;
 };
 
-// A part of what tokens of one or two texts become: one of the texts, or special tokens.
+// A part of an encoding: one of the texts, or special tokens.
 struct TemplatePart {
   enum class Kind { first, second, special } kind;
-  int32_t type;                       // of its tokens
+  int32_t type;                       // the token type
   std::vector<int32_t> tokens = {};   // special
 };
 
@@ -93,8 +93,9 @@ struct TokenizerDescription {
   std::vector<CutStep> cuts;
   std::vector<std::pair<std::string, int32_t>> vocabulary;   // as written, bytes as characters
   std::variant<BytePairsDescription, WordPiecesDescription, UnigramDescription> model;
+  // The parts of the encoding of one text and of two.
   std::vector<TemplatePart> single{{TemplatePart::Kind::first, 0}}, pair{{TemplatePart::Kind::first, 0}, {TemplatePart::Kind::second, 1}};
-  bool cuts_left = false;   // where a text is too long, its beginning goes
+  bool truncates_left = false;   // a text that is too long loses its beginning
   std::vector<TextStep> text_steps;
 
   bool of_bytes() const { return !cuts.empty() && cuts.back().kind == CutStep::Kind::bytes; }

@@ -8,8 +8,8 @@
 namespace command {
 namespace {
 
-// A score as the library reads it, which keeps as many digits as fit into 64 bits and divides or multiplies once; it may differ from the nearest
-// number by its last bit, which decides between paths that are as good as each other.
+// Parses a score as the library does: it keeps the digits that fit into 64 bits, then divides or multiplies by a power of ten. The result may differ
+// from the nearest double in the last bit, and that bit may decide between two paths.
 double score_of(const JsonView& part) {
   const JsonValue& value = part.raw();
   if (value.kind != JsonValue::Kind::number) part.fail("a number");
@@ -36,7 +36,7 @@ double score_of(const JsonView& part) {
     exponent += written;
   }
   double score = static_cast<double>(digits);
-  constexpr int64_t largest_power = 308;   // of ten
+  constexpr int64_t largest_power = 308;   // 1e308 is a double
   const auto power_of = [](int64_t tens) { return std::strtod(("1e" + std::to_string(tens)).c_str(), nullptr); };
   for (; exponent < -largest_power && score != 0; exponent += largest_power) score /= power_of(largest_power);
   if (score != 0 && exponent > largest_power) part.fail("a finite number");
@@ -76,7 +76,7 @@ WordPiecesDescription read_word_pieces(const JsonView& model) {
   return {model.at("unk_token").text(), model.at("continuing_subword_prefix").text(), model.at("max_input_chars_per_word").whole(UINT64_MAX)};
 }
 
-// "fuse_unk" is not asked for: the library joins unknown characters whatever the file says.
+// The library ignores "fuse_unk" here and always joins unknown characters.
 UnigramDescription read_unigram(const JsonView& model, TokenizerDescription& out) {
   UnigramDescription unigram;
   const JsonView vocabulary = model.at("vocab");
@@ -94,7 +94,7 @@ UnigramDescription read_unigram(const JsonView& model, TokenizerDescription& out
   return unigram;
 }
 
-// Older files have no type.
+// Older files do not name the type.
 std::string type_of_model(const JsonView& model) {
   if (const JsonView type = model.at("type"); !type.is_null()) return type.text();
   if (!model.at("max_input_chars_per_word").is_null()) return "WordPiece";

@@ -1,4 +1,4 @@
-// The parts of a tokenizer.json that are read in files of their own.
+// Readers for the parts of a tokenizer.json.
 #pragma once
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@ namespace command {
 
 constexpr uint64_t largest_id = 0x7fffffff;
 
-// Throws a Failure that names the place and what is not known there.
+// Throws a Failure that names the place and the unsupported value.
 [[noreturn]] void refuse(const JsonView& part, const std::string& type);
 std::string type_of(const JsonView& part);
 int32_t id_of(const JsonView& id);
@@ -20,7 +20,7 @@ int32_t id_of(const JsonView& id);
 void read_model(const JsonView& model, TokenizerDescription& out);
 
 void read_normal(const JsonView& step, std::vector<NormalStep>& out);
-// What BERT's normalizer does, in steps.
+// The options of BERT's normalizer.
 struct BertNormalizing {
   bool cleans, spaces_ideographs, strips_accents, lowers;
 };
@@ -30,9 +30,9 @@ void add_bert_cuts(std::vector<CutStep>& out);
 void read_text_step(const JsonView& step, std::vector<TextStep>& out);
 void add_piece_steps(const std::string& prefix, bool cleans_up, std::vector<TextStep>& out);
 
-// `single` and `pair` of what puts special tokens around texts.
+// Reads `single` and `pair`.
 void read_post_processor(const JsonView& step, TokenizerDescription& out);
-// [CLS] A [SEP] and [CLS] A [SEP] B [SEP], of which B and what follows it have type 1.
+// [CLS] A [SEP] and [CLS] A [SEP] B [SEP]. B and the last [SEP] have type 1.
 void set_bert_templates(int32_t begin, int32_t end, TokenizerDescription& out);
 
 }  // namespace command

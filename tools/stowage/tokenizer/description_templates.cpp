@@ -20,7 +20,9 @@ std::vector<TemplatePart> read_template(const JsonView& pieces, const JsonView& 
     if (const JsonView text = piece.at("Sequence"); !text.is_null()) {
       const bool is_second = text.at("id").text() == "B";
       if (is_second ? !is_pair : text.at("id").text() != "A") text.at("id").fail(is_pair ? "\"A\" or \"B\"" : "\"A\"");
-      (is_second ? has_second : has_first) = true;
+      bool& has_it = is_second ? has_second : has_first;
+      if (has_it) pieces.fail("each text once");   // else a limit on tokens would mean nothing
+      has_it = true;
       parts.push_back({is_second ? Kind::second : Kind::first, id_of(text.at("type_id"))});
     } else {
       const JsonView special = piece.at("SpecialToken");
@@ -40,7 +42,7 @@ int32_t read_named(const JsonView& token) {
   return id_of(parts[1]);
 }
 
-// <s> A </s> and <s> A </s></s> B </s>, all of type 0.
+// <s> A </s> and <s> A </s></s> B </s>. All tokens have type 0.
 void set_roberta_templates(int32_t begin, int32_t end, TokenizerDescription& out) {
   out.single = {{Kind::special, 0, {begin}}, {Kind::first, 0}, {Kind::special, 0, {end}}};
   out.pair = {{Kind::special, 0, {begin}}, {Kind::first, 0}, {Kind::special, 0, {end, end}}, {Kind::second, 0}, {Kind::special, 0, {end}}};

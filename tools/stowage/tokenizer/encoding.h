@@ -1,4 +1,4 @@
-// What a tokenizer makes of one or two texts, and what may be asked of it.
+// The result of encoding one or two texts, and the options for it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,19 +8,21 @@ namespace command {
 
 struct Encoding {
   std::vector<int32_t> tokens;
-  std::vector<int32_t> types;   // of each token, the text it is of: 0 or 1, or what the file says
-  std::vector<int32_t> words;   // where words were encoded, of each token the number of its word, -1 of special ones; else empty
-  bool is_cut = false;          // it was longer
+  std::vector<int32_t> token_types;   // one for each token: by default 0 for the first text and 1 for the second
+  // Only from encode_words: for each token the index of its word, -1 for special tokens that the file adds.
+  std::vector<int32_t> word_ids;
+  bool is_truncated = false;
 };
 
-// Of which text tokens go where there are too many: of the longer one until both are equally long, or of one alone.
-enum class Shortened { longest_first, only_first, only_second };
+// Which text loses tokens if there are too many. longest_first shortens the longer text until both have the same length, then both.
+enum class Truncation { longest_first, only_first, only_second };
 
 struct EncodeOptions {
-  bool special_tokens = true;   // those that the file puts around texts; of the ones that stand in a text itself it says nothing
-  // The most tokens, special ones included. They go at the end of a text, or where the file says so at its beginning.
-  std::optional<uint64_t> most = {};
-  Shortened shortened = Shortened::longest_first;
+  // Adds the special tokens that the file puts around texts. Special tokens that a text itself contains are found in any case.
+  bool special_tokens = true;
+  // The limit counts special tokens. A text loses tokens at its end, or at its beginning if the file says so.
+  std::optional<uint64_t> max_tokens = {};
+  Truncation truncation = Truncation::longest_first;
 };
 
 }  // namespace command

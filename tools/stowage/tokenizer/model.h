@@ -1,4 +1,4 @@
-// What makes tokens of a piece of text, and remembers those of short pieces.
+// The model of a tokenizer: it makes tokens of a piece of text. Tokens of short pieces are cached.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -34,13 +34,13 @@ class Model {
   void encode(std::string_view piece, std::vector<int32_t>& out);
 
  private:
-  // Into `out`, which is empty.
+  // `out` is empty.
   virtual void encode_new(std::string_view piece, std::vector<int32_t>& out) const = 0;
 
-  ByText<std::vector<int32_t>> known_;   // pieces that came before
+  ByText<std::vector<int32_t>> known_;   // the cache
 };
 
-// Throws a Failure that names `path` where parts of the description contradict each other.
+// Throws a Failure that names `path` if parts of the description contradict each other.
 std::unique_ptr<Model> make_model(const TokenizerDescription& description, const std::string& path);
 
 }  // namespace command

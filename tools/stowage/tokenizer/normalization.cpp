@@ -25,7 +25,7 @@ utf8proc_option_t options_of(NormalStep::Kind form) {
 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
-// Of the bytes at the beginning that are not ASCII, those before a character that has no form.
+// The length of the non-ASCII text at the beginning, up to the first character without normalization forms.
 size_t length_with_form(std::string_view text) {
   size_t at = 0;
   while (at < text.size() && !is_ascii(text[at])) {
@@ -45,7 +45,7 @@ void append_in_form(std::string_view text, NormalStep::Kind form, std::string& o
   std::free(mapped);
 }
 
-// ASCII, and what has no form, is as it is in every form, but the last ASCII character of a run may be combined with what follows.
+// Normalization changes neither ASCII nor characters without forms. The last ASCII character before other text may be combined with it.
 std::string in_form(std::string_view text, NormalStep::Kind form) {
   std::string out;
   while (!text.empty()) {
@@ -76,7 +76,7 @@ std::string replaced(std::string_view text, const Pattern& pattern, std::string_
   return out += text.substr(at);
 }
 
-// Every character as append(code, what it is written as, out) writes it.
+// Calls append(code, UTF-8 of the code, out) for every character and returns `out`.
 template <class Append>
 std::string each(std::string_view text, const Append& append) {
   std::string out;
@@ -113,7 +113,7 @@ std::string without(std::string_view text, bool (*goes)(uint32_t)) {
 
 std::string lowercased(std::string_view text) {
   return each(text, [](uint32_t code, std::string_view, std::string& out) {
-    constexpr uint32_t dotted_i = 0x130;   // which becomes an i and a dot
+    constexpr uint32_t dotted_i = 0x130;   // becomes an i and a combining dot
     if (code == dotted_i) out += "i\u0307";
     else append_utf8(out, lowercase_of(code));
   });
@@ -139,7 +139,7 @@ Normalization::Normalization(const std::vector<NormalStep>& steps, const std::st
   }
 }
 
-// `text` is not empty, which no step makes it again.
+// `text` is not empty.
 std::string Normalization::carried_out(const Step& step, std::string text, size_t most) {
   using Kind = NormalStep::Kind;
   switch (step.step.kind) {
@@ -158,8 +158,8 @@ std::string Normalization::carried_out(const Step& step, std::string text, size_
   return text;
 }
 
-// As the library's offsets have it, which takes the text that replaces a match for that of its last character, and where rules of a charsmap leave
-// nothing of a character, the next one for that one's.
+// Follows the library's offsets. It attributes a replacement to the last character of the match. If a charsmap removes a character, it attributes
+// the next one to it.
 size_t Normalization::of_first_after(const Step& step, const Normalized& before, size_t most) {
   const size_t bytes = before.of_first;
   if (bytes == 0 || step.step.kind == NormalStep::Kind::strip_right) return bytes;

@@ -12,7 +12,7 @@ namespace command {
 
 struct Normalized {
   std::string text;
-  size_t of_first;   // so many bytes at its beginning come of the first character that there was
+  size_t of_first;   // the number of bytes at the beginning that come from the first character of the original text
 };
 
 class Normalization {

@@ -16,8 +16,8 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-// As PCRE2 writes it what the library's patterns mean by Oniguruma. White space is what Unicode calls so; PCRE2's \\s has U+180E too, which left that
-// property in Unicode 6.3. A class inside of a class adds its characters to it: its brackets go.
+// Translates a pattern from Oniguruma's syntax, which the library uses. PCRE2's \\s also contains U+180E, which is not white space since Unicode 6.3.
+// A class inside a class is a union, which PCRE2 does not know: its brackets are removed.
 std::string for_pcre2(std::string_view pattern, const std::string& path) {
   constexpr std::string_view spaces = R"(\t-\r\x{85}\p{Z})";
   const auto refuse = [&](const char* what) {
@@ -36,7 +36,7 @@ std::string for_pcre2(std::string_view pattern, const std::string& path) {
       continue;
     }
     if (depth > 0 && rest.starts_with("&&")) refuse("an intersection of classes");
-    if (depth > 0 && rest.starts_with("[^")) refuse("a class inside of a class that leaves characters out");
+    if (depth > 0 && rest.starts_with("[^")) refuse("a negated class inside a class");
     if (const size_t end = rest.find(":]"); depth > 0 && rest.starts_with("[:") && end != std::string_view::npos) {   // of POSIX
       out += rest.substr(0, end + 2);
       at += end + 1;

@@ -1,4 +1,4 @@
-// How long a token may be where every place of a text is compared with all tokens: it bounds the work for a byte of text.
+// The limit on the length of a token for models that match tokens at every position of a text. It bounds the work for a byte of text.
 #pragma once
 #include <string>
 #include <string_view>

@@ -17,7 +17,7 @@
 #include "description.h"
 #include "model.h"
 #include "normalization.h"
-#include "shortening.h"
+#include "truncation.h"
 #include "unicode.h"
 #include "vocabulary_file.h"
 
@@ -43,7 +43,7 @@ std::optional<char> byte_in(std::string_view token) {
   return static_cast<char>(byte);
 }
 
-// No spaces before what ends a word in English, as transformers' clean_up_tokenization.
+// Removes spaces before punctuation and English contractions, as the library's "cleanup" does.
 std::string cleaned_up(std::string text, size_t most) {
   static constexpr std::pair<const char*, const char*> endings[] = {{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
@@ -68,40 +68,40 @@ auto bounded(const Make& make, const std::string& what, const std::string& path)
   }
 }
 
-// The tokens of a text, or of several words.
+// The tokens of a text or of a list of words.
 struct TextTokens {
-  // A word or added token in the text, as far as tokens do not cross its ends.
+  // A part of the text whose ends no token crosses.
   struct Piece { size_t end; bool is_added; };
   std::vector<int32_t> tokens, words;
+  bool has_pieces = false;   // they are recorded
   std::vector<Piece> pieces;
-  bool is_cut = false;
+  bool is_truncated = false;
 
-  size_t size() const { return tokens.size(); }
-  void keep(size_t count, bool cuts_left) {
+  void end_piece(bool is_added) {
+    if (has_pieces) pieces.push_back({tokens.size(), is_added});
+  }
+  void keep(size_t count, bool truncates_left) {
     if (count >= tokens.size()) return;
-    is_cut = true;
+    is_truncated = true;
     const auto surplus = static_cast<std::ptrdiff_t>(tokens.size() - count);
     for (std::vector<int32_t>* list : {&tokens, &words}) {
       if (list->empty()) continue;
-      if (cuts_left) list->erase(list->begin(), list->begin() + surplus);
+      if (truncates_left) list->erase(list->begin(), list->begin() + surplus);
       else list->erase(list->end() - surplus, list->end());
     }
   }
 };
 
-// Drops the pieces that the library does not come to where a text has more than `most` tokens: it stops behind the piece, but not behind an added
-// token, with which there are enough. What is left tells the longer of two texts.
-void drop_pieces_beyond(TextTokens& text, size_t most, bool cuts_left) {
-  size_t tokens = 0;
-  const auto is_last = [&](size_t begin, const TextTokens::Piece& piece) {
-    tokens += piece.end - begin;
-    return !piece.is_added && tokens >= most;
-  };
-  const auto begin_of = [&](size_t piece) { return piece == 0 ? 0 : text.pieces[piece - 1].end; };
+// The library stops encoding after the first piece with which it has `max_tokens` tokens, but not after an added token. This matters for pairs:
+// the lengths at that point decide which text is the longer one.
+void stop_early(TextTokens& text, size_t max_tokens, bool truncates_left) {
   const size_t count = text.pieces.size();
+  size_t tokens = 0;
   for (size_t i = 0; i < count; ++i) {
-    const size_t piece = cuts_left ? count - 1 - i : i;
-    if (is_last(begin_of(piece), text.pieces[piece])) return text.keep(tokens, cuts_left);
+    const size_t piece = truncates_left ? count - 1 - i : i;
+    const size_t begin = piece == 0 ? 0 : text.pieces[piece - 1].end;
+    tokens += text.pieces[piece].end - begin;
+    if (!text.pieces[piece].is_added && tokens >= max_tokens) return text.keep(tokens, truncates_left);
   }
 }
 
@@ -109,7 +109,7 @@ void drop_pieces_beyond(TextTokens& text, size_t most, bool cuts_left) {
 
 struct Tokenizer::Parts {
   explicit Parts(const TokenizerDescription& d, const std::string& file)
-      : path(file), single(d.single), pair(d.pair), cuts_left(d.cuts_left), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file), model(make_model(d, file)) {
+      : path(file), single(d.single), pair(d.pair), truncates_left(d.truncates_left), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file), model(make_model(d, file)) {
     for (const auto& [token, id] : d.vocabulary) texts.emplace(id, d.of_bytes() ? bytes_of(token).value_or(token) : token);
     for (const AddedToken& token : d.added) {
       const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;
@@ -140,17 +140,17 @@ struct Tokenizer::Parts {
   void add_tokens(std::string_view text, TextTokens& out) {
     const auto add = [&](const AddedToken& token) {
       out.tokens.push_back(token.id);
-      out.pieces.push_back({out.tokens.size(), true});
+      out.end_piece(true);
     };
     const auto cut = [&](std::string_view piece, size_t of_first) {
       cuts(piece, of_first, [&](std::string_view word) {
         model->encode(word, out.tokens);
-        out.pieces.push_back({out.tokens.size(), false});
+        out.end_piece(false);
       });
     };
     in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
       if (token) return add(*token);
-      Normalized held{{}, first_character(raw).bytes};   // what it becomes, if it does
+      Normalized held{{}, first_character(raw).bytes};
       if (!normal.does_nothing()) {
         held = normal(raw);
         raw = held.text;
@@ -163,52 +163,52 @@ struct Tokenizer::Parts {
     });
   }
 
-  TextTokens tokens_of(std::string_view text, const std::string& name) {
+  void add_text(std::string_view text, const std::string& name, TextTokens& out) {
     require_utf8(text, name);
-    TextTokens out;
     bounded([&] { add_tokens(text, out); }, name, path);
-    return out;
   }
 
-  // `is_limited`: of this text the library stops early.
   TextTokens tokens_of(std::string_view text, const std::string& name, const EncodeOptions& options, bool is_second) {
-    TextTokens out = tokens_of(text, name);
-    if (options.most && (options.shortened != Shortened::only_second || is_second)) drop_pieces_beyond(out, *options.most, cuts_left);
+    TextTokens out;
+    out.has_pieces = options.max_tokens && (options.truncation != Truncation::only_second || is_second);
+    add_text(text, name, out);
+    if (out.has_pieces) stop_early(out, *options.max_tokens, truncates_left);
     return out;
   }
 
-  void shorten(TextTokens& first, TextTokens* second, const std::string& name, const EncodeOptions& options) const {
-    if (!options.most) return;
+  void truncate(TextTokens& first, TextTokens* second, const std::string& name, const EncodeOptions& options) const {
+    if (!options.max_tokens) return;
     uint64_t special = 0;
     if (options.special_tokens)
       for (const TemplatePart& part : second ? pair : single) special += part.tokens.size();
-    const auto lengths = special > *options.most ? std::nullopt
-                         : lengths_within({first.size(), second ? std::optional(second->size()) : std::nullopt}, *options.most - special, options.shortened);
-    if (!lengths) throw Failure(exit_failed, fmt::format("{}: cannot be shortened to {} tokens, of which {} are special", name, grouped(*options.most), grouped(special)));
-    first.keep(lengths->first, cuts_left);
-    if (second) second->keep(*lengths->second, cuts_left);
+    const Lengths whole{first.tokens.size(), second ? std::optional(second->tokens.size()) : std::nullopt};
+    const auto lengths = special > *options.max_tokens ? std::nullopt : truncated_lengths(whole, *options.max_tokens - special, options.truncation);
+    if (!lengths)
+      throw Failure(exit_failed, fmt::format("{}: cannot be truncated to {} tokens, of which {} are special", name, grouped(*options.max_tokens), grouped(special)));
+    first.keep(lengths->first, truncates_left);
+    if (second) second->keep(*lengths->second, truncates_left);
   }
 
   Encoding put_together(const TextTokens& first, const TextTokens* second, bool with_special, bool of_words) const {
     Encoding out;
-    out.is_cut = first.is_cut || (second && second->is_cut);
+    out.is_truncated = first.is_truncated || (second && second->is_truncated);
     for (const TemplatePart& part : second ? pair : single) {
       const bool is_special = part.kind == TemplatePart::Kind::special;
       if (is_special && !with_special) continue;
       const TextTokens& text = part.kind == TemplatePart::Kind::second ? *second : first;
       const std::vector<int32_t>& tokens = is_special ? part.tokens : text.tokens;
       out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
-      out.types.resize(out.tokens.size(), part.type);
+      out.token_types.resize(out.tokens.size(), part.type);
       if (!of_words) continue;
-      if (!is_special) out.words.insert(out.words.end(), text.words.begin(), text.words.end());
-      out.words.resize(out.tokens.size(), -1);
+      if (!is_special) out.word_ids.insert(out.word_ids.end(), text.words.begin(), text.words.end());
+      out.word_ids.resize(out.tokens.size(), -1);
     }
     return out;
   }
 
   const std::string path;
   const std::vector<TemplatePart> single, pair;
-  const bool cuts_left;
+  const bool truncates_left;
   std::vector<TextStep> text_steps;
   std::unordered_map<int32_t, std::string> texts;   // of tokens that are some, as the vocabulary has them or as bytes
   AddedTokens in_raw, in_normal;
@@ -221,17 +221,22 @@ Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>(r
 Tokenizer::~Tokenizer() = default;
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string& name, bool as_it_is) const {
-  return parts_->put_together(parts_->tokens_of(text, name), nullptr, !as_it_is, false).tokens;
+  TextTokens out;   // without a copy of the tokens, as the text may be large
+  for (const TemplatePart& part : parts_->single) {
+    if (part.kind == TemplatePart::Kind::first) parts_->add_text(text, name, out);
+    else if (!as_it_is) out.tokens.insert(out.tokens.end(), part.tokens.begin(), part.tokens.end());
+  }
+  return std::move(out.tokens);
 }
 
 Encoding Tokenizer::encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const {
   TextTokens first = parts_->tokens_of(text, name, options, false);
   if (!second) {
-    parts_->shorten(first, nullptr, name, options);
+    parts_->truncate(first, nullptr, name, options);
     return parts_->put_together(first, nullptr, options.special_tokens, false);
   }
   TextTokens other = parts_->tokens_of(*second, name, options, true);
-  parts_->shorten(first, &other, name, options);
+  parts_->truncate(first, &other, name, options);
   return parts_->put_together(first, &other, options.special_tokens, false);
 }
 
@@ -241,9 +246,9 @@ Encoding Tokenizer::encode_words(std::span<const std::string> words, const std::
     const TextTokens one = parts_->tokens_of(word, name, options, false);
     all.tokens.insert(all.tokens.end(), one.tokens.begin(), one.tokens.end());
     all.words.resize(all.tokens.size(), static_cast<int32_t>(&word - words.data()));
-    all.is_cut = all.is_cut || one.is_cut;
+    all.is_truncated = all.is_truncated || one.is_truncated;
   }
-  parts_->shorten(all, nullptr, name, options);
+  parts_->truncate(all, nullptr, name, options);
   return parts_->put_together(all, nullptr, options.special_tokens, true);
 }
 

@@ -6,9 +6,9 @@ namespace command {
 
 Trie::Trie(std::vector<std::pair<std::string_view, int32_t>> entries) : nodes_(1) {
   std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  // The nodes of one depth after those of the depth before it; each stands for entries that are alike up to there.
+  // Nodes are made depth by depth. A node stands for the range of entries that share its prefix.
   struct Range { size_t begin, end; };
-  std::vector<Range> ranges{{0, entries.size()}};   // of the nodes, by their number
+  std::vector<Range> ranges{{0, entries.size()}};   // one for each node
   size_t depth = 0;
   for (size_t node = 0, depth_ends = 1; node < nodes_.size(); ++node) {
     if (node == depth_ends) {

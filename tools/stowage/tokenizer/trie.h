@@ -1,4 +1,4 @@
-// Which texts of a set a text begins with.
+// A set of texts that finds all its members that a text begins with.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@ namespace command {
 
 class Trie {
  public:
-  // Of equal texts the last one counts. Empty texts are left out.
+  // The last one of equal texts counts. Empty texts are ignored.
   explicit Trie(std::vector<std::pair<std::string_view, int32_t>> entries);
 
   // take(length in bytes, value) for every text that `text` begins with, the shortest first.
@@ -25,7 +25,7 @@ class Trie {
   }
 
  private:
-  // The children of a node lie one after the other, in order of their bytes. 0, the root, is nobody's child.
+  // The children of a node are consecutive and sorted by byte. Node 0 is the root.
   struct Node {
     uint32_t first_child = 0;
     int32_t value = -1;   // -1: no text ends here

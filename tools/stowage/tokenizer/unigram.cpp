@@ -11,7 +11,7 @@
 namespace command {
 namespace {
 
-constexpr double unknown_penalty = 10;   // below the smallest score; SentencePiece's
+constexpr double unknown_penalty = 10;   // SentencePiece's: an unknown character scores this much less than the worst token
 
 std::vector<std::pair<std::string_view, int32_t>> entries_of(const std::vector<std::pair<std::string, int32_t>>& vocabulary, const std::string& path) {
   std::vector<std::pair<std::string_view, int32_t>> entries;
@@ -24,10 +24,10 @@ std::vector<std::pair<std::string_view, int32_t>> entries_of(const std::vector<s
 
 }  // namespace
 
-// The best path to a place, and the token with which it ends.
+// The best path to a position, and its last token.
 struct Unigram::Best {
   double score = 0;
-  uint32_t length = 0;   // of that token; 0: no path leads here
+  uint32_t length = 0;   // of the token; 0: no path leads here
   int32_t token = -1;
 };
 
@@ -66,7 +66,7 @@ std::vector<Unigram::Best> Unigram::best_paths(std::string_view piece) const {
   return best;
 }
 
-// What is unknown as a whole may be a token all the same, that no best path took.
+// The joined characters may be a token that the best path did not use.
 void Unigram::add_unknown(std::string_view characters, std::vector<int32_t>& out) const {
   int32_t whole = -1;
   tokens_.for_prefixes(characters, [&](size_t length, int32_t token) {
@@ -82,7 +82,7 @@ void Unigram::add_unknown(std::string_view characters, std::vector<int32_t>& out
 void Unigram::encode_new(std::string_view piece, std::vector<int32_t>& out) const {
   const std::vector<Best> best = best_paths(piece);
   struct Taken { size_t begin, end; int32_t token; };
-  std::vector<Taken> path;   // from its end
+  std::vector<Taken> path;   // backwards
   for (size_t end = piece.size(), begin = 0; end > 0; end = begin) {
     begin = end - best[end].length;
     if (!path.empty() && best[end].token == unknown_ && path.back().token == unknown_) path.back().begin = begin;

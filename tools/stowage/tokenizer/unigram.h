@@ -1,5 +1,5 @@
-// A unigram language model: of all ways to cut a piece into tokens the one of the largest sum of scores, which are logarithms of probabilities.
-// Source: Kudo, arXiv:1804.10959. Characters that no token has are unknown; neighbours among them are one token, or the bytes of all of them.
+// Unigram language model: the Viterbi algorithm finds the tokens of a piece with the largest sum of scores. A score is a logarithm of a probability.
+// Neighbouring characters without a token become one unknown token, or their bytes. Source: Kudo, arXiv:1804.10959.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -29,7 +29,7 @@ class Unigram : public Model {
   const std::vector<double> scores_;   // by token
   const int32_t unknown_;              // -1: none
   double unknown_score_;
-  std::array<int32_t, 256> byte_tokens_;   // <0x00> to <0xFF>, where unknown characters become bytes; -1: none
+  std::array<int32_t, 256> byte_tokens_;   // <0x00> to <0xFF> for byte_fallback; -1: none
 };
 
 }  // namespace command

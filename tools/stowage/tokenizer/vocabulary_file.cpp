@@ -21,11 +21,11 @@ namespace {
 using Ids = std::map<std::string, int32_t, std::less<>>;   // of tokens
 
 constexpr std::string_view continuing_prefix = "##";
-constexpr uint64_t most_characters = 100;   // of a word
+constexpr uint64_t most_characters = 100;   // in a word
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.size() - std::string_view(vocabulary_file_name).size()); }
 
-// The number of a token is that of its line; of lines that are alike the last one's.
+// The id of a token is the number of its line, or of the last one if several are equal.
 Ids read_lines_of(const std::string& path) {
   const std::string text = read_text(path);
   require_utf8(text, path);
@@ -41,7 +41,7 @@ Ids read_lines_of(const std::string& path) {
   return ids;
 }
 
-// A file of JSON beside the vocabulary; null where there is none.
+// A JSON file beside the vocabulary; null if it does not exist.
 class FileBeside {
  public:
   FileBeside(const std::string& vocabulary, const char* name) : path_(folder_of(vocabulary) + name) {
@@ -58,7 +58,7 @@ void refuse_unless_empty(const JsonView& part, const char* what) {
   if (!part.is_null() && !(part.is_array() ? part.raw_elements().empty() : part.members().empty())) refuse(part, what);
 }
 
-// Whose vocab.txt is read as BERT's is.
+// Other classes read a vocab.txt differently.
 void require_known_class(const JsonView& config) {
   static constexpr std::string_view known[] = {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer"}, fast = "Fast";
   const std::string name = config.at("tokenizer_class").text_or(known[0]);
@@ -68,7 +68,7 @@ void require_known_class(const JsonView& config) {
   for (const char* key : {"never_split", "additional_special_tokens", "extra_special_tokens"}) refuse_unless_empty(config.at(key), key);
 }
 
-// "added_tokens_decoder": tokens by their numbers, which the vocabulary has too.
+// "added_tokens_decoder" maps ids to tokens. The vocabulary must have the same ids.
 void read_added(const JsonView& tokens, const Ids& ids, std::vector<AddedToken>& out) {
   if (tokens.is_null()) return;
   for (const auto& [number, value] : tokens.members()) {
@@ -81,20 +81,20 @@ void read_added(const JsonView& tokens, const Ids& ids, std::vector<AddedToken>&
   }
 }
 
-// A file of older versions, which says less.
+// "added_tokens.json" is an older file that says less about its tokens.
 void require_nothing_added(const JsonView& tokens, const Ids& ids) {
   if (tokens.is_null()) return;
   for (const auto& [content, id] : tokens.members())
     if (const auto found = ids.find(content); found == ids.end() || id.text != std::to_string(found->second)) refuse(tokens, content);
 }
 
-// The special token of one kind: a text, or an object with its "content".
+// A special token is a string, or an object with "content".
 std::string special_token(const char* key, const JsonView& config, const JsonView& older, const char* otherwise) {
   const JsonView token = config.at(key).is_null() ? older.at(key) : config.at(key);
   return token.is_null() || token.is_text() ? token.text_or(otherwise) : token.at("content").text();
 }
 
-bool read_cuts_left(const JsonView& side) {
+bool read_truncates_left(const JsonView& side) {
   const std::string said = side.text_or("right");
   if (said != "left" && said != "right") side.fail("\"left\" or \"right\"");
   return said == "left";
@@ -132,7 +132,7 @@ TokenizerDescription read_vocabulary_file(const std::string& path) {
   add_bert_cuts(out.cuts);
   set_bert_templates(begin, end, out);
   add_piece_steps(std::string(continuing_prefix), true, out.text_steps);
-  out.cuts_left = read_cuts_left(config.at("truncation_side"));
+  out.truncates_left = read_truncates_left(config.at("truncation_side"));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// BERT's vocab.txt, a token a line, with what a tokenizer_config.json beside it says, and transformers' defaults where it says nothing.
+// BERT's vocab.txt: one token a line. A tokenizer_config.json in the same folder sets options; transformers' defaults apply to the others.
 // Source: https://huggingface.co/docs/transformers/model_doc/bert#transformers.BertTokenizer
 #pragma once
 #include <string>
@@ -8,9 +8,9 @@
 namespace command {
 
 constexpr const char* vocabulary_file_name = "vocab.txt";
-bool is_vocabulary_file(const std::string& path);   // as its name says
+bool is_vocabulary_file(const std::string& path);   // by its name
 
-// Throws a Failure that names the file, or the one beside it, where it cannot be read, is damaged, or asks for what is not known here.
+// Throws a Failure that names the file, or the one beside it, if it cannot be read, is damaged, or asks for something that is not supported.
 TokenizerDescription read_vocabulary_file(const std::string& path);
 
 }  // namespace command

@@ -10,7 +10,7 @@ namespace {
 
 using Vocabulary = std::vector<std::pair<std::string, int32_t>>;
 
-// The tokens that begin with the prefix, without it.
+// The tokens that begin with the prefix. The prefix itself is removed.
 std::vector<std::pair<std::string_view, int32_t>> with_prefix(const Vocabulary& vocabulary, std::string_view prefix, const std::string& path) {
   std::vector<std::pair<std::string_view, int32_t>> entries;
   for (const auto& [token, id] : vocabulary) {

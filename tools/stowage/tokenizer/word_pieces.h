@@ -1,5 +1,5 @@
-// WordPiece: a word is the longest token that it begins with, then the longest that the rest begins with, and so on; a word that leaves a rest
-// without a token is unknown. Source: Wu et al., arXiv:1609.08144, §4.1; the search is BERT's.
+// WordPiece with BERT's greedy search: the longest token that a word begins with comes first, then the longest continuation that the rest begins with.
+// A word is unknown if some rest begins with no token. Source: Wu et al., arXiv:1609.08144.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ class WordPieces : public Model {
  private:
   void encode_new(std::string_view piece, std::vector<int32_t>& out) const override;
 
-  const Trie beginnings_, continuations_;   // these without their prefix
+  const Trie beginnings_, continuations_;   // continuations without their prefix
   const int32_t unknown_;
   const uint64_t most_characters_;
 };

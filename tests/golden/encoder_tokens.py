@@ -129,7 +129,8 @@ def vocabularies():
     renamed = [{"[CLS]": "<s>", "[SEP]": "</s>"}.get(token, token) for token in vocabulary] + ["Große", "##ße"]
     yield "vocab.txt and its config", renamed, {"do_lower_case": False, "strip_accents": True, "tokenize_chinese_chars": False, "cls_token": "<s>", "tokenizer_class": "BertTokenizer",
                                                 "sep_token": {"__type": "AddedToken", "content": "</s>", "lstrip": False, "rstrip": False, "normalized": False, "single_word": False},
-                                                "truncation_side": "left"}
+                                                "truncation_side": "left",
+                                                "mask_token": {"__type": "AddedToken", "content": "[MASK]", "lstrip": True, "rstrip": True, "normalized": False, "single_word": False}}
 
 
 def of_folder(vocabulary, config):

@@ -68,6 +68,12 @@ void require_known_class(const JsonView& config) {
   for (const char* key : {"never_split", "additional_special_tokens", "extra_special_tokens"}) refuse_unless_empty(config.at(key), key);
 }
 
+// A token with the options that an object sets.
+AddedToken added_token(int32_t id, const std::string& content, const JsonView& object, bool is_special) {
+  return {id, content, object.at("single_word").flag_or(false), object.at("lstrip").flag_or(false), object.at("rstrip").flag_or(false), object.at("normalized").flag_or(false),
+          is_special};
+}
+
 // "added_tokens_decoder" maps ids to tokens. The vocabulary must have the same ids.
 void read_added(const JsonView& tokens, const Ids& ids, std::vector<AddedToken>& out) {
   if (tokens.is_null()) return;
@@ -76,8 +82,7 @@ void read_added(const JsonView& tokens, const Ids& ids, std::vector<AddedToken>&
     const std::string content = token.at("content").text();
     const auto found = ids.find(content);
     if (found == ids.end() || std::to_string(found->second) != number) token.fail(fmt::format("the number of \"{}\" in {}", content, vocabulary_file_name));
-    out.push_back({found->second, content, token.at("single_word").flag_or(false), token.at("lstrip").flag_or(false), token.at("rstrip").flag_or(false),
-                   token.at("normalized").flag_or(false), token.at("special").flag_or(false)});
+    out.push_back(added_token(found->second, content, token, token.at("special").flag_or(false)));
   }
 }
 
@@ -88,11 +93,22 @@ void require_nothing_added(const JsonView& tokens, const Ids& ids) {
     if (const auto found = ids.find(content); found == ids.end() || id.text != std::to_string(found->second)) refuse(tokens, content);
 }
 
-// A special token is a string, or an object with "content".
-std::string special_token(const char* key, const JsonView& config, const JsonView& older, const char* otherwise) {
-  const JsonView token = config.at(key).is_null() ? older.at(key) : config.at(key);
-  return token.is_null() || token.is_text() ? token.text_or(otherwise) : token.at("content").text();
-}
+// The special tokens of a folder. Each is a string, or an object with "content" and options.
+struct SpecialTokens {
+  AddedToken read(const char* key, const char* otherwise) const {
+    const JsonView token = config.at(key).is_null() ? older.at(key) : config.at(key);
+    const bool is_object = !token.is_null() && !token.is_text();
+    const std::string content = is_object ? token.at("content").text() : token.text_or(otherwise);
+    const auto found = ids.find(content);
+    if (found == ids.end()) throw Failure(exit_failed, fmt::format("{}: expected the {} \"{}\" among its lines, found none", path, key, content));
+    if (is_object) return added_token(found->second, content, token, true);
+    return {found->second, content, false, false, false, false, true};
+  }
+
+  const std::string& path;
+  const Ids& ids;
+  const JsonView &config, &older;
+};
 
 bool read_truncates_left(const JsonView& side) {
   const std::string said = side.text_or("right");
@@ -114,23 +130,15 @@ TokenizerDescription read_vocabulary_file(const std::string& path) {
   TokenizerDescription out;
   for (const auto& [token, id] : ids) out.vocabulary.emplace_back(token, id);
   read_added(config.at("added_tokens_decoder"), ids, out.added);
-  const auto add_special = [&](const char* key, const char* otherwise) {
-    const std::string content = special_token(key, config, specials, otherwise);
-    const auto found = ids.find(content);
-    if (found == ids.end()) throw Failure(exit_failed, fmt::format("{}: expected the {} \"{}\" among its lines, found none", path, key, content));
-    out.added.push_back({found->second, content, false, false, false, false, true});
-    return *found;
-  };
-  const std::string unknown = add_special("unk_token", "[UNK]").first;
-  add_special("pad_token", "[PAD]");
-  add_special("mask_token", "[MASK]");
-  const int32_t begin = add_special("cls_token", "[CLS]").second, end = add_special("sep_token", "[SEP]").second;
+  const SpecialTokens special{path, ids, config, specials};
+  const AddedToken unknown = special.read("unk_token", "[UNK]"), begin = special.read("cls_token", "[CLS]"), end = special.read("sep_token", "[SEP]");
+  out.added.insert(out.added.end(), {unknown, begin, end, special.read("pad_token", "[PAD]"), special.read("mask_token", "[MASK]")});
 
   const bool lowers = config.at("do_lower_case").flag_or(true);
-  out.model = WordPiecesDescription{unknown, std::string(continuing_prefix), most_characters};
+  out.model = WordPiecesDescription{unknown.content, std::string(continuing_prefix), most_characters};
   add_bert_steps({true, config.at("tokenize_chinese_chars").flag_or(true), config.at("strip_accents").flag_or(lowers), lowers}, out.normal);
   add_bert_cuts(out.cuts);
-  set_bert_templates(begin, end, out);
+  set_bert_templates(begin.id, end.id, out);
   add_piece_steps(std::string(continuing_prefix), true, out.text_steps);
   out.truncates_left = read_truncates_left(config.at("truncation_side"));
   return out;

@@ -26,6 +26,16 @@ def tokenizer():
         kept |= {model.get("unk_token")} | {character for pair in kept for character in pair}
         model["vocab"] = {token: number for token, number in model["vocab"].items() if token in kept}
         yield json.dumps(description).encode() + CUT + CUT.join(texts[:2])
+    for case in json.loads((GOLDEN / "encoder_tokens.json").read_text())["tokenizers"].values():
+        texts = ["Größe 你好\u0301 the <mask>[SEP]".encode(), b"a ship, the ship"]
+        if "vocabulary" in case:
+            yield "\n".join(case["vocabulary"][:40]).encode() + CUT + CUT.join(texts)
+            continue
+        description = json.loads(json.dumps(case["tokenizer"]).replace("CHARSMAP", "BAAAAAAAAAA="))   # rules for nothing
+        model = description["model"]
+        model["vocab"] = model["vocab"][:40] if isinstance(model["vocab"], list) else {token: number for token, number in model["vocab"].items() if number < 300}
+        model.update({"merges": []} if "merges" in model else {})
+        yield json.dumps(description).encode() + CUT + CUT.join(texts)
 
 
 def csv():
@@ -117,7 +127,7 @@ TARGETS = {
     "plan": (plan, ["planner/plan_file.cpp", "planner/numerics_file.cpp", "planner/profile_file.cpp", "planner/optimizer.cpp"]),
     "profile": (profile, ["planner/profile_file.cpp", "planner/op_table.cpp", "planner/ops/*.cpp", "planner/device.cpp"]),
     "safetensors": (safetensors, ["src/safetensors.cpp"]),
-    "tokenizer": (tokenizer, ["tools/stowage/tokenizer/description.cpp"]),
+    "tokenizer": (tokenizer, [f"tools/stowage/tokenizer/{name}.cpp" for name in ("description", "description_model", "description_steps", "description_templates", "vocabulary_file")]),
 }
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ class TokenizerTest(CommandTest):
         self.refuses("[]", "expected an object")
         self.refuses(b"{\"model\": \"\xff\"}", "expected UTF-8, found none at byte 11")
         self.refuses({"model": {}}, "model.vocab", "expected an object")
-        self.refuses({"model": {"type": "Unigram"}}, "model", '"Unigram" is not known', "--tokenizer ids")
+        self.refuses({"model": {"type": "WordLevel"}}, "model", '"WordLevel" is not known', "--tokenizer ids")
         self.refuses({"model": {**model, "dropout": 0.1}}, "model.dropout")
         self.refuses({"model": {**model, "end_of_word_suffix": "</w>"}}, "model.end_of_word_suffix")
         self.refuses({"model": {**model, "vocab": {"a": -1}}}, "model.vocab", "whole number")
@@ -206,7 +206,7 @@ class TokenizerTest(CommandTest):
             self.refuses({"model": {**model, "merges": merges}}, "model.merges")
         self.refuses({"model": {**model, "merges": ["b a"]}}, "model.merges", "pair 0")
         self.refuses({"model": {**model, "unk_token": "?"}}, "model.unk_token", '"?" is not in the vocabulary')
-        for part, kind in (("normalizer", "Lowercase"), ("pre_tokenizer", "Whitespace"), ("post_processor", "BertProcessing"), ("decoder", "WordPiece")):
+        for part, kind in (("normalizer", "Nmt"), ("pre_tokenizer", "FixedLength"), ("post_processor", "Unheard"), ("decoder", "CTC")):
             self.refuses({**good, part: {"type": kind}}, part, f'"{kind}" is not known')
         self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}}, "the pattern (a")
         self.refuses({**good, "pre_tokenizer": {"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated"}}, "expected a pattern")

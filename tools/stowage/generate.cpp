@@ -115,7 +115,7 @@ void add_generate(CLI::App& application) {
   auto self = std::make_shared<GenerateCommand>();
   CLI::App& command = *application.add_subcommand("generate", "Continue a prompt with a trained model.");
   command.footer(
-      "Models of 256 tokens take and give text, byte by byte, and so do runs that were trained on text by a tokenizer.json;\n"
+      "Models of 256 tokens take and give text, byte by byte, and so do runs that were trained on text by a tokenizer;\n"
       "others take and give token ids, or text with the --tokenizer that is given.");
   add_model_flags(command, self->model);
   command

@@ -14,6 +14,7 @@
 #include "prompt.h"
 #include "run_settings.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary_file.h"
 #include "units.h"
 
 namespace command {
@@ -21,7 +22,7 @@ namespace {
 
 constexpr uint64_t byte_vocabulary = 256;
 constexpr const char* file_name = "tokenizer.json";
-constexpr const char* file_names[] = {file_name, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+constexpr const char* file_names[] = {file_name, vocabulary_file_name, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
                                       "merges.txt", "tokenizer.model", "chat_template.jinja", "generation_config.json"};
 
 // Of what --model or --tokenizer names; empty for a preset.
@@ -45,14 +46,25 @@ std::vector<std::string> folders_of(const std::string& model) {
 }
 
 // Empty where there is none.
+std::string file_in(const std::string& folder) {
+  for (const char* name : {file_name, vocabulary_file_name})
+    if (const std::string file = folder + "/" + name; is_there(file)) return file;
+  return {};
+}
+
+// Empty where there is none.
 std::string file_beside(const std::string& model) {
   for (const std::string& folder : folders_of(model))
-    if (const std::string file = folder + "/" + file_name; is_there(file)) return file;
+    if (const std::string file = file_in(folder); !file.empty()) return file;
   return {};
 }
 
 // That of --tokenizer, a folder or a file.
-std::string file_given(const std::string& flag) { return is_folder(flag) ? flag + "/" + file_name : flag; }
+std::string file_given(const std::string& flag) {
+  if (!is_folder(flag)) return flag;
+  const std::string file = file_in(flag);
+  return file.empty() ? flag + "/" + file_name : file;
+}
 
 }  // namespace
 
@@ -80,14 +92,14 @@ Tokenization Tokenization::of_file(const std::string& flag, const std::string& d
     throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids: {} is a preset, a shape without weights and tokenizer; give --model a folder that "
                                            "has them, or --tokenizer the path of a tokenizer.json", data, model));
   if (vocabulary != byte_vocabulary)
-    throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found another name, and no {} beside "
-                                           "the model's config.json; --tokenizer byte takes its bytes for tokens", data, grouped(vocabulary), file_name));
+    throw Failure(exit_failed, fmt::format("{}: expected a .bin file of token ids for the model's vocabulary of {}, found another name, and no {} or {} beside "
+                                           "the model's config.json; --tokenizer byte takes its bytes for tokens", data, grouped(vocabulary), file_name, vocabulary_file_name));
   return {Kind::bytes, vocabulary};
 }
 
 Tokenization Tokenization::of_text(const std::string& path, const std::string& model, uint64_t vocabulary) {
   const std::string file = path.empty() ? file_beside(model) : file_given(path);
-  if (file.empty()) throw Failure(exit_failed, fmt::format("{}: there is no {} beside this model's config.json; give one with --tokenizer", model, file_name));
+  if (file.empty()) throw Failure(exit_failed, fmt::format("{}: there is no {} or {} beside this model's config.json; give one with --tokenizer", model, file_name, vocabulary_file_name));
   return {Kind::text, vocabulary, file};
 }
 
@@ -117,6 +129,18 @@ std::vector<int32_t> Tokenization::encode(const std::string& text, const std::st
   std::vector<int32_t> tokens = tokenizer_->encode(text, name, as_it_is);
   check(tokens, name);
   return tokens;
+}
+
+Encoding Tokenization::encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const {
+  Encoding encoding = tokenizer_->encode(text, second, name, options);
+  check(encoding.tokens, name);
+  return encoding;
+}
+
+Encoding Tokenization::encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const {
+  Encoding encoding = tokenizer_->encode_words(words, name, options);
+  check(encoding.tokens, name);
+  return encoding;
 }
 
 std::vector<int32_t> Tokenization::read(const std::string& path) const { return encode(std::string(without_mark(read_text(path))), path); }
@@ -180,7 +204,7 @@ void add_chat_template_flag(CLI::App& command, std::string& path) {
 void add_tokenizer_flag(CLI::App& command, std::string& tokenizer) {
   command
       .add_option("--tokenizer", tokenizer,
-                  "byte: a token is a byte of text; ids: numbers; or a tokenizer.json or its folder. auto: the model's, else byte for 256 tokens.")
+                  "byte: a token is a byte of text; ids: numbers; or a tokenizer.json, a vocab.txt or its folder. auto: the model's, else byte for 256 tokens.")
       ->check(CLI::Validator([](std::string& value) -> std::string {
         return !is_tokenizer_path(value) || is_there(value) ? "" : fmt::format("expected auto, byte, ids, or a file or folder that is there, found \"{}\"", value);
       }, "", ""))
@@ -203,11 +227,12 @@ std::span<const char* const> tokenizer_file_names() { return file_names; }
 std::vector<std::string> copy_tokenizer_files(const Tokenization& tokenization, const std::string& model, const std::string& run) {
   std::vector<std::string> names;
   const std::string own = tokenization.file().empty() ? std::string() : folder_of(tokenization.file());
+  const bool is_vocabulary = is_vocabulary_file(tokenization.file());
   for (const std::string name : file_names) {
     const std::string to = run + "/" + name;
-    if (is_there(to)) continue;
+    if (is_there(to) || (is_vocabulary && name == file_name)) continue;   // it would be read instead
     std::vector<std::string> sources;   // of which the first that is there is taken
-    if (name == file_name && !own.empty()) sources.push_back(tokenization.file());   // whatever that is called
+    if (name == (is_vocabulary ? vocabulary_file_name : file_name) && !own.empty()) sources.push_back(tokenization.file());   // whatever that is called
     if (!own.empty()) sources.push_back(own + "/" + name);
     for (const std::string& folder : folders_of(model)) sources.push_back(folder + "/" + name);
     for (const std::string& source : sources)

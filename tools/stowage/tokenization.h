@@ -1,4 +1,4 @@
-// How the text of a file, a prompt or an answer is tokens: bytes, a tokenizer.json's, or numbers that somebody else made of it.
+// How the text of a file, a prompt or an answer is tokens: bytes, those of a tokenizer.json or vocab.txt, or numbers that somebody else made of it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,6 +10,7 @@
 
 #include "chat/chat_template.h"
 #include "failure.h"
+#include "tokenizer/encoding.h"
 
 namespace CLI {   // its headers cost more to compile than all else here
 class App;
@@ -23,25 +24,28 @@ class Tokenization {
  public:
   enum class Kind { bytes, ids, text };
 
-  // `flag`: --tokenizer; a path is for texts. auto means ids for `data` with a name that ends in .bin, else the tokenizer.json beside the model's config.json,
+  // `flag`: --tokenizer; a path is for texts. auto means ids for `data` with a name that ends in .bin, else the tokenizer.json or vocab.txt beside the model's config.json,
   // else bytes for models of 256 tokens. Throws where it cannot mean anything sensible, and what Tokenizer's constructor throws.
   static Tokenization of_file(const std::string& flag, const std::string& data, const std::string& model, uint64_t vocabulary);
-  // By the tokenizer.json that is given, or where `path` is empty by the one beside the model's config.json. Throws where there is none.
+  // By the given file or folder, or if `path` is empty by the tokenizer beside the model's config.json. Throws if there is none.
   static Tokenization of_text(const std::string& path, const std::string& model, uint64_t vocabulary);
-  // For `generate`, which has no file to go by: auto means the tokenizer.json of a run that was trained on text by it, else bytes
+  // For `generate`, which has no file to go by: auto means the tokenizer of a run that was trained on text by it, else bytes
   // for models of 256 tokens, else ids.
   static Tokenization of_model(const std::string& flag, const std::string& model, uint64_t vocabulary);
   ~Tokenization();
   Tokenization(Tokenization&&) noexcept;
 
   Kind kind() const { return kind_; }
-  // The tokenizer.json; empty for the other kinds.
+  // The tokenizer.json or vocab.txt; empty for the other kinds.
   const std::string& file() const { return file_; }
 
   uint64_t vocabulary() const { return vocabulary_; }
   // For kinds bytes and text: the tokens of a text, each below the vocabulary; with those that the tokenizer puts around a text, unless it is to
   // be as it is. Throws a Failure that names `name`.
   std::vector<int32_t> encode(const std::string& text, const std::string& name, bool as_it_is = false) const;
+  // For kind text: the same as Tokenizer's, with every token below the vocabulary.
+  Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const;
+  Encoding encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const;
   // For kind text: the tokens of a file's content, each below `vocabulary`. Throws a Failure that names `path`.
   std::vector<int32_t> read(const std::string& path) const;
   // The tokens of a prompt. Throws where there are none, or one is not below the vocabulary.

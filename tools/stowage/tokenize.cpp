@@ -1,4 +1,4 @@
-// `stowage tokenize`: texts to the token ids of a model's tokenizer.json, once for many runs.
+// `stowage tokenize`: texts to the token ids of a model's tokenizer, once for many runs.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
@@ -54,14 +54,14 @@ struct TokenizeCommand {
 void add_tokenize(CLI::App& application) {
   auto self = std::make_shared<TokenizeCommand>();
   CLI::App& command = *application.add_subcommand("tokenize", "Turn texts into a file of a model's token ids.");
-  command.footer("Texts are tokens as Hugging Face's tokenizers makes them of a tokenizer.json with byte-pair encoding, special tokens\n"
+  command.footer("Texts are tokens as Hugging Face's tokenizers makes them of a tokenizer.json, or of BERT's vocab.txt, special tokens\n"
                  "included. `train` and `eval` do the same with a text, each time.");
   command.add_option("--model", self->model.source,
                      "The model that the ids are for: a folder with config.json, a config.json, or a preset such as gpt2.")
       ->required()
       ->type_name("MODEL");
   command.add_option("--data", self->data, "Texts in UTF-8, one after the other.")->required()->expected(1, -1)->type_name("FILE...");
-  command.add_option("--tokenizer", self->tokenizer, "A tokenizer.json or its folder. Default: that beside the model's config.json.")
+  command.add_option("--tokenizer", self->tokenizer, "A tokenizer.json, a vocab.txt or its folder. Default: that beside the model's config.json.")
       ->check(CLI::ExistingPath)
       ->type_name("PATH");
   command.add_option("--document-end", self->document_end, "A token that is put behind every text, such as the model's end of text. Default: none.")

@@ -10,8 +10,6 @@
 namespace command {
 namespace {
 
-constexpr size_t most_known = size_t{1} << 18, longest_known = 64;   // pieces, bytes
-
 uint64_t pair_of(int32_t left, int32_t right) { return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right); }
 
 bool is_shown(uint32_t byte) { return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF); }
@@ -44,23 +42,23 @@ std::optional<std::string> bytes_of(std::string_view token) {
   return out;
 }
 
-BytePairs::BytePairs(const TokenizerDescription& d, const std::string& path)
-    : of_bytes_(d.of_bytes()), byte_fallback_(d.byte_fallback), fuses_unknown_(d.fuses_unknown), ignores_merges_(d.ignores_merges) {
+BytePairs::BytePairs(const TokenizerDescription& d, const BytePairsDescription& model, const std::string& path)
+    : of_bytes_(d.of_bytes()), byte_fallback_(model.byte_fallback), fuses_unknown_(model.fuses_unknown), ignores_merges_(model.ignores_merges) {
   const auto as_stored = [&](const std::string& token) { return of_bytes_ ? bytes_of(token) : token; };
   for (const auto& [token, id] : d.vocabulary)
     if (auto stored = as_stored(token)) vocabulary_.emplace(std::move(*stored), id);   // else no text has it
   for (size_t byte = 0; byte < byte_tokens_.size(); ++byte)
     byte_tokens_[byte] = token_of(of_bytes_ ? std::string(1, static_cast<char>(byte)) : fmt::format("<0x{:02X}>", byte));
   for (const auto& [token, id] : d.vocabulary)
-    if (token == d.unknown) unknown_ = id;
-  if (d.unknown && unknown_ < 0) throw Failure(exit_failed, fmt::format("{}: model.unk_token: \"{}\" is not in the vocabulary", path, *d.unknown));
-  merges_.reserve(d.merges.size());
-  for (size_t rank = 0; rank < d.merges.size(); ++rank) {
-    const auto left = as_stored(d.merges[rank].first), right = as_stored(d.merges[rank].second);
+    if (token == model.unknown) unknown_ = id;
+  if (model.unknown && unknown_ < 0) throw Failure(exit_failed, fmt::format("{}: model.unk_token: \"{}\" is not in the vocabulary", path, *model.unknown));
+  merges_.reserve(model.merges.size());
+  for (size_t rank = 0; rank < model.merges.size(); ++rank) {
+    const auto left = as_stored(model.merges[rank].first), right = as_stored(model.merges[rank].second);
     const int32_t a = left ? token_of(*left) : -1, b = right ? token_of(*right) : -1, both = a < 0 || b < 0 ? -1 : token_of(*left + *right);
     if (a < 0 || b < 0 || both < 0)
       throw Failure(exit_failed, fmt::format("{}: model.merges: of pair {}, \"{}\" and \"{}\", not all tokens are in the vocabulary", path, rank,
-                                             d.merges[rank].first, d.merges[rank].second));
+                                             model.merges[rank].first, model.merges[rank].second));
     merges_[pair_of(a, b)] = {static_cast<int32_t>(rank), both};
   }
 }
@@ -136,21 +134,14 @@ void BytePairs::merge(std::vector<int32_t>& tokens) const {
   for (int32_t i = count > 0 ? 0 : none; i != none; i = symbol(i).next) tokens.push_back(symbol(i).token);
 }
 
-void BytePairs::encode(std::string_view piece, std::vector<int32_t>& out) {
-  if (const auto found = known_.find(piece); found != known_.end()) {
-    out.insert(out.end(), found->second.begin(), found->second.end());
-    return;
-  }
-  std::vector<int32_t> tokens;
+void BytePairs::encode_new(std::string_view piece, std::vector<int32_t>& out) const {
   const int32_t whole = ignores_merges_ ? token_of(piece) : -1;
   if (whole >= 0) {
-    tokens.push_back(whole);
-  } else {
-    begin(piece, tokens);
-    merge(tokens);
+    out.push_back(whole);
+    return;
   }
-  out.insert(out.end(), tokens.begin(), tokens.end());
-  if (piece.size() <= longest_known && known_.size() < most_known) known_.emplace(piece, std::move(tokens));
+  begin(piece, out);
+  merge(out);
 }
 
 }  // namespace command

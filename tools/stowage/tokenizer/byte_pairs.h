@@ -10,34 +10,27 @@
 #include <vector>
 
 #include "description.h"
+#include "model.h"
 
 namespace command {
 
-class BytePairs {
+class BytePairs : public Model {
  public:
-  BytePairs(const TokenizerDescription& description, const std::string& path);
-  // Adds the tokens of a piece. Thread: one at a time.
-  void encode(std::string_view piece, std::vector<int32_t>& out);
+  BytePairs(const TokenizerDescription& description, const BytePairsDescription& model, const std::string& path);
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
-  template <class Value>
-  using ByText = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
   struct Merge { int32_t rank, token; };
 
   int32_t token_of(std::string_view text) const;   // -1: none
   void begin(std::string_view piece, std::vector<int32_t>& tokens) const;
   void merge(std::vector<int32_t>& tokens) const;
+  void encode_new(std::string_view piece, std::vector<int32_t>& out) const override;
 
   const bool of_bytes_, byte_fallback_, fuses_unknown_, ignores_merges_;
   int32_t unknown_ = -1;
   ByText<int32_t> vocabulary_;
   std::array<int32_t, 256> byte_tokens_;   // of_bytes: of a byte; else of <0x00> to <0xFF>; -1: none
   std::unordered_map<uint64_t, Merge> merges_;   // by the pair
-  ByText<std::vector<int32_t>> known_;           // pieces that came before
 };
 
 // What a character stands for where a vocabulary writes bytes as characters (GPT-2's bytes_to_unicode); -1: for none.

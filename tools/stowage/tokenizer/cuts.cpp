@@ -1,5 +1,7 @@
 #include "cuts.h"
 
+#include <algorithm>
+
 #include "unicode.h"
 
 namespace command {
@@ -50,13 +52,32 @@ class Pieces {
   bool holds_ = false, was_match_ = false;
 };
 
-std::optional<Match> find_digit(std::string_view text, size_t from) {
+std::optional<Match> find_character(std::string_view text, size_t from, bool (*is_match)(uint32_t)) {
   for (size_t at = from; at < text.size();) {
     const Character c = first_character(text.substr(at));
-    if (is_numeric(c.code)) return Match{at, at + c.bytes};
+    if (is_match(c.code)) return Match{at, at + c.bytes};
     at += c.bytes;
   }
   return std::nullopt;
+}
+
+// Gives runs of word characters, and runs of characters that are neither word characters nor white space.
+void for_words_and_signs(std::string_view text, const std::function<void(Match)>& take) {
+  enum class Class { space, word, sign };
+  size_t begin = 0;
+  Class before = Class::space;
+  const auto end_run = [&](size_t end) {
+    if (before != Class::space && end > begin) take({begin, end});
+    begin = end;
+  };
+  for (size_t at = 0; at < text.size();) {
+    const Character c = first_character(text.substr(at));
+    const Class here = is_of_word(c.code) ? Class::word : is_space(c.code) ? Class::space : Class::sign;
+    if (here != before) end_run(at);
+    before = here;
+    at += c.bytes;
+  }
+  end_run(text.size());
 }
 
 template <class Find>
@@ -86,11 +107,11 @@ std::string with_marks(std::string_view text, const std::string& mark, size_t mo
 Cuts::Cuts(const std::vector<CutStep>& steps, const std::string& path) {
   for (const CutStep& step : steps) {
     steps_.push_back({step, std::nullopt});
-    if (step.kind != Kind::digits && !(step.kind == Kind::bytes && step.searched.text.empty())) steps_.back().pattern.emplace(step.searched, path);
+    if (step.kind == Kind::matches || step.kind == Kind::words || !step.searched.text.empty()) steps_.back().pattern.emplace(step.searched, path);
   }
 }
 
-void Cuts::cut(size_t number, std::string_view text, bool is_first, size_t& left, const std::function<void(std::string_view)>& take) const {
+void Cuts::cut(size_t number, std::string_view text, size_t of_first, size_t& left, const std::function<void(std::string_view)>& take) const {
   if (text.empty()) return;
   if (text.size() > left) throw TooMuchText();
   left -= text.size();
@@ -98,13 +119,26 @@ void Cuts::cut(size_t number, std::string_view text, bool is_first, size_t& left
   const CutStep& step = steps_[number].step;
   const std::optional<Pattern>& pattern = steps_[number].pattern;
   std::string changed;   // holds what `text` then is
-  if (step.kind == Kind::words) text = changed = with_marks(text, step.searched.text, left);
+  if (step.kind == Kind::words) {
+    of_first = with_marks(text.substr(0, of_first), step.searched.text, left).size();
+    text = changed = with_marks(text, step.searched.text, left);
+  }
   const std::string_view prefix = step.kind == Kind::words ? std::string_view(step.searched.text) : " ";
-  if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && is_first)) && !text.starts_with(prefix))
+  if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && of_first > 0)) && !text.starts_with(prefix)) {
     text = changed = std::string(prefix).append(text);
+    of_first += of_first > 0 ? prefix.size() : 0;
+  }
 
-  const std::function<void(Match)> go_on = [&](Match piece) { cut(number + 1, text.substr(piece.begin, piece.end - piece.begin), is_first && piece.begin == 0, left, take); };
-  if (step.kind == Kind::digits) return for_pieces(text, step.behavior, false, [&](size_t from) { return find_digit(text, from); }, go_on);
+  const std::function<void(Match)> go_on = [&](Match piece) {
+    cut(number + 1, text.substr(piece.begin, piece.end - piece.begin), of_first - std::min(of_first, piece.begin), left, take);
+  };
+  if (step.kind == Kind::words_or_signs) return for_words_and_signs(text, go_on);
+  const auto by_class = [&](bool (*is_match)(uint32_t)) {
+    for_pieces(text, step.behavior, false, [&](size_t from) { return find_character(text, from, is_match); }, go_on);
+  };
+  if (step.kind == Kind::digits) return by_class(is_numeric);
+  if (step.kind == Kind::spaces) return by_class(is_space);
+  if (step.kind == Kind::punctuation) return by_class(is_punctuation);
   const bool whole = !pattern || (step.kind == Kind::words && step.behavior == Behavior::contiguous);
   if (whole) return go_on({0, text.size()});
   for_pieces(text, step.behavior, step.inverted, [&](size_t from) { return pattern->find(text, from); }, go_on);

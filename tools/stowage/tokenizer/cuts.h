@@ -13,10 +13,11 @@ namespace command {
 class Cuts {
  public:
   Cuts(const std::vector<CutStep>& steps, const std::string& path);
-  // Gives the pieces of `text`, which is UTF-8, in order. `is_first`: it begins the whole text.
-  void operator()(std::string_view text, bool is_first, const std::function<void(std::string_view)>& take) const {
+  // Gives the pieces of `text` in order. `text` is UTF-8. `of_first`: the number of bytes at its beginning that come from the first character of
+  // the whole text.
+  void operator()(std::string_view text, size_t of_first, const std::function<void(std::string_view)>& take) const {
     size_t left = longest_of(text);
-    cut(0, text, is_first, left, take);
+    cut(0, text, of_first, left, take);
   }
 
  private:
@@ -25,7 +26,7 @@ class Cuts {
     std::optional<Pattern> pattern;
   };
   // `left`: bytes that all steps together may still go over.
-  void cut(size_t step, std::string_view text, bool is_first, size_t& left, const std::function<void(std::string_view)>& take) const;
+  void cut(size_t step, std::string_view text, size_t of_first, size_t& left, const std::function<void(std::string_view)>& take) const;
   std::vector<Step> steps_;
 };
 

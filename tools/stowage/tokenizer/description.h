@@ -1,4 +1,4 @@
-// What a tokenizer.json says, of those whose model is byte-pair encoding: the format of Hugging Face's tokenizers library.
+// What a tokenizer.json says: the format of Hugging Face's tokenizers library.
 // Source: https://huggingface.co/docs/tokenizers/components
 #pragma once
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace command {
@@ -26,16 +27,28 @@ struct SearchedText {
   bool is_pattern;
 };
 
+// BERT's normalizer is described as several steps.
 struct NormalStep {
-  enum class Kind { nfc, nfd, nfkc, nfkd, prepend, replace } kind;
-  SearchedText searched = {};   // replace
-  std::string content = {};     // prepend, replace
+  enum class Kind {
+    nfc, nfd, nfkc, nfkd,
+    prepend, replace,
+    strip_left, strip_right,      // white space
+    lowercase,
+    drop_marks,                   // category M
+    drop_nonspacing,              // category Mn
+    clean,                        // drops controls and U+FFFD, and replaces white space with spaces
+    spaces_around_ideographs,
+    charsmap,                     // SentencePiece's rules
+  } kind;
+  SearchedText searched = {};   // replace; charsmap: its place in the file, for messages
+  std::string content = {};     // prepend, replace; charsmap: its bytes
 };
 
 struct CutStep {
   // bytes: from here on text is bytes, of which tokens are made; the last step. words: a space is a character of its own that begins
-  // a word ("Metaspace").
-  enum class Kind { matches, digits, bytes, words } kind;
+  // a word ("Metaspace"). spaces, punctuation: each such character is a match. words_or_signs: the pieces are runs of word characters, and runs
+  // of characters that are neither word characters nor white space ("Whitespace").
+  enum class Kind { matches, digits, spaces, punctuation, words_or_signs, bytes, words } kind;
   enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous } behavior = Behavior::isolated;
   SearchedText searched = {};     // matches; words: the character
   bool inverted = false;          // what lies between the matches is a match
@@ -44,10 +57,34 @@ struct CutStep {
 
 // How tokens become text where they are not bytes.
 struct TextStep {
-  enum class Kind { replace, bytes, strip, words } kind;   // bytes: <0x0A> is a byte
+  // bytes: <0x0A> is a byte. pieces: removes `searched` from the beginning of a token, or puts a space before the token; not for the first one.
+  // cleanup: removes the space before a full stop and the like.
+  enum class Kind { replace, bytes, strip, words, pieces, cleanup } kind;
   std::string searched = {}, content = {};
   uint64_t start = 0;    // strip: how many at the beginning
   bool drops_first = false;   // words: the first token's
+};
+
+struct BytePairsDescription {
+  std::vector<std::pair<std::string, std::string>> merges;   // the first are made first
+  std::optional<std::string> unknown;
+  bool fuses_unknown = false, byte_fallback = false, ignores_merges = false;
+};
+struct WordPiecesDescription {
+  std::string unknown, continuing_prefix;
+  uint64_t most_characters;   // a longer word is unknown
+};
+struct UnigramDescription {
+  std::vector<double> scores;   // one for each token of the vocabulary, whose ids are 0, 1, …
+  std::optional<int32_t> unknown;
+  bool byte_fallback = false;
+};
+
+// A part of an encoding: one of the texts, or special tokens.
+struct TemplatePart {
+  enum class Kind { first, second, special } kind;
+  int32_t type;                       // the token type
+  std::vector<int32_t> tokens = {};   // special
 };
 
 struct TokenizerDescription {
@@ -55,10 +92,10 @@ struct TokenizerDescription {
   std::vector<NormalStep> normal;
   std::vector<CutStep> cuts;
   std::vector<std::pair<std::string, int32_t>> vocabulary;   // as written, bytes as characters
-  std::vector<std::pair<std::string, std::string>> merges;   // the first are made first
-  std::optional<std::string> unknown;
-  bool fuses_unknown = false, byte_fallback = false, ignores_merges = false;
-  std::vector<int32_t> before, after;   // tokens around a text
+  std::variant<BytePairsDescription, WordPiecesDescription, UnigramDescription> model;
+  // The parts of the encoding of one text and of two.
+  std::vector<TemplatePart> single{{TemplatePart::Kind::first, 0}}, pair{{TemplatePart::Kind::first, 0}, {TemplatePart::Kind::second, 1}};
+  bool truncates_left = false;   // a text that is too long loses its beginning
   std::vector<TextStep> text_steps;
 
   bool of_bytes() const { return !cuts.empty() && cuts.back().kind == CutStep::Kind::bytes; }

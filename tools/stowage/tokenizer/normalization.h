@@ -1,25 +1,35 @@
 // What becomes of a text before it is cut.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "charsmap.h"
 #include "pattern.h"
 
 namespace command {
+
+struct Normalized {
+  std::string text;
+  size_t of_first;   // the number of bytes at the beginning that come from the first character of the original text
+};
 
 class Normalization {
  public:
   Normalization(const std::vector<NormalStep>& steps, const std::string& path);
   bool does_nothing() const { return steps_.empty(); }
   // `text` is UTF-8.
-  std::string operator()(std::string_view text) const;
+  Normalized operator()(std::string_view text) const;
 
  private:
   struct Step {
     NormalStep step;
-    std::optional<Pattern> pattern;   // replace
+    std::optional<Pattern> pattern;     // replace
+    std::optional<Charsmap> charsmap;   // charsmap
   };
+  static std::string carried_out(const Step& step, std::string text, size_t most);
+  static size_t of_first_after(const Step& step, const Normalized& before, size_t most);
   std::vector<Step> steps_;
 };
 

@@ -16,19 +16,35 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-// White space is what Unicode calls so; PCRE2's \\s has U+180E too, which left that property in Unicode 6.3.
-std::string with_unicode_spaces(std::string_view pattern) {
+// Translates a pattern from Oniguruma's syntax, which the library uses. PCRE2's \\s also contains U+180E, which is not white space since Unicode 6.3.
+// A class inside a class is a union, which PCRE2 does not know: its brackets are removed.
+std::string for_pcre2(std::string_view pattern, const std::string& path) {
   constexpr std::string_view spaces = R"(\t-\r\x{85}\p{Z})";
+  const auto refuse = [&](const char* what) {
+    throw Failure(exit_failed, fmt::format("{}: the pattern {}: {} is not known to stowage", path, pattern, what));
+  };
   std::string out;
-  bool in_class = false;
+  int depth = 0;   // of classes
   for (size_t at = 0; at < pattern.size(); ++at) {
-    const char c = pattern[at], escaped = c == '\\' && at + 1 < pattern.size() ? pattern[at + 1] : '\0';
-    if (escaped != '\0') ++at;
-    if (c == '[') in_class = true;
-    if (c == ']') in_class = false;
-    if (escaped == 's') out += in_class ? std::string(spaces) : fmt::format("[{}]", spaces);
-    else if (escaped == 'S' && !in_class) out += fmt::format("[^{}]", spaces);
-    else out += pattern.substr(escaped == '\0' ? at : at - 1, escaped == '\0' ? 1 : 2);
+    const std::string_view rest = pattern.substr(at);
+    const char c = rest[0];
+    if (c == '\\' && rest.size() > 1) {
+      if (rest[1] == 's') out += depth > 0 ? std::string(spaces) : fmt::format("[{}]", spaces);
+      else if (rest[1] == 'S' && depth == 0) out += fmt::format("[^{}]", spaces);
+      else out += rest.substr(0, 2);
+      ++at;
+      continue;
+    }
+    if (depth > 0 && rest.starts_with("&&")) refuse("an intersection of classes");
+    if (depth > 0 && rest.starts_with("[^")) refuse("a negated class inside a class");
+    if (const size_t end = rest.find(":]"); depth > 0 && rest.starts_with("[:") && end != std::string_view::npos) {   // of POSIX
+      out += rest.substr(0, end + 2);
+      at += end + 1;
+      continue;
+    }
+    if (c == '[' && ++depth > 1) continue;
+    if (c == ']' && depth > 0 && --depth > 0) continue;
+    out += c;
   }
   return out;
 }
@@ -60,7 +76,7 @@ Pattern::Pattern(const SearchedText& searched, const std::string& path) : path_(
   int problem = 0;
   PCRE2_SIZE at = 0;
   Compiled& c = *compiled_;
-  const std::string pattern = with_unicode_spaces(searched.text);
+  const std::string pattern = for_pcre2(searched.text, path);
   c.code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &problem, &at, nullptr);
   if (!c.code) throw Failure(exit_failed, fmt::format("{}: the pattern {}: {} at byte {}", path, pattern, message_of(problem), at));
   c.match = pcre2_match_data_create_from_pattern(c.code, nullptr);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <unordered_map>
+#include <utility>
 
 #include "../failure.h"
 #include "../files.h"
@@ -11,8 +14,12 @@
 #include "added_tokens.h"
 #include "byte_pairs.h"
 #include "cuts.h"
+#include "description.h"
+#include "model.h"
 #include "normalization.h"
+#include "truncation.h"
 #include "unicode.h"
+#include "vocabulary_file.h"
 
 namespace command {
 namespace {
@@ -36,7 +43,16 @@ std::optional<char> byte_in(std::string_view token) {
   return static_cast<char>(byte);
 }
 
+// Removes spaces before punctuation and English contractions, as the library's "cleanup" does.
+std::string cleaned_up(std::string text, size_t most) {
+  static constexpr std::pair<const char*, const char*> endings[] = {{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [searched, content] : endings) text = replaced(text, searched, content, most);
+  return text;
+}
+
 TokenizerDescription read_description(const std::string& path) {
+  if (is_vocabulary_file(path)) return read_vocabulary_file(path);
   const std::string text = read_text(path);
   require_utf8(text, path);
   return read_tokenizer_description(text, path);
@@ -52,14 +68,51 @@ auto bounded(const Make& make, const std::string& what, const std::string& path)
   }
 }
 
+// The tokens of a text or of a list of words.
+struct TextTokens {
+  // A part of the text whose ends no token crosses.
+  struct Piece { size_t end; bool is_added; };
+  std::vector<int32_t> tokens, words;
+  bool has_pieces = false;   // they are recorded
+  std::vector<Piece> pieces;
+  bool is_truncated = false;
+
+  void end_piece(bool is_added) {
+    if (has_pieces) pieces.push_back({tokens.size(), is_added});
+  }
+  void keep(size_t count, bool truncates_left) {
+    if (count >= tokens.size()) return;
+    is_truncated = true;
+    const auto surplus = static_cast<std::ptrdiff_t>(tokens.size() - count);
+    for (std::vector<int32_t>* list : {&tokens, &words}) {
+      if (list->empty()) continue;
+      if (truncates_left) list->erase(list->begin(), list->begin() + surplus);
+      else list->erase(list->end() - surplus, list->end());
+    }
+  }
+};
+
+// The library stops encoding after the first piece with which it has `max_tokens` tokens, but not after an added token. This matters for pairs:
+// the lengths at that point decide which text is the longer one.
+void stop_early(TextTokens& text, size_t max_tokens, bool truncates_left) {
+  const size_t count = text.pieces.size();
+  size_t tokens = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t piece = truncates_left ? count - 1 - i : i;
+    const size_t begin = piece == 0 ? 0 : text.pieces[piece - 1].end;
+    tokens += text.pieces[piece].end - begin;
+    if (!text.pieces[piece].is_added && tokens >= max_tokens) return text.keep(tokens, truncates_left);
+  }
+}
+
 }  // namespace
 
 struct Tokenizer::Parts {
   explicit Parts(const TokenizerDescription& d, const std::string& file)
-      : path(file), before(d.before), after(d.after), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file), pairs(d, file) {
+      : path(file), single(d.single), pair(d.pair), truncates_left(d.truncates_left), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file), model(make_model(d, file)) {
     for (const auto& [token, id] : d.vocabulary) texts.emplace(id, d.of_bytes() ? bytes_of(token).value_or(token) : token);
     for (const AddedToken& token : d.added) {
-      const std::string content = token.normalized ? bounded([&] { return normal(token.content); }, fmt::format("added token {}", token.id), file) : token.content;
+      const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;
       if (token.special) texts.erase(token.id);
       else texts[token.id] = content;
       (token.normalized ? in_normal : in_raw).add(token, content);
@@ -72,7 +125,10 @@ struct Tokenizer::Parts {
       if (text.size() > most) throw TooMuchText();
       if (step.kind == TextStep::Kind::replace) text = replaced(text, step.searched, step.content, most);
       else if (step.kind == TextStep::Kind::words) text = replaced(text, step.searched, is_first && step.drops_first ? "" : step.content, most);
-      else if (step.kind == TextStep::Kind::bytes) {
+      else if (step.kind == TextStep::Kind::cleanup) text = cleaned_up(std::move(text), most);
+      else if (step.kind == TextStep::Kind::pieces) {
+        if (!is_first) text = text.starts_with(step.searched) ? text.substr(step.searched.size()) : " " + text;
+      } else if (step.kind == TextStep::Kind::bytes) {
         if (const auto byte = byte_in(text)) text = *byte;
       } else if (is_first) {
         for (uint64_t i = 0; i < step.start && text.starts_with(step.searched); ++i) text.erase(0, step.searched.size());
@@ -81,42 +137,119 @@ struct Tokenizer::Parts {
     return text;
   }
 
+  void add_tokens(std::string_view text, TextTokens& out) {
+    const auto add = [&](const AddedToken& token) {
+      out.tokens.push_back(token.id);
+      out.end_piece(true);
+    };
+    const auto cut = [&](std::string_view piece, size_t of_first) {
+      cuts(piece, of_first, [&](std::string_view word) {
+        model->encode(word, out.tokens);
+        out.end_piece(false);
+      });
+    };
+    in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
+      if (token) return add(*token);
+      Normalized held{{}, first_character(raw).bytes};
+      if (!normal.does_nothing()) {
+        held = normal(raw);
+        raw = held.text;
+      }
+      const size_t of_first = begin == 0 ? held.of_first : 0;
+      in_normal.split(raw, [&](const AddedToken* inner, std::string_view piece, size_t at) {
+        if (inner) add(*inner);
+        else cut(piece, of_first - std::min(of_first, at));
+      });
+    });
+  }
+
+  void add_text(std::string_view text, const std::string& name, TextTokens& out) {
+    require_utf8(text, name);
+    bounded([&] { add_tokens(text, out); }, name, path);
+  }
+
+  TextTokens tokens_of(std::string_view text, const std::string& name, const EncodeOptions& options, bool is_second) {
+    TextTokens out;
+    out.has_pieces = options.max_tokens && (options.truncation != Truncation::only_second || is_second);
+    add_text(text, name, out);
+    if (out.has_pieces) stop_early(out, *options.max_tokens, truncates_left);
+    return out;
+  }
+
+  void truncate(TextTokens& first, TextTokens* second, const std::string& name, const EncodeOptions& options) const {
+    if (!options.max_tokens) return;
+    uint64_t special = 0;
+    if (options.special_tokens)
+      for (const TemplatePart& part : second ? pair : single) special += part.tokens.size();
+    const Lengths whole{first.tokens.size(), second ? std::optional(second->tokens.size()) : std::nullopt};
+    const auto lengths = special > *options.max_tokens ? std::nullopt : truncated_lengths(whole, *options.max_tokens - special, options.truncation);
+    if (!lengths)
+      throw Failure(exit_failed, fmt::format("{}: cannot be truncated to {} tokens, of which {} are special", name, grouped(*options.max_tokens), grouped(special)));
+    first.keep(lengths->first, truncates_left);
+    if (second) second->keep(*lengths->second, truncates_left);
+  }
+
+  Encoding put_together(const TextTokens& first, const TextTokens* second, bool with_special, bool of_words) const {
+    Encoding out;
+    out.is_truncated = first.is_truncated || (second && second->is_truncated);
+    for (const TemplatePart& part : second ? pair : single) {
+      const bool is_special = part.kind == TemplatePart::Kind::special;
+      if (is_special && !with_special) continue;
+      const TextTokens& text = part.kind == TemplatePart::Kind::second ? *second : first;
+      const std::vector<int32_t>& tokens = is_special ? part.tokens : text.tokens;
+      out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
+      out.token_types.resize(out.tokens.size(), part.type);
+      if (!of_words) continue;
+      if (!is_special) out.word_ids.insert(out.word_ids.end(), text.words.begin(), text.words.end());
+      out.word_ids.resize(out.tokens.size(), -1);
+    }
+    return out;
+  }
+
   const std::string path;
-  std::vector<int32_t> before, after;
+  const std::vector<TemplatePart> single, pair;
+  const bool truncates_left;
   std::vector<TextStep> text_steps;
   std::unordered_map<int32_t, std::string> texts;   // of tokens that are some, as the vocabulary has them or as bytes
   AddedTokens in_raw, in_normal;
   Normalization normal;
   Cuts cuts;
-  BytePairs pairs;
+  std::unique_ptr<Model> model;
 };
 
 Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>(read_description(path), path)) {}
 Tokenizer::~Tokenizer() = default;
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const std::string& name, bool as_it_is) const {
-  require_utf8(text, name);
-  Parts& parts = *parts_;
-  std::vector<int32_t> tokens;
-  if (!as_it_is) tokens = parts.before;
-  const auto add = [&](const AddedToken& token) { tokens.push_back(token.id); };
-  const auto cut = [&](std::string_view piece, bool is_first) {
-    parts.cuts(piece, is_first, [&](std::string_view word) { parts.pairs.encode(word, tokens); });
-  };
-  const auto add_all = [&] {
-    parts.in_raw.split(text, [&](const AddedToken* token, std::string_view raw, size_t begin) {
-      if (token) return add(*token);
-      std::string held;   // what it becomes, if it does
-      if (!parts.normal.does_nothing()) raw = held = parts.normal(raw);
-      parts.in_normal.split(raw, [&](const AddedToken* inner, std::string_view piece, size_t at) {
-        if (inner) add(*inner);
-        else cut(piece, begin == 0 && at == 0);
-      });
-    });
-  };
-  bounded(add_all, name, parts.path);
-  if (!as_it_is) tokens.insert(tokens.end(), parts.after.begin(), parts.after.end());
-  return tokens;
+  TextTokens out;   // without a copy of the tokens, as the text may be large
+  for (const TemplatePart& part : parts_->single) {
+    if (part.kind == TemplatePart::Kind::first) parts_->add_text(text, name, out);
+    else if (!as_it_is) out.tokens.insert(out.tokens.end(), part.tokens.begin(), part.tokens.end());
+  }
+  return std::move(out.tokens);
+}
+
+Encoding Tokenizer::encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const {
+  TextTokens first = parts_->tokens_of(text, name, options, false);
+  if (!second) {
+    parts_->truncate(first, nullptr, name, options);
+    return parts_->put_together(first, nullptr, options.special_tokens, false);
+  }
+  TextTokens other = parts_->tokens_of(*second, name, options, true);
+  parts_->truncate(first, &other, name, options);
+  return parts_->put_together(first, &other, options.special_tokens, false);
+}
+
+Encoding Tokenizer::encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const {
+  TextTokens all;
+  for (const std::string& word : words) {
+    const TextTokens one = parts_->tokens_of(word, name, options, false);
+    all.tokens.insert(all.tokens.end(), one.tokens.begin(), one.tokens.end());
+    all.words.resize(all.tokens.size(), static_cast<int32_t>(&word - words.data()));
+    all.is_truncated = all.is_truncated || one.is_truncated;
+  }
+  parts_->truncate(all, nullptr, name, options);
+  return parts_->put_together(all, nullptr, options.special_tokens, true);
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> tokens, bool is_first) const {

@@ -1,22 +1,36 @@
-// Text to tokens and back, as a tokenizer.json says: what Hugging Face's tokenizers library gives for a text with special tokens.
+// Encodes text as tokens and decodes tokens, as a tokenizer.json says. The results are those of Hugging Face's tokenizers library.
+// BERT's vocab.txt without a tokenizer.json is read as transformers reads it (vocabulary_file.h).
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "encoding.h"
+
 namespace command {
 
 class Tokenizer {
  public:
-  // Throws a Failure that names the file where it cannot be read, is damaged, or asks for what is not known here.
+  // `path`: a tokenizer.json, or a file whose name is vocab.txt. Throws a Failure that names the file and the place in it if it cannot be read,
+  // is damaged, or asks for something that is not supported.
   explicit Tokenizer(const std::string& path);
   ~Tokenizer();
 
-  // `text` is UTF-8, which `name` has in it: else a Failure says at which byte it is not. Special tokens in it are found, and those that
-  // the file puts around a text are there, unless the text is to be as it is. Thread: one at a time.
+  // Texts are UTF-8; otherwise a Failure says at which byte of `name` they are not. Special tokens that a text contains are found.
+  // Padding is not applied: the trainer pads. Thread: one at a time.
+
+  // The tokens of a whole text, with the special tokens that the file puts around it unless `as_it_is`.
   std::vector<int32_t> encode(std::string_view text, const std::string& name, bool as_it_is = false) const;
+  // The tokens and token types of a text or of a pair of texts. Throws a Failure if truncation cannot reach `max_tokens`: special tokens stay, and
+  // only_first and only_second leave at least one token of their text.
+  Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const;
+  // The same for a text that is already split into words, with the word of each token (is_split_into_words of transformers). Each word is encoded
+  // by itself. A word may have no tokens.
+  Encoding encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const;
+
   // Special tokens are no text, nor are numbers that no token has. `is_first`: of a text, which may lose the space that it
   // began with. What is not UTF-8 yet may become so with the next token.
   std::string decode(std::span<const int32_t> tokens, bool is_first) const;

@@ -1,0 +1,28 @@
+// The result of encoding one or two texts, and the options for it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace command {
+
+struct Encoding {
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> token_types;   // one for each token: by default 0 for the first text and 1 for the second
+  // Only from encode_words: for each token the index of its word, -1 for special tokens that the file adds.
+  std::vector<int32_t> word_ids;
+  bool is_truncated = false;
+};
+
+// Which text loses tokens if there are too many. longest_first shortens the longer text until both have the same length, then both.
+enum class Truncation { longest_first, only_first, only_second };
+
+struct EncodeOptions {
+  // Adds the special tokens that the file puts around texts. Special tokens that a text itself contains are found in any case.
+  bool special_tokens = true;
+  // The limit counts special tokens. A text loses tokens at its end, or at its beginning if the file says so.
+  std::optional<uint64_t> max_tokens = {};
+  Truncation truncation = Truncation::longest_first;
+};
+
+}  // namespace command

@@ -21,7 +21,8 @@ using namespace command;
 namespace {
 
 EncodeOptions options_of(const JsonView& asked) {
-  static const std::map<std::string, Truncation> ways{{"longest_first", Truncation::longest_first}, {"only_first", Truncation::only_first}, {"only_second", Truncation::only_second}};
+  using enum Truncation;
+  static const std::map<std::string, Truncation> ways{{"longest_first", longest_first}, {"only_first", only_first}, {"only_second", only_second}};
   EncodeOptions options;
   options.special_tokens = asked.at("special").flag_or(true);
   if (!asked.at("max_tokens").is_null()) options.max_tokens = asked.at("max_tokens").whole(UINT64_MAX);

@@ -103,6 +103,14 @@ class EncoderTokensTest(CommandTest):
             untyped = {key: value for key, value in model.items() if key != "type"}
             self.assertEqual(self.ids(self.write("t.json", json.dumps({"model": untyped})), "ab"), ids)
 
+    def test_metaspace_of_all_times(self):
+        """Files before 2024 have add_prefix_space, later ones prepend_scheme and split."""
+        model = {**SCORES, "vocab": [["?", 0], ["\u2581a", -1], ["a", -1], ["\u2581", -1], ["a\u2581a", 0]]}
+        for how, ids in (({}, [1, 1]), ({"add_prefix_space": True}, [1, 1]), ({"add_prefix_space": False}, [2, 1]), ({"prepend_scheme": "never"}, [2, 1]),
+                         ({"prepend_scheme": "never", "split": False}, [4]), ({"add_prefix_space": True, "prepend_scheme": "first", "split": False}, [3, 4])):
+            cut = {"type": "Metaspace", "replacement": "\u2581", **how}
+            self.assertEqual(self.ids(self.write("t.json", json.dumps({"model": model, "pre_tokenizer": cut})), "a a"), ids, how)
+
     def test_the_lengths_of_truncated_pairs(self):
         path = self.tokenizer(pre_tokenizer={"type": "WhitespaceSplit"}, post_processor={"type": "BertProcessing", "sep": ["]", 6], "cls": ["[", 5]})
 

@@ -8,7 +8,7 @@ namespace command {
 namespace {
 
 using Behavior = CutStep::Behavior;
-using Kind = CutStep::Kind;
+using CutKind = CutStep::Kind;
 using Prefix = CutStep::Prefix;
 
 // Puts matches, and what lies between them, together to pieces. They come in order and leave nothing out.
@@ -107,7 +107,7 @@ std::string with_marks(std::string_view text, const std::string& mark, size_t mo
 Cuts::Cuts(const std::vector<CutStep>& steps, const std::string& path) {
   for (const CutStep& step : steps) {
     steps_.push_back({step, std::nullopt});
-    if (step.kind == Kind::matches || step.kind == Kind::words || !step.searched.text.empty()) steps_.back().pattern.emplace(step.searched, path);
+    if (step.kind == CutKind::matches || step.kind == CutKind::words || !step.searched.text.empty()) steps_.back().pattern.emplace(step.searched, path);
   }
 }
 
@@ -119,11 +119,11 @@ void Cuts::cut(size_t number, std::string_view text, size_t of_first, size_t& le
   const CutStep& step = steps_[number].step;
   const std::optional<Pattern>& pattern = steps_[number].pattern;
   std::string changed;   // holds what `text` then is
-  if (step.kind == Kind::words) {
+  if (step.kind == CutKind::words) {
     of_first = with_marks(text.substr(0, of_first), step.searched.text, left).size();
     text = changed = with_marks(text, step.searched.text, left);
   }
-  const std::string_view prefix = step.kind == Kind::words ? std::string_view(step.searched.text) : " ";
+  const std::string_view prefix = step.kind == CutKind::words ? std::string_view(step.searched.text) : " ";
   if ((step.prefix == Prefix::always || (step.prefix == Prefix::first && of_first > 0)) && !text.starts_with(prefix)) {
     text = changed = std::string(prefix).append(text);
     of_first += of_first > 0 ? prefix.size() : 0;
@@ -132,14 +132,14 @@ void Cuts::cut(size_t number, std::string_view text, size_t of_first, size_t& le
   const std::function<void(Match)> go_on = [&](Match piece) {
     cut(number + 1, text.substr(piece.begin, piece.end - piece.begin), of_first - std::min(of_first, piece.begin), left, take);
   };
-  if (step.kind == Kind::words_or_signs) return for_words_and_signs(text, go_on);
+  if (step.kind == CutKind::words_or_signs) return for_words_and_signs(text, go_on);
   const auto by_class = [&](bool (*is_match)(uint32_t)) {
     for_pieces(text, step.behavior, false, [&](size_t from) { return find_character(text, from, is_match); }, go_on);
   };
-  if (step.kind == Kind::digits) return by_class(is_numeric);
-  if (step.kind == Kind::spaces) return by_class(is_space);
-  if (step.kind == Kind::punctuation) return by_class(is_punctuation);
-  const bool whole = !pattern || (step.kind == Kind::words && step.behavior == Behavior::contiguous);
+  if (step.kind == CutKind::digits) return by_class(is_numeric);
+  if (step.kind == CutKind::spaces) return by_class(is_space);
+  if (step.kind == CutKind::punctuation) return by_class(is_punctuation);
+  const bool whole = !pattern || (step.kind == CutKind::words && step.behavior == Behavior::contiguous);
   if (whole) return go_on({0, text.size()});
   for_pieces(text, step.behavior, step.inverted, [&](size_t from) { return pattern->find(text, from); }, go_on);
 }

@@ -40,9 +40,9 @@ CutStep::Prefix read_prefix(const JsonView& step) {
 }
 
 CutStep::Behavior read_behavior(const JsonView& behavior) {
-  using Behavior = CutStep::Behavior;
-  static const std::map<std::string_view, Behavior> behaviors{{"Removed", Behavior::removed}, {"Isolated", Behavior::isolated},
-      {"MergedWithPrevious", Behavior::merged_with_previous}, {"MergedWithNext", Behavior::merged_with_next}, {"Contiguous", Behavior::contiguous}};
+  using enum CutStep::Behavior;
+  static const std::map<std::string_view, CutStep::Behavior> behaviors{
+      {"Removed", removed}, {"Isolated", isolated}, {"MergedWithPrevious", merged_with_previous}, {"MergedWithNext", merged_with_next}, {"Contiguous", contiguous}};
   const auto found = behaviors.find(behavior.text());
   if (found == behaviors.end()) refuse(behavior, behavior.text());
   return found->second;
@@ -114,17 +114,16 @@ void add_bert_cuts(std::vector<CutStep>& out) {
 
 void read_cut(const JsonView& step, std::vector<CutStep>& out) {
   using Kind = CutStep::Kind;
-  using Behavior = CutStep::Behavior;
   const std::string type = type_of(step);
   if (!out.empty() && out.back().kind == Kind::bytes) throw Failure(exit_failed, fmt::format("{}: expected \"ByteLevel\" to be the last", step.place()));
   if (type == "Split") out.push_back(read_split(step));
-  else if (type == "Digits") out.push_back({Kind::digits, step.at("individual_digits").flag_or(false) ? Behavior::isolated : Behavior::contiguous});
+  else if (type == "Digits") out.push_back({Kind::digits, step.at("individual_digits").flag_or(false) ? CutStep::Behavior::isolated : CutStep::Behavior::contiguous});
   else if (type == "ByteLevel") out.push_back(read_bytes(step));
   else if (type == "Metaspace") out.push_back(read_words(step));
   else if (type == "BertPreTokenizer") add_bert_cuts(out);
   else if (type == "Whitespace") out.push_back({Kind::words_or_signs});
-  else if (type == "WhitespaceSplit") out.push_back({Kind::spaces, Behavior::removed});
-  else if (type == "Punctuation") out.push_back({Kind::punctuation, step.at("behavior").is_null() ? Behavior::isolated : read_behavior(step.at("behavior"))});
+  else if (type == "WhitespaceSplit") out.push_back({Kind::spaces, CutStep::Behavior::removed});
+  else if (type == "Punctuation") out.push_back({Kind::punctuation, step.at("behavior").is_null() ? CutStep::Behavior::isolated : read_behavior(step.at("behavior"))});
   else refuse(step, type);
 }
 

@@ -8,7 +8,7 @@
 namespace command {
 namespace {
 
-using Kind = TemplatePart::Kind;
+using Part = TemplatePart::Kind;
 
 constexpr size_t most_parts = 64;   // of a template
 
@@ -23,10 +23,10 @@ std::vector<TemplatePart> read_template(const JsonView& pieces, const JsonView& 
       bool& has_it = is_second ? has_second : has_first;
       if (has_it) pieces.fail("each text once");   // else a limit on tokens would mean nothing
       has_it = true;
-      parts.push_back({is_second ? Kind::second : Kind::first, id_of(text.at("type_id"))});
+      parts.push_back({is_second ? Part::second : Part::first, id_of(text.at("type_id"))});
     } else {
       const JsonView special = piece.at("SpecialToken");
-      TemplatePart part{Kind::special, id_of(special.at("type_id"))};
+      TemplatePart part{Part::special, id_of(special.at("type_id"))};
       for (const JsonView& id : specials.at(special.at("id").text()).at("ids").elements()) part.tokens.push_back(id_of(id));
       parts.push_back(std::move(part));
     }
@@ -44,15 +44,15 @@ int32_t read_named(const JsonView& token) {
 
 // <s> A </s> and <s> A </s></s> B </s>. All tokens have type 0.
 void set_roberta_templates(int32_t begin, int32_t end, TokenizerDescription& out) {
-  out.single = {{Kind::special, 0, {begin}}, {Kind::first, 0}, {Kind::special, 0, {end}}};
-  out.pair = {{Kind::special, 0, {begin}}, {Kind::first, 0}, {Kind::special, 0, {end, end}}, {Kind::second, 0}, {Kind::special, 0, {end}}};
+  out.single = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end}}};
+  out.pair = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end, end}}, {Part::second, 0}, {Part::special, 0, {end}}};
 }
 
 }  // namespace
 
 void set_bert_templates(int32_t begin, int32_t end, TokenizerDescription& out) {
-  out.single = {{Kind::special, 0, {begin}}, {Kind::first, 0}, {Kind::special, 0, {end}}};
-  out.pair = {{Kind::special, 0, {begin}}, {Kind::first, 0}, {Kind::special, 0, {end}}, {Kind::second, 1}, {Kind::special, 1, {end}}};
+  out.single = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end}}};
+  out.pair = {{Part::special, 0, {begin}}, {Part::first, 0}, {Part::special, 0, {end}}, {Part::second, 1}, {Part::special, 1, {end}}};
 }
 
 void read_post_processor(const JsonView& step, TokenizerDescription& out) {

@@ -109,7 +109,8 @@ void stop_early(TextTokens& text, size_t max_tokens, bool truncates_left) {
 
 struct Tokenizer::Parts {
   explicit Parts(const TokenizerDescription& d, const std::string& file)
-      : path(file), single(d.single), pair(d.pair), truncates_left(d.truncates_left), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file), model(make_model(d, file)) {
+      : path(file), single(d.single), pair(d.pair), truncates_left(d.truncates_left), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file),
+        model(make_model(d, file)) {
     for (const auto& [token, id] : d.vocabulary) texts.emplace(id, d.of_bytes() ? bytes_of(token).value_or(token) : token);
     for (const AddedToken& token : d.added) {
       const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;

@@ -110,7 +110,7 @@ struct SpecialTokens {
   const JsonView &config, &older;
 };
 
-bool read_truncates_left(const JsonView& side) {
+bool read_truncation_side(const JsonView& side) {
   const std::string said = side.text_or("right");
   if (said != "left" && said != "right") side.fail("\"left\" or \"right\"");
   return said == "left";
@@ -140,7 +140,7 @@ TokenizerDescription read_vocabulary_file(const std::string& path) {
   add_bert_cuts(out.cuts);
   set_bert_templates(begin.id, end.id, out);
   add_piece_steps(std::string(continuing_prefix), true, out.text_steps);
-  out.truncates_left = read_truncates_left(config.at("truncation_side"));
+  out.truncates_left = read_truncation_side(config.at("truncation_side"));
   return out;
 }
 

@@ -110,8 +110,8 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.sequence = sequence;
   graph_.vocabulary = vocabulary;
   graph_.compute = compute;
-  graph_.inputs[Input::tokens] = input(Input::tokens);
-  graph_.inputs[Input::targets] = input(Input::targets);
+  need(Input::tokens);
+  need(Input::targets);
   Tensor state;
   state.name = "step_state";
   state.kind = Kind::state;
@@ -120,15 +120,15 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
   // Their records are always there: parameters are numbered alike with and without them.
-  const int positions = input(Input::positions), weights = input(Input::weights), reference = input(Input::reference);
+  for (const Input optional : {Input::positions, Input::weights, Input::reference}) input(optional);
   graph_.token_weights = activation("token_weights", {sequence}, Format::f32);
   graph_.preference = inputs.preference;
-  if (inputs.positions || inputs.preference != Preference::none) graph_.inputs[Input::positions] = positions;
-  if (inputs.weights) graph_.inputs[Input::weights] = weights;
-  if (has_reference(inputs.preference)) graph_.inputs[Input::reference] = reference;
+  if (inputs.positions || inputs.preference != Preference::none) need(Input::positions);
+  if (inputs.weights) need(Input::weights);
+  if (has_reference(inputs.preference)) need(Input::reference);
 }
 
-int GraphBuilder::input(Input input) {
+void GraphBuilder::input(Input input) {
   Tensor t;
   t.name = input_row(input).name;
   t.kind = Kind::input;
@@ -136,12 +136,12 @@ int GraphBuilder::input(Input input) {
   t.shape = {graph_.sequence};
   t.per_sample = true;
   graph_.tensors.push_back(std::move(t));
-  return static_cast<int>(graph_.tensors.size()) - 1;
+  records_[input] = static_cast<int>(graph_.tensors.size()) - 1;
 }
 
 int GraphBuilder::need(Input which) {
-  if (graph_.inputs[which] < 0) graph_.inputs[which] = input(which);
-  return graph_.inputs[which];
+  if (records_[which] < 0) input(which);
+  return graph_.inputs[which] = records_[which];
 }
 
 int GraphBuilder::token_types(int64_t count) {

@@ -197,12 +197,13 @@ class GraphBuilder {
  private:
   int activation(const char* name, Shape shape, Format format);
   int rows(const char* name, int64_t features) { return activation(name, {graph_.sequence, features}, graph_.compute); }
-  int input(Input input);   // a new tensor for it
-  int need(Input input);    // that of the graph
+  void input(Input input);  // makes its record
+  int need(Input input);    // its tensor, which the graph has from now on
   // `inputs` and, where samples hold documents, the positions in them.
   std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
+  InputIndices records_;   // tensors of inputs, whether the graph needs them or not
   uint32_t streams_ = 0;
   int parameters_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include "commands.h"
 #include "data.h"
@@ -23,6 +24,8 @@ namespace command {
 namespace {
 
 constexpr uint64_t longest_default = 1024;   // tokens, of a model that no run tells more of
+constexpr uint64_t rows_of_encoder = 512;    // tokens of the texts that an encoder reads at once
+constexpr size_t texts_at_once = 256;        // of one call: answers come while later texts wait
 
 struct ClassifyCommand {
   ModelFlags model;
@@ -39,20 +42,24 @@ struct ClassifyCommand {
     const Model asked = open_model(model);
     const stw_model_info about = query(asked);
     const std::vector<std::string> labels = labels_of(asked);
-    if (labels.empty()) throw Failure(exit_usage, fmt::format("{}: is a language model: `stowage train` makes a classifier of it, from texts with labels", model.source));
+    if (labels.empty())
+      throw Failure(exit_usage, fmt::format("{}: is {}: `stowage train` makes a classifier of it, from texts with labels", model.source,
+                                            about.generates ? "a language model" : "an encoder without labels"));
     const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, run_of(model), about.vocabulary);
     // No longer than the samples it was trained on: later positions may never have been trained.
     check_sequence(plan.sequence, about.positions);
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
     uint64_t longest = 2;
-    std::vector<std::vector<int32_t>> documents;
+    std::vector<SeenText> seen;
     for (const LabelledText& text : all_texts()) {
-      documents.push_back(tokens_of(text, tokenization, about.padding_token, most).tokens);
-      longest = std::max<uint64_t>(longest, documents.back().size());
+      seen.push_back(tokens_of(text, tokenization, about, most));
+      longest = std::max<uint64_t>(longest, seen.back().tokens.size());
     }
-    plan.sequence = longest;
+    // An encoder reads several texts at once, as many as fit a sample.
+    plan.sequence = about.generates ? longest : std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
     const Inference opened = open_inference(model, plan);
-    for (const std::vector<int32_t>& tokens : documents) print(probabilities(opened.trainer.get(), tokens, labels.size()), labels);
+    for (size_t first = 0; first < seen.size(); first += texts_at_once)
+      answer(opened.trainer.get(), std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first)), labels);
   }
 
   std::vector<LabelledText> all_texts() const {
@@ -66,11 +73,26 @@ struct ClassifyCommand {
     return all;
   }
 
-  static std::vector<double> probabilities(stw_trainer* trainer, const std::vector<int32_t>& tokens, size_t count) {
-    std::vector<float> logits(count);
-    call([&](stw_error* error) { return stw_trainer_logits(trainer, tokens.data(), tokens.size(), logits.data(), count, error); });
+  void answer(stw_trainer* trainer, std::span<const SeenText> texts, const std::vector<std::string>& labels) const {
+    std::vector<int32_t> tokens, types;
+    std::vector<uint64_t> lengths;
+    const bool has_types = std::any_of(texts.begin(), texts.end(), [](const SeenText& text) { return !text.token_types.empty(); });
+    for (const SeenText& text : texts) {
+      tokens.insert(tokens.end(), text.tokens.begin(), text.tokens.end());
+      types.insert(types.end(), text.token_types.begin(), text.token_types.end());
+      if (has_types) types.resize(tokens.size());
+      lengths.push_back(text.tokens.size());
+    }
+    std::vector<float> logits(texts.size() * labels.size());
+    call([&](stw_error* error) {
+      return stw_trainer_classify(trainer, tokens.data(), has_types ? types.data() : nullptr, lengths.data(), lengths.size(), logits.data(), logits.size(), error);
+    });
+    for (size_t text = 0; text < texts.size(); ++text) print(probabilities(std::span(logits).subspan(text * labels.size(), labels.size())), labels);
+  }
+
+  static std::vector<double> probabilities(std::span<const float> logits) {
     const double largest = *std::max_element(logits.begin(), logits.end());
-    std::vector<double> shares(count);
+    std::vector<double> shares(logits.size());
     std::transform(logits.begin(), logits.end(), shares.begin(), [&](float x) { return std::exp(static_cast<double>(x) - largest); });
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     for (double& share : shares) share /= sum;

@@ -86,7 +86,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
     if (!has_labels)
       throw Failure(exit_failed, fmt::format("{}: the model is a classifier with {} labels: expected a .csv or .jsonl file of texts that have one (\"{}\")", path,
                                              grouped(labels.size()), flags.fields.label));
-    return label_examples(read_labelled(path, flags.fields, true), labels, request.tokenization, query(request.model).padding_token, request.sequence);
+    return label_examples(read_labelled(path, flags.fields, true), labels, request.tokenization, query(request.model), request.sequence);
   }
   if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.flags.source));
   const bool has_pairs = path == flags.path ? flags.has_pairs : holds_pairs(path);

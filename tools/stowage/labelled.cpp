@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <stowage.h>
 
 #include <algorithm>
 #include <charconv>
@@ -36,6 +35,7 @@ LabelledText of_object(std::string_view line, const std::string& place, const La
   LabelledText text;
   text.place = place;
   text.text = view.at(fields.text).text();
+  if (const JsonView pair = view.at(fields.pair); !pair.is_null()) text.pair = pair.text();
   if (!with_labels) return text;
   const JsonView label = view.at(fields.label);
   if (label.is_null()) label.fail("a label");
@@ -55,11 +55,13 @@ std::vector<LabelledText> read_csv(const std::string& content, const std::string
     return static_cast<size_t>(found - header->begin());
   };
   const size_t text = column(fields.text, "--text-field"), label = with_labels ? column(fields.label, "--label-field") : 0;
+  const auto pair = static_cast<size_t>(std::find(header->begin(), header->end(), fields.pair) - header->begin());   // the end: there is none
   std::vector<LabelledText> texts;
   while (const auto record = reader.record()) {
     if (record->size() != header->size())
       throw Failure(exit_failed, fmt::format("{}: expected {} fields, as many as there are columns, found {}", reader.where(), header->size(), record->size()));
     texts.push_back({(*record)[text], with_labels ? (*record)[label] : "", reader.where()});
+    if (pair < record->size()) texts.back().pair = (*record)[pair];
   }
   return texts;
 }
@@ -124,6 +126,7 @@ std::vector<LabelledText> read_labelled(const std::string& path, const LabelFiel
   }
   if (texts.empty()) throw Failure(exit_failed, fmt::format("{}: expected a line for each text, found none", path));
   for (const LabelledText& text : texts) {
+    if (text.pair && is_blank(*text.pair)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.pair));
     if (is_blank(text.text)) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.text));
     if (with_labels && text.label.empty()) throw Failure(exit_failed, fmt::format("{}: \"{}\" is empty", text.place, fields.label));
     if (text.label != valid_utf8(text.label) || text.label.find('\0') != std::string::npos)
@@ -165,9 +168,36 @@ std::vector<std::string> labels_in(const std::string& json, const std::string& p
   return names;
 }
 
-SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, int64_t padding, uint64_t most) {
+// All tokens: what is cut is a text's own end.
+static SeenText tokens_of_encoder(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model, uint64_t most) {
+  if (tokenization.kind() == Tokenization::Kind::bytes) {
+    SeenText seen{tokenization.encode(text.text, text.place), {}, false};
+    seen.is_cut = seen.tokens.size() > most;
+    if (seen.is_cut) seen.tokens.resize(most);
+    return seen;
+  }
+  EncodeOptions options;
+  options.max_tokens = most;
+  Encoding encoding = tokenization.encode(text.text, text.pair, text.place, options);
+  if (std::all_of(encoding.token_types.begin(), encoding.token_types.end(), [](int32_t type) { return type == 0; })) encoding.token_types.clear();
+  for (const int32_t type : encoding.token_types)
+    if (static_cast<uint32_t>(type) >= model.token_types)
+      throw Failure(exit_failed, fmt::format("{}: the tokenizer gives tokens the type {}, and the model has {} types of tokens", text.place, type, model.token_types));
+  return {std::move(encoding.tokens), std::move(encoding.token_types), encoding.is_truncated};
+}
+
+SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model, uint64_t most) {
   if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, fmt::format("{}: is a text; there is no tokenizer (--tokenizer)", text.place));
-  SeenText seen{tokenization.encode(text.text, text.place), false};
+  if (text.pair && (model.token_types == 0 || tokenization.kind() == Tokenization::Kind::bytes))
+    throw Failure(exit_failed, fmt::format("{}: has two texts, which {} does not tell apart: {}", text.place, model.token_types == 0 ? "the model" : "a tokenizer of bytes",
+                                           model.token_types == 0 ? "it has no types of tokens" : "name a tokenizer with --tokenizer"));
+  if (model.generates == 0) {
+    SeenText seen = tokens_of_encoder(text, tokenization, model, most);
+    if (seen.tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
+    return seen;
+  }
+  const int64_t padding = model.padding_token;
+  SeenText seen{tokenization.encode(text.text, text.place), {}, false};
   std::vector<int32_t>& tokens = seen.tokens;
   if (tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
   seen.is_cut = tokens.size() > most;
@@ -177,22 +207,24 @@ SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, i
   return seen;
 }
 
-Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, int64_t padding, uint64_t sequence) {
+Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence) {
   const Labels number_of_label(labels, texts);
-  struct Document { std::vector<int32_t> tokens; uint32_t label; };
+  struct Document { std::vector<int32_t> tokens, token_types; uint32_t label; };
   std::vector<Document> documents;
   Examples all;
   for (const LabelledText& text : texts) {
-    SeenText seen = tokens_of(text, tokenization, padding, sequence);
-    documents.push_back({std::move(seen.tokens), number_of_label(text)});
+    SeenText seen = tokens_of(text, tokenization, model, sequence);
+    documents.push_back({std::move(seen.tokens), std::move(seen.token_types), number_of_label(text)});
     all.counts.longer += seen.is_cut;
   }
   shuffle(documents);
   all.counts.examples = all.counts.learned = documents.size();
-  for (const auto& [tokens, label] : documents) {
+  for (const auto& [tokens, token_types, label] : documents) {
     for (int byte = 0; byte < 4; ++byte) all.labels += static_cast<char>(label >> (8 * byte));
-    all.marks += static_cast<char>(STW_MARK_BEGIN);
-    all.marks.append(tokens.size() - 1, '\0');
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const bool is_second = !token_types.empty() && token_types[i] != 0;
+      all.marks += static_cast<char>((i == 0 ? STW_MARK_BEGIN : 0) | (is_second ? STW_MARK_SECOND : 0));
+    }
     all.tokens.insert(all.tokens.end(), tokens.begin(), tokens.end());
   }
   return all;

@@ -1,7 +1,10 @@
 // Texts and what each of them is called, to train classifiers on: a .csv file whose first line names its columns, or a .jsonl file of
 // objects, {"text": …, "label": …}.
 #pragma once
+#include <stowage.h>
+
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,13 +16,14 @@ namespace command {
 
 // Names of columns, or of members of objects.
 struct LabelFields {
-  std::string text = "text", label = "label";
+  std::string text = "text", label = "label", pair = "text_pair";
   bool text_given = false, label_given = false;   // a label by its name: then every .jsonl file has some
 };
 
 struct LabelledText {
   std::string text, label;   // a number as it is written
   std::string place;         // for messages
+  std::optional<std::string> pair = {};   // the second one of two texts that have one label
 };
 
 bool is_csv(const std::string& path);   // as its name says
@@ -38,17 +42,18 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 std::string labels_json(std::span<const std::string> names);
 std::vector<std::string> labels_in(const std::string& json, const std::string& path);
 
-// The tokens that a classifier sees of a text, up to the one that it looks at: with those that the tokenizer puts around it, cut so that all of them
-// are at most `most`, and then without `padding` at the end (transformers, …ForSequenceClassification). Throws a Failure where there are none.
+// The tokens that a classifier sees of a text, or of two, with those that the tokenizer puts around them, cut so that all of them are at most
+// `most`. An encoder sees all of them; a language model sees none past the one that it looks at, which is the last one that is not the
+// padding token (transformers, …ForSequenceClassification). Throws a Failure where there are none, and where the model cannot take two texts.
 struct SeenText {
-  std::vector<int32_t> tokens;
+  std::vector<int32_t> tokens, token_types;   // token_types: empty where all are 0
   bool is_cut;
 };
-SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, int64_t padding, uint64_t most);
+SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model, uint64_t most);
 
 // As documents, in an order of their own. `labels`: the model's; a label is one of their names, or where no text has one, and none of the names is
 // a number, all may be their numbers.
 // Throws a Failure that names the line of a label that the model does not know.
-Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, int64_t padding, uint64_t sequence);
+Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence);
 
 }  // namespace command

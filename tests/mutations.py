@@ -71,7 +71,7 @@ MUTATIONS = [
      [("others_end = end_of(segment.end - 1)", "others_end = end_of(segment.begin)")],
      EMULATED_TESTS, "TensorAttention.AgreesInsideOfWindows"),
     ("gradients of keys without the queries before them", "kernels/common/score_rule.h",
-     [("return d.causal ? key : first_key(d, key);", "return key;")],
+     [("return d.causal ? key : first_key(d, key);", "return d.causal ? key : key;")],
      EMULATED_TESTS, "TensorAttention.AgreesOnBothSides"),
     ("slopes of further heads that repeat the first ones'", "kernels/common/score_rule.h",
      [("2 * (head - m) + 1;", "2 * (head - m) + 2;")],

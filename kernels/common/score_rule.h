@@ -22,7 +22,7 @@ STW_INLINE Index first_key(const DocumentRule<Index>& d, Index row) {
   const Index of_window = row - d.window + 1;
   return d.window > 0 && of_window > d.begin ? of_window : d.begin;
 }
-// The first row past those that have the key in their window.
+// The first row past the key's window, in which all rows from the key on see it.
 template <class Index>
 STW_INLINE Index end_row(const DocumentRule<Index>& d, Index key) {
   return d.window > 0 && key + d.window < d.end ? key + d.window : d.end;
@@ -49,8 +49,8 @@ STW_INLINE Index document_end(const int32_t* positions, const int32_t* following
   return high;
 }
 
-// ALiBi's slope of a head: `root` (alibi_root) to the power 2, 4, 6… where there are a power of two of heads. Of further ones, past the
-// largest power of two m, to 1, 3, 5… By multiplications in double precision, so that every device has the same float.
+// ALiBi's slope of a head is a power of `root` (alibi_root): powers 2, 4, 6… for the first m heads, where m is the largest power of two
+// that is not above `heads`, and powers 1, 3, 5… for the others. Multiplications in double precision give every device the same float.
 STW_INLINE float alibi_slope(double root, int64_t heads, int64_t head) {
   if (root == 0) return 0;
   int64_t m = 1;
@@ -62,7 +62,7 @@ STW_INLINE float alibi_slope(double root, int64_t heads, int64_t head) {
 }
 // The score of a row and a key with the bias.
 STW_INLINE float with_bias(float slope, int64_t row, int64_t key, float score) { return fma1(slope, (float)(key - row), score); }
-// Those of sixteen neighbouring keys.
+// The scores of sixteen neighbouring keys, `first` and those after it, with the bias.
 STW_INLINE F16 with_bias(float slope, int64_t row, int64_t first, F16 scores) {
 #if defined(STW_ISA_CUDA)
   for (int i = 0; i < 4; ++i) scores.f[i] = with_bias(slope, row, first + first_lane() + i, scores.f[i]);
@@ -98,9 +98,6 @@ STW_INLINE int64_t end_key(const ScoreRule& s, int64_t row) {
   return end_key(DocumentRule<int64_t>{0, end, s.window, s.causal}, s.position + row);
 }
 STW_INLINE int64_t first_row(const ScoreRule& s, int64_t key) { return s.causal ? key : first_key(s, key); }
-STW_INLINE int64_t end_row(const ScoreRule& s, int64_t key) {
-  return end_row(DocumentRule<int64_t>{0, document_end(s.positions, s.following, key, s.keys), s.window, s.causal}, key);
-}
 STW_INLINE int64_t document_end(const ScoreRule& s, int64_t row, int64_t end) { return document_end(s.positions, s.following, row, end); }
 
 }  // namespace stw::kernels::STW_ISA

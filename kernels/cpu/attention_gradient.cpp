@@ -146,9 +146,8 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
       } else if (member == 0) {
         for (int64_t i = 0; i < count * stride; i += 16) store(w.dkeys + offset + i, zero()), store(w.dvalues + offset + i, zero());
       }
-      // Queries in pieces, each of one document and one block: a piece meets whole what any of its rows sees. Seeing is mutual where later
-      // keys are seen too, so the first key that the first of these sees is the first query that sees it.
-      const int64_t before = first_key(h.rule, key), block = before - before % query_block;
+      // Queries come in pieces, each of one document and one block. A piece meets all keys that any of its rows sees.
+      const int64_t before = first_row(h.rule, key), block = before - before % query_block;
       for (int64_t query = args.causal ? key + query_block : max(block, document_start(h.rule.positions, before)), end; query < rows; query = end) {
         const int64_t start = first_key(h.rule, query), begin = max(start, key);
         if (begin >= key + count) break;

@@ -43,7 +43,7 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     commit_copies();
 
     const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
-    // Keys that all rows of the warp see: of blocks that lie inside, which most do, nothing is asked. Where there is a bias none does.
+    // The keys that all rows of the warp see. A block that lies inside, as most do, needs no mask; with a bias none counts as inside.
     const int seen_begin = first_key(rule, first + warp_row + 15), seen_end = slope != 0 ? 0 : end_key(rule, segment.begin);
     const float factor = args.scale * log2_of_e;   // scores are powers of 2
     uint32_t q[depth / 16][4];

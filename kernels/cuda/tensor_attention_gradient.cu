@@ -103,8 +103,8 @@ static __global__ void __launch_bounds__(tensor_threads, depth <= 64 ? 3 : 2) te
     float sum_s[depth / 8][4] = {};                    // dQ or dK
     float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
     float slope = 0;
-    // The others that all rows of a warp meet, if they are all of this document: of a stage that lies inside, which most do, nothing is asked.
-    // Where there is a bias none does.
+    // The others that all rows of a warp meet; none where some rows are of another document. A stage that lies inside, as most do, needs no
+    // mask; with a bias none counts as inside.
     const int warp_first = first + warp_row, warp_last = warp_first + 15, met_begin = begin_of(warp_last);
     const int met_end = args.alibi_root == 0 && warp_first >= segment.begin && warp_last < segment.end ? end_of(warp_first) : 0;
     for (; stage.head < heads_end; stage = next_stage(stage)) {

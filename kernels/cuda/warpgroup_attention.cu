@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_attention_kern
 
     float s[fragments][4], out[T::depth / 8][4] = {};
     uint32_t p[T::keys / product_step][4];
-    // Of blocks in front of a warp's diagonal and of the document's end, which every row sees, nothing is asked, unless there is a bias.
+    // Every row sees the blocks in front of its warp's diagonal and of the document's end. They need no mask, but a bias.
     const int seen_end = slope != 0 ? 0 : end_key(rule, warp_row > segment.begin ? warp_row : segment.begin);
     RunningSoftmax running = {{-infinity, -infinity}, {0, 0}};
     const auto attend = [&](int block, float (&rescale)[2]) {

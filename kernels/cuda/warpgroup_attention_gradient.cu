@@ -106,8 +106,8 @@ static __global__ void __launch_bounds__(T::threads, 1) warpgroup_gradient_kerne
     float sum_s[depth / 8][4] = {};                    // dQ or dK
     float sum_d[of_keys ? depth / 8 : 1][4] = {};      // dV
     float slope = 0;
-    // The others that all rows of a warp meet: of a stage that lies inside, which most do, nothing is asked. Where there is a bias none does.
-    // What comes of rows that are not of this document is not stored.
+    // The others that all rows of a warp meet. A stage that lies inside, as most do, needs no mask; with a bias none counts as inside.
+    // Results of rows outside of this document are not stored.
     const int met_begin = begin_of(warp_row + 15), met_by_first = end_of(warp_row);
     const int met_end = args.alibi_root != 0 ? 0 : met_by_first < others_end ? met_by_first : others_end;
     STW_ROLLED

@@ -360,7 +360,7 @@ TEST(AttentionOfBothSides, OneDocumentOrALongWindowHasTheBitsOfNone) {
 }
 
 TEST(Alibi, HasThePublishedSlopes) {
-  // What build_alibi_tensor of transformers has, in single precision, for 8 heads and for 6.
+  // build_alibi_tensor of transformers gives these for 8 heads and for 6.
   const std::vector<double> eight = {0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625};
   const std::vector<double> six = {0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125};
   AttentionShape s = {1, 1, 8, 8, 2, true, 0, DType::f32};
@@ -370,7 +370,7 @@ TEST(Alibi, HasThePublishedSlopes) {
   for (int64_t head = 0; head < 6; ++head) EXPECT_EQ(s.slope(head), six[static_cast<size_t>(head)]);
 }
 
-// Two tokens of which each value is the row's number show the slope itself: the second one's share of the first is σ(-slope - …).
+// Where all products are 0 the second row's log of the sum of exponentials is log(1 + exp(-slope)).
 TEST(Alibi, TakesTheSlopeOfEveryNumberOfHeads) {
   for (int heads : {1, 2, 3, 5, 8, 12, 16, 71, 112}) {
     const AttentionShape s = with_alibi({1, 2, heads, heads, 2, true, 0, DType::f32});

@@ -1,4 +1,4 @@
-// What attention asks of memory and of a multiprocessor for each score that its rule keeps, counted.
+// Counts what attention asks of memory and of a multiprocessor for each score that its rule keeps.
 #include "tests/kernels/attention_cases.h"
 #include "tests/ptx/machine.h"
 
@@ -25,7 +25,7 @@ Counts counts_of(const AttentionShape& s) {
   return sum;
 }
 
-// Whole blocks of keys outside of what rows see are left out on both sides.
+// Blocks of keys that no row sees are left out on both sides.
 TEST(AttentionTraffic, OfBothSidesIsNoMoreForAScoreThanOfCausal) {
   for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor, ProductKernels::warpgroup})
     for (int64_t window : {0, 65}) {

@@ -182,13 +182,16 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
   }
 }
 
-// Labels, and which of them were right: the CPU's bits, or on tensor cores the same at every split.
+// Labels, and which of them were right: the CPU's bits, or on tensor cores the same at every split. Encoders with texts end to end.
 TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
-  for (const bool with_adapters : {false, true}) {
-#ifdef STW_SANITIZED
-    if (!with_adapters) continue;   // the other has all of its kernels but those of adapters
+  const std::vector<SmallModel> models = {
+#ifndef STW_SANITIZED
+      {classifier_of(small_qwen3())}, {classifier_of(small_distilbert())}, {classifier_of(small_roberta())},
 #endif
-    model_ = model_of(SmallModel{classifier_of(small_qwen3()), with_adapters ? adapters_of_all() : Adapters{}});
+      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_bert("0.1"))}};
+  for (const SmallModel& small : models) {
+    model_ = model_of(small);
+    const bool has_types = model_->config().token_types > 1;
     const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
       Request r = request();
       r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true;
@@ -196,13 +199,17 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
       Trained trained;
       for (uint64_t step = 0; step < 2; ++step) {
         GlobalBatch batch = random_batch(step, device_batch, device_sequence);
-        for (size_t i = 0; i < batch.targets.size(); ++i) batch.targets[i] = i % 11 == 3 ? batch.tokens[i] % static_cast<int32_t>(small_labels) : kernels::ignored_target;
+        for (size_t i = 0; i < batch.targets.size(); ++i) {
+          batch.targets[i] = i % 11 == 3 ? batch.tokens[i] % static_cast<int32_t>(small_labels) : kernels::ignored_target;
+          batch.positions.push_back(static_cast<int32_t>(i % static_cast<size_t>(device_sequence) % 13));
+          if (has_types) batch.token_types.push_back(i % 3 == 0);
+        }
         if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
       }
       std::string tokens, marks, labels;
       for (int i = 0; i < 700; ++i) {
         tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
-        marks += static_cast<char>(i % 10 == 0 ? mark_begin : 0);
+        marks += static_cast<char>((i % 10 == 0 ? mark_begin : 0) | (has_types && i % 10 > 6 ? mark_second : 0));
         if (i % 10 == 9) labels += {static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0', '\0', '\0'};
       }
       put_file(folder_ / "labelled.bin", tokens), put_file(folder_ / "marks", marks), put_file(folder_ / "labels", labels);

@@ -1,6 +1,8 @@
 // How many kernels a GPU launches for an instruction of a training program, as the launchers in kernels/cuda do: declared here, and held
 // against the emulated device's counter by tests/simt/launches_test.cpp. For our own kernels on tensor cores.
 #pragma once
+#include <algorithm>
+
 #include "planner/program.h"
 
 namespace stw::testing_tools {
@@ -24,10 +26,10 @@ inline int64_t launches_of(const Graph& graph, const Instruction& i, int64_t mul
     case OpKind::linear_bias_gradient: return 2;   // of all
     case OpKind::attention_gradient: return 2;     // gradients of queries, of keys and values
     case OpKind::loss_sum: return 2;
-    case OpKind::embedding_gradient: {             // a list, three kernels for each digit of a token, the fold
+    case OpKind::embedding_gradient: {             // a pass of the sort for each digit of a token, the fold
       int64_t digits = 0;
       for (int64_t left = graph.at(op.outputs[0]).shape[0] - 1; left > 0; left >>= 8) ++digits;
-      return 2 + 3 * digits;
+      return 1 + std::max<int64_t>(digits, 1);
     }
     default: return 1;
   }

@@ -41,6 +41,7 @@ inline constexpr int64_t product_step = 16;       // tokens that tensor cores ad
 inline constexpr int64_t chain_terms = 256;       // of a long sum that are added up at once
 inline constexpr int64_t loss_columns = 64 * 256; // of a row of logits that 64 lanes add up at once
 inline constexpr int max_parts = 4;               // matrices side by side in one `linear`
+inline constexpr int most_biases = 2 * max_parts; // of one norm_gradient
 inline constexpr int32_t ignored_target = -100;   // a token that has no loss
 
 struct Matrix { void* data; DType dtype; };
@@ -230,6 +231,9 @@ struct NormArgs {
   ConstMatrix addend;      // norm_gradient: added to dx, may be dx itself, or null
   float* weight_gradient;  // norm_gradient: fp32 (features) or null
   float* bias_gradient;    // norm_gradient: fp32 (features) or null
+  // norm_gradient that makes a weight's gradient: what linear_bias_gradient does of these, most_biases parts at most, in the same launches.
+  // A list, as LinearArgs::further; same rows. The dy of an op of one part may be the addend, also where that is dx.
+  const LinearArgs* biases = nullptr;
 };
 // The statistics are computed again in the backward pass from x, by the same code: two numbers a row are not worth a
 // tensor that must be kept.

@@ -50,6 +50,26 @@ class Backward {
     }
   }
 
+  // Gradients of biases belong to the gradient of the next norm where that reads the same gradient as its addend. So do those behind
+  // attention's gradient, whatever they read: queries, keys and values, which are no smaller, lay beside it there.
+  void fuse_into_norms() {
+    for (int i = begin_; i < end_; ++i) {
+      if (op(i).kind != OpKind::linear_bias_gradient || op(i).fused) continue;
+      int norm = i + 1;
+      while (norm < end_ && op(norm).kind != OpKind::norm_gradient) ++norm;
+      if (norm == end_ || op(norm).outputs[1] < 0) continue;
+      const bool is_addend = op(norm).inputs[3] == op(i).inputs[0] && op(norm).inputs[3] >= 0;
+      if (!is_addend && !is_behind_attention(i)) continue;
+      int end = norm + 1;
+      size_t biases = op(i).outputs.size();
+      for (; end < end_ && op(end).fused; ++end) biases += op(end).outputs.size();
+      if (biases > most_fused_biases) continue;
+      move(i, end - 1);
+      op(end - 1).fused = true;
+      --i;   // another op is here now
+    }
+  }
+
   // Gradients of weights and biases wait for the next ones of their kind where that keeps nothing alive that would be gone.
   void join(OpKind kind) {
     for (int i = begin_; i < end_; ++i) {
@@ -70,6 +90,11 @@ class Backward {
     const auto at = [&](int i) { return ops_.begin() + i; };
     if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
     else std::rotate(at(to), at(from), at(from + 1));
+  }
+  bool is_behind_attention(int i) {
+    for (int n = begin_; n < i; ++n)
+      if (op(n).kind == OpKind::attention_gradient && graph_.features(op(i).inputs[0]) <= graph_.features(op(n).inputs[0])) return true;
+    return false;
   }
   // Whether the products of both are one launch: on tensor cores, and not too many.
   bool are_one_launch(const Op& a, const Op& b) const {
@@ -106,6 +131,7 @@ void find_fused_ops(Graph& graph, Kernels kernels) {
     if (segment.kind != SegmentKind::block) continue;
     Backward backward(graph, segment);
     backward.fuse_slopes();
+    backward.fuse_into_norms();
     for (OpKind kind : {OpKind::linear_weight_gradient, OpKind::linear_bias_gradient}) backward.join(kind);
   }
 }

@@ -14,7 +14,7 @@ namespace stw {
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
 static_assert(kernels::most_together == most_joined);
 static_assert(kernels::ends_in_gelu(fused_unit, fused_unit) && !kernels::ends_in_gelu(fused_unit, fused_unit / 2));
-static_assert(kernels::max_parts == most_fused_weights);
+static_assert(kernels::max_parts == most_fused_weights && kernels::most_biases == most_fused_biases);
 static_assert(kernels::chain_terms == chain_unit && chain_unit % kernels::token_tile == 0);
 
 namespace {
@@ -87,13 +87,22 @@ uint32_t stream_of(int first, const Tensor& parameter) {
   return static_cast<uint32_t>(first + parameter.number);
 }
 
-// What the kernel does for all ops of an instruction: args_of(call) of each.
+// A list of args_of(call) of an instruction's ops from `first` on; empty where there are none.
+using LinkedArgs = std::array<kernels::LinearArgs, kernels::most_biases>;
+template <class ArgsOf>
+LinkedArgs linked_args(const Call& c, int first, const ArgsOf& args_of) {
+  LinkedArgs list{};
+  assert(c.i.ops - first <= static_cast<int>(list.size()));
+  for (int k = first; k < c.i.ops; ++k) c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k - first)] = args_of(one); });
+  return list;
+}
+void link(LinkedArgs& list, int count) {
+  for (int k = 1; k < count; ++k) list[static_cast<size_t>(k) - 1].further = &list[static_cast<size_t>(k)];
+}
 template <class ArgsOf>
 void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kernels::LinearArgs&), const ArgsOf& args_of) {
-  std::array<kernels::LinearArgs, kernels::max_parts> list{};
-  assert(c.i.ops <= kernels::max_parts);
-  for (int k = 0; k < c.i.ops; ++k) c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k)] = args_of(one); });
-  for (int k = 1; k < c.i.ops; ++k) list[static_cast<size_t>(k) - 1].further = &list[static_cast<size_t>(k)];
+  LinkedArgs list = linked_args(c, 0, args_of);
+  link(list, c.i.ops);
   c.run(kernel, list[0]);
 }
 
@@ -205,6 +214,9 @@ void run<OpKind::norm_gradient>(const Call& c) {
   a.dx = c.out(0);
   a.weight_gradient = c.output<float>(1);
   a.bias_gradient = c.output<float>(2);
+  LinkedArgs biases = linked_args(c, 1, bias_gradient_args);
+  link(biases, c.i.ops - 1);
+  if (c.i.ops > 1) a.biases = &biases[0];
   c.run(c.x.table->norm_gradient, a);
 }
 

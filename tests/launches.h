@@ -15,11 +15,11 @@ inline int64_t launches_of(const Graph& graph, const Instruction& i, int64_t mul
     return false;
   };
   switch (i.kind) {
-    case OpKind::norm_gradient: {   // statistics and dx, sums of tiles, their fold; the first two at once where there are many tiles
+    case OpKind::norm_gradient: {   // statistics and dx, sums of tiles, their fold; the first two at once where there are many tiles, with biases' sums
       if (!wants(1)) return 1;
       const int64_t whole = i.rows / graph.sequence, rest = i.rows % graph.sequence;
       const int64_t tiles = whole * ((graph.sequence + 63) / 64) + (rest + 63) / 64;
-      return tiles >= multiprocessors && graph.features(op.inputs[0]) <= 2048 ? 2 : 3;
+      return tiles >= multiprocessors && graph.features(op.inputs[0]) <= 2048 ? 2 : i.ops > 1 ? 4 : 3;
     }
     case OpKind::qk_norm_gradient: return wants(1) ? 2 : 1;
     case OpKind::linear_input_gradient: return i.ops < 3 ? 1 : graph.sequence % 64 == 0 ? 2 : 3;   // with a bias's gradient its fold, or its sums too

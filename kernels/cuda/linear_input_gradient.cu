@@ -5,15 +5,11 @@
 // Where x came of a GELU, dx is multiplied by its slope before it is stored: h is read and dx written, 4 bytes an element in 16 bits,
 // where a kernel of its own moves 6 after 2 of the product. The gradient of the bias in front of that GELU is then summed up of the
 // tiles that a block has in hand (1/32 of dx), where samples are whole tiles of token_tile rows.
-#include "kernels/cuda/linear_products.h"
+#include "kernels/cuda/bias_sums.h"
+#include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/matrix_product.h"
-#include "kernels/cuda/token_tiles.h"
 
 namespace stw::kernels::cuda {
-
-static __global__ void __launch_bounds__(fold_threads_a_block) input_bias_fold_kernel(const float* sums, TokenTiles tiles, int64_t features, bool accumulate, float* gradient) {
-  fold_tiles(sums, tiles.count(), tiles.groups(), features, accumulate, gradient);
-}
 
 void linear_input_gradient(const Launch& l, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_input_gradient);
@@ -39,8 +35,9 @@ void linear_input_gradient(const Launch& l, const LinearArgs& args) {
   else product_of_rows<Contiguous::depth, Contiguous::output>(l, all, args.products);
   if (args.input_bias_gradient == nullptr) return;
   if (all.product[0].column_sums == nullptr) return linear_bias_gradient(l, input_bias_args(args));
-  launch(l, input_bias_fold_kernel, blocks_for_fold(args.inputs), fold_threads_a_block, 0, all.product[0].column_sums, TokenTiles{args.rows, args.rows_per_sample}, args.inputs,
-         args.accumulate, args.input_bias_gradient);
+  Folds folds = {args.accumulate, {args.rows, args.rows_per_sample}, 0, {}};
+  folds.add(all.product[0].column_sums, args.inputs, args.input_bias_gradient);
+  launch_folds(l, folds);
 }
 
 }  // namespace stw::kernels::cuda

@@ -103,8 +103,8 @@ TEST(Program, NothingIsRecomputedWhereAllIsKept) {
   }
 }
 
-// Instructions of several ops: GELU in the product before it, its slope with the bias's gradient in the product behind it, and parameters' gradients
-// of two matrices. What lies between a product and GELU has memory where it is kept, or else none.
+// Instructions of several ops: GELU in the product before it, its slope with the bias's gradient in the product behind it, weights' gradients of two
+// matrices, and biases' gradients in those of norms: of the one before the norm, and for the first norm of attention's products, too. What lies between a product and GELU has memory where it is kept, or else none.
 TEST(Program, FusedOpsAreOneInstruction) {
   const Graph g = graph_for(small_gpt2(), Kernels::tensor);
   for (uint32_t saved : {~0u, 0u}) {
@@ -120,8 +120,8 @@ TEST(Program, FusedOpsAreOneInstruction) {
     EXPECT_EQ(kept, blocks);
     EXPECT_EQ((count[{OpKind::linear_input_gradient, 3}]), blocks);
     EXPECT_EQ((count[{OpKind::linear_weight_gradient, 2}]), blocks);
-    EXPECT_EQ((count[{OpKind::linear_bias_gradient, 2}]), blocks);
-    for (OpKind kind : {OpKind::gelu, OpKind::gelu_gradient}) EXPECT_EQ((count[{kind, 1}]), 0);
+    for (int ops : {2, 3}) EXPECT_EQ((count[{OpKind::norm_gradient, ops}]), blocks) << ops;
+    for (OpKind kind : {OpKind::gelu, OpKind::gelu_gradient, OpKind::linear_bias_gradient}) EXPECT_EQ((count[{kind, 1}]), 0);
   }
 }
 

@@ -76,7 +76,7 @@ class Backward {
       if (op(i).kind != kind || op(i).fused) continue;
       int next = i + 1;
       while (next < end_ && (op(next).kind != kind || op(next).fused)) ++next;
-      if (next == end_ || is_head(i) || is_head(next) || !may_wait(i, next) || (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next)))) continue;
+      if (next == end_ || is_head(i) || is_head(next) || !(may_wait(i, next) || is_before_slope(i, next)) || (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next)))) continue;
       move(i, next - 1);
       op(next).fused = true;
       i = next;
@@ -117,6 +117,14 @@ class Backward {
     return true;
   }
 
+  // Between both stands nothing but the gradient of the first one's input that ends in GELU's slope. What came out of that GELU then lives
+  // beside what went into it, in whose place the gradient comes, as it did before; only the sums of a bias are new there.
+  bool is_before_slope(int i, int next) {
+    const int run = next - i - 1;
+    return op(i).kind == OpKind::linear_weight_gradient && run >= 2 && op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
+           op(i + 2).kind == OpKind::gelu_gradient && op(i + 2).fused && (run == 2 || (run == 3 && op(i + 3).fused)) && op(next).inputs[0] == op(i + 2).outputs[0];
+  }
+
   Graph& graph_;
   std::vector<Op>& ops_;
   const int begin_, end_;
@@ -147,6 +155,26 @@ int fused_run(const Graph& graph, int op) {
     return run;
   }
   return 1;
+}
+
+int may_wait_for_slope(const Graph& graph, int op) {
+  const int run = fused_run(graph, op);
+  if (run == 1 || graph.op(op + 1).kind != OpKind::gelu_gradient) return -1;
+  const Op& next = graph.op(op + run);
+  return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run : -1;
+}
+
+// Both lie there beside each other where neither is kept and one product makes them, of what the other weight gradient reads; or where the
+// one before GELU is kept, and what that came of.
+bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
+  const auto is_there = [&](int tensor) {
+    for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
+      if (segment.saveable[bit] == graph.producer[static_cast<size_t>(tensor)]) return (saved >> bit & 1) != 0;
+    return true;
+  };
+  const int activated = graph.op(weight_gradient).inputs[1], x = graph.op(weight_gradient + 1).inputs[1];
+  const int before = graph.op(graph.producer[static_cast<size_t>(activated)]).inputs[0];
+  return is_there(before) ? is_there(x) : !is_there(activated);
 }
 
 }  // namespace stw

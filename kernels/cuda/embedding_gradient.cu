@@ -14,6 +14,7 @@
 // Workspace: (token, row) of every row, twice.
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "kernels/cuda/position_sums.h"
 
 namespace stw::kernels::cuda {
 
@@ -105,11 +106,12 @@ STW_DEVICE int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
   return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));
 }
 
-// A quad for 16 columns of every row that is the first of its token.
+// A quad for 16 columns of every row that is the first of its token, and then for those of positions.
 template <DType dtype>
-static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, bool vectors, const TokenEntry* entries) {
-  const int64_t features = args.features, groups = ceil_div(features, 16);
-  for_tasks_of_grid(args.rows * groups, [&](int64_t task) {
+static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, bool vectors, bool vectors_of_positions, const TokenEntry* entries) {
+  const int64_t features = args.features, groups = ceil_div(features, 16), of_rows = args.rows * groups;
+  for_tasks_of_grid(of_rows + (args.with_positions ? args.position_rows * groups : 0), [&](int64_t task) {
+    if (task >= of_rows) return sum_position<dtype>(args, vectors_of_positions, task - of_rows);
     int64_t at = task / groups;
     const int64_t i = task % groups * 16, left = features - i;
     const int32_t token = entries[at].token;
@@ -146,8 +148,8 @@ void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {
   }
   const bool vectors = vectors_at(args.y.data, args.y.dtype, args.features) && vectors_at(args.table_gradient, DType::f32, args.features);
   for_dtype(args.y.dtype, [&](auto stored) {
-    launch(l, fold_tokens_kernel<stored.dtype>, blocks_for_elements(args.rows * round_up(args.features, 16)), block_threads, 0, args,
-           vectors, sorted);
+    launch(l, fold_tokens_kernel<stored.dtype>, blocks_for_elements((args.rows + (args.with_positions ? args.position_rows : 0)) * round_up(args.features, 16)),
+           block_threads, 0, args, vectors, args.with_positions && position_vectors(args), sorted);
   });
 }
 

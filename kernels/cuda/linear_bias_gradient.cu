@@ -20,13 +20,15 @@ void linear_bias_gradient(const Launch& l, const LinearArgs& args) {
     all.count = folds.count = 0, all.tasks = 0;
   };
   for (const LinearArgs* one = &args; one != nullptr; one = one->further) {
-    assert(one->y.dtype == args.y.dtype && one->accumulate == args.accumulate);
+    assert(one->accumulate == args.accumulate && (one->tile_sums == nullptr || one->parts == 1));
     for_parts(*one, [&](const LinearPart& p, int64_t column) {
       if (p.bias_gradient == nullptr) return;
-      all.add(*one, column, p.features, sums);
-      folds.add(sums, p.features, p.bias_gradient);
-      sums += tiles.count() * p.features;
-      if (all.count == most_biases) run();
+      folds.add(one->tile_sums != nullptr ? one->tile_sums : sums, p.features, p.bias_gradient);
+      if (one->tile_sums == nullptr) {
+        all.add(*one, column, p.features, sums);
+        sums += tiles.count() * p.features;
+      }
+      if (folds.count == most_biases) run();
     });
   }
   run();

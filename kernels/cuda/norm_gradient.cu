@@ -284,6 +284,7 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
   for (const LinearArgs* one = args.biases; one != nullptr; one = one->further)
     for_parts(*one, [&](const LinearPart& p, int64_t column) {
       if (p.bias_gradient == nullptr) return;
+      if (one->tile_sums != nullptr) return folds.add(one->tile_sums, p.features, p.bias_gradient);
       if (in_tiles && one->y.data == args.addend.data) {
         assert(one->parts == 1 && p.features == args.features && one->y_stride == args.features && one->y.dtype == args.addend.dtype && args.dx.data != nullptr);
         addend_sums = next;

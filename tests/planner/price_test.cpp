@@ -189,7 +189,7 @@ TEST(Price, LaunchesOfAMicroStep) {
     Decisions d = planned->plan.decisions;
     d.loss_chunks = 16;
     const Program micro = build_micro(planned->graph, planned->programs.arena, d, d.micro_batch, 0, true);
-    EXPECT_LE(launches_of(planned->graph, micro, 132), 314);
+    EXPECT_LE(launches_of(planned->graph, micro, 132), 300);
   }
 }
 

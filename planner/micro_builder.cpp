@@ -151,16 +151,9 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
       i += part.gradient_op_count;
     } else {
       const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index), waiting = may_wait_for_slope(graph_, index);
-      if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) {
-        emit(apart = waiting, 1);
-        after_gradients(apart - static_cast<int>(graph_.ops.size()));
-      }
-      if (index == apart) {
-        ++i;
-        continue;
-      }
-      emit(index, run);
-      i += run;
+      if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(apart = waiting, 1);
+      if (index != apart) emit(index, run);
+      i += index == apart ? 1 : run;   // what follows a gradient comes after what reads the parameter, at its place
     }
     // The input is kept up to here, whatever is frozen and saved: what the search counts with.
     if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input)) emitter_.hold(emitter_.buffer_of(segment.input));

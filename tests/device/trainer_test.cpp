@@ -182,6 +182,48 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
   }
 }
 
+// So does the bias in front of GELU where the sums of its tiles are folded later, which takes samples of whole tiles: with tiles of the
+// feed-forward part, too.
+TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
+  constexpr int64_t batch_size = 8, sequence = 64;
+  model_ = model_of(R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1, "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})");
+  Request r = request_for(batch_size, sequence, 1);
+  r.device = "rtx4090", r.reserve_bytes = 0, r.precision = Precision::bf16, r.micro_batch = batch_size;
+  const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
+    OpenTrainer trainer(model_, planned, {}, cuda_device());
+    for (uint64_t step = 0; step < 2; ++step) {
+      GlobalBatch batch = random_batch(step, batch_size, sequence);
+      const auto result = trainer->step(batch.source(), batch_size, 3e-3);
+      EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    }
+    return saved(*trainer);
+  };
+  const auto fused = plan_for(*model_, r);
+  auto alone = std::make_shared<Planned>(*fused);
+  int sums = 0;
+  for (Op& op : alone->graph.gradient_ops) {
+    op.fused = false;
+    if (op.kind != OpKind::gelu_gradient || op.outputs.size() < 2) continue;
+    ++sums;
+    for (Op& other : alone->graph.gradient_ops)
+      if (other.inputs[0] == op.outputs[1]) other.inputs[0] = op.outputs[0];
+    op.outputs.pop_back();
+  }
+  EXPECT_EQ(sums, alone->graph.blocks());
+  for (Op& op : alone->graph.ops) op.fused = false;
+  alone->programs = make_programs(alone->graph, alone->plan.decisions, r.global_batch, alone->plan.request.threads, find_device(r.device)->alignment);
+  alone->plan.bytes.arena = alone->programs.arena_bytes;
+  const std::string bytes = trained(alone);
+  EXPECT_TRUE(trained(fused) == bytes);
+  Decisions in_tiles = fused->plan.decisions;
+  in_tiles.tile_rows.assign(in_tiles.saved.size(), 0);
+  for (size_t s = 0; s < in_tiles.saved.size(); ++s)
+    if (fused->graph.segments[s].kind == SegmentKind::block) in_tiles.saved[s] = 0, in_tiles.tile_rows[s] = fused->graph.tile_rows[0];
+  EXPECT_TRUE(trained(plan_with(*model_, r, in_tiles)) == bytes);
+  r.micro_batch = 1;
+  EXPECT_TRUE(trained(plan_for(*model_, r)) == bytes);
+}
+
 // Labels, and which of them were right: the CPU's bits, or on tensor cores the same at every split. Encoders with texts end to end.
 TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   const std::vector<SmallModel> models = {

@@ -45,6 +45,7 @@ TEST(Budget, SmallModels) {
 #else
   const int points = 24;
 #endif
+  sweep(small_encoders("0.1")[0], request(12, 33), points);
   for (const std::string& config : small_models("0.1")) {
     sweep(config, request(12, 33), points);
     Request r = request(7, 33);
@@ -200,7 +201,8 @@ TEST(Search, RefusesNonsense) {
 TEST(Search, EveryPresetHasACorrectPlan) {
   const char* devices[] = {"rtx4060", "rtx4090", "a100-80gb", "h200"};
   for (size_t i = 0; preset_name(i); ++i) {
-    const auto model = open(preset_name(i));
+    auto model = open(preset_name(i));
+    if (architecture_of(model->config()).is_encoder) model = open(preset_name(i), 2);
     Request r = request(16, std::min<int64_t>(model->config().positions, 1024), 0);
     r.device = devices[i % 4];
     r.precision = Precision::bf16;

@@ -41,6 +41,7 @@ inline constexpr int64_t product_step = 16;       // tokens that tensor cores ad
 inline constexpr int64_t chain_terms = 256;       // of a long sum that are added up at once
 inline constexpr int64_t loss_columns = 64 * 256; // of a row of logits that 64 lanes add up at once
 inline constexpr int max_parts = 4;               // matrices side by side in one `linear`
+inline constexpr int most_biases = 2 * max_parts; // of one norm_gradient
 inline constexpr int32_t ignored_target = -100;   // a token that has no loss
 
 struct Matrix { void* data; DType dtype; };
@@ -155,6 +156,8 @@ struct LinearArgs {
   ConstMatrix before_gelu{};   // linear_input_gradient only: h (rows, inputs) of dx's type: dx, as it would be stored, times GELU's slope at h.
                            // May be dx on CUDA where a product may end in it (ends_in_gelu), else not
   float* input_bias_gradient = nullptr;   // with before_gelu: fp32 (inputs), which gets what linear_bias_gradient makes of dx; or null
+  float* input_bias_sums = nullptr;       // in place of it: (tiles, inputs), sums of dx's columns in tiles of token_tile rows of a sample; or null
+  const float* tile_sums = nullptr;       // linear_bias_gradient of one part: such sums of dy (tiles, features), in place of y
   // linear_weight_gradient and linear_bias_gradient: the same of another linear op, with the same rows, in the same launches where its types
   // allow it; a list. The operands have nothing to do with each other.
   const LinearArgs* further = nullptr;
@@ -230,6 +233,9 @@ struct NormArgs {
   ConstMatrix addend;      // norm_gradient: added to dx, may be dx itself, or null
   float* weight_gradient;  // norm_gradient: fp32 (features) or null
   float* bias_gradient;    // norm_gradient: fp32 (features) or null
+  // norm_gradient that makes a weight's gradient: what linear_bias_gradient does of these, most_biases parts at most, in the same launches.
+  // A list, as LinearArgs::further; same rows. The dy of an op of one part may be the addend, also where that is dx.
+  const LinearArgs* biases = nullptr;
 };
 // The statistics are computed again in the backward pass from x, by the same code: two numbers a row are not worth a
 // tensor that must be kept.
@@ -348,6 +354,7 @@ struct EmbeddingArgs {
   float* table_gradient;         // embedding_gradient: (vocabulary, features)
   float* position_gradient;      // position_gradient: (position_rows, features)
   int64_t position_rows;         // rows of the position table
+  bool with_positions = false;   // embedding_gradient: does position_gradient's work, too, in the same launch
   const float* table_scales = nullptr;   // of codes (common/weight_codes.h), whose values are rounded to weight_dtype first; null: none
 };
 // embedding_gradient: stable order by (token, row); what a token has in each chain_terms rows of a sample is added up from +0,

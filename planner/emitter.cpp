@@ -186,12 +186,13 @@ void Emitter::merge_in_place() {
   auto buffer = [&](const Operand& o) -> Buffer& { return program_.buffers[static_cast<size_t>(root[static_cast<size_t>(o.buffer)])]; };
   for (size_t n = 0; n < program_.instructions.size(); ++n) {
     const Instruction& whole = program_.instructions[n];
-    // How often all of its ops name a buffer.
+    // How often all of its ops name a buffer. A norm's gradient and that of a bias read the addend together.
     const auto uses_of = [&](int of) {
       int uses = 0;
       for (int k = 0; k < whole.ops; ++k) {
         const Instruction one = op_alone(graph_, whole, k);
-        for (int o = one.first_operand; o < one.first_operand + one.inputs + one.outputs; ++o) {
+        const bool reads_addend = k > 0 && whole.kind == OpKind::norm_gradient && graph_.op(one.op).inputs[0] == graph_.op(whole.op).inputs[3];
+        for (int o = one.first_operand + reads_addend; o < one.first_operand + one.inputs + one.outputs; ++o) {
           const Operand& operand = program_.operands[static_cast<size_t>(o)];
           uses += operand.buffer >= 0 && !operand.persistent && root[static_cast<size_t>(operand.buffer)] == of;
         }

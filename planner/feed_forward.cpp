@@ -88,7 +88,7 @@ bool Finder::find_gradient_ops(const Segment& segment, FeedForward& part) const 
     bool is_of_input = leaves(op(i));
     for (int k = i + 1; k < end && is_of_input; ++k) is_of_input = !(leaves(op(k)) && op(k).inputs[1] == op(i).outputs[0]);
     for (int t : op(i).outputs)
-      if (t >= 0 && graph_.at(t).per_sample && !is_of_input) inner.push_back(t);
+      if (t >= 0 && graph_.at(t).per_sample && !graph_.at(t).tile_sums && !is_of_input) inner.push_back(t);   // sums are of all rows
   }
   for (int i = first; i <= last; ++i) {
     if (!is_row_by_row(op(i).kind)) return false;

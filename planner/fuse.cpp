@@ -36,17 +36,36 @@ class Backward {
  public:
   Backward(Graph& graph, const Segment& segment) : graph_(graph), ops_(graph.gradient_ops), begin_(segment.first_gradient_op), end_(begin_ + segment.gradient_op_count) {}
 
-  // The bias gradient of what a product's GELU came of, where one follows, belongs to that product's kernel, too.
+  // The bias gradient of what a product's GELU came of, where one follows, belongs to that product's kernel, too. Where a norm's gradient
+  // comes later, the product leaves sums of tiles, which that one folds with its own.
   void fuse_slopes() {
     for (int i = begin_; i + 1 < end_; ++i) {
       if (!is_slope_of(graph_, op(i), op(i + 1))) continue;
       op(i + 1).fused = true;
       for (int bias = i + 2; bias < end_; ++bias)
         if (op(bias).kind == OpKind::linear_bias_gradient && op(bias).inputs[0] == op(i + 1).outputs[0] && op(bias).outputs.size() == 1) {
+          if (leave_sums(i + 1, bias)) break;
           move(bias, i + 2);
           op(i + 2).fused = true;
           break;
         }
+    }
+  }
+
+  void fuse_positions() {
+    for (int i = begin_; i + 1 < end_; ++i)
+      if (op(i).kind == OpKind::embedding_gradient && op(i + 1).kind == OpKind::position_gradient && op(i).inputs[1] == op(i + 1).inputs[0]) op(i + 1).fused = true;
+  }
+
+  // Gradients of biases belong to the gradient of the next norm where that reads the same gradient as its addend. So do those behind
+  // attention's gradient, whatever they read: queries, keys and values, which are no smaller, lay beside it there.
+  void fuse_into_norms() {
+    for (int i = begin_; i < end_; ++i) {
+      if (op(i).kind != OpKind::linear_bias_gradient || op(i).fused) continue;
+      const int norm = next_norm(i);
+      if (norm < 0) continue;
+      const bool is_addend = op(norm).inputs[3] == op(i).inputs[0] && op(norm).inputs[3] >= 0;
+      if ((is_addend || is_behind_attention(i)) && fuse_into(norm, i)) --i;   // another op is here now
     }
   }
 
@@ -56,7 +75,7 @@ class Backward {
       if (op(i).kind != kind || op(i).fused) continue;
       int next = i + 1;
       while (next < end_ && (op(next).kind != kind || op(next).fused)) ++next;
-      if (next == end_ || is_head(i) || is_head(next) || !may_wait(i, next) || (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next)))) continue;
+      if (next == end_ || is_head(i) || is_head(next) || !(may_wait(i, next) || is_before_slope(i, next)) || (kind == OpKind::linear_weight_gradient && !are_one_launch(op(i), op(next)))) continue;
       move(i, next - 1);
       op(next).fused = true;
       i = next;
@@ -70,6 +89,46 @@ class Backward {
     const auto at = [&](int i) { return ops_.begin() + i; };
     if (from < to) std::rotate(at(from), at(from + 1), at(to + 1));
     else std::rotate(at(to), at(from), at(from + 1));
+  }
+  int next_norm(int i) {   // the next norm's gradient, where it makes that of a weight, or -1
+    for (int n = i + 1; n < end_; ++n)
+      if (op(n).kind == OpKind::norm_gradient) return op(n).outputs[1] >= 0 ? n : -1;
+    return -1;
+  }
+  bool fuse_into(int norm, int bias) {
+    int end = norm + 1;
+    size_t biases = op(bias).outputs.size();
+    for (; end < end_ && op(end).fused; ++end) biases += op(end).outputs.size();
+    if (biases > most_fused_biases) return false;
+    move(bias, end - 1);
+    op(end - 1).fused = true;
+    return true;
+  }
+  // Whether op `slope` leaves sums of tiles for `bias`. Bytes of a row of theirs are a whole number.
+  bool leave_sums(int slope, int bias) {
+    const int norm = next_norm(bias), dx = op(slope).outputs[0];
+    const int64_t features = graph_.features(dx);
+    if (norm < 0 || graph_.sequence % sums_unit != 0 || features * 4 % sums_unit != 0) return false;
+    const int sums = static_cast<int>(graph_.tensors.size());
+    op(bias).inputs[0] = sums;
+    if (!fuse_into(norm, bias)) {
+      op(bias).inputs[0] = dx;
+      return false;
+    }
+    op(slope).outputs.push_back(sums);
+    Tensor t;
+    t.name = "bias_sums";
+    t.shape = {graph_.sequence / sums_unit, features};
+    t.per_sample = t.tile_sums = true;
+    t.segment = op(slope).segment;
+    graph_.tensors.push_back(std::move(t));
+    graph_.producer.push_back(-1);
+    return true;
+  }
+  bool is_behind_attention(int i) {
+    for (int n = begin_; n < i; ++n)
+      if (op(n).kind == OpKind::attention_gradient && graph_.features(op(i).inputs[0]) <= graph_.features(op(n).inputs[0])) return true;
+    return false;
   }
   // Whether the products of both are one launch: on tensor cores, and not too many.
   bool are_one_launch(const Op& a, const Op& b) const {
@@ -92,6 +151,14 @@ class Backward {
     return true;
   }
 
+  // Between both stands nothing but the gradient of the first one's input that ends in GELU's slope. What came out of that GELU then lives
+  // beside what went into it, in whose place the gradient comes, as it did before; only the sums of a bias are new there.
+  bool is_before_slope(int i, int next) {
+    const int run = next - i - 1;
+    return op(i).kind == OpKind::linear_weight_gradient && run >= 2 && op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
+           op(i + 2).kind == OpKind::gelu_gradient && op(i + 2).fused && (run == 2 || (run == 3 && op(i + 3).fused)) && op(next).inputs[0] == op(i + 2).outputs[0];
+  }
+
   Graph& graph_;
   std::vector<Op>& ops_;
   const int begin_, end_;
@@ -103,9 +170,11 @@ void find_fused_ops(Graph& graph, Kernels kernels) {
   if (kernels != Kernels::tensor && kernels != Kernels::wgmma) return;
   for (size_t i = 0; i + 1 < graph.ops.size(); ++i) graph.ops[i + 1].fused = is_gelu_of(graph, graph.ops[i], graph.ops[i + 1]);
   for (const Segment& segment : graph.segments) {
-    if (segment.kind != SegmentKind::block) continue;
     Backward backward(graph, segment);
+    backward.fuse_positions();
+    if (segment.kind != SegmentKind::block) continue;
     backward.fuse_slopes();
+    backward.fuse_into_norms();
     for (OpKind kind : {OpKind::linear_weight_gradient, OpKind::linear_bias_gradient}) backward.join(kind);
   }
 }
@@ -121,6 +190,26 @@ int fused_run(const Graph& graph, int op) {
     return run;
   }
   return 1;
+}
+
+int may_wait_for_slope(const Graph& graph, int op) {
+  const int run = fused_run(graph, op);
+  if (run == 1 || graph.op(op + 1).kind != OpKind::gelu_gradient) return -1;
+  const Op& next = graph.op(op + run);
+  return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run : -1;
+}
+
+// Both lie there beside each other where neither is kept and one product makes them, of what the other weight gradient reads; or where the
+// one before GELU is kept, and what that came of.
+bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
+  const auto is_there = [&](int tensor) {
+    for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
+      if (segment.saveable[bit] == graph.producer[static_cast<size_t>(tensor)]) return (saved >> bit & 1) != 0;
+    return true;
+  };
+  const int activated = graph.op(weight_gradient).inputs[1], x = graph.op(weight_gradient + 1).inputs[1];
+  const int before = graph.op(graph.producer[static_cast<size_t>(activated)]).inputs[0];
+  return is_there(before) ? is_there(x) : !is_there(activated);
 }
 
 }  // namespace stw

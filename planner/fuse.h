@@ -1,10 +1,13 @@
 // Ops whose work the kernels of the op before them do on the way:
 //   GELU in the product that makes its input;
-//   GELU's gradient in the product that makes its output's, and the gradient of the bias in front of it, too;
-//   gradients of weights, or of biases, of two linear ops, in launches that do both.
+//   GELU's gradient in the product that makes its output's, and the gradient of the bias in front of it, too, or the sums of its tiles;
+//   gradients of biases in the gradient of a norm, which reads the one as its addend, or sums of tiles, and folds its own sums anyway;
+//   the gradient of a table of positions in that of the tokens' table;
+//   gradients of weights, or of other biases, of two linear ops, in launches that do both.
 // Ops, save-sets and tiles stay what they are. Where a program runs such ops in turn, one instruction does them, and what lies between them
 // takes no memory unless it is kept; where recompute asks for one of them alone, it runs alone. No bit changes: the second op sees what
-// the first one would have stored. No peak grows: an op waits for another one only where what it reads lives as long anyway.
+// the first one would have stored. An op waits for another one only where what it reads lives as long anyway, or while less is alive than
+// was: no peak grows, but by the sums of the bias in front of GELU, 1/32 of that tensor.
 #pragma once
 #include "planner/graph.h"
 
@@ -12,6 +15,8 @@ namespace stw {
 
 inline constexpr int64_t fused_unit = 8;          // extents of matrices that our kernels for tensor cores take are multiples of it
 inline constexpr size_t most_fused_weights = 4;   // kernels::max_parts; src/ asserts that both agree
+inline constexpr size_t most_fused_biases = 8;    // kernels::most_biases; the same
+inline constexpr int64_t sums_unit = 64;          // rows of a sample whose sums are one tile: kernels::token_tile; the same
 
 // Marks ops of the forward and the backward pass (Op::fused), and moves some of a block's backward pass. After `differentiate`, before
 // what counts on the places of ops.
@@ -19,5 +24,10 @@ void find_fused_ops(Graph& graph, Kernels kernels);
 
 // Ops from `op` on (Graph::op) that one instruction does: it, and all that are fused with it.
 int fused_run(const Graph& graph, int op);
+
+// Of a run of gradient ops that ends in GELU's slope: the weight gradient of the same product, where that may wait for the next one of its
+// kind, or -1. With a save-set it does where all that both read is there before the run anyway; else it goes before the run, alone.
+int may_wait_for_slope(const Graph& graph, int op);
+bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved);
 
 }  // namespace stw

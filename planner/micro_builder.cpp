@@ -69,7 +69,7 @@ void MicroBuilder::micro_step(const Decisions& d) {
   for (size_t s = head_segment; s-- > 0;) {
     store_pending();
     if (s > 0) fetch_for(s - 1, Phase::backward);
-    backward(s, tiles(s));
+    backward(s, d.saved[s], tiles(s));
     end_stage();
   }
   store_pending();
@@ -134,10 +134,15 @@ void MicroBuilder::head(const std::vector<Tile>& chunks) {
   for (int t : graph_.loss_inputs()) emitter_.hold(emitter_.buffer_of(t));
 }
 
-void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
+void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& tiles) {
   const Segment& segment = graph_.segments[s];
   const FeedForward& part = segment.feed_forward;
   const int end = segment.first_gradient_op + segment.gradient_op_count;
+  const auto emit = [&](int index, int run) {
+    for (int t : inputs_of_run(index, run)) recompute(t);
+    emitter_.emit_fused(index, run, Phase::backward, false, accumulate_);
+  };
+  int apart = -1;   // a weight gradient that has run before its place
   for (int i = segment.first_gradient_op; i < end;) {
     const bool in_tiles = tiles.size() > 1 && part.gradient_op_count > 0 && i == part.first_gradient_op;
     const int first = i;
@@ -145,11 +150,10 @@ void MicroBuilder::backward(size_t s, const std::vector<Tile>& tiles) {
       backward_in_tiles(part, tiles);
       i += part.gradient_op_count;
     } else {
-      const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index);
-      for (int op = index; op < index + run; ++op)
-        for (int t : graph_.op(op).inputs) recompute(t);
-      emitter_.emit_fused(index, run, Phase::backward, false, accumulate_);
-      i += run;
+      const int index = static_cast<int>(graph_.ops.size()) + i, run = fused_run(graph_, index), waiting = may_wait_for_slope(graph_, index);
+      if (waiting >= 0 && !waits_for_slope(graph_, segment, waiting, saved)) emit(apart = waiting, 1);
+      if (index != apart) emit(index, run);
+      i += index == apart ? 1 : run;   // what follows a gradient comes after what reads the parameter, at its place
     }
     // The input is kept up to here, whatever is frozen and saved: what the search counts with.
     if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input)) emitter_.hold(emitter_.buffer_of(segment.input));
@@ -186,15 +190,23 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
   for (const Tile& tile : tiles) {
     for (int index = first, run; index < end; index += run) {
       run = fused_run(graph_, index);
-      for (int op = index; op < index + run; ++op)
-        for (int t : graph_.op(op).inputs)
-          if (t >= 0 && is_remade(t)) recompute_tile(part, t, tile);
+      for (int t : inputs_of_run(index, run))
+        if (t >= 0 && is_remade(t)) recompute_tile(part, t, tile);
       emitter_.emit_fused(index, run, Phase::backward, false, accumulate_ || tile.begin > 0, tile.begin, tile.rows);
     }
     for (int t : part.inner) emitter_.drop(t);
   }
   emitter_.set_tiled(part.inner, false);
   emitter_.set_tiled(part.inner_gradients, false);
+}
+
+// What has to be there before a run of gradient ops.
+std::vector<int> MicroBuilder::inputs_of_run(int first, int run) const {
+  std::vector<int> list;
+  const auto add = [&](int op) { list.insert(list.end(), graph_.op(op).inputs.begin(), graph_.op(op).inputs.end()); };
+  if (const int waiting = may_wait_for_slope(graph_, first); waiting >= 0) add(waiting);
+  for (int op = first; op < first + run; ++op) add(op);
+  return list;
 }
 
 void MicroBuilder::recompute_tile(const FeedForward& part, int tensor, const Tile& tile) {

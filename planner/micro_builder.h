@@ -23,7 +23,7 @@ class MicroBuilder {
   void forward(size_t segment, uint32_t saved, const std::vector<Tile>& tiles);
   // The loss's forward is part of its backward; the token losses are summed when all chunks are through.
   void head(const std::vector<Tile>& chunks);
-  void backward(size_t segment, const std::vector<Tile>& tiles);
+  void backward(size_t segment, uint32_t saved, const std::vector<Tile>& tiles);
 
   void fetch(const std::vector<int>& tensors, Phase phase);
   // Gradients that wait to be stored: by the stage that follows.
@@ -35,6 +35,7 @@ class MicroBuilder {
   void backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles);
   void recompute_tile(const FeedForward& part, int tensor, const Tile& tile);
   int first_to_recompute(int op) const;
+  std::vector<int> inputs_of_run(int first, int run) const;
   bool is_read_in_backward(int op) const;
   // What a gradient op leaves for host memory, and the updates that follow it.
   void after_gradients(int gradient_op);

@@ -32,11 +32,11 @@ enum class OpKind : uint8_t {
   qk_norm_gradient,       // x, weight of queries, of keys, dy    -> dx?, dweight of queries?, of keys?
   linear_input_gradient,  // dy, addend?, weight…                 -> dx
   linear_weight_gradient, // dy, x, weight… (for their shapes)    -> dweight?…
-  linear_bias_gradient,   // dy, weight… (for their shapes)       -> dbias?…
+  linear_bias_gradient,   // dy, weight… (for their shapes)       -> dbias?…    (dy, or sums of its tiles: fuse.h)
   adapter_input_gradient, // dy, weight…                          -> dlow
   adapter_weight_gradient,// dy, low, weight… (for their shapes)  -> dweight?…
   attention_gradient,     // qkv, out, lse, dout, document positions?, following? -> dqkv
-  gelu_gradient,          // x, dy                                -> dx
+  gelu_gradient,          // x, dy                                -> dx         (fused: and sums of its tiles)
   swiglu_gradient,        // x, dy                                -> dx
   square_sum,             // gradient, gradient?                  -> sum
   finish_step,            // sums                                 -> (state)

@@ -38,6 +38,8 @@ class Pricing {
   // Ops [first, first + count) (Graph::op), in turn; and what a fused op adds to the one before it.
   uint64_t ops(int first, int count, int64_t samples, int64_t rows) const;
   uint64_t fused(int op, int64_t samples, int64_t rows) const;
+  // What a weight gradient that waits for no other one with this save-set takes beyond (fuse.h).
+  uint64_t apart(const Segment& segment, uint32_t saved, int64_t samples) const;
   // time(samples) of every micro-step of a step, added up.
   template <class F>
   static uint64_t over_micro_steps(int64_t global_batch, int64_t micro_batch, const F& time) {
@@ -53,7 +55,7 @@ class Pricing {
   uint64_t head(int64_t samples, int64_t chunks) const;
   uint64_t logits_again(int64_t samples, int64_t chunks) const;
   // What a segment's choice costs.
-  struct Choice { uint64_t recompute = 0, tiles = 0; };
+  struct Choice { uint64_t recompute = 0, tiles = 0; };   // tiles: and ops that are apart
   Choice choice(size_t segment, uint32_t saved, int64_t tile_rows, int64_t samples) const;
   Choice choices(const Decisions& decisions, int64_t samples) const;   // all segments'
   std::vector<int> recomputed_ops(const Segment& segment, uint32_t saved) const;

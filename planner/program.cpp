@@ -25,6 +25,7 @@ Instruction op_alone(const Graph& graph, const Instruction& instruction, int k) 
 static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& extent) {
   const Op& fused = graph.op(op);
   Cost cost = op_row(fused.kind).cost(graph, fused, extent);
+  if (graph.op(first).kind == OpKind::norm_gradient && reads(graph.op(first), fused.inputs[0])) cost.bytes -= operand_bytes(graph, fused.inputs[0], extent);
   for (int before = first; before < op; ++before)
     for (int t : graph.op(before).outputs)
       if (std::find(fused.inputs.begin(), fused.inputs.end(), t) != fused.inputs.end()) {

@@ -116,7 +116,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);
   if (overlap) e.end_stage();
   t.backward_ops = e.instruction_count();
-  builder.backward(segment_, cut);
+  builder.backward(segment_, saved, cut);
   for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
   const Program p = e.finish(0);
   t.instructions = static_cast<int>(p.instructions.size());
@@ -190,7 +190,7 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
   std::vector<uint64_t> list;
   for (const auto& [trace, tile_rows] : options(micro_batch)) {
     const Trace& t = *trace;
-    uint64_t time = 0, forward_time = 0;
+    uint64_t time = pricing.apart(s, t.saved, samples), forward_time = 0;
     for (const auto& [op, is_fused] : t.recomputed) time = size_add(time, (is_fused ? fused_prices : prices)[static_cast<size_t>(op)]);
     if (tile_rows > 0) {
       const auto [entry, is_new] = tile_prices.try_emplace(tile_rows);

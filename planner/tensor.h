@@ -104,6 +104,7 @@ struct Tensor {
   int state_bits = 0;           // 0: as the numerics have it
   int segment = -1;        // activations: the segment that makes it
   bool chunked = false;    // holds the rows of one loss chunk only (logits and their gradient)
+  bool tile_sums = false;  // sums of an activation's columns in tiles of rows (fuse.h)
   int64_t block = 1;       // optimizer states: elements of the parameter that share one element of this
   int64_t row_stride = 0;  // activations: elements from one row to the next, where that is more than a row has
   Initializer initializer = Initializer::none;

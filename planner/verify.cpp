@@ -228,7 +228,23 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
 
 }  // namespace
 
+// The gradient of every use of a parameter is part of the norm and of the update: an op of the update adds up two of them at most.
+static Status verify_gradients(const Graph& graph) {
+  std::vector<int> squared(graph.tensors.size()), applied(graph.tensors.size());   // tensors: how often an op reads them for that
+  constexpr size_t most_added = 2;   // by the kernels of the update
+  for (const Op& op : graph.update_ops)
+    for (size_t k = 0; k < std::min(op.inputs.size(), most_added); ++k)
+      if (const int t = op.inputs[k]; t >= 0 && (op.kind == OpKind::square_sum || is_update(op.kind))) (is_update(op.kind) ? applied : squared)[static_cast<size_t>(t)] += 1;
+  for (const ParameterGradient& g : graph.gradients) {
+    const auto t = static_cast<size_t>(g.gradient);
+    if (squared[t] != 1 || applied[t] != 1)
+      return Error{Code::internal, "plan: " + graph.at(g.parameter).name + " is used by more ops than an update can add up the gradients of (two)"};
+  }
+  return ok();
+}
+
 Status verify_updates(const Graph& graph, const std::vector<const Program*>& step) {
+  STW_TRY(verify_gradients(graph));
   std::vector<int64_t> left(graph.tensors.size());   // elements that no update has changed yet
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
     if (graph.owns_bytes(t) && graph.at(t).trainable) left[static_cast<size_t>(t)] = static_cast<int64_t>(graph.at(t).shape.elements());

@@ -14,7 +14,7 @@ namespace stw {
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
 static_assert(kernels::most_together == most_joined);
 static_assert(kernels::ends_in_gelu(fused_unit, fused_unit) && !kernels::ends_in_gelu(fused_unit, fused_unit / 2));
-static_assert(kernels::max_parts == most_fused_weights);
+static_assert(kernels::max_parts == most_fused_weights && kernels::most_biases == most_fused_biases && kernels::token_tile == sums_unit);
 static_assert(kernels::chain_terms == chain_unit && chain_unit % kernels::token_tile == 0);
 
 namespace {
@@ -75,7 +75,7 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
   a.y_stride = c.input_tensor(0).stride();
   a.addend = c.in(1);
   a.x = c.out(0);
-  if (c.i.ops > 1) c.with_op(1, [&](const Call& gelu) { a.before_gelu = gelu.in(0), a.x = gelu.out(0); });
+  if (c.i.ops > 1) c.with_op(1, [&](const Call& gelu) { a.before_gelu = gelu.in(0), a.x = gelu.out(0), a.input_bias_sums = gelu.output<float>(1); });
   if (c.i.ops > 2) c.with_op(2, [&](const Call& bias) { a.input_bias_gradient = bias.output<float>(0); });
   run_input_gradient(c, a);
 }
@@ -87,13 +87,22 @@ uint32_t stream_of(int first, const Tensor& parameter) {
   return static_cast<uint32_t>(first + parameter.number);
 }
 
-// What the kernel does for all ops of an instruction: args_of(call) of each.
+// A list of args_of(call) of an instruction's ops from `first` on; empty where there are none.
+using LinkedArgs = std::array<kernels::LinearArgs, kernels::most_biases>;
+template <class ArgsOf>
+LinkedArgs linked_args(const Call& c, int first, const ArgsOf& args_of) {
+  LinkedArgs list{};
+  assert(c.i.ops - first <= static_cast<int>(list.size()));
+  for (int k = first; k < c.i.ops; ++k) c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k - first)] = args_of(one); });
+  return list;
+}
+void link(LinkedArgs& list, int count) {
+  for (int k = 1; k < count; ++k) list[static_cast<size_t>(k) - 1].further = &list[static_cast<size_t>(k)];
+}
 template <class ArgsOf>
 void run_linked(const Call& c, void (*kernel)(const kernels::Launch&, const kernels::LinearArgs&), const ArgsOf& args_of) {
-  std::array<kernels::LinearArgs, kernels::max_parts> list{};
-  assert(c.i.ops <= kernels::max_parts);
-  for (int k = 0; k < c.i.ops; ++k) c.with_op(k, [&](const Call& one) { list[static_cast<size_t>(k)] = args_of(one); });
-  for (int k = 1; k < c.i.ops; ++k) list[static_cast<size_t>(k) - 1].further = &list[static_cast<size_t>(k)];
+  LinkedArgs list = linked_args(c, 0, args_of);
+  link(list, c.i.ops);
   c.run(kernel, list[0]);
 }
 
@@ -119,6 +128,10 @@ void run<OpKind::linear_weight_gradient>(const Call& c) { run_linked(c, c.x.tabl
 kernels::LinearArgs bias_gradient_args(const Call& c) {
   kernels::LinearArgs a = linear_args(c, 1, 1);
   for (int p = 0; p < a.parts; ++p) a.part[p].bias_gradient = c.output(p);
+  if (c.input_tensor(0).tile_sums) {
+    a.tile_sums = c.input<float>(0);
+    return a;
+  }
   a.y = c.in_out(0);
   a.y_stride = c.input_tensor(0).stride();
   return a;
@@ -205,6 +218,9 @@ void run<OpKind::norm_gradient>(const Call& c) {
   a.dx = c.out(0);
   a.weight_gradient = c.output<float>(1);
   a.bias_gradient = c.output<float>(2);
+  LinkedArgs biases = linked_args(c, 1, bias_gradient_args);
+  link(biases, c.i.ops - 1);
+  if (c.i.ops > 1) a.biases = &biases[0];
   c.run(c.x.table->norm_gradient, a);
 }
 
@@ -425,6 +441,11 @@ void run<OpKind::embedding_gradient>(const Call& c) {
   a.tokens = c.input<int32_t>(0);
   a.y = c.in_out(1);
   a.table_gradient = c.output<float>(0);
+  if (c.i.ops > 1) c.with_op(1, [&](const Call& positions) {
+    a.with_positions = true;
+    a.position_gradient = positions.output<float>(0);
+    a.position_rows = positions.output_tensor(0).shape[0];
+  });
   c.run(c.x.table->embedding_gradient, a);
 }
 

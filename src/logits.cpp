@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "src/numbers.h"
@@ -35,18 +36,20 @@ bool Trainer::are_finite(const float* logits) const {
   return std::all_of(logits, logits + graph().classes(), [](float x) { return std::isfinite(x); });
 }
 
-Status Trainer::check_text(const Text& text) const {
+Status Trainer::check_text(const std::string& what, const Text& text) const {
   if (text.count < 1 || text.count > static_cast<uint64_t>(sequence()))
-    return Error{Code::unsupported_shape, "logits: expected 1 to " + std::to_string(sequence()) + " tokens, found " + std::to_string(text.count)};
-  STW_TRY(check_tokens("logits", text.tokens, text.count));
+    return Error{Code::unsupported_shape, what + ": expected 1 to " + std::to_string(sequence()) + " tokens, found " + std::to_string(text.count)};
+  STW_TRY(check_tokens(what.c_str(), text.tokens, text.count));
+  if (text.token_types && graph().token_types == 0) return Error{Code::bad_argument, what + ": the model has no types of tokens"};
   for (uint64_t i = 0; text.token_types && i < text.count; ++i)
     if (const int32_t type = text.token_types[i]; type < 0 || type >= graph().token_types)
-      return Error{Code::bad_argument, "logits: token type " + std::to_string(type) + " is outside of the model's " + std::to_string(graph().token_types)};
+      return Error{Code::bad_argument, what + ": token type " + std::to_string(type) + " is outside of the model's " + std::to_string(graph().token_types)};
   return ok();
 }
 
 // Lays texts end to end in one sample and runs the program of all logits; their first tokens are rows `begins`.
 Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t> begins) {
+  STW_TRY(check_cancelled());
   const auto source = [&](uint64_t, const SampleRows& rows) -> Status {
     const uint64_t all = static_cast<uint64_t>(sequence());
     std::fill_n(rows.tokens, all, 0);
@@ -66,7 +69,7 @@ Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t
 Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
   STW_TRY(check_ready());
   const Text text{tokens, count, nullptr};
-  STW_TRY(check_text(text));
+  STW_TRY(check_text("logits", text));
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::generate);
   begin_state();
@@ -87,7 +90,7 @@ Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
 Status Trainer::classify(std::span<const Text> texts, float* out) {
   STW_TRY(check_ready());
   if (graph().labels == 0) return Error{Code::unsupported, "classify: the model is no classifier"};
-  for (const Text& text : texts) STW_TRY(check_text(text));
+  for (size_t text = 0; text < texts.size(); ++text) STW_TRY(check_text("classify: text " + std::to_string(text), texts[text]));
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::generate);
   const auto take = [&](const float* logits, size_t text) -> Status {
@@ -99,7 +102,6 @@ Status Trainer::classify(std::span<const Text> texts, float* out) {
   std::vector<uint64_t> begins;
   for (size_t first = 0, end; first < texts.size(); first = end) {
     begin_state();
-    STW_TRY(check_cancelled());
     if (graph().generates) {
       end = first + 1;
       STW_ASSIGN(logits, feed(texts[first].tokens, texts[first].count));

@@ -212,8 +212,8 @@ class Trainer {
   Status check_tokens(const char* what, const int32_t* tokens, uint64_t count) const;   // Errors: bad_argument
   bool are_finite(const float* logits) const;
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
-  Status check_text(const Text& text) const;   // Errors: unsupported_shape, bad_argument
-  Status run_logits(std::span<const Text> texts, std::span<const uint64_t> begins);   // of a model that does not generate
+  Status check_text(const std::string& what, const Text& text) const;   // Errors: unsupported_shape, bad_argument
+  Status run_logits(std::span<const Text> texts, std::span<const uint64_t> begins);   // of a model that does not generate; errors: cancelled
   Result<const float*> read_logits(const Program& program, uint64_t row);   // that the program has made
   void enter(TrainerPhase phase);
   void begin_evaluation(uint64_t samples);

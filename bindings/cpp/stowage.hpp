@@ -441,6 +441,7 @@ struct Batch {
   Rows<int32_t> labels = {};      ///< beside their tokens: the library shifts them; of a classifier one_each()
   Rows<int32_t> lengths = {};     ///< one_each(): of each sample the tokens that count
   Rows<int32_t> positions = {};   ///< of each token in its document
+  Rows<int32_t> token_types = {}; ///< each token's type, for models with token types
   Rows<float> weights = {};       ///< factors of the losses
   Rows<float> reference = {};     ///< log-probabilities of the targets or labels, of plans for a preference against a reference
 };
@@ -508,7 +509,8 @@ class Trainer {
     detail::check([&](stw_error* error) { return stw_trainer_create(&out, device.get(), model.get(), plan.get(), &options, error); });
     owned_.reset(out);
     const stw_model_info about = model.info();
-    classes_ = static_cast<size_t>(about.labels ? about.labels : about.vocabulary);
+    labels_ = static_cast<size_t>(about.labels);
+    classes_ = labels_ ? labels_ : static_cast<size_t>(about.vocabulary);
     sequence_ = plan.info().sequence;
     for (const stw_tensor_info& tensor : model.tensors()) shapes_.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
   }
@@ -519,6 +521,7 @@ class Trainer {
     owned_ = std::move(other.owned_);   // first: what it has ends before its device
     hook_ = std::move(other.hook_);
     device_ = std::move(other.device_);
+    labels_ = other.labels_;
     classes_ = other.classes_;
     sequence_ = other.sequence_;
     shapes_ = std::move(other.shapes_);
@@ -584,6 +587,29 @@ class Trainer {
     std::vector<float> out(classes_);
     call([&](stw_error* error) { return stw_trainer_logits(get(), tokens.data(), tokens.size(), out.data(), out.size(), error); });
     return out;
+  }
+
+  /// The logits of a classifier's labels, a row for each text. token_types has a type for each token; empty: all are 0.
+  std::vector<std::vector<float>> classify(const std::vector<std::vector<int32_t>>& texts, const std::vector<std::vector<int32_t>>& token_types = {}) {
+    if (!token_types.empty() && token_types.size() != texts.size())
+      throw Error(STW_BAD_ARGUMENT, "token_types: expected " + std::to_string(texts.size()) + " lists, found " + std::to_string(token_types.size()));
+    std::vector<int32_t> tokens, types;
+    std::vector<uint64_t> lengths;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      tokens.insert(tokens.end(), texts[i].begin(), texts[i].end());
+      lengths.push_back(texts[i].size());
+      if (token_types.empty()) continue;
+      if (token_types[i].size() != texts[i].size())
+        throw Error(STW_BAD_ARGUMENT, "token_types: text " + std::to_string(i) + ": expected " + std::to_string(texts[i].size()) + " numbers, found " + std::to_string(token_types[i].size()));
+      types.insert(types.end(), token_types[i].begin(), token_types[i].end());
+    }
+    std::vector<float> out(texts.size() * labels_);
+    call([&](stw_error* error) {
+      return stw_trainer_classify(get(), tokens.data(), types.empty() ? nullptr : types.data(), lengths.data(), lengths.size(), out.data(), out.size(), error);
+    });
+    std::vector<std::vector<float>> rows;
+    for (size_t i = 0; i < texts.size(); ++i) rows.emplace_back(out.begin() + static_cast<std::ptrdiff_t>(i * labels_), out.begin() + static_cast<std::ptrdiff_t>((i + 1) * labels_));
+    return rows;
   }
 
   /// What the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where there is none. Of a batch
@@ -697,6 +723,7 @@ class Trainer {
     add("labels", batch.labels, detail::integer);
     add("lengths", batch.lengths, detail::integer);
     add("positions", batch.positions, detail::integer);
+    add("token_types", batch.token_types, detail::integer);
     add("weights", batch.weights, detail::floating);
     add("reference", batch.reference, detail::floating);
     std::vector<const DLManagedTensorVersioned*> pointers;
@@ -729,7 +756,7 @@ class Trainer {
 
   std::shared_ptr<stw_device> device_;   // closed after the trainer
   std::unique_ptr<Hooked> hook_;
-  size_t classes_ = 0;
+  size_t labels_ = 0, classes_ = 0;
   uint64_t sequence_ = 0;
   std::vector<std::vector<int64_t>> shapes_;
   detail::Owner<stw_trainer, stw_trainer_destroy> owned_;

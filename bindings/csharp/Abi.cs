@@ -102,6 +102,7 @@ internal static unsafe class Abi
     public const uint STW_SET_HELD_OUT = 2;
     public const uint STW_MARK_TARGET = 1;
     public const uint STW_MARK_BEGIN = 2;
+    public const uint STW_MARK_SECOND = 4;
     public const uint STW_PHASE_IDLE = 0;
     public const uint STW_PHASE_TRAIN = 1;
     public const uint STW_PHASE_EVALUATE = 2;
@@ -361,6 +362,10 @@ internal static unsafe class Abi
         public ulong labels;
         /// <summary>of the config: transformers takes what stands at a text's end and is this token for padding, and looks at the last token before it; -1: none</summary>
         public long padding_token;
+        /// <summary>1: continues texts, and attends to no later token; 0: an encoder, which reads a text as a whole</summary>
+        public uint generates;
+        /// <summary>types of tokens that the model tells apart, such as those of a first and of a second text; 0: none</summary>
+        public uint token_types;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_model_info Sized()
@@ -765,7 +770,7 @@ internal static unsafe class Abi
         public ulong document_end;
         /// <summary>a file with a byte for each token, STW_MARK_* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of `sequence` alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and samples begin anywhere.</summary>
         public byte* marks;
-        /// <summary>for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or UINT32_MAX for none. It is the target of the document's last token, or of the last one inside of the sample; STW_MARK_TARGET is not looked at then. NULL: targets are tokens.</summary>
+        /// <summary>for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or UINT32_MAX for none. It is the target of the document's last token, or of the last one inside of the sample, or of an encoder of the document's first token; STW_MARK_TARGET is not looked at then. NULL: targets are tokens.</summary>
         public byte* labels;
         /// <summary>with labels: every one must be smaller</summary>
         public ulong label_count;
@@ -1172,6 +1177,9 @@ internal static unsafe class Abi
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_trainer_logits(stw_trainer* trainer, int* tokens, ulong count, float* @out, ulong capacity, stw_error* error);
+
+    [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+    public static extern int stw_trainer_classify(stw_trainer* trainer, int* tokens, int* token_types, ulong* lengths, ulong texts, float* @out, ulong capacity, stw_error* error);
 
     [DllImport(Library, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
     public static extern int stw_trainer_log_probabilities(stw_trainer* trainer, stw_batch* batch, float* @out, ulong capacity, stw_error* error);

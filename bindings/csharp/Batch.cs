@@ -56,6 +56,8 @@ namespace Stowage
         public Rows<int> Lengths { get; set; }
         /// <summary>Of each token in its document.</summary>
         public Rows<int> Positions { get; set; }
+        /// <summary>Each token's type, for models with token types.</summary>
+        public Rows<int> TokenTypes { get; set; }
         /// <summary>Factors of the losses.</summary>
         public Rows<float> Weights { get; set; }
         /// <summary>Log-probabilities of the targets or labels, of plans for a preference against a reference.</summary>
@@ -71,7 +73,7 @@ namespace Stowage
     /// <summary>A batch as C has it: its arrays stay where they are until it is disposed of.</summary>
     internal sealed unsafe class GivenBatch : IDisposable
     {
-        private const int Most = 7;
+        private const int Most = 8;
         private readonly Texts memory = new Texts();
         private readonly List<GCHandle> pinned = new List<GCHandle>();
         private readonly stw_batch* batch;
@@ -92,6 +94,7 @@ namespace Stowage
                 Add("labels", of.Labels, DLManagedTensorVersioned.Int);
                 Add("lengths", of.Lengths, DLManagedTensorVersioned.Int);
                 Add("positions", of.Positions, DLManagedTensorVersioned.Int);
+                Add("token_types", of.TokenTypes, DLManagedTensorVersioned.Int);
                 Add("weights", of.Weights, DLManagedTensorVersioned.Float);
                 Add("reference", of.Reference, DLManagedTensorVersioned.Float);
             }

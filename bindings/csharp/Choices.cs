@@ -286,5 +286,7 @@ namespace Stowage
         Target = (byte)STW_MARK_TARGET,
         /// <summary>A document begins with it.</summary>
         Begin = (byte)STW_MARK_BEGIN,
+        /// <summary>It belongs to its document's second text, and its type is 1.</summary>
+        Second = (byte)STW_MARK_SECOND,
     }
 }

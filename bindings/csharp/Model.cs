@@ -52,6 +52,8 @@ namespace Stowage
             HasCodes = told.has_codes != 0;
             Labels = Numbers.Of(told.labels);
             PaddingToken = told.padding_token;
+            Generates = told.generates != 0;
+            TokenTypes = Numbers.Of(told.token_types);
         }
 
         /// <summary>Blocks.</summary>
@@ -78,6 +80,10 @@ namespace Stowage
         public long Labels { get; }
         /// <summary>Of the config; −1: none.</summary>
         public long PaddingToken { get; }
+        /// <summary>Continues texts; false: an encoder, which reads a text as a whole.</summary>
+        public bool Generates { get; }
+        /// <summary>Types of tokens that it tells apart, such as those of a first and of a second text; 0: none.</summary>
+        public int TokenTypes { get; }
     }
 
     /// <summary>A tensor of a model.</summary>

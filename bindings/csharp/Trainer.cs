@@ -18,7 +18,7 @@ namespace Stowage
         private readonly HookCalls hook;
         private readonly ViewCount views = new ViewCount();
         private readonly IReadOnlyList<TensorInfo> tensors;
-        private readonly long sequence;
+        private readonly long labels, sequence;
 
         /// <summary>Numbers that logits have.</summary>
         internal long Classes { get; }
@@ -35,7 +35,8 @@ namespace Stowage
             TrainerOptions asked = options ?? new TrainerOptions();
             stw_trainer_options given = asked.Given();
             ModelInfo about = Numbers.Given(model, nameof(model)).Info;
-            Classes = about.Labels > 0 ? about.Labels : about.Vocabulary;
+            labels = about.Labels;
+            Classes = labels > 0 ? labels : about.Vocabulary;
             tensors = model.Tensors();
             sequence = Numbers.Given(plan, nameof(plan)).Info.Sequence;
             if (asked.GradientHook != null)
@@ -177,6 +178,37 @@ namespace Stowage
             using (var call = new Call(this, cancellation))
                 call.End(stw_trainer_logits(call.Trainer, asked, (ulong)tokens.Length, to, (ulong)made.Length, &error), &error);
             return made;
+        }
+
+        /// <summary>The logits of a classifier's labels, a row for each text. tokenTypes has a type for each token; null: all are 0.</summary>
+        /// <exception cref="StowageException">Unsupported (no classifier), BadArgument (a token or type that the model does not know, types that are not one for each token), UnsupportedShape (no token, or too many), NonFinite, Cancelled</exception>
+        public float[][] Classify(IReadOnlyList<int[]> texts, IReadOnlyList<int[]> tokenTypes = null, CancellationToken cancellation = default(CancellationToken))
+        {
+            int count = Numbers.Given(texts, nameof(texts)).Count;
+            if (tokenTypes != null && tokenTypes.Count != count)
+                throw new StowageException(Status.BadArgument, $"{nameof(tokenTypes)}: expected {count} arrays, found {tokenTypes.Count}");
+            for (int i = 0; i < count; ++i)
+            {
+                int length = Numbers.Given(texts[i], nameof(texts)).Length;
+                if (tokenTypes != null && Numbers.Given(tokenTypes[i], nameof(tokenTypes)).Length != length)
+                    throw new StowageException(Status.BadArgument, $"{nameof(tokenTypes)}: text {i}: expected {length} numbers, found {tokenTypes[i].Length}");
+            }
+            int[] all = texts.SelectMany(text => text).ToArray(), types = tokenTypes?.SelectMany(one => one).ToArray();
+            ulong[] lengths = texts.Select(text => (ulong)text.Length).ToArray();
+            var made = new float[checked(count * labels)];
+            stw_error error = stw_error.Sized();
+            fixed (int* asked = all, kinds = types)
+            fixed (ulong* each = lengths)
+            fixed (float* to = made)
+            using (var call = new Call(this, cancellation))
+                call.End(stw_trainer_classify(call.Trainer, asked, kinds, each, (ulong)count, to, (ulong)made.Length, &error), &error);
+            var rows = new float[count][];
+            for (int i = 0; i < count; ++i)
+            {
+                rows[i] = new float[labels];
+                Array.Copy(made, i * labels, rows[i], 0, labels);
+            }
+            return rows;
         }
 
         /// <summary>What the model as it is gives every target of one sample or more, beside the targets or labels; 0 where there is none. As <see cref="Batch.Reference"/> they are those of the model from before.</summary>

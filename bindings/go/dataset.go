@@ -17,7 +17,7 @@ type DatasetOptions struct {
 	Sequence    uint64 // tokens of a sample
 	Seed        uint64 // of the windows; 0: 1337
 	DocumentEnd *uint64
-	Marks       string // a file with a byte for each token: 1: learned; 2: a document begins; 3: both
+	Marks       string // a file with a byte for each token, a sum of 1: learned; 2: a document begins; 4: of the document's second text (token type 1)
 	Labels      string // for classifiers: a file with a little-endian uint32 for each document
 	LabelCount  uint64
 	HeldOut     *float64 // share of the tokens that is held out, from the end on; nil: 0.1

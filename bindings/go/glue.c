@@ -18,7 +18,7 @@ static DLManagedTensorVersioned tensor_of(const void *values, uint8_t code, int6
   return made;
 }
 
-enum { most_tensors = 7, first_of_floats = 5 };
+enum { most_tensors = 8, first_of_floats = 6 };
 
 // A stw_batch, and what it points to.
 typedef struct {
@@ -30,8 +30,8 @@ typedef struct {
 } gathered;
 
 static void gather(gathered *all, const stowage_go_batch *batch, const void *const values[most_tensors]) {
-  static const char *const names[most_tensors] = {"tokens", "targets", "labels", "lengths", "positions", "weights", "reference"};
-  const int32_t dimensions[most_tensors] = {2, 2, batch->labels_ndim, 1, 2, 2, 2};
+  static const char *const names[most_tensors] = {"tokens", "targets", "labels", "lengths", "positions", "token_types", "weights", "reference"};
+  const int32_t dimensions[most_tensors] = {2, 2, batch->labels_ndim, 1, 2, 2, 2, 2};
   memset(all, 0, sizeof *all);
   all->shape[0] = batch->samples;
   all->shape[1] = batch->tokens;
@@ -48,8 +48,9 @@ static void gather(gathered *all, const stowage_go_batch *batch, const void *con
 }
 
 stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const float *weights, const float *reference, stw_step_result *result, stw_error *error) {
-  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, weights, reference};
+                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, stw_step_result *result,
+                   stw_error *error) {
+  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, token_types, weights, reference};
   gathered all;
   gather(&all, batch, values);
   const stw_status status = stw_trainer_step(trainer, &all.batch, error);
@@ -57,8 +58,9 @@ stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, 
 }
 
 stw_status stowage_go_log_probabilities(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const float *weights, const float *reference, float *out, uint64_t capacity, stw_error *error) {
-  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, weights, reference};
+                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, float *out, uint64_t capacity,
+                   stw_error *error) {
+  const void *const values[most_tensors] = {tokens, targets, labels, lengths, positions, token_types, weights, reference};
   gathered all;
   gather(&all, batch, values);
   return stw_trainer_log_probabilities(trainer, &all.batch, out, capacity, error);

@@ -30,9 +30,11 @@ typedef struct {
   double learning_rate;
 } stowage_go_batch;
 stw_status stowage_go_step(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const float *weights, const float *reference, stw_step_result *result, stw_error *error);
+                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, stw_step_result *result,
+                   stw_error *error);
 stw_status stowage_go_log_probabilities(stw_trainer *trainer, const stowage_go_batch *batch, const int32_t *tokens, const int32_t *targets, const int32_t *labels,
-                   const int32_t *lengths, const int32_t *positions, const float *weights, const float *reference, float *out, uint64_t capacity, stw_error *error);
+                   const int32_t *lengths, const int32_t *positions, const int32_t *token_types, const float *weights, const float *reference, float *out, uint64_t capacity,
+                   stw_error *error);
 stw_status stowage_go_generate(stw_trainer *trainer, const stw_generate_options *options, const int32_t *prompt, uint64_t prompt_count, const int32_t *stop,
                        uint64_t stop_count, int32_t *out, uint64_t capacity, uint64_t *count, stw_error *error);
 stw_status stowage_go_set_tensor(stw_trainer *trainer, size_t index, const float *values, int64_t *shape, int32_t ndim, stw_error *error);

@@ -39,6 +39,8 @@ type ModelInfo struct {
 	AdapterRank           int
 	Labels                int   // of a classifier; 0: a language model
 	PaddingToken          int64 // -1: none
+	Generates             bool  // continues texts; false: an encoder, which reads a text as a whole
+	TokenTypes            int   // that it tells apart, such as those of a first and of a second text; 0: none
 }
 
 // TensorInfo is a tensor of a model.
@@ -114,7 +116,8 @@ func (m *Model) Info() ModelInfo {
 	C.stw_model_query(pointer, &told)
 	return ModelInfo{Layers: int(told.layers), Width: int(told.width), Parameters: uint64(told.parameters), Trainable: uint64(told.trainable),
 		Vocabulary: uint64(told.vocabulary), Positions: uint64(told.positions), HasWeights: told.has_weights != 0, HasCodes: told.has_codes != 0,
-		Architecture: array(told.architecture[:]), AdapterRank: int(told.adapter_rank), Labels: int(told.labels), PaddingToken: int64(told.padding_token)}
+		Architecture: array(told.architecture[:]), AdapterRank: int(told.adapter_rank), Labels: int(told.labels), PaddingToken: int64(told.padding_token),
+		Generates: told.generates != 0, TokenTypes: int(told.token_types)}
 }
 
 // Tensors are all of them, by index.

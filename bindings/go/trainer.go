@@ -65,14 +65,15 @@ type GenerateOptions struct {
 // Batch is stw_batch: samples of one length, row by row, in Tokens; and of the same shape Targets (the token that follows each) or Labels (beside
 // their tokens: the library shifts them; of a classifier one for each sample); -100: no loss.
 type Batch struct {
-	Samples   int
-	Tokens    []int32
-	Targets   []int32
-	Labels    []int32
-	Lengths   []int32 // of each sample the tokens that count
-	Positions []int32 // of each token in its document
-	Weights   []float32
-	Reference []float32 // log-probabilities of the targets or labels, of plans for a preference against a reference
+	Samples    int
+	Tokens     []int32
+	Targets    []int32
+	Labels     []int32
+	Lengths    []int32 // of each sample the tokens that count
+	Positions  []int32 // of each token in its document
+	TokenTypes []int32 // each token's type, for models with token types
+	Weights    []float32
+	Reference  []float32 // log-probabilities of the targets or labels, of plans for a preference against a reference
 }
 
 // StepResult is what a step did.
@@ -206,7 +207,7 @@ func (b *Batch) check(ofClassifier bool) error {
 		count    int
 		perToken bool
 	}{{"Targets", len(b.Targets), true}, {"Labels", len(b.Labels), !ofClassifier}, {"Lengths", len(b.Lengths), false},
-		{"Positions", len(b.Positions), true}, {"Weights", len(b.Weights), true}, {"Reference", len(b.Reference), true}} {
+		{"Positions", len(b.Positions), true}, {"TokenTypes", len(b.TokenTypes), true}, {"Weights", len(b.Weights), true}, {"Reference", len(b.Reference), true}} {
 		expected := b.Samples
 		if one.perToken {
 			expected = len(b.Tokens)
@@ -254,7 +255,7 @@ func (t *Trainer) Step(batch Batch, learningRate float64) (StepResult, error) {
 	told := sized[C.stw_step_result]()
 	err = t.call(func(pointer *C.stw_trainer, to *C.stw_error) C.stw_status {
 		return C.stowage_go_step(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths), integers(batch.Positions),
-			floats(batch.Weights), floats(batch.Reference), &told, to)
+			integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), &told, to)
 	})
 	if err != nil {
 		return StepResult{}, err
@@ -364,6 +365,40 @@ func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
 	return out, nil
 }
 
+// Classify returns the logits of a classifier's labels, a row for each text. tokenTypes has a type for each token; nil: all are 0. It answers
+// Unsupported (no classifier), BadArgument (a token or type that the model does not know, types that are not one for each token),
+// UnsupportedShape (no token, or too many), Cancelled or NonFinite.
+func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
+	if tokenTypes != nil && len(tokenTypes) != len(texts) {
+		return nil, failure(BadArgument, "tokenTypes: expected %d lists, found %d", len(texts), len(tokenTypes))
+	}
+	var tokens, types []int32
+	lengths := make([]uint64, len(texts)+1) // an address for no texts, too
+	for i, text := range texts {
+		tokens, lengths[i] = append(tokens, text...), uint64(len(text))
+		if tokenTypes == nil {
+			continue
+		}
+		if len(tokenTypes[i]) != len(text) {
+			return nil, failure(BadArgument, "tokenTypes: text %d: expected %d numbers, found %d", i, len(text), len(tokenTypes[i]))
+		}
+		types = append(types, tokenTypes[i]...)
+	}
+	out := make([]float32, len(texts)*t.labels)
+	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
+		return C.stw_trainer_classify(pointer, integers(tokens), integers(types), (*C.uint64_t)(unsafe.Pointer(&lengths[0])), C.uint64_t(len(texts)), floats(out),
+			C.uint64_t(len(out)), told)
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows := make([][]float32, len(texts))
+	for i := range rows {
+		rows[i] = out[i*t.labels : (i+1)*t.labels : (i+1)*t.labels]
+	}
+	return rows, nil
+}
+
 // LogProbabilities are those that the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where
 // there is none. As Batch.Reference they are those of the model from before. It answers what Step does, and Unsupported for a batch with weights or
 // a reference.
@@ -375,7 +410,7 @@ func (t *Trainer) LogProbabilities(batch Batch) ([]float32, error) {
 	out := make([]float32, len(batch.Tokens))
 	err = t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
 		return C.stowage_go_log_probabilities(pointer, &shape, integers(batch.Tokens), integers(batch.Targets), integers(batch.Labels), integers(batch.Lengths),
-			integers(batch.Positions), floats(batch.Weights), floats(batch.Reference), floats(out), C.uint64_t(len(out)), told)
+			integers(batch.Positions), integers(batch.TokenTypes), floats(batch.Weights), floats(batch.Reference), floats(out), C.uint64_t(len(out)), told)
 	})
 	if err != nil {
 		return nil, err

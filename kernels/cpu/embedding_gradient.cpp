@@ -66,6 +66,7 @@ void fold_strip(const EmbeddingArgs& args, const Entry* entries, int64_t column,
 
 void embedding_gradient(const Launch& launch, const EmbeddingArgs& args) {
   STW_ASSERT_WORKSPACE(embedding_gradient);
+  if (args.with_positions) position_gradient(launch, args);
   if (!args.accumulate)
     fill(launch, {args.table_gradient, (uint64_t)(args.vocabulary * args.features) * sizeof(float)});
   auto* first = (Entry*)launch.workspace;

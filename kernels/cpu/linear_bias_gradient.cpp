@@ -14,6 +14,8 @@ static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, 
   if (args.accumulate) memcpy(held, gradient, (size_t)width * sizeof(float));
   F16 total[strip_vectors];
   for (int v = 0; v < strip_vectors; ++v) total[v] = load(held + 16 * v);
+  const auto lanes = [&](int v) { return max(0, min(16, width - 16 * v)); };
+  const float* sums = args.tile_sums != nullptr ? args.tile_sums + column : nullptr;   // of the next tile
   for (int64_t sample = 0; sample < args.rows; sample += args.rows_per_sample) {
     const int64_t sample_end = min(sample + args.rows_per_sample, args.rows);
     F16 group[strip_vectors];
@@ -22,15 +24,17 @@ static void sum_strip(const LinearArgs& args, int64_t y_stride, int64_t column, 
       F16 sum[strip_vectors];
       for (int v = 0; v < strip_vectors; ++v) sum[v] = zero();
       const int64_t end = min(first + token_tile, sample_end);
-      if (width == bias_strip) {
+      if (sums != nullptr) {
+        for (int v = 0; v < strip_vectors; ++v) sum[v] = load_some(sums + 16 * v, lanes(v));
+        sums += args.part[0].features;
+      } else if (width == bias_strip) {
         for (int64_t row = first; row < end; ++row)
           for (int v = 0; v < strip_vectors; ++v)
             sum[v] = add(sum[v], load16(args.y.data, args.y.dtype, row * y_stride + column + 16 * v));
       } else {
         for (int64_t row = first; row < end; ++row)
           for (int v = 0; v < strip_vectors; ++v)
-            sum[v] = add(sum[v], load16_some(args.y.data, args.y.dtype, row * y_stride + column + 16 * v,
-                                             max(0, min(16, width - 16 * v))));
+            sum[v] = add(sum[v], load16_some(args.y.data, args.y.dtype, row * y_stride + column + 16 * v, lanes(v)));
       }
       for (int v = 0; v < strip_vectors; ++v) group[v] = add(group[v], sum[v]);
       if (end < sample_end && (end - sample) % chain_terms != 0) continue;

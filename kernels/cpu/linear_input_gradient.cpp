@@ -5,6 +5,21 @@
 
 namespace stw::kernels::STW_ISA {
 
+// Sums of dx's columns (tiles, inputs), each from +0 in the order of the rows.
+static void sum_input_tiles(const Launch& launch, const LinearArgs& args) {
+  const int64_t tiles_of_sample = ceil_div(args.rows_per_sample, token_tile), rest = args.rows % args.rows_per_sample;
+  parallel_for(launch, args.rows / args.rows_per_sample * tiles_of_sample + ceil_div(rest, token_tile), [&](int64_t tile, int) {
+    const int64_t sample = tile / tiles_of_sample * args.rows_per_sample, first = sample + tile % tiles_of_sample * token_tile;
+    const int64_t end = min(args.rows, min(first + token_tile, sample + args.rows_per_sample));
+    for (int64_t column = 0; column < args.inputs; column += 16) {
+      const int64_t n = min(16, args.inputs - column);
+      F16 sum = zero();
+      for (int64_t row = first; row < end; ++row) sum = add(sum, load16_some(args.x.data, args.x.dtype, row * args.inputs + column, n));
+      store_some(args.input_bias_sums + tile * args.inputs + column, sum, n);
+    }
+  });
+}
+
 void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
   STW_ASSERT_WORKSPACE(linear_input_gradient);
   if (args.before_gelu.data != nullptr) {
@@ -14,6 +29,7 @@ void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
     linear_input_gradient(launch, product);
     gelu_gradient(launch, {args.rows * args.inputs, Activation::gelu_tanh, args.before_gelu, {args.x.data, args.x.dtype}, args.x, true});
     if (args.input_bias_gradient != nullptr) linear_bias_gradient(launch, input_bias_args(args));
+    if (args.input_bias_sums != nullptr) sum_input_tiles(launch, args);
     return;
   }
   const int64_t inputs = args.inputs, y_stride = args.y_stride, x_stride = args.x_stride > 0 ? args.x_stride : inputs;

@@ -30,6 +30,7 @@ void weight_gradients(const NormArgs& args, const RowStatistics* statistics, int
 
 void norm_gradient(const Launch& launch, const NormArgs& args) {
   STW_ASSERT_WORKSPACE(norm_gradient);
+  if (args.biases != nullptr) linear_bias_gradient(launch, *args.biases);   // dx may take the place of what it reads
   auto* statistics = (RowStatistics*)launch.workspace;
   for_rows(launch, args.rows, args.features, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -5,90 +5,85 @@
 // the buffer, of what the token has in each chain_terms rows of a sample, added up from +0 first; a quad for 16 columns. A cut of
 // the batch between samples changes nothing.
 //
-// A pass of the sort: every warp counts the digits of its tile of rows; one block turns the counts, digit by digit and tile
-// by tile, into the places where they begin; every warp puts its rows there, 32 at a time, each behind those before it with
-// the same digit. Floor of the whole: dy read once, the rows of the table that occur read and written; the sort moves some
-// tens of bytes a row.
+// A pass of the sort is one kernel. A block has a range of the rows, whose place in the output follows from how often each digit stands
+// before the range and behind it: it counts the digits of all rows. Its warps have a part of the range each, and put their rows there,
+// 32 at a time, each after those before it with the same digit. So a pass reads the tokens once for each of 64 blocks at most, mostly
+// from the second-level cache, where three kernels would wait for each other. Floor of the whole: dy read once, the rows of the table
+// that occur read and written.
+//
+// Workspace: (token, row) of every row, twice.
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/token_sort.h"
+#include "kernels/cuda/position_sums.h"
 
 namespace stw::kernels::cuda {
 
-static constexpr int warp = 32, block_warps = block_threads / warp;
+struct TokenEntry { int32_t token, row; };
 
-static __global__ void __launch_bounds__(block_threads) list_rows_kernel(EmbeddingArgs args, TokenEntry* entries) {
-  for (int64_t row = thread_of_grid(); row < args.rows; row += static_cast<int64_t>(gridDim.x) * blockDim.x)
-    entries[row] = {args.tokens[row], static_cast<int32_t>(row)};
-}
+static constexpr int warp = 32, sort_digits = 256, sort_threads = 512, sort_warps = sort_threads / warp, most_sort_blocks = 64;
 
-STW_DEVICE unsigned digit_of(TokenEntry entry, int shift) { return static_cast<unsigned>(entry.token >> shift) % sort_digits; }
+STW_DEVICE int digit_of(int32_t token, int shift) { return static_cast<int>(static_cast<unsigned>(token >> shift) % sort_digits); }
 
-// counts[digit][tile]
-static __global__ void __launch_bounds__(block_threads) count_digits_kernel(const TokenEntry* entries, int64_t rows, int64_t tiles, int shift, int32_t* counts) {
-  STW_SHARED(int, counted, block_warps * sort_digits);
-  const int lane = static_cast<int>(threadIdx.x % warp);
-  int* const mine = counted + static_cast<int>(threadIdx.x / warp) * sort_digits;
-  for (int64_t tile = thread_of_grid() / warp; tile < tiles; tile += static_cast<int64_t>(gridDim.x) * block_warps) {
-    for (int digit = lane; digit < sort_digits; digit += warp) mine[digit] = 0;
-    __syncwarp();
-    for (int64_t i = tile * sort_tile + lane; i < min(rows, (tile + 1) * sort_tile); i += warp) atomicAdd(mine + digit_of(entries[i], shift), 1);
-    __syncwarp();
-    for (int digit = lane; digit < sort_digits; digit += warp) counts[digit * tiles + tile] = mine[digit];
-    __syncwarp();
-  }
-}
-
-// counts[i] = counts[0] + … + counts[i - 1], by one block.
-static constexpr int scan_threads = 1024;
-static __global__ void __launch_bounds__(scan_threads) begin_digits_kernel(int32_t* counts, int64_t count) {
-  STW_SHARED(int, warps, scan_threads / warp);
-  const int lane = static_cast<int>(threadIdx.x % warp), me = static_cast<int>(threadIdx.x / warp);
-  int before = 0;
-  for (int64_t begin = 0; begin < count; begin += scan_threads) {
-    const int64_t i = begin + threadIdx.x;
-    const int mine = i < count ? counts[i] : 0;
-    int sum = mine;   // of the lanes up to this one
+// `entries` are what the pass before has sorted; null: the rows in order. `block_rows`: a multiple of sort_threads.
+static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const int32_t* tokens, const TokenEntry* entries, int64_t rows, int64_t block_rows, int shift, TokenEntry* sorted) {
+  STW_SHARED(int, counted, (2 + sort_warps) * sort_digits);   // rows with each digit before the block's range, behind it, in every warp's part
+  STW_SHARED(int, of_warps, sort_digits / warp);
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % warp, me = thread / warp;
+  int* const behind = counted + sort_digits;
+  int* const parts = behind + sort_digits;
+  int* const mine = parts + me * sort_digits;
+  for (int i = thread; i < (2 + sort_warps) * sort_digits; i += sort_threads) counted[i] = 0;
+  __syncthreads();
+  const int64_t begin = blockIdx.x * block_rows, end = min(rows, begin + block_rows), part_rows = block_rows / sort_warps;
+  const int64_t first = min(rows, begin + me * part_rows), last = min(rows, first + part_rows);
+  const auto entry_at = [&](int64_t i) { return entries == nullptr ? TokenEntry{tokens[i], static_cast<int32_t>(i)} : entries[i]; };
+  const auto count = [&](int* counts, int64_t from, int64_t to, int64_t step) {
+    in_order<8>(from < to ? ceil_div(to - from, step) : 0, [&](int64_t i) { return entry_at(from + i * step).token; },
+                [&](int32_t token) { atomicAdd(counts + digit_of(token, shift), 1); });
+  };
+  count(counted, thread, begin, sort_threads);
+  count(behind, end + thread, rows, sort_threads);
+  count(mine, first + lane, last, warp);
+  __syncthreads();
+  // A thread for each digit: where the block's rows with it begin, and in the place of a warp's number of them how many earlier warps have.
+  const bool has_digit = thread < sort_digits;
+  int total = 0, sum = 0;
+  if (has_digit) {
+    for (int w = 0; w < sort_warps; ++w) {
+      const int of_warp = parts[w * sort_digits + thread];
+      parts[w * sort_digits + thread] = total;
+      total += of_warp;
+    }
+    total += counted[thread] + behind[thread];
+    sum = total;   // of the lanes up to this one
     for (unsigned by = 1; by < warp; by *= 2) {
       const int other = __shfl_up_sync(all_lanes, sum, by);
       if (lane >= static_cast<int>(by)) sum += other;
     }
-    if (lane == warp - 1) warps[me] = sum;
-    __syncthreads();
-    int total = 0, place = before;
-    for (int w = 0; w < scan_threads / warp; ++w) {
-      if (w < me) place += warps[w];
-      total += warps[w];
-    }
-    if (i < count) counts[i] = place + sum - mine;
-    before += total;
-    __syncthreads();
+    if (lane == warp - 1) of_warps[me] = sum;
   }
-}
-
-static __global__ void __launch_bounds__(block_threads) place_rows_kernel(const TokenEntry* entries, int64_t rows, int64_t tiles, int shift, const int32_t* begins, TokenEntry* sorted) {
-  STW_SHARED(int, next, block_warps * sort_digits);
-  const int lane = static_cast<int>(threadIdx.x % warp);
-  int* const mine = next + static_cast<int>(threadIdx.x / warp) * sort_digits;
-  for (int64_t tile = thread_of_grid() / warp; tile < tiles; tile += static_cast<int64_t>(gridDim.x) * block_warps) {
-    for (int digit = lane; digit < sort_digits; digit += warp) mine[digit] = begins[digit * tiles + tile];
-    __syncwarp();
-    const int64_t end = min(rows, (tile + 1) * sort_tile);
-    for (int64_t first = tile * sort_tile; first < end; first += warp) {
-      const bool present = first + lane < end;
-      const TokenEntry entry = present ? entries[first + lane] : TokenEntry{0, 0};
-      const unsigned digit = digit_of(entry, shift);
-      unsigned alike = __ballot_sync(all_lanes, present);   // lanes with this lane's digit
-      for (int bit = 0; (1 << bit) < sort_digits; ++bit) {
-        const bool set = (digit >> bit & 1u) != 0;
-        const unsigned with = __ballot_sync(all_lanes, set);
-        alike &= set ? with : ~with;
-      }
-      const int place = mine[digit], before = __popc(alike & ((1u << lane) - 1));
-      __syncwarp();
-      if (present && before == 0) mine[digit] = place + __popc(alike);
-      if (present) sorted[place + before] = entry;
-      __syncwarp();
+  __syncthreads();
+  if (has_digit) {
+    int place = sum - total + counted[thread];
+    for (int w = 0; w < me; ++w) place += of_warps[w];
+    counted[thread] = place;
+  }
+  __syncthreads();
+  for (int64_t at = first; at < last; at += warp) {
+    const bool present = at + lane < last;
+    const TokenEntry entry = present ? entry_at(at + lane) : TokenEntry{0, 0};
+    const int digit = digit_of(entry.token, shift);
+    unsigned alike = __ballot_sync(all_lanes, present);   // lanes with this lane's digit
+    for (int bit = 0; (1 << bit) < sort_digits; ++bit) {
+      const bool set = (digit >> bit & 1) != 0;
+      const unsigned with = __ballot_sync(all_lanes, set);
+      alike &= set ? with : ~with;
     }
+    const int earlier = mine[digit], before = __popc(alike & ((1u << lane) - 1));
+    __syncwarp();
+    if (present && before == 0) mine[digit] = earlier + __popc(alike);
+    if (present) sorted[counted[digit] + earlier + before] = entry;
+    __syncwarp();
   }
 }
 
@@ -111,11 +106,12 @@ STW_DEVICE int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
   return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));
 }
 
-// A quad for 16 columns of every row that is the first of its token.
+// A quad for 16 columns of every row that is the first of its token, and then for those of positions.
 template <DType dtype>
-static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, bool vectors, const TokenEntry* entries) {
-  const int64_t features = args.features, groups = ceil_div(features, 16);
-  for_tasks_of_grid(args.rows * groups, [&](int64_t task) {
+static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(EmbeddingArgs args, bool vectors, bool vectors_of_positions, const TokenEntry* entries) {
+  const int64_t features = args.features, groups = ceil_div(features, 16), of_rows = args.rows * groups;
+  for_tasks_of_grid(of_rows + (args.with_positions ? args.position_rows * groups : 0), [&](int64_t task) {
+    if (task >= of_rows) return sum_position<dtype>(args, vectors_of_positions, task - of_rows);
     int64_t at = task / groups;
     const int64_t i = task % groups * 16, left = features - i;
     const int32_t token = entries[at].token;
@@ -141,25 +137,19 @@ static __global__ void __launch_bounds__(block_threads) fold_tokens_kernel(Embed
 void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {
   STW_ASSERT_WORKSPACE(embedding_gradient);
   if (!args.accumulate) fill(l, {args.table_gradient, static_cast<uint64_t>(args.vocabulary * args.features) * sizeof(float)});
-  const TokenSortLayout layout = token_sort_layout(args.rows);
-  auto* const workspace = static_cast<char*>(l.workspace);
-  auto* from = reinterpret_cast<TokenEntry*>(workspace);
-  auto* to = reinterpret_cast<TokenEntry*>(workspace + layout.second_at);
-  auto* const counts = reinterpret_cast<int32_t*>(workspace + layout.counts_at);
-  const int blocks = blocks_for(layout.tiles, block_warps);
-  launch(l, list_rows_kernel, blocks_for(args.rows, block_threads), block_threads, 0, args, from);
-  for (int shift = 0; shift < 31 && (args.vocabulary - 1) >> shift != 0; shift += 8) {
-    launch(l, count_digits_kernel, blocks, block_threads, 0, from, args.rows, layout.tiles, shift, counts);
-    launch(l, begin_digits_kernel, 1, scan_threads, 0, counts, layout.tiles * sort_digits);
-    launch(l, place_rows_kernel, blocks, block_threads, 0, from, args.rows, layout.tiles, shift, counts, to);
-    TokenEntry* const swap = from;
-    from = to;
+  auto* sorted = static_cast<TokenEntry*>(l.workspace);
+  TokenEntry* to = sorted + args.rows;
+  const int64_t block_rows = round_up(ceil_div(args.rows, most_sort_blocks), sort_threads);
+  for (int shift = 0; shift == 0 || (shift < 31 && (args.vocabulary - 1) >> shift != 0); shift += 8) {
+    launch(l, sort_pass_kernel, blocks_for(args.rows, block_rows), sort_threads, 0, args.tokens, shift == 0 ? nullptr : sorted, args.rows, block_rows, shift, to);
+    TokenEntry* const swap = sorted;
+    sorted = to;
     to = swap;
   }
   const bool vectors = vectors_at(args.y.data, args.y.dtype, args.features) && vectors_at(args.table_gradient, DType::f32, args.features);
   for_dtype(args.y.dtype, [&](auto stored) {
-    launch(l, fold_tokens_kernel<stored.dtype>, blocks_for_elements(args.rows * round_up(args.features, 16)), block_threads, 0, args,
-           vectors, from);
+    launch(l, fold_tokens_kernel<stored.dtype>, blocks_for_elements((args.rows + (args.with_positions ? args.position_rows : 0)) * round_up(args.features, 16)),
+           block_threads, 0, args, vectors, args.with_positions && position_vectors(args), sorted);
   });
 }
 

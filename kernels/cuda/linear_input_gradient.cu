@@ -4,15 +4,18 @@
 //
 // Where x came of a GELU, dx is multiplied by its slope before it is stored: h is read and dx written, 4 bytes an element in 16 bits,
 // where a kernel of its own moves 6 after 2 of the product. The gradient of the bias in front of that GELU is then summed up of the
-// tiles that a block has in hand (1/32 of dx), where samples are whole tiles of token_tile rows.
-#include "kernels/cuda/linear_products.h"
+// tiles that a block has in hand (1/32 of dx), where samples are whole tiles of token_tile rows; it may be another call that folds them.
+#include "kernels/cuda/bias_sums.h"
+#include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/matrix_product.h"
-#include "kernels/cuda/token_tiles.h"
 
 namespace stw::kernels::cuda {
 
-static __global__ void __launch_bounds__(fold_threads_a_block) input_bias_fold_kernel(const float* sums, TokenTiles tiles, int64_t features, bool accumulate, float* gradient) {
-  fold_tiles(sums, tiles.count(), tiles.groups(), features, accumulate, gradient);
+static void sum_input_tiles(const Launch& l, const LinearArgs& args) {
+  if (args.input_bias_sums == nullptr) return;
+  Biases bias = {0, args.x.dtype, {args.rows, args.rows_per_sample}, 0, {}};
+  bias.add(input_bias_args(args), 0, args.inputs, args.input_bias_sums);
+  launch_bias_tiles(l, bias);
 }
 
 void linear_input_gradient(const Launch& l, const LinearArgs& args) {
@@ -26,21 +29,24 @@ void linear_input_gradient(const Launch& l, const LinearArgs& args) {
       assert(args.before_gelu.data != args.x.data);
       LinearArgs product = args;
       product.before_gelu = {};
-      product.input_bias_gradient = nullptr;
+      product.input_bias_gradient = product.input_bias_sums = nullptr;
       linear_input_gradient(l, product);
       gelu_gradient(l, {args.rows * args.inputs, Activation::gelu_tanh, args.before_gelu, {args.x.data, args.x.dtype}, args.x, true});
       if (args.input_bias_gradient != nullptr) linear_bias_gradient(l, input_bias_args(args));
+      sum_input_tiles(l, args);
       return;
     }
     // Tiles of products begin at multiples of token_tile: so must those of samples.
-    if (args.input_bias_gradient != nullptr && args.rows_per_sample % token_tile == 0) all.product[0].column_sums = static_cast<float*>(l.workspace);
+    if (args.rows_per_sample % token_tile == 0) all.product[0].column_sums = args.input_bias_gradient != nullptr ? static_cast<float*>(l.workspace) : args.input_bias_sums;
   }
   if (args.transposed) product_of_rows<Contiguous::depth, Contiguous::depth>(l, all, args.products);
   else product_of_rows<Contiguous::depth, Contiguous::output>(l, all, args.products);
+  if (all.product[0].column_sums == nullptr) sum_input_tiles(l, args);
   if (args.input_bias_gradient == nullptr) return;
   if (all.product[0].column_sums == nullptr) return linear_bias_gradient(l, input_bias_args(args));
-  launch(l, input_bias_fold_kernel, blocks_for_fold(args.inputs), fold_threads_a_block, 0, all.product[0].column_sums, TokenTiles{args.rows, args.rows_per_sample}, args.inputs,
-         args.accumulate, args.input_bias_gradient);
+  Folds folds = {args.accumulate, {args.rows, args.rows_per_sample}, 0, {}};
+  folds.add(all.product[0].column_sums, args.inputs, args.input_bias_gradient);
+  launch_folds(l, folds);
 }
 
 }  // namespace stw::kernels::cuda

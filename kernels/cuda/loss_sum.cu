@@ -1,5 +1,5 @@
 // Adds a micro-batch's token losses to the step's sum, sample after sample, so that the split of a global batch into
-// micro-batches leaves no trace. A block a sample, then one block for the samples.
+// micro-batches leaves no trace. One block: a warp a sample, then a thread for the samples' sums.
 //
 // Workspace: the samples' sums (double), then their numbers of targets (64 bits).
 #include "kernels/cuda/kernels_cuda.h"
@@ -7,22 +7,23 @@
 
 namespace stw::kernels::cuda {
 
-static __global__ void __launch_bounds__(block_threads) sample_sums_kernel(LossSumArgs args, double* sums, uint64_t* counts) {
-  for (int64_t sample = blockIdx.x; sample < args.samples; sample += gridDim.x) {
+static constexpr int sum_threads = 1024;
+
+static __global__ void __launch_bounds__(sum_threads) loss_sum_kernel(LossSumArgs args, double* sums, uint64_t* counts) {
+  constexpr int warp = 32;
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  for (int64_t sample = threadIdx.x / warp; sample < args.samples; sample += sum_threads / warp) {
     const int64_t first = sample * args.rows_per_sample;
-    const double sum = serial_sum_of_floats(args.token_loss + first, args.rows_per_sample);
-    uint64_t count = 0;
-    for (int64_t begin = 0; begin < args.rows_per_sample; begin += blockDim.x) {
-      const int64_t row = begin + threadIdx.x;
-      count += static_cast<uint64_t>(__syncthreads_count(row < args.rows_per_sample && args.targets[first + row] != ignored_target));
-    }
-    if (threadIdx.x != 0) continue;
+    const double sum = serial_sum_of_floats_by_warp(args.token_loss + first, args.rows_per_sample);
+    unsigned count = 0;
+    in_order<8>(lane < args.rows_per_sample ? ceil_div(args.rows_per_sample - lane, warp) : 0, [&](int64_t i) { return args.targets[first + lane + i * warp]; },
+                [&](int32_t target) { count += target != ignored_target; });
+    STW_UNROLL for (int lanes = 1; lanes < warp; lanes *= 2) count += __shfl_xor_sync(all_lanes, count, lanes);
+    if (lane != 0) continue;
     sums[sample] = sum;
     counts[sample] = count;
   }
-}
-
-static __global__ void __launch_bounds__(block_threads) add_samples_kernel(LossSumArgs args, const double* sums, const uint64_t* counts) {
+  __syncthreads();
   const double sum = serial_sum(args.state->loss_sum, sums, args.samples);
   const uint64_t count = serial_sum(args.state->target_count, counts, args.samples);
   if (threadIdx.x != 0) return;
@@ -34,8 +35,7 @@ void loss_sum(const Launch& l, const LossSumArgs& args) {
   STW_ASSERT_WORKSPACE(loss_sum);
   auto* sums = static_cast<double*>(l.workspace);
   auto* counts = reinterpret_cast<uint64_t*>(sums + args.samples);
-  launch(l, sample_sums_kernel, blocks_for(args.samples, 1), block_threads, 0, args, sums, counts);
-  launch(l, add_samples_kernel, 1, block_threads, 0, args, sums, counts);
+  launch(l, loss_sum_kernel, 1, sum_threads, 0, args, sums, counts);
 }
 
 }  // namespace stw::kernels::cuda

@@ -16,10 +16,14 @@
 // (ahead.h): of the rows, four groups of x, dy and the weight a thread; of the tiles, four to eight rows of both. No bit depends on
 // the way. Reckoned, not measured.
 //
-// Workspace: statistics (rows), then sums of the tiles: dw (tiles, features), db (tiles, features).
+// Gradients of biases that are to be made here, too, have tiles of the same rows, and one fold with those of the weight. Of the addend, which
+// is the gradient of the linear op's output that came into the residual before, a block sums the tile that it has in hand; tiles of other
+// biases are blocks of their own in the same launch. Where rows take two kernels, the biases' tiles are one before: dx may be the addend.
+//
+// Workspace: statistics (rows), then sums of the tiles: dw (tiles, features), db (tiles, features), and those of the biases.
+#include "kernels/cuda/bias_sums.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/norm_teams.h"
-#include "kernels/cuda/token_tiles.h"
 
 namespace stw::kernels::cuda {
 
@@ -103,10 +107,11 @@ static __global__ void __launch_bounds__(block_threads, Stored::alike ? 3 : 2) n
 
 static constexpr int whole_tile_threads = 128, most_columns = 16;   // of a thread
 
-// x, dy and the factors of the features, w + offset, lie in shared memory; `teams` has whole rows there.
-template <class Stored, int columns>
-static __global__ void __launch_bounds__(whole_tile_threads, 5)
-norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool vectors, float* sums) {
+// x, dy and the factors of the features, w + offset, lie in shared memory; `teams` has whole rows there. `addend_sums`: those of its tiles
+// (tiles, features). Blocks from `blocks` on sum the tiles of biases.
+template <class Stored, int columns, bool sums_addend>
+static __global__ void __launch_bounds__(whole_tile_threads, sums_addend && columns == most_columns ? 4 : 5)
+norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool vectors, float* sums, float* addend_sums, int blocks, STW_CONSTANT Biases biases) {
   STW_DYNAMIC_SHARED(float, shared);
   STW_SHARED(RowStatistics, statistics, most_rows_of_block);
   STW_SHARED(float, means, 2 * most_rows_of_block);   // of g, of g·h
@@ -115,6 +120,11 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
   const bool wanted = args.dx.data != nullptr;
   const DType x_dtype = Stored::of(args.x.dtype), dy_dtype = Stored::of(args.y.dtype), weight_dtype = Stored::of(args.weight_dtype),
               dx_dtype = Stored::of(args.dx.dtype), addend_dtype = Stored::of(args.addend.dtype);
+  if (static_cast<int>(blockIdx.x) >= blocks) {
+    constexpr int quads = whole_tile_threads / quad;
+    const int64_t block = static_cast<int64_t>(blockIdx.x) - blocks, of_block = static_cast<int64_t>(gridDim.x) - blocks;
+    return sum_bias_tiles(biases, Stored::of(biases.dtype), block * quads + thread / quad, of_block * quads);
+  }
   float* const factors = shared;
   float* const rows_of_x = shared + teams.stride;
   float* const rows_of_dy = rows_of_x + teams.rows * teams.stride;
@@ -123,10 +133,10 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
   for_groups_ahead<1>(thread / quad, whole_tile_threads / quad, features, vectors,
     [&](int at, auto n) { return load_group(args.weight, weight_dtype, at, n); },
     [&](const F16& w, int at, auto) { store_shared(factors + at, add(w, splat(args.weight_offset))); });
-  for (int64_t tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
+  for (int64_t tile = blockIdx.x; tile < tiles.count(); tile += blocks) {
     const int64_t end = tiles.end_row(tile);
-    float dw[columns], db[columns];
-    STW_UNROLL for (int k = 0; k < columns; ++k) dw[k] = db[k] = 0.0f;
+    float dw[columns], db[columns], of_addend[columns];
+    STW_UNROLL for (int k = 0; k < columns; ++k) dw[k] = db[k] = of_addend[k] = 0.0f;
     for (int64_t first = tiles.first_row(tile); first < end; first += teams.rows) {
       const int64_t row = first + team.row, base = row * args.features;
       const bool live = row < end, sums_row = live && team.sums();
@@ -187,16 +197,26 @@ norm_whole_tiles_kernel(NormArgs args, NormTeams teams, TokenTiles tiles, bool v
             const F16 h = mul(sub(load(staged + at, Whole{}), mean), rstd), g = mul(load(staged_dy + at, Whole{}), load(factors + at, Whole{}));
             const F16 inner = sub(sub(g, mean_g), mul(h, mean_gh));
             store_group(dx, dx_dtype, at, has_addend.value ? fma(inner, rstd, added) : mul(inner, rstd), n);
+            if (sums_addend) store_shared(staged + at, added);   // in the place of x, which nobody else reads
           });
       };
+      if (sums_addend) __syncthreads();   // all have read their columns of x
       if (args.addend.data != nullptr) write(Known<true>{});
       else write(Known<false>{});
+      if (!sums_addend) continue;
+      __syncthreads();
+      for (int r = 0; r < count; ++r)
+        STW_UNROLL for (int k = 0; k < columns; ++k) {
+          const int column = thread + k * whole_tile_threads;
+          if (column < features) of_addend[k] = of_addend[k] + rows_of_x[r * teams.stride + column];
+        }
     }
     STW_UNROLL for (int k = 0; k < columns; ++k) {
       const int column = thread + k * whole_tile_threads;
       if (column >= features) continue;
       sums[tile * features + column] = dw[k];
       sums[(tiles.count() + tile) * features + column] = db[k];
+      if (sums_addend) addend_sums[tile * features + column] = of_addend[k];
     }
   }
 }
@@ -243,12 +263,6 @@ static __global__ void __launch_bounds__(norm_tile_threads, 6) norm_tiles_kernel
   });
 }
 
-// dw by the first row of blocks, db by the second.
-static __global__ void __launch_bounds__(fold_threads_a_block) norm_fold_kernel(NormArgs args, TokenTiles tiles, const float* sums) {
-  const bool is_bias = blockIdx.y == 1;
-  fold_tiles(sums + (is_bias ? tiles.count() * args.features : 0), tiles.count(), tiles.groups(), args.features, args.accumulate, is_bias ? args.bias_gradient : args.weight_gradient);
-}
-
 void norm_gradient(const Launch& l, const NormArgs& args) {
   STW_ASSERT_WORKSPACE(norm_gradient);
   const TokenTiles tiles{args.rows, args.rows_per_sample};
@@ -260,14 +274,43 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
   const bool vectors = operands && vectors_at(args.weight, args.weight_dtype) && vectors_at(args.dx.data, dx_dtype, args.features) &&
                        vectors_at(args.addend.data, addend_dtype, args.features);
   const bool sums_rows = args.weight_gradient != nullptr || args.bias_gradient != nullptr;
-  if (const NormTeams whole = tile_teams(args.features); sums_rows && whole.rows > 0 && tiles.count() >= multiprocessors_of_device()) {
-    for_dtypes({dtype, args.y.dtype, dx_dtype, addend_dtype, args.weight_dtype}, [&](auto stored) {
+  const NormTeams whole = tile_teams(args.features);
+  const bool in_tiles = sums_rows && whole.rows > 0 && tiles.count() >= multiprocessors_of_device();
+  Folds folds = {args.accumulate, tiles, 0, {}};
+  folds.add(sums, args.features, args.weight_gradient);
+  folds.add(sums + tiles.count() * args.features, args.features, args.bias_gradient);
+  Biases biases = {0, dtype, tiles, 0, {}};
+  float *addend_sums = nullptr, *next = sums + 2 * tiles.count() * args.features;
+  for (const LinearArgs* one = args.biases; one != nullptr; one = one->further)
+    for_parts(*one, [&](const LinearPart& p, int64_t column) {
+      if (p.bias_gradient == nullptr) return;
+      if (one->tile_sums != nullptr) return folds.add(one->tile_sums, p.features, p.bias_gradient);
+      if (in_tiles && one->y.data == args.addend.data) {
+        assert(one->parts == 1 && p.features == args.features && one->y_stride == args.features && one->y.dtype == args.addend.dtype && args.dx.data != nullptr);
+        addend_sums = next;
+      } else {
+        biases.add(*one, column, p.features, next);
+      }
+      folds.add(next, p.features, p.bias_gradient);
+      next += tiles.count() * p.features;
+    });
+  assert(args.biases == nullptr || sums_rows);
+  if (in_tiles) {
+    for_dtypes({dtype, args.y.dtype, dx_dtype, addend_dtype, args.weight_dtype, biases.dtype}, [&](auto stored) {
       constexpr int few = most_columns / 2;
-      launch(l, args.features <= few * whole_tile_threads ? norm_whole_tiles_kernel<decltype(stored), few> : norm_whole_tiles_kernel<decltype(stored), most_columns>,
-             blocks_for(tiles.count(), 1), whole_tile_threads, static_cast<size_t>(2 * whole.rows + 1) * static_cast<size_t>(whole.stride) * sizeof(float),
-             args, whole, tiles, vectors, sums);
+      using Stored = decltype(stored);
+      const int blocks = blocks_for(tiles.count(), 1);
+      const auto run = [&](auto sums_addend) {
+        constexpr bool adds = sums_addend.value;
+        launch(l, args.features <= few * whole_tile_threads ? norm_whole_tiles_kernel<Stored, few, adds> : norm_whole_tiles_kernel<Stored, most_columns, adds>,
+               blocks + (biases.count > 0 ? blocks_for(biases.tasks, whole_tile_threads / quad) : 0), whole_tile_threads,
+               static_cast<size_t>(2 * whole.rows + 1) * static_cast<size_t>(whole.stride) * sizeof(float), args, whole, tiles, vectors, sums, addend_sums, blocks, biases);
+      };
+      if (addend_sums != nullptr) run(Known<true>{});
+      else run(Known<false>{});
     });
   } else {
+    launch_bias_tiles(l, biases);
     const NormTeams teams = norm_teams(args.rows, args.features, 2);
     for_dtypes({dtype, args.y.dtype, dx_dtype, addend_dtype, args.weight_dtype}, [&](auto stored) {
       launch(l, norm_rows_kernel<decltype(stored)>, teams.blocks(args.rows), teams.block(), teams.bytes(2), args, teams, vectors, kept);
@@ -278,8 +321,7 @@ void norm_gradient(const Launch& l, const NormArgs& args) {
              args, tiles, operands, kept, sums);
     });
   }
-  const unsigned sums_wanted = args.bias_gradient == nullptr ? 1 : 2;
-  launch(l, norm_fold_kernel, dim3(static_cast<unsigned>(blocks_for_fold(args.features)), sums_wanted), fold_threads_a_block, 0, args, tiles, sums);
+  launch_folds(l, folds);
 }
 
 }  // namespace stw::kernels::cuda

@@ -23,34 +23,46 @@ STW_DEVICE Sum serial_sum(Sum total, const T* values, int64_t count) {
 // The same of floats in double from +0. While no partial sum has bits below the least number's last one or above 2^53 times it, none
 // is rounded, and every order gives the sum that the one in order gives. That holds of thousands of numbers whose sizes differ by less
 // than some 2^16; others, and what is no number, are added in order.
-STW_DEVICE double serial_sum_of_floats(const float* values, int64_t count) {
-  constexpr int most_warps = 32;
-  struct Part { double sum; uint32_t most, least_less_one; };   // patterns of sizes; least: of those that are not 0
-  STW_SHARED(Part, parts, most_warps);
-  Part own = {0.0, 0, ~0u};
-  const int64_t first = threadIdx.x, step = blockDim.x;
+struct FloatsSum { double sum; uint32_t most, least_less_one; };   // patterns of sizes; least: of those that are not 0
+STW_DEVICE FloatsSum both_of(const FloatsSum& a, const FloatsSum& b) {
+  return {a.sum + b.sum, a.most > b.most ? a.most : b.most, a.least_less_one < b.least_less_one ? a.least_less_one : b.least_less_one};
+}
+// Of values[first], values[first + step], … of each lane, what a warp has in all; `first` differs from lane to lane.
+STW_DEVICE FloatsSum sum_of_warp(const float* values, int64_t count, int64_t first, int64_t step) {
+  FloatsSum own = {0.0, 0, ~0u};
   in_order<8>(first < count ? ceil_div(count - first, step) : 0, [&](int64_t i) { return values[first + i * step]; },
               [&](float x) {
                 const uint32_t size = bits_of(x) & 0x7fffffffu;
-                own.sum = own.sum + static_cast<double>(x);
-                own.most = own.most > size ? own.most : size;
-                own.least_less_one = own.least_less_one < size - 1 ? own.least_less_one : size - 1;
+                own = both_of(own, {static_cast<double>(x), size, size - 1});
               });
-  const auto both = [](const Part& a, const Part& b) {
-    return Part{a.sum + b.sum, a.most > b.most ? a.most : b.most, a.least_less_one < b.least_less_one ? a.least_less_one : b.least_less_one};
-  };
   STW_UNROLL for (int lanes = 1; lanes < 32; lanes *= 2)
-    own = both(own, {__shfl_xor_sync(all_lanes, own.sum, lanes), __shfl_xor_sync(all_lanes, own.most, lanes), __shfl_xor_sync(all_lanes, own.least_less_one, lanes)});
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = own;
-  __syncthreads();
-  Part all = parts[0];
-  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) all = both(all, parts[warp]);
-  __syncthreads();   // all have read
+    own = both_of(own, {__shfl_xor_sync(all_lanes, own.sum, lanes), __shfl_xor_sync(all_lanes, own.most, lanes), __shfl_xor_sync(all_lanes, own.least_less_one, lanes)});
+  return own;
+}
+STW_DEVICE bool is_exact(const FloatsSum& all, int64_t count) {
   const int top = static_cast<int>(all.most >> 23), bottom = static_cast<int>((all.least_less_one + 1) >> 23);
   int bits = 24;   // of the largest possible sum, in units of the least number's last bit
   while (bits < 53 && int64_t{1} << (bits - 24) < count) ++bits;
-  if (all.most == 0 || (top < 255 && bits + (top - bottom) <= 53 && int64_t{1} << (bits - 24) >= count)) return all.sum;
-  return serial_sum(0.0, values, count);
+  return all.most == 0 || (top < 255 && bits + (top - bottom) <= 53 && int64_t{1} << (bits - 24) >= count);
+}
+STW_DEVICE double serial_sum_of_floats(const float* values, int64_t count) {
+  constexpr int most_warps = 32;
+  STW_SHARED(FloatsSum, parts, most_warps);
+  const FloatsSum own = sum_of_warp(values, count, threadIdx.x, blockDim.x);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = own;
+  __syncthreads();
+  FloatsSum all = parts[0];
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) all = both_of(all, parts[warp]);
+  __syncthreads();   // all have read
+  return is_exact(all, count) ? all.sum : serial_sum(0.0, values, count);
+}
+// The same by a warp alone, whose lanes all have the result.
+STW_DEVICE double serial_sum_of_floats_by_warp(const float* values, int64_t count) {
+  const FloatsSum all = sum_of_warp(values, count, threadIdx.x % 32, 32);
+  if (is_exact(all, count)) return all.sum;
+  double sum = 0.0;
+  in_order<8>(count, [&](int64_t i) { return values[i]; }, [&](float x) { sum = sum + static_cast<double>(x); });
+  return sum;
 }
 
 // Of `count` numbers, groups(i, n) for every sixteen of them, the squares' sum: 16 lanes, each a chain of multiply-adds over

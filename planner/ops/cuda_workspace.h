@@ -45,11 +45,8 @@ inline uint64_t preference(int64_t samples, int64_t rows_per_sample) {
   return size_mul(static_cast<uint64_t>(samples), 24 + size_mul(ceil_div(rows, 2), 8) + size_mul(rows + 2, 4));
 }
 inline uint64_t loss_sum(int64_t samples) { return size_mul(static_cast<uint64_t>(samples), 16); }
-// Rows sorted by token: (token, row) twice, and how often each digit stands in 512 rows.
-inline uint64_t embedding_gradient(int64_t rows) {
-  const auto n = static_cast<uint64_t>(rows);
-  return size_add(size_mul(n, 16), size_mul(ceil_div(n, 512), 1024));
-}
+// Rows sorted by token: (token, row) twice.
+inline uint64_t embedding_gradient(int64_t rows) { return size_mul(static_cast<uint64_t>(rows), 16); }
 // Of the update of a matrix: two as large as it, two squares of its shorter side, sums of 4096 elements, a scale. In fp32; on tensor
 // cores in bf16 in rows of multiples of 8, and one more as large as it.
 inline uint64_t muon(int64_t rows, int64_t columns, bool tensor) {

@@ -84,6 +84,7 @@ uint64_t bias_workspace(const Graph& g, const Op& op, const Extent& e) {
 }
 // The parts lie side by side in it.
 uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
+  if (g.at(op.inputs[0]).tile_sums) return 0;
   int64_t features = 0;
   for (size_t i = 1; i < op.inputs.size(); ++i)
     if (op.outputs[i - 1] >= 0) features += g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0];

@@ -283,7 +283,7 @@ stw_status stw_trainer_logits(stw_trainer* trainer, const int32_t* tokens, uint6
 stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, const int32_t* token_types, const uint64_t* lengths, uint64_t texts, float* out, uint64_t capacity,
                                 stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
-    if (!trainer || (texts > 0 && (!tokens || !lengths || !out))) return api::fail(error, Code::bad_argument, "trainer, tokens, lengths or out is NULL");
+    if (!trainer || (texts > 0 && !lengths)) return api::fail(error, Code::bad_argument, "trainer or lengths is NULL");
     const uint64_t wanted = size_mul(texts, static_cast<uint64_t>(trainer->trainer->graph().labels));
     if (capacity < wanted)
       return api::fail(error, Error{Code::bad_argument, "classify: expected a capacity of " + std::to_string(wanted) + ", found " + std::to_string(capacity)});
@@ -293,6 +293,7 @@ stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, con
       if (lengths[text] < 1 || lengths[text] > static_cast<uint64_t>(trainer->trainer->sequence()))
         return api::fail(error, Error{Code::unsupported_shape, "classify: text " + std::to_string(text) + ": expected 1 to " + std::to_string(trainer->trainer->sequence()) +
                                                                    " tokens, found " + std::to_string(lengths[text])});
+      if (!tokens || (wanted > 0 && !out)) return api::fail(error, Code::bad_argument, "tokens or out is NULL");
       list.push_back({tokens, lengths[text], token_types});
       tokens += lengths[text];
       if (token_types) token_types += lengths[text];

@@ -1,6 +1,6 @@
 // Presets: published shapes under short names. Each is the config.json that an export writes; dropout is 0.
 // Sources: the models' published configuration files (openai-community/gpt2*, HuggingFaceTB/SmolLM-*, Qwen/Qwen2.5-*,
-// Qwen/Qwen3-*, meta-llama/Llama-3.*, HuggingFaceTB/SmolLM3-3B, bigscience/bloom-*, microsoft/Phi-3-mini-4k-instruct, google/gemma-3-*); `nano` is nanoGPT's setting for small machines with a vocabulary of bytes.
+// Qwen/Qwen3-*, meta-llama/Llama-3.*, HuggingFaceTB/SmolLM3-3B, bigscience/bloom-*, microsoft/Phi-3-mini-4k-instruct, google/gemma-3-*, google-bert/bert-*-uncased, FacebookAI/roberta-base); `bert-1.3b` is as deep as BERT-large and twice as wide; `nano` is nanoGPT's setting for small machines with a vocabulary of bytes.
 #include "src/models/model.h"
 
 namespace stw {
@@ -134,6 +134,22 @@ constexpr Preset presets[] = {
 "num_key_value_heads": 8, "head_dim": 256, "max_position_embeddings": 131072, "rms_norm_eps": 1e-06,
 "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024,
 "sliding_window_pattern": 6, "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh", "initializer_range": 0.02})"},
+    {"bert-base", R"({"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 30522,
+"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
+"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0,
+"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
+    {"bert-large", R"({"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 30522,
+"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16,
+"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0,
+"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
+    {"bert-1.3b", R"({"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 30522,
+"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 24, "num_attention_heads": 32,
+"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0,
+"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
+    {"roberta-base", R"({"architectures": ["RobertaModel"], "model_type": "roberta", "vocab_size": 50265,
+"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
+"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-05, "hidden_act": "gelu", "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2,
+"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.02})"},
 };
 
 }  // namespace

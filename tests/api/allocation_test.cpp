@@ -1,4 +1,5 @@
 // Host memory: steps allocate nothing, and every single allocation of every entry may fail without harm.
+#include <algorithm>
 #include <utility>
 
 #include "tests/api/counting_allocator.h"
@@ -29,7 +30,7 @@ TEST(Allocation, NoneDuringSteps) {
 }
 
 // Nor where a step is skipped, or of pairs: memory that lacks after it has changed what it hands on could not be told any more.
-TEST(Allocation, NoneDuringStepsThatAreSkippedOrOfPairs) {
+TEST(Allocation, NoneDuringStepsThatAreSkippedOrOfPairsOrTypes) {
   auto o = plan_options(4);
   o.precision = STW_PRECISION_FP16;
   auto trainer_of = sized<stw_trainer_options>();
@@ -38,11 +39,12 @@ TEST(Allocation, NoneDuringStepsThatAreSkippedOrOfPairs) {
   o = plan_options(4);
   o.preference = STW_PREFERENCE_DPO;
   const World pairs(tiny_llama, o);
-  TokenBatch plain(4, 16), of_pairs(4, 16);
-  for (int32_t i = 0; i < 64; ++i) of_pairs.positions.push_back(i % 8), of_pairs.reference.push_back(-1);
+  const World encoder(tiny_bert, plan_options(4));
+  TokenBatch plain(4, 16), of_pairs(4, 16), of_types(4, 16);
+  for (int32_t i = 0; i < 64; ++i) of_pairs.positions.push_back(i % 8), of_pairs.reference.push_back(-1), of_types.token_types.push_back(i / 8 % 2), of_types.targets[static_cast<size_t>(i)] %= 3;
   auto result = sized<stw_step_result>();
   stw_error error = sized<stw_error>();
-  for (const auto& [trainer, batch, skips] : {std::tuple{scaled.trainer.get(), plain.batch(), 1u}, {pairs.trainer.get(), of_pairs.batch(), 0u}}) {
+  for (const auto& [trainer, batch, skips] : {std::tuple{scaled.trainer.get(), plain.batch(), 1u}, {pairs.trainer.get(), of_pairs.batch(), 0u}, {encoder.trainer.get(), of_types.batch(), 0u}}) {
     for (int i = 0; i < 3; ++i) {
       const uint64_t before = allocations;
       ASSERT_EQ(stw_trainer_step(trainer, batch, &error), STW_OK) << error.message;
@@ -264,6 +266,34 @@ TEST(Allocation, MayFailInEveryEntry) {
     return stw_trainer_export_tensor(t, 0, STW_TENSOR_PARAMETER, v, e);
   };
   fail_every_allocation_of<DLManagedTensorVersioned>("trainer_export_tensor", view);
+}
+
+// A decoder takes one text after the other, an encoder several at once.
+TEST(Allocation, MayFailWhereTextsAreClassified) {
+  const std::string labels = R"("id2label":{"0":"no","1":"yes"},)";
+  for (const std::string& config : {R"({"architectures":["GPT2ForSequenceClassification"],)" + labels + R"("model_type":"gpt2","vocab_size":128,"n_positions":8,"n_embd":8,
+                                      "n_layer":1,"n_head":1})",
+                                    R"({"architectures":["BertForSequenceClassification"],)" + labels + R"("model_type":"bert","vocab_size":128,"max_position_embeddings":8,
+                                      "hidden_size":8,"num_hidden_layers":1,"num_attention_heads":1,"intermediate_size":16})"}) {
+    World w(config, plan_options(2, 8));
+    stw_trainer* const t = w.trainer.get();
+    const int32_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+    const uint64_t lengths[] = {3, 1, 2, 8};
+    float out[8], expected[8] = {};
+    must(stw_trainer_classify(t, tokens, nullptr, lengths, 4, expected, 8, nullptr), sized<stw_error>());
+    const State before = state_of(w);
+    fail_every_allocation("trainer_classify",
+                          [&](stw_error* e) {
+                            std::fill_n(out, 8, -1.0f);
+                            return stw_trainer_classify(t, tokens, nullptr, lengths, 4, out, 8, e);
+                          },
+                          [&](bool done) {
+                            ASSERT_TRUE(state_of(w) == before);
+                            ASSERT_EQ(progress_of(t).phase, static_cast<uint32_t>(STW_PHASE_IDLE));
+                            ASSERT_TRUE(!done || std::equal(out, out + 8, expected));
+                          });
+    EXPECT_TRUE(std::equal(out, out + 8, expected));
+  }
 }
 
 TEST(Allocation, MayFailWhereAReferenceIsWritten) {

@@ -181,6 +181,8 @@ TEST(Calibrate, WithoutItsWeightsATrainerDoesNothing) {
   EXPECT_EQ(stw_trainer_evaluate(t, dataset.get(), 2, &loss, &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_generate(t, &generate, &count, &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_logits(t, batch.tokens.data(), 16, out.data(), 256, &error), STW_BAD_STATE);
+  const uint64_t length = 16;
+  EXPECT_EQ(stw_trainer_classify(t, batch.tokens.data(), nullptr, &length, 1, out.data(), 256, &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_log_probabilities(t, four, out.data(), 256, &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_write_reference(t, dataset.get(), "never/written", &error), STW_BAD_STATE);
   EXPECT_EQ(stw_trainer_replan(t, uint64_t{1} << 29, nullptr, &error), STW_BAD_STATE);

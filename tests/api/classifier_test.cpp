@@ -1,6 +1,7 @@
 // Classifiers through the C API: made of a language model, trained on samples and on documents, asked for what a text is.
-#include <fstream>
-#include <sstream>
+#include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "tests/api/harness.h"
 
@@ -43,6 +44,8 @@ TEST(Classifier, IsMadeOfALanguageModel) {
   EXPECT_EQ(info.labels, 3u);
   EXPECT_EQ(info.vocabulary, 256u);
   EXPECT_EQ(info.padding_token, -1);
+  EXPECT_EQ(info.generates, 1u);
+  EXPECT_EQ(info.token_types, 0u);
   for (size_t i = 0; i < 3; ++i) EXPECT_STREQ(stw_model_label_at(model.get(), i), names[i]);
   EXPECT_EQ(stw_model_label_at(model.get(), 3), nullptr);
   EXPECT_EQ(stw_model_label_at(nullptr, 0), nullptr);
@@ -55,6 +58,17 @@ TEST(Classifier, IsMadeOfALanguageModel) {
   EXPECT_EQ(stw_model_label_at(language.get(), 0), nullptr);
   const std::string json = stw_plan_json(make_plan(model.get(), plan_options()).get());
   EXPECT_NE(json.find("\"labels\": 3"), std::string::npos) << json.substr(0, 300);
+}
+
+TEST(Classifier, IsAnEncoder) {
+  const auto model = make_model(tiny_bert);
+  auto info = sized<stw_model_info>();
+  ASSERT_EQ(stw_model_query(model.get(), &info), STW_OK);
+  EXPECT_EQ(info.generates, 0u);
+  EXPECT_EQ(info.token_types, 2u);
+  EXPECT_EQ(info.labels, 3u);
+  EXPECT_STREQ(info.architecture, "bert");
+  EXPECT_STREQ(stw_model_label_at(model.get(), 2), "maybe");
 }
 
 TEST(Classifier, LabelsThatMakeNoSenseAreRefused) {
@@ -162,6 +176,222 @@ TEST(Classifier, LogitsTellThemApart) {
   generate.prompt_count = 5;
   must(stw_trainer_generate(world.trainer.get(), &generate, &count, &error), error);
   EXPECT_EQ(std::max_element(all.begin(), all.end()) - all.begin(), out[0]);
+}
+
+// Texts of several lengths, end to end.
+struct Texts {
+  std::vector<uint64_t> lengths = {16, 3, 9, 1, 4, 2, 16, 1};
+  std::vector<int32_t> tokens, types;   // the types of a second text in each, where it has a second half
+  Texts() {
+    uint32_t seed = 7;
+    for (const uint64_t length : lengths)
+      for (uint64_t i = 0; i < length; ++i) {
+        tokens.push_back(static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 24));
+        types.push_back(2 * i > length);
+      }
+  }
+  std::vector<float> classify(stw_trainer* trainer, const std::vector<int32_t>& of_types = {}) const {
+    std::vector<float> out(3 * lengths.size());
+    stw_error error = sized<stw_error>();
+    must(stw_trainer_classify(trainer, tokens.data(), of_types.empty() ? nullptr : of_types.data(), lengths.data(), lengths.size(), out.data(), out.size(), &error), error);
+    return out;
+  }
+};
+
+void expect_same_as_logits(stw_trainer* trainer) {
+  const Texts texts;
+  const std::vector<float> all = texts.classify(trainer);
+  stw_error error = sized<stw_error>();
+  const int32_t* tokens = texts.tokens.data();
+  for (size_t k = 0; k < texts.lengths.size(); tokens += texts.lengths[k++]) {
+    float one[3];
+    must(stw_trainer_logits(trainer, tokens, texts.lengths[k], one, 3, &error), error);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(all[3 * k + i], one[i]) << "text " << k;
+  }
+  EXPECT_EQ(progress_of(trainer).phase, uint32_t{STW_PHASE_IDLE});
+}
+
+TEST(Classifier, AnswersForManyTextsAreThoseOfEach) {
+  const Classifier decoder;
+  expect_same_as_logits(decoder.trainer.get());
+  const World encoder(tiny_bert, plan_options());
+  expect_same_as_logits(encoder.trainer.get());
+}
+
+TEST(Classifier, TypesOfTokensChangeAnswers) {
+  const World w(tiny_bert, plan_options());
+  const Texts texts;
+  const std::vector<float> without = texts.classify(w.trainer.get()), with = texts.classify(w.trainer.get(), texts.types);
+  EXPECT_EQ(texts.classify(w.trainer.get(), std::vector<int32_t>(texts.tokens.size())), without);
+  size_t begin = 0;
+  for (size_t k = 0; k < texts.lengths.size(); begin += texts.lengths[k++]) {
+    EXPECT_EQ(std::equal(with.begin() + 3 * k, with.begin() + 3 * k + 3, without.begin() + 3 * k), texts.lengths[k] <= 2) << "text " << k;   // all of its types are 0
+    float one[3];
+    stw_error error = sized<stw_error>();
+    must(stw_trainer_classify(w.trainer.get(), texts.tokens.data() + begin, texts.types.data() + begin, &texts.lengths[k], 1, one, 3, &error), error);
+    EXPECT_TRUE(std::equal(one, one + 3, with.begin() + 3 * k)) << "text " << k;
+  }
+}
+
+TEST(Classifier, TextsThatMakeNoSenseAreRefused) {
+  const World encoder(tiny_bert, plan_options()), language(tiny_llama, plan_options());
+  const Classifier decoder;
+  stw_trainer* const t = encoder.trainer.get();
+  const std::vector<float> untouched(7, -1);
+  std::vector<float> out = untouched;
+  std::vector<int32_t> tokens(20, 5), types(20, 1);
+  std::vector<uint64_t> lengths = {2, 3};
+  stw_error error = sized<stw_error>();
+  const auto refused = [&](stw_trainer* by, const int32_t* of_types, uint64_t capacity, stw_status status, const char* why) {
+    EXPECT_EQ(stw_trainer_classify(by, tokens.data(), of_types, lengths.data(), lengths.size(), out.data(), capacity, &error), status) << why;
+    EXPECT_STREQ(error.message, why);
+    EXPECT_EQ(out, untouched);
+  };
+  refused(t, nullptr, 5, STW_BAD_ARGUMENT, "classify: expected a capacity of 6, found 5");
+  refused(language.trainer.get(), nullptr, 6, STW_UNSUPPORTED, "classify: the model is no classifier");
+  refused(decoder.trainer.get(), types.data(), 6, STW_BAD_ARGUMENT, "classify: text 0: the model has no types of tokens");
+  for (stw_trainer* const by : {t, decoder.trainer.get()}) {
+    lengths[1] = 0;
+    refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 0");
+    lengths[1] = 17;
+    refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 17");
+    lengths[1] = UINT64_MAX;
+    refused(by, nullptr, 6, STW_UNSUPPORTED_SHAPE, "classify: text 1: expected 1 to 16 tokens, found 18446744073709551615");
+    lengths[1] = 3;
+    for (const int32_t token : {256, -1}) {
+      tokens[3] = token;
+      refused(by, nullptr, 6, STW_BAD_ARGUMENT, ("classify: text 1: token " + std::to_string(token) + " is outside of the vocabulary of 256").c_str());
+    }
+    tokens[3] = 5;
+  }
+  for (const int32_t type : {2, -1}) {
+    types[4] = type;
+    refused(t, types.data(), 6, STW_BAD_ARGUMENT, ("classify: text 1: token type " + std::to_string(type) + " is outside of the model's 2").c_str());
+  }
+  types[4] = 1;
+  EXPECT_EQ(stw_trainer_classify(nullptr, tokens.data(), nullptr, lengths.data(), 2, out.data(), 6, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(t, nullptr, nullptr, lengths.data(), 2, out.data(), 6, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), nullptr, nullptr, 2, out.data(), 6, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), nullptr, lengths.data(), 2, nullptr, 6, &error), STW_BAD_ARGUMENT);
+  EXPECT_EQ(stw_trainer_classify(language.trainer.get(), tokens.data(), nullptr, lengths.data(), 2, nullptr, 0, &error), STW_UNSUPPORTED);
+  EXPECT_EQ(out, untouched);
+  // No text has no answer, and numbers past those of all texts are the caller's.
+  EXPECT_EQ(stw_trainer_classify(t, nullptr, nullptr, nullptr, 0, nullptr, 0, &error), STW_OK) << error.message;
+  EXPECT_EQ(stw_trainer_classify(t, tokens.data(), types.data(), lengths.data(), 2, out.data(), 7, &error), STW_OK) << error.message;
+  EXPECT_EQ(std::count(out.begin(), out.end(), -1.0f), 1);
+  EXPECT_EQ(out[6], -1);
+}
+
+// A cancel stops what comes next, and nothing after it.
+TEST(Classifier, QuestionsAreCancelled) {
+  const Classifier decoder;
+  const World encoder(tiny_bert, plan_options());
+  const Texts texts;
+  for (stw_trainer* const t : {decoder.trainer.get(), encoder.trainer.get()}) {
+    const std::vector<float> expected = texts.classify(t);
+    std::vector<float> out(expected.size());
+    const auto classify = [&] { return stw_trainer_classify(t, texts.tokens.data(), nullptr, texts.lengths.data(), texts.lengths.size(), out.data(), out.size(), nullptr); };
+    const auto logits = [&] { return stw_trainer_logits(t, texts.tokens.data(), 16, out.data(), 3, nullptr); };
+    stw_trainer_cancel(t);
+    EXPECT_EQ(classify(), STW_CANCELLED);
+    EXPECT_EQ(progress_of(t).phase, uint32_t{STW_PHASE_IDLE});
+    EXPECT_EQ(classify(), STW_OK);
+    EXPECT_EQ(out, expected);
+    stw_trainer_cancel(t);
+    EXPECT_EQ(logits(), STW_CANCELLED);
+    EXPECT_EQ(logits(), STW_OK);
+  }
+}
+
+// Samples of one text each, whose label is the target of its first token.
+TokenBatch labelled_texts(std::vector<int32_t> token_types = {}) {
+  TokenBatch batch(4, 16);
+  batch.targets.assign(64, -100);
+  for (size_t s = 0; s < 4; ++s) batch.targets[16 * s] = static_cast<int32_t>(s % 3);
+  batch.token_types = std::move(token_types);
+  return batch;
+}
+
+std::vector<int32_t> types_of_halves() {
+  std::vector<int32_t> types(64);
+  for (size_t i = 0; i < 64; ++i) types[i] = i % 16 > 7;
+  return types;
+}
+
+TEST(Classifier, TypesOfTokensOfABatchAreLearnedFrom) {
+  const World without(tiny_bert, plan_options()), zero(tiny_bert, plan_options()), halves(tiny_bert, plan_options());
+  TokenBatch plain = labelled_texts(), of_zero = labelled_texts(std::vector<int32_t>(64)), of_halves = labelled_texts(types_of_halves());
+  std::vector<float> one(64), other(64);
+  stw_error error = sized<stw_error>();
+  must(stw_trainer_log_probabilities(without.trainer.get(), plain.batch(), one.data(), 64, &error), error);
+  must(stw_trainer_log_probabilities(without.trainer.get(), of_halves.batch(), other.data(), 64, &error), error);
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(one[i] == other[i], plain.targets[i] < 0) << i;
+  for (int s = 0; s < 2; ++s) {
+    EXPECT_EQ(step(without.trainer.get(), plain.batch()).targets, 4u);
+    step(zero.trainer.get(), of_zero.batch());
+    step(halves.trainer.get(), of_halves.batch());
+  }
+  EXPECT_EQ(state_of(zero), state_of(without));
+  EXPECT_FALSE(state_of(halves) == state_of(without));
+}
+
+TEST(Classifier, TypesOfTokensThatMakeNoSenseAreRefused) {
+  const World encoder(tiny_bert, plan_options());
+  const Classifier decoder;
+  stw_error error = sized<stw_error>();
+  const auto refused = [&](stw_trainer* trainer, const stw_batch* batch, stw_status status, const char* why) {
+    EXPECT_EQ(stw_trainer_step(trainer, batch, &error), status) << why;
+    EXPECT_STREQ(error.message, why);
+  };
+  TokenBatch batch = labelled_texts(types_of_halves());
+  refused(decoder.trainer.get(), batch.batch(), STW_UNSUPPORTED, "batch: token_types: the model has no types of tokens");
+  stw_trainer* const t = encoder.trainer.get();
+  const stw_batch* given = batch.batch();
+  int64_t shorter[] = {4, 15};
+  batch.managed(2).dl_tensor.shape = shorter;
+  refused(t, given, STW_BAD_ARGUMENT, "batch: tokens and token_types have different shapes");
+  batch.managed(2).dl_tensor.ndim = 1;
+  refused(t, given, STW_BAD_ARGUMENT, "batch: token_types: expected two dimensions (samples, tokens), found 1");
+  given = batch.batch();
+  batch.managed(2).dl_tensor.dtype.code = 2;
+  refused(t, given, STW_BAD_ARGUMENT, "batch: token_types: expected int32");
+  batch.token_types[16 + 3] = 2;
+  refused(t, batch.batch(), STW_BAD_ARGUMENT, "batch: token_types: sample 1, token 3: id 2 is outside of the 2 types of tokens");
+  batch.token_types[16 + 3] = -1;
+  refused(t, batch.batch(), STW_BAD_ARGUMENT, "batch: token_types: sample 1, token 3: id -1 is outside of the 2 types of tokens");
+  EXPECT_EQ(progress_of(t).step, 0u);
+  batch.lengths = {16, 3, 16, 16};   // past which nothing is looked at
+  EXPECT_EQ(stw_trainer_step(t, batch.batch(), &error), STW_OK) << error.message;
+}
+
+// Pairs of texts of 4 bytes, the second one from the third byte on.
+TEST(Classifier, MarksTellSecondTexts) {
+  TemporaryDirectory folder;
+  const std::string tokens = folder / "tokens.txt", labels = folder / "labels", without = folder / "without", with = folder / "with";
+  std::string ids, begins, seconds;
+  for (int d = 0; d < 100; ++d) {
+    ids += {static_cast<char>(d % 3), 0, 0, 0};
+    begins += {STW_MARK_BEGIN, 0, 0, 0};
+    seconds += {STW_MARK_BEGIN, 0, STW_MARK_SECOND, STW_MARK_SECOND};
+  }
+  put_file(tokens, text_of(400).substr(0, 400)), put_file(labels, ids), put_file(without, begins), put_file(with, seconds);
+  const auto open = [&](const std::string& marks) {
+    auto o = sized<stw_dataset_options>();
+    o.path = tokens.c_str(), o.marks = marks.c_str(), o.labels = labels.c_str();
+    o.label_count = 3, o.vocabulary = 256, o.sequence = 16;
+    return open_dataset(o);
+  };
+  const auto plain = open(without), of_pairs = open(with);
+  const World one(tiny_bert, plan_options()), other(tiny_bert, plan_options());
+  run(one.trainer.get(), plain.get(), 2);
+  run(other.trainer.get(), of_pairs.get(), 2);
+  EXPECT_FALSE(state_of(one) == state_of(other));
+  Classifier decoder(STW_INPUT_POSITIONS);
+  run(decoder.trainer.get(), plain.get(), 1);
+  const auto o = run_options(2);
+  stw_error error = sized<stw_error>();
+  EXPECT_EQ(stw_trainer_run(decoder.trainer.get(), of_pairs.get(), &o, &error), STW_BAD_STATE);
+  EXPECT_STREQ(error.message, "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart");
 }
 
 // Documents of 5 bytes, called by what their last one is.

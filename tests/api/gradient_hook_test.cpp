@@ -165,7 +165,8 @@ TEST(GradientHook, IsNoPlaceToCompute) {
       generate.out = out;
       generate.out_capacity = 2;
       char profile[STW_PROFILE_BYTES];
-      std::vector<float> logits(64);
+      std::vector<float> logits(256);
+      const uint64_t length = 2;
       const auto weights = view_of(t, 0);
       const std::string path = self.path + ".new";
       self.answers = {{"step", stw_trainer_step(t, batch.batch(), nullptr)},
@@ -173,6 +174,8 @@ TEST(GradientHook, IsNoPlaceToCompute) {
                       {"run of no step", stw_trainer_run(t, self.dataset, &done, nullptr)},
                       {"evaluate", stw_trainer_evaluate(t, self.dataset, 1, &loss, nullptr)},
                       {"generate", stw_trainer_generate(t, &generate, &count, nullptr)},
+                      {"logits", stw_trainer_logits(t, prompt, 2, logits.data(), logits.size(), nullptr)},
+                      {"classify", stw_trainer_classify(t, prompt, nullptr, &length, 1, logits.data(), logits.size(), nullptr)},
                       {"log_probabilities", stw_trainer_log_probabilities(t, batch.batch(), logits.data(), logits.size(), nullptr)},
                       {"write_reference", stw_trainer_write_reference(t, self.dataset, path.c_str(), nullptr)},
                       {"replan", stw_trainer_replan(t, uint64_t{1} << 29, nullptr, nullptr)},
@@ -200,7 +203,7 @@ TEST(GradientHook, IsNoPlaceToCompute) {
   for (int s = 0; s < 2; ++s) {
     const stw_step_result got = step(w.trainer.get(), batch.batch()), wanted = step(other.trainer.get(), batch.batch());
     EXPECT_EQ(got.loss, wanted.loss);
-    EXPECT_EQ(hook.answers.size(), 14u);
+    EXPECT_EQ(hook.answers.size(), 16u);
     for (const auto& [name, answer] : hook.answers) EXPECT_EQ(answer, STW_BAD_STATE) << name;
     hook.answers.clear();
   }

@@ -56,6 +56,11 @@ inline const std::string tiny_llama = R"({"architectures":["LlamaForCausalLM"],"
   "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,
   "intermediate_size":64,"hidden_act":"silu","rms_norm_eps":1e-5,"tie_word_embeddings":false})";
 
+// A classifier of three labels that tells two types of tokens apart.
+inline const std::string tiny_bert = R"({"architectures":["BertForSequenceClassification"],"model_type":"bert","vocab_size":256,
+  "max_position_embeddings":16,"hidden_size":32,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":64,
+  "hidden_dropout_prob":0.0,"attention_probs_dropout_prob":0.0,"id2label":{"0":"yes","1":"no","2":"maybe"}})";
+
 inline Handle<stw_model> make_model(const std::string& config, uint64_t seed = 0) {
   auto o = sized<stw_model_options>();
   if (config.starts_with('{')) {
@@ -203,7 +208,7 @@ class TokenBatch {
   uint64_t byte_offset = 0;
   std::vector<int32_t> lengths;
   std::vector<float> weights;
-  std::vector<int32_t> positions;
+  std::vector<int32_t> positions, token_types;
   std::vector<float> reference;
   const char* second = "targets";   // the name of `targets`
 
@@ -232,6 +237,7 @@ class TokenBatch {
     if (!lengths.empty()) add("lengths", lengths.data(), 0, false);
     if (!weights.empty()) add("weights", weights.data(), 2, true);
     if (!positions.empty()) add("positions", positions.data(), 0, true);
+    if (!token_types.empty()) add("token_types", token_types.data(), 0, true);
     if (!reference.empty()) add("reference", reference.data(), 2, true);
     batch_ = sized<stw_batch>();
     batch_.count = static_cast<uint32_t>(names_.size());
@@ -245,8 +251,8 @@ class TokenBatch {
  private:
   std::vector<int64_t> shape_;
   std::vector<const char*> names_;
-  std::vector<DLManagedTensorVersioned> managed_ = std::vector<DLManagedTensorVersioned>(6);
-  std::vector<const DLManagedTensorVersioned*> pointers_ = std::vector<const DLManagedTensorVersioned*>(6);
+  std::vector<DLManagedTensorVersioned> managed_ = std::vector<DLManagedTensorVersioned>(7);
+  std::vector<const DLManagedTensorVersioned*> pointers_ = std::vector<const DLManagedTensorVersioned*>(7);
   int64_t lengths_shape_ = 0;
   stw_batch batch_{};
 };

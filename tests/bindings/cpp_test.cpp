@@ -41,6 +41,10 @@ stw_model_options of_config() {
   return options;
 }
 
+// A classifier of three labels, which tells two types of tokens apart.
+constexpr char bert[] = R"({"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
+  "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}})";
+
 stw_plan_options small() {
   auto options = made<stw_plan_options>();
   options.global_batch = 4, options.sequence = length, options.memory_bytes = 64 << 20, options.state_bits = STW_STATES_32, options.threads = 2;
@@ -390,6 +394,36 @@ TEST(Cpp, Classifiers) {
   const std::vector<int32_t> all = tokens(), classes = {0, 1, 2, 1};
   EXPECT_EQ(world.trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::one_each(classes)}, 1e-3).targets, 4u);
   EXPECT_EQ(world.trainer.logits(std::span(all).first(5)).size(), 3u);
+  const std::vector<std::vector<int32_t>> texts = {{1, 2, 3}, {4}};
+  EXPECT_EQ(world.trainer.classify(texts), (std::vector<std::vector<float>>{world.trainer.logits(texts[0]), world.trainer.logits(texts[1])}));
+  EXPECT_TRUE(world.trainer.classify({}).empty());
+  EXPECT_EQ(status_of([&] { world.trainer.classify(texts, texts); }), STW_BAD_ARGUMENT);   // it has no types of tokens
+  EXPECT_EQ(status_of([&] { world.trainer.classify({{}}); }), STW_UNSUPPORTED_SHAPE);
+  EXPECT_EQ(status_of([&] { World().trainer.classify(texts); }), STW_UNSUPPORTED);
+}
+
+TEST(Cpp, Encoders) {
+  auto of = made<stw_model_options>();
+  of.config_json = bert, of.config_json_size = sizeof bert - 1;
+  World world(small(), {}, of);
+  EXPECT_EQ(world.model.info().generates, 0u);
+  EXPECT_EQ(world.model.info().token_types, 2u);
+  const std::vector<std::vector<int32_t>> texts = {{1, 2, 3}, {4, 5}}, types = {{0, 1, 1}, {0, 0}};
+  const auto without = world.trainer.classify(texts), with = world.trainer.classify(texts, types);
+  EXPECT_NE(with[0], without[0]);
+  EXPECT_EQ(with[1], without[1]);
+  EXPECT_EQ(with[1].size(), 3u);
+  EXPECT_EQ(status_of([&] { world.trainer.classify(texts, {{0, 1, 1}}); }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(status_of([&] { world.trainer.classify(texts, {{0, 1}, {0, 0}}); }), STW_BAD_ARGUMENT);
+  EXPECT_EQ(status_of([&] { world.trainer.classify(texts, {{0, 1, 2}, {0, 0}}); }), STW_BAD_ARGUMENT);
+  const std::vector<int32_t> all = tokens(), classes = {0, 1, 2, 1}, second(all.size(), 1);
+  const stowage::Batch plain{.tokens = stowage::rows(all, length), .labels = stowage::one_each(classes)};
+  stowage::Batch typed = plain;
+  typed.token_types = stowage::rows(second, length);
+  EXPECT_NE(world.trainer.log_probabilities(typed), world.trainer.log_probabilities(plain));
+  EXPECT_EQ(world.trainer.step(typed, 1e-3).targets, 4u);
+  typed.labels = stowage::rows(all, length);
+  EXPECT_EQ(status_of([&] { World().trainer.step(typed, 1e-3); }), STW_UNSUPPORTED);
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ from stowage import _abi, _library, _options, _tensors  # noqa: E402
 
 GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+BERT = {"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
+        "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}   # tells two types of tokens apart
 numpy = __import__("numpy") if importlib.util.find_spec("numpy") else None
 torch = __import__("torch") if importlib.util.find_spec("torch") else None
 
@@ -625,6 +627,34 @@ class Training(unittest.TestCase):
             world.trainer.step(texts, labels=[0, 1, 0, 1], lengths=[3, 3, 4, 2], learning_rate=1e-2)
         self.assertGreater(*world.trainer.logits([1, 2, 3]))
         self.assertLess(*world.trainer.logits([33, 44]))
+        asked = [[1, 2, 3], [33, 44]]
+        self.assertEqual(world.trainer.classify(asked), [world.trainer.logits(text) for text in asked])
+        self.assertEqual(world.trainer.classify(iter([(1, 2, 3)])), [world.trainer.logits([1, 2, 3])])
+        self.assertEqual(world.trainer.classify([]), [])
+        for use, expected in ((lambda: world.trainer.classify(asked, asked), "STW_BAD_ARGUMENT: .* no types of tokens"), (lambda: world.trainer.classify([[]]), "STW_UNSUPPORTED_SHAPE"),
+                              (lambda: World().trainer.classify(asked), "STW_UNSUPPORTED: .* no classifier")):
+            with self.assertRaisesRegex(stowage.Error, expected):
+                use()
+
+    def test_tells_types_of_tokens_apart(self):
+        world = World(stowage.Model(BERT))
+        self.assertEqual([world.model.info.generates, world.model.info.token_types], [0, 2])
+        texts, types = [[1, 2, 3], [4, 5]], [[0, 1, 1], [0, 0]]
+        without, with_types = world.trainer.classify(texts), world.trainer.classify(texts, types)
+        self.assertNotEqual(with_types[0], without[0])
+        self.assertEqual(with_types[1], without[1])
+        self.assertEqual([*map(len, without)], [3, 3])
+        with self.assertRaisesRegex(ValueError, "token_types: expected 2 lists, found 1"):
+            world.trainer.classify(texts, [[0, 1, 1]])
+        with self.assertRaisesRegex(ValueError, "token_types: text 1: expected 2 numbers, found 1"):
+            world.trainer.classify(texts, [[0, 1, 1], [0]])
+        with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT: classify: text 0: token type 2"):
+            world.trainer.classify(texts, [[0, 1, 2], [0, 0]])
+        given = {"tokens": tokens_of(), "labels": [0, 1, 2, 1]}
+        self.assertNotEqual(world.trainer.log_probabilities(**given, token_types=[[1] * 16] * 4), world.trainer.log_probabilities(**given))
+        self.assertEqual(world.trainer.step(**given, token_types=[[0] * 8 + [1] * 8] * 4, learning_rate=1e-3).targets, 4)
+        with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED: batch: token_types"):
+            World().trainer.step(tokens_of(), labels=tokens_of(), token_types=[[0] * 16] * 4, learning_rate=1e-3)
 
     def test_messages_of_a_device(self):
         told = []

@@ -11,6 +11,9 @@ use stowage::*;
 
 const GPT2: &str = r#"{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
                       "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}"#;
+/// A classifier of three labels, which tells two types of tokens apart.
+const BERT: &str = r#"{"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
+                      "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}"#;
 const LENGTH: usize = 16;
 
 fn tokens() -> Vec<i32> {
@@ -512,6 +515,34 @@ fn classifiers() {
     assert_eq!(world.trainer.step(&batch, 1e-3).unwrap().targets, 4);
     assert_eq!(world.trainer.logits(&tokens[..5]).unwrap().len(), 3);
     assert_eq!(world.trainer.generate(&tokens[..5], 1, &GenerateOptions::default()).unwrap_err().status, Status::UNSUPPORTED);
+    let texts: [&[i32]; 2] = [&[1, 2, 3], &[4]];
+    let expected = texts.map(|text| world.trainer.logits(text).unwrap());
+    assert_eq!(world.trainer.classify(&texts, None).unwrap(), expected);
+    assert!(world.trainer.classify(&[], None).unwrap().is_empty());
+    assert_eq!(world.trainer.classify(&texts, Some(&texts)).unwrap_err().status, Status::BAD_ARGUMENT);   // it has no types of tokens
+    assert_eq!(world.trainer.classify(&[&[]], None).unwrap_err().status, Status::UNSUPPORTED_SHAPE);
+    assert_eq!(self::world(small(), TrainerOptions::default()).trainer.classify(&texts, None).unwrap_err().status, Status::UNSUPPORTED);
+}
+
+#[test]
+fn encoders() {
+    let model = Model::new(&ModelOptions { config_json: Some(BERT), ..Default::default() }).unwrap();
+    assert_eq!((model.info().generates, model.info().token_types), (0, 2));
+    let mut world = world_of(model, small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let texts: [&[i32]; 2] = [&[1, 2, 3], &[4, 5]];
+    let (without, with) = (world.trainer.classify(&texts, None).unwrap(), world.trainer.classify(&texts, Some(&[&[0, 1, 1], &[0, 0]])).unwrap());
+    assert_ne!(with[0], without[0]);
+    assert_eq!((&with[1], with[1].len()), (&without[1], 3));
+    for wrong in [&[&[0, 1, 1] as &[i32]] as &[&[i32]], &[&[0, 1], &[0, 0]], &[&[0, 1, 2], &[0, 0]]] {
+        assert_eq!(world.trainer.classify(&texts, Some(wrong)).unwrap_err().status, Status::BAD_ARGUMENT, "{wrong:?}");
+    }
+    let (tokens, classes, types) = (tokens(), [0, 1, 2, 1], [1; 4 * LENGTH]);
+    let plain = Batch::with_labels(Rows::new(&tokens, LENGTH), Rows::one_each(&classes));
+    let typed = Batch { token_types: Some(Rows::new(&types, LENGTH)), ..plain };
+    assert_ne!(world.trainer.log_probabilities(&typed).unwrap(), world.trainer.log_probabilities(&plain).unwrap());
+    assert_eq!(world.trainer.step(&typed, 1e-3).unwrap().targets, 4);
+    let refused = Batch { labels: Some(Rows::new(&tokens, LENGTH)), ..typed };
+    assert_eq!(self::world(small(), TrainerOptions::default()).trainer.step(&refused, 1e-3).unwrap_err().status, Status::UNSUPPORTED);
 }
 
 #[test]

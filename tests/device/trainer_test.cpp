@@ -182,13 +182,58 @@ TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
   }
 }
 
-// Labels, and which of them were right: the CPU's bits, or on tensor cores the same at every split.
+// So does the bias in front of GELU where the sums of its tiles are folded later, which takes samples of whole tiles: with tiles of the
+// feed-forward part, too.
+TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
+  constexpr int64_t batch_size = 8, sequence = 64;
+  model_ = model_of(R"({"model_type": "gpt2", "vocab_size": 61, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 1, "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})");
+  Request r = request_for(batch_size, sequence, 1);
+  r.device = "rtx4090", r.reserve_bytes = 0, r.precision = Precision::bf16, r.micro_batch = batch_size;
+  const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
+    OpenTrainer trainer(model_, planned, {}, cuda_device());
+    for (uint64_t step = 0; step < 2; ++step) {
+      GlobalBatch batch = random_batch(step, batch_size, sequence);
+      const auto result = trainer->step(batch.source(), batch_size, 3e-3);
+      EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    }
+    return saved(*trainer);
+  };
+  const auto fused = plan_for(*model_, r);
+  auto alone = std::make_shared<Planned>(*fused);
+  int sums = 0;
+  for (Op& op : alone->graph.gradient_ops) {
+    op.fused = false;
+    if (op.kind != OpKind::gelu_gradient || op.outputs.size() < 2) continue;
+    ++sums;
+    for (Op& other : alone->graph.gradient_ops)
+      if (other.inputs[0] == op.outputs[1]) other.inputs[0] = op.outputs[0];
+    op.outputs.pop_back();
+  }
+  EXPECT_EQ(sums, alone->graph.blocks());
+  for (Op& op : alone->graph.ops) op.fused = false;
+  alone->programs = make_programs(alone->graph, alone->plan.decisions, r.global_batch, alone->plan.request.threads, find_device(r.device)->alignment);
+  alone->plan.bytes.arena = alone->programs.arena_bytes;
+  const std::string bytes = trained(alone);
+  EXPECT_TRUE(trained(fused) == bytes);
+  Decisions in_tiles = fused->plan.decisions;
+  in_tiles.tile_rows.assign(in_tiles.saved.size(), 0);
+  for (size_t s = 0; s < in_tiles.saved.size(); ++s)
+    if (fused->graph.segments[s].kind == SegmentKind::block) in_tiles.saved[s] = 0, in_tiles.tile_rows[s] = fused->graph.tile_rows[0];
+  EXPECT_TRUE(trained(plan_with(*model_, r, in_tiles)) == bytes);
+  r.micro_batch = 1;
+  EXPECT_TRUE(trained(plan_for(*model_, r)) == bytes);
+}
+
+// Labels, and which of them were right: the CPU's bits, or on tensor cores the same at every split. Encoders with texts end to end.
 TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
-  for (const bool with_adapters : {false, true}) {
-#ifdef STW_SANITIZED
-    if (!with_adapters) continue;   // the other has all of its kernels but those of adapters
+  const std::vector<SmallModel> models = {
+#ifndef STW_SANITIZED
+      {classifier_of(small_qwen3())}, {classifier_of(small_distilbert())}, {classifier_of(small_roberta())},
 #endif
-    model_ = model_of(SmallModel{classifier_of(small_qwen3()), with_adapters ? adapters_of_all() : Adapters{}});
+      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_bert("0.1"))}};
+  for (const SmallModel& small : models) {
+    model_ = model_of(small);
+    const bool has_types = model_->config().token_types > 1;
     const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
       Request r = request();
       r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true;
@@ -196,13 +241,17 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
       Trained trained;
       for (uint64_t step = 0; step < 2; ++step) {
         GlobalBatch batch = random_batch(step, device_batch, device_sequence);
-        for (size_t i = 0; i < batch.targets.size(); ++i) batch.targets[i] = i % 11 == 3 ? batch.tokens[i] % static_cast<int32_t>(small_labels) : kernels::ignored_target;
+        for (size_t i = 0; i < batch.targets.size(); ++i) {
+          batch.targets[i] = i % 11 == 3 ? batch.tokens[i] % static_cast<int32_t>(small_labels) : kernels::ignored_target;
+          batch.positions.push_back(static_cast<int32_t>(i % static_cast<size_t>(device_sequence) % 13));
+          if (has_types) batch.token_types.push_back(i % 3 == 0);
+        }
         if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
       }
       std::string tokens, marks, labels;
       for (int i = 0; i < 700; ++i) {
         tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
-        marks += static_cast<char>(i % 10 == 0 ? mark_begin : 0);
+        marks += static_cast<char>((i % 10 == 0 ? mark_begin : 0) | (has_types && i % 10 > 6 ? mark_second : 0));
         if (i % 10 == 9) labels += {static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0', '\0', '\0'};
       }
       put_file(folder_ / "labelled.bin", tokens), put_file(folder_ / "marks", marks), put_file(folder_ / "labels", labels);

@@ -83,6 +83,20 @@ TEST(FusedProduct, SlopeAndBiasHaveTheBitsOfThreeCalls) {
             run(t.table->linear_bias_gradient, alone, 2, linear_bias_gradient_workspace(alone, 2));
           }
           EXPECT_TRUE(same_bits(bias, has_bias ? sums : start));
+          if (!has_bias) continue;
+          // Sums of tiles first, and their fold by another call.
+          const int64_t in_sample = (problem.shape.rows_per_sample + token_tile - 1) / token_tile;
+          Buffer tiles(f32, problem.rows / problem.shape.rows_per_sample * in_sample * problem.shape.inputs), again = in_place ? before : dx, folded = start;
+          a.x = again.matrix();
+          if (in_place) a.before_gelu = again.const_matrix();
+          a.input_bias_gradient = nullptr, a.input_bias_sums = static_cast<float*>(tiles.data());
+          run(t.table->linear_input_gradient, a, 2, linear_input_gradient_workspace(a, 2));
+          EXPECT_TRUE(same_bits(again, expected));
+          LinearArgs fold{};
+          fold.rows = a.rows, fold.rows_per_sample = a.rows_per_sample, fold.parts = 1, fold.accumulate = a.accumulate;
+          fold.part[0].features = a.inputs, fold.part[0].bias_gradient = folded.data(), fold.tile_sums = a.input_bias_sums;
+          run(t.table->linear_bias_gradient, fold, 2, linear_bias_gradient_workspace(fold, 2));
+          EXPECT_TRUE(same_bits(folded, sums));
         }
       }
   }

@@ -188,6 +188,48 @@ TEST(NormGradient, SameBitsForManyRowsAndForLongOnes) {
   }
 }
 
+// Gradients of biases in the same call, of which one reads the addend: the bits of calls one by one, by either way that a GPU takes rows.
+TEST(NormGradient, BiasesHaveTheBitsOfTheirOwnCalls) {
+  Random random(6);
+  const struct { int64_t samples, rows_per_sample, features; } shapes[] = {{1, 70, 24}, {5, 65, 300}, {2, 515, 96}, {4, 64, 1100}, {3, 130, 2060}};
+  for (int round = 0; round < 15; ++round) {
+    const auto& shape = shapes[round % 5];
+    Problem p = random_problem(random, dtype_of(round), round % 3 == 0, shape.features);
+    p.samples = shape.samples, p.rows_per_sample = shape.rows_per_sample;
+    const bool in_place = round % 2 == 0, accumulate = round % 4 < 2;
+    for (Buffer* b : {&p.x, &p.dy, &p.addend}) *b = Buffer::normal(p.dtype, random, p.rows() * p.features);
+    const int64_t parts[] = {40, 17, 100}, width = 160;   // of another op, whose rows are further apart
+    Buffer other_dy = Buffer::normal(p.dtype, random, p.rows() * width);
+    const Buffer start = Buffer::normal(DType::f32, random, p.features), start_of_part = Buffer::normal(DType::f32, random, 100);
+    const auto gradients = [&](const Table& table, int threads, bool together) {
+      Buffer addend = p.addend, dx = addend, dw = start, db = start, of_addend = start, first = start_of_part, last = start_of_part;
+      LinearArgs a{};
+      a.rows = p.rows(), a.rows_per_sample = p.rows_per_sample, a.parts = 1, a.accumulate = accumulate;
+      LinearArgs other = a;
+      a.part[0].features = p.features, a.part[0].bias_gradient = of_addend.data();
+      a.y = in_place ? dx.matrix() : addend.matrix(), a.y_stride = p.features;
+      other.parts = 3, other.y = other_dy.matrix(), other.y_stride = width;
+      for (int i = 0; i < 3; ++i) other.part[i].features = parts[i];
+      other.part[0].bias_gradient = first.data(), other.part[2].bias_gradient = last.data();
+      NormArgs args = p.args();
+      args.accumulate = accumulate;
+      args.y = p.dy.matrix(), args.dx = dx.matrix(), args.addend = {a.y.data, a.y.dtype};
+      args.weight_gradient = floats_of(dw), args.bias_gradient = p.rms ? nullptr : floats_of(db);
+      if (together) {
+        other.further = &a;
+        args.biases = &other;
+      } else {
+        for (const LinearArgs& one : {a, other}) run(table.linear_bias_gradient, one, threads, linear_bias_gradient_workspace(one, threads));
+      }
+      run(table.norm_gradient, args, threads, norm_gradient_workspace(args, threads));
+      return std::vector<Buffer>{dx, dw, db, of_addend, first, last};
+    };
+    const std::vector<Buffer> alone = everywhere([&](const Table& t, int threads) { return gradients(t, threads, false); });
+    const std::vector<Buffer> together = everywhere([&](const Table& t, int threads) { return gradients(t, threads, true); });
+    for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(same_bits(alone[i], together[i])) << round << ", " << i;
+  }
+}
+
 TEST(NormGradient, WritesOnlyWhatIsWanted) {
   Random random(4);
   for (int64_t samples : {1, 6}) {

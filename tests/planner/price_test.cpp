@@ -32,7 +32,7 @@ TEST(Price, OfTheLibrarysProducts) {
   EXPECT_TRUE(exact->plan.numerics.exact);
   EXPECT_FALSE(fast->plan.numerics.exact);
   EXPECT_LT(fast->plan.step_picoseconds, exact->plan.step_picoseconds);
-  EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds), 0.8 * static_cast<double>(tensor->plan.step_picoseconds));   // which takes GELU along
+  EXPECT_LT(static_cast<double>(fast->plan.step_picoseconds), 0.81 * static_cast<double>(tensor->plan.step_picoseconds));   // which takes GELU and biases along
   EXPECT_TRUE(exact->plan.decisions.tile_rows.empty());
   const auto read = Planned::load(*model, fast->json);
   ASSERT_TRUE(read) << read.error().message;
@@ -107,7 +107,7 @@ TEST(Price, OfTheLibraryAndWarpgroups) {
 }
 
 // What an H100 takes by counts of instructions, tiles and bytes, in thousands of tokens a second; nothing of it was measured. The counts are of
-// ops one by one: of our own kernels, fused ones take up to 0.13 µs a token less, for some 29 KB in each of 12 blocks that they do not move.
+// ops one by one: of our own kernels, fused ones take up to 0.15 µs a token less, for some 32 KB in each of 12 blocks that they do not move.
 TEST(Price, OfGpt2OnHopperIsWhatWasReckoned) {
   const auto model = open("gpt2");
   struct Case { Kernels kernels; bool fast; Attention attention; double least, most; };
@@ -117,7 +117,7 @@ TEST(Price, OfGpt2OnHopperIsWhatWasReckoned) {
     r.kernels = c.kernels, r.fast = c.fast, r.attention = c.attention;
     const double thousands = 512 * 1024 * 1e9 / static_cast<double>(make(*model, r)->plan.step_picoseconds);
     EXPECT_GE(thousands, c.least) << kernels_names[static_cast<size_t>(c.kernels)];
-    const double saved = c.fast ? 0 : 0.13e-3;   // seconds of a thousand tokens
+    const double saved = c.fast ? 0 : 0.15e-3;   // seconds of a thousand tokens
     EXPECT_LE(thousands, 1 / (1 / c.most - saved)) << kernels_names[static_cast<size_t>(c.kernels)];
   }
 }
@@ -189,7 +189,7 @@ TEST(Price, LaunchesOfAMicroStep) {
     Decisions d = planned->plan.decisions;
     d.loss_chunks = 16;
     const Program micro = build_micro(planned->graph, planned->programs.arena, d, d.micro_batch, 0, true);
-    EXPECT_LE(launches_of(planned->graph, micro, 132), 379);
+    EXPECT_LE(launches_of(planned->graph, micro, 132), 300);
   }
 }
 

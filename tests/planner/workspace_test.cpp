@@ -209,6 +209,8 @@ TEST_F(Workspace, OfCudaKernelsIsExact) {
     kernels::NormArgs norm{};
     norm.rows = rows, norm.rows_per_sample = sequence, norm.features = features;
     ASSERT_EQ(cuda::norm_gradient_workspace(norm), cuda_workspace::norm_gradient(rows, sequence, features));
+    norm.biases = &linear;
+    ASSERT_EQ(cuda::norm_gradient_workspace(norm), cuda_workspace::norm_gradient(rows, sequence, features) + cuda_workspace::tile_sums(rows, sequence, biases));
     kernels::QkNormArgs heads{};
     heads.rows = rows, heads.rows_per_sample = sequence, heads.head_dim = static_cast<int>(size(512));
     heads.kv_heads = static_cast<int>(size(16)), heads.query_heads = heads.kv_heads * static_cast<int>(size(8));

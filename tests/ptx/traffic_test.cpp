@@ -103,7 +103,7 @@ class TrafficOfABlock : public Traffic, public testing::WithParamInterface<Kerne
     return bytes;
   }
   static std::string kind_of(const std::string& name) {
-    for (const char* part : {"norm_whole_tiles", "norm_rows", "norm_tiles", "norm_fold", "norm_kernel", "gelu_gradient", "gelu_kernel", "bias_tiles", "input_bias_fold", "bias_fold"})
+    for (const char* part : {"norm_whole_tiles", "norm_rows", "norm_tiles", "norm_kernel", "gelu_gradient", "gelu_kernel", "bias_tiles", "tile_fold"})
       if (name.find(part) != name.npos) return part;
     return name.find("tile_product") != name.npos ? "products, on the way" : "";
   }

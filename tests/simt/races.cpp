@@ -54,7 +54,16 @@ void real_kernels() {
   call(table.norm, norm, 0);
   norm.dx = {y.data() + rows * width, DType::f32};
   norm.weight_gradient = gradient.data();
+  std::vector<float> addend(x), of_biases(2 * static_cast<size_t>(width));
+  LinearArgs of_x{};
+  of_x.rows = rows, of_x.rows_per_sample = sequence, of_x.parts = 1, of_x.y_stride = width;
+  of_x.part[0].features = width, of_x.part[0].bias_gradient = of_biases.data();
+  LinearArgs of_addend = of_x;
+  of_x.y = norm.x, of_x.further = &of_addend;
+  of_addend.y = {addend.data(), DType::f32}, of_addend.part[0].bias_gradient = of_biases.data() + width;
+  norm.dx = of_addend.y, norm.addend = {addend.data(), DType::f32}, norm.biases = &of_x;
   call(table.norm_gradient, norm, cuda::norm_gradient_workspace(norm));
+  norm.addend = {}, norm.biases = nullptr;
   std::vector<float> sums(2 * 16);
   QkNormArgs heads{};
   heads.rows = rows, heads.rows_per_sample = sequence, heads.query_heads = 2, heads.kv_heads = 1, heads.head_dim = 16, heads.epsilon = 1e-5f;

@@ -182,7 +182,7 @@ TEST(Encoder, RefusesWhatItCannotDo) {
   EXPECT_EQ(trainer->generate({prompt.data(), 2, out.data(), 3}).error().code, Code::unsupported);
   std::vector<float> logits(small_labels);
   const Text text{prompt.data(), 2, types.data()}, longer{prompt.data(), sequence + 1, nullptr};
-  EXPECT_EQ(trainer->classify({&text, 1}, logits.data()).error().message, "logits: token type 2 is outside of the model's 2");
+  EXPECT_EQ(trainer->classify({&text, 1}, logits.data()).error().message, "classify: text 0: token type 2 is outside of the model's 2");
   EXPECT_EQ(trainer->classify({&longer, 1}, logits.data()).error().code, Code::unsupported_shape);
   ModelSource adapted;
   adapted.config_json = classifier_of(small_bert());

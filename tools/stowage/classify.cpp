@@ -25,7 +25,6 @@ namespace {
 
 constexpr uint64_t longest_default = 1024;   // tokens, of a model that no run tells more of
 constexpr uint64_t rows_of_encoder = 512;    // tokens of the texts that an encoder reads at once
-constexpr size_t texts_at_once = 256;        // of one call: answers come while later texts wait
 
 struct ClassifyCommand {
   ModelFlags model;
@@ -74,19 +73,7 @@ struct ClassifyCommand {
   }
 
   void answer(stw_trainer* trainer, std::span<const SeenText> texts, const std::vector<std::string>& labels) const {
-    std::vector<int32_t> tokens, types;
-    std::vector<uint64_t> lengths;
-    const bool has_types = std::any_of(texts.begin(), texts.end(), [](const SeenText& text) { return !text.token_types.empty(); });
-    for (const SeenText& text : texts) {
-      tokens.insert(tokens.end(), text.tokens.begin(), text.tokens.end());
-      types.insert(types.end(), text.token_types.begin(), text.token_types.end());
-      if (has_types) types.resize(tokens.size());
-      lengths.push_back(text.tokens.size());
-    }
-    std::vector<float> logits(texts.size() * labels.size());
-    call([&](stw_error* error) {
-      return stw_trainer_classify(trainer, tokens.data(), has_types ? types.data() : nullptr, lengths.data(), lengths.size(), logits.data(), logits.size(), error);
-    });
+    const std::vector<float> logits = label_logits(trainer, texts, labels.size());
     for (size_t text = 0; text < texts.size(); ++text) print(probabilities(std::span(logits).subspan(text * labels.size(), labels.size())), labels);
   }
 

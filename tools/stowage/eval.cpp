@@ -12,6 +12,8 @@
 #include "evaluation_line.h"
 #include "files.h"
 #include "inference.h"
+#include "label_metrics.h"
+#include "labelled.h"
 #include "number_checks.h"
 #include "pairs.h"
 #include "reference.h"
@@ -88,19 +90,45 @@ struct EvalCommand {
     const double perplexity = std::exp(loss);
     const bool has_accuracy = about.labels > 0 || data.has_pairs;
     const double accuracy = query(opened.trainer).evaluation_accuracy;
+    std::optional<LabelMetrics> metrics;
+    if (about.labels > 0 && all && samples == there) metrics = answer_all(opened, tokenization, info.sequence);
     if (json) {
       // JSON has no way to write what is not finite.
       const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
-      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), number(loss),
-                 has_accuracy ? "accuracy" : "perplexity", number(has_accuracy ? accuracy : perplexity), count);
+      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), number(loss),
+                 has_accuracy ? "accuracy" : "perplexity", number(has_accuracy ? accuracy : perplexity), metrics ? json_of(*metrics) : "", count);
     } else if (has_accuracy) {
       const char* const what = data.has_pairs ? "pairs" : "texts";
       const std::string over = all && samples == there ? fmt::format("the {} {}", grouped(tokens.counts.examples), what) : fmt::format("the {} in {} samples", what, grouped(samples));
       fmt::print("evaluation loss {:.4f}, accuracy {:.4f}, over {} of {}{}\n", loss, accuracy, over, data.path, data.has_pairs ? left_out(tokens.counts) : "");
+      if (metrics)
+        fmt::print("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}\n", metrics->f1 ? fmt::format("{:.4f} of the second label, ", *metrics->f1) : "", metrics->f1_macro,
+                   metrics->f1_micro, metrics->matthews);
     } else {
       const std::string over = tokens.counts.examples ? fmt::format("what is learned in {} samples", grouped(samples)) : grouped(count) + " tokens";
       fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}\n", loss, perplexity, over, data.path);
     }
+  }
+
+  // The answers to all texts of the file, against their labels.
+  LabelMetrics answer_all(const Inference& opened, const Tokenization& tokenization, uint64_t sequence) const {
+    const std::vector<std::string> names = labels_of(opened.model);
+    const std::vector<LabelledText> texts = read_labelled(data.path, data.fields, true);
+    const std::vector<uint32_t> labels = label_numbers(texts, names);
+    const stw_model_info about = query(opened.model);
+    std::vector<uint32_t> answers;
+    for (size_t first = 0; first < texts.size(); first += texts_at_once) {
+      std::vector<SeenText> seen;
+      for (size_t i = first; i < std::min(first + texts_at_once, texts.size()); ++i) seen.push_back(tokens_of(texts[i], tokenization, about, sequence));
+      const std::vector<float> logits = label_logits(opened.trainer.get(), seen, names.size());
+      for (auto at = logits.begin(); at != logits.end(); at += static_cast<std::ptrdiff_t>(names.size()))
+        answers.push_back(static_cast<uint32_t>(std::max_element(at, at + static_cast<std::ptrdiff_t>(names.size())) - at));
+    }
+    return label_metrics(labels, answers, names.size());
+  }
+
+  static std::string json_of(const LabelMetrics& m) {
+    return fmt::format(",\"f1_macro\":{},\"f1_micro\":{},\"matthews\":{}{}", m.f1_macro, m.f1_micro, m.matthews, m.f1 ? fmt::format(",\"f1\":{}", *m.f1) : "");
   }
 
   // What was not said of the preference is the run's.

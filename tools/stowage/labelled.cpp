@@ -207,6 +207,30 @@ SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, c
   return seen;
 }
 
+std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels) {
+  std::vector<int32_t> tokens, types;
+  std::vector<uint64_t> lengths;
+  const bool has_types = std::any_of(texts.begin(), texts.end(), [](const SeenText& text) { return !text.token_types.empty(); });
+  for (const SeenText& text : texts) {
+    tokens.insert(tokens.end(), text.tokens.begin(), text.tokens.end());
+    types.insert(types.end(), text.token_types.begin(), text.token_types.end());
+    if (has_types) types.resize(tokens.size());
+    lengths.push_back(text.tokens.size());
+  }
+  std::vector<float> logits(texts.size() * labels);
+  call([&](stw_error* error) {
+    return stw_trainer_classify(trainer, tokens.data(), has_types ? types.data() : nullptr, lengths.data(), lengths.size(), logits.data(), logits.size(), error);
+  });
+  return logits;
+}
+
+std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::span<const std::string> labels) {
+  const Labels number_of_label(labels, texts);
+  std::vector<uint32_t> numbers;
+  for (const LabelledText& text : texts) numbers.push_back(number_of_label(text));
+  return numbers;
+}
+
 Examples label_examples(std::span<const LabelledText> texts, std::span<const std::string> labels, const Tokenization& tokenization, const stw_model_info& model, uint64_t sequence) {
   const Labels number_of_label(labels, texts);
   struct Document { std::vector<int32_t> tokens, token_types; uint32_t label; };

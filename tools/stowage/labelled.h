@@ -51,6 +51,13 @@ struct SeenText {
 };
 SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model, uint64_t most);
 
+// Logits of all labels for each of these texts, one text after the other.
+std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels);
+inline constexpr size_t texts_at_once = 256;   // of one such call: answers come while later texts wait
+
+// The number of each text's label among `labels`, which are the model's; see label_examples.
+std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::span<const std::string> labels);
+
 // As documents, in an order of their own. `labels`: the model's; a label is one of their names, or where no text has one, and none of the names is
 // a number, all may be their numbers.
 // Throws a Failure that names the line of a label that the model does not know.

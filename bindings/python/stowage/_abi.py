@@ -99,6 +99,7 @@ STW_SET_DOCUMENT_END = 1
 STW_SET_HELD_OUT = 2
 STW_MARK_TARGET = 1
 STW_MARK_BEGIN = 2
+STW_MARK_SECOND = 4
 STW_PHASE_IDLE = 0
 STW_PHASE_TRAIN = 1
 STW_PHASE_EVALUATE = 2
@@ -285,6 +286,8 @@ class stw_model_info(Structure):
         ("has_codes", c_uint32),
         ("labels", c_uint64),
         ("padding_token", c_int64),
+        ("generates", c_uint32),
+        ("token_types", c_uint32),
     ]
 
 
@@ -660,6 +663,7 @@ FUNCTIONS = {   # name: what it returns, what it takes
     "stw_trainer_evaluate": (stw_status, [c_void_p, c_void_p, c_uint64, POINTER(c_double), POINTER(stw_error)]),
     "stw_trainer_generate": (stw_status, [c_void_p, POINTER(stw_generate_options), POINTER(c_uint64), POINTER(stw_error)]),
     "stw_trainer_logits": (stw_status, [c_void_p, POINTER(c_int32), c_uint64, POINTER(c_float), c_uint64, POINTER(stw_error)]),
+    "stw_trainer_classify": (stw_status, [c_void_p, POINTER(c_int32), POINTER(c_int32), POINTER(c_uint64), c_uint64, POINTER(c_float), c_uint64, POINTER(stw_error)]),
     "stw_trainer_log_probabilities": (stw_status, [c_void_p, POINTER(stw_batch), POINTER(c_float), c_uint64, POINTER(stw_error)]),
     "stw_trainer_write_reference": (stw_status, [c_void_p, c_void_p, c_char_p, POINTER(stw_error)]),
     "stw_trainer_replan": (stw_status, [c_void_p, c_uint64, POINTER(c_void_p), POINTER(stw_error)]),

@@ -118,6 +118,12 @@ def _batch(learning_rate=0, **named):
     return batch
 
 
+def _end_to_end(lists, name):
+    """Lists of numbers as one C array, and how many each of them has."""
+    lists = [[*one] for one in lists]
+    return numbers((value for one in lists for value in one), ctypes.c_int32, name), [*map(len, lists)]
+
+
 def _hook_of(hook, raised, on_host):
     """Without the trainer: what it holds must not hold it."""
     def called(_, gradients):
@@ -141,7 +147,7 @@ class Trainer(Handle):
         expect(device, Device, "device"), expect(model, Model, "model"), expect(plan, Plan, "plan")
         self._raised, self._memory, self._model, self._lease = _Raised(), device._memory, model, object()
         about = model.info
-        self._classes = about.labels or about.vocabulary
+        self._labels, self._classes = about.labels, about.labels or about.vocabulary
         if gradient_hook:
             values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu")
         chosen = options("stw_trainer_options", **values)
@@ -173,10 +179,11 @@ class Trainer(Handle):
             self._memory.explain(error)
         raise error
 
-    def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, weights=None, reference=None, learning_rate):
+    def step(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None, weights=None, reference=None, learning_rate):
         """One update from a whole global batch: tensors of int32 in host memory (weights, reference: float32), by DLPack, as buffers, or as lists.
         Returns what the step did: `loss`, `grad_norm`, `targets`, ..."""
-        batch = _batch(learning_rate, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, weights=weights, reference=reference)
+        batch = _batch(learning_rate, tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types, weights=weights,
+                       reference=reference)
         self._call("stw_trainer_step", ctypes.byref(batch))
         told = struct("stw_step_result")
         self._call("stw_trainer_wait", ctypes.byref(told))
@@ -216,10 +223,24 @@ class Trainer(Handle):
         self._call("stw_trainer_logits", asked, len(asked), out, len(out))
         return list(out)
 
-    def log_probabilities(self, tokens, targets=None, *, labels=None, lengths=None, positions=None):
+    def classify(self, texts, token_types=None):
+        """The logits of a classifier's labels: a list for each text, which is a list of tokens. `token_types` has a list for each text, with a type for
+        each token; None: all are 0."""
+        tokens, lengths = _end_to_end(texts, "texts")
+        types, given = (None, lengths) if token_types is None else _end_to_end(token_types, "token_types")
+        if len(given) != len(lengths):
+            raise ValueError(f"token_types: expected {len(lengths)} lists, found {len(given)}")
+        for i, (expected, found) in enumerate(zip(lengths, given)):
+            if expected != found:
+                raise ValueError(f"token_types: text {i}: expected {expected} numbers, found {found}")
+        count, out = len(lengths), (ctypes.c_float * (len(lengths) * self._labels))()
+        self._call("stw_trainer_classify", tokens, types, (ctypes.c_uint64 * count)(*lengths), count, out, len(out))
+        return [out[i * self._labels:(i + 1) * self._labels] for i in range(count)]
+
+    def log_probabilities(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None):
         """What the model as it is gives every target of one sample or more: a list for each sample, with a number beside each of its targets or
         labels, 0 where there is none. As `reference` of a step they are those of the model from before it."""
-        batch = _batch(tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions)
+        batch = _batch(tokens=tokens, targets=targets, labels=labels, lengths=lengths, positions=positions, token_types=token_types)
         shape = shape_of(batch.keeps["tokens"]) if "tokens" in batch.keeps else (0, 0)
         out = (ctypes.c_float * math.prod(shape))()
         self._call("stw_trainer_log_probabilities", ctypes.byref(batch), out, len(out))

@@ -99,6 +99,7 @@ pub const STW_SET_DOCUMENT_END: u32 = 1;
 pub const STW_SET_HELD_OUT: u32 = 2;
 pub const STW_MARK_TARGET: u32 = 1;
 pub const STW_MARK_BEGIN: u32 = 2;
+pub const STW_MARK_SECOND: u32 = 4;
 pub const STW_PHASE_IDLE: u32 = 0;
 pub const STW_PHASE_TRAIN: u32 = 1;
 pub const STW_PHASE_EVALUATE: u32 = 2;
@@ -382,6 +383,10 @@ pub struct stw_model_info {
     pub labels: u64,
     /// of the config: transformers takes what stands at a text's end and is this token for padding, and looks at the last token before it; -1: none
     pub padding_token: i64,
+    /// 1: continues texts, and attends to no later token; 0: an encoder, which reads a text as a whole
+    pub generates: u32,
+    /// types of tokens that the model tells apart, such as those of a first and of a second text; 0: none
+    pub token_types: u32,
 }
 
 impl Default for stw_model_info {
@@ -833,7 +838,7 @@ pub struct stw_dataset_options {
     pub document_end: u64,
     /// a file with a byte for each token, STW\_MARK\_\* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of \`sequence\` alone (else STW\_BAD\_STATE), not together with document\_end. NULL: all tokens are targets, and samples begin anywhere.
     pub marks: *const c_char,
-    /// for classifiers: a file with a little-endian uint32 for each document that \`marks\` begin: its label, or UINT32\_MAX for none. It is the target of the document's last token, or of the last one inside of the sample; STW\_MARK\_TARGET is not looked at then. NULL: targets are tokens.
+    /// for classifiers: a file with a little-endian uint32 for each document that \`marks\` begin: its label, or UINT32\_MAX for none. It is the target of the document's last token, or of the last one inside of the sample, or of an encoder of the document's first token; STW\_MARK\_TARGET is not looked at then. NULL: targets are tokens.
     pub labels: *const c_char,
     /// with labels: every one must be smaller
     pub label_count: u64,
@@ -1175,6 +1180,7 @@ extern "C" {
     pub fn stw_trainer_evaluate(trainer: *mut stw_trainer, dataset: *mut stw_dataset, batches: u64, loss: *mut f64, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_generate(trainer: *mut stw_trainer, options: *const stw_generate_options, count: *mut u64, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_logits(trainer: *mut stw_trainer, tokens: *const i32, count: u64, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
+    pub fn stw_trainer_classify(trainer: *mut stw_trainer, tokens: *const i32, token_types: *const i32, lengths: *const u64, texts: u64, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_log_probabilities(trainer: *mut stw_trainer, batch: *const stw_batch, out: *mut f32, capacity: u64, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_write_reference(trainer: *mut stw_trainer, dataset: *mut stw_dataset, path: *const c_char, error: *mut stw_error) -> stw_status;
     pub fn stw_trainer_replan(trainer: *mut stw_trainer, memory_bytes: u64, plan: *mut *mut stw_plan, error: *mut stw_error) -> stw_status;
@@ -1208,7 +1214,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_memory_holder, struct_size, reserved, process, bytes, name);
     of!(stw_log_message, struct_size, level, number, component, text);
     of!(stw_model_options, struct_size, set_mask, source, config_json, config_json_size, weights, seed, dropout, reserved, adapter, adapter_targets, adapter_rank, adapter_flags, adapter_alpha, adapter_dropout, label_names, label_count);
-    of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token);
+    of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types);
     of!(stw_tensor_info, struct_size, ndim, name, shape, elements);
     of!(stw_parameter_group, struct_size, set_mask, pattern, frozen, state_bits, learning_rate, weight_decay);
     of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, preference);

@@ -50,6 +50,8 @@ pub struct Batch<'a> {
     pub lengths: Option<&'a [i32]>,
     /// Of each token in its document.
     pub positions: Option<Rows<'a, i32>>,
+    /// Each token's type, for models with token types.
+    pub token_types: Option<Rows<'a, i32>>,
     /// Factors of the losses.
     pub weights: Option<Rows<'a, f32>>,
     /// Log-probabilities of the targets or labels, of plans for a preference against a reference.
@@ -60,17 +62,17 @@ impl<'a> Batch<'a> {
     /// Of a language model: every token is to be predicted from those before it in its row of `length`.
     pub fn of_tokens(tokens: &'a [i32], length: usize) -> Batch<'a> {
         let tokens = Rows::new(tokens, length);
-        Batch { tokens, targets: None, labels: Some(tokens), lengths: None, positions: None, weights: None, reference: None }
+        Batch { tokens, targets: None, labels: Some(tokens), lengths: None, positions: None, token_types: None, weights: None, reference: None }
     }
 
     /// With targets for each token.
     pub fn with_targets(tokens: Rows<'a, i32>, targets: Rows<'a, i32>) -> Batch<'a> {
-        Batch { tokens, targets: Some(targets), labels: None, lengths: None, positions: None, weights: None, reference: None }
+        Batch { tokens, targets: Some(targets), labels: None, lengths: None, positions: None, token_types: None, weights: None, reference: None }
     }
 
     /// With labels: of each token, or of a classifier of each sample.
     pub fn with_labels(tokens: Rows<'a, i32>, labels: Rows<'a, i32>) -> Batch<'a> {
-        Batch { tokens, targets: None, labels: Some(labels), lengths: None, positions: None, weights: None, reference: None }
+        Batch { tokens, targets: None, labels: Some(labels), lengths: None, positions: None, token_types: None, weights: None, reference: None }
     }
 
     /// Calls with this batch as C has it.
@@ -89,6 +91,7 @@ impl<'a> Batch<'a> {
         add(b"labels\0", self.labels.map(|rows| rows.tensor("labels")))?;
         add(b"lengths\0", self.lengths.map(|values| Rows::one_each(values).tensor("lengths")))?;
         add(b"positions\0", self.positions.map(|rows| rows.tensor("positions")))?;
+        add(b"token_types\0", self.token_types.map(|rows| rows.tensor("token_types")))?;
         add(b"weights\0", self.weights.map(|rows| rows.tensor("weights")))?;
         add(b"reference\0", self.reference.map(|rows| rows.tensor("reference")))?;
         let pointers: Vec<*const DLManagedTensorVersioned> = tensors.iter_mut().map(Borrowed::pointer).collect();

@@ -19,7 +19,8 @@ pub struct DatasetOptions<'a> {
     pub seed: u64,
     /// The token that ends a document. Needs a plan with [`PlanOptions::positions`](crate::PlanOptions::positions).
     pub document_end: Option<u64>,
-    /// A file with a byte for each token: 1: the model learns to predict it; 2: a document begins with it; 3: both.
+    /// A file with a byte for each token, a sum of 1: the model learns to predict it; 2: a document begins with it; 4: it belongs to its
+    /// document's second text, and its type is 1.
     pub marks: Option<&'a Path>,
     /// For classifiers: a file with a little-endian u32 for each document that `marks` begin.
     pub labels: Option<&'a Path>,

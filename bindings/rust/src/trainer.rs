@@ -125,6 +125,7 @@ pub struct Trainer {
     pointer: NonNull<abi::stw_trainer>,
     hook: Option<NonNull<Hook>>,
     alive: Arc<Alive>,
+    labels: usize,
     classes: usize,
     sequence: u64,
     shapes: Vec<Vec<i64>>,
@@ -210,6 +211,7 @@ impl Trainer {
             pointer,
             hook,
             alive: Arc::new(Alive(Mutex::new(Some(pointer)))),
+            labels: about.labels as usize,
             classes: if about.labels > 0 { about.labels } else { about.vocabulary } as usize,
             sequence: plan.info().sequence,
             shapes: model.tensors().into_iter().map(|tensor| tensor.shape).collect(),
@@ -338,6 +340,31 @@ impl Trainer {
         let mut out = vec![0.0; self.classes];
         self.call(|trainer, error| unsafe { abi::stw_trainer_logits(trainer, tokens.as_ptr(), tokens.len() as u64, out.as_mut_ptr(), out.len() as u64, error) })?;
         Ok(out)
+    }
+
+    /// The logits of a classifier's labels, a row for each text. `token_types` has a type for each token; none: all are 0.
+    ///
+    /// # Errors
+    /// [`Status::UNSUPPORTED`] of a model that is no classifier; [`Status::BAD_ARGUMENT`] (a token or type that the model does not know, types that
+    /// are not one for each token); [`Status::UNSUPPORTED_SHAPE`] (no token, or too many); [`Status::CANCELLED`]; [`Status::NON_FINITE`].
+    pub fn classify(&mut self, texts: &[&[i32]], token_types: Option<&[&[i32]]>) -> Result<Vec<Vec<f32>>> {
+        if let Some(types) = token_types {
+            if types.len() != texts.len() {
+                return Err(Error::new(Status::BAD_ARGUMENT, format!("token_types: expected {} lists, found {}", texts.len(), types.len())));
+            }
+            if let Some(text) = (0..texts.len()).find(|&text| types[text].len() != texts[text].len()) {
+                let (expected, found) = (texts[text].len(), types[text].len());
+                return Err(Error::new(Status::BAD_ARGUMENT, format!("token_types: text {text}: expected {expected} numbers, found {found}")));
+            }
+        }
+        let (tokens, types) = (texts.concat(), token_types.map(|types| types.concat()));
+        let types = types.as_ref().map_or(ptr::null(), |types| types.as_ptr());
+        let lengths: Vec<u64> = texts.iter().map(|text| text.len() as u64).collect();
+        let mut out = vec![0.0; texts.len() * self.labels];
+        self.call(|trainer, error| unsafe {
+            abi::stw_trainer_classify(trainer, tokens.as_ptr(), types, lengths.as_ptr(), lengths.len() as u64, out.as_mut_ptr(), out.len() as u64, error)
+        })?;
+        Ok((0..texts.len()).map(|text| out[text * self.labels..(text + 1) * self.labels].to_vec()).collect())
     }
 
     /// What the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where there is none. As
@@ -470,6 +497,11 @@ impl Between<'_> {
     /// See [`Trainer::logits`].
     pub fn logits(&mut self, tokens: &[i32]) -> Result<Vec<f32>> {
         self.trainer.logits(tokens)
+    }
+
+    /// See [`Trainer::classify`].
+    pub fn classify(&mut self, texts: &[&[i32]], token_types: Option<&[&[i32]]>) -> Result<Vec<Vec<f32>>> {
+        self.trainer.classify(texts, token_types)
     }
 
     /// See [`Trainer::log_probabilities`].

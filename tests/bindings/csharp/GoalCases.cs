@@ -25,6 +25,13 @@ internal sealed partial class Cases
             True(told[0, 15] < 0 && told[0, 14] == 0 && told[3, 15] < 0);
             Throws(Status.Unsupported, () => world.Trainer.Generate(new[] { 1 }, new GenerateOptions { Count = 1 }));
             Throws(Status.BadArgument, () => world.Trainer.Step(World.Batch(), 1e-3));
+            int[][] texts = { new[] { 1, 2, 3 }, new[] { 4 } };
+            AllEqual(world.Trainer.Classify(texts).SelectMany(row => row), texts.SelectMany(text => world.Trainer.Logits(text)));
+            Equal(world.Trainer.Classify(new int[0][]).Length, 0);
+            Throws(Status.BadArgument, () => world.Trainer.Classify(texts, texts));   // it has no types of tokens
+            Throws(Status.UnsupportedShape, () => world.Trainer.Classify(new[] { new int[0] }));
+            using (var language = new World())
+                Throws(Status.Unsupported, () => language.Trainer.Classify(texts));
             using (var stop = new CancellationTokenSource())   // a cancel is taken back from a classifier, too
             using (Dataset data = LabelledData())
             {
@@ -35,11 +42,39 @@ internal sealed partial class Cases
         }
     }
 
-    /// <summary>80 documents of 8 tokens with three labels.</summary>
-    private Dataset LabelledData()
+    public void Encoders()
+    {
+        using (var world = new World(null, null, new ModelOptions { ConfigJson = World.Bert }))
+        using (var language = new World())
+        {
+            Equal($"{world.Model.Info.Generates} {world.Model.Info.TokenTypes} {language.Model.Info.Generates} {language.Model.Info.TokenTypes}", "False 2 True 0");
+            int[][] texts = { new[] { 1, 2, 3 }, new[] { 4, 5 } };
+            float[][] without = world.Trainer.Classify(texts), with = world.Trainer.Classify(texts, new[] { new[] { 0, 1, 1 }, new[] { 0, 0 } });
+            True(!with[0].SequenceEqual(without[0]) && with[1].SequenceEqual(without[1]) && with[1].Length == 3);
+            Throws(Status.BadArgument, () => world.Trainer.Classify(texts, new[] { new[] { 0, 1, 1 } }));
+            Throws(Status.BadArgument, () => world.Trainer.Classify(texts, new[] { new[] { 0, 1 }, new[] { 0, 0 } }));
+            Throws(Status.BadArgument, () => world.Trainer.Classify(texts, new[] { new[] { 0, 1, 2 }, new[] { 0, 0 } }));
+            Throws<ArgumentNullException>(() => world.Trainer.Classify(new int[][] { null }));
+            Rows<int> tokens = Rows.Of(World.Tokens(), World.Length), types = Rows.Of(Enumerable.Repeat(1, World.Samples * World.Length).ToArray(), World.Length);
+            Batch plain = new Batch { Tokens = tokens, Labels = new[] { 0, 1, 2, 1 } }, typed = new Batch { Tokens = tokens, Labels = new[] { 0, 1, 2, 1 }, TokenTypes = types };
+            True(!world.Trainer.LogProbabilities(typed).Cast<float>().SequenceEqual(world.Trainer.LogProbabilities(plain).Cast<float>()));
+            Equal(world.Trainer.Step(typed, 1e-3).Targets, 4);
+            Throws(Status.Unsupported, () => language.Trainer.Step(new Batch { Tokens = tokens, Labels = tokens, TokenTypes = types }, 1e-3));
+            using (var stop = new CancellationTokenSource())   // a cancel is taken back from an encoder, too
+            using (Dataset data = LabelledData(Marks.Second))
+            {
+                True(world.Trainer.Run(data, new RunOptions { Until = world.Trainer.Progress.Batches + 1, Progress = now => { stop.Cancel(); return true; } }, stop.Token));
+                world.Trainer.Step(typed, 1e-3);
+                Throws<OperationCanceledException>(() => world.Trainer.Classify(texts, null, stop.Token));
+            }
+        }
+    }
+
+    /// <summary>80 documents of 8 tokens with three labels, whose second halves are marked.</summary>
+    private Dataset LabelledData(Marks halves = Marks.None)
     {
         string path = TokensOfDocuments(), marks = Path.Combine(folder, "marks"), labels = Path.Combine(folder, "labels");
-        File.WriteAllBytes(marks, Enumerable.Range(0, 640).Select(i => (byte)(i % 8 == 0 ? Marks.Begin : Marks.None)).ToArray());
+        File.WriteAllBytes(marks, Enumerable.Range(0, 640).Select(i => (byte)(i % 8 == 0 ? Marks.Begin : i % 8 > 3 ? halves : Marks.None)).ToArray());
         File.WriteAllBytes(labels, Enumerable.Range(0, 80).SelectMany(i => BitConverter.GetBytes((uint)(i % 3))).ToArray());
         return new Dataset(path, new DatasetOptions { Vocabulary = 64, Sequence = World.Length, Marks = marks, Labels = labels, LabelCount = 3 });
     }

@@ -10,6 +10,10 @@ internal sealed class World : IDisposable
     public const string Gpt2 = @"{""architectures"": [""GPT2LMHeadModel""], ""model_type"": ""gpt2"", ""vocab_size"": 64, ""n_positions"": 16, ""n_embd"": 32, ""n_layer"": 2,
                                  ""n_head"": 2, ""embd_pdrop"": 0.0, ""attn_pdrop"": 0.0, ""resid_pdrop"": 0.0}";
 
+    /// <summary>A classifier of three labels, which tells two types of tokens apart.</summary>
+    public const string Bert = @"{""architectures"": [""BertForSequenceClassification""], ""model_type"": ""bert"", ""vocab_size"": 64, ""max_position_embeddings"": 16, ""hidden_size"": 32,
+                                 ""num_hidden_layers"": 1, ""num_attention_heads"": 2, ""intermediate_size"": 64, ""id2label"": {""0"": ""a"", ""1"": ""b"", ""2"": ""c""}}";
+
     public readonly Device Device;
     public readonly Model Model;
     public readonly Trainer Trainer;

@@ -24,6 +24,10 @@ import (
 const gpt2 = `{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2,
  "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}`
 
+// A classifier of three labels, which tells two types of tokens apart.
+const bert = `{"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 64, "max_position_embeddings": 16, "hidden_size": 32,
+ "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "id2label": {"0": "a", "1": "b", "2": "c"}}`
+
 func tokens() []int32 {
 	made, seed := make([]int32, 64), uint32(1)
 	for i := range made {
@@ -147,7 +151,7 @@ func TestFailuresAreErrors(t *testing.T) {
 func TestModelsTellTheirTensors(t *testing.T) {
 	model := must[*Model](t)(NewModel(ModelOptions{ConfigJSON: gpt2, LabelNames: []string{"no", "yes"}}))
 	equal(t, model.Labels(), []string{"no", "yes"})
-	equal(t, []any{model.Info().Layers, model.Info().Architecture, model.Info().Labels}, []any{2, "gpt2", 2})
+	equal(t, []any{model.Info().Layers, model.Info().Architecture, model.Info().Labels, model.Info().Generates, model.Info().TokenTypes}, []any{2, "gpt2", 2, true, 0})
 	equal(t, model.Tensors()[0].Shape, []int64{64, 32})
 	index, ok := model.TensorIndex(model.Tensors()[1].Name)
 	equal(t, []any{index, ok}, []any{1, true})
@@ -507,6 +511,43 @@ func TestClassifiers(t *testing.T) {
 	equal(t, len(must[[]float32](t)(world.trainer.Logits(tokens()[:5]))), 3)
 	_, err := world.trainer.Generate(tokens()[:5], GenerateOptions{Count: 1})
 	expect(t, err, Unsupported)
+	texts := [][]int32{{1, 2, 3}, {4}}
+	equal(t, must[[][]float32](t)(world.trainer.Classify(texts, nil)), [][]float32{must[[]float32](t)(world.trainer.Logits(texts[0])), must[[]float32](t)(world.trainer.Logits(texts[1]))})
+	equal(t, len(must[[][]float32](t)(world.trainer.Classify(nil, nil))), 0)
+	_, err = world.trainer.Classify(texts, texts) // it has no types of tokens
+	expect(t, err, BadArgument)
+	_, err = world.trainer.Classify([][]int32{{}}, nil)
+	expect(t, err, UnsupportedShape)
+	_, err = newWorld(t).trainer.Classify(texts, nil)
+	expect(t, err, Unsupported)
+}
+
+func TestEncoders(t *testing.T) {
+	world := worldOf(t, ModelOptions{ConfigJSON: bert}, small(), TrainerOptions{})
+	equal(t, []any{world.model.Info().Generates, world.model.Info().TokenTypes}, []any{false, 2})
+	texts := [][]int32{{1, 2, 3}, {4, 5}}
+	without, with := must[[][]float32](t)(world.trainer.Classify(texts, nil)), must[[][]float32](t)(world.trainer.Classify(texts, [][]int32{{0, 1, 1}, {0, 0}}))
+	equal(t, []bool{reflect.DeepEqual(with[0], without[0]), reflect.DeepEqual(with[1], without[1])}, []bool{false, true})
+	equal(t, len(with[1]), 3)
+	for _, wrong := range [][][]int32{{{0, 1, 1}}, {{0, 1}, {0, 0}}, {{0, 1, 2}, {0, 0}}} {
+		_, err := world.trainer.Classify(texts, wrong)
+		expect(t, err, BadArgument)
+	}
+	plain := Batch{Samples: 4, Tokens: tokens(), Labels: []int32{0, 1, 2, 1}}
+	typed := plain
+	typed.TokenTypes = make([]int32, len(plain.Tokens))
+	for i := range typed.TokenTypes {
+		typed.TokenTypes[i] = 1
+	}
+	equal(t, reflect.DeepEqual(must[[]float32](t)(world.trainer.LogProbabilities(typed)), must[[]float32](t)(world.trainer.LogProbabilities(plain))), false)
+	equal(t, must[StepResult](t)(world.trainer.Step(typed, 1e-3)).Targets, uint64(4))
+	other := batch()
+	other.TokenTypes = typed.TokenTypes
+	_, err := newWorld(t).trainer.Step(other, 1e-3)
+	expect(t, err, Unsupported)
+	other.TokenTypes = typed.TokenTypes[1:]
+	_, err = newWorld(t).trainer.Step(other, 1e-3)
+	expect(t, err, BadArgument)
 }
 
 func TestAdapters(t *testing.T) {

@@ -1,0 +1,137 @@
+"""Encoders: `train`, `eval` and `classify` on texts and pairs of texts, from a folder with BERT's vocab.txt."""
+import csv
+import io
+import json
+import random
+
+from support import DOES_NOT_FIT, FAILED, USAGE, CommandTest
+
+COLOURS = ["red", "green", "blue"]
+WORDS = COLOURS + ["a", "the", "box", "ball", "is", "not", "here", "big", "small"]
+BERT = {"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 40, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 96, "max_position_embeddings": 48, "type_vocab_size": 2, "pad_token_id": 0, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0}
+DISTILBERT = {"model_type": "distilbert", "architectures": ["DistilBertModel"], "vocab_size": 40, "dim": 48, "n_layers": 2, "n_heads": 4, "hidden_dim": 96,
+              "max_position_embeddings": 48, "pad_token_id": 0, "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0}
+
+
+class EncoderTest(CommandTest):
+    def model_folder(self, config=BERT, name="bert"):
+        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        self.write(f"{name}/vocab.txt", "".join(word + "\n" for word in special + WORDS + ["##" + letter for letter in "abcdefghij"]))
+        self.write(f"{name}/config.json", json.dumps(config))
+        return self.path(name)
+
+    # A text's label is the one colour in it.
+    def rows(self, count, seed):
+        draw = random.Random(seed)
+        rows = []
+        for _ in range(count):
+            words = [draw.choice(WORDS[3:]) for _ in range(draw.randrange(2, 9))]
+            colour = draw.choice(COLOURS)
+            words.insert(draw.randrange(len(words) + 1), colour)
+            rows.append((" ".join(words).capitalize(), colour))
+        return rows
+
+    # A pair's label is the colour of the second text.
+    def pairs(self, count, seed):
+        draw = random.Random(seed)
+        return [(f"the {draw.choice(COLOURS)} box", f"a {colour} ball", colour) for colour in (draw.choice(COLOURS) for _ in range(count))]
+
+    def table(self, rows, name, header):
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow(header)
+        writer.writerows(rows)
+        return self.write(name, out.getvalue())
+
+    def train_on(self, data, *more, model=None, out="run", expect=0):
+        return self.run_command("train", "--model", model or self.model_folder(), "--data", data, "--batch", 8, "--seq", 48, "--vram", "64MiB", "--threads", 2,
+                                "--eval-batches", 2, "--out", self.path(out), *more, expect=expect)
+
+    def said(self, *words):
+        return [json.loads(line) for line in self.run_command("classify", "--model", self.path("run"), *words, "--json").stdout.splitlines()]
+
+    def test_texts_with_labels(self):
+        told = self.train_on(self.table(self.rows(400, 1), "texts.csv", ["text", "label"]), "--steps", 120, "--lr", "3e-3").stdout
+        self.assertIn("bert, 2 layers", told)
+        self.assertIn("examples    400, each with one of 3 labels\n", told)
+        self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        config = json.loads(self.read("run", "config.json"))
+        self.assertEqual(config["architectures"], ["BertForSequenceClassification"])
+        self.assertEqual(config["id2label"], {str(i): colour for i, colour in enumerate(sorted(COLOURS))})
+        self.assertIn("[CLS]", self.read("run", "vocab.txt"))
+        unseen = self.rows(300, 2)
+        answers = self.said("--data", self.table(unseen, "unseen.csv", ["text", "label"]))
+        right = sum(answer["label"] == label for answer, (_, label) in zip(answers, unseen))
+        self.assertEqual(len(answers), len(unseen))
+        self.assertGreaterEqual(right, 290)
+        # One by one, which lie alone in their sample: the same to the last digit.
+        for (text, _), answer in list(zip(unseen, answers))[:5]:
+            self.assertEqual(self.said("--text", text), [answer])
+        evaluated = json.loads(self.run_command("eval", "--model", self.path("run"), "--data", self.path("unseen.csv"), "--all", "--json").stdout)
+        self.assertAlmostEqual(evaluated["accuracy"], right / len(unseen), places=6)
+        self.check_metrics(evaluated, [label for _, label in unseen], [answer["label"] for answer in answers])
+
+    # By the definitions, label by label and text by text.
+    def check_metrics(self, evaluated, labels, answers):
+        def f1(of):
+            both = sum(label == of and answer == of for label, answer in zip(labels, answers))
+            either = labels.count(of) + answers.count(of)
+            return 2 * both / either
+        self.assertAlmostEqual(evaluated["f1_macro"], sum(map(f1, COLOURS)) / len(COLOURS), places=9)
+        self.assertAlmostEqual(evaluated["f1_micro"], evaluated["accuracy"], places=6)
+        # The correlation of what each says of whether two things are alike: over all pairs of texts' covariances.
+        def covariance(xs, ys):
+            n = len(xs)
+            return sum((xs[i] == of) * (ys[i] == of) for i in range(n) for of in COLOURS) / n - sum(xs.count(of) * ys.count(of) for of in COLOURS) / n**2
+        expected = covariance(labels, answers) / (covariance(labels, labels) * covariance(answers, answers))**0.5
+        self.assertAlmostEqual(evaluated["matthews"], expected, places=9)
+
+    def test_a_batch_may_be_cut_in_any_way(self):
+        data = self.table(self.rows(100, 1), "texts.csv", ["text", "label"])
+        self.train_on(data, "--steps", 6, out="whole")
+        self.train_on(data, "--steps", 6, "--micro-batch", 3, out="cut")
+        self.assertEqual(self.weights("whole"), self.weights("cut"))
+
+    def test_pairs_of_texts(self):
+        data = self.table(self.pairs(600, 3), "pairs.csv", ["text", "text_pair", "label"])
+        told = self.train_on(data, "--steps", 120, "--lr", "3e-3").stdout
+        self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        unseen = self.pairs(100, 4)
+        lines = "".join(json.dumps({"text": one, "text_pair": other, "label": label}) + "\n" for one, other, label in unseen)
+        answers = self.said("--data", self.write("unseen.jsonl", lines))
+        self.assertGreaterEqual(sum(answer["label"] == label for answer, (_, _, label) in zip(answers, unseen)), 95)
+
+    def test_pairs_need_a_model_that_tells_texts_apart(self):
+        data = self.table(self.pairs(20, 3), "pairs.csv", ["text", "text_pair", "label"])
+        told = self.train_on(data, "--steps", 1, model=self.model_folder(DISTILBERT, "distilbert"), expect=FAILED).stderr
+        self.assertIn("has two texts, which the model does not tell apart: it has no types of tokens", told)
+        told = self.train_on(data, "--steps", 1, model="nano", expect=FAILED).stderr
+        self.assertIn("it has no types of tokens", told)
+        empty = self.table([("the box", " ", "same"), ("a", "b", "other")], "empty.csv", ["text", "text_pair", "label"])
+        self.assertIn('"text_pair" is empty', self.train_on(empty, "--steps", 1, expect=FAILED).stderr)
+
+    def test_longer_texts_are_cut_and_counted(self):
+        rows = [("the " * 100 + colour, colour) for colour in COLOURS] + self.rows(40, 5)
+        told = self.train_on(self.table(rows, "texts.csv", ["text", "label"]), "--steps", 1).stdout
+        self.assertRegex(told, r"3 (of them )?.*(longer|cut)")
+        told = self.run_command("train", "--model", self.model_folder(), "--data", self.path("texts.csv"), "--batch", 8, "--seq", 49, "--steps", 1, "--out", self.path("long"),
+                                expect=USAGE).stderr
+        self.assertIn("the model has 48 positions", told)
+
+    def test_an_encoder_needs_labels(self):
+        text = self.write("text.txt", "the red box is here\n" * 100)
+        told = self.train_on(text, "--steps", 1, expect=FAILED).stderr
+        self.assertIn("a model of type bert is trained as a classifier of texts: it needs labels", told)
+        self.assertIn("is an encoder without labels", self.run_command("classify", "--model", self.model_folder(), "--text", "red", expect=USAGE).stderr)
+        table = self.table(self.rows(20, 6), "texts.csv", ["text", "label"])
+        self.assertIn("low-rank adapters of a model of type bert are not supported", self.train_on(table, "--steps", 1, "--lora", 4, expect=FAILED).stderr)
+
+    def test_plans(self):
+        plan = json.loads(self.run_command("plan", "--model", "bert-large", "--labels", 2, "--batch", 32, "--seq", 512, "--device", "a100-80gb", "--json").stdout)
+        self.assertTrue(plan["fits"] and plan["search"]["proven"])
+        self.assertEqual(plan["model"]["architecture"], "bert")
+        told = self.run_command("plan", "--model", "bert-base", "--labels", 2, "--batch", 8, "--vram", "64MiB", expect=DOES_NOT_FIT)
+        self.assertIn("the smallest that works is", told.stdout)
+        self.assertIn("it needs labels", self.run_command("plan", "--model", "bert-base", "--batch", 8, expect=FAILED).stderr)

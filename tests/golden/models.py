@@ -80,7 +80,7 @@ def configurations():
 
 
 def attentions(name):
-    """That goldens are computed with, and all that transformers has. BLOOM has one."""
+    """All that transformers has of a model. Goldens are computed with the first one."""
     return ["eager"] if "bloom" in name else ["sdpa", "eager"]
 
 

@@ -939,10 +939,13 @@ enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMEN
 /* A view of a tensor in the arena, without a copy, valid until the trainer is destroyed or planned again; gradients hold the
  * last step's sums (of the first use of a tied tensor) until the next call that computes, in fp16 times what stw_gradients.scale
  * is: the step's loss_scale, divided by the next power of two from global_batch * sequence on (of ipo, simpo and orpo: from global_batch on). The caller calls its deleter.
+ * Rows lie as they are computed with. They lie as in files, except those of BLOOM's query_key_value (matrix, bias, and B of an adapter):
+ * in memory the queries of all heads come first, then all keys, then all values; in files each head has its queries, keys and values.
  * Errors: STW_UNSUPPORTED where the state is not stored as one array of fp32, bf16 or fp16. Since: 0.1 */
 STW_API stw_status stw_trainer_export_tensor(stw_trainer *trainer, size_t index, uint32_t kind,
                                              struct DLManagedTensorVersioned **out, stw_error *error) STW_NOEXCEPT;
-/* Overwrites a parameter with fp32 values of the same shape, compact and at a multiple of 4 bytes in host memory; masters follow.
+/* Overwrites a parameter with fp32 values of the same shape, compact and at a multiple of 4 bytes in host memory, with rows in the order
+ * of stw_trainer_export_tensor; masters follow.
  * Errors: STW_BAD_ARGUMENT for anything else, STW_BAD_STATE from inside a callback, and of a trainer that is to be restored. Since: 0.1 */
 STW_API stw_status stw_trainer_import_tensor(stw_trainer *trainer, size_t index,
                                              const struct DLManagedTensorVersioned *in, stw_error *error) STW_NOEXCEPT;

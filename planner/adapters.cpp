@@ -116,6 +116,7 @@ class Adding {
         of_parts.columns[high_weights.size()] = column;
         low_weights.push_back(parameter(weight, low_suffix, {adapters_.rank, inputs}, Initializer::normal, std));
         high_weights.push_back(parameter(weight, high_suffix, {features, adapters_.rank}, Initializer::zeros, 0));
+        graph_.tensors.back().layout = graph_.at(weight).layout;   // its rows are the weight's
       }
       column += features;
     }

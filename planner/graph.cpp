@@ -165,7 +165,7 @@ std::vector<int> GraphBuilder::with_positions(std::vector<int> inputs) const {
   return inputs;
 }
 
-int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializer, float std) {
+int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializer, float std, WeightLayout layout) {
   Tensor t;
   t.name = std::move(name);
   t.kind = Kind::parameter;
@@ -175,6 +175,7 @@ int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializ
   if (shape.rank < 2) t.decay = 0;   // norms and biases
   t.initializer = initializer;
   t.init_std = std;
+  t.layout = layout;
   t.number = parameters_++;
   graph_.tensors.push_back(std::move(t));
   return static_cast<int>(graph_.tensors.size()) - 1;

@@ -158,7 +158,7 @@ class GraphBuilder {
  public:
   GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs = {});
 
-  int parameter(std::string name, Shape shape, Initializer initializer, float std = 0);
+  int parameter(std::string name, Shape shape, Initializer initializer, float std = 0, WeightLayout layout = {});
   int tied(std::string name, int to);                  // another name for a parameter's bytes
   // Declares tables of cosines and sines, half as many frequencies as a head has numbers that are turned. For `rope`: which ones they are.
   int rotary(std::vector<float> inverse_frequencies, float scale = 1);

@@ -1,6 +1,7 @@
 // A tensor record is data: what a tensor is stored as, whether it is trained, which one it shares bytes with. Frozen,
 // tied, quantised and adapter weights are other values in this record, not other code.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -61,6 +62,28 @@ struct GraphInputs {
   bool operator==(const GraphInputs&) const = default;
 };
 
+// The order of a parameter's rows in files, where it is not the graph's. The graph has `parts` runs of rows, for instance queries, keys and
+// values, and each run has rows of every head. Files have the heads one after the other, and each head has its rows of every part.
+struct WeightLayout {
+  uint64_t heads = 1, parts = 1;
+  // Elements that lie together in both orders, from one place in each.
+  struct Run { uint64_t at, count; };
+  bool is_plain() const { return heads == 1 || parts == 1; }
+  // Where files have an element of a parameter of `size` elements, and how many of the `count` elements from it on follow there.
+  Run in_file(uint64_t element, uint64_t count, uint64_t size) const { return run(element, count, size, heads, parts); }
+  // The same from a file's element to the graph's.
+  Run in_graph(uint64_t element, uint64_t count, uint64_t size) const { return run(element, count, size, parts, heads); }
+  bool operator==(const WeightLayout&) const = default;
+
+ private:
+  // From (outer, inner, length) to (inner, outer, length).
+  Run run(uint64_t element, uint64_t count, uint64_t size, uint64_t inner, uint64_t outer) const {
+    if (is_plain()) return {element, count};
+    const uint64_t length = size / (heads * parts), piece = element / length, within = element % length;
+    return {(piece % inner * outer + piece / inner) * length + within, std::min(count, length - within)};
+  }
+};
+
 enum class Kind : uint8_t { parameter, master, gradient, optimizer, constant, state, input, activation, cache };
 enum class Initializer : uint8_t { none, normal, ones, zeros };
 
@@ -86,6 +109,7 @@ struct Tensor {
   int64_t row_stride = 0;  // activations: elements from one row to the next, where that is more than a row has
   Initializer initializer = Initializer::none;
   float init_std = 0;
+  WeightLayout layout;     // parameters: of their rows in files
 
   int64_t stride() const { return row_stride > 0 ? row_stride : shape.last(); }
   uint64_t bytes(int64_t samples) const {

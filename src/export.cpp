@@ -22,8 +22,15 @@ Status Trainer::write_parameters(const std::string& path, const std::vector<std:
     entries.push_back({name, types[static_cast<size_t>(plan().numerics.precision)], {s.dims.begin(), s.dims.begin() + s.rank}});
   }
   STW_ASSIGN(writer, SafetensorsWriter::create(path, entries, {{"format", "pt"}}));
-  for (const auto& [t, name] : named)
-    STW_TRY(read_memory(execution_.address(t), graph().at(t).bytes(1), [&](std::span<const std::byte> piece) { return writer.write(piece); }));
+  for (const auto& [t, name] : named) {
+    const Tensor& p = graph().at(t);
+    const uint64_t count = p.shape.elements(), size = element_bytes(p.format);
+    for (uint64_t done = 0; done < count;) {   // in the file's order
+      const WeightLayout::Run run = p.layout.in_graph(done, count - done, count);
+      STW_TRY(read_memory(execution_.address(t) + run.at * size, run.count * size, [&](std::span<const std::byte> piece) { return writer.write(piece); }));
+      done += run.count;
+    }
+  }
   return writer.finish();
 }
 

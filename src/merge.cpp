@@ -100,14 +100,16 @@ Status write_weights(const Model& model, const std::string& path) {
     const Tensor& p = model.graph().at(t);
     if (p.adapter_of >= 0) continue;
     STW_ASSIGN(sum, addition_to(model, t));
-    const auto columns = static_cast<uint64_t>(p.shape.last());
+    const auto columns = p.shape.rank > 1 ? static_cast<uint64_t>(p.shape.last()) : 1;
     const uint64_t rows = p.shape.elements() / columns, step = std::max<uint64_t>(1, at_once / columns);
-    for (uint64_t row = 0; row < rows; row += step) {
-      const uint64_t n = std::min(step, rows - row), count = n * columns;
+    for (uint64_t in_file = 0; in_file < rows;) {
+      const auto [first, count] = p.layout.in_graph(in_file * columns, std::min(step, rows - in_file) * columns, p.shape.elements());
+      const uint64_t row = first / columns, n = count / columns;
       values.resize(count);
-      STW_TRY(model.read(p, row * columns, count, values.data()));
+      STW_TRY(model.read(p, first, count, values.data()));
       if (sum.rank > 0) add(sum, static_cast<int64_t>(row), static_cast<int64_t>(n), static_cast<int64_t>(columns), values.data());
       STW_TRY(write_as(writer, entries[entry].dtype, values, count, halves));
+      in_file += n;
     }
     ++entry;
   }

@@ -224,6 +224,8 @@ Status Model::check_weights() {
     if (own && Nf4Weight::is_one(*weights_, *own)) {
       if (config_.architecture == "gpt2")   // whose matrices lie turned in files, but not as codes
         return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": matrices of gpt2 in 4 bits are not supported"};
+      if (!p.layout.is_plain())   // codes would have to be moved with the scales of their blocks
+        return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": in 4 bits, and with rows in order of heads, which is not supported"};
       if (tied) return Error{Code::unsupported, weights_->path_of(*own) + ": tensor " + own->name + ": in 4 bits, and tied to " + tied->name};
       STW_ASSIGN(codes, Nf4Weight::open(*weights_, *own));
       STW_TRY(check_shape(*weights_, p, *own, codes.shape()));
@@ -273,7 +275,7 @@ Status Model::check_weight(const SafetensorsReader& file, const Tensor& paramete
 }
 
 Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) const {
-  if (const SafetensorsInfo* found = find_in_adapters(p)) return read_weight(*adapter_weights_, *found, first, count, out);
+  if (const SafetensorsInfo* found = find_in_adapters(p)) return read_weight(*adapter_weights_, *found, p, first, count, out);
   if (is_drawn(p)) {
     const uint64_t key = hash64(p.name.data(), p.name.size());
     switch (p.initializer) {
@@ -285,13 +287,13 @@ Status Model::read(const Tensor& p, uint64_t first, uint64_t count, float* out) 
   }
   if (const auto codes = nf4_.find(p.name); codes != nf4_.end()) return codes->second.read(*weights_, first, count, out);
   const SafetensorsInfo *tied = find_tied(p), *own = find_weight(p.name);
-  STW_TRY(read_weight(*weights_, own ? *own : *tied, first, count, out));
+  STW_TRY(read_weight(*weights_, own ? *own : *tied, p, first, count, out));
   if (!own || !tied) return ok();
   // Files that hold both may hold two tensors, of which one would be lost.
   std::array<float, converted_at_once> other;
   for (uint64_t done = 0; done < count;) {
     const uint64_t n = std::min(count - done, converted_at_once);
-    STW_TRY(read_weight(*weights_, *tied, first + done, n, other.data()));
+    STW_TRY(read_weight(*weights_, *tied, p, first + done, n, other.data()));
     if (std::memcmp(other.data(), out + done, n * sizeof(float)) != 0)
       return Error{Code::corrupt, weights_->path_of(*tied) + ": tensor " + tied->name + ": expected the values of " + own->name +
                                       ", found others: the config's tie_word_embeddings should be false"};
@@ -321,7 +323,16 @@ TensorDType Model::dtype_of(const Tensor& p) const {
   return *(own ? own : find_tied(p))->dtype;
 }
 
-Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) {
+Status Model::read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, const Tensor& p, uint64_t first, uint64_t count, float* out) {
+  for (uint64_t done = 0; done < count;) {
+    const WeightLayout::Run run = p.layout.in_file(first + done, count - done, p.shape.elements());
+    STW_TRY(read_values(file, info, run.at, run.count, out + done));
+    done += run.count;
+  }
+  return ok();
+}
+
+Status Model::read_values(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out) {
   const TensorDType dtype = *info.dtype;   // of weights that were checked
   const uint64_t size = dtype_bytes(dtype);
   std::array<std::byte, converted_at_once * sizeof(double)> raw;

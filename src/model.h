@@ -40,7 +40,8 @@ class Model {
   // What adapters were made for, as a folder of them names it: an absolute path, or a preset; empty where nobody knows.
   const std::string& base() const { return base_; }
 
-  // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed. Takes no memory.
+  // Values of `count` elements of a parameter from element `first`, in fp32, from the files or from the seed, in the graph's order of rows
+  // (WeightLayout). Takes no memory.
   Status read(const Tensor& parameter, uint64_t first, uint64_t count, float* out) const;
   // Whether files hold the parameter as nf4 codes; and these, with their scales, from an element on that begins a block.
   bool holds_codes(const Tensor& parameter) const { return nf4_.count(parameter.name) > 0; }
@@ -59,7 +60,8 @@ class Model {
   static Status check_shape(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found, const std::vector<int64_t>& shape);
   static Status check_weight(const SafetensorsReader& file, const Tensor& parameter, const SafetensorsInfo& found);
   const SafetensorsInfo* find_tied(const Tensor& parameter) const;
-  static Status read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out);
+  static Status read_weight(const SafetensorsReader& file, const SafetensorsInfo& info, const Tensor& parameter, uint64_t first, uint64_t count, float* out);
+  static Status read_values(const SafetensorsReader& file, const SafetensorsInfo& info, uint64_t first, uint64_t count, float* out);
   const SafetensorsInfo* find_weight(const std::string& name) const;
 
   ModelConfig config_;

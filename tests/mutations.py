@@ -45,6 +45,10 @@ MUTATIONS = [
      SOURCE_TESTS, "Preferences.NoSplitChangesABit"),
     ("a head beside adapters that nobody trains", "src/models/model.cpp", [("t.trainable = t.of_adapters = true;", "t.of_adapters = true;")],
      SOURCE_TESTS, "Models/ClassifierFolder.AdaptersBringTheHead*"),
+    ("queries, keys and values written in the order of memory", "src/export.cpp", [("p.layout.in_graph(done,", "WeightLayout{}.in_graph(done,")],
+     SOURCE_TESTS, "Layout.ExportsHaveTheFilesBytes"),
+    ("a factor of an adapter whose rows lie otherwise than its matrix's", "planner/adapters.cpp", [("graph_.tensors.back().layout = graph_.at(weight).layout;", "")],
+     SOURCE_TESTS, "Families/GoldenModel.*/adapter_bloom*"),
     ("a division by the number of micro-steps", "src/trainer.cpp",
      [("  as_created_ = false;\n  STW_TRY(stream_->run(execution_, programs.update));",
        "  as_created_ = false;\n  STW_TRY(pull_state());\n  state_.target_count *= (global_batch() + m - 1) / m;\n  push_state();\n"

@@ -26,7 +26,7 @@ inline std::string with_vocabulary(std::string config, int64_t tokens) {
 // A configuration for samples of so many tokens.
 inline std::string with_positions(std::string config, int positions) {
   const std::string short_one = std::to_string(small_positions);
-  for (const char* name : {"n_positions\": ", "max_position_embeddings\": "})
+  for (const char* name : {"n_positions\": ", "max_position_embeddings\": ", "seq_length\": "})
     if (const size_t at = config.find(name); at != std::string::npos)
       config.replace(at + std::string(name).size(), short_one.size(), std::to_string(positions));
   return config;
@@ -76,15 +76,21 @@ inline std::string small_gemma3() {
              "intermediate_size": 72, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "query_pre_attn_scalar": 12,
              "sliding_window": 9, "sliding_window_pattern": 2})";
 }
+// Six heads, whose biases have slopes of two kinds; queries, keys and values head by head in files.
+inline std::string small_bloom(const char* dropout = "0") {
+  const std::string p = dropout;
+  return R"({"model_type": "bloom", "vocab_size": 61, "seq_length": 40, "hidden_size": 48, "n_layer": 3, "n_head": 6,
+             "attention_dropout": )" + p + R"(, "hidden_dropout": )" + p + "}";
+}
 inline std::vector<std::string> small_models(const char* dropout = "0") {
-  return {small_gpt2(dropout), small_llama(), small_qwen2(), small_qwen3(), small_phi3(dropout), small_smollm3(), small_gemma3()};
+  return {small_gpt2(dropout), small_llama(), small_qwen2(), small_qwen3(), small_phi3(dropout), small_smollm3(), small_gemma3(), small_bloom(dropout)};
 }
 
 // With labels in place of a language model's head.
 inline constexpr int64_t small_labels = 7;
 inline std::string classifier_of(std::string config) {
   const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
-  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("electra") ? "Electra" : config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
+  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("electra") ? "Electra" : is("bloom") ? "Bloom" : config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
   std::string head = std::string("{\"architectures\": [\"") + class_name + "ForSequenceClassification\"], \"id2label\": {";
   for (int64_t i = 0; i < small_labels; ++i) head += (i ? ", \"" : "\"") + std::to_string(i) + "\": \"label " + std::to_string(i) + "\"";
   return head + "}, " + config.substr(1);

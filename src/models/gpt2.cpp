@@ -9,15 +9,6 @@ namespace stw {
 
 namespace {
 
-// transformers reads these sizes under a second name, too.
-Result<int64_t> get_size(const Json& json, const char* name, const char* also, int64_t absent) {
-  STW_ASSIGN(other, get_int(json, also, absent));
-  STW_ASSIGN(size, get_int(json, name, other));
-  if (find_present(json, also) && size != other)
-    return Error{Code::unsupported_field, std::string(name) + " is " + std::to_string(size) + " and " + also + " " + std::to_string(other)};
-  return size;
-}
-
 Status parse_gpt2(const Json& json, ModelConfig& c) {
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size", 50257));
   STW_ASSIGN(positions, get_size(json, "n_positions", "max_position_embeddings", 1024));

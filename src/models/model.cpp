@@ -42,10 +42,18 @@ Result<Json> language_part(const Json& whole, const Architecture& architecture) 
 }  // namespace
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {bert_architecture,  distilbert_architecture, electra_architecture, gemma3_architecture, gpt2_architecture,
+  static const Architecture list[] = {bert_architecture,  bloom_architecture,      distilbert_architecture, electra_architecture, gemma3_architecture, gpt2_architecture,
                                       llama_architecture, ministral_architecture,  mistral_architecture, phi3_architecture,   qwen2_architecture,
                                       qwen3_architecture, roberta_architecture,    smollm3_architecture, xlm_roberta_architecture};
   return list;
+}
+
+Result<int64_t> get_size(const Json& json, const char* name, const char* also, int64_t absent) {
+  STW_ASSIGN(other, get_int(json, also, absent));
+  STW_ASSIGN(size, get_int(json, name, other));
+  if (find_present(json, also) && size != other)
+    return Error{Code::unsupported_field, std::string(name) + " is " + std::to_string(size) + " and " + also + " " + std::to_string(other)};
+  return size;
 }
 
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {

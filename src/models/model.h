@@ -73,9 +73,11 @@ struct Architecture {
 
 std::span<const Architecture> architectures();
 extern const Architecture bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
-extern const Architecture gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
+extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
+// A size that transformers reads under two names. Errors: unsupported_field where both are there and differ.
+Result<int64_t> get_size(const Json& json, const char* name, const char* also, int64_t absent);
 // `origin` names the source in messages. Errors: corrupt, unsupported (architecture), unsupported_field.
 Result<ModelConfig> parse_model(std::string_view json, const std::string& origin);
 // Whether the groups and codes of `numerics` make sense for this model. Errors: bad_argument.

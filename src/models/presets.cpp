@@ -1,6 +1,6 @@
 // Presets: published shapes under short names. Each is the config.json that an export writes; dropout is 0.
 // Sources: the models' published configuration files (openai-community/gpt2*, HuggingFaceTB/SmolLM-*, Qwen/Qwen2.5-*,
-// Qwen/Qwen3-*, meta-llama/Llama-3.*, HuggingFaceTB/SmolLM3-3B, microsoft/Phi-3-mini-4k-instruct, google/gemma-3-*, google-bert/bert-*-uncased, FacebookAI/roberta-base); `bert-1.3b` is as deep as BERT-large and twice as wide; `nano` is nanoGPT's setting for small machines with a vocabulary of bytes.
+// Qwen/Qwen3-*, meta-llama/Llama-3.*, HuggingFaceTB/SmolLM3-3B, bigscience/bloom-*, microsoft/Phi-3-mini-4k-instruct, google/gemma-3-*, google-bert/bert-*-uncased, FacebookAI/roberta-base); `bert-1.3b` is as deep as BERT-large and twice as wide; `nano` is nanoGPT's setting for small machines with a vocabulary of bytes.
 #include "src/models/model.h"
 
 namespace stw {
@@ -106,6 +106,14 @@ constexpr Preset presets[] = {
 "num_key_value_heads": 32, "max_position_embeddings": 4096, "original_max_position_embeddings": 4096,
 "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "hidden_act": "silu", "initializer_range": 0.02,
 "sliding_window": 2047, "tie_word_embeddings": false})"},
+    {"bloom-560m", R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": 250880, "seq_length": 2048,
+"hidden_size": 1024, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-05, "apply_residual_connection_post_layernorm": false,
+"hidden_dropout": 0.0, "attention_dropout": 0.0, "initializer_range": 0.02,
+"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3})"},
+    {"bloom-1b7", R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": 250880, "seq_length": 2048,
+"hidden_size": 2048, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-05, "apply_residual_connection_post_layernorm": false,
+"hidden_dropout": 0.0, "attention_dropout": 0.0, "initializer_range": 0.02,
+"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3})"},
     {"gemma3-270m", R"({"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "vocab_size": 262144,
 "hidden_size": 640, "intermediate_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 4,
 "num_key_value_heads": 1, "head_dim": 256, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06,

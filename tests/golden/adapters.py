@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 import torch
-from models import TOLERANCE, evaluate, evaluate_double, relative
+from models import TOLERANCE, attentions, evaluate, evaluate_double, relative
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
@@ -22,6 +22,7 @@ def configurations():
         "gpt2": LoraConfig(**shared, r=4, lora_alpha=8, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True),
         "llama": LoraConfig(**shared, r=8, lora_alpha=8, target_modules=["q_proj", "v_proj"]),
         "qwen3": LoraConfig(**shared, r=4, lora_alpha=16, use_rslora=True, target_modules="all-linear"),
+        "bloom": LoraConfig(**shared, r=4, lora_alpha=8, target_modules=["query_key_value", "dense_4h_to_h"]),
     }
 
 
@@ -69,7 +70,7 @@ def load(folder, base, attention, dtype):
 
 def check(folder, base, expected):
     """What a stranger gets from the folders, in fp32 and unpatched, agrees with what was stored; merged or not."""
-    model = load(folder, base, "sdpa", torch.float32)
+    model = load(folder, base, attentions(base.name)[0], torch.float32)
     weights = load_file(folder / "adapter_model.safetensors")
     assert {f"base_model.model.{name}" for name, _ in model.named_parameters()} == set(weights)
     tokens = expected["tokens"].long()
@@ -86,7 +87,7 @@ def check(folder, base, expected):
 def reference_errors(folder, base, expected):
     """As in models.py: how far PEFT itself is off over a model in bf16, with adapters that it keeps in fp32."""
     errors = {}
-    for attention in ("eager", "sdpa"):
+    for attention in attentions(base.name):
         model = load(folder, base, attention, torch.bfloat16)
         actual = evaluate(model, expected["tokens"].long(), expected["targets"].long())
         for name, value in actual.items():
@@ -98,7 +99,7 @@ def generate(name, config, seed, root):
     base, folder = root / name, root / f"adapter_{name}"
     batch = load_file(base / "expected.safetensors")
     tokens, targets = batch["tokens"], batch["targets"]
-    model = AutoModelForCausalLM.from_pretrained(base, attn_implementation="sdpa", dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(base, attn_implementation=attentions(name)[0], dtype=torch.float32)
     model = Adapters(get_peft_model(model, config))
     randomise(model, torch.Generator().manual_seed(seed))
     model.model.save_pretrained(folder)
@@ -124,7 +125,8 @@ def main():
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
     for seed, (name, config) in enumerate(configurations().items(), start=20250):
-        generate(name, config, seed, root)
+        if not sys.argv[2:] or name in sys.argv[2:]:   # those that are named, or all
+            generate(name, config, seed, root)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 
 import torch
 from adapters import Adapters
-from models import TOLERANCE, VOCABULARY, configurations, evaluate_double, randomise, relative
+from models import TOLERANCE, VOCABULARY, attentions, configurations, evaluate_double, randomise, relative
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForSequenceClassification
@@ -67,12 +67,13 @@ def generate(name, seed, root):
     config.id2label, config.label2id = dict(enumerate(LABELS)), {label: i for i, label in enumerate(LABELS)}
     config.pad_token_id = PADDING
     generator = torch.Generator().manual_seed(seed)
-    model = AutoModelForSequenceClassification.from_config(config, attn_implementation="sdpa", dtype=torch.float32).eval()
+    attention = attentions(name)[0]
+    model = AutoModelForSequenceClassification.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
     randomise(model, generator)
     model.save_pretrained(folder)
     tokens, labels = batch(generator)
     expected = write(folder, evaluate_double(model, tokens, labels, evaluate), tokens, labels)
-    tell(folder, expected, check(AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32), expected))
+    tell(folder, expected, check(AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32), expected))
 
 
 def base_model(base):
@@ -109,9 +110,12 @@ def main():
     torch.use_deterministic_algorithms(True)
     logging.disable_progress_bar()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for seed, name in enumerate(("gpt2", "llama", "qwen3"), start=20260):
-        generate(name, seed, root)
-    generate_adapters("llama", 20270, root)
+    wanted = sys.argv[2:]   # those that are named, or all
+    for seed, name in enumerate(("gpt2", "llama", "qwen3", "bloom"), start=20260):
+        if not wanted or name in wanted:
+            generate(name, seed, root)
+    if not wanted or "adapters" in wanted:
+        generate_adapters("llama", 20270, root)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ inline std::vector<Graph> small_graphs() {
   graphs.push_back(graph_of(small_phi3("0.1"), 33));
   graphs.push_back(graph_of(small_smollm3(), 40, Precision::bf16, 8));
   graphs.push_back(graph_of(small_gemma3(), 33, Precision::bf16));
+  graphs.push_back(graph_of(small_bloom("0.1"), 33, Precision::bf16, 8));
   for (const double dropout : {0.0, 0.1}) graphs.push_back(graph_of({small_gpt2(), adapters_of_all(dropout)}, 33, Precision::bf16));
   graphs.push_back(graph_of({small_llama(), adapters_of_some()}, 40, Precision::fp32, 8));
   graphs.push_back(graph_for(small_gpt2(), Kernels::tensor));

@@ -49,7 +49,7 @@ double most_apart(const std::vector<float>& a, const std::vector<float>& b) {
 class AdapterFolder : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const std::string config = std::string(GetParam()) == "gpt2" ? small_gpt2() : small_qwen3();
+    const std::string config = std::string(GetParam()) == "gpt2" ? small_gpt2() : std::string(GetParam()) == "bloom" ? small_bloom() : small_qwen3();
     const auto model = model_of(config);
     OpenTrainer trainer(model, plan_of(*model));
     std::vector<double> figures;   // some steps, or all norms would be alike
@@ -273,7 +273,7 @@ TEST_P(AdapterFolder, TensorsAreChecked) {
   EXPECT_NE(unknown.error().message.find("some.other.module"), std::string::npos) << unknown.error().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, AdapterFolder, testing::Values("gpt2", "qwen3"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Models, AdapterFolder, testing::Values("gpt2", "qwen3", "bloom"), [](const auto& info) { return std::string(info.param); });
 
 // Not trained, a model with adapters is the model.
 TEST(NewAdapters, ChangeNothingBeforeTheFirstStep) {

@@ -24,7 +24,7 @@ Json with(const char* fields, const char* key, Json value) {
 TEST(Config, BadOnesAreRefusedByName) {
   const struct { Json json; Code code; const char* part; } cases[] = {
       {with(gpt2_fields, "model_type", "t5"), Code::unsupported,
-       "expected model_type bert, distilbert, electra, gemma3, gemma3_text, gpt2, llama, ministral, mistral, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
+       "expected model_type bert, bloom, distilbert, electra, gemma3, gemma3_text, gpt2, llama, ministral, mistral, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},
@@ -367,6 +367,45 @@ TEST(Config, Gpt2SizesHaveSecondNames) {
   EXPECT_EQ(c.heads, 2);
 }
 
+// Two names again. Positions are not learned: their number is what files say that it was trained with.
+TEST(Config, Bloom) {
+  const auto open = [](const std::string& more) {
+    ModelSource source;
+    source.config_json = R"({"model_type": "bloom")" + more + "}";
+    return Model::open(source);
+  };
+  const auto second = open(R"(, "vocab_size": 61, "n_embed": 42, "num_hidden_layers": 3, "num_attention_heads": 3, "seq_length": 40, "n_inner": null)");
+  ASSERT_TRUE(second) << second.error().message;
+  const ModelConfig& c = (*second)->config();
+  EXPECT_EQ(c.width, 42);
+  EXPECT_EQ(c.intermediate, 168);
+  EXPECT_EQ(c.layers, 3);
+  EXPECT_EQ(c.heads, 3);
+  EXPECT_EQ(c.positions, 40);
+  const auto absent = open(R"(, "n_embed": null, "slow_but_exact": true, "n_inner": 256)");   // which changes nothing by itself
+  ASSERT_TRUE(absent) << absent.error().message;
+  EXPECT_EQ((*absent)->config().vocabulary, 250880);
+  EXPECT_EQ((*absent)->config().width, 64);
+  EXPECT_EQ((*absent)->config().layers, 2);
+  EXPECT_EQ((*absent)->config().heads, 8);
+  EXPECT_EQ((*absent)->config().positions, 2048);
+  EXPECT_TRUE((*absent)->config().tied);
+  EXPECT_TRUE(open(R"(, "pretraining_tp": 4)"));
+  const std::pair<const char*, const char*> refused[] = {
+      {R"(, "hidden_size": 64, "n_embed": 48)", "hidden_size is 64 and n_embed 48"}, {R"(, "n_layer": 2, "num_hidden_layers": 3)", "n_layer is 2 and num_hidden_layers 3"},
+      {R"(, "n_head": 4, "num_attention_heads": 8)", "n_head is 4 and num_attention_heads 8"}, {R"(, "n_head": 7)", "hidden_size 64 is not a multiple of n_head 7"},
+      {R"(, "n_head": 0)", "n_head 0"}, {R"(, "n_inner": 128)", "n_inner is 128: expected 4 times hidden_size"},
+      {R"(, "apply_residual_connection_post_layernorm": true)", "apply_residual_connection_post_layernorm is not supported"},
+      {R"(, "slow_but_exact": true, "pretraining_tp": 4)", "slow_but_exact with pretraining_tp 4 is not supported"}, {R"(, "seq_length": 0)", "number of positions is 0"},
+      {R"(, "hidden_dropout": 1)", "dropout rate"}, {R"(, "layer_norm_epsilon": -1)", "epsilon"}};
+  for (const auto& [more, part] : refused) {
+    const auto model = open(more);
+    ASSERT_FALSE(model) << more;
+    EXPECT_EQ(model.error().code, Code::unsupported_field) << more;
+    EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().message;
+  }
+}
+
 TEST(Config, WhatIsNoConfig) {
   TemporaryDirectory folder;
   ModelSource source;
@@ -417,13 +456,13 @@ TEST(ModelSource, DropoutReplacesAllRatesOfTheConfig) {
     const ModelConfig none = with_rate(config, 0), some = with_rate(config, 0.25f);
     EXPECT_EQ(none.attention_dropout + none.residual_dropout + none.embedding_dropout, 0) << config;
     size_t keys = 0;
-    for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop", "attention_dropout"})
+    for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop", "attention_dropout", "hidden_dropout"})
       if (const Json* rate = some.json.find(key)) {
         EXPECT_EQ(*rate, Json(0.25)) << key << config;
         EXPECT_EQ(*none.json.find(key), Json(0.0)) << key << config;
         ++keys;
       }
-    EXPECT_EQ(keys, some.architecture == "gpt2" ? 3u : some.architecture == "phi3" ? 2u : 1u);
+    EXPECT_EQ(keys, some.architecture == "gpt2" ? 3u : some.architecture == "phi3" || some.architecture == "bloom" ? 2u : 1u);
     EXPECT_EQ(some.attention_dropout, 0.25f);
     EXPECT_EQ(some.residual_dropout > 0, keys > 1);
   }
@@ -440,7 +479,7 @@ TEST(ModelSource, RatesAreThoseOfTheConfig) {
     const auto model = open_model(source);
     EXPECT_EQ(model->config().embedding_dropout, said({"embd_pdrop"})) << json;
     EXPECT_EQ(model->config().attention_dropout, said({"attn_pdrop", "attention_dropout"})) << json;
-    EXPECT_EQ(model->config().residual_dropout, said({"resid_pdrop"})) << json;
+    EXPECT_EQ(model->config().residual_dropout, said({"resid_pdrop", "hidden_dropout"})) << json;
   }
 }
 
@@ -451,7 +490,7 @@ TEST(Preset, ParametersAreAsPublished) {
       {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976},
       {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"llama-1b", 1235814400}, {"llama-3b", 3212749824},
       {"llama-8b", 8030261248}, {"smollm3-3b", 3075098624}, {"phi-3-mini", 3821079552}, {"gemma3-270m", 268098176},
-      {"gemma3-1b", 999885952}, {"gemma3-4b", 3880263168}, {"gemma3-12b", 11766034176}, {"nano", 858880},
+      {"bloom-560m", 559214592}, {"bloom-1b7", 1722408960}, {"gemma3-1b", 999885952}, {"gemma3-4b", 3880263168}, {"gemma3-12b", 11766034176}, {"nano", 858880},
       {"bert-base", 108891648}, {"bert-large", 334092288}, {"bert-1.3b", 1272164352}, {"roberta-base", 124055040}};   // of the last four without a head
   size_t count = 0;
   while (preset_name(count)) ++count;

@@ -1,5 +1,6 @@
 // Readers of what transformers and PEFT computed (tests/golden), and how far numbers are from it.
 #pragma once
+#include <algorithm>
 #include <cmath>
 
 #include "tests/src/small_trainer.h"
@@ -31,6 +32,22 @@ double relative(const A* actual, const B* reference, size_t count) {
     scale = std::max(scale, std::abs(static_cast<double>(reference[i])));
   }
   return most / scale;
+}
+
+// Values of a parameter, in the graph's order of rows, as files have them.
+template <class T>
+std::vector<T> in_file_order(const Graph& graph, const std::string& parameter, const std::vector<T>& values) {
+  const auto is_named = [&](const Tensor& t) { return t.kind == Kind::parameter && t.name == parameter; };
+  const auto found = std::find_if(graph.tensors.begin(), graph.tensors.end(), is_named);
+  EXPECT_NE(found, graph.tensors.end()) << parameter;
+  const uint64_t heads = found->layout.heads, parts = found->layout.parts, length = values.size() / (heads * parts);
+  std::vector<T> moved;
+  for (uint64_t head = 0; head < heads; ++head)
+    for (uint64_t part = 0; part < parts; ++part) {
+      const auto from = values.begin() + static_cast<std::ptrdiff_t>((part * heads + head) * length);
+      moved.insert(moved.end(), from, from + static_cast<std::ptrdiff_t>(length));
+    }
+  return moved;
 }
 
 // The bias beside that of an encoder's keys; empty for any other parameter.

@@ -84,6 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Resume,
                                          Case{"llama_bf16", small_llama(), Precision::bf16, 32},
                                          Case{"qwen2_fp32_8", small_qwen2(), Precision::fp32, 8},
                                          Case{"llama_adapters_bf16_8", {small_llama(), adapters_of_some()}, Precision::bf16, 8},
+                                         Case{"bloom_bf16_8", small_bloom("0.1"), Precision::bf16, 8},
                                          Case{"qwen3_bf16_8", small_qwen3(), Precision::bf16, 8}),
                          case_name);
 

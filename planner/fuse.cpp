@@ -36,8 +36,8 @@ class Backward {
  public:
   Backward(Graph& graph, const Segment& segment) : graph_(graph), ops_(graph.gradient_ops), begin_(segment.first_gradient_op), end_(begin_ + segment.gradient_op_count) {}
 
-  // The bias gradient of what a product's GELU came of, where one follows, belongs to that product's kernel, too. Where a norm's gradient
-  // comes later, the product leaves sums of tiles, which that one folds with its own.
+  // The product that ends in GELU's slope also computes the gradient of the bias before that GELU, if it is next. If a norm's gradient
+  // comes later, the product leaves sums of tiles, and the norm's kernel folds them with its own.
   void fuse_slopes() {
     for (int i = begin_; i + 1 < end_; ++i) {
       if (!is_slope_of(graph_, op(i), op(i + 1))) continue;
@@ -57,15 +57,16 @@ class Backward {
       if (op(i).kind == OpKind::embedding_gradient && op(i + 1).kind == OpKind::position_gradient && op(i).inputs[1] == op(i + 1).inputs[0]) op(i + 1).fused = true;
   }
 
-  // Gradients of biases belong to the gradient of the next norm where that reads the same gradient as its addend. So do those behind
-  // attention's gradient, whatever they read: queries, keys and values, which are no smaller, lay beside it there.
+  // A bias's gradient moves into the next norm's gradient where that norm reads the same gradient as its addend. One that comes after
+  // attention's gradient moves too, whatever it reads: the memory that it then takes for longer is no more than attention's gradient took
+  // for queries, keys and values.
   void fuse_into_norms() {
     for (int i = begin_; i < end_; ++i) {
       if (op(i).kind != OpKind::linear_bias_gradient || op(i).fused) continue;
       const int norm = next_norm(i);
       if (norm < 0) continue;
       const bool is_addend = op(norm).inputs[3] == op(i).inputs[0] && op(norm).inputs[3] >= 0;
-      if ((is_addend || is_behind_attention(i)) && fuse_into(norm, i)) --i;   // another op is here now
+      if ((is_addend || comes_after_attention(i)) && fuse_into(norm, i)) --i;   // another op is here now
     }
   }
 
@@ -125,7 +126,7 @@ class Backward {
     graph_.producer.push_back(-1);
     return true;
   }
-  bool is_behind_attention(int i) {
+  bool comes_after_attention(int i) {
     for (int n = begin_; n < i; ++n)
       if (op(n).kind == OpKind::attention_gradient && graph_.features(op(i).inputs[0]) <= graph_.features(op(n).inputs[0])) return true;
     return false;
@@ -151,8 +152,8 @@ class Backward {
     return true;
   }
 
-  // Between both stands nothing but the gradient of the first one's input that ends in GELU's slope. What came out of that GELU then lives
-  // beside what went into it, in whose place the gradient comes, as it did before; only the sums of a bias are new there.
+  // Whether nothing stands between the two but a product that ends in GELU's slope. GELU's input and output are then alive together, and
+  // the gradient takes the input's place, as before. Only the sums of a bias are new.
   bool is_before_slope(int i, int next) {
     const int run = next - i - 1;
     return op(i).kind == OpKind::linear_weight_gradient && run >= 2 && op(i + 1).kind == OpKind::linear_input_gradient && op(i + 1).inputs[0] == op(i).inputs[0] &&
@@ -199,8 +200,8 @@ int may_wait_for_slope(const Graph& graph, int op) {
   return next.kind == OpKind::linear_weight_gradient && next.inputs[0] == graph.op(op).inputs[0] ? op + run : -1;
 }
 
-// Both lie there beside each other where neither is kept and one product makes them, of what the other weight gradient reads; or where the
-// one before GELU is kept, and what that came of.
+// GELU's input and output are alive together in two cases: neither is kept, and one product makes both from the input of the other weight
+// gradient; or GELU's input is kept, and so is that product's.
 bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved) {
   const auto is_there = [&](int tensor) {
     for (size_t bit = 0; bit < segment.saveable.size(); ++bit)

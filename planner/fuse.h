@@ -6,8 +6,8 @@
 //   gradients of weights, or of other biases, of two linear ops, in launches that do both.
 // Ops, save-sets and tiles stay what they are. Where a program runs such ops in turn, one instruction does them, and what lies between them
 // takes no memory unless it is kept; where recompute asks for one of them alone, it runs alone. No bit changes: the second op sees what
-// the first one would have stored. An op waits for another one only where what it reads lives as long anyway, or while less is alive than
-// was: no peak grows, but by the sums of the bias in front of GELU, 1/32 of that tensor.
+// the first one would have stored. An op is moved only where its operands live that long anyway, or where less is alive than before.
+// So no peak grows but by the sums of the bias before GELU: 1/32 of that tensor.
 #pragma once
 #include "planner/graph.h"
 
@@ -25,8 +25,9 @@ void find_fused_ops(Graph& graph, Kernels kernels);
 // Ops from `op` on (Graph::op) that one instruction does: it, and all that are fused with it.
 int fused_run(const Graph& graph, int op);
 
-// Of a run of gradient ops that ends in GELU's slope: the weight gradient of the same product, where that may wait for the next one of its
-// kind, or -1. With a save-set it does where all that both read is there before the run anyway; else it goes before the run, alone.
+// For a run of gradient ops that ends in GELU's slope: the weight gradient of the same product, if it may share a launch with the next
+// weight gradient; else -1. With a save-set it does so if all operands of both are there before the run anyway. Otherwise it runs alone,
+// before the run.
 int may_wait_for_slope(const Graph& graph, int op);
 bool waits_for_slope(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved);
 

@@ -142,7 +142,7 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
     for (int t : inputs_of_run(index, run)) recompute(t);
     emitter_.emit_fused(index, run, Phase::backward, false, accumulate_);
   };
-  int apart = -1;   // a weight gradient that has run before its place
+  int apart = -1;   // a weight gradient that ran early, alone
   for (int i = segment.first_gradient_op; i < end;) {
     const bool in_tiles = tiles.size() > 1 && part.gradient_op_count > 0 && i == part.first_gradient_op;
     const int first = i;
@@ -200,7 +200,7 @@ void MicroBuilder::backward_in_tiles(const FeedForward& part, const std::vector<
   emitter_.set_tiled(part.inner_gradients, false);
 }
 
-// What has to be there before a run of gradient ops.
+// The tensors that must be there before a run of gradient ops begins.
 std::vector<int> MicroBuilder::inputs_of_run(int first, int run) const {
   std::vector<int> list;
   const auto add = [&](int op) { list.insert(list.end(), graph_.op(op).inputs.begin(), graph_.op(op).inputs.end()); };

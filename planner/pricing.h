@@ -38,7 +38,7 @@ class Pricing {
   // Ops [first, first + count) (Graph::op), in turn; and what a fused op adds to the one before it.
   uint64_t ops(int first, int count, int64_t samples, int64_t rows) const;
   uint64_t fused(int op, int64_t samples, int64_t rows) const;
-  // What a weight gradient that waits for no other one with this save-set takes beyond (fuse.h).
+  // The time that weight gradients take more because, with this save-set, they do not share a launch (fuse.h).
   uint64_t apart(const Segment& segment, uint32_t saved, int64_t samples) const;
   // time(samples) of every micro-step of a step, added up.
   template <class F>

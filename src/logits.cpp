@@ -1,4 +1,4 @@
-// Logits of texts: of a model that generates those behind the last token, by its programs of generation; of an encoder those of all
+// Logits of texts: of a model that generates those after the last token, by its programs of generation; of an encoder those of all
 // tokens, by one program, through which several short texts go at once.
 #include <algorithm>
 #include <cmath>

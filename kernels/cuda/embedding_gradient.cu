@@ -6,7 +6,7 @@
 // the batch between samples changes nothing.
 //
 // A pass of the sort is one kernel. A block has a range of the rows, whose place in the output follows from how often each digit stands
-// before the range and behind it: it counts the digits of all rows. Its warps have a part of the range each, and put their rows there,
+// before the range and after it: it counts the digits of all rows. Its warps have a part of the range each, and put their rows there,
 // 32 at a time, each after those before it with the same digit. So a pass reads the tokens once for each of 64 blocks at most, mostly
 // from the second-level cache, where three kernels would wait for each other. Floor of the whole: dy read once, the rows of the table
 // that occur read and written.
@@ -26,11 +26,11 @@ STW_DEVICE int digit_of(int32_t token, int shift) { return static_cast<int>(stat
 
 // `entries` are what the pass before has sorted; null: the rows in order. `block_rows`: a multiple of sort_threads.
 static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const int32_t* tokens, const TokenEntry* entries, int64_t rows, int64_t block_rows, int shift, TokenEntry* sorted) {
-  STW_SHARED(int, counted, (2 + sort_warps) * sort_digits);   // rows with each digit before the block's range, behind it, in every warp's part
+  STW_SHARED(int, counted, (2 + sort_warps) * sort_digits);   // rows with each digit before the block's range, after it, in every warp's part
   STW_SHARED(int, of_warps, sort_digits / warp);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % warp, me = thread / warp;
-  int* const behind = counted + sort_digits;
-  int* const parts = behind + sort_digits;
+  int* const after = counted + sort_digits;
+  int* const parts = after + sort_digits;
   int* const mine = parts + me * sort_digits;
   for (int i = thread; i < (2 + sort_warps) * sort_digits; i += sort_threads) counted[i] = 0;
   __syncthreads();
@@ -42,7 +42,7 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
                 [&](int32_t token) { atomicAdd(counts + digit_of(token, shift), 1); });
   };
   count(counted, thread, begin, sort_threads);
-  count(behind, end + thread, rows, sort_threads);
+  count(after, end + thread, rows, sort_threads);
   count(mine, first + lane, last, warp);
   __syncthreads();
   // A thread for each digit: where the block's rows with it begin, and in the place of a warp's number of them how many earlier warps have.
@@ -54,7 +54,7 @@ static __global__ void __launch_bounds__(sort_threads) sort_pass_kernel(const in
       parts[w * sort_digits + thread] = total;
       total += of_warp;
     }
-    total += counted[thread] + behind[thread];
+    total += counted[thread] + after[thread];
     sum = total;   // of the lanes up to this one
     for (unsigned by = 1; by < warp; by *= 2) {
       const int other = __shfl_up_sync(all_lanes, sum, by);

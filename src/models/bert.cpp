@@ -15,11 +15,21 @@ constexpr EncoderNames roberta_names = with_names_of_bert("roberta.", "classifie
 constexpr EncoderNames electra_names = with_names_of_bert("electra.", "classifier.dense", "classifier.out_proj", Activation::gelu_erf, true);
 
 Status parse_bert(const Json& json, ModelConfig& c) { return parse_encoder(json, c, {}); }
-Status parse_roberta(const Json& json, ModelConfig& c) { return parse_encoder(json, c, {50265, 2, true}); }
-Status parse_xlm_roberta(const Json& json, ModelConfig& c) { return parse_encoder(json, c, {30522, 2, true}); }
+Status parse_roberta(const Json& json, ModelConfig& c) {
+  EncoderDefaults absent;
+  absent.vocabulary = 50265;
+  absent.first_position_after_padding = true;
+  return parse_encoder(json, c, absent);
+}
+Status parse_xlm_roberta(const Json& json, ModelConfig& c) {
+  EncoderDefaults absent;
+  absent.first_position_after_padding = true;
+  return parse_encoder(json, c, absent);
+}
 Status parse_electra(const Json& json, ModelConfig& c) {
-  STW_TRY(parse_encoder(json, c, {}));
-  // Widths that ElectraConfig has where a file has none.
+  EncoderDefaults absent;
+  absent.width = 256, absent.heads = 4, absent.intermediate = 1024;
+  STW_TRY(parse_encoder(json, c, absent));
   STW_ASSIGN(embeddings, get_int(json, "embedding_size", 128));
   c.embedding_width = embeddings;
   return ok();

@@ -1,6 +1,4 @@
 // DistilBERT (Sanh et al., arXiv 1910.01108): BERT with half of its blocks and no types of tokens, under names and keys of its own.
-#include <cmath>
-
 #include "src/models/encoder.h"
 
 namespace stw {
@@ -11,35 +9,15 @@ constexpr EncoderNames distilbert_names = {"distilbert.",    "LayerNorm",      "
                                 "attention.v_lin", "attention.out_lin", "sa_layer_norm",   "ffn.lin1",          "ffn.lin2",
                                 "output_layer_norm", "pre_classifier", "classifier",       Activation::relu,    false};
 
+constexpr EncoderKeys keys_of_distilbert = {"dim", "n_layers", "n_heads", "hidden_dim", "activation", "dropout", "attention_dropout", "seq_classif_dropout"};
+
 Status parse_distilbert(const Json& json, ModelConfig& c) {
-  STW_TRY(check_encoder(json));
-  STW_ASSIGN(vocabulary, get_int(json, "vocab_size", 30522));
-  STW_ASSIGN(positions, get_int(json, "max_position_embeddings", 512));
-  STW_ASSIGN(width, get_int(json, "dim", 768));
-  STW_ASSIGN(layers, get_int(json, "n_layers", 6));
-  STW_ASSIGN(heads, get_int(json, "n_heads", 12));
-  STW_ASSIGN(intermediate, get_int(json, "hidden_dim", 3072));
-  STW_ASSIGN(activation, parse_activation(json, "activation", "gelu"));
-  STW_ASSIGN(dropout, get_double(json, "dropout", 0.1));
-  STW_ASSIGN(attention, get_double(json, "attention_dropout", 0.1));
-  STW_ASSIGN(head, get_double(json, "seq_classif_dropout", 0.2));
-  STW_ASSIGN(range, get_double(json, "initializer_range", 0.02));
-  if (heads < 1 || heads > width || width % heads != 0)
-    return Error{Code::unsupported_field, "dim " + std::to_string(width) + " is not a multiple of n_heads " + std::to_string(heads)};
-  c.vocabulary = vocabulary;
-  c.positions = positions;
-  c.width = c.embedding_width = width;
-  c.layers = layers;
-  c.heads = c.kv_heads = static_cast<int>(heads);
-  c.head_dim = static_cast<int>(width / heads);
-  c.intermediate = intermediate;
-  c.gelu = activation;
-  c.embedding_dropout = c.residual_dropout = static_cast<float>(dropout);
-  c.attention_dropout = static_cast<float>(attention);
-  c.head_dropout = static_cast<float>(head);
-  c.init_std = static_cast<float>(range);
-  c.epsilon = 1e-12f;
-  c.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
+  EncoderDefaults absent;
+  absent.layers = 6;
+  absent.token_types = 0;
+  absent.head_dropout = 0.2;
+  STW_TRY(parse_encoder(json, c, absent, keys_of_distilbert));
+  c.epsilon = 1e-12f;   // whatever a config says
   return ok();
 }
 

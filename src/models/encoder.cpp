@@ -5,15 +5,18 @@
 
 namespace stw {
 
-Result<Activation> parse_activation(const Json& json, const char* key, const char* absent) {
-  STW_ASSIGN(name, get_string(json, key, absent));
+namespace {
+
+Result<Activation> parse_activation(const Json& json, const char* key) {
+  STW_ASSIGN(name, get_string(json, key, "gelu"));
   if (name == "gelu") return Activation::gelu_erf;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
   return Error{Code::unsupported_field, std::string(key) + " \"" + name + "\" is not supported"};
 }
 
-Status check_encoder(const Json& json) {
+// Refuses a decoder, and positions of other kinds.
+Status check_kind(const Json& json) {
   STW_ASSIGN(positions, get_string(json, "position_embedding_type", "absolute"));
   if (positions != "absolute") return Error{Code::unsupported_field, "position_embedding_type \"" + positions + "\" is not supported: expected \"absolute\""};
   for (const char* key : {"is_decoder", "add_cross_attention", "sinusoidal_pos_embds"}) {
@@ -23,24 +26,26 @@ Status check_encoder(const Json& json) {
   return ok();
 }
 
-Status parse_encoder(const Json& json, ModelConfig& c, const EncoderDefaults& absent) {
-  STW_TRY(check_encoder(json));
+}  // namespace
+
+Status parse_encoder(const Json& json, ModelConfig& c, const EncoderDefaults& absent, const EncoderKeys& keys) {
+  STW_TRY(check_kind(json));
   STW_ASSIGN(vocabulary, get_int(json, "vocab_size", absent.vocabulary));
   STW_ASSIGN(positions, get_int(json, "max_position_embeddings", 512));
-  STW_ASSIGN(width, get_int(json, "hidden_size", 768));
-  STW_ASSIGN(layers, get_int(json, "num_hidden_layers", 12));
-  STW_ASSIGN(heads, get_int(json, "num_attention_heads", 12));
-  STW_ASSIGN(intermediate, get_int(json, "intermediate_size", 3072));
-  STW_ASSIGN(types, get_int(json, "type_vocab_size", absent.token_types));
-  STW_ASSIGN(activation, parse_activation(json, "hidden_act", "gelu"));
-  STW_ASSIGN(dropout, get_double(json, "hidden_dropout_prob", 0.1));
-  STW_ASSIGN(attention, get_double(json, "attention_probs_dropout_prob", 0.1));
-  STW_ASSIGN(head, find_present(json, "classifier_dropout") ? get_double(json, "classifier_dropout") : Result<double>(dropout));
+  STW_ASSIGN(width, get_int(json, keys.width, absent.width));
+  STW_ASSIGN(layers, get_int(json, keys.layers, absent.layers));
+  STW_ASSIGN(heads, get_int(json, keys.heads, absent.heads));
+  STW_ASSIGN(intermediate, get_int(json, keys.intermediate, absent.intermediate));
+  STW_ASSIGN(types, absent.token_types > 0 ? get_int(json, "type_vocab_size", absent.token_types) : Result<int64_t>(0));
+  STW_ASSIGN(activation, parse_activation(json, keys.activation));
+  STW_ASSIGN(dropout, get_double(json, keys.dropout, 0.1));
+  STW_ASSIGN(attention, get_double(json, keys.attention_dropout, 0.1));
+  STW_ASSIGN(head, find_present(json, keys.head_dropout) ? get_double(json, keys.head_dropout) : Result<double>(absent.head_dropout.value_or(dropout)));
   STW_ASSIGN(range, get_double(json, "initializer_range", 0.02));
   STW_ASSIGN(epsilon, get_double(json, "layer_norm_eps", 1e-12));
   STW_ASSIGN(padding, get_int(json, "pad_token_id", absent.first_position_after_padding ? 1 : 0));
   if (heads < 1 || heads > width || width % heads != 0)
-    return Error{Code::unsupported_field, "hidden_size " + std::to_string(width) + " is not a multiple of num_attention_heads " + std::to_string(heads)};
+    return Error{Code::unsupported_field, std::string(keys.width) + " " + std::to_string(width) + " is not a multiple of " + keys.heads + " " + std::to_string(heads)};
   if (types < 0 || types > 65536) return Error{Code::unsupported_field, "type_vocab_size is " + std::to_string(types)};
   c.first_position = absent.first_position_after_padding ? padding + 1 : 0;
   if (c.first_position < 0 || c.first_position > 65536) return Error{Code::unsupported_field, "pad_token_id is " + std::to_string(padding)};

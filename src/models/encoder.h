@@ -2,6 +2,8 @@
 // half of a block, and a classifier over the text's first token. A family has a record of what its tensors are called and a function
 // that reads its config.json; the graph of all of them is built here.
 #pragma once
+#include <optional>
+
 #include "src/models/model.h"
 
 namespace stw {
@@ -18,17 +20,21 @@ struct EncoderNames {
   bool dropout_before_pooler;
 };
 
-// Adds what all of these configs have in common to `config`, from the keys that BERT has for it; `absent`: what the family has
-// where the config does not say.
-struct EncoderDefaults {
-  int64_t vocabulary = 30522, token_types = 2;
-  bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as RoBERTa's do
+// The keys of a config.json. Those that all families share are not here.
+struct EncoderKeys {
+  const char *width = "hidden_size", *layers = "num_hidden_layers", *heads = "num_attention_heads", *intermediate = "intermediate_size", *activation = "hidden_act",
+             *dropout = "hidden_dropout_prob", *attention_dropout = "attention_probs_dropout_prob", *head_dropout = "classifier_dropout";
 };
-Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent);
-// The activation inside of blocks, or of the pooler, that a config names. Errors: unsupported_field.
-Result<Activation> parse_activation(const Json& json, const char* key, const char* absent);
-// Refuses what makes a decoder of an encoder, or changes its positions. Errors: unsupported_field.
-Status check_encoder(const Json& json);
+// The values of a family's keys where a config has none.
+struct EncoderDefaults {
+  int64_t vocabulary = 30522, width = 768, layers = 12, heads = 12, intermediate = 3072;
+  int64_t token_types = 2;                     // 0: the family has none
+  bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as RoBERTa's do
+  std::optional<double> head_dropout = {};     // none: that of the hidden layers
+};
+// Fills in all sizes, rates and the activation. Errors: unsupported_field for an activation, a kind of positions or a decoder that no
+// encoder here can be, and for sizes that do not fit each other.
+Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent, const EncoderKeys& keys = {});
 
 // The body, and a classifier's head where the config has labels.
 Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);

@@ -104,6 +104,8 @@ std::vector<Case> training_cases() {
       Case{"phi3", small_phi3("0.1"), Precision::fp32, 32},
       Case{"smollm3", small_smollm3(), Precision::bf16, 8},
       Case{"gemma3", small_gemma3(), Precision::fp32, 8},
+      Case{"bloom", small_bloom("0.1"), Precision::fp32, 32},
+      Case{"bloom", small_bloom(), Precision::bf16, 8},
       Case{"llama", small_llama(), Precision::fp16, 32, Optimizer::adafactor},
       Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},
       Case{"llama", small_llama(), Precision::bf16, 32, Optimizer::muon},

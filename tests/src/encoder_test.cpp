@@ -174,6 +174,22 @@ TEST(Encoder, LearnsAndItsFolderAnswersAlike) {
   EXPECT_GE(hits, static_cast<int>(unseen.texts.size() * 8 / 10));
 }
 
+// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert and _electra.
+TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
+  struct Expected { const char* type; int64_t vocabulary, width, layers, heads, intermediate, positions, types, first, embeddings; float head; };
+  for (const Expected& e : {Expected{"bert", 30522, 768, 12, 12, 3072, 512, 2, 0, 768, 0.1f}, {"roberta", 50265, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
+                            {"xlm-roberta", 30522, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f}, {"distilbert", 30522, 768, 6, 12, 3072, 512, 0, 0, 768, 0.2f},
+                            {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f}}) {
+    const auto c = parse_model(std::string("{\"model_type\": \"") + e.type + "\"}", "config");
+    ASSERT_TRUE(c) << c.error().message;
+    EXPECT_EQ((std::vector<int64_t>{c->vocabulary, c->width, c->layers, c->heads, c->intermediate, c->positions, c->token_types, c->first_position, c->embedding_width}),
+              (std::vector<int64_t>{e.vocabulary, e.width, e.layers, e.heads, e.intermediate, e.positions, e.types, e.first, e.embeddings}))
+        << e.type;
+    EXPECT_EQ(c->head_dropout, e.head) << e.type;
+    EXPECT_EQ(c->gelu, Activation::gelu_erf);
+  }
+}
+
 TEST(Encoder, RefusesWhatItCannotDo) {
   const auto body = model_of(small_bert()), model = model_of(classifier_of(small_bert()));
   EXPECT_NE(Planned::make(*body, request_for(2, sequence)).error().message.find("it needs labels"), std::string::npos);

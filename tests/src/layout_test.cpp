@@ -75,7 +75,7 @@ TEST(Layout, IsThatOfTheFilesFromAnyElementOn) {
   EXPECT_EQ(moved, 2u * 3);   // a matrix, its bias and a factor of its adapter, in each of two layers
 }
 
-// What nothing has trained is written as it was read, in the type of the run.
+// A parameter that nothing has trained is written as it was read, in the type of the run.
 TEST(Layout, ExportsHaveTheFilesBytes) {
   TemporaryDirectory folder;
   const auto compare = [&](const std::string& written, const std::string& read, Precision precision) {

@@ -219,8 +219,8 @@ typedef struct stw_model_options {
   uint32_t adapter_flags;    /* STW_ADAPTER_RANK_STABILISED: scale = alpha / sqrt(rank) */
   float adapter_alpha;       /* scale = alpha / rank; 0: twice the rank */
   float adapter_dropout;     /* of what A reads, while it is trained */
-  /* A classifier of whole samples (transformers' ...ForSequenceClassification). Of a language model: in place of its head a matrix (labels,
-   * width) without bias, "score.weight", whose logits after a sample's last token are the labels'. Of an encoder: a matrix, an activation
+  /* A classifier of whole samples (transformers' ...ForSequenceClassification). A language model gets a matrix (labels, width) without bias
+   * in place of its head, "score.weight"; its logits after a sample's last token are the labels'. An encoder gets a matrix, an activation
    * and a matrix over a sample's first token, under the family's own names. A config.json of such a model has
    * its labels; of another one label_count makes such a model, its head drawn from `seed`. With adapters the head is trained beside
    * them, and lies in their folder; labels.json there has the names. */
@@ -612,7 +612,8 @@ STW_API stw_status stw_pack(uint64_t *offsets, const stw_buffer_lifetime *lifeti
 /* ---- dataset ---------------------------------------------------------------------------------------------------- */
 enum { STW_TOKENIZER_AUTO = 0, STW_TOKENIZER_BYTE = 1, STW_TOKENIZER_IDS = 2 };
 enum { STW_SET_DOCUMENT_END = 1, STW_SET_HELD_OUT = 2 };
-/* Of a token: the model learns to predict it; a document begins with it; it belongs to its document's second text, and its type is 1. */
+/* Marks of a token. TARGET: the model learns to predict it. BEGIN: a document begins with it. SECOND: it belongs to its document's second
+ * text, and its token type is 1. */
 enum { STW_MARK_TARGET = 1, STW_MARK_BEGIN = 2, STW_MARK_SECOND = 4 };
 
 typedef struct stw_dataset_options {
@@ -634,8 +635,8 @@ typedef struct stw_dataset_options {
                                 alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and
                                 samples begin anywhere. */
   const char *labels;        /* for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or
-                                UINT32_MAX for none. It is the target of the document's last token, or of the last one inside of the
-                                sample, or of an encoder of the document's first token; STW_MARK_TARGET is not looked at then. NULL:
+                                UINT32_MAX for none. It is the target of the document's last token inside of the sample; for an
+                                encoder, of the document's first token. STW_MARK_TARGET is not looked at then. NULL:
                                 targets are tokens. */
   uint64_t label_count;      /* with labels: every one must be smaller */
   double held_out;           /* share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of
@@ -769,12 +770,13 @@ typedef struct stw_batch {
   /* Named tensors of int32 in host memory, at multiples of 4 bytes, with any strides. (samples, tokens), at most
    * (global_batch, sequence): "tokens", and either "targets" (already shifted: the token that follows) or "labels" (beside
    * their tokens; the library shifts them, so that the first one of a sample, or of a document, has no loss); -100: no
-   * loss. Of a classifier these are labels, not tokens: "targets" anywhere, or "labels" (samples), one for each sample, of its last
-   * token that counts, or of an encoder of its first one. (samples), optional: "lengths", the tokens of a sample that count, 0 to tokens. Missing samples and tokens count
-   * as ignored; what lies past a length is not looked at. With STW_INPUT_POSITIONS, and of encoders always, optional: "positions" (samples,
+   * loss. For a classifier these are labels, not tokens: "targets" at any token, or "labels" (samples), one a sample. Such a label belongs
+   * to the sample's last token that counts; for an encoder, to its first token. Optional: "lengths" (samples), how many tokens of each
+   * sample count, 0 to tokens. Missing samples and tokens count as ignored; what lies past a length is not looked at.
+   * Optional with STW_INPUT_POSITIONS, and for encoders always: "positions" (samples,
    * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
-   * attention stays inside of them. Of models with token types, optional: "token_types" (samples, tokens), each below the model's
-   * number of them; without it all are 0. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
+   * attention stays inside of them. Optional for models with token types: "token_types" (samples, tokens), each below
+   * stw_model_info.token_types; without it all are 0. With STW_INPUT_WEIGHTS, optional: "weights" (samples, tokens) of float32, finite:
    * factors of the losses of the targets or labels beside which they stand (with a language model's labels they are shifted, too), which are
    * still divided by the number of targets. With a preference "positions" are required, and for STW_PREFERENCE_DPO and _IPO
    * "reference" (samples, tokens) of float32, finite: log-probabilities of the targets or labels beside which they stand. */
@@ -939,7 +941,7 @@ enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMEN
 /* A view of a tensor in the arena, without a copy, valid until the trainer is destroyed or planned again; gradients hold the
  * last step's sums (of the first use of a tied tensor) until the next call that computes, in fp16 times what stw_gradients.scale
  * is: the step's loss_scale, divided by the next power of two from global_batch * sequence on (of ipo, simpo and orpo: from global_batch on). The caller calls its deleter.
- * Rows lie as they are computed with. They lie as in files, except those of BLOOM's query_key_value (matrix, bias, and B of an adapter):
+ * Rows are in the order of the files, except in BLOOM's query_key_value (matrix, bias, and B of an adapter):
  * in memory the queries of all heads come first, then all keys, then all values; in files each head has its queries, keys and values.
  * Errors: STW_UNSUPPORTED where the state is not stored as one array of fp32, bf16 or fp16. Since: 0.1 */
 STW_API stw_status stw_trainer_export_tensor(stw_trainer *trainer, size_t index, uint32_t kind,

@@ -165,14 +165,14 @@ class GraphBuilder {
   void begin(SegmentKind kind, int block, int input);
   void end(int output);
 
-  // Inputs that a model may need beside tokens and targets; the graph has them from then on.
+  // Inputs besides tokens and targets. Each call adds its input to the graph and returns its tensor.
   int token_types(int64_t count);
   int tokens() const { return graph_.inputs[Input::tokens]; }
-  int following();               // and with it documents in every sample
-  int position_rows(int64_t first_position);   // the same
-  // Of tokens, and of their positions where the model learns these.
+  int following();                             // adds positions too: every sample holds documents
+  int position_rows(int64_t first_position);   // adds positions too
+  // The rows of `table` for the tokens, plus rows of `positions` (-1: none) for their positions.
   int embedding(int table, int positions, const char* name);
-  // Rows of `table` by `ids`; and of `positions` (or -1) by `position_ids` (or -1: the rows of a sample).
+  // Rows of `table` by `ids`, plus rows of `positions` (-1: none) by `position_ids` (-1: by the row in the sample).
   int embedding(int ids, int table, int positions, int position_ids, const char* name);
   int norm(int x, int weight, int bias, float epsilon, bool rms, const char* name, float weight_offset = 0);
   int linear(int x, const std::vector<LinearWeights>& parts, bool transposed, const char* name,
@@ -197,8 +197,8 @@ class GraphBuilder {
  private:
   int activation(const char* name, Shape shape, Format format);
   int rows(const char* name, int64_t features) { return activation(name, {graph_.sequence, features}, graph_.compute); }
-  void input(Input input);  // makes its record
-  int need(Input input);    // its tensor, which the graph has from now on
+  void input(Input input);  // makes the input's tensor
+  int need(Input input);    // adds the input to the graph; its tensor
   // `inputs` and, where samples hold documents, the positions in them.
   std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);

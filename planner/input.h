@@ -1,6 +1,6 @@
-// The table of inputs: what a sample brings into the programs. A graph has the inputs that its model and its numerics need, with a
-// number for each row of a sample. Whoever adds an input adds its row here, says where samples get it (src/batch.cpp, src/dataset.cpp),
-// and the memory, the copies to a device and the checks follow.
+// The table of inputs: the numbers that a sample brings, one for each of its rows. A graph has those inputs that its model and numerics
+// need. To add an input, add its row here and fill it in src/batch.cpp and src/dataset.cpp, or in src/sample_inputs.cpp if it follows
+// from other inputs. Memory, copies to a device and checks need no change.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@ enum class Input : uint8_t {
   reference,     // log-probabilities that a preference compares with
   token_types,   // 0 for tokens of a first text, 1 for those of a second one
   following,     // how many tokens of its document come after a token
-  position_rows, // rows of a table of positions that does not begin with the first one: a token's position and Graph::first_position
+  position_rows, // a token's position + Graph::first_position: its row in a table of positions whose first rows are unused
 };
 inline constexpr size_t input_count = 8;
 

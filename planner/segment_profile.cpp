@@ -110,7 +110,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   builder.forward(segment_, saved, cut);
   if (overlap) e.end_stage();
   e.watch(s.output);
-  for (int t : others) e.watch(t);
+  for (int other : others) e.watch(other);
   t.backward = e.instruction_count();
   for (int gradient : gradients_from_above(graph_, arena_, s)) e.assume(gradient, Phase::backward);
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);

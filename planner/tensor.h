@@ -69,7 +69,7 @@ struct WeightLayout {
   // Elements that lie together in both orders, from one place in each.
   struct Run { uint64_t at, count; };
   bool is_plain() const { return heads == 1 || parts == 1; }
-  // Where files have an element of a parameter of `size` elements, and how many of the `count` elements from it on follow there.
+  // The place in files of a graph's element of a parameter of `size` elements, and how many of the next `count` elements follow it there too.
   Run in_file(uint64_t element, uint64_t count, uint64_t size) const { return run(element, count, size, heads, parts); }
   // The same from a file's element to the graph's.
   Run in_graph(uint64_t element, uint64_t count, uint64_t size) const { return run(element, count, size, parts, heads); }

@@ -1,5 +1,5 @@
-// Logits of texts: of a model that generates those after the last token, by its programs of generation; of an encoder those of all
-// tokens, by one program, through which several short texts go at once.
+// Logits of texts. A model that generates makes those after the last token, by prefill and decode. An encoder makes those of all tokens
+// by one program, which reads several short texts at once.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -53,7 +53,7 @@ Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t
   const auto source = [&](uint64_t, const SampleRows& rows) -> Status {
     const uint64_t all = static_cast<uint64_t>(sequence());
     std::fill_n(rows.tokens, all, 0);
-    std::fill_n(rows.positions, all, 0);   // what no text fills is documents of one token
+    std::fill_n(rows.positions, all, 0);   // each row past the texts is a document of its own
     for (size_t k = 0; k < texts.size(); ++k) {
       std::copy_n(texts[k].tokens, texts[k].count, rows.tokens + begins[k]);
       std::iota(rows.positions + begins[k], rows.positions + begins[k] + texts[k].count, 0);

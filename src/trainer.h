@@ -50,7 +50,7 @@ struct StepResult {
   double accuracy = 0;                 // as Progress has it
 };
 
-// What a classifier is asked about. `token_types`: null where all are 0.
+// A text for a classifier. `token_types`: one a token, or null where all are 0.
 struct Text {
   const int32_t* tokens;
   uint64_t count;
@@ -122,7 +122,7 @@ class Trainer {
   Status write_reference(const Dataset& dataset, const std::string& path);
   // Logits of the token after `count` tokens (vocabulary), or of a classifier's labels; fp32, valid until the next call that computes.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
-  // The logits of all labels for each text, one after the other. Errors: unsupported for a model that is no classifier; those of logits().
+  // Writes all labels' logits for each text in turn, texts·labels numbers. Errors: unsupported if the model is no classifier; else as logits().
   Status classify(std::span<const Text> texts, float* out);
 
   Status save(const std::string& path);
@@ -214,7 +214,7 @@ class Trainer {
   Result<const float*> feed(const int32_t* tokens, uint64_t count);
   Status check_text(const std::string& what, const Text& text) const;   // Errors: unsupported_shape, bad_argument
   Status run_logits(std::span<const Text> texts, std::span<const uint64_t> begins);   // of a model that does not generate; errors: cancelled
-  Result<const float*> read_logits(const Program& program, uint64_t row);   // that the program has made
+  Result<const float*> read_logits(const Program& program, uint64_t row);   // the logits of this row, after `program` has run
   void enter(TrainerPhase phase);
   void begin_evaluation(uint64_t samples);
   void count_evaluated(uint64_t samples);   // more of them

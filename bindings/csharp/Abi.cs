@@ -770,7 +770,7 @@ internal static unsafe class Abi
         public ulong document_end;
         /// <summary>a file with a byte for each token, STW_MARK_* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of `sequence` alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and samples begin anywhere.</summary>
         public byte* marks;
-        /// <summary>for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or UINT32_MAX for none. It is the target of the document's last token, or of the last one inside of the sample, or of an encoder of the document's first token; STW_MARK_TARGET is not looked at then. NULL: targets are tokens.</summary>
+        /// <summary>for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or UINT32_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW_MARK_TARGET is not looked at then. NULL: targets are tokens.</summary>
         public byte* labels;
         /// <summary>with labels: every one must be smaller</summary>
         public ulong label_count;

@@ -15,7 +15,7 @@ Status parse_bloom(const Json& json, ModelConfig& c) {
   STW_ASSIGN(width, get_size(json, "hidden_size", "n_embed", 64));
   STW_ASSIGN(layers, get_size(json, "n_layer", "num_hidden_layers", 2));
   STW_ASSIGN(heads, get_size(json, "n_head", "num_attention_heads", 8));
-  // Absurd widths are refused below; until then their multiples must not overflow.
+  // parse_model refuses absurd widths later. Until then their multiples must not overflow.
   const int64_t inner = 4 * std::clamp<int64_t>(width, 0, int64_t{1} << 40);
   STW_ASSIGN(given_inner, get_int(json, "n_inner", inner));
   STW_ASSIGN(epsilon, get_double(json, "layer_norm_epsilon", 1e-5));

@@ -1,6 +1,6 @@
-// What BERT and the encoders that came of it have in common: learned positions, attention to all tokens of a text, LayerNorm after each
-// half of a block, and a classifier over the text's first token. A family has a record of what its tensors are called and a function
-// that reads its config.json; the graph of all of them is built here.
+// The parts that BERT shares with the encoders derived from it: learned positions, attention to all tokens of a text, LayerNorm after each
+// half of a block, and a classifier over the text's first token. A family has a record of tensor names and a function that reads its
+// config.json. The graph of all families is built here.
 #pragma once
 #include <optional>
 
@@ -8,9 +8,9 @@
 
 namespace stw {
 
-// Names of modules, as transformers has them. Of a block they stand after the prefix, `blocks` and the block's number.
+// Names of modules, as transformers has them. A name in a block is: prefix, `blocks`, the block's number, ".", the name here.
 struct EncoderNames {
-  const char* prefix;           // "bert.": of all but the head
+  const char* prefix;           // "bert."; the names of the head have none
   const char* embeddings_norm;  // after "embeddings."
   const char* blocks;           // "encoder.layer."
   const char *query, *key, *value, *attention_out, *attention_norm, *up, *down, *output_norm;
@@ -32,8 +32,8 @@ struct EncoderDefaults {
   bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as RoBERTa's do
   std::optional<double> head_dropout = {};     // none: that of the hidden layers
 };
-// Fills in all sizes, rates and the activation. Errors: unsupported_field for an activation, a kind of positions or a decoder that no
-// encoder here can be, and for sizes that do not fit each other.
+// Reads all sizes, rates and the activation. Errors: unsupported_field for an activation or positions of a kind that no encoder here has,
+// for a decoder, and for sizes that do not fit each other.
 Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent, const EncoderKeys& keys = {});
 
 // The body, and a classifier's head where the config has labels.

@@ -41,7 +41,9 @@ struct ModelConfig {
   Activation gelu = Activation::gelu_tanh;
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float head_dropout = 0;          // of an encoder's classifier
-  int64_t embedding_width = 0, token_types = 0, first_position = 0;   // of an encoder: its tables' width, rows of that of types, the first row used of positions
+  int64_t embedding_width = 0;     // of an encoder: width of its embedding tables
+  int64_t token_types = 0;         // of an encoder: rows of its table of token types; 0: no such table
+  int64_t first_position = 0;      // of an encoder: the row of its position table that a text's first token takes
   float attention_scale = 0;
   std::vector<RotaryConfig> rotary;
   std::vector<LayerAttention> layer_attention;   // of every layer; none: all as they are by themselves
@@ -68,7 +70,7 @@ struct Architecture {
   // alone; null: there are none.
   const char *whole_model_type = nullptr, *part_class = nullptr;
   bool is_encoder = false;   // attends to all tokens of a text, and so generates nothing
-  std::span<const char* const> head_parameters = decoder_head;   // a classifier's, which are drawn where a model without labels becomes one
+  std::span<const char* const> head_parameters = decoder_head;   // names of a classifier's head; drawn at random if the model had no labels
 };
 
 std::span<const Architecture> architectures();
@@ -98,6 +100,6 @@ void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table
 // Makes a classifier of a language model, also of its config.json, as transformers writes it. Errors: bad_argument, of names that
 // make no sense, and where the model has other labels.
 Status set_labels(ModelConfig& config, const std::vector<std::string>& names);
-bool is_of_head(const ModelConfig& config, std::string_view parameter);   // a classifier's
+bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the classifier's head
 
 }  // namespace stw

@@ -72,9 +72,9 @@ struct ClassifyCommand {
     return all;
   }
 
-  void answer(stw_trainer* trainer, std::span<const SeenText> texts, const std::vector<std::string>& labels) const {
-    const std::vector<float> logits = label_logits(trainer, texts, labels.size());
-    for (size_t text = 0; text < texts.size(); ++text) print(probabilities(std::span(logits).subspan(text * labels.size(), labels.size())), labels);
+  void answer(stw_trainer* trainer, std::span<const SeenText> seen, const std::vector<std::string>& labels) const {
+    const std::vector<float> logits = label_logits(trainer, seen, labels.size());
+    for (size_t text = 0; text < seen.size(); ++text) print(probabilities(std::span(logits).subspan(text * labels.size(), labels.size())), labels);
   }
 
   static std::vector<double> probabilities(std::span<const float> logits) {

@@ -15,7 +15,7 @@ struct LabelMetrics {
   std::optional<double> f1;  // of two labels: that of the second one
 };
 
-// `labels` are the right ones, `answers` those that were given, both below `count`. At least one of each.
+// `labels` are the right ones, `answers` those that were given, both below `count`. Both have the same length, at least 1.
 LabelMetrics label_metrics(std::span<const uint32_t> labels, std::span<const uint32_t> answers, size_t count);
 
 }  // namespace command

@@ -42,8 +42,8 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 std::string labels_json(std::span<const std::string> names);
 std::vector<std::string> labels_in(const std::string& json, const std::string& path);
 
-// The tokens that a classifier sees of a text, or of two, with those that the tokenizer puts around them, cut so that all of them are at most
-// `most`. An encoder sees all of them; a language model sees none past the one that it looks at, which is the last one that is not the
+// The tokens that a classifier sees of a text, or of two, with those that the tokenizer puts around them, cut to at most
+// `most` tokens, special ones counted. An encoder sees all of them; a language model sees none past the one that it looks at, which is the last one that is not the
 // padding token (transformers, …ForSequenceClassification). Throws a Failure where there are none, and where the model cannot take two texts.
 struct SeenText {
   std::vector<int32_t> tokens, token_types;   // token_types: empty where all are 0
@@ -53,7 +53,7 @@ SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, c
 
 // Logits of all labels for each of these texts, one text after the other.
 std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels);
-inline constexpr size_t texts_at_once = 256;   // of one such call: answers come while later texts wait
+inline constexpr size_t texts_at_once = 256;   // texts of a call of label_logits; more calls show answers sooner
 
 // The number of each text's label among `labels`, which are the model's; see label_examples.
 std::vector<uint32_t> label_numbers(std::span<const LabelledText> texts, std::span<const std::string> labels);

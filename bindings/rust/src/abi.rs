@@ -838,7 +838,7 @@ pub struct stw_dataset_options {
     pub document_end: u64,
     /// a file with a byte for each token, STW\_MARK\_\* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of \`sequence\` alone (else STW\_BAD\_STATE), not together with document\_end. NULL: all tokens are targets, and samples begin anywhere.
     pub marks: *const c_char,
-    /// for classifiers: a file with a little-endian uint32 for each document that \`marks\` begin: its label, or UINT32\_MAX for none. It is the target of the document's last token, or of the last one inside of the sample, or of an encoder of the document's first token; STW\_MARK\_TARGET is not looked at then. NULL: targets are tokens.
+    /// for classifiers: a file with a little-endian uint32 for each document that \`marks\` begin: its label, or UINT32\_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW\_MARK\_TARGET is not looked at then. NULL: targets are tokens.
     pub labels: *const c_char,
     /// with labels: every one must be smaller
     pub label_count: u64,

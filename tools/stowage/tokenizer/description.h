@@ -1,4 +1,4 @@
-// What a tokenizer.json says: the format of Hugging Face's tokenizers library.
+// The contents of a tokenizer.json: the format of Hugging Face's tokenizers library.
 // Source: https://huggingface.co/docs/tokenizers/components
 #pragma once
 #include <cstdint>

@@ -20,7 +20,7 @@ class Tokenizer {
   ~Tokenizer();
 
   // Texts are UTF-8; otherwise a Failure says at which byte of `name` they are not. Special tokens that a text contains are found.
-  // Padding is not applied: the trainer pads. Thread: one at a time.
+  // Padding is not applied: samples hold texts end to end. Thread: one at a time.
 
   // The tokens of a whole text, with the special tokens that the file puts around it unless `as_it_is`.
   std::vector<int32_t> encode(std::string_view text, const std::string& name, bool as_it_is = false) const;

@@ -121,14 +121,15 @@ TEST(Activations, OfHeadsFarOutAndAtZero) {
   const std::map<Activation, std::array<std::vector<double>, 2>> expected{
       {Activation::tanh, {std::vector<double>{-1, -1, 0, 0, 1, 1}, {0, 0, 1, 1, 0, 0}}},
       {Activation::relu, {std::vector<double>{0, 0, 0, 0, 3e38f, static_cast<double>(infinity)}, {0, 0, 0, 0, 1, 1}}}};
-  for (const auto& [activation, values] : expected) {
+  for (const auto& entry : expected) {
+    const Activation activation = entry.first;
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer forward(DType::f32, 6), gradient(DType::f32, 6);
       run(table.gelu, GeluArgs{6, activation, x.const_matrix(), {}, forward.matrix()}, threads, 0);
       run(table.gelu_gradient, GeluArgs{6, activation, x.const_matrix(), one.const_matrix(), gradient.matrix()}, threads, 0);
       return std::vector<Buffer>{forward, gradient};
     });
-    for (size_t k = 0; k < 2; ++k) EXPECT_EQ(doubles(out[k]), values[k]);
+    for (size_t k = 0; k < 2; ++k) EXPECT_EQ(doubles(out[k]), entry.second[k]);
   }
 }
 

@@ -305,7 +305,7 @@ struct AttentionArgs {
   int query_heads, kv_heads, head_dim;
   float scale;                   // of the scores, usually 1 / sqrt(head_dim)
   bool causal;                   // a row sees no later key; else keys before and after it
-  int64_t window;                // a row sees so many keys up to its own, and after it, where it sees any, one fewer; 0: all of them
+  int64_t window;                // a row sees keys with |row - key| < window (where causal: only up to its own); 0: no limit
   float dropout; uint32_t stream;// of the probabilities; element = (head·rows_per_sample + query)·rows_per_sample + key
   const StepState* state;        // null where dropout is 0
   const int32_t* position_ids;   // (rows): row r sees no key before row r - position_ids[r], the first of its document;
@@ -331,13 +331,13 @@ struct AttentionCachedArgs {
   Matrix key_cache, value_cache; // (capacity, kv_heads·head_dim) each
   double alibi_root = 0;         // as in AttentionArgs
 };
-// Which keys a row sees and what its scores get besides is common/score_rule.h. Attention is valid where it is causal, or has no bias and,
-// with documents, `following`.
+// common/score_rule.h says which keys a row sees and how a score is biased. Attention must be causal, or have no bias and have `following`
+// exactly where it has position_ids.
 inline bool is_valid_score_rule(const AttentionArgs& a) {
   return a.causal || (a.alibi_root == 0 && (a.position_ids == nullptr) == (a.following == nullptr));
 }
-// ALiBi (Press et al., arXiv 2108.12409) takes slope·(row - key) from a score. The slopes of `heads` heads are powers of this root, in double
-// precision: of 2^(-4/m), where m is the largest power of two that is not above `heads`. Square roots make it, on the host.
+// ALiBi (Press et al., arXiv 2108.12409) subtracts slope·(row - key) from a score. The slope of each of `heads` heads is a power of this
+// root: 2^(-4/m), in double precision, where m is the largest power of two not above `heads`. The host makes it by square roots.
 double alibi_root(int heads);
 
 // ---- embedding and loss -----------------------------------------------------------------------------------------

@@ -164,6 +164,7 @@ class GraphBuilder {
   int rotary(std::vector<float> inverse_frequencies, float scale = 1);
   void begin(SegmentKind kind, int block, int input);
   void end(int output);
+  int64_t features(int tensor) const { return graph_.features(tensor); }
 
   // Inputs besides tokens and targets. Each call adds its input to the graph and returns its tensor.
   int token_types(int64_t count);

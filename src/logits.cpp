@@ -36,9 +36,13 @@ bool Trainer::are_finite(const float* logits) const {
   return std::all_of(logits, logits + graph().classes(), [](float x) { return std::isfinite(x); });
 }
 
+Status Trainer::check_length(const std::string& what, uint64_t tokens) const {
+  if (tokens >= 1 && tokens <= static_cast<uint64_t>(sequence())) return ok();
+  return Error{Code::unsupported_shape, what + ": expected 1 to " + std::to_string(sequence()) + " tokens, found " + std::to_string(tokens)};
+}
+
 Status Trainer::check_text(const std::string& what, const Text& text) const {
-  if (text.count < 1 || text.count > static_cast<uint64_t>(sequence()))
-    return Error{Code::unsupported_shape, what + ": expected 1 to " + std::to_string(sequence()) + " tokens, found " + std::to_string(text.count)};
+  STW_TRY(check_length(what, text.count));
   STW_TRY(check_tokens(what.c_str(), text.tokens, text.count));
   if (text.token_types && graph().token_types == 0) return Error{Code::bad_argument, what + ": the model has no types of tokens"};
   for (uint64_t i = 0; text.token_types && i < text.count; ++i)

@@ -122,6 +122,8 @@ class Trainer {
   Status write_reference(const Dataset& dataset, const std::string& path);
   // Logits of the token after `count` tokens (vocabulary), or of a classifier's labels; fp32, valid until the next call that computes.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
+  // Whether a text of so many tokens fits a sample. Errors: unsupported_shape, which begin with `what`.
+  Status check_length(const std::string& what, uint64_t tokens) const;
   // Writes all labels' logits for each text in turn, texts·labels numbers. Errors: unsupported if the model is no classifier; else as logits().
   Status classify(std::span<const Text> texts, float* out);
 

@@ -40,7 +40,7 @@ type ModelInfo struct {
 	Labels                int   // of a classifier; 0: a language model
 	PaddingToken          int64 // -1: none
 	Generates             bool  // continues texts; false: an encoder, which reads a text as a whole
-	TokenTypes            int   // that it tells apart, such as those of a first and of a second text; 0: none
+	TokenTypes            int   // how many types of tokens it tells apart, such as a first and a second text; 0: none
 }
 
 // TensorInfo is a tensor of a model.

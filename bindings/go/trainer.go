@@ -69,8 +69,8 @@ type Batch struct {
 	Tokens     []int32
 	Targets    []int32
 	Labels     []int32
-	Lengths    []int32 // of each sample the tokens that count
-	Positions  []int32 // of each token in its document
+	Lengths    []int32 // how many tokens of each sample count
+	Positions  []int32 // the place of each token in its document
 	TokenTypes []int32 // each token's type, for models with token types
 	Weights    []float32
 	Reference  []float32 // log-probabilities of the targets or labels, of plans for a preference against a reference

@@ -1,9 +1,9 @@
 // Which keys a row of attention sees, and the bias of its scores: one rule for every kernel, forward and backward.
 //
 // A row sees keys of its own document. Causal: those up to its own. Bidirectional: those before and after it. A window of w leaves
-// those with |row - key| < w. So a row sees neighbouring keys, [first_key, end_key), and both ends grow with the row: a block of rows of
-// one document sees the keys from its first row's first one to its last row's last one. The other way round, as gradients of keys need
-// it, rows [first_row, end_row) see a key. Padding at the end of a sample is a document of its own.
+// those with |row - key| < w. So a row sees consecutive keys, [first_key, end_key), and both ends grow with the row: a block of rows of
+// one document sees keys from first_key of its first row to end_key of its last row. Gradients of keys need the reverse: rows
+// [first_row, end_row) see a key. Where rows have positions, each row of padding at a sample's end is a document of its own.
 //
 // The bias is ALiBi's (Press et al., arXiv 2108.12409): slope·(key - row), with a slope for each head.
 #pragma once
@@ -22,7 +22,7 @@ STW_INLINE Index first_key(const DocumentRule<Index>& d, Index row) {
   const Index of_window = row - d.window + 1;
   return d.window > 0 && of_window > d.begin ? of_window : d.begin;
 }
-// The first row past the key's window, in which all rows from the key on see it.
+// The end of the rows, from the key's own row on, whose windows hold the key.
 template <class Index>
 STW_INLINE Index end_row(const DocumentRule<Index>& d, Index key) {
   return d.window > 0 && key + d.window < d.end ? key + d.window : d.end;

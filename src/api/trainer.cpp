@@ -290,9 +290,7 @@ stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, con
     std::vector<Text> list;
     list.reserve(texts);
     for (uint64_t text = 0; text < texts; ++text) {
-      if (lengths[text] < 1 || lengths[text] > static_cast<uint64_t>(trainer->trainer->sequence()))
-        return api::fail(error, Error{Code::unsupported_shape, "classify: text " + std::to_string(text) + ": expected 1 to " + std::to_string(trainer->trainer->sequence()) +
-                                                                   " tokens, found " + std::to_string(lengths[text])});
+      STW_API_TRY(trainer->trainer->check_length("classify: text " + std::to_string(text), lengths[text]));
       if (!tokens || (wanted > 0 && !out)) return api::fail(error, Code::bad_argument, "tokens or out is NULL");
       list.push_back({tokens, lengths[text], token_types});
       tokens += lengths[text];

@@ -55,10 +55,7 @@ Graph build_bloom(const ModelConfig& c, int64_t sequence, Format compute, GraphI
     const int weight = b.parameter(name + ".weight", {features, inputs}, Initializer::normal, c.init_std, layout);
     return std::vector<LinearWeights>{{weight, b.parameter(name + ".bias", {features}, Initializer::zeros, 0, layout)}};
   };
-  const auto norm = [&](int x, const std::string& name, const char* label) {
-    const int weight = b.parameter(name + ".weight", {c.width}, Initializer::ones);
-    return b.norm(x, weight, b.parameter(name + ".bias", {c.width}, Initializer::zeros), c.epsilon, false, label);
-  };
+  const auto norm = [&](int x, const std::string& name, const char* label) { return layer_norm(b, c, x, name, label); };
   ScoreRule rule;
   rule.alibi = true;
   const WeightLayout by_head{static_cast<uint64_t>(c.heads), 3};

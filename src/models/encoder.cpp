@@ -90,10 +90,7 @@ class EncoderBuilder {
     return {weight, b_.parameter(name + ".bias", {features}, Initializer::zeros)};
   }
   int linear(int x, const std::string& name, int64_t inputs, int64_t features, const char* label) { return b_.linear(x, {matrix(name, inputs, features)}, false, label); }
-  int norm(int x, const std::string& name, int64_t width, const char* label) {
-    const int weight = b_.parameter(name + ".weight", {width}, Initializer::ones);
-    return b_.norm(x, weight, b_.parameter(name + ".bias", {width}, Initializer::zeros), c_.epsilon, false, label);
-  }
+  int norm(int x, const std::string& name, const char* label) { return layer_norm(b_, c_, x, name, label); }
 
   int embeddings() {
     const std::string name = std::string(names_.prefix) + "embeddings.";
@@ -107,7 +104,7 @@ class EncoderBuilder {
       const int types = b_.embedding(b_.token_types(c_.token_types), table("token_type_embeddings", c_.token_types), -1, -1, "type_embedding");
       x = b_.add(x, types, "embedding_sum");
     }
-    x = b_.dropout(norm(x, name + names_.embeddings_norm, c_.embedding_width, "embedding_norm"), c_.embedding_dropout, "embedding_dropout");
+    x = b_.dropout(norm(x, name + names_.embeddings_norm, "embedding_norm"), c_.embedding_dropout, "embedding_dropout");
     if (c_.embedding_width != c_.width) x = linear(x, std::string(names_.prefix) + "embeddings_project", c_.embedding_width, c_.width, "embedding_projection");
     b_.end(x);
     return x;
@@ -120,11 +117,11 @@ class EncoderBuilder {
     const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale, c_.attention_dropout, "attention", rule);
     int out = linear(attended, name + names_.attention_out, c_.width, c_.width, "attn_out");
     out = b_.add(x, b_.dropout(out, c_.residual_dropout, "attn_dropout"), "attn_residual");
-    const int middle = norm(out, name + names_.attention_norm, c_.width, "attn_norm");
+    const int middle = norm(out, name + names_.attention_norm, "attn_norm");
     const int up = linear(middle, name + names_.up, c_.width, c_.intermediate, "ffn_up");
     out = linear(b_.gelu(up, c_.gelu, "gelu"), name + names_.down, c_.intermediate, c_.width, "ffn_out");
     out = b_.add(middle, b_.dropout(out, c_.residual_dropout, "ffn_dropout"), "ffn_residual");
-    x = norm(out, name + names_.output_norm, c_.width, "ffn_norm");
+    x = norm(out, name + names_.output_norm, "ffn_norm");
     b_.end(x);
     return x;
   }

@@ -59,10 +59,7 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
     const int weight = b.parameter(name + ".weight", {inputs, features}, Initializer::normal, std);
     return std::vector<LinearWeights>{{weight, b.parameter(name + ".bias", {features}, Initializer::zeros)}};
   };
-  auto norm = [&](int x, const std::string& name, const char* label) {
-    const int weight = b.parameter(name + ".weight", {c.width}, Initializer::ones);
-    return b.norm(x, weight, b.parameter(name + ".bias", {c.width}, Initializer::zeros), c.epsilon, false, label);
-  };
+  auto norm = [&](int x, const std::string& name, const char* label) { return layer_norm(b, c, x, name, label); };
 
   b.begin(SegmentKind::embedding, -1, -1);
   const int table = b.parameter("transformer.wte.weight", {c.vocabulary, c.width}, Initializer::normal, c.init_std);

@@ -151,6 +151,12 @@ Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format 
   return graph;
 }
 
+int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& name, const char* label) {
+  const int64_t width = b.features(x);
+  const int weight = b.parameter(name + ".weight", {width}, Initializer::ones);
+  return b.norm(x, weight, b.parameter(name + ".bias", {width}, Initializer::zeros), c.epsilon, false, label);
+}
+
 void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   b.begin(SegmentKind::head, -1, x);
   const auto matrix = [&](const char* name, int64_t rows) { return b.parameter(name, {rows, c.width}, Initializer::normal, c.init_std); };

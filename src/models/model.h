@@ -94,6 +94,8 @@ const Architecture& architecture_of(const ModelConfig& config);
 const char* find_preset(std::string_view name);
 const char* preset_name(size_t index);   // null past the last one
 
+// LayerNorm with the parameters `name`.weight and `name`.bias.
+int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const std::string& name, const char* label);
 // The head and the loss behind the last norm: one logit for every token of the vocabulary, by the table of tokens where they are tied,
 // or of a classifier for every label.
 void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);

@@ -35,10 +35,11 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     ModelFlags flags = adapters;
     flags.source = name;
     flags.weights = flags.adapter = "";
-    ModelFlags alone;
-    alone.source = name;
-    const bool is_encoder = query(open_model(alone)).generates == 0;   // which is trained with labels, and has no adapters
-    if (is_encoder && (adapters.label_count == 0 || adapters.adapter_rank > 0)) continue;
+    if (adapters.label_count == 0 || adapters.adapter_rank > 0) {   // encoders are trained with labels, and have no adapters
+      ModelFlags alone;
+      alone.source = name;
+      if (query(open_model(alone)).generates == 0) continue;
+    }
     try {
       Model model = open_model(flags);
       const stw_model_info info = query(model);

@@ -228,7 +228,8 @@ typedef struct stw_model_options {
   float adapter_dropout;     /* of what A reads, while it is trained */
   /* A classifier of whole samples (transformers' ...ForSequenceClassification). A language model gets a matrix (labels, width) without bias
    * in place of its head, "score.weight"; its logits after a sample's last token are the labels'. An encoder gets a matrix, an activation
-   * and a matrix over a sample's first token, under the family's own names. A config.json of such a model has
+   * and a matrix over a sample's first token, under the family's own names. With STW_TASK_TOKEN_LABEL (transformers' ...ForTokenClassification)
+   * the head is a dropout and a matrix with a bias, "score" or "classifier", over every token; a language model stays causal. A config.json of such a model has
    * its labels; of another one label_count makes such a model, its head drawn from `seed`. With adapters the head is trained beside
    * them, and lies in their folder; labels.json there has the names. */
   const char *const *label_names; /* label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ... */
@@ -648,13 +649,16 @@ typedef struct stw_dataset_options {
                                 samples begin anywhere. */
   const char *labels;        /* for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or
                                 UINT32_MAX for none. It is the target of the document's last token inside of the sample; for an
-                                encoder, of the document's first token. STW_MARK_TARGET is not looked at then. NULL:
+                                encoder, of the document's first token. STW_MARK_TARGET is not looked at then. With
+                                STW_TASK_TOKEN_LABEL: a uint32 for each token, the target of that token. NULL:
                                 targets are tokens. */
   uint64_t label_count;      /* with labels: every one must be smaller */
   double held_out;           /* share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of
                                 which longer ones than a sample count as what samples have of them */
   const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and
                                 marks (of others: STW_BAD_STATE) */
+  uint32_t task;             /* with labels: STW_TASK_* that they are for, LABEL or TOKEN_LABEL; AUTOMATIC: LABEL */
+  uint32_t reserved_end;
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
@@ -783,7 +787,8 @@ typedef struct stw_batch {
    * (global_batch, sequence): "tokens", and either "targets" (already shifted: the token that follows) or "labels" (beside
    * their tokens; the library shifts them, so that the first one of a sample, or of a document, has no loss); -100: no
    * loss. For a classifier these are labels, not tokens: "targets" at any token, or "labels" (samples), one a sample. Such a label belongs
-   * to the sample's last token that counts; for an encoder, to its first token. Optional: "lengths" (samples), how many tokens of each
+   * to the sample's last token that counts; for an encoder, to its first token. For a model of STW_TASK_TOKEN_LABEL "labels" are (samples, tokens), each
+   * the label of the token beside it, as "targets" are. Optional: "lengths" (samples), how many tokens of each
    * sample count, 0 to tokens. Missing samples and tokens count as ignored; what lies past a length is not looked at.
    * Optional with STW_INPUT_POSITIONS, and for encoders always: "positions" (samples,
    * tokens), of each token in its document: a sample holds several documents end to end, each counted 0, 1, 2, ..., and
@@ -886,13 +891,15 @@ STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate
                                         stw_error *error) STW_NOEXCEPT;
 /* The model's logits behind a text, in the same arena: of the tokens that may follow, or of a classifier's labels, vocabulary or labels
  * of them in fp32 (not probabilities: softmax makes those). `out` has room for `capacity`. At most as many tokens as the plan's
- * sequence has. Errors: STW_BAD_ARGUMENT (tokens, capacity), STW_UNSUPPORTED_SHAPE (no token, or too many); STW_CANCELLED; STW_NON_FINITE
+ * sequence has. Errors: STW_BAD_ARGUMENT (tokens, capacity), STW_UNSUPPORTED_SHAPE (no token, or too many), STW_UNSUPPORTED
+ * (STW_TASK_TOKEN_LABEL: stw_trainer_classify has the logits of every token); STW_CANCELLED; STW_NON_FINITE
  * where they are not finite. Since: 0.1 */
 STW_API stw_status stw_trainer_logits(stw_trainer *trainer, const int32_t *tokens, uint64_t count, float *out, uint64_t capacity,
                                       stw_error *error) STW_NOEXCEPT;
 /* The logits of a classifier's labels for `texts` texts, in the same arena. `tokens` holds the texts' tokens one after the other, and
  * `lengths` how many each text has, 1 to the plan's sequence. `token_types` has a type for each token, below the model's token_types; NULL
- * where all are 0. `out` receives texts * labels numbers in fp32 (not probabilities: softmax makes those), and has room for `capacity`. An
+ * where all are 0. `out` receives texts * labels numbers in fp32 (not probabilities: softmax makes those), and has room for `capacity`. Of a
+ * model of STW_TASK_TOKEN_LABEL it receives tokens * labels numbers, those of each token of each text in turn: as many tokens as `lengths` sum up to. An
  * encoder takes as many texts at once as fit the plan's sequence; the answers are the same as one by one. Errors: STW_UNSUPPORTED (not a
  * classifier), STW_BAD_ARGUMENT (tokens, types, capacity), STW_UNSUPPORTED_SHAPE (a length); STW_CANCELLED; STW_NON_FINITE where logits
  * are not finite. `out` may have been written in part then. Since: 0.1 */

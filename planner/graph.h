@@ -63,7 +63,7 @@ struct Graph {
   Task task = Task::language_model;
   int64_t labels = 0;                // of a task with labels, that targets are; 0: targets are tokens
   LabelPlace label_place = LabelPlace::last_token;   // of a classifier
-  bool generates = true;             // tokens one after the other: no attention sees later ones
+  bool generates = true;             // tokens one after the other: no attention sees later ones, and no token has a label of its own
   Format compute = Format::f32;      // of activations
   Kernels kernels = Kernels::portable;   // as the numerics have it
   Attention attention = Attention::own;  // the same
@@ -194,7 +194,10 @@ class GraphBuilder {
   int dropout(int x, float p, const char* name);       // x itself where p is 0
   void cross_entropy(int logits);                      // of tokens, or of labels where it was said how many there are
   // Before the loss: what its targets are, and where. Without it they are tokens.
-  void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) { graph_.task = task, graph_.labels = count, graph_.label_place = place; }
+  void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) {
+    graph_.task = task, graph_.labels = count, graph_.label_place = place;
+    graph_.generates = graph_.generates && place != LabelPlace::every_token;
+  }
 
   Graph finish() { return std::move(graph_); }
 

@@ -33,8 +33,8 @@ inline constexpr std::array<InputRow, input_count> input_rows{{
 inline constexpr uint64_t input_element_bytes = 4;   // of all of them
 inline const InputRow& input_row(Input input) { return input_rows[static_cast<size_t>(input)]; }
 
-// Which token of a document a classifier's label is the target of.
-enum class LabelPlace : uint8_t { last_token, first_token };
+// Which token of a document a classifier's label is the target of. every_token: each has a label of its own.
+enum class LabelPlace : uint8_t { last_token, first_token, every_token };
 
 // A number for each input of the table, -1 where there is none: a graph's tensors, a program's buffers.
 struct InputIndices {

@@ -137,7 +137,8 @@ Status Batch::check_pairs(Preference preference) const {
 Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const* tensors, uint32_t count, const BatchLimits& limits) {
   Batch batch;
   if (count > 0 && (!names || !tensors)) return Error{Code::bad_argument, "batch: names or tensors is NULL"};
-  const bool classifies = limits.labels > 0;
+  const bool classifies = limits.labels > 0 && is_of_text(limits.task);
+  batch.are_of_tokens_ = limits.task == Task::token_label;
   const struct { const char* name; HostMatrix<int32_t>* matrix; int dimensions; } known[] = {
       {"tokens", &batch.tokens_, 2}, {"targets", &batch.targets_, 2}, {"labels", classifies ? &batch.classes_ : &batch.labels_, classifies ? 1 : 2},
       {"lengths", &batch.lengths_, 1}, {"positions", &batch.positions_, 2}, {"token_types", &batch.token_types_, 2}};
@@ -182,8 +183,7 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
 }
 
 void Batch::put_beside(const float* losses, float* out) const {
-  const int64_t shift = labels_.data ? 1 : 0;
-  for (int64_t i = 0; i < tokens_.tokens; ++i) out[i] = i < shift ? 0 : 0 - losses[i - shift];
+  for (int64_t i = 0; i < tokens_.tokens; ++i) out[i] = i < shift() ? 0 : 0 - losses[i - shift()];
 }
 
 void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const {
@@ -192,8 +192,8 @@ void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const
   for (int64_t i = 0; i < sequence; ++i) {
     const bool is_there = i < end, goes_on = i + 1 < end && !(positions_.data && positions_.at(sample, i + 1) == 0);
     const bool is_labelled = rows.label_place == LabelPlace::first_token ? i == 0 && is_there : i + 1 == end;
-    const bool has_target = targets_.data ? is_there : labels_.data ? goes_on : is_labelled;
-    const int64_t at = labels_.data ? i + 1 : i;   // labels and their weights are shifted together
+    const bool has_target = targets_.data || (labels_.data && shift() == 0) ? is_there : labels_.data ? goes_on : is_labelled;
+    const int64_t at = i + shift();   // labels and their weights are shifted together
     rows.tokens[i] = is_there ? tokens_.at(sample, i) : 0;
     rows.targets[i] = !has_target ? kernels::ignored_target : targets.data ? targets.at(sample, at) : classes_.at(sample);
     if (weights_.data && has_target) rows.weights[i] = weights_.at(sample, at);

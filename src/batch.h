@@ -24,6 +24,7 @@ struct BatchLimits {
   int64_t token_types;   // that the model tells apart, else 0
   InputIndices inputs;   // of the plan's graph
   Preference preference;
+  Task task = Task::language_model;
 };
 
 class Batch {
@@ -53,7 +54,10 @@ class Batch {
   Status check_token_types(int64_t types) const;
   Status check_pairs(Preference preference) const;
 
+  int64_t shift() const { return labels_.data && !are_of_tokens_ ? 1 : 0; }   // from a label to the token that has it as its target
+
   HostMatrix<int32_t> tokens_, lengths_, positions_, token_types_;
+  bool are_of_tokens_ = false;           // labels_: each is its own token's, not the next one to learn
   HostMatrix<int32_t> targets_, labels_, classes_;   // one of them; classes: what a classifier's samples are called labels of
   HostMatrix<float> weights_, reference_;
 };

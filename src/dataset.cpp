@@ -72,6 +72,8 @@ Status check_length(const std::string& path, const char* part, uint64_t found, i
                                   std::to_string(found)};
 }
 
+int32_t as_target(uint32_t label) { return label == no_label ? kernels::ignored_target : static_cast<int32_t>(label); }
+
 uint64_t share_of(uint64_t count, double fraction) { return static_cast<uint64_t>(static_cast<double>(count) * fraction); }
 
 // Documents at the end that make up `fraction` of the tokens of all, as nearly as whole documents can, but for the first one. What is
@@ -187,19 +189,25 @@ Dataset::Extent Dataset::window(Part part, uint64_t index) const {
 Status Dataset::open_labels(const DatasetOptions& options, uint64_t documents) {
   const std::string& path = options.labels_path;
   STW_ASSIGN(file, File::open(path));
-  if (file.size() != documents * sizeof(uint32_t))
-    return Error{Code::corrupt, path + ": expected " + std::to_string(documents * sizeof(uint32_t)) + " bytes, a label for each document, found " + std::to_string(file.size())};
+  const bool is_of_tokens = options.task == Task::token_label;
+  const uint64_t count = is_of_tokens ? file_->count : documents;
+  if (file.size() != count * sizeof(uint32_t))
+    return Error{Code::corrupt, path + ": expected " + std::to_string(count * sizeof(uint32_t)) + " bytes, a label for each " + (is_of_tokens ? "token" : "document") + ", found " + std::to_string(file.size())};
   label_count_ = options.label_count;
-  labels_.reserve(documents);
-  return in_chunks<uint32_t>(file, 0, documents, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
+  task_ = options.task;
+  if (!is_of_tokens) labels_.reserve(count);
+  STW_TRY(in_chunks<uint32_t>(file, 0, count, [&](uint64_t at, std::span<const uint32_t> chunk) -> Status {
     content_.update(chunk.data(), chunk.size_bytes());
     for (const uint32_t label : chunk) {
       if (label >= static_cast<uint64_t>(label_count_) && label != no_label)
-        return Error{Code::corrupt, path + ": label " + std::to_string(labels_.size()) + " is " + std::to_string(label) + ", expected less than " + std::to_string(label_count_)};
-      labels_.push_back(label == no_label ? kernels::ignored_target : static_cast<int32_t>(label));
+        return Error{Code::corrupt, path + ": label " + std::to_string(at) + " is " + std::to_string(label) + ", expected less than " + std::to_string(label_count_)};
+      if (!is_of_tokens) labels_.push_back(as_target(label));
+      ++at;
     }
     return ok();
-  });
+  }));
+  if (is_of_tokens) token_labels_ = std::make_unique<const File>(std::move(file));
+  return ok();
 }
 
 std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end, uint64_t end_token, uint64_t length) {
@@ -227,6 +235,8 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     return Error{Code::bad_argument, "marks say where documents begin, and what is held out begins with one: expected no document end and no file of its own for that"};
   if (has_marks) STW_TRY(check_sequence(options.sequence));
   if (!options.labels_path.empty() && !has_marks) return Error{Code::bad_argument, "labels are of documents: expected marks that say where they begin"};
+  if (!options.labels_path.empty() && options.task != Task::label && options.task != Task::token_label)
+    return Error{Code::bad_argument, std::string("labels of the task ") + task_row(options.task).name + " are not supported"};
   if (!options.labels_path.empty() && (options.label_count < 1 || options.label_count > INT32_MAX))
     return Error{Code::bad_argument, "label count: expected 1 to 2147483647, found " + std::to_string(options.label_count)};
   if (options.pairs && (!has_marks || !options.labels_path.empty())) return Error{Code::bad_argument, "pairs are of documents, without labels: expected marks that say where they begin, and no labels"};
@@ -329,6 +339,25 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   return ok();
 }
 
+Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
+  const int64_t own = std::min(own_tokens(range, start), sequence);
+  std::fill_n(rows.targets, sequence, kernels::ignored_target);
+  int32_t* out = rows.targets;
+  STW_TRY(read_around(range, start, static_cast<uint64_t>(own), [&](uint64_t first, uint64_t now) {
+    return in_chunks<uint32_t>(*token_labels_, first, now, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
+      for (const uint32_t label : chunk) {
+        if (label >= static_cast<uint64_t>(label_count_) && label != no_label) return corrupt(token_labels_->path(), "it has changed since it was opened");
+        *out++ = as_target(label);
+      }
+      return ok();
+    });
+  }));
+  return for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
+    if (rows.positions) rows.positions[i] = position;
+    if (rows.token_types) rows.token_types[i] = (mark & mark_second) != 0;
+  });
+}
+
 Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const {
   const int64_t own = own_tokens(range, start);
   return for_marks(range, start, sequence + 1, [&](int64_t i, uint8_t mark, int32_t position) {
@@ -355,6 +384,7 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
   STW_TRY(read_into(start, length, tokens));
   std::copy(tokens + 1, tokens + sequence, targets);
   STW_TRY(read_into((start + length) % range.count, 1, targets + sequence - 1));
+  if (token_labels_) return apply_token_labels(range, start, sequence, rows);
   if (label_count_ > 0) return apply_labels(range, start, sequence, rows);
   if (reference_ && rows.reference) {
     float* out = rows.reference;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/result.h"
+#include "planner/task.h"
 #include "src/file.h"
 #include "src/hash.h"
 #include "src/sample_rows.h"
@@ -34,6 +35,7 @@ struct DatasetOptions {
                                       // so that there is neither document_end nor evaluation_path
   int64_t sequence = 0;               // with marks: of the windows
   std::string labels_path;            // of a classifier: a little-endian uint32 for each document that marks begin; empty: targets are tokens
+  Task task = Task::label;            // what labels are for; token_label: the file has one for each token
   int64_t label_count = 0;            // every label is below it, or no_label
   bool pairs = false;                 // with marks, without labels: documents are pairs, of which windows hold whole ones
   std::string reference_path;         // of pairs: what another model says of them (reference_file.h); empty: there is none
@@ -57,6 +59,7 @@ class Dataset {
   uint64_t tokens(Part part) const { return part_of(part).count; }
   int64_t vocabulary() const { return vocabulary_; }
   int64_t label_count() const { return label_count_; }   // 0: targets are tokens
+  Task task() const { return task_; }                    // of labels
   // With marks: that hold every document of the training part once, whole where it is not longer. Else 0.
   uint64_t training_windows() const { return training_.windows.size(); }
   uint64_t evaluation_windows() const { return evaluation_.windows.size(); }   // likewise
@@ -85,7 +88,8 @@ class Dataset {
   // documents, positions (may be null) count from the first token of each in this window, and the token that ends one has
   // no target: what follows has nothing to do with it. With marks likewise; targets are those that are marked, and nothing that the
   // next window begins with. Behind the last document of the part comes its first one. With labels the last token of a document, as far as
-  // the window has it, or its first one, as rows.label_place says, has the document's label as its target, and no other one has a target; the window must begin where one begins.
+  // the window has it, or its first one, as rows.label_place says, has the document's label as its target, and no other one has a target; the window must begin where one begins. With labels of tokens
+  // each token has its own as its target.
   // rows.reference likewise has what the reference says of each target. Errors: bad_argument past the end; io_error; corrupt where the file has
   // changed and a token is out of range.
   Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows) const;
@@ -123,6 +127,7 @@ class Dataset {
   static int64_t own_tokens(const Range& range, uint64_t start);   // of the window from there on, and of no other one
   Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
   Status apply_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
+  Status apply_token_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
   const Range& part_of(Part part) const { return part == Part::training ? training_ : evaluation_; }
 
   int64_t vocabulary_, document_end_ = -1;
@@ -135,7 +140,9 @@ class Dataset {
   Hash64 content_;                      // of all files, in the order in which they were opened
   std::unique_ptr<const File> reference_;   // null where there is none
   int64_t label_count_ = 0;
+  Task task_ = Task::label;
   std::vector<int32_t> labels_;         // of documents, as targets
+  std::unique_ptr<const File> token_labels_;   // null where labels are of documents
 };
 
 }  // namespace stw

@@ -2,6 +2,7 @@
 // by one program, which reads several short texts at once.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -23,6 +24,31 @@ Result<const float*> Trainer::read_logits(const Program& program, uint64_t row) 
   STW_TRY(stream_->download(short_logits_.data(), logits, short_logits_.size() * sizeof(uint16_t)));
   std::transform(short_logits_.begin(), short_logits_.end(), logits_.begin(), graph().compute == Format::bf16 ? from_bf16 : from_f16);
   return logits_.data();
+}
+
+Status Trainer::take_logits(const Program& program, uint64_t first, uint64_t rows, std::vector<std::byte>& raw, float* out) {
+  const Tensor& tensor = graph().at(graph().generate_ops.back().outputs[0]);
+  const uint64_t stride = static_cast<uint64_t>(tensor.stride()), labels = static_cast<uint64_t>(graph().labels), width = element_bytes(tensor.format);
+  std::byte* const begin = execution_.rows<std::byte>(program, program.logits) + first * stride * width;
+  const std::byte* from = stream_->on_host(begin);
+  if (!from) {
+    raw.resize(((rows - 1) * stride + labels) * width);
+    STW_TRY(stream_->download(raw.data(), begin, raw.size()));
+    from = raw.data();
+  }
+  for (uint64_t row = 0; row < rows; ++row)
+    for (uint64_t label = 0; label < labels; ++label) {
+      const std::byte* const at = from + (row * stride + label) * width;
+      uint16_t half;
+      if (tensor.format == Format::f32) {
+        std::memcpy(out, at, sizeof *out);
+      } else {
+        std::memcpy(&half, at, sizeof half);
+        *out = tensor.format == Format::bf16 ? from_bf16(half) : from_f16(half);
+      }
+      ++out;
+    }
+  return ok();
 }
 
 Status Trainer::check_tokens(const char* what, const int32_t* tokens, uint64_t count) const {
@@ -57,10 +83,10 @@ Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t
   const auto source = [&](uint64_t, const SampleRows& rows) -> Status {
     const uint64_t all = static_cast<uint64_t>(sequence());
     std::fill_n(rows.tokens, all, 0);
-    std::fill_n(rows.positions, all, 0);   // each row past the texts is a document of its own
+    if (rows.positions) std::fill_n(rows.positions, all, 0);   // each row past the texts is a document of its own
     for (size_t k = 0; k < texts.size(); ++k) {
       std::copy_n(texts[k].tokens, texts[k].count, rows.tokens + begins[k]);
-      std::iota(rows.positions + begins[k], rows.positions + begins[k] + texts[k].count, 0);
+      if (rows.positions) std::iota(rows.positions + begins[k], rows.positions + begins[k] + texts[k].count, 0);
       if (texts[k].token_types && rows.token_types) std::copy_n(texts[k].token_types, texts[k].count, rows.token_types + begins[k]);
     }
     return ok();
@@ -74,6 +100,7 @@ Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
   STW_TRY(check_ready());
   const Text text{tokens, count, nullptr};
   STW_TRY(check_text("logits", text));
+  if (graph().task == Task::token_label) return Error{Code::unsupported, "logits: the model gives each token a label; classify has the logits of all of them"};
   const Computing computing(*this);
   const InPhase phase(*this, TrainerPhase::generate);
   begin_state();
@@ -102,8 +129,11 @@ Status Trainer::classify(std::span<const Text> texts, float* out) {
     std::copy_n(logits, graph().labels, out + text * static_cast<size_t>(graph().labels));
     return ok();
   };
+  const bool is_of_tokens = graph().task == Task::token_label, keeps_texts_apart = graph().inputs[Input::positions] >= 0;
   const uint64_t room = static_cast<uint64_t>(sequence());
   std::vector<uint64_t> begins;
+  std::vector<std::byte> raw;
+  uint64_t done = 0;   // rows of `out`, where each token has one
   for (size_t first = 0, end; first < texts.size(); first = end) {
     begin_state();
     if (graph().generates) {
@@ -114,8 +144,16 @@ Status Trainer::classify(std::span<const Text> texts, float* out) {
     }
     uint64_t used = 0;
     begins.clear();
-    for (end = first; end < texts.size() && used + texts[end].count <= room; used += texts[end++].count) begins.push_back(used);
+    for (end = first; end < texts.size() && used + texts[end].count <= room && (end == first || keeps_texts_apart); used += texts[end++].count) begins.push_back(used);
     STW_TRY(run_logits(texts.subspan(first, end - first), begins));
+    if (is_of_tokens) {
+      float* const begin = out + done * static_cast<uint64_t>(graph().labels);
+      STW_TRY(take_logits(planned_->programs.decode, 0, used, raw, begin));
+      if (!std::all_of(begin, begin + used * static_cast<uint64_t>(graph().labels), [](float x) { return std::isfinite(x); }))
+        return Error{Code::non_finite, "classify: the logits of text " + std::to_string(first) + " or of one beside it are not finite"};
+      done += used;
+      continue;
+    }
     for (size_t text = first; text < end; ++text) {
       STW_ASSIGN(logits, read_logits(planned_->programs.decode, begins[text - first]));
       STW_TRY(take(logits, text));

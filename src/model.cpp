@@ -116,7 +116,7 @@ Status check_task(Task task, size_t label_count, const ModelConfig& config, cons
   const std::string name = task_row(task).name;
   const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, origin + ": " + what}; };
   const auto not_supported = [&] { return Error{Code::unsupported, origin + ": the task " + name + " is not supported"}; };
-  if (has_labels(task) && task != Task::label) return not_supported();
+  if (has_labels(task) && task != Task::label && task != Task::token_label) return not_supported();
   if (has_labels(task)) return label_count > 0 || !config.labels.empty() ? ok() : Status(wrong("the task " + name + " needs labels (label_count), and the model has none"));
   if (label_count > 0) return wrong("the task " + name + " has no labels, and " + std::to_string(label_count) + " were given");
   if (!config.labels.empty()) return wrong("the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name + ", that was given");
@@ -174,9 +174,12 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     const Task task = source.task ? *source.task : own.empty() ? Task::label : model->config_.task;
     if (auto status = set_labels(model->config_, task, names); !status) return Error{status.error().code, origin + ": " + status.error().message};
   }
+  if (source.dropout && model->config_.task == Task::token_label) set_token_dropout(model->config_, *source.dropout);
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
   if (source.adapters.any() && architecture_of(model->config_).is_encoder)
     return Error{Code::unsupported, origin + ": low-rank adapters of a model of type " + model->config_.architecture + " are not supported"};
+  if (source.adapters.any() && model->config_.task == Task::token_label)
+    return Error{Code::unsupported, origin + ": low-rank adapters of a model with labels of tokens are not supported"};
   if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
   model->config_.json.erase("quantization_config");   // what is written holds numbers
   // Any sequence gives the same parameters.

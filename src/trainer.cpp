@@ -288,6 +288,8 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part, bool w
   if (dataset.label_count() != graph().labels)
     return Error{Code::bad_state, "trainer: the model has " + (graph().labels > 0 ? std::to_string(graph().labels) + " labels" : std::string("no labels")) + ", the dataset " +
                                       (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count()) : std::string("has none"))};
+  if (graph().labels > 0 && dataset.task() != graph().task)
+    return Error{Code::bad_state, std::string("trainer: the model's task is ") + task_row(graph().task).name + ", the dataset's labels are for the task " + task_row(dataset.task()).name};
   if (dataset.has_documents() && graph().inputs[Input::positions] < 0)
     return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
   if (dataset.has_second_texts() && graph().token_types < 2)

@@ -121,10 +121,11 @@ class Trainer {
   // (other datasets), io_error.
   Status write_reference(const Dataset& dataset, const std::string& path);
   // Logits of the token after `count` tokens (vocabulary), or of a classifier's labels; fp32, valid until the next call that computes.
+  // Errors: unsupported where each token has a label.
   Result<const float*> logits(const int32_t* tokens, uint64_t count);
   // Whether a text of so many tokens fits a sample. Errors: unsupported_shape, which begin with `what`.
   Status check_length(const std::string& what, uint64_t tokens) const;
-  // Writes all labels' logits for each text in turn, texts·labels numbers. Errors: unsupported if the model is no classifier; else as logits().
+  // Writes all labels' logits for each text in turn, texts·labels numbers; where tokens have labels, for each token of each text. Errors: unsupported if the model is no classifier; else as logits().
   Status classify(std::span<const Text> texts, float* out);
 
   Status save(const std::string& path);
@@ -217,6 +218,7 @@ class Trainer {
   Status check_text(const std::string& what, const Text& text) const;   // Errors: unsupported_shape, bad_argument
   Status run_logits(std::span<const Text> texts, std::span<const uint64_t> begins);   // of a model that does not generate; errors: cancelled
   Result<const float*> read_logits(const Program& program, uint64_t row);   // the logits of this row, after `program` has run
+  Status take_logits(const Program& program, uint64_t first, uint64_t rows, std::vector<std::byte>& raw, float* out);   // of several, one after the other
   void enter(TrainerPhase phase);
   void begin_evaluation(uint64_t samples);
   void count_evaluated(uint64_t samples);   // more of them

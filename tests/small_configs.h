@@ -96,6 +96,13 @@ inline std::string classifier_of(std::string config) {
   return head + "}, " + config.substr(1);
 }
 
+// The same labels, one of each token.
+inline std::string token_classifier_of(const std::string& config) {
+  std::string labelled = classifier_of(config);
+  const std::string of_texts = "ForSequenceClassification";
+  return labelled.replace(labelled.find(of_texts), of_texts.size(), "ForTokenClassification");
+}
+
 // Encoders: as classifiers, for there is no other head.
 inline std::string small_bert(const char* dropout = "0") {
   const std::string p = dropout;

@@ -438,7 +438,7 @@ inline Rows<int32_t> one_each(std::span<const int32_t> values) { return {values,
 struct Batch {
   Rows<int32_t> tokens;
   Rows<int32_t> targets = {};     ///< the token that follows each
-  Rows<int32_t> labels = {};      ///< beside their tokens: the library shifts them; of a classifier one_each()
+  Rows<int32_t> labels = {};      ///< beside their tokens: the library shifts them; of a classifier of texts one_each()
   Rows<int32_t> lengths = {};     ///< one_each(): of each sample the tokens that count
   Rows<int32_t> positions = {};   ///< of each token in its document
   Rows<int32_t> token_types = {}; ///< each token's type, for models with token types
@@ -510,6 +510,7 @@ class Trainer {
     owned_.reset(out);
     const stw_model_info about = model.info();
     labels_ = static_cast<size_t>(about.labels);
+    labels_tokens_ = about.task == STW_TASK_TOKEN_LABEL;
     classes_ = labels_ ? labels_ : static_cast<size_t>(about.vocabulary);
     sequence_ = plan.info().sequence;
     for (const stw_tensor_info& tensor : model.tensors()) shapes_.emplace_back(tensor.shape, tensor.shape + tensor.ndim);
@@ -522,6 +523,7 @@ class Trainer {
     hook_ = std::move(other.hook_);
     device_ = std::move(other.device_);
     labels_ = other.labels_;
+    labels_tokens_ = other.labels_tokens_;
     classes_ = other.classes_;
     sequence_ = other.sequence_;
     shapes_ = std::move(other.shapes_);
@@ -589,7 +591,8 @@ class Trainer {
     return out;
   }
 
-  /// The logits of a classifier's labels, a row for each text. token_types has a type for each token; empty: all are 0.
+  /// The logits of a classifier's labels, a row for each text; where tokens have labels, a row for each token of each text in
+  /// turn. token_types has a type for each token; empty: all are 0.
   std::vector<std::vector<float>> classify(const std::vector<std::vector<int32_t>>& texts, const std::vector<std::vector<int32_t>>& token_types = {}) {
     if (!token_types.empty() && token_types.size() != texts.size())
       throw Error(STW_BAD_ARGUMENT, "token_types: expected " + std::to_string(texts.size()) + " lists, found " + std::to_string(token_types.size()));
@@ -603,12 +606,13 @@ class Trainer {
         throw Error(STW_BAD_ARGUMENT, "token_types: text " + std::to_string(i) + ": expected " + std::to_string(texts[i].size()) + " numbers, found " + std::to_string(token_types[i].size()));
       types.insert(types.end(), token_types[i].begin(), token_types[i].end());
     }
-    std::vector<float> out(texts.size() * labels_);
+    const size_t count = labels_tokens_ ? tokens.size() : texts.size();
+    std::vector<float> out(count * labels_);
     call([&](stw_error* error) {
       return stw_trainer_classify(get(), tokens.data(), types.empty() ? nullptr : types.data(), lengths.data(), lengths.size(), out.data(), out.size(), error);
     });
     std::vector<std::vector<float>> rows;
-    for (size_t i = 0; i < texts.size(); ++i) rows.emplace_back(out.begin() + static_cast<std::ptrdiff_t>(i * labels_), out.begin() + static_cast<std::ptrdiff_t>((i + 1) * labels_));
+    for (size_t i = 0; i < count; ++i) rows.emplace_back(out.begin() + static_cast<std::ptrdiff_t>(i * labels_), out.begin() + static_cast<std::ptrdiff_t>((i + 1) * labels_));
     return rows;
   }
 
@@ -757,6 +761,7 @@ class Trainer {
   std::shared_ptr<stw_device> device_;   // closed after the trainer
   std::unique_ptr<Hooked> hook_;
   size_t labels_ = 0, classes_ = 0;
+  bool labels_tokens_ = false;
   uint64_t sequence_ = 0;
   std::vector<std::vector<int64_t>> shapes_;
   detail::Owner<stw_trainer, stw_trainer_destroy> owned_;

@@ -783,7 +783,7 @@ internal static unsafe class Abi
         public ulong document_end;
         /// <summary>a file with a byte for each token, STW_MARK_* together: for prompts and answers, of which the answers are learned. Documents are kept apart as above, but begin where they are marked, the first one with the first token. Samples hold them whole, as many as there is room for, and longer ones cut; all samples are trained on before one is again, in another order each time. For plans of `sequence` alone (else STW_BAD_STATE), not together with document_end. NULL: all tokens are targets, and samples begin anywhere.</summary>
         public byte* marks;
-        /// <summary>for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or UINT32_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW_MARK_TARGET is not looked at then. NULL: targets are tokens.</summary>
+        /// <summary>for classifiers: a file with a little-endian uint32 for each document that `marks` begin: its label, or UINT32_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW_MARK_TARGET is not looked at then. With STW_TASK_TOKEN_LABEL: a uint32 for each token, the target of that token. NULL: targets are tokens.</summary>
         public byte* labels;
         /// <summary>with labels: every one must be smaller</summary>
         public ulong label_count;
@@ -791,6 +791,9 @@ internal static unsafe class Abi
         public double held_out;
         /// <summary>with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and marks (of others: STW_BAD_STATE)</summary>
         public byte* reference;
+        /// <summary>with labels: STW_TASK_* that they are for, LABEL or TOKEN_LABEL; AUTOMATIC: LABEL</summary>
+        public uint task;
+        public uint reserved_end;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_dataset_options Sized()

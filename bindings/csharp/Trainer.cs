@@ -19,6 +19,7 @@ namespace Stowage
         private readonly ViewCount views = new ViewCount();
         private readonly IReadOnlyList<TensorInfo> tensors;
         private readonly long labels, sequence;
+        private readonly bool labelsTokens;
 
         /// <summary>Numbers that logits have.</summary>
         internal long Classes { get; }
@@ -36,6 +37,7 @@ namespace Stowage
             stw_trainer_options given = asked.Given();
             ModelInfo about = Numbers.Given(model, nameof(model)).Info;
             labels = about.Labels;
+            labelsTokens = about.Task == TrainingTask.TokenLabel;
             Classes = labels > 0 ? labels : about.Vocabulary;
             tensors = model.Tensors();
             sequence = Numbers.Given(plan, nameof(plan)).Info.Sequence;
@@ -180,7 +182,7 @@ namespace Stowage
             return made;
         }
 
-        /// <summary>The logits of a classifier's labels, a row for each text. tokenTypes has a type for each token; null: all are 0.</summary>
+        /// <summary>The logits of a classifier's labels, a row for each text; where tokens have labels, a row for each token of each text in turn. tokenTypes has a type for each token; null: all are 0.</summary>
         /// <exception cref="StowageException">Unsupported (no classifier), BadArgument (a token or type that the model does not know, types that are not one for each token), UnsupportedShape (no token, or too many), NonFinite, Cancelled</exception>
         public float[][] Classify(IReadOnlyList<int[]> texts, IReadOnlyList<int[]> tokenTypes = null, CancellationToken cancellation = default(CancellationToken))
         {
@@ -195,15 +197,16 @@ namespace Stowage
             }
             int[] all = texts.SelectMany(text => text).ToArray(), types = tokenTypes?.SelectMany(one => one).ToArray();
             ulong[] lengths = texts.Select(text => (ulong)text.Length).ToArray();
-            var made = new float[checked(count * labels)];
+            int rowCount = labelsTokens ? all.Length : count;
+            var made = new float[checked(rowCount * labels)];
             stw_error error = stw_error.Sized();
             fixed (int* asked = all, kinds = types)
             fixed (ulong* each = lengths)
             fixed (float* to = made)
             using (var call = new Call(this, cancellation))
                 call.End(stw_trainer_classify(call.Trainer, asked, kinds, each, (ulong)count, to, (ulong)made.Length, &error), &error);
-            var rows = new float[count][];
-            for (int i = 0; i < count; ++i)
+            var rows = new float[rowCount][];
+            for (int i = 0; i < rowCount; ++i)
             {
                 rows[i] = new float[labels];
                 Array.Copy(made, i * labels, rows[i], 0, labels);

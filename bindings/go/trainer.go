@@ -109,8 +109,9 @@ type Tensor struct {
 type Trainer struct {
 	handle[*C.stw_trainer]
 	calls    *calls
-	labels   int // of a classifier
-	classes  int // of its labels, or of tokens
+	labels   int  // of a classifier
+	ofTokens bool // its labels
+	classes  int  // of its labels, or of tokens
 	sequence int
 	tensors  []TensorInfo
 }
@@ -155,7 +156,7 @@ func NewTrainer(device *Device, model *Model, plan *Plan, options TrainerOptions
 		}
 	}
 	info := model.Info()
-	made := &Trainer{labels: info.Labels, classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
+	made := &Trainer{labels: info.Labels, ofTokens: info.Task == TaskTokenLabel, classes: int(info.Vocabulary), sequence: int(plan.Info().Sequence), tensors: model.Tensors()}
 	if made.labels > 0 {
 		made.classes = made.labels
 	}
@@ -235,11 +236,11 @@ func floats(values []float32) *C.float {
 
 // batch is what C is told of one's shape.
 func (t *Trainer) batch(b *Batch, learningRate float64) (C.stowage_go_batch, error) {
-	if err := b.check(t.labels > 0); err != nil {
+	if err := b.check(t.labels > 0 && !t.ofTokens); err != nil {
 		return C.stowage_go_batch{}, err
 	}
 	shape := C.stowage_go_batch{samples: C.int64_t(b.Samples), tokens: C.int64_t(len(b.Tokens) / b.Samples), labels_ndim: 2, learning_rate: C.double(learningRate)}
-	if t.labels > 0 {
+	if t.labels > 0 && !t.ofTokens {
 		shape.labels_ndim = 1
 	}
 	return shape, nil
@@ -365,7 +366,7 @@ func (t *Trainer) Logits(tokens []int32) ([]float32, error) {
 	return out, nil
 }
 
-// Classify returns the logits of a classifier's labels, a row for each text. tokenTypes has a type for each token; nil: all are 0. It answers
+// Classify returns the logits of a classifier's labels, a row for each text; where tokens have labels, a row for each token of each text in turn. tokenTypes has a type for each token; nil: all are 0. It answers
 // Unsupported (no classifier), BadArgument (a token or type that the model does not know, types that are not one for each token),
 // UnsupportedShape (no token, or too many), Cancelled or NonFinite.
 func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
@@ -384,7 +385,11 @@ func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 		}
 		types = append(types, tokenTypes[i]...)
 	}
-	out := make([]float32, len(texts)*t.labels)
+	count := len(texts)
+	if t.ofTokens {
+		count = len(tokens)
+	}
+	out := make([]float32, count*t.labels)
 	err := t.call(func(pointer *C.stw_trainer, told *C.stw_error) C.stw_status {
 		return C.stw_trainer_classify(pointer, integers(tokens), integers(types), (*C.uint64_t)(unsafe.Pointer(&lengths[0])), C.uint64_t(len(texts)), floats(out),
 			C.uint64_t(len(out)), told)
@@ -392,7 +397,7 @@ func (t *Trainer) Classify(texts, tokenTypes [][]int32) ([][]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := make([][]float32, len(texts))
+	rows := make([][]float32, count)
 	for i := range rows {
 		rows[i] = out[i*t.labels : (i+1)*t.labels : (i+1)*t.labels]
 	}

@@ -1,6 +1,7 @@
 #include "src/api/boundary.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "planner/plan_file.h"
 #include "planner/profile_file.h"
@@ -138,7 +139,7 @@ Result<Batch> read_batch(const stw_batch& b, const Trainer& t, bool to_learn) {
   InputIndices inputs = g.inputs;
   if (!to_learn) inputs[Input::weights] = inputs[Input::reference] = -1;
   return Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
-                     {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.labels, g.token_types, inputs, to_learn ? g.preference : Preference::none});
+                     {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.labels, g.token_types, inputs, to_learn ? g.preference : Preference::none, g.task});
 }
 
 // As a SampleSource; of two words, so that it is one without an allocation. `batch` must outlive it.
@@ -284,7 +285,10 @@ stw_status stw_trainer_classify(stw_trainer* trainer, const int32_t* tokens, con
                                 stw_error* error) noexcept {
   return api::guard(error, [&]() -> stw_status {
     if (!trainer || (texts > 0 && !lengths)) return api::fail(error, Code::bad_argument, "trainer or lengths is NULL");
-    const uint64_t wanted = size_mul(texts, static_cast<uint64_t>(trainer->trainer->graph().labels));
+    const Graph& graph = trainer->trainer->graph();
+    uint64_t rows = texts;
+    if (graph.task == Task::token_label) rows = std::accumulate(lengths, lengths + texts, uint64_t{0}, size_add);
+    const uint64_t wanted = size_mul(rows, static_cast<uint64_t>(graph.labels));
     if (capacity < wanted)
       return api::fail(error, Error{Code::bad_argument, "classify: expected a capacity of " + std::to_string(wanted) + ", found " + std::to_string(capacity)});
     std::vector<Text> list;

@@ -50,6 +50,7 @@ constexpr Architecture encoder(const char* type, Status (*parse)(const Json&, Mo
   Architecture a{type, parse, build, class_name, prefix, bert_rates};
   a.is_encoder = true;
   a.head_parameters = head;
+  a.token_head = {"classifier", "classifier_dropout", &ModelConfig::residual_dropout};
   return a;
 }
 

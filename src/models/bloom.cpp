@@ -81,7 +81,7 @@ Graph build_bloom(const ModelConfig& c, int64_t sequence, Format compute, GraphI
   }
 
   b.begin(SegmentKind::final, -1, x);
-  x = norm(x, "transformer.ln_f", "final_norm");
+  x = b.dropout(norm(x, "transformer.ln_f", "final_norm"), c.head_dropout, "head_dropout");
   b.end(x);
   add_head(b, c, x, table);
   return b.finish();
@@ -91,6 +91,7 @@ constexpr DropoutRate bloom_rates[] = {{"attention_dropout", &ModelConfig::atten
 
 }  // namespace
 
-const Architecture bloom_architecture = {"bloom", parse_bloom, build_bloom, "Bloom", "transformer.", bloom_rates};
+const Architecture bloom_architecture = {"bloom", parse_bloom, build_bloom, "Bloom", "transformer.", bloom_rates, nullptr, nullptr, false, decoder_head,
+                                         {"classifier", "classifier_dropout", &ModelConfig::residual_dropout}};
 
 }  // namespace stw

@@ -142,7 +142,7 @@ Graph build_decoder(const ModelConfig& c, int64_t sequence, Format compute, Grap
   }
 
   b.begin(SegmentKind::final, -1, x);
-  x = norm(x, "model.norm", "final_norm");
+  x = b.dropout(norm(x, "model.norm", "final_norm"), c.head_dropout, "head_dropout");
   b.end(x);
   add_head(b, c, x, table);
   return b.finish();

@@ -31,6 +31,7 @@ constexpr Architecture distilbert() {
   Architecture a{"distilbert", parse_distilbert, build_distilbert, "DistilBert", "distilbert.", distilbert_rates};
   a.is_encoder = true;
   a.head_parameters = distilbert_head;
+  a.token_head = {"classifier", nullptr, &ModelConfig::residual_dropout};
   return a;
 }
 

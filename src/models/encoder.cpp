@@ -80,7 +80,8 @@ class EncoderBuilder {
     rule.following = b_.following();
     int x = embeddings();
     for (int64_t layer = 0; layer < c_.layers; ++layer) x = block(layer, x, rule);
-    if (!c_.labels.empty()) head(x);
+    if (c_.task == Task::token_label) token_head(x);
+    else if (!c_.labels.empty()) head(x);
     return b_.finish();
   }
 
@@ -124,6 +125,15 @@ class EncoderBuilder {
     x = norm(out, name + names_.output_norm, "ffn_norm");
     b_.end(x);
     return x;
+  }
+
+  void token_head(int x) {
+    if (c_.head_dropout > 0) {
+      b_.begin(SegmentKind::final, -1, x);
+      x = b_.dropout(x, c_.head_dropout, "head_dropout");
+      b_.end(x);
+    }
+    add_token_head(b_, c_, x);
   }
 
   // Over every token, of which the loss looks at the first one of each text.

@@ -1,5 +1,5 @@
 // The parts that BERT shares with the encoders derived from it: learned positions, attention to all tokens of a text, LayerNorm after each
-// half of a block, and a classifier over the text's first token. A family has a record of tensor names and a function that reads its
+// half of a block, and a classifier over the text's first token, or over every token. A family has a record of tensor names and a function that reads its
 // config.json. The graph of all families is built here.
 #pragma once
 #include <optional>

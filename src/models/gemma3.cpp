@@ -73,6 +73,6 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
 
 }  // namespace
 
-const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3, build_decoder, "Gemma3Text", "model.", decoder_dropouts, "gemma3", "Gemma3ForCausalLM"};
+const Architecture gemma3_architecture = {"gemma3_text", parse_gemma3, build_decoder, "Gemma3Text", "model.", decoder_dropouts, "gemma3", "Gemma3ForCausalLM", false, decoder_head, {nullptr}};
 
 }  // namespace stw

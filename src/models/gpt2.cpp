@@ -84,7 +84,7 @@ Graph build_gpt2(const ModelConfig& c, int64_t sequence, Format compute, GraphIn
   }
 
   b.begin(SegmentKind::final, -1, x);
-  x = norm(x, "transformer.ln_f", "final_norm");
+  x = b.dropout(norm(x, "transformer.ln_f", "final_norm"), c.head_dropout, "head_dropout");
   b.end(x);
   add_head(b, c, x, table);
   return b.finish();
@@ -95,6 +95,6 @@ constexpr DropoutRate rates[] = {{"embd_pdrop", &ModelConfig::embedding_dropout}
 
 }  // namespace
 
-const Architecture gpt2_architecture = {"gpt2", parse_gpt2, build_gpt2, "GPT2", "transformer.", rates};
+const Architecture gpt2_architecture = {"gpt2", parse_gpt2, build_gpt2, "GPT2", "transformer.", rates, nullptr, nullptr, false, decoder_head, {"classifier"}};
 
 }  // namespace stw

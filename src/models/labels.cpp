@@ -56,9 +56,8 @@ Result<Task> task_of_texts(const Json& config, size_t labels) {
   return Error{Code::unsupported_field, "problem_type \"" + problem + "\" is not supported"};
 }
 
-Status check_support(Task task, const std::string& class_name) {
-  if (task == Task::language_model || task == Task::label) return ok();
-  if (task == Task::token_label) return Error{Code::unsupported_field, "architectures: " + class_name + " is not supported"};
+Status check_support(Task task) {
+  if (task == Task::language_model || task == Task::label || task == Task::token_label) return ok();
   return Error{Code::unsupported_field, std::string("problem_type \"") + task_row(task).problem_type + "\" is not supported"};
 }
 
@@ -91,7 +90,7 @@ Result<Head> read_head(const Json& config) {
     STW_ASSIGN(task, task_of_texts(config, head.labels.size()));
     head.task = task;
   }
-  STW_TRY(check_support(head.task, name));
+  STW_TRY(check_support(head.task));
   if (auto status = check_labels(head.task, head.labels); !status) return Error{Code::unsupported_field, status.error().message};
   return head;
 }
@@ -128,7 +127,7 @@ void write_labels(Json& config, const std::string& class_name, Task task, const 
   else config.erase("problem_type");
   config.erase("num_labels");
   // transformers looks at a row's last token that is not this one, and takes one row at a time where there is none.
-  if (padding_token(config, vocabulary) >= 0) return;
+  if (!is_of_text(task) || padding_token(config, vocabulary) >= 0) return;
   const Json* const end = config.find("eos_token_id");
   const Json* const first = !end ? nullptr : end->is_array() ? (end->elements().empty() ? nullptr : &end->elements()[0]) : end;
   if (const int64_t token = first && first->as_int() ? *first->as_int() : -1; token >= 0 && token < vocabulary) config.set("pad_token_id", token);

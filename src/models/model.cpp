@@ -12,6 +12,7 @@
 #include "planner/quantize.h"
 #include "planner/update.h"
 #include "src/models/labels.h"
+#include "src/numbers.h"
 
 namespace stw {
 
@@ -56,7 +57,25 @@ Result<int64_t> get_size(const Json& json, const char* name, const char* also, i
   return size;
 }
 
+static std::string token_parameter(const ModelConfig& config, const char* part) { return std::string(architecture_of(config).token_head.module) + part; }
+
+// The rate of a head of tokens. Source: transformers, modeling_layers.py, and the families' own …ForTokenClassification.
+static Status read_token_head(ModelConfig& config) {
+  const Architecture& a = architecture_of(config);
+  if (!a.token_head.module)
+    return Error{Code::unsupported_field, std::string(a.class_name) + task_row(Task::token_label).class_suffix + " is not supported: transformers has no such class"};
+  STW_ASSIGN(has_bias, get_bool(config.json, "token_classification_bias", true));
+  if (!has_bias) return Error{Code::unsupported_field, "token_classification_bias false is not supported"};
+  const char* key = a.token_head.dropout;
+  if (key && !find_present(config.json, key)) key = a.token_head.otherwise ? nullptr : "hidden_dropout";
+  STW_ASSIGN(rate, key ? get_double(config.json, key, 0.1) : Result<double>(config.*a.token_head.otherwise));
+  config.head_dropout = static_cast<float>(rate);
+  if (config.head_dropout >= 0 && config.head_dropout < 1) return ok();
+  return Error{Code::unsupported_field, "a dropout rate is outside of [0, 1)"};
+}
+
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {
+  if (config.task == Task::token_label) return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
   const std::span<const char* const> head = architecture_of(config).head_parameters;
   return std::find(head.begin(), head.end(), parameter) != head.end();
 }
@@ -123,6 +142,8 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
     config.task = head->task;
     config.labels = std::move(head->labels);
     config.json = std::move(*json);
+    if (config.task == Task::token_label)
+      if (auto status = read_token_head(config); !status) return with_origin(std::move(status.error()));
     config.is_part = is_part;
     return config;
   }
@@ -158,7 +179,21 @@ int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& 
   return b.norm(x, weight, b.parameter(name + ".bias", {width}, Initializer::zeros), c.epsilon, false, label);
 }
 
+void add_token_head(GraphBuilder& b, const ModelConfig& c, int x) {
+  const auto labels = static_cast<int64_t>(c.labels.size());
+  b.labels(c.task, labels, LabelPlace::every_token);
+  b.begin(SegmentKind::head, -1, x);
+  const int weight = b.parameter(token_parameter(c, ".weight"), {labels, c.width}, Initializer::normal, c.init_std);
+  b.cross_entropy(b.linear(x, {{weight, b.parameter(token_parameter(c, ".bias"), {labels}, Initializer::zeros)}}, false, "logits"));
+}
+
+void set_token_dropout(ModelConfig& config, float rate) {
+  config.head_dropout = rate;
+  if (const char* key = architecture_of(config).token_head.dropout) config.json.set(key, as_written(rate));
+}
+
 void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
+  if (c.task == Task::token_label) return add_token_head(b, c, x);
   b.begin(SegmentKind::head, -1, x);
   const auto matrix = [&](const char* name, int64_t rows) { return b.parameter(name, {rows, c.width}, Initializer::normal, c.init_std); };
   int head;
@@ -174,7 +209,7 @@ void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names) {
   STW_TRY(check_labels(task, names));
   if (!config.labels.empty()) {
-    if (config.task != task && says_task(config.json))
+    if (config.task != task && (says_task(config.json) || !is_of_text(task)))
       return Error{Code::bad_argument, std::string("the model's task is ") + task_row(config.task).name + ", which is not " + task_row(task).name + ", that was given"};
     if (config.labels == names && config.task == task) return ok();
     if (config.labels != names) return Error{Code::bad_argument, "the model is a classifier with " + std::to_string(config.labels.size()) + " labels of its own, which are not the " +
@@ -182,6 +217,7 @@ Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>
   }
   config.task = task;
   config.labels = names;
+  if (task == Task::token_label) STW_TRY(read_token_head(config));
   write_labels(config.json, architecture_of(config).class_name, task, names, config.vocabulary);
   return ok();
 }

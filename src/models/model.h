@@ -40,7 +40,7 @@ struct ModelConfig {
   float embedding_scale = 1;
   Activation gelu = Activation::gelu_tanh;
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
-  float head_dropout = 0;          // of an encoder's classifier
+  float head_dropout = 0;          // of an encoder's classifier, and of a head of tokens
   int64_t embedding_width = 0;     // of an encoder: width of its embedding tables
   int64_t token_types = 0;         // of an encoder: rows of its table of token types; 0: no such table
   int64_t first_position = 0;      // of an encoder: the row of its position table that a text's first token takes
@@ -59,6 +59,13 @@ struct DropoutRate { const char* key; float ModelConfig::* rate; };   // of conf
 inline constexpr const char* classifier_weight = "score.weight";   // of all decoders, as in transformers
 inline constexpr const char* decoder_head[] = {classifier_weight};
 
+// The head that gives every token a label, transformers' …ForTokenClassification: a dropout and a matrix with bias.
+struct TokenHead {
+  const char* module = "score";   // the matrix's name; null: transformers has no such class of this family
+  const char* dropout = "classifier_dropout";   // the key of its rate; null: it has none of its own
+  float ModelConfig::* otherwise = nullptr;     // its rate where the config has no such key; null: "hidden_dropout", else 0.1
+};
+
 struct Architecture {
   const char* model_type;
   Status (*parse)(const Json& json, ModelConfig& config);
@@ -72,6 +79,7 @@ struct Architecture {
   const char *whole_model_type = nullptr, *part_class = nullptr;
   bool is_encoder = false;   // attends to all tokens of a text, and so generates nothing
   std::span<const char* const> head_parameters = decoder_head;   // names of a classifier's head; drawn at random if the model had no labels
+  TokenHead token_head{};
 };
 
 std::span<const Architecture> architectures();
@@ -100,6 +108,8 @@ int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const st
 // The head and the loss behind the last norm: one logit for every token of the vocabulary, by the table of tokens where they are tied,
 // or of a classifier for every label.
 void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
+void add_token_head(GraphBuilder& builder, const ModelConfig& config, int x);   // behind its dropout, and the loss
+void set_token_dropout(ModelConfig& config, float rate);   // of a head of tokens, also in the config.json
 // Gives a model a head for labels, also in its config.json, as transformers writes it. Errors: bad_argument, of names that
 // make no sense, and where the model has other labels or another task with labels.
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);

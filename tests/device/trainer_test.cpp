@@ -291,6 +291,59 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   }
 }
 
+// A label of each token, and how many were right: as above.
+TEST_F(CudaDeviceTest, TokenLabelsAreTheCpus) {
+  const std::vector<SmallModel> models = {
+#ifndef STW_SANITIZED
+      {token_classifier_of(small_llama())},
+#endif
+      {token_classifier_of(small_bert("0.1"))}};
+  for (const SmallModel& small : models) {
+    model_ = model_of(small);
+    const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
+      Request r = request();
+      r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true;
+      OpenTrainer trainer(model_, plan_for(*model_, r), {}, device);
+      Trained trained;
+      for (uint64_t step = 0; step < 2; ++step) {
+        GlobalBatch batch = random_batch(step, device_batch, device_sequence);
+        for (size_t i = 0; i < batch.targets.size(); ++i) {
+          batch.targets[i] = i % 3 == 0 ? kernels::ignored_target : batch.tokens[i] % static_cast<int32_t>(small_labels);
+          batch.positions.push_back(static_cast<int32_t>(i % static_cast<size_t>(device_sequence) % 13));
+        }
+        if (!take_step(*trainer, batch, device_batch, trained.figures)) return trained;
+      }
+      std::string tokens, marks, labels;
+      for (int i = 0; i < 300; ++i) {
+        tokens += {static_cast<char>(i * 7 % small_vocabulary), '\0'};
+        marks += static_cast<char>(i % 10 == 0 ? mark_begin : 0);
+        labels += i % 4 == 0 ? std::string(4, '\xff') : std::string{static_cast<char>(i * 7 % small_vocabulary % small_labels), '\0', '\0', '\0'};
+      }
+      put_file(folder_ / "labelled.bin", tokens), put_file(folder_ / "marks", marks), put_file(folder_ / "labels", labels);
+      DatasetOptions o;
+      o.path = folder_ / "labelled.bin", o.marks_path = folder_ / "marks", o.labels_path = folder_ / "labels", o.task = Task::token_label;
+      o.label_count = small_labels, o.vocabulary = small_vocabulary, o.sequence = device_sequence, o.evaluation_fraction = 1;
+      auto dataset = Dataset::open(o);
+      EXPECT_TRUE(dataset);
+      const auto loss = trainer->evaluate(*dataset, 100);
+      EXPECT_TRUE(loss);
+      const GlobalBatch text = random_batch(3, 1, 9);
+      const Text texts[] = {{text.tokens.data(), 4, nullptr}, {text.tokens.data() + 4, 5, nullptr}};
+      std::vector<float> logits(static_cast<size_t>(9 * small_labels));
+      EXPECT_TRUE(trainer->classify(texts, logits.data()));
+      trained.figures.insert(trained.figures.end(), {*loss, trainer->progress().evaluation_accuracy});
+      trained.figures.insert(trained.figures.end(), logits.begin(), logits.end());
+      trained.state = trainer.state();
+      return trained;
+    };
+    const Trained on_cpu = outcome(best_device(), "cpu", Kernels::portable, 2);
+    EXPECT_GT(on_cpu.figures[5], 0);
+    expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), on_cpu);
+    const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
+    expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
+  }
+}
+
 // Of pairs, whose logits are made twice: the CPU's bits, or on tensor cores the same at every split.
 TEST_F(CudaDeviceTest, PreferencesAreTheCpus) {
   model_ = model_of(SmallModel{small_qwen3(), adapters_of_all()});

@@ -1,6 +1,7 @@
 """Owns the goldens of classifiers of whole texts: folders as transformers saves them, and adapters with a head as PEFT does.
 
-Run once by a person (see README.md); the tests read only the files. Texts are of different lengths, padded behind.
+Run once by a person (see README.md); the tests read only the files. Texts are of different lengths, padded behind. Those of `tokens_…` have a label
+for most tokens.
 """
 import json
 import pathlib
@@ -8,10 +9,10 @@ import sys
 
 import torch
 from adapters import Adapters
-from models import TOLERANCE, VOCABULARY, attentions, configurations, evaluate_double, randomise, relative
+from models import IGNORED, TOLERANCE, VOCABULARY, attentions, configurations, evaluate_double, randomise, relative
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoModelForTokenClassification
 from transformers.utils import logging
 
 LABELS = ["arrival", "refund", "top up", "card \u201clost\u201d", "other"]
@@ -24,6 +25,12 @@ def batch(generator):
     for row, length in enumerate(LENGTHS):
         tokens[row, length:] = PADDING
     return tokens, torch.randint(0, len(LABELS), (len(LENGTHS),), generator=generator)
+
+
+def token_labels(generator, tokens):
+    labels = torch.randint(0, len(LABELS), tokens.shape, generator=generator)
+    labels[(torch.rand(tokens.shape, generator=generator) >= 0.8) | (tokens == PADDING)] = IGNORED
+    return labels
 
 
 def evaluate(model, tokens, labels):
@@ -61,19 +68,22 @@ def tell(folder, expected, worst):
           f"{sum(file.stat().st_size for file in folder.iterdir())} bytes")
 
 
-def generate(name, seed, root):
-    folder = root / f"classifier_{name}"
+def generate(name, seed, root, of_tokens=False):
+    folder = root / f"{'tokens' if of_tokens else 'classifier'}_{name}"
+    kind = AutoModelForTokenClassification if of_tokens else AutoModelForSequenceClassification
     config = configurations()[name]
     config.id2label, config.label2id = dict(enumerate(LABELS)), {label: i for i, label in enumerate(LABELS)}
     config.pad_token_id = PADDING
     generator = torch.Generator().manual_seed(seed)
     attention = attentions(name)[0]
-    model = AutoModelForSequenceClassification.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
+    model = kind.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
     randomise(model, generator)
     model.save_pretrained(folder)
     tokens, labels = batch(generator)
+    if of_tokens:
+        labels = token_labels(generator, tokens)
     expected = write(folder, evaluate_double(model, tokens, labels, evaluate), tokens, labels)
-    tell(folder, expected, check(AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32), expected))
+    tell(folder, expected, check(kind.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32), expected))
 
 
 def base_model(base):
@@ -114,6 +124,9 @@ def main():
     for seed, name in enumerate(("gpt2", "llama", "qwen3", "bloom"), start=20260):
         if not wanted or name in wanted:
             generate(name, seed, root)
+    for seed, name in enumerate(("gpt2", "llama", "bloom"), start=20275):
+        if not wanted or f"tokens_{name}" in wanted:
+            generate(name, seed, root, of_tokens=True)
     if not wanted or "adapters" in wanted:
         generate_adapters("llama", 20270, root)
 

@@ -26,7 +26,7 @@ def configurations():
     # Positions begin after the padding token's number.
     roberta = {**shared, "max_position_embeddings": POSITIONS + 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
                "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
-    fewer_layers = {**bert, "num_hidden_layers": 2}
+    fewer_layers, one_layer = {**bert, "num_hidden_layers": 2}, {"num_hidden_layers": 1}
     texts, tokens, masked = AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoModelForMaskedLM
     return {
         "bert": (texts, BertConfig(**bert)),
@@ -39,6 +39,10 @@ def configurations():
         "electra": (texts, ElectraConfig(**bert, embedding_size=24)),
         "bert_tokens": (tokens, BertConfig(**fewer_layers)),
         "bert_mlm": (masked, BertConfig(**fewer_layers)),
+        "roberta_tokens": (tokens, RobertaConfig(**roberta | one_layer)),
+        "distilbert_tokens": (tokens, DistilBertConfig(vocab_size=VOCABULARY, dim=WIDTH, hidden_dim=INNER, n_heads=HEADS, n_layers=1, activation="gelu",
+                                                       max_position_embeddings=POSITIONS, dropout=0.0, attention_dropout=0.0, pad_token_id=0)),
+        "electra_tokens": (tokens, ElectraConfig(**bert | one_layer, embedding_size=24)),
     }
 
 
@@ -150,9 +154,13 @@ def main():
     logging.disable_progress_bar()
     logging.set_verbosity_error()   # encoder_bert_old has parts that a masked model does not use
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for seed, (name, (kind, config)) in enumerate(configurations().items(), start=20280):
-        generate(name, kind, config, seed, root)
-    generate_old(20290, root)
+    wanted = sys.argv[2:]   # those that are named, or all
+    seeds = [*range(20280, 20287), *range(20291, 20294)]
+    for seed, (name, (kind, config)) in zip(seeds, configurations().items(), strict=True):
+        if not wanted or name in wanted:
+            generate(name, kind, config, seed, root)
+    if not wanted or "bert_old" in wanted:
+        generate_old(20290, root)
 
 
 if __name__ == "__main__":

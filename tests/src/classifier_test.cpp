@@ -453,7 +453,7 @@ TEST(ClassifierConfig, SaysItsLabelsAsTransformersDoes) {
   EXPECT_EQ(refusal(R"("id2label": [], )").substr(0, 18), "config: \"id2label\"");
   EXPECT_EQ(refusal(R"("id2label": {"0": "a", "1": "b\u0000"}, )"), "config: labels: the name of label 1 is not UTF-8, or has a zero byte");
   // Heads of other kinds.
-  for (const char* other : {"LlamaForTokenClassification", "LlamaForQuestionAnswering"}) {
+  for (const char* other : {"LlamaForMultipleChoice", "LlamaForQuestionAnswering"}) {
     const auto read = parse_model(std::string("{\"architectures\": [\"") + other + "\"], " + small_llama().substr(1), "config");
     ASSERT_FALSE(read);
     EXPECT_EQ(read.error().message, std::string("config: architectures: ") + other + " is not supported");

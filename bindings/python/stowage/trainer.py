@@ -1,6 +1,7 @@
 """Training: a dataset's windows or a program's own batches, steps, and what a trained model says."""
 import contextlib
 import ctypes
+import itertools
 import math
 import signal
 import threading
@@ -148,6 +149,7 @@ class Trainer(Handle):
         self._raised, self._memory, self._model, self._lease = _Raised(), device._memory, model, object()
         about = model.info
         self._labels, self._classes = about.labels, about.labels or about.vocabulary
+        self._labels_tokens = about.task == "token_label"
         if gradient_hook:
             values["gradient_hook"] = self._hook = _hook_of(gradient_hook, self._raised, device.info.backend == "cpu")
         chosen = options("stw_trainer_options", **values)
@@ -225,7 +227,7 @@ class Trainer(Handle):
 
     def classify(self, texts, token_types=None):
         """The logits of a classifier's labels: a list for each text, which is a list of tokens. `token_types` has a list for each text, with a type for
-        each token; None: all are 0."""
+        each token; None: all are 0. Where tokens have labels, a text has a list for each of its tokens."""
         tokens, lengths = _end_to_end(texts, "texts")
         types, given = (None, lengths) if token_types is None else _end_to_end(token_types, "token_types")
         if len(given) != len(lengths):
@@ -233,9 +235,14 @@ class Trainer(Handle):
         for i, (expected, found) in enumerate(zip(lengths, given)):
             if expected != found:
                 raise ValueError(f"token_types: text {i}: expected {expected} numbers, found {found}")
-        count, out = len(lengths), (ctypes.c_float * (len(lengths) * self._labels))()
+        count, rows = len(lengths), sum(lengths) if self._labels_tokens else len(lengths)
+        out = (ctypes.c_float * (rows * self._labels))()
         self._call("stw_trainer_classify", tokens, types, (ctypes.c_uint64 * count)(*lengths), count, out, len(out))
-        return [out[i * self._labels:(i + 1) * self._labels] for i in range(count)]
+        lists = [out[i * self._labels:(i + 1) * self._labels] for i in range(rows)]
+        if not self._labels_tokens:
+            return lists
+        begins = itertools.accumulate(lengths, initial=0)
+        return [lists[begin:begin + length] for begin, length in zip(begins, lengths)]
 
     def log_probabilities(self, tokens, targets=None, *, labels=None, lengths=None, positions=None, token_types=None):
         """What the model as it is gives every target of one sample or more: a list for each sample, with a number beside each of its targets or

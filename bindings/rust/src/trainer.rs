@@ -126,6 +126,7 @@ pub struct Trainer {
     hook: Option<NonNull<Hook>>,
     alive: Arc<Alive>,
     labels: usize,
+    labels_tokens: bool,
     classes: usize,
     sequence: u64,
     shapes: Vec<Vec<i64>>,
@@ -212,6 +213,7 @@ impl Trainer {
             hook,
             alive: Arc::new(Alive(Mutex::new(Some(pointer)))),
             labels: about.labels as usize,
+            labels_tokens: about.task == abi::STW_TASK_TOKEN_LABEL,
             classes: if about.labels > 0 { about.labels } else { about.vocabulary } as usize,
             sequence: plan.info().sequence,
             shapes: model.tensors().into_iter().map(|tensor| tensor.shape).collect(),
@@ -342,7 +344,8 @@ impl Trainer {
         Ok(out)
     }
 
-    /// The logits of a classifier's labels, a row for each text. `token_types` has a type for each token; none: all are 0.
+    /// The logits of a classifier's labels, a row for each text; where tokens have labels, a row for each token of each text in
+    /// turn. `token_types` has a type for each token; none: all are 0.
     ///
     /// # Errors
     /// [`Status::UNSUPPORTED`] of a model that is no classifier; [`Status::BAD_ARGUMENT`] (a token or type that the model does not know, types that
@@ -360,11 +363,12 @@ impl Trainer {
         let (tokens, types) = (texts.concat(), token_types.map(|types| types.concat()));
         let types = types.as_ref().map_or(ptr::null(), |types| types.as_ptr());
         let lengths: Vec<u64> = texts.iter().map(|text| text.len() as u64).collect();
-        let mut out = vec![0.0; texts.len() * self.labels];
+        let rows = if self.labels_tokens { tokens.len() } else { texts.len() };
+        let mut out = vec![0.0; rows * self.labels];
         self.call(|trainer, error| unsafe {
             abi::stw_trainer_classify(trainer, tokens.as_ptr(), types, lengths.as_ptr(), lengths.len() as u64, out.as_mut_ptr(), out.len() as u64, error)
         })?;
-        Ok((0..texts.len()).map(|text| out[text * self.labels..(text + 1) * self.labels].to_vec()).collect())
+        Ok((0..rows).map(|row| out[row * self.labels..(row + 1) * self.labels].to_vec()).collect())
     }
 
     /// What the model as it is gives every target of one sample or more, row by row beside the targets or labels; 0 where there is none. As

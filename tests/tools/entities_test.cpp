@@ -1,0 +1,71 @@
+// Entities of sequences of tags, and how many were found, are those of seqeval.
+#include "entities.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/golden/entities.h"
+
+namespace command {
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+TEST(Entities, AreThoseOfSeqeval) {
+  for (const golden::TagsCase& one : golden::tags_cases) {
+    std::string found;
+    for (const Entity& e : entities_of(words_of(one.tags))) found += (found.empty() ? "" : " ") + e.type + ":" + std::to_string(e.first) + ":" + std::to_string(e.end);
+    EXPECT_EQ(found, one.entities) << one.tags;
+  }
+}
+
+TEST(Entities, ScoresAreThoseOfSeqeval) {
+  EntityScores scores;
+  for (const golden::TagsCase& one : golden::tags_cases) scores.add(words_of(one.tags), words_of(one.answers));
+  size_t types = 0;
+  for (const golden::TypeCase& one : golden::type_cases) {
+    const std::string type = one.type;
+    ASSERT_TRUE(type.empty() || scores.by_type.count(type)) << type;
+    const EntityCounts& counts = type.empty() ? scores.all : scores.by_type[type];
+    EXPECT_NEAR(counts.precision(), one.precision, 1e-12) << type;
+    EXPECT_NEAR(counts.recall(), one.recall, 1e-12) << type;
+    EXPECT_NEAR(counts.f1(), one.f1, 1e-12) << type;
+    EXPECT_EQ(counts.wanted, one.wanted) << type;
+    types += !type.empty();
+  }
+  EXPECT_EQ(scores.by_type.size(), types);
+  EXPECT_GT(types, 3u);
+}
+
+TEST(Entities, TagsThatAreNoneAreKnown) {
+  const auto are = [](const std::string& names) { return are_entity_tags(words_of(names)); };
+  EXPECT_TRUE(are("O B-PER I-PER"));
+  EXPECT_TRUE(are("B-PER I-PER"));
+  EXPECT_TRUE(are("O B I S-A-B E-X"));
+  EXPECT_FALSE(are("O"));
+  EXPECT_FALSE(are(""));
+  EXPECT_FALSE(are("O B-PER NNP"));
+  EXPECT_FALSE(are("O B- I-"));
+  EXPECT_FALSE(are("NN VB IN"));
+  EXPECT_FALSE(are("PER O"));
+}
+
+TEST(Entities, NothingFoundIsNoFailure) {
+  EntityScores scores;
+  scores.add(words_of("O O"), words_of("O O"));
+  EXPECT_EQ(scores.all.precision(), 0);
+  EXPECT_EQ(scores.all.recall(), 0);
+  EXPECT_EQ(scores.all.f1(), 0);
+  scores.add(words_of("B-PER O"), words_of("O O"));
+  EXPECT_EQ(scores.all.recall(), 0);
+  EXPECT_EQ(scores.all.f1(), 0);
+}
+
+}  // namespace
+}  // namespace command

@@ -1,5 +1,6 @@
-// `stowage classify`: which of a classifier's labels a text has, and how sure that is.
+// `stowage classify`: which of a classifier's labels a text has, or its words have, and how sure that is.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -12,12 +13,15 @@
 
 #include "commands.h"
 #include "data.h"
+#include "entities.h"
 #include "failure.h"
 #include "files.h"
 #include "inference.h"
 #include "labelled.h"
+#include "messages.h"
 #include "number_checks.h"
 #include "prompt.h"
+#include "tagged.h"
 #include "units.h"
 
 namespace command {
@@ -48,6 +52,7 @@ struct ClassifyCommand {
     // No longer than the samples it was trained on: later positions may never have been trained.
     check_sequence(plan.sequence, about.positions);
     const uint64_t most = plan.sequence.value_or(std::min(about.positions, longest_default));
+    if (about.task == STW_TASK_TOKEN_LABEL) return run_words(tokenization, about, labels, most);
     uint64_t longest = 2;
     std::vector<SeenText> seen;
     for (const LabelledText& text : all_texts()) {
@@ -61,9 +66,96 @@ struct ClassifyCommand {
       answer(opened.trainer.get(), std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first)), labels);
   }
 
-  std::vector<LabelledText> all_texts() const {
+  // A text's words, and where they lie in it; of words that were given as such, nowhere.
+  struct Words {
+    std::vector<std::string> words;
+    std::string place, text;
+    std::vector<std::pair<size_t, size_t>> places;
+    std::string joined(size_t first, size_t end) const {
+      if (!places.empty()) return text.substr(places[first].first, places[end - 1].second - places[first].first);
+      return fmt::format("{}", fmt::join(words.begin() + static_cast<std::ptrdiff_t>(first), words.begin() + static_cast<std::ptrdiff_t>(end), " "));
+    }
+  };
+
+  std::vector<Words> all_words() const {
+    std::vector<Words> all;
+    if (!data.empty() && holds_tags(data, fields))
+      for (TaggedText& text : read_tagged(data, fields, false)) all.push_back({std::move(text.words), text.place, "", {}});
+    if (all.empty() || !texts.empty())
+      for (LabelledText& text : all_texts(!all.empty())) {
+        if (text.pair) throw Failure(exit_failed, fmt::format("{}: has two texts, and the model gives the words of one their labels", text.place));
+        Words words{{}, text.place, std::move(text.text), {}};
+        words.places = word_places(words.text, words.place);
+        for (const auto& [begin, end] : words.places) words.words.push_back(words.text.substr(begin, end - begin));
+        if (words.words.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one word, found none", text.place));
+        all.push_back(std::move(words));
+      }
+    return all;
+  }
+
+  void run_words(const Tokenization& tokenization, const stw_model_info& about, const std::vector<std::string>& labels, uint64_t most) {
+    if (top > 1) throw Failure(exit_usage, "--top: is for labels of whole texts, and this model gives every word one");
+    const std::vector<Words> all = all_words();
+    uint64_t longest = 2, cut = 0;
+    std::vector<SeenWords> seen;
+    for (const Words& text : all) {
+      seen.push_back(tokens_of_words(text.words, text.place, tokenization, about, most));
+      longest = std::max<uint64_t>(longest, seen.back().text.tokens.size());
+      cut += seen.back().text.is_cut;
+    }
+    if (cut > 0)
+      complain("stowage: warning: {} of {} texts are longer than {} tokens, which cuts them: words past that have no label; --seq takes more", grouped(cut),
+               grouped(all.size()), grouped(most));
+    plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
+    const Inference opened = open_inference(model, plan);
+    const bool has_entities = are_entity_tags(labels);
+    for (size_t first = 0; first < seen.size(); first += texts_at_once) {
+      const auto now = std::span(seen).subspan(first, std::min(texts_at_once, seen.size() - first));
+      const std::vector<std::vector<float>> logits = word_logits(opened.trainer.get(), now, labels.size());
+      for (size_t i = 0; i < now.size(); ++i) print_words(all[first + i], now[i], logits[i], labels, has_entities);
+    }
+  }
+
+  // Of an entity the score is the mean of its words'.
+  void print_words(const Words& text, const SeenWords& seen, const std::vector<float>& logits, const std::vector<std::string>& labels, bool has_entities) const {
+    std::vector<std::string> tags(text.words.size());   // empty: no label
+    std::vector<double> scores(text.words.size());
+    size_t row = 0;
+    for (size_t w = 0; w < tags.size(); ++w) {
+      if (seen.first[w] < 0) continue;
+      const std::vector<double> shares = probabilities(std::span(logits).subspan(row++ * labels.size(), labels.size()));
+      const auto best = std::max_element(shares.begin(), shares.end());
+      tags[w] = labels[static_cast<size_t>(best - shares.begin())], scores[w] = *best;
+    }
+    std::string line;
+    const auto add = [&](const std::string& item, const char* between) { line += (line.empty() ? "" : json ? "," : between) + item; };
+    if (has_entities) {
+      for (const Entity& e : entities_of(tags)) {
+        const std::span<const double> of_words = std::span(scores).subspan(e.first, e.end - e.first);
+        const double score = std::accumulate(of_words.begin(), of_words.end(), 0.0) / static_cast<double>(of_words.size());
+        const std::string words = text.joined(e.first, e.end);
+        if (json)
+          add(fmt::format("{{\"label\":{},\"score\":{},\"first\":{},\"end\":{},\"text\":{}}}", json_quoted(e.type), score, e.first, e.end, json_quoted(words)), "");
+        else
+          add(fmt::format("{} {}:{} {:.4f} {}", name_of(e.type), e.first, e.end, score, name_of(words)), "\t");
+      }
+    } else {
+      for (size_t w = 0; w < tags.size(); ++w) {
+        const bool is_labelled = !tags[w].empty();
+        const std::string label = is_labelled ? json_quoted(tags[w]) : "null", score = is_labelled ? fmt::format("{}", scores[w]) : "null";
+        if (json) add(fmt::format("{{\"word\":{},\"label\":{},\"score\":{}}}", json_quoted(text.words[w]), label, score), "");
+        else add(name_of(text.words[w]) + (is_labelled ? "/" + name_of(tags[w]) : ""), " ");
+      }
+    }
+    const std::string whole = json ? "[" + line + "]\n" : line + "\n";
+    std::fwrite(whole.data(), 1, whole.size(), stdout);
+  }
+
+  // `given_alone`: those of --text.
+  std::vector<LabelledText> all_texts(bool given_alone = false) const {
     std::vector<LabelledText> all;
     for (const std::string& text : texts) all.push_back({text, "", "--text"});
+    if (given_alone) return all;
     if (data.empty()) {
       if (all.empty()) throw Failure(exit_usage, "--text or --data is required: what to classify");
       return all;
@@ -113,14 +205,16 @@ struct ClassifyCommand {
 
 void add_classify(CLI::App& application) {
   auto self = std::make_shared<ClassifyCommand>();
-  CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has.");
-  command.footer("A line for each text, in their order: the label and its probability. Texts are cut to the samples that the classifier was trained on.");
+  CLI::App& command = *application.add_subcommand("classify", "Say which label of a classifier a text has, or its words have.");
+  command.footer("A line for each text, in their order: the label and its probability. Texts are cut to the samples that the classifier was trained on.\n"
+                 "Of a model of words (--task tokens): the entities of a text, each as LABEL FIRST:END SCORE WORDS with a tab between them, or where tags\n"
+                 "do not say where entities begin WORD/TAG. Texts are split at white space and punctuation, unless a file has words.");
   add_model_flags(command, self->model);
   command.add_option("--text", self->texts, "What to classify. May be given several times.")->allow_extra_args(false)->type_name("TEXT");
-  command.add_option("--data", self->data, "A file of texts: .csv or .jsonl, or else a line each.")->check(not_empty())->type_name("FILE");
+  command.add_option("--data", self->data, "A file of texts: .csv or .jsonl, .conll or .jsonl of words, or else a line each.")->check(not_empty())->type_name("FILE");
   add_field_flags(command, self->fields, false);
   command.add_option("--top", self->top, "The K most probable labels, not one alone.")->check(positive())->type_name("K");
-  command.add_flag("--json", self->json, "A JSON object a line, {\"label\": …, \"score\": …}; with --top a list of them.");
+  command.add_flag("--json", self->json, "A JSON object a line, {\"label\": …, \"score\": …}; with --top, and of words, a list of them.");
   add_tokenizer_flag(command, self->tokenizer);
   command.add_option("--seq", self->plan.sequence, "Longest text. Default: the samples of the training run, else the model's, at most 1024 tokens.")
       ->check(whole_number(2))

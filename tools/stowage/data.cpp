@@ -11,6 +11,7 @@
 
 #include "files.h"
 #include "pairs.h"
+#include "tagged.h"
 #include "units.h"
 #include "utf8.h"
 
@@ -62,7 +63,7 @@ struct Kept {
 
 // Examples are read once for what they are, and again for their tokens: a pipe, which gives its bytes once, would be waited for without end.
 void require_regular_examples(const std::string& path) {
-  if ((holds_examples(path) || is_csv(path)) && !may_be_read_again(path))
+  if ((holds_examples(path) || is_csv(path) || is_conll(path)) && !may_be_read_again(path))
     throw Failure(exit_failed, fmt::format("{}: is no regular file, and examples are read more than once; write them into one", path));
 }
 
@@ -81,6 +82,15 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
 // Nothing where the file is one text, or tokens.
 std::optional<Examples> examples_of(const DataFlags& flags, const std::string& path, const DataRequest& request) {
   require_regular_examples(path);
+  const bool has_tags = path == flags.path ? flags.has_tags : holds_tags(path, flags.fields);
+  const stw_model_info about = query(request.model);
+  if (about.task == STW_TASK_TOKEN_LABEL) {
+    if (!has_tags)
+      throw Failure(exit_failed, fmt::format("{}: the model gives each word one of {} labels: expected a .conll file, or a .jsonl file of words and tags, "
+                                             "{{\"tokens\": […], \"tags\": […]}}", path, grouped(about.labels)));
+    return tagged_examples(read_tagged(path, flags.fields, true), labels_of(request.model), request.tokenization, about, request.sequence);
+  }
+  if (has_tags) throw Failure(exit_failed, fmt::format("{}: its words have tags, and {} gives words no labels", path, request.flags.source));
   const bool has_labels = path == flags.path ? flags.has_labels : holds_labels(path, flags.fields);
   if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
     if (!has_labels)
@@ -112,6 +122,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
                      ".jsonl of examples, one a line: {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …};\n"
                      ".jsonl of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
                      ".csv with the columns text and label, or .jsonl of {\"text\": …, \"label\": …}, for a classifier;\n"
+                     ".conll of words and tags, or .jsonl of {\"tokens\": […], \"tags\": […]}, for labels of words;\n"
                      ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536.")
       ->required()
       ->type_name("FILE");
@@ -133,44 +144,72 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
         ->check(not_empty())
         ->type_name("NAME");
   };
-  add("--text-field", fields.text, fields.text_given, "Of a .csv or .jsonl file: the column, or member, that has the text. Default: text.");
+  add("--text-field", fields.text, fields.text_given, "Of a .csv or .jsonl file: the column, or member, that has the text, or its words. Default: text; of words\ntokens or words.");
   if (with_labels)
     add("--label-field", fields.label, fields.label_given,
         "The column, or member, that has the text's label: a language model becomes a classifier of all labels there.\n"
-        "Default: label.");
+        "Default: label; of words tags, ner_tags or labels.");
+}
+
+void add_label_names_flag(CLI::App& command, DataFlags& flags) {
+  command.add_option("--label-names", flags.label_names, "What the tags of words are called, in the order of their numbers. Default: as the data calls them.")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(not_empty())
+      ->type_name("NAME,...");
 }
 
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
-  plan.examples = holds_examples(data.path) || is_csv(data.path);
+  plan.examples = holds_examples(data.path) || is_csv(data.path) || is_conll(data.path);
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
     throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
   require_regular_examples(data.path);
-  data.has_labels = holds_labels(data.path, data.fields);
+  data.has_tags = holds_tags(data.path, data.fields);
+  if (model.task == "tokens" && !data.has_tags)
+    throw Failure(exit_usage, fmt::format("--task tokens: is for words and tags; expected a .conll file, or a .jsonl file of {{\"tokens\": […], \"tags\": […]}} as --data {}", data.path));
+  if (!model.task.empty() && model.task != "tokens" && data.has_tags) throw Failure(exit_usage, fmt::format("--task {}: --data {} has tags of words, which are for --task tokens", model.task, data.path));
+  if (!data.label_names.empty() && !data.has_tags) throw Failure(exit_usage, fmt::format("--label-names: is for tags of words, of which --data {} has none", data.path));
+  data.has_labels = !data.has_tags && holds_labels(data.path, data.fields);
   data.has_pairs = holds_pairs(data.path);
   if (!data.has_pairs && plan.preference != "auto")
     throw Failure(exit_usage, fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, \"chosen\": …, \"rejected\": …}}; --data {} is none", plan.preference, data.path));
   if (data.has_pairs && plan.preference == "auto") plan.preference = "dpo";
   if (data.has_pairs && data.fields.text_given) throw Failure(exit_usage, fmt::format("--text-field: is for texts; --data {} has pairs of answers", data.path));
-  if (!plan.examples || data.has_labels || plan.document_end) return;
+  if (!plan.examples || data.has_labels || data.has_tags || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
 }
 
+static void check_label_names(const Model& model, const DataFlags& data) {
+  if (!data.label_names.empty() && data.label_names != labels_of(model)) throw Failure(exit_usage, "--label-names: the model has labels of its own, which are others");
+}
+
 void take_labels(ModelFlags& model, const DataFlags& data) {
-  if (!data.has_labels) return;
-  ModelFlags classifier = model;
-  classifier.labels = labels_of(read_labelled(data.path, data.fields, true));
+  if (!data.has_labels && !data.has_tags) return;
+  ModelFlags classifier = model, as_it_is = model;
+  as_it_is.task.clear();
+  if (data.has_tags) classifier.task = "tokens";
+  const auto find_labels = [&] {
+    if (!data.has_tags) classifier.labels = labels_of(read_labelled(data.path, data.fields, true));
+    else classifier.labels = data.label_names.empty() ? tags_of(read_tagged(data.path, data.fields, true)) : data.label_names;
+  };
+  bool has_labels = false;
   try {
-    if (query(open_model(model)).labels > 0) return;
+    has_labels = query(open_model(as_it_is)).labels > 0;
   } catch (const Failure&) {   // weights of a language model without its head are enough for another one
+    find_labels();
     if (classifier.labels.size() < 2) throw;
     try {
       open_model(classifier);
     } catch (const Failure&) {
-      open_model(model);   // says what is wrong with it
+      open_model(as_it_is);   // says what is wrong with it
+      throw;
     }
   }
-  if (classifier.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(classifier.labels[0])));
+  if (has_labels) return check_label_names(open_model(model), data);
+  if (classifier.labels.empty()) find_labels();
+  if (classifier.labels.size() < 2)
+    throw Failure(exit_failed, fmt::format("{}: all {} have the label \"{}\"; expected two labels or more", data.path, data.has_tags ? "words" : "texts", shortened(classifier.labels[0])));
   model = std::move(classifier);
 }
 
@@ -199,6 +238,7 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
   options.marks = marks ? kept->marks_path.c_str() : nullptr;
   options.labels = labels ? kept->labels_path.c_str() : nullptr;
   options.label_count = labels ? about.labels : 0;
+  options.task = labels && about.task == STW_TASK_TOKEN_LABEL ? about.task : uint32_t{STW_TASK_AUTOMATIC};
   options.pairs = flags.has_pairs;
   options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   options.vocabulary = about.vocabulary;

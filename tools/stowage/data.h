@@ -19,12 +19,14 @@ namespace command {
 struct DataFlags {
   std::string path;
   LabelFields fields;
-  bool has_labels = false, has_pairs = false;   // filled in by find_examples
+  std::vector<std::string> label_names;   // of tags that are numbers
+  bool has_labels = false, has_tags = false, has_pairs = false;   // filled in by find_examples; has_tags: labels of words, else has_labels
   std::string tokenizer = "auto";   // see Tokenization::of_file
   std::string chat_template;        // see chat_template_of
 };
 
 void add_data_flags(CLI::App& command, DataFlags& flags);
+void add_label_names_flag(CLI::App& command, DataFlags& flags);
 // --text-field, and where `with_labels` --label-field.
 void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels);
 

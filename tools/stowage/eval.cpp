@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "data.h"
+#include "entities.h"
 #include "evaluation_line.h"
 #include "files.h"
 #include "inference.h"
@@ -18,6 +19,7 @@
 #include "pairs.h"
 #include "reference.h"
 #include "run_settings.h"
+#include "tagged.h"
 #include "units.h"
 
 namespace command {
@@ -91,16 +93,24 @@ struct EvalCommand {
     const bool has_accuracy = about.labels > 0 || data.has_pairs;
     const double accuracy = query(opened.trainer).evaluation_accuracy;
     std::optional<LabelMetrics> metrics;
-    if (about.labels > 0 && all && samples == there) metrics = answer_all(opened, tokenization, info.sequence);
+    const bool is_of_words = about.task == STW_TASK_TOKEN_LABEL;
+    std::optional<EntityScores> entities;
+    if (is_of_words && all && samples == there) answer_all_words(opened, tokenization, info.sequence, metrics, entities);
+    else if (about.labels > 0 && all && samples == there) metrics = answer_all(opened, tokenization, info.sequence);
     if (json) {
       // JSON has no way to write what is not finite.
       const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
       fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), number(loss),
-                 has_accuracy ? "accuracy" : "perplexity", number(has_accuracy ? accuracy : perplexity), metrics ? json_of(*metrics) : "", count);
+                 has_accuracy ? "accuracy" : "perplexity", number(has_accuracy ? accuracy : perplexity), entities ? json_of(*entities) : metrics ? json_of(*metrics) : "", count);
     } else if (has_accuracy) {
-      const char* const what = data.has_pairs ? "pairs" : "texts";
+      const char* const what = data.has_pairs ? "pairs" : is_of_words ? "texts of words" : "texts";
       const std::string over = all && samples == there ? fmt::format("the {} {}", grouped(tokens.counts.examples), what) : fmt::format("the {} in {} samples", what, grouped(samples));
-      fmt::print("evaluation loss {:.4f}, accuracy {:.4f}, over {} of {}{}\n", loss, accuracy, over, data.path, data.has_pairs ? left_out(tokens.counts) : "");
+      std::string rest = data.has_pairs ? left_out(tokens.counts) : "";
+      if (is_of_words && tokens.counts.unlearned) rest = fmt::format("; {} words are left out, as samples have no token of theirs", grouped(tokens.counts.unlearned));
+      fmt::print("evaluation loss {:.4f}, accuracy {:.4f}, over {} of {}{}\n", loss, accuracy, over, data.path, rest);
+      if (entities)
+        fmt::print("entities: precision {:.4f}, recall {:.4f}, F1 {:.4f}; {} in the texts, {} found\n", entities->all.precision(), entities->all.recall(), entities->all.f1(),
+                   grouped(entities->all.wanted), grouped(entities->all.given));
       if (metrics)
         fmt::print("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}\n", metrics->f1 ? fmt::format("{:.4f} of the second label, ", *metrics->f1) : "", metrics->f1_macro,
                    metrics->f1_micro, metrics->matthews);
@@ -125,6 +135,46 @@ struct EvalCommand {
         answers.push_back(static_cast<uint32_t>(std::max_element(at, at + static_cast<std::ptrdiff_t>(names.size())) - at));
     }
     return label_metrics(labels, answers, names.size());
+  }
+
+  // The same for words. Of tags that say where entities begin the entities count, of others the words.
+  void answer_all_words(const Inference& opened, const Tokenization& tokenization, uint64_t sequence, std::optional<LabelMetrics>& metrics,
+                        std::optional<EntityScores>& entities) const {
+    const std::vector<std::string> names = labels_of(opened.model);
+    const std::vector<TaggedText> texts = read_tagged(data.path, data.fields, true);
+    const std::vector<std::vector<uint32_t>> numbers = tag_numbers(texts, names);
+    const stw_model_info about = query(opened.model);
+    if (are_entity_tags(names)) entities.emplace();
+    std::vector<uint32_t> labels, answers;
+    for (size_t first = 0; first < texts.size(); first += texts_at_once) {
+      std::vector<SeenWords> seen;
+      for (size_t i = first; i < std::min(first + texts_at_once, texts.size()); ++i)
+        seen.push_back(tokens_of_words(texts[i].words, texts[i].place, tokenization, about, sequence));
+      const std::vector<std::vector<float>> logits = word_logits(opened.trainer.get(), seen, names.size());
+      for (size_t i = 0; i < seen.size(); ++i) {
+        std::vector<std::string> wanted, given;
+        auto row = logits[i].begin();
+        for (size_t w = 0; w < seen[i].first.size(); ++w) {
+          if (seen[i].first[w] < 0) continue;
+          const auto end = row + static_cast<std::ptrdiff_t>(names.size());
+          labels.push_back(numbers[first + i][w]);
+          answers.push_back(static_cast<uint32_t>(std::max_element(row, end) - row));
+          row = end;
+          wanted.push_back(names[labels.back()]), given.push_back(names[answers.back()]);
+        }
+        if (entities) entities->add(wanted, given);
+      }
+    }
+    if (!entities && !labels.empty()) metrics = label_metrics(labels, answers, names.size());
+  }
+
+  static std::string json_of(const EntityScores& scores) {
+    const auto figures = [](const EntityCounts& c) {
+      return fmt::format("\"precision\":{},\"recall\":{},\"f1\":{},\"entities\":{}", c.precision(), c.recall(), c.f1(), c.wanted);
+    };
+    std::string types;
+    for (const auto& [type, counts] : scores.by_type) types += fmt::format("{}{}:{{{}}}", types.empty() ? "" : ",", json_quoted(type), figures(counts));
+    return fmt::format(",{},\"by_type\":{{{}}}", figures(scores.all), types);
   }
 
   static std::string json_of(const LabelMetrics& m) {

@@ -13,6 +13,8 @@
 namespace command {
 namespace {
 
+constexpr std::pair<const char*, uint32_t> tasks[] = {{"label", STW_TASK_LABEL}, {"labels", STW_TASK_LABELS}, {"number", STW_TASK_NUMBER}, {"tokens", STW_TASK_TOKEN_LABEL},
+                                                      {"masked", STW_TASK_MASKED_LANGUAGE_MODEL}};
 constexpr const char* precisions[] = {"fp32", "bf16", "fp16"};                          // STW_PRECISION_*, from 1
 
 template <size_t n>
@@ -330,6 +332,21 @@ std::string presets_text() {
   return text;
 }
 
+static uint32_t task_of(const std::string& name) {
+  const auto found = std::find_if(std::begin(tasks), std::end(tasks), [&](const auto& task) { return name == task.first; });
+  return found == std::end(tasks) ? uint32_t{STW_TASK_AUTOMATIC} : found->second;
+}
+
+void add_task_flag(CLI::App& command, ModelFlags& flags) {
+  std::vector<std::string> names;
+  for (const auto& task : tasks) names.emplace_back(task.first);
+  command.add_option("--task", flags.task,
+                     "What the model learns. label: one label of a text; labels: any number of them; number: a number of a text;\n"
+                     "tokens: a label of each word; masked: hidden tokens. Default: as its config says, or the data.")
+      ->check(CLI::IsMember(names))
+      ->type_name(CLI::detail::join(names, "|"));
+}
+
 Model open_model(const ModelFlags& flags) {
   auto options = sized<stw_model_options>();
   options.source = flags.source.c_str();
@@ -349,6 +366,7 @@ Model open_model(const ModelFlags& flags) {
   for (const std::string& name : flags.labels) labels.push_back(name.c_str());
   options.label_names = labels.empty() ? nullptr : labels.data();
   options.label_count = labels.empty() ? flags.label_count : labels.size();
+  options.task = task_of(flags.task);
   stw_model* model = nullptr;
   call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
   return Model(model);

@@ -30,6 +30,7 @@ struct ModelFlags {
   bool adapter_stabilised = false;
   uint64_t label_count = 0;      // of a classifier; 0: as the config says
   std::vector<std::string> labels;   // their names; empty: the model's own
+  std::string task;              // of --task; empty: as the config says, or the data
 };
 
 // What a preference weighs a pair by; unset: the library's defaults.
@@ -69,6 +70,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 // --lora and its settings: new adapters.
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
 void add_labels_flag(CLI::App& command, ModelFlags& flags);
+void add_task_flag(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
 void add_quantize_flags(CLI::App& command, PlanFlags& flags);
 void add_preference_flag(CLI::App& command, PlanFlags& flags);

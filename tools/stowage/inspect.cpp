@@ -97,7 +97,8 @@ void show_checkpoint(const std::string& path, const std::string& header) {
   show_number(header, "steps", "", "step");
   show_number(header, "skipped", "", "skipped");
   const bool has_pairs = json_string(header, "identity", "preference").value_or("none") != "none", has_labels = is_there(RunFolder(folder_of(path)).labels());
-  show_number(header, has_pairs ? "pairs" : has_labels ? "texts" : "tokens", "", "tokens");
+  const bool are_of_words = read_text_if_there(RunFolder(folder_of(path)).config()).value_or("").find("ForTokenClassification\"") != std::string::npos;
+  show_number(header, has_pairs ? "pairs" : has_labels ? are_of_words ? "words" : "texts" : "tokens", "", "tokens");
   call([&](stw_error* error) { return stw_checkpoint_verify(path.c_str(), error); });
   show("checksums", "all right");
 }
@@ -222,6 +223,7 @@ void add_inspect(CLI::App& application) {
   add_model_flags(command, flags->model);
   add_adapter_flags(command, flags->model);
   add_labels_flag(command, flags->model);
+  add_task_flag(command, flags->model);
   command.get_option("--model")
       ->description("The model that a plan is for. What `plan` was told of the model is told here, too.")
       ->required(false);

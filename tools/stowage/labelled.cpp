@@ -207,7 +207,7 @@ SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, c
   return seen;
 }
 
-std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels) {
+std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels, bool of_tokens) {
   std::vector<int32_t> tokens, types;
   std::vector<uint64_t> lengths;
   const bool has_types = std::any_of(texts.begin(), texts.end(), [](const SeenText& text) { return !text.token_types.empty(); });
@@ -217,7 +217,7 @@ std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> 
     if (has_types) types.resize(tokens.size());
     lengths.push_back(text.tokens.size());
   }
-  std::vector<float> logits(texts.size() * labels);
+  std::vector<float> logits((of_tokens ? tokens.size() : texts.size()) * labels);
   call([&](stw_error* error) {
     return stw_trainer_classify(trainer, tokens.data(), has_types ? types.data() : nullptr, lengths.data(), lengths.size(), logits.data(), logits.size(), error);
   });

@@ -51,8 +51,8 @@ struct SeenText {
 };
 SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model, uint64_t most);
 
-// Logits of all labels for each of these texts, one text after the other.
-std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels);
+// Logits of all labels for each of these texts, one text after the other; with `of_tokens` for each of their tokens.
+std::vector<float> label_logits(stw_trainer* trainer, std::span<const SeenText> texts, size_t labels, bool of_tokens = false);
 inline constexpr size_t texts_at_once = 256;   // texts of a call of label_logits; more calls show answers sooner
 
 // The number of each text's label among `labels`, which are the model's; see label_examples.

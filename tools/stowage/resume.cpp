@@ -41,7 +41,7 @@ void keep(const TrainFlags& flags, const char* flag, std::optional<uint64_t> of_
 
 void check_documents(const TrainFlags& flags, const RunNumbers& run) {
   if (is_there(RunFolder(flags.resume).labels()) && !flags.plan.examples)
-    throw Failure(exit_failed, fmt::format("--data {}: the run in {} is of a classifier: expected a .csv or .jsonl file of texts with labels", flags.data.path, flags.resume));
+    throw Failure(exit_failed, fmt::format("--data {}: the run in {} is of a classifier: expected a .csv or .jsonl file of texts with labels, or a .conll file", flags.data.path, flags.resume));
   if (run.documents && *run.documents != flags.plan.keeps_documents())
     throw Failure(exit_failed, fmt::format("--document-end: the run in {} was trained {} it; another would change its bits", flags.resume,
                                            *run.documents ? "with" : "without"));
@@ -92,7 +92,7 @@ std::string shown(const JsonValue& value) {
 
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view others[] = {"batch", "seq", "seed", "document-end", "lora", "lora-alpha", "lora-targets", "lora-dropout", "rslora", "preference", "text-field",
-                                         "label-field", "eval-data"};
+                                         "label-field", "label-names", "task", "eval-data"};
   return std::any_of(std::begin(numerics_flags), std::end(numerics_flags), [&](const NumericsFlag& flag) { return name == flag.name; }) ||
          std::find(std::begin(others), std::end(others), name) != std::end(others);
 }

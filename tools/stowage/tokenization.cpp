@@ -143,6 +143,8 @@ Encoding Tokenization::encode_words(std::span<const std::string> words, const st
   return encoding;
 }
 
+bool Tokenization::joins_words() const { return tokenizer_->joins_words(); }
+
 std::vector<int32_t> Tokenization::read(const std::string& path) const { return encode(std::string(without_mark(read_text(path))), path); }
 
 std::vector<int32_t> Tokenization::parse_prompt(const std::string& prompt) const {

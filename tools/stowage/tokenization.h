@@ -46,6 +46,7 @@ class Tokenization {
   // For kind text: the same as Tokenizer's, with every token below the vocabulary.
   Encoding encode(std::string_view text, std::optional<std::string_view> second, const std::string& name, const EncodeOptions& options) const;
   Encoding encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const;
+  bool joins_words() const;   // as Tokenizer's
   // For kind text: the tokens of a file's content, each below `vocabulary`. Throws a Failure that names `path`.
   std::vector<int32_t> read(const std::string& path) const;
   // The tokens of a prompt. Throws where there are none, or one is not below the vocabulary.

@@ -31,7 +31,10 @@ void tell_adapters(const stw_model_info& about, const std::string& json) {
 
 void tell_examples(const TrainFlags& flags, const stw_model_info& about, const ExampleCounts& counts, const std::string& preference) {
   const std::string longer = counts.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer)) : "";
-  if (about.labels > 0)
+  if (about.task == STW_TASK_TOKEN_LABEL)
+    tell("examples    {}, with {} words that each have one of {} labels{}{}\n", grouped(counts.examples), grouped(counts.learned), grouped(about.labels), longer,
+         counts.unlearned ? fmt::format("; {} words without a label, as samples have no token of theirs", grouped(counts.unlearned)) : "");
+  else if (about.labels > 0)
     tell("examples    {}, each with one of {} labels{}\n", grouped(counts.examples), grouped(about.labels), longer);
   else if (flags.data.has_pairs)
     tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n", grouped(counts.examples), preference,

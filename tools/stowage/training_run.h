@@ -13,7 +13,7 @@
 
 namespace command {
 
-enum class Learned { tokens, texts, pairs };   // what steps go over: of a language model, a classifier, a preference
+enum class Learned { tokens, texts, words, pairs };   // what steps go over: of a language model, a classifier of texts, of words, a preference
 const char* name_of(Learned learned);
 
 struct RunSettings {

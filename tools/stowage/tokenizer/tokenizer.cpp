@@ -105,12 +105,17 @@ void stop_early(TextTokens& text, size_t max_tokens, bool truncates_left) {
   }
 }
 
+bool loses_spaces(const TokenizerDescription& d) {
+  const bool prepends = std::any_of(d.normal.begin(), d.normal.end(), [](const NormalStep& step) { return step.kind == NormalStep::Kind::prepend; });
+  return d.of_bytes() && d.cuts.back().prefix == CutStep::Prefix::never && !prepends;
+}
+
 }  // namespace
 
 struct Tokenizer::Parts {
   explicit Parts(const TokenizerDescription& d, const std::string& file)
       : path(file), single(d.single), pair(d.pair), truncates_left(d.truncates_left), text_steps(d.text_steps), normal(d.normal, file), cuts(d.cuts, file),
-        model(make_model(d, file)) {
+        model(make_model(d, file)), joins_words(loses_spaces(d)) {
     for (const auto& [token, id] : d.vocabulary) texts.emplace(id, d.of_bytes() ? bytes_of(token).value_or(token) : token);
     for (const AddedToken& token : d.added) {
       const std::string content = token.normalized ? bounded([&] { return normal(token.content).text; }, fmt::format("added token {}", token.id), file) : token.content;
@@ -216,6 +221,7 @@ struct Tokenizer::Parts {
   Normalization normal;
   Cuts cuts;
   std::unique_ptr<Model> model;
+  const bool joins_words;
 };
 
 Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>(read_description(path), path)) {}
@@ -252,6 +258,8 @@ Encoding Tokenizer::encode_words(std::span<const std::string> words, const std::
   parts_->truncate(all, nullptr, name, options);
   return parts_->put_together(all, nullptr, options.special_tokens, true);
 }
+
+bool Tokenizer::joins_words() const { return parts_->joins_words; }
 
 std::string Tokenizer::decode(std::span<const int32_t> tokens, bool is_first) const {
   const auto add_all = [&] {

@@ -31,6 +31,9 @@ class Tokenizer {
   // by itself. A word may have no tokens.
   Encoding encode_words(std::span<const std::string> words, const std::string& name, const EncodeOptions& options) const;
 
+  // Whether words that are encoded by themselves lose the space that was before them: tokens are bytes, and no step puts a space there.
+  bool joins_words() const;
+
   // Special tokens are no text, nor are numbers that no token has. `is_first`: of a text, which may lose the space that it
   // began with. What is not UTF-8 yet may become so with the next token.
   std::string decode(std::span<const int32_t> tokens, bool is_first) const;

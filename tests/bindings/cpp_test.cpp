@@ -385,6 +385,21 @@ TEST(Cpp, Calibrates) {
   EXPECT_EQ(status_of([] { stowage::read_profile("{}"); }), STW_CORRUPT);
 }
 
+TEST(Cpp, LabelsOfTokens) {
+  auto labels = of_config();
+  labels.label_count = 3, labels.task = STW_TASK_TOKEN_LABEL;
+  World world(small(), {}, labels);
+  const std::vector<int32_t> all = tokens();
+  std::vector<int32_t> classes = all;
+  for (int32_t& token : classes) token %= 3;
+  EXPECT_EQ(world.trainer.step({.tokens = stowage::rows(all, length), .labels = stowage::rows(classes, length)}, 1e-3).targets, all.size());
+  const std::vector<std::vector<int32_t>> texts = {{1, 2, 3}, {4}};
+  const std::vector<std::vector<float>> rows = world.trainer.classify(texts);
+  EXPECT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[3], world.trainer.classify({texts[1]})[0]);
+  EXPECT_EQ(rows[3].size(), 3u);
+}
+
 TEST(Cpp, Classifiers) {
   auto labels = of_config();
   const char* const names[] = {"a", "b", "c"};

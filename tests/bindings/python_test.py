@@ -636,6 +636,23 @@ class Training(unittest.TestCase):
             with self.assertRaisesRegex(stowage.Error, expected):
                 use()
 
+    def test_labels_tokens(self):
+        model = stowage.Model(GPT2, labels=["O", "B", "I"], task="token_label")
+        self.assertEqual([model.info.task, stowage.Model(GPT2).info.task], ["token_label", "language_model"])
+        world = World(model)
+        tokens = tokens_of()
+        done = world.trainer.step(tokens, labels=[[-100, *(token % 3 for token in row[1:])] for row in tokens], learning_rate=1e-3)
+        self.assertEqual(done.targets, 60)
+        asked = [[1, 2, 3], [4]]
+        said = world.trainer.classify(asked)
+        self.assertEqual([[len(row) for row in text] for text in said], [[3, 3, 3], [3]])
+        self.assertEqual([world.trainer.classify([text])[0] for text in asked], said)
+        self.assertEqual(world.trainer.classify([]), [])
+        with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED: logits"):
+            world.trainer.logits([1, 2])
+        with self.assertRaisesRegex(ValueError, 'task "words": expected one of automatic, '):
+            stowage.Model(GPT2, labels=3, task="words")
+
     def test_tells_types_of_tokens_apart(self):
         world = World(stowage.Model(BERT))
         self.assertEqual([world.model.info.generates, world.model.info.token_types], [0, 2])

@@ -507,6 +507,20 @@ fn the_host_brings_memory_threads_and_ears() {
 }
 
 #[test]
+fn labels_of_tokens() {
+    let labels = ModelOptions { config_json: Some(GPT2), label_count: 3, task: Task::TokenLabel, ..Default::default() };
+    let mut world = world_of(Model::new(&labels).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let tokens = tokens();
+    let classes: Vec<i32> = tokens.iter().map(|token| token % 3).collect();
+    let batch = Batch::with_labels(Rows::new(&tokens, LENGTH), Rows::new(&classes, LENGTH));
+    assert_eq!(world.trainer.step(&batch, 1e-3).unwrap().targets, tokens.len() as u64);
+    let texts: [&[i32]; 2] = [&[1, 2, 3], &[4]];
+    let rows = world.trainer.classify(&texts, None).unwrap();
+    assert_eq!((rows.len(), rows[0].len()), (4, 3));
+    assert_eq!(rows[3..], world.trainer.classify(&texts[1..], None).unwrap()[..]);
+}
+
+#[test]
 fn classifiers() {
     let labels = ModelOptions { config_json: Some(GPT2), label_names: &["a", "b", "c"], ..Default::default() };
     let mut world = world_of(Model::new(&labels).unwrap(), small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();

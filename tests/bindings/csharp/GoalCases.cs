@@ -6,6 +6,18 @@ using Stowage;
 
 internal sealed partial class Cases
 {
+    public void LabelsOfTokens()
+    {
+        using (var world = new World(null, null, new ModelOptions { ConfigJson = World.Gpt2, LabelCount = 3, Task = TrainingTask.TokenLabel }))
+        {
+            int[] classes = World.Tokens().Select(token => token % 3).ToArray();
+            Equal(world.Trainer.Step(new Batch { Tokens = Rows.Of(World.Tokens(), World.Length), Labels = Rows.Of(classes, World.Length) }, 1e-3).Targets, classes.Length);
+            float[][] rows = world.Trainer.Classify(new[] { new[] { 1, 2, 3 }, new[] { 4 } });
+            Equal(rows.Length, 4);
+            AllEqual(rows[3], world.Trainer.Classify(new[] { new[] { 4 } })[0]);
+        }
+    }
+
     public void Classifiers()
     {
         using (var world = new World(World.Small(o => o.Positions = true), null, new ModelOptions { ConfigJson = World.Gpt2, LabelCount = 3 }))

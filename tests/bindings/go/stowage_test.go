@@ -505,6 +505,19 @@ func TestHooks(t *testing.T) {
 	equal(t, one.weights(), other.weights())
 }
 
+func TestLabelsOfTokens(t *testing.T) {
+	world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 3, Task: TaskTokenLabel}, small(), TrainerOptions{})
+	classes := make([]int32, len(tokens()))
+	for i, token := range tokens() {
+		classes[i] = token % 3
+	}
+	equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Labels: classes}, 1e-3)).Targets, uint64(len(classes)))
+	texts := [][]int32{{1, 2, 3}, {4}}
+	rows := must[[][]float32](t)(world.trainer.Classify(texts, nil))
+	equal(t, []int{len(rows), len(rows[0])}, []int{4, 3})
+	equal(t, rows[3:], must[[][]float32](t)(world.trainer.Classify(texts[1:], nil)))
+}
+
 func TestClassifiers(t *testing.T) {
 	world := worldOf(t, ModelOptions{ConfigJSON: gpt2, LabelCount: 3}, small(), TrainerOptions{})
 	equal(t, must[StepResult](t)(world.trainer.Step(Batch{Samples: 4, Tokens: tokens(), Labels: []int32{0, 1, 2, 1}}, 1e-3)).Targets, uint64(4))

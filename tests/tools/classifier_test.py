@@ -146,7 +146,8 @@ class ClassifierTest(CommandTest):
         self.assertEqual(plan["model"]["labels"], 77)
         self.assertEqual(plan["model"]["parameters"] - self.plan(*small)["model"]["parameters"], 77 * 128)
         self.assertNotIn("labels", self.plan(*small)["model"])
-        self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["--labels"])
+        self.refused("plan", *small, "--labels", 0, expect=USAGE, says=["--labels"])
+        self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["label_count is 1, expected 2"])
         # What it says is what `train` plans: the smallest budget works, and the plan itself can be trained.
         data = self.table(self.rows())
         small = ["--model", "nano", "--batch", 4, "--seq", 32, "--threads", 2]

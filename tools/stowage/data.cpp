@@ -180,36 +180,51 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
 }
 
-static void check_label_names(const Model& model, const DataFlags& data) {
-  if (!data.label_names.empty() && data.label_names != labels_of(model)) throw Failure(exit_usage, "--label-names: the model has labels of its own, which are others");
-}
-
-void take_labels(ModelFlags& model, const DataFlags& data) {
-  if (!data.has_labels && !data.has_tags) return;
-  ModelFlags classifier = model, as_it_is = model;
+// Labels of words, for a model that has no labels of its own.
+static void take_tags(ModelFlags& model, const DataFlags& data) {
+  ModelFlags tagger = model, as_it_is = model;
   as_it_is.task.clear();
-  if (data.has_tags) classifier.task = "tokens";
+  tagger.task = "tokens";
   const auto find_labels = [&] {
-    if (!data.has_tags) classifier.labels = labels_of(read_labelled(data.path, data.fields, true));
-    else classifier.labels = data.label_names.empty() ? tags_of(read_tagged(data.path, data.fields, true)) : data.label_names;
+    tagger.labels = data.label_names.empty() ? tags_of(read_tagged(data.path, data.fields, true)) : data.label_names;
+    if (tagger.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all words have the label \"{}\"; expected two labels or more", data.path, shortened(tagger.labels[0])));
   };
   bool has_labels = false;
   try {
     has_labels = query(open_model(as_it_is)).labels > 0;
-  } catch (const Failure&) {   // weights of a language model without its head are enough for another one
+  } catch (const Failure&) {   // weights of another model without its head are enough
     find_labels();
-    if (classifier.labels.size() < 2) throw;
     try {
-      open_model(classifier);
+      open_model(tagger);
     } catch (const Failure&) {
       open_model(as_it_is);   // says what is wrong with it
       throw;
     }
   }
-  if (has_labels) return check_label_names(open_model(model), data);
-  if (classifier.labels.empty()) find_labels();
-  if (classifier.labels.size() < 2)
-    throw Failure(exit_failed, fmt::format("{}: all {} have the label \"{}\"; expected two labels or more", data.path, data.has_tags ? "words" : "texts", shortened(classifier.labels[0])));
+  if (has_labels) {
+    if (!data.label_names.empty() && data.label_names != labels_of(open_model(model))) throw Failure(exit_usage, "--label-names: the model has labels of its own, which are others");
+    return;
+  }
+  if (tagger.labels.empty()) find_labels();
+  model = std::move(tagger);
+}
+
+void take_labels(ModelFlags& model, const DataFlags& data) {
+  if (data.has_tags) return take_tags(model, data);
+  if (!data.has_labels) return;
+  ModelFlags classifier = model;
+  classifier.labels = labels_of(read_labelled(data.path, data.fields, true));
+  try {
+    if (query(open_model(model)).labels > 0) return;
+  } catch (const Failure&) {   // weights of a language model without its head are enough for another one
+    if (classifier.labels.size() < 2) throw;
+    try {
+      open_model(classifier);
+    } catch (const Failure&) {
+      open_model(model);   // says what is wrong with it
+    }
+  }
+  if (classifier.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(classifier.labels[0])));
   model = std::move(classifier);
 }
 
@@ -238,7 +253,7 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
   options.marks = marks ? kept->marks_path.c_str() : nullptr;
   options.labels = labels ? kept->labels_path.c_str() : nullptr;
   options.label_count = labels ? about.labels : 0;
-  options.task = labels && about.task == STW_TASK_TOKEN_LABEL ? about.task : uint32_t{STW_TASK_AUTOMATIC};
+  options.task = labels && about.task != STW_TASK_LABEL ? about.task : static_cast<uint32_t>(STW_TASK_AUTOMATIC);
   options.pairs = flags.has_pairs;
   options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   options.vocabulary = about.vocabulary;

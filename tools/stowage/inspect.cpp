@@ -223,7 +223,6 @@ void add_inspect(CLI::App& application) {
   add_model_flags(command, flags->model);
   add_adapter_flags(command, flags->model);
   add_labels_flag(command, flags->model);
-  add_task_flag(command, flags->model);
   command.get_option("--model")
       ->description("The model that a plan is for. What `plan` was told of the model is told here, too.")
       ->required(false);

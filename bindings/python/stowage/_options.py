@@ -25,7 +25,7 @@ MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT",
           ("stw_trainer_options", "momentum"): "STW_SET_MOMENTUM", ("stw_trainer_options", "margin"): "STW_SET_MARGIN",
           ("stw_run_options", "min_rate"): "STW_SET_MIN_RATE"}
 
-HIDDEN = {"struct_size", "set_mask", "reserved"}
+HIDDEN = {"struct_size", "set_mask", "reserved", "reserved_end"}
 
 
 def number_of(field, value):

@@ -52,8 +52,8 @@ using Meaning = std::function<bool(const Tensor&, const ParameterUse&)>;
 
 // What the words of the pattern language ask of a parameter; nothing where the pattern is a name.
 std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
-  if (pattern == "embeddings") return [](const Tensor&, const ParameterUse& u) { return u.by_embedding; };
-  if (pattern == "head") return [](const Tensor&, const ParameterUse& u) { return u.by_head; };
+  if (pattern == "embeddings") return [](const Tensor&, const ParameterUse& u) { return u.by_embedding || u.before_blocks; };
+  if (pattern == "head") return [](const Tensor&, const ParameterUse& u) { return u.by_head || u.by_pooler; };
   if (pattern == "norms") return [](const Tensor&, const ParameterUse& u) { return u.by_norm; };
   if (pattern == "biases") return [](const Tensor&, const ParameterUse& u) { return u.as_bias; };
   if (pattern == "matrices") return is_hidden_matrix;
@@ -104,6 +104,8 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
         u.by_head |= s.kind == SegmentKind::head;
         u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;   // x, (weight, bias)…
+        u.by_pooler |= s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
+        u.before_blocks |= s.kind == SegmentKind::embedding;
         u.outside_blocks |= s.kind != SegmentKind::block;
         if (s.kind != SegmentKind::block) continue;
         if (u.first_block < 0) u.first_block = s.block;

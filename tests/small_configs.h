@@ -136,6 +136,7 @@ inline SmallModel with_positions(SmallModel model, int positions) { return {with
 inline Adapters adapters_of_all(double dropout = 0) { return {3, 6, false, dropout, {all_targets}}; }
 inline Adapters adapters_of_some() { return {8, 8, false, 0, {"k_proj", "v_proj", "up_proj", "down_proj"}}; }
 
+inline Adapters adapters_of_some_of_encoders() { return {4, 8, false, 0, {"query", "value", "output.dense"}}; }
 inline Adapters adapters_of_some_of_gpt2() { return {4, 8, false, 0, {"c_attn", "mlp.c_proj"}}; }
 
 }  // namespace stw::testing_tools

@@ -61,6 +61,19 @@ bool is_of_head(const ModelConfig& config, std::string_view parameter) {
   return std::find(head.begin(), head.end(), parameter) != head.end();
 }
 
+bool is_of_any_head(std::string_view parameter) {
+  return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
+    return std::find(a.head_parameters.begin(), a.head_parameters.end(), parameter) != a.head_parameters.end();
+  });
+}
+
+bool gives_logits(std::string_view parameter) {
+  return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
+    const auto last = std::find_if(a.head_parameters.rbegin(), a.head_parameters.rend(), [](std::string_view name) { return name.ends_with(".weight"); });
+    return last != a.head_parameters.rend() && *last == parameter;
+  });
+}
+
 const Architecture& architecture_of(const ModelConfig& config) {
   for (const Architecture& a : architectures())
     if (config.architecture == a.model_type) return a;
@@ -143,11 +156,9 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
 
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
   Graph graph = architecture_of(config).build(config, sequence, compute, optional);
-  STW_TRY(add_adapters(graph, config.adapters));
-  if (!config.adapters.any() || config.labels.empty()) return graph;
   // A head that nobody has trained would make nothing of what lies below it.
-  for (Tensor& t : graph.tensors)
-    if (is_of_head(config, t.name)) t.trainable = t.of_adapters = true;
+  const auto is_trained_head = [&](const Tensor& t) { return !config.labels.empty() && is_of_head(config, t.name) && !config.frozen_head.count(t.name); };
+  STW_TRY(add_adapters(graph, config.adapters, is_trained_head));
   return graph;
 }
 

@@ -49,7 +49,8 @@ struct ModelConfig {
   std::vector<LayerAttention> layer_attention;   // of every layer; none: all as they are by themselves
   bool is_part = false;            // of a model that takes pictures too: its tensors have longer names in files
   std::vector<std::string> labels; // names, of a classifier of whole samples; none: a language model
-  Adapters adapters;               // not of config.json, and neither is the next
+  Adapters adapters;               // not of config.json, and neither are the next two
+  std::set<std::string> frozen_head;    // parameters of a classifier's head that are frozen beside adapters, as PEFT has it; it trains the others
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
 };
 
@@ -103,5 +104,8 @@ void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table
 // make no sense, and where the model has other labels.
 Status set_labels(ModelConfig& config, const std::vector<std::string>& names);
 bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the classifier's head
+// Whether a classifier of any architecture has this parameter in its head; and whether it is the matrix that gives the logits.
+bool is_of_any_head(std::string_view parameter);
+bool gives_logits(std::string_view parameter);
 
 }  // namespace stw

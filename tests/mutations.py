@@ -43,7 +43,7 @@ MUTATIONS = [
     ("tokens of a pair that weigh what the first chunk's do", "planner/micro_builder.cpp",
      [("emitter_.emit(logits, Phase::recompute, false, chunk.begin, chunk.rows);", "emitter_.emit(logits, Phase::recompute, false, 0, chunk.rows);")],
      SOURCE_TESTS, "Preferences.NoSplitChangesABit"),
-    ("a head beside adapters that nobody trains", "src/models/model.cpp", [("t.trainable = t.of_adapters = true;", "t.of_adapters = true;")],
+    ("a head beside adapters that nobody trains", "planner/adapters.cpp", [("t.trainable = t.of_adapters = is_trained", "t.of_adapters = is_trained")],
      SOURCE_TESTS, "Models/ClassifierFolder.AdaptersBringTheHead*"),
     ("queries, keys and values written in the order of memory", "src/export.cpp", [("p.layout.in_graph(done,", "WeightLayout{}.in_graph(done,")],
      SOURCE_TESTS, "Layout.ExportsHaveTheFilesBytes"),

@@ -263,5 +263,27 @@ TEST(ParameterUses, TheHashOfAModelTellsWhichUseIsWhose) {
   for (const std::string& config : small_models()) EXPECT_EQ(describe(graph_of(config)).find(" again "), std::string::npos);
 }
 
+// A search's plans of shared blocks: their programs have the bytes that it counted, at every budget, and a step less than untied blocks would take for states.
+TEST(ParameterUses, PlansHaveTheBytesThatTheSearchCounts) {
+  for (const bool offloads : {false, true}) {
+    Request r;
+    r.global_batch = 6, r.sequence = 40, r.threads = 2, r.memory_bytes = uint64_t{1} << 30;
+    if (offloads) r.host_bytes = uint64_t{1} << 30;
+    const GraphSource source = [](const Numerics& n) { return build_model(config_of(classifier_of(small_albert("0.1", 12))), 40, n); };
+    const auto loose = search(source, r);
+    ASSERT_TRUE(loose) << loose.error().message;
+    for (int part = 0; part <= 3; ++part) {
+      r.memory_bytes = loose->minimum_bytes + (loose->bytes.peak - std::min(loose->bytes.peak, loose->minimum_bytes)) * static_cast<uint64_t>(part) / 3;
+      const auto plan = search(source, r);
+      ASSERT_TRUE(plan) << plan.error().message;
+      EXPECT_TRUE(plan->fits);
+      EXPECT_LE(plan->bytes.peak, r.memory_bytes);
+      const Graph g = source(plan->numerics);
+      const auto programs = realize(g, *plan);
+      EXPECT_TRUE(programs) << programs.error().message;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stw::parameter_uses_test

@@ -75,7 +75,8 @@ TEST_P(Encoder, TrainsTheSameBitsHoweverTheBatchIsCutAndAfterACheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Encoder,
                          testing::Values(NumericsCase{"bert", classifier_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"roberta", classifier_of(small_roberta("0.1")), Precision::bf16, 8},
-                                         NumericsCase{"distilbert", classifier_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", classifier_of(small_electra()), Precision::fp32, 8}),
+                                         NumericsCase{"distilbert", classifier_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", classifier_of(small_electra()), Precision::fp32, 8},
+                                         NumericsCase{"albert", classifier_of(small_albert("0.1")), Precision::bf16, 8}),
                          case_name);
 
 // A text's answer and its part of the gradients do not depend on what lies beside it, or where.
@@ -174,19 +175,22 @@ TEST(Encoder, LearnsAndItsFolderAnswersAlike) {
   EXPECT_GE(hits, static_cast<int>(unseen.texts.size() * 8 / 10));
 }
 
-// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert and _electra.
+// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra and _albert.
 TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
   struct Expected { const char* type; int64_t vocabulary, width, layers, heads, intermediate, positions, types, first, embeddings; float head; };
   for (const Expected& e : {Expected{"bert", 30522, 768, 12, 12, 3072, 512, 2, 0, 768, 0.1f}, {"roberta", 50265, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
                             {"xlm-roberta", 30522, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f}, {"distilbert", 30522, 768, 6, 12, 3072, 512, 0, 0, 768, 0.2f},
-                            {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f}}) {
+                            {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f},
+                            {"albert", 30000, 4096, 12, 64, 16384, 512, 2, 0, 128, 0.1f}}) {
     const auto c = parse_model(std::string("{\"model_type\": \"") + e.type + "\"}", "config");
     ASSERT_TRUE(c) << c.error().message;
     EXPECT_EQ((std::vector<int64_t>{c->vocabulary, c->width, c->layers, c->heads, c->intermediate, c->positions, c->token_types, c->first_position, c->embedding_width}),
               (std::vector<int64_t>{e.vocabulary, e.width, e.layers, e.heads, e.intermediate, e.positions, e.types, e.first, e.embeddings}))
         << e.type;
     EXPECT_EQ(c->head_dropout, e.head) << e.type;
-    EXPECT_EQ(c->gelu, Activation::gelu_erf);
+    const bool is_albert = e.type == std::string("albert");
+    EXPECT_EQ(c->gelu, is_albert ? Activation::gelu_tanh : Activation::gelu_erf);
+    for (const float rate : {c->embedding_dropout, c->attention_dropout, c->residual_dropout}) EXPECT_EQ(rate, is_albert ? 0.0f : 0.1f);
   }
 }
 
@@ -213,6 +217,11 @@ TEST(Encoder, RefusesWhatItCannotDo) {
     const auto refused = parse_model("{" + std::string(change) + small_bert().substr(1), "config");
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find(message), std::string::npos) << refused.error().message;
+  }
+  for (const char* key : {"num_hidden_groups", "inner_group_num"}) {
+    const auto refused = parse_model("{\"" + std::string(key) + "\": 2, " + small_albert().substr(1), "config");
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find(std::string(key) + " 2 is not supported"), std::string::npos) << refused.error().message;
   }
 }
 

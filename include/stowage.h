@@ -196,6 +196,13 @@ STW_API stw_status stw_device_next_log(const stw_device *device, uint64_t after,
 /* ---- model ------------------------------------------------------------------------------------------------------ */
 enum { STW_SET_DROPOUT = 1 };
 enum { STW_ADAPTER_RANK_STABILISED = 1 };
+/* What a model is trained for. AUTOMATIC: as the config says; with label_count, and a config of a model without labels, LABEL.
+ * LANGUAGE_MODEL: the token that follows each token. MASKED_LANGUAGE_MODEL: tokens that are hidden from it. LABEL: one label of a text.
+ * LABELS: any number of labels of a text. NUMBER: a number of a text, or several. TOKEN_LABEL: one label of each token. */
+enum {
+  STW_TASK_AUTOMATIC = 0, STW_TASK_LANGUAGE_MODEL = 1, STW_TASK_MASKED_LANGUAGE_MODEL = 2, STW_TASK_LABEL = 3, STW_TASK_LABELS = 4, STW_TASK_NUMBER = 5,
+  STW_TASK_TOKEN_LABEL = 6
+};
 
 typedef struct stw_model_options {
   uint32_t struct_size;
@@ -225,7 +232,10 @@ typedef struct stw_model_options {
    * its labels; of another one label_count makes such a model, its head drawn from `seed`. With adapters the head is trained beside
    * them, and lies in their folder; labels.json there has the names. */
   const char *const *label_names; /* label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ... */
-  size_t label_count;        /* 0: as the config says; else 2 to 1,048,576, and what a classifier has already */
+  size_t label_count;        /* 0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already */
+  uint32_t task;             /* STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task
+                                (problem_type) has that one */
+  uint32_t reserved_end;
 } stw_model_options;
 
 typedef struct stw_model_info {
@@ -245,6 +255,8 @@ typedef struct stw_model_info {
                                 token before it; -1: none */
   uint32_t generates;        /* 1: continues texts, and attends to no later token; 0: an encoder, which reads a text as a whole */
   uint32_t token_types;      /* types of tokens that the model tells apart, such as those of a first and of a second text; 0: none */
+  uint32_t task;             /* STW_TASK_*; an encoder of STW_TASK_LANGUAGE_MODEL has no head, and is trained with a task that gives it one */
+  uint32_t reserved;
 } stw_model_info;
 
 typedef struct stw_tensor_info {

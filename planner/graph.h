@@ -8,6 +8,7 @@
 #include "planner/input.h"
 #include "planner/numerics.h"
 #include "planner/op.h"
+#include "planner/task.h"
 #include "planner/tensor.h"
 
 namespace stw {
@@ -60,7 +61,8 @@ struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
   int64_t token_types = 0;           // that the model tells apart, where it has that input
-  int64_t labels = 0;                // of a classifier, that targets are; 0: a language model, whose targets are tokens
+  Task task = Task::language_model;
+  int64_t labels = 0;                // of a task with labels, that targets are; 0: targets are tokens
   LabelPlace label_place = LabelPlace::last_token;   // of a classifier
   bool generates = true;             // tokens one after the other: no attention sees later ones
   Format compute = Format::f32;      // of activations
@@ -195,7 +197,8 @@ class GraphBuilder {
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);       // x itself where p is 0
   void cross_entropy(int logits);                      // of tokens, or of labels where it was said how many there are
-  void labels(int64_t count, LabelPlace place = LabelPlace::last_token) { graph_.labels = count, graph_.label_place = place; }
+  // Before the loss: what its targets are, and where. Without it they are tokens.
+  void labels(Task task, int64_t count, LabelPlace place = LabelPlace::last_token) { graph_.task = task, graph_.labels = count, graph_.label_place = place; }
 
   Graph finish() { return std::move(graph_); }
 

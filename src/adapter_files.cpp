@@ -81,7 +81,7 @@ Status find_labels(const std::string& folder, const std::vector<int64_t>& shape,
   }
   if (config.labels.size() != config.label_count)
     return corrupt(path, "expected " + std::to_string(config.label_count) + " names, as many as the head has rows, found " + std::to_string(config.labels.size()));
-  if (auto status = check_labels(config.labels); !status) return corrupt(path, status.error().message);
+  if (auto status = check_labels(Task::label, config.labels); !status) return corrupt(path, status.error().message);
   return ok();
 }
 

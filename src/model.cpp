@@ -111,6 +111,19 @@ Status check_quantization(const Json& config, const std::string& origin) {
                                             ", is not supported: expected weights as numbers, or those of bitsandbytes in 4 bits with quant_type \"nf4\""};
 }
 
+// A task that was asked for, against what the config has.
+Status check_task(Task task, size_t label_count, const ModelConfig& config, const std::string& origin) {
+  const std::string name = task_row(task).name;
+  const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, origin + ": " + what}; };
+  const auto not_supported = [&] { return Error{Code::unsupported, origin + ": the task " + name + " is not supported"}; };
+  if (has_labels(task) && task != Task::label) return not_supported();
+  if (has_labels(task)) return label_count > 0 || !config.labels.empty() ? ok() : Status(wrong("the task " + name + " needs labels (label_count), and the model has none"));
+  if (label_count > 0) return wrong("the task " + name + " has no labels, and " + std::to_string(label_count) + " were given");
+  if (!config.labels.empty()) return wrong("the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name + ", that was given");
+  if (task != config.task) return not_supported();
+  return ok();
+}
+
 Result<std::string> read_config(const ModelSource& source, std::string& origin, std::string& weights) {
   if (source.source.empty()) {
     origin = "config";
@@ -153,11 +166,13 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   model->seed_ = source.seed;
   model->config_ = std::move(config);
   model->config_.adapters = source.adapters;
-  if (source.label_count > 0) {
+  if (source.task) STW_TRY(check_task(*source.task, source.label_count, model->config_, origin));
+  if (source.label_count > 0 || (source.task && has_labels(*source.task))) {
     const std::vector<std::string>& own = model->config_.labels;
     model->has_new_head_ = own.empty();
-    const std::vector<std::string> names = !source.labels.empty() ? source.labels : own.size() == source.label_count ? own : unnamed_labels(source.label_count);
-    if (auto status = set_labels(model->config_, names); !status) return Error{status.error().code, origin + ": " + status.error().message};
+    const std::vector<std::string> names = !source.labels.empty() ? source.labels : source.label_count == 0 || own.size() == source.label_count ? own : unnamed_labels(source.label_count);
+    const Task task = source.task ? *source.task : own.empty() ? Task::label : model->config_.task;
+    if (auto status = set_labels(model->config_, task, names); !status) return Error{status.error().code, origin + ": " + status.error().message};
   }
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
   if (source.adapters.any() && architecture_of(model->config_).is_encoder)

@@ -21,7 +21,8 @@ struct ModelSource {
   std::optional<float> dropout;
   Adapters adapters;                  // new ones
   std::string adapter;                // or those in this folder
-  size_t label_count = 0;             // makes a classifier of a language model; 0: as the config says
+  std::optional<Task> task;           // none: with labels that of the config, if it has labels, else Task::label
+  size_t label_count = 0;             // gives the model a head for labels; 0: as the config says
   std::vector<std::string> labels;    // their names; none: the model's own, else LABEL_0, …
 };
 

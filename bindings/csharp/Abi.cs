@@ -42,6 +42,13 @@ internal static unsafe class Abi
     public const uint STW_ISA_NEON = 4;
     public const uint STW_SET_DROPOUT = 1;
     public const uint STW_ADAPTER_RANK_STABILISED = 1;
+    public const uint STW_TASK_AUTOMATIC = 0;
+    public const uint STW_TASK_LANGUAGE_MODEL = 1;
+    public const uint STW_TASK_MASKED_LANGUAGE_MODEL = 2;
+    public const uint STW_TASK_LABEL = 3;
+    public const uint STW_TASK_LABELS = 4;
+    public const uint STW_TASK_NUMBER = 5;
+    public const uint STW_TASK_TOKEN_LABEL = 6;
     public const uint STW_PRECISION_DEFAULT = 0;
     public const uint STW_PRECISION_FP32 = 1;
     public const uint STW_PRECISION_BF16 = 2;
@@ -328,8 +335,11 @@ internal static unsafe class Abi
         public float adapter_dropout;
         /// <summary>label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ...</summary>
         public byte** label_names;
-        /// <summary>0: as the config says; else 2 to 1,048,576, and what a classifier has already</summary>
+        /// <summary>0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already</summary>
         public UIntPtr label_count;
+        /// <summary>STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task (problem_type) has that one</summary>
+        public uint task;
+        public uint reserved_end;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_model_options Sized()
@@ -366,6 +376,9 @@ internal static unsafe class Abi
         public uint generates;
         /// <summary>types of tokens that the model tells apart, such as those of a first and of a second text; 0: none</summary>
         public uint token_types;
+        /// <summary>STW_TASK_*; an encoder of STW_TASK_LANGUAGE_MODEL has no head, and is trained with a task that gives it one</summary>
+        public uint task;
+        public uint reserved;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_model_info Sized()

@@ -154,6 +154,25 @@ namespace Stowage
         Orpo = STW_PREFERENCE_ORPO,
     }
 
+    /// <summary>What a model is trained for.</summary>
+    public enum TrainingTask : uint
+    {
+        /// <summary>As the config says; with labels, of a model without any: Label.</summary>
+        Automatic = STW_TASK_AUTOMATIC,
+        /// <summary>The token that follows each token.</summary>
+        LanguageModel = STW_TASK_LANGUAGE_MODEL,
+        /// <summary>Tokens that are hidden from the model.</summary>
+        MaskedLanguageModel = STW_TASK_MASKED_LANGUAGE_MODEL,
+        /// <summary>One label of a text.</summary>
+        Label = STW_TASK_LABEL,
+        /// <summary>Any number of labels of a text.</summary>
+        Labels = STW_TASK_LABELS,
+        /// <summary>A number of a text, or several.</summary>
+        Number = STW_TASK_NUMBER,
+        /// <summary>One label of each token.</summary>
+        TokenLabel = STW_TASK_TOKEN_LABEL,
+    }
+
     /// <summary>Whether the micro-batch may change bits.</summary>
     public enum Mode : uint
     {

@@ -33,6 +33,8 @@ namespace Stowage
         public IReadOnlyList<string> LabelNames { get; set; }
         /// <summary>A classifier of whole texts; 0: as LabelNames has, or the config says.</summary>
         public int LabelCount { get; set; }
+        /// <summary>What the model is trained for.</summary>
+        public TrainingTask Task { get; set; }
     }
 
     /// <summary>What is known of a model.</summary>
@@ -54,6 +56,7 @@ namespace Stowage
             PaddingToken = told.padding_token;
             Generates = told.generates != 0;
             TokenTypes = Numbers.Of(told.token_types);
+            Task = (TrainingTask)told.task;
         }
 
         /// <summary>Blocks.</summary>
@@ -84,6 +87,8 @@ namespace Stowage
         public bool Generates { get; }
         /// <summary>Types of tokens that it tells apart, such as those of a first and of a second text; 0: none.</summary>
         public int TokenTypes { get; }
+        /// <summary>What it is trained for.</summary>
+        public TrainingTask Task { get; }
     }
 
     /// <summary>A tensor of a model.</summary>
@@ -139,6 +144,7 @@ namespace Stowage
             if (names > 0 && options.LabelCount != 0 && options.LabelCount != names)
                 throw new StowageException(Status.BadArgument, $"LabelCount {options.LabelCount}: there are {names} LabelNames");
             given.label_count = (UIntPtr)Numbers.Unsigned(names > 0 ? names : options.LabelCount, nameof(options.LabelCount));
+            given.task = (uint)options.Task;
             stw_model* made = null;
             stw_error error = stw_error.Sized();
             using (var texts = new Texts())

@@ -18,6 +18,7 @@ type (
 	Attention         uint32
 	Quantize          uint32
 	Preference        uint32
+	Task              uint32
 	Mode              uint32
 	Recompute         uint32
 	Tokenizer         uint32
@@ -83,6 +84,14 @@ const (
 	IPO            Preference = C.STW_PREFERENCE_IPO
 	SimPO          Preference = C.STW_PREFERENCE_SIMPO
 	ORPO           Preference = C.STW_PREFERENCE_ORPO
+
+	TaskAutomatic           Task = C.STW_TASK_AUTOMATIC
+	TaskLanguageModel       Task = C.STW_TASK_LANGUAGE_MODEL
+	TaskMaskedLanguageModel Task = C.STW_TASK_MASKED_LANGUAGE_MODEL
+	TaskLabel               Task = C.STW_TASK_LABEL
+	TaskLabels              Task = C.STW_TASK_LABELS
+	TaskNumber              Task = C.STW_TASK_NUMBER
+	TaskTokenLabel          Task = C.STW_TASK_TOKEN_LABEL
 
 	Exact Mode = C.STW_MODE_EXACT
 	Fast  Mode = C.STW_MODE_FAST

@@ -27,6 +27,7 @@ type ModelOptions struct {
 
 	LabelCount int      // a classifier of whole texts; 0: as the config says
 	LabelNames []string // LabelCount of them; none: the model's own, else LABEL_0, LABEL_1, …
+	Task       Task     // TaskAutomatic: as the config says, or with labels TaskLabel
 }
 
 // ModelInfo is what is known of a model.
@@ -40,6 +41,7 @@ type ModelInfo struct {
 	Labels                int   // of a classifier; 0: a language model
 	PaddingToken          int64 // -1: none
 	Generates             bool  // continues texts; false: an encoder, which reads a text as a whole
+	Task                  Task
 	TokenTypes            int   // how many types of tokens it tells apart, such as a first and a second text; 0: none
 }
 
@@ -77,7 +79,7 @@ func NewModel(options ModelOptions) (*Model, error) {
 		config_json: given.of(options.ConfigJSON), config_json_size: C.size_t(len(options.ConfigJSON)), weights: given.of(options.Weights),
 		seed: C.uint64_t(options.Seed), adapter: given.of(options.Adapter), adapter_targets: given.of(options.AdapterTargets),
 		adapter_rank: rank, adapter_alpha: C.float(options.AdapterAlpha), adapter_dropout: C.float(options.AdapterDropout),
-		label_count: C.size_t(labels), label_names: given.array(options.LabelNames)}
+		label_count: C.size_t(labels), label_names: given.array(options.LabelNames), task: C.uint32_t(options.Task)}
 	if options.Dropout != nil {
 		asked.set_mask, asked.dropout = C.STW_SET_DROPOUT, C.float(*options.Dropout)
 	}
@@ -117,7 +119,7 @@ func (m *Model) Info() ModelInfo {
 	return ModelInfo{Layers: int(told.layers), Width: int(told.width), Parameters: uint64(told.parameters), Trainable: uint64(told.trainable),
 		Vocabulary: uint64(told.vocabulary), Positions: uint64(told.positions), HasWeights: told.has_weights != 0, HasCodes: told.has_codes != 0,
 		Architecture: array(told.architecture[:]), AdapterRank: int(told.adapter_rank), Labels: int(told.labels), PaddingToken: int64(told.padding_token),
-		Generates: told.generates != 0, TokenTypes: int(told.token_types)}
+		Generates: told.generates != 0, TokenTypes: int(told.token_types), Task: Task(told.task)}
 }
 
 // Tensors are all of them, by index.

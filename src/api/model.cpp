@@ -1,9 +1,13 @@
+#include "planner/task.h"
 #include "src/api/boundary.h"
 #include "src/merge.h"
 #include "src/models/labels.h"
 #include "src/numbers.h"
 
 using namespace stw;
+
+static_assert(STW_TASK_LANGUAGE_MODEL == static_cast<uint32_t>(stw::Task::language_model) + 1 && STW_TASK_TOKEN_LABEL == static_cast<uint32_t>(stw::Task::token_label) + 1 &&
+              STW_TASK_TOKEN_LABEL == stw::task_count);
 
 namespace {
 
@@ -41,9 +45,12 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
     STW_API_TRY(api::read_options(options, o, "model options", false));
     STW_API_TRY(api::check_mask(o.set_mask, STW_SET_DROPOUT, "model options"));
     STW_API_TRY(api::check_reserved(o.reserved, "model options"));
+    STW_API_TRY(api::check_reserved(o.reserved_end, "model options"));
+    ModelSource source;
+    if (o.task > task_count) return api::fail(error, Error{Code::bad_argument, "model: task is " + std::to_string(o.task) + ", expected 0 to " + std::to_string(task_count)});
+    if (o.task != STW_TASK_AUTOMATIC) source.task = static_cast<Task>(o.task - 1);
     if ((o.source != nullptr) == (o.config_json != nullptr))
       return api::fail(error, Code::bad_argument, "model: give either source or config_json");
-    ModelSource source;
     if (o.source) source.source = o.source;
     if (o.config_json && o.config_json_size > largest_config)
       return api::fail(error, Error{Code::bad_argument, "model: config_json_size is " + std::to_string(o.config_json_size) + ", expected at most " +
@@ -59,8 +66,10 @@ stw_status stw_model_create(stw_model** out, const stw_model_options* options, s
     STW_API_TRY(adapters);
     source.adapters = *adapters;
     if (o.label_names && o.label_count == 0) return api::fail(error, Code::bad_argument, "model: label_names without a label_count");
-    if (o.label_count == 1 || o.label_count > largest_label_count)
-      return api::fail(error, Error{Code::bad_argument, "model: label_count is " + std::to_string(o.label_count) + ", expected 2 to " + std::to_string(largest_label_count)});
+    const size_t least = least_labels(source.task.value_or(Task::label));
+    if (o.label_count > 0 && (o.label_count < least || o.label_count > largest_label_count))
+      return api::fail(error, Error{Code::bad_argument, "model: label_count is " + std::to_string(o.label_count) + ", expected " + std::to_string(least) + " to " +
+                                                            std::to_string(largest_label_count)});
     source.label_count = o.label_count;
     for (size_t i = 0; o.label_names && i < o.label_count; ++i) {
       if (!o.label_names[i]) return api::fail(error, Error{Code::bad_argument, "model: label_names: name " + std::to_string(i) + " is NULL"});
@@ -94,6 +103,7 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept
     info.padding_token = padding_token(m.config().json, m.config().vocabulary);
     info.generates = !architecture_of(m.config()).is_encoder;
     info.token_types = static_cast<uint32_t>(m.config().token_types);
+    info.task = static_cast<uint32_t>(m.config().task) + 1;
     return api::write_info(info, out);
   });
 }

@@ -129,7 +129,7 @@ class EncoderBuilder {
   // Over every token, of which the loss looks at the first one of each text.
   void head(int x) {
     const auto labels = static_cast<int64_t>(c_.labels.size());
-    b_.labels(labels, LabelPlace::first_token);
+    b_.labels(c_.task, labels, LabelPlace::first_token);
     b_.begin(SegmentKind::final, -1, x);
     if (names_.dropout_before_pooler) x = b_.dropout(x, c_.head_dropout, "pooler_input_dropout");
     x = b_.gelu(linear(x, names_.pooler, c_.width, c_.width, "pooler"), names_.pooler_activation, "pooled");

@@ -11,8 +11,6 @@ namespace stw {
 
 namespace {
 
-constexpr std::string_view classifier_suffix = "ForSequenceClassification";
-
 bool is_text(std::string_view name) {
   if (name.find('\0') != name.npos) return false;
   for (size_t length; !name.empty(); name.remove_prefix(length))
@@ -47,32 +45,61 @@ std::string class_of(const Json& config) {
   return *list->elements()[0].as_string();
 }
 
-Result<std::vector<std::string>> read_labels(const Json& config) {
-  std::vector<std::string> names;
+namespace {
+
+// Of labels of texts. Source: transformers, modeling_utils of sequence classification: without a problem_type one output is a number.
+Result<Task> task_of_texts(const Json& config, size_t labels) {
+  if (!says_task(config)) return labels == 1 ? Task::number : Task::label;
+  STW_ASSIGN(problem, get_string(config, "problem_type", ""));
+  for (const Task task : {Task::label, Task::labels, Task::number})
+    if (problem == task_row(task).problem_type) return task;
+  return Error{Code::unsupported_field, "problem_type \"" + problem + "\" is not supported"};
+}
+
+Status check_support(Task task, const std::string& class_name) {
+  if (task == Task::language_model || task == Task::label) return ok();
+  if (task == Task::token_label) return Error{Code::unsupported_field, "architectures: " + class_name + " is not supported"};
+  return Error{Code::unsupported_field, std::string("problem_type \"") + task_row(task).problem_type + "\" is not supported"};
+}
+
+}  // namespace
+
+bool says_task(const Json& config) { return !class_of(config).ends_with(task_row(Task::label).class_suffix) || find_present(config, "problem_type"); }
+
+size_t least_labels(Task task) { return task == Task::label || task == Task::token_label ? 2 : 1; }
+
+Result<Head> read_head(const Json& config) {
+  Head head;
   const std::string name = class_of(config);
-  for (const char* other : {"ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"})
+  for (const char* other : {"ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction"})
     if (name.ends_with(other)) return Error{Code::unsupported_field, "architectures: " + name + " is not supported"};
-  if (!name.ends_with(classifier_suffix)) return names;
-  STW_ASSIGN(problem, get_string(config, "problem_type", "single_label_classification"));
-  if (problem != "single_label_classification") return Error{Code::unsupported_field, "problem_type \"" + problem + "\" is not supported"};
+  if (name.ends_with(task_row(Task::masked_language_model).class_suffix)) return head;   // the body of one
+  const bool is_of_tokens = name.ends_with(task_row(Task::token_label).class_suffix);
+  if (!is_of_tokens && !name.ends_with(task_row(Task::label).class_suffix)) return head;
   if (find_present(config, "id2label")) {
     STW_ASSIGN(object, get_object(config, "id2label"));
     STW_ASSIGN(found, names_of(*object));
-    names = std::move(found);
+    head.labels = std::move(found);
   } else {
     STW_ASSIGN(count, get_int(config, "num_labels", 2));   // Source: transformers, configuration_utils.py
     if (count < 0 || count > static_cast<int64_t>(largest_label_count)) return Error{Code::unsupported_field, "num_labels is " + std::to_string(count)};
-    names = unnamed_labels(static_cast<size_t>(count));
+    head.labels = unnamed_labels(static_cast<size_t>(count));
   }
-  if (names.size() == 1) return Error{Code::unsupported_field, "one label: a number that texts have (regression) is not supported"};
-  if (auto status = check_labels(names); !status) return Error{Code::unsupported_field, status.error().message};
-  return names;
+  if (is_of_tokens) {
+    head.task = Task::token_label;
+  } else {
+    STW_ASSIGN(task, task_of_texts(config, head.labels.size()));
+    head.task = task;
+  }
+  STW_TRY(check_support(head.task, name));
+  if (auto status = check_labels(head.task, head.labels); !status) return Error{Code::unsupported_field, status.error().message};
+  return head;
 }
 
-Status check_labels(const std::vector<std::string>& names) {
+Status check_labels(Task task, const std::vector<std::string>& names) {
   const auto wrong = [](const std::string& what) { return Error{Code::bad_argument, "labels: " + what}; };
-  if (names.size() < 2 || names.size() > largest_label_count)
-    return wrong("expected 2 to " + std::to_string(largest_label_count) + ", found " + std::to_string(names.size()));
+  if (names.size() < least_labels(task) || names.size() > largest_label_count)
+    return wrong("expected " + std::to_string(least_labels(task)) + " to " + std::to_string(largest_label_count) + ", found " + std::to_string(names.size()));
   std::set<std::string_view> seen;
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) return wrong("label " + std::to_string(i) + " has no name");
@@ -88,16 +115,17 @@ std::vector<std::string> unnamed_labels(size_t count) {
   return names;
 }
 
-void write_labels(Json& config, const std::string& class_name, const std::vector<std::string>& names, int64_t vocabulary) {
+void write_labels(Json& config, const std::string& class_name, Task task, const std::vector<std::string>& names, int64_t vocabulary) {
   Json::Object by_id, by_name;
   for (size_t i = 0; i < names.size(); ++i) {
     by_id.emplace_back(std::to_string(i), names[i]);
     by_name.emplace_back(names[i], i);
   }
   Json architectures = Json::array();
-  architectures.push(class_name + std::string(classifier_suffix));
+  architectures.push(class_name + task_row(task).class_suffix);
   config.set("architectures", std::move(architectures)).set("id2label", Json(std::move(by_id))).set("label2id", Json(std::move(by_name)));
-  config.set("problem_type", "single_label_classification");
+  if (const char* type = task_row(task).problem_type) config.set("problem_type", type);
+  else config.erase("problem_type");
   config.erase("num_labels");
   // transformers looks at a row's last token that is not this one, and takes one row at a time where there is none.
   if (padding_token(config, vocabulary) >= 0) return;

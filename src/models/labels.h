@@ -1,10 +1,11 @@
-// What a config.json says of a classifier: transformers' …ForSequenceClassification, which looks at the last token of a text.
+// What a config.json says of a model's task and its labels, in the words of transformers: its class and problem_type.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "planner/json.h"
 #include "planner/result.h"
+#include "planner/task.h"
 
 namespace stw {
 
@@ -12,15 +13,21 @@ inline constexpr size_t largest_label_count = 1 << 20;
 
 // The class of transformers that the config names, or nothing.
 std::string class_of(const Json& config);
-// The names of the labels by their number, of a classifier; none of another model. Errors: corrupt; unsupported_field where a text may
-// have several labels, or a number in their place, and for heads of other kinds.
-Result<std::vector<std::string>> read_labels(const Json& config);
-// Errors: bad_argument: fewer than two, too many, one without a name or with one that is no text, one twice.
-Status check_labels(const std::vector<std::string>& names);
+struct Head {
+  Task task = Task::language_model;
+  std::vector<std::string> labels;   // by their number; none where the task has none
+};
+// Errors: corrupt; unsupported_field for heads that are not supported.
+Result<Head> read_head(const Json& config);
+// Whether the config itself says which task with labels it is. Without a problem_type transformers decides by what it is trained on.
+bool says_task(const Json& config);
+// Errors: bad_argument: fewer than the task needs, too many, one without a name or with one that is no text, one twice.
+Status check_labels(Task task, const std::vector<std::string>& names);
+size_t least_labels(Task task);   // that a head with labels has
 // "LABEL_0", …: as transformers names those that have no name.
 std::vector<std::string> unnamed_labels(size_t count);
 // `class_name`: "Llama" of "LlamaForCausalLM". The end of text becomes what texts are padded with, where the config says nothing of that.
-void write_labels(Json& config, const std::string& class_name, const std::vector<std::string>& names, int64_t vocabulary);
+void write_labels(Json& config, const std::string& class_name, Task task, const std::vector<std::string>& names, int64_t vocabulary);
 // What transformers pads texts with, so that it looks at a text's last token that is another one; -1: none.
 int64_t padding_token(const Json& config, int64_t vocabulary);
 

@@ -118,9 +118,10 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
       return Error{Code::unsupported_field, origin + ": the norms' epsilon and initializer_range must not be negative, and finite in fp32"};
     for (float p : {config.embedding_dropout, config.attention_dropout, config.residual_dropout, config.head_dropout})
       if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
-    auto labels = read_labels(*json);
-    if (!labels) return with_origin(std::move(labels.error()));
-    config.labels = std::move(*labels);
+    auto head = read_head(*json);
+    if (!head) return with_origin(std::move(head.error()));
+    config.task = head->task;
+    config.labels = std::move(head->labels);
     config.json = std::move(*json);
     config.is_part = is_part;
     return config;
@@ -162,7 +163,7 @@ void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   const auto matrix = [&](const char* name, int64_t rows) { return b.parameter(name, {rows, c.width}, Initializer::normal, c.init_std); };
   int head;
   if (!c.labels.empty()) {
-    b.labels(static_cast<int64_t>(c.labels.size()));
+    b.labels(c.task, static_cast<int64_t>(c.labels.size()));
     head = matrix(classifier_weight, static_cast<int64_t>(c.labels.size()));
   } else {
     head = c.tied ? b.tied("lm_head.weight", table) : matrix("lm_head.weight", c.vocabulary);
@@ -170,15 +171,18 @@ void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
   b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits"));
 }
 
-Status set_labels(ModelConfig& config, const std::vector<std::string>& names) {
-  STW_TRY(check_labels(names));
+Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names) {
+  STW_TRY(check_labels(task, names));
   if (!config.labels.empty()) {
-    if (config.labels == names) return ok();
-    return Error{Code::bad_argument, "the model is a classifier with " + std::to_string(config.labels.size()) + " labels of its own, which are not the " +
+    if (config.task != task && says_task(config.json))
+      return Error{Code::bad_argument, std::string("the model's task is ") + task_row(config.task).name + ", which is not " + task_row(task).name + ", that was given"};
+    if (config.labels == names && config.task == task) return ok();
+    if (config.labels != names) return Error{Code::bad_argument, "the model is a classifier with " + std::to_string(config.labels.size()) + " labels of its own, which are not the " +
                                          std::to_string(names.size()) + " that were given"};
   }
+  config.task = task;
   config.labels = names;
-  write_labels(config.json, architecture_of(config).class_name, names, config.vocabulary);
+  write_labels(config.json, architecture_of(config).class_name, task, names, config.vocabulary);
   return ok();
 }
 

@@ -48,7 +48,8 @@ struct ModelConfig {
   std::vector<RotaryConfig> rotary;
   std::vector<LayerAttention> layer_attention;   // of every layer; none: all as they are by themselves
   bool is_part = false;            // of a model that takes pictures too: its tensors have longer names in files
-  std::vector<std::string> labels; // names, of a classifier of whole samples; none: a language model
+  Task task = Task::language_model;
+  std::vector<std::string> labels; // names, of a task that has some
   Adapters adapters;               // not of config.json, and neither is the next
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
 };
@@ -99,9 +100,9 @@ int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const st
 // The head and the loss behind the last norm: one logit for every token of the vocabulary, by the table of tokens where they are tied,
 // or of a classifier for every label.
 void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
-// Makes a classifier of a language model, also of its config.json, as transformers writes it. Errors: bad_argument, of names that
-// make no sense, and where the model has other labels.
-Status set_labels(ModelConfig& config, const std::vector<std::string>& names);
+// Gives a model a head for labels, also in its config.json, as transformers writes it. Errors: bad_argument, of names that
+// make no sense, and where the model has other labels or another task with labels.
+Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);
 bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the classifier's head
 
 }  // namespace stw

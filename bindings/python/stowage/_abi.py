@@ -39,6 +39,13 @@ STW_ISA_AVX512 = 3
 STW_ISA_NEON = 4
 STW_SET_DROPOUT = 1
 STW_ADAPTER_RANK_STABILISED = 1
+STW_TASK_AUTOMATIC = 0
+STW_TASK_LANGUAGE_MODEL = 1
+STW_TASK_MASKED_LANGUAGE_MODEL = 2
+STW_TASK_LABEL = 3
+STW_TASK_LABELS = 4
+STW_TASK_NUMBER = 5
+STW_TASK_TOKEN_LABEL = 6
 STW_PRECISION_DEFAULT = 0
 STW_PRECISION_FP32 = 1
 STW_PRECISION_BF16 = 2
@@ -268,6 +275,8 @@ class stw_model_options(Structure):
         ("adapter_dropout", c_float),
         ("label_names", POINTER(c_char_p)),
         ("label_count", c_size_t),
+        ("task", c_uint32),
+        ("reserved_end", c_uint32),
     ]
 
 
@@ -288,6 +297,8 @@ class stw_model_info(Structure):
         ("padding_token", c_int64),
         ("generates", c_uint32),
         ("token_types", c_uint32),
+        ("task", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

@@ -39,6 +39,13 @@ pub const STW_ISA_AVX512: u32 = 3;
 pub const STW_ISA_NEON: u32 = 4;
 pub const STW_SET_DROPOUT: u32 = 1;
 pub const STW_ADAPTER_RANK_STABILISED: u32 = 1;
+pub const STW_TASK_AUTOMATIC: u32 = 0;
+pub const STW_TASK_LANGUAGE_MODEL: u32 = 1;
+pub const STW_TASK_MASKED_LANGUAGE_MODEL: u32 = 2;
+pub const STW_TASK_LABEL: u32 = 3;
+pub const STW_TASK_LABELS: u32 = 4;
+pub const STW_TASK_NUMBER: u32 = 5;
+pub const STW_TASK_TOKEN_LABEL: u32 = 6;
 pub const STW_PRECISION_DEFAULT: u32 = 0;
 pub const STW_PRECISION_FP32: u32 = 1;
 pub const STW_PRECISION_BF16: u32 = 2;
@@ -346,8 +353,11 @@ pub struct stw_model_options {
     pub adapter_dropout: f32,
     /// label\_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL\_0", "LABEL\_1", ...
     pub label_names: *const *const c_char,
-    /// 0: as the config says; else 2 to 1,048,576, and what a classifier has already
+    /// 0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already
     pub label_count: usize,
+    /// STW\_TASK\_\*. One with labels needs label\_count where the config has no labels. A config that says its task (problem\_type) has that one
+    pub task: u32,
+    pub reserved_end: u32,
 }
 
 impl Default for stw_model_options {
@@ -387,6 +397,9 @@ pub struct stw_model_info {
     pub generates: u32,
     /// types of tokens that the model tells apart, such as those of a first and of a second text; 0: none
     pub token_types: u32,
+    /// STW\_TASK\_\*; an encoder of STW\_TASK\_LANGUAGE\_MODEL has no head, and is trained with a task that gives it one
+    pub task: u32,
+    pub reserved: u32,
 }
 
 impl Default for stw_model_info {
@@ -1213,8 +1226,8 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_device_info, struct_size, backend, memory_total, memory_free, compute_major, compute_minor, threads, isa, name, profile, memory_reserved);
     of!(stw_memory_holder, struct_size, reserved, process, bytes, name);
     of!(stw_log_message, struct_size, level, number, component, text);
-    of!(stw_model_options, struct_size, set_mask, source, config_json, config_json_size, weights, seed, dropout, reserved, adapter, adapter_targets, adapter_rank, adapter_flags, adapter_alpha, adapter_dropout, label_names, label_count);
-    of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types);
+    of!(stw_model_options, struct_size, set_mask, source, config_json, config_json_size, weights, seed, dropout, reserved, adapter, adapter_targets, adapter_rank, adapter_flags, adapter_alpha, adapter_dropout, label_names, label_count, task, reserved_end);
+    of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types, task, reserved);
     of!(stw_tensor_info, struct_size, ndim, name, shape, elements);
     of!(stw_parameter_group, struct_size, set_mask, pattern, frozen, state_bits, learning_rate, weight_decay);
     of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, preference);

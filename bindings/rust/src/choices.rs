@@ -53,6 +53,8 @@ choices! {
     Quantize { Auto = STW_QUANTIZE_AUTO, None = STW_QUANTIZE_NONE, Nf4 = STW_QUANTIZE_NF4, Int8 = STW_QUANTIZE_INT8, }
     /// What is learned: every target by itself, or which of two answers is the better one.
     Preference { None = STW_PREFERENCE_NONE, Dpo = STW_PREFERENCE_DPO, Ipo = STW_PREFERENCE_IPO, Simpo = STW_PREFERENCE_SIMPO, Orpo = STW_PREFERENCE_ORPO, }
+    /// What a model is trained for.
+    Task { Automatic = STW_TASK_AUTOMATIC, LanguageModel = STW_TASK_LANGUAGE_MODEL, MaskedLanguageModel = STW_TASK_MASKED_LANGUAGE_MODEL, Label = STW_TASK_LABEL, Labels = STW_TASK_LABELS, Number = STW_TASK_NUMBER, TokenLabel = STW_TASK_TOKEN_LABEL, }
     /// Whether the micro-batch may change bits.
     Mode { Exact = STW_MODE_EXACT, Fast = STW_MODE_FAST, }
     /// Whether activations are computed again in the backward pass.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 
 use crate::abi::{self, stw_model_info as ModelInfo};
+use crate::choices::Task;
 use crate::error::{check, told, Error, Result, Status};
 use crate::text::{from_c, optional, optional_path, path_to_c, pointer, to_c};
 
@@ -36,6 +37,7 @@ pub struct ModelOptions<'a> {
     pub label_count: usize,
     /// `label_count` of them; empty: the model's own, else `LABEL_0`, `LABEL_1`, …
     pub label_names: &'a [&'a str],
+    pub task: Task,
 }
 
 /// A tensor of a model.
@@ -100,6 +102,7 @@ impl Model {
             adapter_dropout: options.adapter_dropout,
             label_names: if names.is_empty() { ptr::null() } else { names.as_ptr() },
             label_count: if names.is_empty() { options.label_count } else { names.len() },
+            task: options.task as u32,
             ..Default::default()
         };
         let mut out = ptr::null_mut();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "planner/adapters.h"
 #include "planner/differentiate.h"
@@ -54,9 +55,8 @@ inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32
   return b.finish();
 }
 
-inline Graph shared_graph(const SharedStack& s, const Numerics& numerics = {}) {
-  Graph g = forward_graph_of(s, compute_format(numerics.precision));
-  EXPECT_TRUE(add_adapters(g, s.adapters));
+// What build_model makes of forward ops.
+inline Graph completed(Graph g, const Numerics& numerics) {
   EXPECT_TRUE(apply_groups(g, numerics));
   quantize_frozen(g, numerics, {});
   differentiate(g);
@@ -67,6 +67,12 @@ inline Graph shared_graph(const SharedStack& s, const Numerics& numerics = {}) {
   find_feed_forward(g);
   tie_choices(g);
   return g;
+}
+
+inline Graph shared_graph(const SharedStack& s, const Numerics& numerics = {}) {
+  Graph g = forward_graph_of(s, compute_format(numerics.precision));
+  EXPECT_TRUE(add_adapters(g, s.adapters));
+  return completed(std::move(g), numerics);
 }
 
 }  // namespace stw::testing_tools

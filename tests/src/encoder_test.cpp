@@ -175,6 +175,28 @@ TEST(Encoder, LearnsAndItsFolderAnswersAlike) {
   EXPECT_GE(hits, static_cast<int>(unseen.texts.size() * 8 / 10));
 }
 
+// What blocks share is stored once, under transformers' names, and has one state; a gradient for each use.
+TEST(Encoder, SharedParametersAreOne) {
+  TemporaryDirectory folder;
+  ModelSource source;
+  source.source = folder_of("encoder_albert");
+  const auto model = open_model(source);
+  ASSERT_TRUE(model);
+  const auto planned = plan_for(*model, request_for(2, sequence));
+  const auto trainer = trainer_for(model, planned);
+  ASSERT_TRUE(trainer->export_model(folder / "out"));
+  auto theirs = SafetensorsReader::open(folder_of("encoder_albert") + "/model.safetensors"), ours = SafetensorsReader::open(folder / "out/model.safetensors");
+  ASSERT_TRUE(theirs && ours);
+  ASSERT_EQ(ours->tensors().size(), theirs->tensors().size());
+  EXPECT_EQ(model->parameters().size(), theirs->tensors().size());
+  for (const SafetensorsInfo& t : theirs->tensors()) EXPECT_EQ(read_tensor<float>(*ours, t.name), read_tensor<float>(*theirs, t.name)) << t.name;
+  uint64_t states = 0, gradients = 0;
+  for (const Buffer& b : planned->programs.arena.persistent) states += b.owner == Class::optimizer, gradients += b.owner == Class::gradients;
+  EXPECT_EQ(states, 2 * model->parameters().size());
+  constexpr uint64_t of_block = 16, layers = 3;
+  EXPECT_EQ(gradients, model->parameters().size() + of_block * (layers - 1));
+}
+
 // Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra and _albert.
 TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
   struct Expected { const char* type; int64_t vocabulary, width, layers, heads, intermediate, positions, types, first, embeddings; float head; };

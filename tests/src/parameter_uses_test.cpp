@@ -83,11 +83,12 @@ class Running {
   void update() { execute(x_, programs_.update); }
 
   // Of the parameter of this name, the buffers of all uses.
-  std::vector<std::vector<float>> gradients(const std::string& name) const {
-    std::vector<std::vector<float>> list;
+  template <class T = float>
+  std::vector<std::vector<T>> gradients(const std::string& name) const {
+    std::vector<std::vector<T>> list;
     for (const ParameterGradient& g : graph_.gradients) {
       if (graph_.at(g.parameter).name != name) continue;
-      const auto* values = reinterpret_cast<const float*>(x_.address(g.gradient));
+      const auto* values = reinterpret_cast<const T*>(x_.address(g.gradient));
       list.emplace_back(values, values + graph_.at(g.gradient).shape.elements());
     }
     return list;
@@ -98,9 +99,10 @@ class Running {
       if (graph_.owns_bytes(t) && graph_.at(t).trainable) names.push_back(graph_.at(t).name);
     return names;
   }
-  float* values(const std::string& name) {
+  template <class T>
+  T* values(const std::string& name) {
     for (int t = 0; t < static_cast<int>(graph_.tensors.size()); ++t)
-      if (graph_.owns_bytes(t) && graph_.at(t).name == name) return reinterpret_cast<float*>(x_.address(t));
+      if (graph_.owns_bytes(t) && graph_.at(t).name == name) return reinterpret_cast<T*>(x_.address(t));
     return nullptr;
   }
   void poison(int gradient) { reinterpret_cast<float*>(x_.address(gradient))[3] = std::numeric_limits<float>::infinity(); }
@@ -205,7 +207,7 @@ TEST(ParameterUses, TheGradientIsWhatTheLossChangesBy) {
   length = std::sqrt(length);
   const auto loss_at = [&](double distance) {
     Running moved(graph, decisions_of(graph, 5, ~0u));
-    float* values = moved.values("matrix");
+    float* values = moved.values<float>("matrix");
     for (size_t i = 0; i < gradient.size(); ++i) values[i] += static_cast<float>(distance * static_cast<double>(gradient[i]) / length);
     return moved.forward_and_backward(0);
   };
@@ -254,6 +256,39 @@ TEST(ParameterUses, TrainsTheSameBitsInEveryPlan) {
       const Graph fused = shared_graph(s, n);
       expect_same(train(fused, decisions_of(fused, batch_size, 0), 0), unclipped, way.name);
     }
+}
+
+// Two uses side by side, whose gradients are the same numbers: in 16 bits each is rounded by random numbers of its own, so that errors of many uses do not add up.
+TEST(ParameterUses, RoundEachGradientByItsOwnRandomNumbers) {
+  constexpr int64_t width = 32;
+  Numerics n;
+  n.precision = Precision::bf16, n.gradients = Gradients::bf16;
+  GraphBuilder b("side by side", 20, 24, compute_format(n.precision));
+  const auto matrix = [&](const char* name, int64_t features, int64_t inputs) { return LinearWeights{b.parameter(name, {features, inputs}, Initializer::normal, 0.02f)}; };
+  b.begin(SegmentKind::embedding, -1, -1);
+  int x = b.embedding(matrix("table", 24, width).weight, -1, "embedding");
+  b.end(x);
+  b.begin(SegmentKind::block, 0, x);
+  const int y = b.linear(x, {matrix("matrix", width, width), matrix("matrix", width, width)}, false, "twice");
+  x = b.add(x, b.linear(b.gelu(y, Activation::gelu_tanh, "gelu"), {matrix("down", width, 2 * width)}, false, "down"), "residual");
+  b.end(x);
+  b.begin(SegmentKind::head, -1, x);
+  b.cross_entropy(b.linear(x, {matrix("head", 24, width)}, false, "logits"));
+  const Graph graph = completed(b.finish(), n);
+  Running run(graph, decisions_of(graph, 5, ~0u));
+  auto* const down = run.values<uint16_t>("down");
+  for (int64_t row = 0; row < width; ++row) std::copy_n(down + 2 * row * width, width, down + (2 * row + 1) * width);
+  run.forward_and_backward(0);
+  const auto gradients = run.gradients<uint16_t>("matrix");
+  ASSERT_EQ(gradients.size(), 2u);
+  int differ = 0, far = 0;
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    differ += gradients[0][i] != gradients[1][i];
+    const float first = std::bit_cast<float>(uint32_t{gradients[0][i]} << 16), second = std::bit_cast<float>(uint32_t{gradients[1][i]} << 16);
+    far += std::fabs(first - second) > 0.1f * std::fabs(first) + 1e-2f;
+  }
+  EXPECT_GT(differ, static_cast<int>(gradients[0].size() / 4));
+  EXPECT_EQ(far, 0);
 }
 
 // A gradient that is not finite in one use of many skips the step.

@@ -6,8 +6,9 @@ namespace stw {
 namespace {
 
 constexpr EncoderNames names_of_albert() {
-  EncoderNames n{"albert.",     "LayerNorm", "encoder.albert_layer_groups.0.albert_layers.", "attention.query", "attention.key", "attention.value", "attention.dense", "attention.LayerNorm",
-                 "ffn",         "ffn_output", "full_layer_layer_norm", "albert.pooler", "classifier", Activation::tanh, false};
+  EncoderNames n{"albert.",         "LayerNorm",       "encoder.albert_layer_groups.0.albert_layers.", "attention.query",
+                 "attention.key",   "attention.value", "attention.dense", "attention.LayerNorm",       "ffn",
+                 "ffn_output",      "full_layer_layer_norm", "albert.pooler", "classifier", Activation::tanh, false};
   n.projection = "encoder.embedding_hidden_mapping_in";
   n.always_projects = n.shares_block = true;
   n.feed_forward_dropout = false;
@@ -24,7 +25,8 @@ constexpr EncoderKeys keys_of_albert() {
 Status parse_albert(const Json& json, ModelConfig& c) {
   for (const char* key : {"num_hidden_groups", "inner_group_num"}) {
     STW_ASSIGN(count, get_int(json, key, 1));
-    if (count != 1) return Error{Code::unsupported_field, std::string(key) + " " + std::to_string(count) + " is not supported: expected 1, one block of parameters for all layers"};
+    if (count != 1)
+      return Error{Code::unsupported_field, std::string(key) + " " + std::to_string(count) + " is not supported: expected 1, one block of parameters for all layers"};
   }
   EncoderDefaults absent;
   absent.vocabulary = 30000, absent.width = 4096, absent.heads = 64, absent.intermediate = 16384;

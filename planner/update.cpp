@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "planner/op_table.h"
 #include "planner/optimizer.h"
 
 namespace stw {

@@ -365,6 +365,7 @@ enum { STW_SET_GROUP_FROZEN = 1, STW_SET_GROUP_RATE = 2, STW_SET_GROUP_DECAY = 4
  *   "head"         (a tied one is the embedding; an encoder's   "matrices"   of blocks, adapters too
  *                  has its pooler)
  *   "norms", "biases"    "adapters"                             else a tensor's name, with * and ?
+ * What several blocks share, as ALBERT's do, belongs to each of them.
  * A frozen parameter has no gradient, state or master, is no part of the norm, and keeps its bytes. */
 typedef struct stw_parameter_group {
   uint32_t struct_size;
@@ -952,7 +953,8 @@ STW_API void *stw_trainer_stream(const stw_trainer *trainer) STW_NOEXCEPT;
 
 enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMENT = 2, STW_TENSOR_SECOND_MOMENT = 3 };
 /* A view of a tensor in the arena, without a copy, valid until the trainer is destroyed or planned again; gradients hold the
- * last step's sums (of the first use of a tied tensor) until the next call that computes, in fp16 times what stw_gradients.scale
+ * last step's sums (of a tensor that two ops use, as a tied one, those of the first use; of one that more use, as ALBERT's blocks
+ * do, those of all) until the next call that computes, in fp16 times what stw_gradients.scale
  * is: the step's loss_scale, divided by the next power of two from global_batch * sequence on (of ipo, simpo and orpo: from global_batch on). The caller calls its deleter.
  * Rows are in the order of the files, except in BLOOM's query_key_value (matrix, bias, and B of an adapter):
  * in memory the queries of all heads come first, then all keys, then all values; in files each head has its queries, keys and values.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -59,7 +60,10 @@ class Adding {
     return {Code::bad_argument, "no matrix of the model is named by the adapters' target \"" + target + "\"; there are " + list + "and " + all_targets + " for all"};
   }
 
+  // One for each matrix, however often that is used.
   int parameter(int weight, const char* suffix, Shape shape, Initializer initializer, float std) {
+    const auto [known, is_new] = factors_.try_emplace({weight, suffix}, static_cast<int>(graph_.tensors.size()));
+    if (!is_new) return known->second;
     Tensor t;
     t.name = module_name(graph_.at(weight)) + suffix;
     t.kind = Kind::parameter;
@@ -114,7 +118,7 @@ class Adding {
         of_parts.columns[high_weights.size()] = column;
         low_weights.push_back(parameter(weight, low_suffix, {adapters_.rank, inputs}, Initializer::normal, std));
         high_weights.push_back(parameter(weight, high_suffix, {features, adapters_.rank}, Initializer::zeros, 0));
-        graph_.tensors.back().layout = graph_.at(weight).layout;   // its rows are the weight's
+        graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;   // its rows are the weight's
       }
       column += features;
     }
@@ -153,6 +157,7 @@ class Adding {
   const Adapters& adapters_;
   const std::function<bool(const Tensor&)>& is_trained_whole_;
   std::vector<bool> is_known_;       // of the targets: whether they name anything
+  std::map<std::pair<int, std::string>, int> factors_;   // of a matrix, by suffix
   std::set<std::string> modules_;    // last parts of the names of what could have one
   int next_number_ = 0, segment_ = -1;
   uint32_t stream_ = 0;

@@ -1,7 +1,8 @@
 // Which parameters a pattern names, and what groups of them say of each.
 //
 //   embeddings     all that comes before the first block: tables that tokens and positions look up, and what is done to their rows
-//   blocks         all blocks; blocks.3: one of them; blocks.0-1: from the first to the last, counted from 0
+//   blocks         all blocks; blocks.3: one of them; blocks.0-1: from the first to the last, counted from 0. What several blocks use belongs to
+//                  each of them
 //   head           what turns the last hidden state into logits, an encoder's pooler too; where it is tied, the embedding
 //   norms          weights and biases of all norms
 //   biases         all biases, those of norms among them
@@ -22,7 +23,7 @@ namespace stw {
 struct ParameterUse {
   bool by_embedding = false, of_tokens = false, by_norm = false, by_product = false, by_head = false, as_bias = false;
   bool before_blocks = false, outside_blocks = false, by_pooler = false;
-  int first_block = -1, last_block = -1;   // -1: by none
+  std::vector<int> blocks;   // their numbers, from the first on
   int ops = 0;
 };
 // Of every tensor that owns the bytes of a parameter.

@@ -42,9 +42,9 @@ Result<Json> language_part(const Json& whole, const Architecture& architecture) 
 }  // namespace
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {bert_architecture,  bloom_architecture,      distilbert_architecture, electra_architecture, gemma3_architecture, gpt2_architecture,
-                                      llama_architecture, ministral_architecture,  mistral_architecture, phi3_architecture,   qwen2_architecture,
-                                      qwen3_architecture, roberta_architecture,    smollm3_architecture, xlm_roberta_architecture};
+  static const Architecture list[] = {albert_architecture, bert_architecture,  bloom_architecture,      distilbert_architecture, electra_architecture, gemma3_architecture,
+                                      gpt2_architecture,   llama_architecture, ministral_architecture,  mistral_architecture, phi3_architecture,   qwen2_architecture,
+                                      qwen3_architecture,  roberta_architecture, smollm3_architecture, xlm_roberta_architecture};
   return list;
 }
 

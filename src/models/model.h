@@ -76,7 +76,7 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
+extern const Architecture albert_architecture, bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
 extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 

@@ -79,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Encoder,
                          testing::Values(NumericsCase{"bert", classifier_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"roberta", classifier_of(small_roberta("0.1")), Precision::bf16, 8},
                                          NumericsCase{"electra_adapters", {classifier_of(small_electra("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
                                          NumericsCase{"distilbert_int8", {classifier_of(small_distilbert()), adapters_of_all()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8},
-                                         NumericsCase{"distilbert", classifier_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", classifier_of(small_electra()), Precision::fp32, 8}),
+                                         NumericsCase{"distilbert", classifier_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", classifier_of(small_electra()), Precision::fp32, 8},
+                                         NumericsCase{"albert", classifier_of(small_albert("0.1")), Precision::bf16, 8}),
                          case_name);
 
 // A text's answer and its part of the gradients do not depend on what lies beside it, or where.
@@ -274,19 +275,44 @@ TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
   EXPECT_NE(refused("base_model_name_or_path", folder_of("encoder_distilbert")).find("there are k_lin"), std::string::npos);
 }
 
-// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert and _electra.
+// What blocks share is stored once, under transformers' names, and has one state; a gradient for each use.
+TEST(Encoder, SharedParametersAreOne) {
+  TemporaryDirectory folder;
+  ModelSource source;
+  source.source = folder_of("encoder_albert");
+  const auto model = open_model(source);
+  ASSERT_TRUE(model);
+  const auto planned = plan_for(*model, request_for(2, sequence));
+  const auto trainer = trainer_for(model, planned);
+  ASSERT_TRUE(trainer->export_model(folder / "out"));
+  auto theirs = SafetensorsReader::open(folder_of("encoder_albert") + "/model.safetensors"), ours = SafetensorsReader::open(folder / "out/model.safetensors");
+  ASSERT_TRUE(theirs && ours);
+  ASSERT_EQ(ours->tensors().size(), theirs->tensors().size());
+  EXPECT_EQ(model->parameters().size(), theirs->tensors().size());
+  for (const SafetensorsInfo& t : theirs->tensors()) EXPECT_EQ(read_tensor<float>(*ours, t.name), read_tensor<float>(*theirs, t.name)) << t.name;
+  uint64_t states = 0, gradients = 0;
+  for (const Buffer& b : planned->programs.arena.persistent) states += b.owner == Class::optimizer, gradients += b.owner == Class::gradients;
+  EXPECT_EQ(states, 2 * model->parameters().size());
+  constexpr uint64_t of_block = 16, layers = 3;
+  EXPECT_EQ(gradients, model->parameters().size() + of_block * (layers - 1));
+}
+
+// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra and _albert.
 TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
   struct Expected { const char* type; int64_t vocabulary, width, layers, heads, intermediate, positions, types, first, embeddings; float head; };
   for (const Expected& e : {Expected{"bert", 30522, 768, 12, 12, 3072, 512, 2, 0, 768, 0.1f}, {"roberta", 50265, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
                             {"xlm-roberta", 30522, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f}, {"distilbert", 30522, 768, 6, 12, 3072, 512, 0, 0, 768, 0.2f},
-                            {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f}}) {
+                            {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f},
+                            {"albert", 30000, 4096, 12, 64, 16384, 512, 2, 0, 128, 0.1f}}) {
     const auto c = parse_model(std::string("{\"model_type\": \"") + e.type + "\"}", "config");
     ASSERT_TRUE(c) << c.error().message;
     EXPECT_EQ((std::vector<int64_t>{c->vocabulary, c->width, c->layers, c->heads, c->intermediate, c->positions, c->token_types, c->first_position, c->embedding_width}),
               (std::vector<int64_t>{e.vocabulary, e.width, e.layers, e.heads, e.intermediate, e.positions, e.types, e.first, e.embeddings}))
         << e.type;
     EXPECT_EQ(c->head_dropout, e.head) << e.type;
-    EXPECT_EQ(c->gelu, Activation::gelu_erf);
+    const bool is_albert = e.type == std::string("albert");
+    EXPECT_EQ(c->gelu, is_albert ? Activation::gelu_tanh : Activation::gelu_erf);
+    for (const float rate : {c->embedding_dropout, c->attention_dropout, c->residual_dropout}) EXPECT_EQ(rate, is_albert ? 0.0f : 0.1f);
   }
 }
 
@@ -309,6 +335,11 @@ TEST(Encoder, RefusesWhatItCannotDo) {
     const auto refused = parse_model("{" + std::string(change) + small_bert().substr(1), "config");
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find(message), std::string::npos) << refused.error().message;
+  }
+  for (const char* key : {"num_hidden_groups", "inner_group_num"}) {
+    const auto refused = parse_model("{\"" + std::string(key) + "\": 2, " + small_albert().substr(1), "config");
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find(std::string(key) + " 2 is not supported"), std::string::npos) << refused.error().message;
   }
 }
 

@@ -131,7 +131,8 @@ TEST_P(TokenLabelBits, AreTheSameHoweverTheBatchIsCutAndAfterACheckpoint) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TokenLabelBits,
-                         testing::Values(NumericsCase{"bert", token_classifier_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"distilbert", token_classifier_of(small_distilbert()), Precision::bf16, 8},
+                         testing::Values(NumericsCase{"bert", token_classifier_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"albert", token_classifier_of(small_albert("0.1")), Precision::fp32, 32},
+                                         NumericsCase{"distilbert", token_classifier_of(small_distilbert()), Precision::bf16, 8},
                                          NumericsCase{"gpt2", token_classifier_of(small_gpt2("0.1")), Precision::fp32, 8}, NumericsCase{"llama", token_classifier_of(small_llama()), Precision::bf16, 32}),
                          case_name);
 
@@ -274,7 +275,7 @@ TEST(TokenLabels, DatasetsThatDoNotFitAreRefused) {
 
 TEST(TokenLabels, AnotherModelGetsANewHead) {
   TemporaryDirectory folder;
-  for (const std::string& config : {small_bert(), small_distilbert(), small_gpt2(), small_llama(), small_bloom()}) {
+  for (const std::string& config : {small_bert(), small_distilbert(), small_albert(), small_gpt2(), small_llama(), small_bloom()}) {
     const std::string base = folder / "base", out = folder / "out";
     std::filesystem::remove_all(out);
     const auto language = model_of(classifier_of(config));

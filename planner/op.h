@@ -25,7 +25,7 @@ enum class OpKind : uint8_t {
   dropout,                // x                                    -> y
   cross_entropy,          // logits, targets, weights?            -> token_loss, dlogits?
   loss_sum,               // token_loss, targets                  -> (state)
-  hit_count,              // logits, targets                      -> (state)      (evaluation of a classifier)
+  hit_count,              // logits, targets                      -> (state)      (evaluation with an accuracy)
   embedding_gradient,     // tokens or document positions, dy     -> dtable
   position_gradient,      // dy                                   -> dpositions
   norm_gradient,          // x, weight, dy, addend?               -> dx?, dweight?, dbias?

@@ -24,6 +24,7 @@ struct BatchLimits {
   int64_t token_types;   // that the model tells apart, else 0
   InputIndices inputs;   // of the plan's graph
   Preference preference;
+  bool shifts = true;    // whether "labels" are of the tokens before them, as a language model's; else of those beside them
 };
 
 class Batch {

@@ -96,7 +96,14 @@ inline std::string classifier_of(std::string config) {
   return head + "}, " + config.substr(1);
 }
 
-// Encoders: as classifiers, for there is no other head.
+// An encoder with the head of a masked language model.
+inline std::string masked_of(const std::string& config) {
+  const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
+  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : "Electra";
+  return std::string("{\"architectures\": [\"") + class_name + "ForMaskedLM\"], " + config.substr(1);
+}
+
+// Encoders, without a head.
 inline std::string small_bert(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "bert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,

@@ -28,6 +28,13 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.labels) d.labels_path = o.labels;
     d.pairs = o.pairs != 0;
     if (o.reference) d.reference_path = o.reference;
+    if (o.mask_whole_words > 1) return api::fail(error, Code::bad_argument, "dataset: mask_whole_words must be 0 or 1");
+    STW_API_TRY(api::check_reserved(o.reserved, "dataset options"));
+    d.masking.rate = o.mask_rate;
+    if (o.mask_rate == 0 && (o.mask_token != 0 || o.token_kinds || o.mask_whole_words != 0)) return api::fail(error, Code::bad_argument, "dataset: mask_token, token_kinds and mask_whole_words are for a mask_rate");
+    d.masking.token = static_cast<int64_t>(std::min<uint64_t>(o.mask_token, INT32_MAX));
+    if (o.token_kinds) d.masking.kinds.assign(o.token_kinds, o.token_kinds + o.vocabulary);
+    d.masking.whole_words = o.mask_whole_words != 0;
     d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
     if (const auto share = api::said(o.set_mask, STW_SET_HELD_OUT, o.held_out)) d.evaluation_fraction = *share;
     d.sequence = static_cast<int64_t>(o.sequence);

@@ -1,6 +1,7 @@
 // Model architectures: from a Hugging Face config.json to a graph. One file a family (gpt2.cpp, llama.cpp, …), one
 // row an architecture in `architectures`; presets are configs with a name (presets.cpp).
 #pragma once
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -54,6 +55,15 @@ struct ModelConfig {
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
 };
 
+// A masked language model's head: a matrix as wide as the tables of embeddings, an activation, LayerNorm, and a matrix with a bias that
+// gives the logits of all tokens. The latter matrix is the table of words, or with `tied` false a parameter of its own.
+struct MaskedHead {
+  const char *dense, *norm;           // modules
+  const char *decoder;                // module of the logits
+  const char *bias;                   // of the logits, where the matrix is tied
+  std::optional<Activation> gelu = {};  // none: that of the blocks
+};
+
 struct DropoutRate { const char* key; float ModelConfig::* rate; };   // of config.json
 
 inline constexpr const char* classifier_weight = "score.weight";   // of all decoders, as in transformers
@@ -72,6 +82,7 @@ struct Architecture {
   const char *whole_model_type = nullptr, *part_class = nullptr;
   bool is_encoder = false;   // attends to all tokens of a text, and so generates nothing
   std::span<const char* const> head_parameters = decoder_head;   // names of a classifier's head; drawn at random if the model had no labels
+  const MaskedHead* masked_head = nullptr;   // null: the family has none
 };
 
 std::span<const Architecture> architectures();
@@ -103,6 +114,13 @@ void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table
 // Gives a model a head for labels, also in its config.json, as transformers writes it. Errors: bad_argument, of names that
 // make no sense, and where the model has other labels or another task with labels.
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);
-bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the classifier's head
+// The head of a masked language model, and the loss, behind the last block. `table`: of words.
+void add_masked_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
+// Gives an encoder the head of a masked language model, also in its config.json. Errors: unsupported where the family has none, or the model
+// has labels.
+Status set_masked(ModelConfig& config);
+bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the head of the model's task
+// What the parameter may be called besides, as part of a masked language model's head; empty: nothing.
+std::string other_name_in_head(const ModelConfig& config, std::string_view parameter);
 
 }  // namespace stw

@@ -27,18 +27,24 @@ def configurations():
     roberta = {**shared, "max_position_embeddings": POSITIONS + 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
                "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
     fewer_layers = {**bert, "num_hidden_layers": 2}
+    one_layer = {key: value for key, value in bert.items() if key != "hidden_act"} | {"num_hidden_layers": 1}
+    distilbert = {"vocab_size": VOCABULARY, "dim": WIDTH, "hidden_dim": INNER, "n_heads": HEADS, "activation": "gelu", "max_position_embeddings": POSITIONS,
+                  "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0, "pad_token_id": 0}
     texts, tokens, masked = AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoModelForMaskedLM
     return {
         "bert": (texts, BertConfig(**bert)),
         "roberta": (texts, RobertaConfig(**roberta)),
         "xlm-roberta": (texts, XLMRobertaConfig(**roberta)),
-        "distilbert": (texts, DistilBertConfig(vocab_size=VOCABULARY, dim=WIDTH, hidden_dim=INNER, n_heads=HEADS, n_layers=LAYERS, activation="gelu",
-                                               max_position_embeddings=POSITIONS, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,
-                                               pad_token_id=0)),
+        "distilbert": (texts, DistilBertConfig(**distilbert, n_layers=LAYERS)),
         # Embeddings are narrower than layers; a matrix with a bias widens them.
         "electra": (texts, ElectraConfig(**bert, embedding_size=24)),
         "bert_tokens": (tokens, BertConfig(**fewer_layers)),
         "bert_mlm": (masked, BertConfig(**fewer_layers)),
+        # Masked models of one layer. The matrix of logits is another one than the table of words in the first; its bias has another name then.
+        "bert_mlm_untied": (masked, BertConfig(**one_layer, hidden_act="relu", tie_word_embeddings=False)),
+        "roberta_mlm": (masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),   # whose head has GELU all the same
+        "distilbert_mlm": (masked, DistilBertConfig(**distilbert, n_layers=1)),
+        "electra_mlm": (masked, ElectraConfig(**one_layer, embedding_size=24)),
     }
 
 
@@ -73,7 +79,8 @@ def evaluate(model, inputs, labels):
     output = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), labels=labels.long(), **types)
     output.loss.backward()
     values = {"logits": output.logits.detach(), "loss": output.loss.detach().reshape(1)}
-    return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters()}
+    # A bias that a matrix of its own leaves unused has no gradient.
+    return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
 def is_key_bias(name):

@@ -123,7 +123,7 @@ class EncoderTest(CommandTest):
     def test_an_encoder_needs_labels(self):
         text = self.write("text.txt", "the red box is here\n" * 100)
         told = self.train_on(text, "--steps", 1, expect=FAILED).stderr
-        self.assertIn("a model of type bert is trained as a classifier of texts: it needs labels", told)
+        self.assertIn("a model of type bert is trained with a head: it needs labels", told)
         self.assertIn("is an encoder without labels", self.run_command("classify", "--model", self.model_folder(), "--text", "red", expect=USAGE).stderr)
         table = self.table(self.rows(20, 6), "texts.csv", ["text", "label"])
         self.assertIn("low-rank adapters of a model of type bert are not supported", self.train_on(table, "--steps", 1, "--lora", 4, expect=FAILED).stderr)

@@ -179,6 +179,13 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
   for (const char* name : {"--lora", "--lora-alpha", "--lora-targets", "--lora-dropout", "--rslora"}) command.get_option(name)->excludes(command.get_option("--adapter"));
 }
 
+void add_task_flag(CLI::App& command, ModelFlags& flags) {
+  command.add_option("--task", flags.task, "What the model is trained for. label: the label of a text; masked: tokens that are hidden from an encoder. Default: as\n"
+                     "the data has labels, else as the model's config says.")
+      ->check(CLI::IsMember({"label", "masked"}))
+      ->type_name("label|masked");
+}
+
 void add_labels_flag(CLI::App& command, ModelFlags& flags) {
   command.add_option("--labels", flags.label_count, "A classifier of so many labels, in place of a language model. Default: as the model's config says.")
       ->check(whole_number(2, 1048576))
@@ -349,6 +356,7 @@ Model open_model(const ModelFlags& flags) {
   for (const std::string& name : flags.labels) labels.push_back(name.c_str());
   options.label_names = labels.empty() ? nullptr : labels.data();
   options.label_count = labels.empty() ? flags.label_count : labels.size();
+  if (flags.task == "masked") options.task = STW_TASK_MASKED_LANGUAGE_MODEL;
   stw_model* model = nullptr;
   call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
   return Model(model);

@@ -30,6 +30,7 @@ struct ModelFlags {
   bool adapter_stabilised = false;
   uint64_t label_count = 0;      // of a classifier; 0: as the config says
   std::vector<std::string> labels;   // their names; empty: the model's own
+  std::string task = "auto";     // as the config says, or with labels that of these
 };
 
 // What a preference weighs a pair by; unset: the library's defaults.
@@ -68,6 +69,7 @@ CLI::Option* add_seed(CLI::App& command, uint64_t& seed, const std::string& desc
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 // --lora and its settings: new adapters.
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
+void add_task_flag(CLI::App& command, ModelFlags& flags);
 void add_labels_flag(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
 void add_quantize_flags(CLI::App& command, PlanFlags& flags);

@@ -98,6 +98,7 @@ void add_plan(CLI::App& application) {
   add_model_flags(command, self->model);
   add_adapter_flags(command, self->model);
   add_labels_flag(command, self->model);
+  add_task_flag(command, self->model);
   command.get_option("--model")->required(false);
   const std::vector<CLI::Option*> of_model = command.get_options();
   add_request_flags(command, self->plan);

@@ -40,7 +40,15 @@ stw_run_options run_options(const RunSettings& settings, uint64_t until) {
 
 }  // namespace
 
-const char* name_of(Learned learned) { return learned == Learned::tokens ? "tokens" : learned == Learned::texts ? "texts" : "pairs"; }
+const char* name_of(Learned learned) {
+  switch (learned) {
+    case Learned::tokens: return "tokens";
+    case Learned::masked_tokens: return "hidden tokens";
+    case Learned::texts: return "texts";
+    case Learned::pairs: break;
+  }
+  return "pairs";
+}
 
 const char* skip_reason(uint32_t skip) {
   switch (skip) {

@@ -13,7 +13,7 @@
 
 namespace command {
 
-enum class Learned { tokens, texts, pairs };   // what steps go over: of a language model, a classifier, a preference
+enum class Learned { tokens, masked_tokens, texts, pairs };   // what steps go over: of a language model, a masked one, a classifier, a preference
 const char* name_of(Learned learned);
 
 struct RunSettings {

@@ -660,7 +660,7 @@ typedef struct stw_dataset_options {
   const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and
                                 marks (of others: STW_BAD_STATE) */
   /* For masked language models (STW_TASK_MASKED_LANGUAGE_MODEL), without labels and pairs: each token is hidden by itself with a chance of
-   * mask_rate. 80 % of the hidden tokens become mask_token, 10 % another token that is not special, and 10 % stay. The hidden tokens are
+   * mask_rate. 80 % of the hidden tokens become mask_token, 10 % a random token that is not special, and 10 % stay. The hidden tokens are
    * the targets. With `marks` only those with STW_MARK_TARGET are hidden. What is hidden depends on the seed, the number of the batch,
    * the sample's place in it and the token's place in the sample; of the held-out part, on the window alone, so that every evaluation
    * hides the same tokens. */

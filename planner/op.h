@@ -51,8 +51,9 @@ enum class OpKind : uint8_t {
   fetch,                  // (host memory)                        -> x            (a part of it: Instruction::elements)
   store,                  // x                                    -> (host memory)
   preference,             // token_loss, targets, document positions, reference? -> token_weights? (and the state)
+  gradient_sum,           // gradient, gradient…                  -> the first of them: of all uses of a parameter (update.h)
 };
-inline constexpr int op_kind_count = static_cast<int>(OpKind::preference) + 1;
+inline constexpr int op_kind_count = static_cast<int>(OpKind::gradient_sum) + 1;
 
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 

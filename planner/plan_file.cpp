@@ -84,6 +84,7 @@ std::string describe(const Graph& graph) {
     add(int{tensor.tied_to >= 0});
     add(int{tensor.trainable});
   }
+  std::vector<bool> is_used(graph.tensors.size());
   for (const Op& op : graph.ops) {
     // Every one, by name: whoever adds an attribute is asked here whether it makes another model.
     [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
@@ -97,6 +98,12 @@ std::string describe(const Graph& graph) {
     if (weight_offset != 0) add(weight_offset);
     if (!causal) s += " bidirectional";
     if (alibi) s += " alibi";
+    const bool in_block = op.segment >= 0 && graph.segments[static_cast<size_t>(op.segment)].kind == SegmentKind::block;
+    for (int t : op.inputs) {   // what an op before it uses too
+      if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
+      if (in_block && is_used[static_cast<size_t>(t)]) s += " again " + graph.at(t).name;
+      is_used[static_cast<size_t>(t)] = true;
+    }
     if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";   // as it was when that was an op
   }
   for (const RotaryTables& tables : graph.rotary) {

@@ -51,7 +51,8 @@ struct ModelConfig {
   bool is_part = false;            // of a model that takes pictures too: its tensors have longer names in files
   Task task = Task::language_model;
   std::vector<std::string> labels; // names, of a task that has some
-  Adapters adapters;               // not of config.json, and neither is the next
+  Adapters adapters;               // not of config.json, and neither are the next two
+  std::set<std::string> frozen_head;    // parameters of a classifier's head that are frozen beside adapters, as PEFT has it; it trains the others
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
 };
 
@@ -86,7 +87,7 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
+extern const Architecture albert_architecture, bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
 extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
@@ -122,5 +123,8 @@ Status set_masked(ModelConfig& config);
 bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the head of the model's task
 // What the parameter may be called besides, as part of a masked language model's head; empty: nothing.
 std::string other_name_in_head(const ModelConfig& config, std::string_view parameter);
+// Whether a classifier of any architecture has this parameter in its head; and whether it is the matrix that gives the logits.
+bool is_of_any_head(std::string_view parameter);
+bool gives_logits(std::string_view parameter);
 
 }  // namespace stw

@@ -11,7 +11,7 @@ import torch
 from classifiers import LABELS, LENGTHS, tell, write
 from models import IGNORED, TOLERANCE, evaluate_double, randomise, relative
 from safetensors.torch import load_file, save_file
-from transformers import (AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
+from transformers import (AlbertConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
                           DistilBertConfig, ElectraConfig, RobertaConfig, XLMRobertaConfig)
 from transformers.utils import logging
 
@@ -40,6 +40,8 @@ def configurations():
         "electra": (texts, ElectraConfig(**bert, embedding_size=24)),
         "bert_tokens": (tokens, BertConfig(**fewer_layers)),
         "bert_mlm": (masked, BertConfig(**fewer_layers)),
+        # All layers have the parameters of one.
+        "albert": (texts, AlbertConfig(**{**bert, "hidden_act": "gelu_new"}, embedding_size=24, classifier_dropout_prob=0.0)),
         # Masked models of one layer. The matrix of logits is another one than the table of words in the first; its bias has another name then.
         "bert_mlm_untied": (masked, BertConfig(**one_layer, hidden_act="relu", tie_word_embeddings=False)),
         "roberta_mlm": (masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),   # whose head has GELU all the same
@@ -93,7 +95,7 @@ def check(model, expected):
     actual = evaluate(model.eval(), expected, expected["labels"])
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}
     keys = [name for name in actual if is_key_bias(name)]
-    assert len(keys) == model.config.num_hidden_layers
+    assert len(keys) == getattr(model.config, "num_hidden_groups", model.config.num_hidden_layers)
     for name in keys:
         largest = expected[name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")].abs().max()
         assert expected[name].abs().max() < 1e-13 * largest and actual.pop(name).abs().max() < TOLERANCE * largest, name

@@ -32,6 +32,8 @@ struct EncoderDefaults {
   bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as RoBERTa's do
   std::optional<double> head_dropout = {};     // none: that of the hidden layers
 };
+// Errors: unsupported_field for one that no encoder here has.
+Result<Activation> parse_activation(const Json& json, const char* key);
 // Reads all sizes, rates and the activation. Errors: unsupported_field for an activation or positions of a kind that no encoder here has,
 // for a decoder, and for sizes that do not fit each other.
 Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent, const EncoderKeys& keys = {});

@@ -85,7 +85,7 @@ TEST_P(GoldenClassifier, LossGradientsAndLogitsAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GoldenClassifier, testing::Values("classifier_bloom", "classifier_gpt2", "classifier_llama", "classifier_qwen3", "adapter_classifier_llama", "encoder_bert", "encoder_roberta",
-                                                                           "encoder_xlm-roberta", "encoder_distilbert", "encoder_electra"),
+                                                                           "encoder_xlm-roberta", "encoder_distilbert", "encoder_electra", "encoder_modernbert", "encoder_modernbert_mean"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

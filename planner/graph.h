@@ -199,6 +199,7 @@ class GraphBuilder {
   int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, const ScoreRule& rule = {});
   int gelu(int x, Activation activation, const char* name);   // or another activation
   int swiglu(int x, const char* name, Gate gate = Gate::silu);
+  int document_mean(int x, const char* name);          // every sample holds documents, as after `following`
   int scale(int x, float factor, const char* name);    // x itself where it is 1
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);       // x itself where p is 0

@@ -5,8 +5,6 @@
 
 namespace stw {
 
-namespace {
-
 Result<Activation> parse_activation(const Json& json, const char* key, const char* absent) {
   STW_ASSIGN(name, get_string(json, key, absent));
   if (name == "gelu") return Activation::gelu_erf;
@@ -14,6 +12,8 @@ Result<Activation> parse_activation(const Json& json, const char* key, const cha
   if (name == "relu") return Activation::relu;
   return Error{Code::unsupported_field, std::string(key) + " \"" + name + "\" is not supported"};
 }
+
+namespace {
 
 // Refuses a decoder, and positions of other kinds.
 Status check_kind(const Json& json) {

@@ -39,6 +39,8 @@ struct EncoderDefaults {
   const char* activation = "gelu";
   double dropout = 0.1;                        // of hidden layers and attention
 };
+// Errors: unsupported_field for one that no encoder here has.
+Result<Activation> parse_activation(const Json& json, const char* key, const char* absent = "gelu");
 // Reads all sizes, rates and the activation. Errors: unsupported_field for an activation or positions of a kind that no encoder here has,
 // for a decoder, and for sizes that do not fit each other.
 Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent, const EncoderKeys& keys = {});

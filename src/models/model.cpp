@@ -43,7 +43,7 @@ Result<Json> language_part(const Json& whole, const Architecture& architecture) 
 
 std::span<const Architecture> architectures() {
   static const Architecture list[] = {albert_architecture, bert_architecture,  bloom_architecture,      distilbert_architecture, electra_architecture, gemma3_architecture,
-                                      gpt2_architecture,   llama_architecture, ministral_architecture,  mistral_architecture, phi3_architecture,   qwen2_architecture,
+                                      gpt2_architecture,   llama_architecture, ministral_architecture,  mistral_architecture, modernbert_architecture, phi3_architecture,   qwen2_architecture,
                                       qwen3_architecture,  roberta_architecture, smollm3_architecture, xlm_roberta_architecture};
   return list;
 }
@@ -182,7 +182,8 @@ Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format 
 int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& name, const char* label) {
   const int64_t width = b.features(x);
   const int weight = b.parameter(name + ".weight", {width}, Initializer::ones);
-  return b.norm(x, weight, b.parameter(name + ".bias", {width}, Initializer::zeros), c.epsilon, false, label);
+  const int bias = c.norm_bias ? b.parameter(name + ".bias", {width}, Initializer::zeros) : -1;
+  return b.norm(x, weight, bias, c.epsilon, false, label);
 }
 
 void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {

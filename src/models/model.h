@@ -40,8 +40,11 @@ struct ModelConfig {
   Gate gate = Gate::silu;
   float embedding_scale = 1;
   Activation gelu = Activation::gelu_tanh;
+  bool norm_bias = true;           // of LayerNorms
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float head_dropout = 0;          // of an encoder's classifier
+  bool head_bias = true;           // of the same: of its first matrix
+  bool head_reads_mean = false;    // of the same: it reads the mean of a text's tokens in place of the first one
   int64_t embedding_width = 0;     // of an encoder: width of its embedding tables
   int64_t token_types = 0;         // of an encoder: rows of its table of token types; 0: no such table
   int64_t first_position = 0;      // of an encoder: the row of its position table that a text's first token takes
@@ -87,7 +90,7 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture albert_architecture, bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
+extern const Architecture albert_architecture, bert_architecture, distilbert_architecture, electra_architecture, modernbert_architecture, roberta_architecture, xlm_roberta_architecture;
 extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
@@ -107,7 +110,7 @@ const Architecture& architecture_of(const ModelConfig& config);
 const char* find_preset(std::string_view name);
 const char* preset_name(size_t index);   // null past the last one
 
-// LayerNorm with the parameters `name`.weight and `name`.bias.
+// LayerNorm with the parameters `name`.weight and, where norms have one, `name`.bias.
 int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const std::string& name, const char* label);
 // The head and the loss behind the last norm: one logit for every token of the vocabulary, by the table of tokens where they are tied,
 // or of a classifier for every label.

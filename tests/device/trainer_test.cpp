@@ -245,7 +245,7 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
 #ifndef STW_SANITIZED
       {classifier_of(small_qwen3())}, {classifier_of(small_distilbert())}, {classifier_of(small_roberta())}, {classifier_of(small_electra()), adapters_of_some_of_encoders()},
 #endif
-      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_bert("0.1"))}, {classifier_of(small_albert("0.1"))}, {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}};
+      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_bert("0.1"))}, {classifier_of(small_albert("0.1"))}, {classifier_of(small_modernbert("0.1"))}, {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}};
   for (const SmallModel& small : models) {
     model_ = model_of(small);
     const bool has_types = model_->config().token_types > 1;

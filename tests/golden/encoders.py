@@ -12,7 +12,8 @@ from classifiers import LABELS, LENGTHS, tell, write
 from models import IGNORED, TOLERANCE, evaluate_double, randomise, relative
 from safetensors.torch import load_file, save_file
 from transformers import (AlbertConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
-                          DistilBertConfig, ElectraConfig, RobertaConfig, XLMRobertaConfig)
+                          DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig, XLMRobertaConfig)
+from transformers.models.modernbert import modeling_modernbert
 from transformers.utils import logging
 
 VOCABULARY, WIDTH, INNER, HEADS, LAYERS, POSITIONS = 131, 40, 72, 5, 3, 40
@@ -47,6 +48,16 @@ def configurations():
         "roberta_mlm": (masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),   # whose head has GELU all the same
         "distilbert_mlm": (masked, DistilBertConfig(**distilbert, n_layers=1)),
         "electra_mlm": (masked, ElectraConfig(**one_layer, embedding_size=24)),
+        # Without biases, as published; local layers see three tokens to each side.
+        "modernbert": (texts, ModernBertConfig(vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=52, num_attention_heads=HEADS, num_hidden_layers=4,
+                                               max_position_embeddings=POSITIONS, local_attention=6, pad_token_id=0)),
+        # All that the other one has not.
+        "modernbert_mean": (texts, ModernBertConfig(
+            vocab_size=VOCABULARY, hidden_size=48, intermediate_size=70, num_attention_heads=4, num_hidden_layers=LAYERS, max_position_embeddings=POSITIONS,
+            local_attention=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"], pad_token_id=0, norm_bias=True, attention_bias=True,
+            mlp_bias=True, classifier_bias=True, classifier_pooling="mean", classifier_activation="relu", hidden_activation="gelu_pytorch_tanh", norm_eps=1e-3,
+            rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 700.0},
+                             "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30.0}})),
     }
 
 
@@ -85,6 +96,22 @@ def evaluate(model, inputs, labels):
     return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
+def rotate(queries, keys, cosine, sine, unsqueeze_dim=1):
+    """What ModernBERT does in fp32 whatever the type of its queries and keys."""
+    half = modeling_modernbert.rotate_half
+    cosine, sine = cosine.unsqueeze(unsqueeze_dim), sine.unsqueeze(unsqueeze_dim)
+    return queries * cosine + half(queries) * sine, keys * cosine + half(keys) * sine
+
+
+def evaluate_in_double(model, inputs, labels):
+    published = modeling_modernbert.apply_rotary_pos_emb
+    modeling_modernbert.apply_rotary_pos_emb = rotate
+    try:
+        return evaluate_double(model, inputs, labels, evaluate)
+    finally:
+        modeling_modernbert.apply_rotary_pos_emb = published
+
+
 def is_key_bias(name):
     """A key's bias adds the same number to all scores of a query, so its gradient is zero but for rounding."""
     return name.startswith("grad.") and name.endswith((".key.bias", ".k_lin.bias"))
@@ -95,7 +122,8 @@ def check(model, expected):
     actual = evaluate(model.eval(), expected, expected["labels"])
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}
     keys = [name for name in actual if is_key_bias(name)]
-    assert len(keys) == getattr(model.config, "num_hidden_groups", model.config.num_hidden_layers)
+    groups = getattr(model.config, "num_hidden_groups", model.config.num_hidden_layers)
+    assert len(keys) == (0 if model.config.model_type == "modernbert" else groups)   # it has one bias for all three
     for name in keys:
         largest = expected[name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")].abs().max()
         assert expected[name].abs().max() < 1e-13 * largest and actual.pop(name).abs().max() < TOLERANCE * largest, name
@@ -115,7 +143,7 @@ def generate(name, kind, config, seed, root):
     (folder / "generation_config.json").unlink(missing_ok=True)
     inputs = draw_inputs(generator, config)
     labels = draw_labels(generator, kind, inputs["tokens"])
-    values = evaluate_double(model, inputs, labels, evaluate)
+    values = evaluate_in_double(model, inputs, labels)
     assert all(value.dtype == torch.float64 for value in values.values())
     expected = write(folder, values, labels=labels, **inputs)
     worst = check(kind.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32), expected)

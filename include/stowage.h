@@ -235,7 +235,9 @@ typedef struct stw_model_options {
   const char *const *label_names; /* label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ... */
   size_t label_count;        /* 0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already */
   uint32_t task;             /* STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task
-                                (problem_type) has that one */
+                                (problem_type) has that one. MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): what
+                                the weights lack of its head is drawn from `seed` where the config is not of such a model, and a head for
+                                next sentences (BertForPreTraining) is left out. LANGUAGE_MODEL is the body of an encoder */
   uint32_t reserved_end;
 } stw_model_options;
 
@@ -257,7 +259,7 @@ typedef struct stw_model_info {
   uint32_t generates;        /* 1: continues texts, and attends to no later token; 0: an encoder, which reads a text as a whole */
   uint32_t token_types;      /* types of tokens that the model tells apart, such as those of a first and of a second text; 0: none */
   uint32_t task;             /* STW_TASK_*; an encoder of STW_TASK_LANGUAGE_MODEL has no head, and is trained with a task that gives it one */
-  uint32_t reserved;
+  uint32_t head_is_new;      /* 1: weights were read from files, and of the head some were drawn from the seed */
 } stw_model_info;
 
 typedef struct stw_tensor_info {
@@ -630,6 +632,8 @@ enum { STW_SET_DOCUMENT_END = 1, STW_SET_HELD_OUT = 2 };
 /* Marks of a token. TARGET: the model learns to predict it. BEGIN: a document begins with it. SECOND: it belongs to its document's second
  * text, and its token type is 1. */
 enum { STW_MARK_TARGET = 1, STW_MARK_BEGIN = 2, STW_MARK_SECOND = 4 };
+/* Kinds of tokens of a vocabulary. SPECIAL: is never hidden from a masked language model. CONTINUES: goes on with the word of the token before. */
+enum { STW_TOKEN_SPECIAL = 1, STW_TOKEN_CONTINUES = 2 };
 
 typedef struct stw_dataset_options {
   uint32_t struct_size;
@@ -659,8 +663,16 @@ typedef struct stw_dataset_options {
                                 which longer ones than a sample count as what samples have of them */
   const char *reference;     /* with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and
                                 marks (of others: STW_BAD_STATE) */
+  /* For masked language models (STW_TASK_MASKED_LANGUAGE_MODEL), without labels and pairs: each token is hidden by itself with a chance of
+   * mask_rate. 80 % of the hidden tokens become mask_token, 10 % a random token that is not special, and 10 % stay. The hidden tokens are
+   * the targets. With `marks` only those with STW_MARK_TARGET are hidden. What is hidden depends on the seed, the number of the batch,
+   * the sample's place in it and the token's place in the sample; of the held-out part, on the window alone, so that every evaluation
+   * hides the same tokens. */
+  double mask_rate;          /* more than 0, up to 1; 0: tokens are not hidden */
+  uint64_t mask_token;
+  const uint8_t *token_kinds; /* `vocabulary` bytes, each STW_TOKEN_* together; NULL: all are 0 */
+  uint32_t mask_whole_words; /* 1: with token_kinds, words are drawn in place of tokens: a token that continues a word is hidden with it */
   uint32_t task;             /* with labels: STW_TASK_* that they are for, LABEL or TOKEN_LABEL; AUTOMATIC: LABEL */
-  uint32_t reserved_end;
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
@@ -708,8 +720,8 @@ typedef struct stw_progress {
   double loss_scale;         /* for the next step; 1 unless the precision is fp16 */
   uint32_t skip_reason;      /* STW_SKIP_*, of the last step */
   uint32_t reserved;
-  double evaluation_accuracy;   /* of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the
-                                   first; of a preference: as accuracy; not a number where there were none */
+  double evaluation_accuracy;   /* of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the
+                                   largest, of equal ones the first; of a preference: as accuracy; not a number where there were none */
   double accuracy;           /* of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by
                                 (P - R) / n, simpo and orpo by P / n; else 0 */
   uint64_t evaluation_samples;  /* of the evaluation under way, or of the last one, stw_trainer_log_probabilities and _write_reference among them: in all */
@@ -788,7 +800,9 @@ typedef struct stw_batch {
   /* Named tensors of int32 in host memory, at multiples of 4 bytes, with any strides. (samples, tokens), at most
    * (global_batch, sequence): "tokens", and either "targets" (already shifted: the token that follows) or "labels" (beside
    * their tokens; the library shifts them, so that the first one of a sample, or of a document, has no loss); -100: no
-   * loss. For a classifier these are labels, not tokens: "targets" at any token, or "labels" (samples), one a sample. Such a label belongs
+   * loss. For a masked language model both stand beside their tokens, some of which the host has hidden itself: the token that was
+   * there, and -100 elsewhere; nothing is shifted.
+   * For a classifier these are labels, not tokens: "targets" at any token, or "labels" (samples), one a sample. Such a label belongs
    * to the sample's last token that counts; for an encoder, to its first token. For a model of STW_TASK_TOKEN_LABEL "labels" are (samples, tokens), each
    * the label of the token beside it, as "targets" are. Optional: "lengths" (samples), how many tokens of each
    * sample count, 0 to tokens. Missing samples and tokens count as ignored; what lies past a length is not looked at.
@@ -887,15 +901,16 @@ STW_API stw_status stw_trainer_evaluate(stw_trainer *trainer, stw_dataset *datas
                                         stw_error *error) STW_NOEXCEPT;
 /* Continues a prompt, in the same arena; prompt and new tokens together fit the plan's sequence. `*count` receives the
  * number of new tokens, which is less than asked for where one of `stop` came. Errors: STW_BAD_ARGUMENT,
- * STW_UNSUPPORTED (a classifier), STW_UNSUPPORTED_SHAPE (too long); STW_CANCELLED, and STW_NON_FINITE where the model's logits are not finite, after which
+ * STW_UNSUPPORTED (a classifier or an encoder), STW_UNSUPPORTED_SHAPE (too long); STW_CANCELLED, and STW_NON_FINITE where the model's
+ * logits are not finite, after which
  * `out` may hold tokens. Since: 0.1 */
 STW_API stw_status stw_trainer_generate(stw_trainer *trainer, const stw_generate_options *options, uint64_t *count,
                                         stw_error *error) STW_NOEXCEPT;
 /* The model's logits behind a text, in the same arena: of the tokens that may follow, or of a classifier's labels, vocabulary or labels
  * of them in fp32 (not probabilities: softmax makes those). `out` has room for `capacity`. At most as many tokens as the plan's
- * sequence has. Errors: STW_BAD_ARGUMENT (tokens, capacity), STW_UNSUPPORTED_SHAPE (no token, or too many), STW_UNSUPPORTED
- * (STW_TASK_TOKEN_LABEL: stw_trainer_classify has the logits of every token); STW_CANCELLED; STW_NON_FINITE
- * where they are not finite. Since: 0.1 */
+ * sequence has. Errors: STW_BAD_ARGUMENT (tokens, capacity), STW_UNSUPPORTED_SHAPE (no token, or too many), STW_UNSUPPORTED (a masked
+ * language model, whose log-probabilities stw_trainer_log_probabilities has, and STW_TASK_TOKEN_LABEL, whose logits stw_trainer_classify
+ * has); STW_CANCELLED; STW_NON_FINITE where they are not finite. Since: 0.1 */
 STW_API stw_status stw_trainer_logits(stw_trainer *trainer, const int32_t *tokens, uint64_t count, float *out, uint64_t capacity,
                                       stw_error *error) STW_NOEXCEPT;
 /* The logits of a classifier's labels for `texts` texts, in the same arena. `tokens` holds the texts' tokens one after the other, and

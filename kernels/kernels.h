@@ -268,12 +268,12 @@ struct GeluArgs {
   bool fast = false;             // CUDA, x in 16 bits, gelu_tanh: 2^x and 1 / x by the special function unit; false: the CPU's bits
 };
 // Columns [0, features) of x are the gate, [features, 2·features) the up projection: y = silu(gate)·up.
-enum class Gate : uint8_t { silu, gelu_tanh };   // SwiGLU, GeGLU
+enum class Gate : uint8_t { silu, gelu_tanh, gelu_erf };   // SwiGLU, and GeGLU with either GELU
 struct SwigluArgs {
   int64_t rows, features;
   ConstMatrix x, dy;
   Matrix y;                      // gradient: dx (rows, 2·features), may be x
-  bool fast = false;             // as GELU's
+  bool fast = false;             // as GELU's; of silu and gelu_tanh
   Gate gate = Gate::silu;
 };
 // Inverted dropout: an element is kept with probability 1 - p and then scaled by 1 / (1 - p). Philox4x32-10, key = seed,
@@ -284,6 +284,16 @@ struct DropoutArgs {
   float p; uint32_t stream;
   const StepState* state;
   ConstMatrix x; Matrix y;       // y may be x
+};
+
+// Means of documents. A row r of document_mean's y is the mean of the rows of its document where r is the document's first row, else 0. Rows are
+// added up in chains of chain_terms rows from the document's first one, and the chains' results one after the other; the sum is divided by the
+// number of rows. The gradient has dy in x and dx in y: every row of dx is dy of its document's first row, divided by the number of rows.
+struct DocumentMeanArgs {
+  int64_t rows, features;
+  const int32_t *positions, *following;   // (rows): how many rows of its document come before a row and after it
+  ConstMatrix x;
+  Matrix y;                               // (rows, features), not x
 };
 
 // ---- positions and attention ------------------------------------------------------------------------------------
@@ -481,6 +491,7 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
   X(adapter_weight_gradient, AdapterArgs) X(norm, NormArgs) X(norm_gradient, NormArgs) X(qk_norm, QkNormArgs) \
   X(qk_norm_gradient, QkNormArgs) X(add, AddArgs) X(scale, ScaleArgs) \
   X(gelu, GeluArgs) X(gelu_gradient, GeluArgs) X(swiglu, SwigluArgs) X(swiglu_gradient, SwigluArgs) \
+  X(document_mean, DocumentMeanArgs) X(document_mean_gradient, DocumentMeanArgs) \
   X(dropout, DropoutArgs) X(rope, RopeArgs) X(attention, AttentionArgs) X(attention_gradient, AttentionArgs) \
   X(attention_cached, AttentionCachedArgs) X(embedding, EmbeddingArgs) X(embedding_gradient, EmbeddingArgs) \
   X(position_gradient, EmbeddingArgs) X(cross_entropy, CrossEntropyArgs) X(loss_sum, LossSumArgs) \

@@ -358,6 +358,13 @@ int GraphBuilder::swiglu(int x, const char* name, Gate gate) {
   return y;
 }
 
+int GraphBuilder::document_mean(int x, const char* name) {
+  const int following = this->following();
+  int y = rows_like(x, name, graph_.features(x));
+  op(OpKind::document_mean, {}, {x, graph_.inputs[Input::positions], following}, {y});
+  return y;
+}
+
 int GraphBuilder::scale(int x, float factor, const char* name) {
   if (factor == 1) return x;
   Attributes a;

@@ -114,7 +114,10 @@ struct Graph {
   int fetch_op(int tensor) const { return first_transfer_op() + transfer[static_cast<size_t>(tensor)]; }
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).kind == Kind::parameter && at(tensor).tied_to < 0; }
-  size_t loss_ops() const { return labels > 0 ? 3 : 2; }   // at the end of evaluate_ops
+  bool counts_hits() const { return labels > 0 || task == Task::masked_language_model; }   // whether an evaluation tells an accuracy
+  size_t loss_ops() const { return counts_hits() ? 3 : 2; }   // at the end of evaluate_ops
+  // Whether the logits of a text are told: one row for each text. Those of all tokens would take more memory than training does.
+  bool tells_logits() const { return task != Task::masked_language_model; }
   int64_t classes() const { return labels > 0 ? labels : vocabulary; }   // numbers that targets may be, and logits of a row
   int blocks() const;
   std::string segment_name(int segment) const;   // "block 3", "head"; empty for -1
@@ -196,6 +199,7 @@ class GraphBuilder {
   int attention(int qkv, int query_heads, int kv_heads, int head_dim, float scale, float dropout, const char* name, const ScoreRule& rule = {});
   int gelu(int x, Activation activation, const char* name);   // or another activation
   int swiglu(int x, const char* name, Gate gate = Gate::silu);
+  int document_mean(int x, const char* name);          // every sample holds documents, as after `following`
   int scale(int x, float factor, const char* name);    // x itself where it is 1
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);       // x itself where p is 0

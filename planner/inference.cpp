@@ -36,12 +36,13 @@ void add_inference(Graph& graph) {
     copy.attributes.dropout = 0;
     for (int& t : copy.inputs)
       if (t >= 0) t = stands_for[static_cast<size_t>(t)];
-    // Which label a row's largest logit is of is counted before the loss, whose op may be given their place.
-    if (copy.kind == OpKind::cross_entropy && graph.labels > 0)
+    // Which class a row's largest logit is of is counted before the loss, whose op may be given their place.
+    if (copy.kind == OpKind::cross_entropy && graph.counts_hits())
       graph.evaluate_ops.push_back({OpKind::hit_count, {}, {copy.inputs[0], copy.inputs[1]}, {}, copy.segment});
     if (copy.kind == OpKind::preference) copy.outputs[0] = -1;   // nothing is learned of it
     graph.evaluate_ops.push_back(std::move(copy));
   }
+  if (!graph.tells_logits()) return;
   // What follows the logits is the loss's.
   for (size_t i = 0; i + graph.loss_ops() < graph.evaluate_ops.size(); ++i) {
     Op copy = graph.evaluate_ops[i];
@@ -78,6 +79,7 @@ static Program build_logits(const Graph& graph, const Arena& arena, int threads)
 }
 
 std::pair<Program, Program> build_generate(const Graph& graph, const Arena& arena, int threads) {
+  if (!graph.tells_logits()) return {};
   if (!graph.generates) return {Program{}, build_logits(graph, arena, threads)};
   const int first = graph.first_generate_op(), end = first + static_cast<int>(graph.generate_ops.size());
   int last_attention = first;

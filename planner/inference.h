@@ -14,7 +14,8 @@ inline constexpr int64_t prefill_rows = 64;   // less where the sequence is shor
 // Adds evaluate_ops, generate_ops and the caches to a graph that has its gradients and update.
 void add_inference(Graph& graph);
 
-// {prefill, decode}, before layout, which puts the caches at the same offsets in both. For a model that does not generate: {empty, logits}.
+// {prefill, decode}, before layout, which puts the caches at the same offsets in both. For a model that does not generate: {empty, logits};
+// for one that tells no logits: two empty ones.
 std::pair<Program, Program> build_generate(const Graph& graph, const Arena& arena, int threads);
 
 }  // namespace stw

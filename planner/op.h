@@ -25,7 +25,7 @@ enum class OpKind : uint8_t {
   dropout,                // x                                    -> y
   cross_entropy,          // logits, targets, weights?            -> token_loss, dlogits?
   loss_sum,               // token_loss, targets                  -> (state)
-  hit_count,              // logits, targets                      -> (state)      (evaluation of a classifier)
+  hit_count,              // logits, targets                      -> (state)      (evaluation with an accuracy)
   embedding_gradient,     // tokens or document positions, dy     -> dtable
   position_gradient,      // dy                                   -> dpositions
   norm_gradient,          // x, weight, dy, addend?               -> dx?, dweight?, dbias?
@@ -52,13 +52,15 @@ enum class OpKind : uint8_t {
   store,                  // x                                    -> (host memory)
   preference,             // token_loss, targets, document positions, reference? -> token_weights? (and the state)
   gradient_sum,           // gradient, gradient…                  -> the first of them: of all uses of a parameter (update.h)
+  document_mean,          // x, document positions, following     -> y: a document's first row has the mean of its rows, others 0
+  document_mean_gradient, // dy, document positions, following    -> dx
 };
-inline constexpr int op_kind_count = static_cast<int>(OpKind::gradient_sum) + 1;
+inline constexpr int op_kind_count = static_cast<int>(OpKind::document_mean_gradient) + 1;
 
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 
 enum class Activation : uint8_t { gelu_tanh, gelu_erf, tanh, relu };
-enum class Gate : uint8_t { silu, gelu };   // by tanh
+enum class Gate : uint8_t { silu, gelu_tanh, gelu_erf };
 
 struct Attributes {
   float epsilon = 0;

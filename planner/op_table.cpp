@@ -23,6 +23,7 @@ Table make_table() {
   enter(attention_rows);
   enter(elementwise_rows);
   enter(loss_rows);
+  enter(pooling_rows);
   enter(update_rows);
   enter(transfer_rows);
   return table;

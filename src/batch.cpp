@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/kernels.h"
 
@@ -179,6 +180,7 @@ Result<Batch> Batch::read(const char* const* names, const dlpack::Managed* const
   STW_TRY(batch.check_finite("reference", batch.reference_));
   STW_TRY(batch.check_token_types(limits.token_types));
   STW_TRY(batch.check_pairs(limits.preference));
+  if (limits.task == Task::masked_language_model && batch.labels_.data) batch.targets_ = std::exchange(batch.labels_, {});
   return batch;
 }
 

@@ -19,6 +19,8 @@ constexpr uint64_t evaluation_seed = 0x73746f77616765;
 constexpr uint32_t window_stream = 0xDA7A5E7;       // third word of the counter, apart from the streams of dropout
 constexpr uint32_t order_stream = 0xDA7A600;        // and the seven behind it
 
+constexpr uint32_t mask_stream = 0xDA7A700;         // keys of samples' masks; and the one behind it: draws of their tokens
+
 uint64_t token_bytes(TokenFormat format) {
   return format == TokenFormat::bytes ? 1 : format == TokenFormat::uint16 ? 2 : 4;
 }
@@ -27,6 +29,13 @@ uint64_t draw(uint64_t seed, uint64_t batch, uint32_t sample, uint64_t range) {
   const auto words =
       philox(seed, {static_cast<uint32_t>(batch), sample, window_stream, static_cast<uint32_t>(batch >> 32)});
   return scale_to_range(words[0] | static_cast<uint64_t>(words[1]) << 32, range);
+}
+
+constexpr double draws_of_word = 4294967296.0;   // how many values 32 bits have
+
+uint64_t key_of_mask(uint64_t seed, std::array<uint32_t, 3> counter) {
+  const auto words = philox(seed, {counter[0], counter[1], mask_stream, counter[2]});
+  return words[0] | static_cast<uint64_t>(words[1]) << 32;
 }
 
 // The place of `index` in a permutation of [0, count): a balanced Feistel network over the bits that it takes, walked until the place is
@@ -155,8 +164,8 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   }));
   if (options.pairs && documents % 2 != 0) return Error{Code::corrupt, path + ": expected pairs, found " + std::to_string(documents) + " documents"};
   if (!options.labels_path.empty()) STW_TRY(open_labels(options, begins.size()));
-  // The last token of a window may be a target alone, but has no label.
-  const uint64_t count = file.size(), length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0);
+  // The last token of a window may be a target alone, but has no label and is not hidden.
+  const uint64_t count = file.size(), length = static_cast<uint64_t>(options.sequence) + (label_count_ == 0 && !hides_tokens());
   const size_t trained = begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
   const uint64_t end = trained == begins.size() ? count : begins[trained];
   training_ = {file_.get(), 0, end, windows_of(begins, 0, trained, end, length)};
@@ -241,7 +250,10 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
     return Error{Code::bad_argument, "label count: expected 1 to 2147483647, found " + std::to_string(options.label_count)};
   if (options.pairs && (!has_marks || !options.labels_path.empty())) return Error{Code::bad_argument, "pairs are of documents, without labels: expected marks that say where they begin, and no labels"};
   if (!options.reference_path.empty() && !options.pairs) return Error{Code::bad_argument, "a reference is of pairs, which the dataset was said not to have"};
+  if (options.masking.rate != 0 && (options.pairs || !options.labels_path.empty()))
+    return Error{Code::bad_argument, "a mask rate is for masked language models, whose data has neither labels nor pairs"};
   Dataset dataset(options.vocabulary);
+  STW_TRY(dataset.open_masking(options.masking));
   dataset.document_end_ = options.document_end;
   STW_ASSIGN(source, open_tokens(options.path, options.format, options.vocabulary, dataset.content_));
   dataset.file_ = std::make_unique<const TokenFile>(std::move(source));
@@ -261,6 +273,63 @@ Result<Dataset> Dataset::open(const DatasetOptions& options) {
   dataset.training_ = {file, 0, file->count - held_out};
   dataset.evaluation_ = {file, file->count - held_out, held_out};
   return dataset;
+}
+
+Status Dataset::open_masking(const Masking& masking) {
+  const auto wrong = [](const std::string& what) { return Error{Code::bad_argument, what}; };
+  if (!(masking.rate >= 0 && masking.rate <= 1)) return wrong("mask rate: expected [0, 1], found " + std::to_string(masking.rate));
+  if (masking.rate == 0) return ok();
+  if (masking.token < 0 || masking.token >= vocabulary_)
+    return wrong("mask token: expected a token below the vocabulary of " + std::to_string(vocabulary_) + ", found " + std::to_string(masking.token));
+  if (!masking.kinds.empty() && masking.kinds.size() != static_cast<size_t>(vocabulary_))
+    return wrong("token kinds: expected " + std::to_string(vocabulary_) + ", one for each token of the vocabulary, found " + std::to_string(masking.kinds.size()));
+  if (masking.whole_words && masking.kinds.empty()) return wrong("whole words: expected token kinds, which say what continues a word");
+  masking_ = masking;
+  masking_.kinds.resize(static_cast<size_t>(vocabulary_));
+  masking_.kinds[static_cast<size_t>(masking.token)] |= token_special;
+  for (size_t token = 0; token < masking_.kinds.size(); ++token) {
+    if (masking_.kinds[token] > (token_special | token_continues))
+      return wrong("token kinds: that of token " + std::to_string(token) + " is " + std::to_string(masking_.kinds[token]) + ", expected at most 3");
+    if (!(masking_.kinds[token] & token_special)) ordinary_.push_back(static_cast<int32_t>(token));
+  }
+  if (ordinary_.empty()) return wrong("token kinds: all tokens are special, so that none may be hidden");
+  return ok();
+}
+
+uint64_t Dataset::training_mask(uint64_t seed, uint64_t batch, uint32_t sample) {
+  return key_of_mask(seed, {static_cast<uint32_t>(batch), sample, static_cast<uint32_t>(batch >> 32)});
+}
+
+uint64_t Dataset::evaluation_mask(uint64_t start) { return key_of_mask(evaluation_seed, {static_cast<uint32_t>(start), 0, static_cast<uint32_t>(start >> 32)}); }
+
+void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const {
+  const auto end_of = [](double share) { return static_cast<uint64_t>(share * draws_of_word); };
+  const uint64_t hidden_end = end_of(masking_.rate), mask_end = end_of(0.8), random_end = end_of(0.9);
+  bool is_hidden = false, may_go_on = false;   // the word of the token before; whether that one is of a word
+  for (int64_t i = 0; i < sequence; ++i) {
+    const uint8_t kind = masking_.kinds[static_cast<size_t>(rows.tokens[i])];
+    const bool begins_document = i == 0 || (rows.positions && rows.positions[i] == 0), may_be_hidden = rows.targets[i] != kernels::ignored_target && !(kind & token_special);
+    const auto draws = philox(mask_key, {static_cast<uint32_t>(i), 0, mask_stream + 1, 0});
+    const bool is_same_word = masking_.whole_words && kind & token_continues && may_go_on && !begins_document;
+    if (!is_same_word) is_hidden = draws[0] < hidden_end;
+    may_go_on = may_be_hidden;
+    if (!may_be_hidden || !is_hidden) {
+      rows.targets[i] = kernels::ignored_target;
+      continue;
+    }
+    if (draws[1] < mask_end) rows.tokens[i] = static_cast<int32_t>(masking_.token);
+    else if (draws[1] < random_end) rows.tokens[i] = ordinary_[static_cast<size_t>(scale_to_range(draws[2] | static_cast<uint64_t>(draws[3]) << 32, ordinary_.size()))];
+  }
+}
+
+// Tokens of the window that are marked may be hidden.
+Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const {
+  const int64_t own = own_tokens(range, start);
+  return for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
+    if (rows.positions) rows.positions[i] = position;
+    if (rows.token_types) rows.token_types[i] = (mark & mark_second) != 0;
+    rows.targets[i] = i < own && mark & mark_target ? rows.tokens[i] : kernels::ignored_target;
+  });
 }
 
 Status Dataset::check_windows(Part part, int64_t sequence) const {
@@ -366,7 +435,7 @@ Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence
   });
 }
 
-Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows) const {
+Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows, uint64_t mask_key) const {
   const Range& range = part_of(part);
   int32_t *const tokens = rows.tokens, *const targets = rows.targets, *const positions = rows.positions;
   const auto length = static_cast<uint64_t>(sequence);
@@ -396,6 +465,11 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
     };
     STW_TRY(read_around(range, (start + 1) % range.count, length, read_finite));
   }
+  if (hides_tokens() && marks_) {
+    STW_TRY(apply_hidden_marks(range, start, sequence, rows));
+    hide_tokens(sequence, rows, mask_key);
+    return ok();
+  }
   if (marks_) return apply_marks(range, start, sequence, targets, positions);
   int32_t position = 0;
   for (int64_t i = 0; document_end_ >= 0 && i < sequence; ++i) {
@@ -403,6 +477,9 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
     position = tokens[i] == document_end_ ? 0 : position + 1;
     if (position == 0) targets[i] = kernels::ignored_target;
   }
+  if (!hides_tokens()) return ok();
+  std::copy_n(tokens, sequence, targets);
+  hide_tokens(sequence, rows, mask_key);
   return ok();
 }
 

@@ -23,6 +23,19 @@ enum class TokenFormat : uint8_t {
   uint32,     // little-endian
 };
 
+// What a token of the vocabulary is to a masked language model, together.
+inline constexpr uint8_t token_special = 1;    // never hidden, and never put in place of another one
+inline constexpr uint8_t token_continues = 2;  // goes on with the word of the token before it
+
+// Which tokens are hidden from a masked language model: each by itself with a chance of `rate`, or each word. Of these 80 % become the mask
+// token, 10 % a random token that is not special, and 10 % stay (Devlin et al., arXiv 1810.04805).
+struct Masking {
+  double rate = 0;              // in [0, 1]; 0: nothing is hidden, and targets are the tokens that follow
+  int64_t token = 0;            // the mask token, which is special
+  std::vector<uint8_t> kinds;   // of every token of the vocabulary; none: all are 0
+  bool whole_words = false;     // with kinds: tokens that continue a word are hidden with its first one
+};
+
 struct DatasetOptions {
   std::string path;
   std::string evaluation_path;        // empty: the end of `path` is held out
@@ -38,9 +51,10 @@ struct DatasetOptions {
   Task task = Task::label;            // what labels are for; token_label: the file has one for each token
   int64_t label_count = 0;            // every label is below it, or no_label
   bool pairs = false;                 // with marks, without labels: documents are pairs, of which windows hold whole ones
+  Masking masking = {};               // without labels and pairs
   std::string reference_path;         // of pairs: what another model says of them (reference_file.h); empty: there is none
 };
-inline constexpr uint8_t mark_target = 1;   // the model learns to predict this token
+inline constexpr uint8_t mark_target = 1;   // the model learns to predict this token, if it may be hidden where tokens are
 inline constexpr uint8_t mark_begin = 2;    // a document begins with it
 inline constexpr uint8_t mark_second = 4;   // it belongs to a document's second text: its type is 1, else 0
 inline constexpr uint32_t no_label = UINT32_MAX;
@@ -77,6 +91,7 @@ class Dataset {
   bool has_documents() const { return document_end_ >= 0 || marks_; }
   bool has_pairs() const { return has_pairs_; }
   bool has_reference() const { return reference_ != nullptr; }
+  bool hides_tokens() const { return masking_.rate > 0; }
   bool has_second_texts() const { return has_second_texts_; }   // whether a mark says so of a token
   // XXH3 of the files of tokens, marks and labels, in this order: of a reference to know its pairs by, and of a run to know its data by.
   uint64_t content_hash() const { return content_.digest(); }
@@ -92,7 +107,11 @@ class Dataset {
   // each token has its own as its target.
   // rows.reference likewise has what the reference says of each target. Errors: bad_argument past the end; io_error; corrupt where the file has
   // changed and a token is out of range.
-  Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows) const;
+  // Where tokens are hidden (Masking), which ones `mask_key` decides: the others, and all that belong to the next window, have no target.
+  Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows, uint64_t mask_key = 0) const;
+  // For a sample of a training batch, and for a window of the held-out part, where the same tokens are hidden in every evaluation of every run.
+  static uint64_t training_mask(uint64_t seed, uint64_t batch, uint32_t sample);
+  static uint64_t evaluation_mask(uint64_t start);
 
  private:
   struct TokenFile {
@@ -126,6 +145,10 @@ class Dataset {
   Status for_marks(const Range& range, uint64_t start, int64_t count, const Use& use) const;
   static int64_t own_tokens(const Range& range, uint64_t start);   // of the window from there on, and of no other one
   Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets, int32_t* positions) const;
+  Status open_masking(const Masking& masking);
+  // Hides tokens of a sample: those whose target is not to be ignored, and is the token itself, may be.
+  void hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const;
+  Status apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
   Status apply_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
   Status apply_token_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
   const Range& part_of(Part part) const { return part == Part::training ? training_ : evaluation_; }
@@ -141,6 +164,8 @@ class Dataset {
   std::unique_ptr<const File> reference_;   // null where there is none
   int64_t label_count_ = 0;
   Task task_ = Task::label;
+  Masking masking_;
+  std::vector<int32_t> ordinary_;       // with masking: the tokens that are not special
   std::vector<int32_t> labels_;         // of documents, as targets
   std::unique_ptr<const File> token_labels_;   // null where labels are of documents
 };

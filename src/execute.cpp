@@ -373,7 +373,8 @@ void run<OpKind::gelu_gradient>(const Call& c) {
 kernels::Gate gate_of(const Call& c) {
   switch (c.attributes.gate) {
     case Gate::silu: break;
-    case Gate::gelu: return kernels::Gate::gelu_tanh;
+    case Gate::gelu_tanh: return kernels::Gate::gelu_tanh;
+    case Gate::gelu_erf: return kernels::Gate::gelu_erf;
   }
   return kernels::Gate::silu;
 }
@@ -387,6 +388,16 @@ template <>
 void run<OpKind::swiglu_gradient>(const Call& c) {
   c.run(c.x.table->swiglu_gradient, kernels::SwigluArgs{c.i.rows, c.input_features(1), c.in(0), c.in(1), c.out(0), !is_portable(c), gate_of(c)});
 }
+
+kernels::DocumentMeanArgs mean_args(const Call& c) {
+  return {c.i.rows, c.output_features(0), c.input<int32_t>(1), c.input<int32_t>(2), c.in(0), c.out(0)};
+}
+
+template <>
+void run<OpKind::document_mean>(const Call& c) { c.run(c.x.table->document_mean, mean_args(c)); }
+
+template <>
+void run<OpKind::document_mean_gradient>(const Call& c) { c.run(c.x.table->document_mean_gradient, mean_args(c)); }
 
 template <>
 void run<OpKind::add>(const Call& c) {

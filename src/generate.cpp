@@ -63,6 +63,7 @@ Result<const float*> Trainer::feed(const int32_t* tokens, uint64_t count) {
 Result<uint64_t> Trainer::generate(const GenerateOptions& o) {
   STW_TRY(check_ready());
   const uint64_t capacity = static_cast<uint64_t>(sequence());
+  if (graph().task == Task::masked_language_model) return Error{Code::unsupported, "generate: the model is a masked language model, and does not know what follows a text"};
   if (graph().labels > 0) return Error{Code::unsupported, "generate: the model is a classifier, and does not know what follows a text"};
   if (o.prompt_count < 1 || !o.prompt) return Error{Code::bad_argument, "generate: the prompt has no token"};
   if (o.prompt_count > capacity || o.out_capacity > capacity - o.prompt_count)

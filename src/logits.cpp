@@ -98,6 +98,7 @@ Status Trainer::run_logits(std::span<const Text> texts, std::span<const uint64_t
 
 Result<const float*> Trainer::logits(const int32_t* tokens, uint64_t count) {
   STW_TRY(check_ready());
+  if (!graph().tells_logits()) return Error{Code::unsupported, "logits: a masked language model has some of every token, which are not told; log-probabilities of targets are"};
   const Text text{tokens, count, nullptr};
   STW_TRY(check_text("logits", text));
   if (graph().task == Task::token_label) return Error{Code::unsupported, "logits: the model gives each token a label; classify has the logits of all of them"};

@@ -116,7 +116,7 @@ Status check_quantization(const Json& config, const std::string& origin) {
                                             ", is not supported: expected weights as numbers, or those of bitsandbytes in 4 bits with quant_type \"nf4\""};
 }
 
-// A task that was asked for, against what the config has.
+// A task with labels that was asked for, or none, against what the config has.
 Status check_task(Task task, size_t label_count, const ModelConfig& config, const std::string& origin) {
   const std::string name = task_row(task).name;
   const auto wrong = [&](const std::string& what) { return Error{Code::bad_argument, origin + ": " + what}; };
@@ -125,7 +125,6 @@ Status check_task(Task task, size_t label_count, const ModelConfig& config, cons
   if (has_labels(task)) return label_count > 0 || !config.labels.empty() ? ok() : Status(wrong("the task " + name + " needs labels (label_count), and the model has none"));
   if (label_count > 0) return wrong("the task " + name + " has no labels, and " + std::to_string(label_count) + " were given");
   if (!config.labels.empty()) return wrong("the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name + ", that was given");
-  if (task != config.task) return not_supported();
   return ok();
 }
 
@@ -173,6 +172,12 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   model->config_ = std::move(config);
   model->config_.adapters = source.adapters;
   if (source.task) STW_TRY(check_task(*source.task, source.label_count, model->config_, origin));
+  if (source.task && !has_labels(*source.task)) {
+    ModelConfig& own = model->config_;
+    model->has_new_head_ = *source.task != own.task;
+    if (*source.task == Task::language_model) own.task = Task::language_model;   // of a masked language model its body
+    else if (auto status = set_masked(own); !status) return Error{status.error().code, origin + ": " + status.error().message};
+  }
   if (source.label_count > 0 || (source.task && has_labels(*source.task))) {
     const std::vector<std::string>& own = model->config_.labels;
     model->has_new_head_ = own.empty();
@@ -184,6 +189,8 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
   if (source.adapters.any() && model->config_.task == Task::token_label)
     return Error{Code::unsupported, origin + ": low-rank adapters of a model with labels of tokens are not supported"};
+  if (source.adapters.any() && model->config_.task == Task::masked_language_model)
+    return Error{Code::unsupported, origin + ": low-rank adapters of a masked language model are not supported"};
   if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
   model->config_.json.erase("quantization_config");   // what is written holds numbers
   if (!weights.empty()) {
@@ -242,6 +249,10 @@ const SafetensorsInfo* Model::find_in_adapters(const Tensor& p) const {
 }
 
 bool Model::is_drawn(const Tensor& p) const { return !weights_ || p.adapter_of >= 0 || (has_new_head_ && is_of_head(config_, p.name) && !find_weight(p.name)); }
+
+bool Model::has_drawn_head() const {
+  return weights_ && std::any_of(parameters_.begin(), parameters_.end(), [&](int t) { return graph_.at(t).adapter_of < 0 && !find_in_adapters(graph_.at(t)) && is_drawn(graph_.at(t)); });
+}
 
 const SafetensorsInfo* Model::find_weight(const std::string& name) const {
   const auto found = in_weights_.find(name);

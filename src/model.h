@@ -38,6 +38,7 @@ class Model {
   const Graph& graph() const { return graph_; }
   const std::vector<int>& parameters() const { return parameters_; }
   bool has_weights() const { return weights_.has_value(); }
+  bool has_drawn_head() const;   // although its other weights come from files
   bool has_codes() const { return !nf4_.empty(); }   // whether its files hold matrices in 4 bits
   uint64_t seed() const { return seed_; }
   // What adapters were made for, as a folder of them names it: an absolute path, or a preset; empty where nobody knows.

@@ -290,6 +290,9 @@ Status Trainer::check_dataset(const Dataset& dataset, Dataset::Part part, bool w
                                       (dataset.label_count() > 0 ? "was opened for " + std::to_string(dataset.label_count()) : std::string("has none"))};
   if (graph().labels > 0 && dataset.task() != graph().task)
     return Error{Code::bad_state, std::string("trainer: the model's task is ") + task_row(graph().task).name + ", the dataset's labels are for the task " + task_row(dataset.task()).name};
+  if (dataset.hides_tokens() != (graph().task == Task::masked_language_model))
+    return Error{Code::bad_state, dataset.hides_tokens() ? "trainer: the dataset hides tokens (mask_rate), but the model is no masked language model"
+                                                         : "trainer: the model is a masked language model, but the dataset hides no tokens (mask_rate)"};
   if (dataset.has_documents() && graph().inputs[Input::positions] < 0)
     return Error{Code::bad_state, "trainer: the dataset has documents, but the plan has no input \"positions\" to keep them apart"};
   if (dataset.has_second_texts() && graph().token_types < 2)
@@ -311,7 +314,7 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
     const uint64_t batch = progress_.batches, before = progress_.samples;
     auto source = [&](uint64_t sample, const SampleRows& rows) {
       const uint64_t start = dataset.training_start(data_seed, batch, before, static_cast<uint32_t>(sample), sequence());
-      return dataset.read(Dataset::Part::training, start, sequence(), rows);
+      return dataset.read(Dataset::Part::training, start, sequence(), rows, Dataset::training_mask(data_seed, batch, static_cast<uint32_t>(sample)));
     };
     // By reference: the function object would allocate for a copy.
     STW_ASSIGN(result, step(std::ref(source), global_batch(), schedule.at(progress_.step)));
@@ -334,7 +337,7 @@ Result<double> Trainer::evaluate(const Dataset& dataset, uint64_t batches) {
   for (uint64_t batch = 0; batch < batches; ++batch) {
     auto source = [&](uint64_t sample, const SampleRows& rows) -> Status {
       const uint64_t start = dataset.evaluation_start(batch, global_batch(), static_cast<uint32_t>(sample), sequence());
-      STW_TRY(dataset.read(Dataset::Part::evaluation, start, sequence(), rows));
+      STW_TRY(dataset.read(Dataset::Part::evaluation, start, sequence(), rows, Dataset::evaluation_mask(start)));
       if (most > 0 && batch * global_batch() + sample >= most) std::fill_n(rows.targets, sequence(), kernels::ignored_target);
       return ok();
     };

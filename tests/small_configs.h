@@ -90,7 +90,7 @@ inline std::vector<std::string> small_models(const char* dropout = "0") {
 inline constexpr int64_t small_labels = 7;
 inline std::string classifier_of(std::string config) {
   const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
-  const char* class_name = is("albert") ? "Albert" : is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("electra") ? "Electra" : is("bloom") ? "Bloom" : config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
+  const char* class_name = is("albert") ? "Albert" : is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("electra") ? "Electra" : is("modernbert") ? "ModernBert" : is("bloom") ? "Bloom" : config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
   std::string head = std::string("{\"architectures\": [\"") + class_name + "ForSequenceClassification\"], \"id2label\": {";
   for (int64_t i = 0; i < small_labels; ++i) head += (i ? ", \"" : "\"") + std::to_string(i) + "\": \"label " + std::to_string(i) + "\"";
   return head + "}, " + config.substr(1);
@@ -103,7 +103,14 @@ inline std::string token_classifier_of(const std::string& config) {
   return labelled.replace(labelled.find(of_texts), of_texts.size(), "ForTokenClassification");
 }
 
-// Encoders: as classifiers, for there is no other head.
+// An encoder with the head of a masked language model.
+inline std::string masked_of(const std::string& config) {
+  const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
+  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : "Electra";
+  return std::string("{\"architectures\": [\"") + class_name + "ForMaskedLM\"], " + config.substr(1);
+}
+
+// Encoders, without a head.
 inline std::string small_bert(const char* dropout = "0") {
   const std::string p = dropout;
   return R"({"model_type": "bert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
@@ -132,9 +139,16 @@ inline std::string small_albert(const char* dropout = "0", int layers = 3) {
   return R"({"model_type": "albert", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": )" + std::to_string(layers) +
          R"(, "num_attention_heads": 4, "intermediate_size": 112, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + R"(, "classifier_dropout_prob": )" + p + "}";
 }
+// Global and local attention in turn, and the mean of a text's tokens for its head.
+inline std::string small_modernbert(const char* dropout = "0") {
+  const std::string p = dropout;
+  return R"({"model_type": "modernbert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
+             "intermediate_size": 72, "local_attention": 9, "global_attn_every_n_layers": 2, "classifier_pooling": "mean", "pad_token_id": 0,
+             "embedding_dropout": )" + p + R"(, "attention_dropout": )" + p + R"(, "mlp_dropout": )" + p + R"(, "classifier_dropout": )" + p + "}";
+}
 inline std::vector<std::string> small_encoders(const char* dropout = "0") {
   return {classifier_of(small_bert(dropout)), classifier_of(small_roberta(dropout)), classifier_of(small_distilbert(dropout)), classifier_of(small_electra(dropout)),
-          classifier_of(small_albert(dropout))};
+          classifier_of(small_albert(dropout)), classifier_of(small_modernbert(dropout))};
 }
 
 // A configuration, and the adapters beside its matrices.

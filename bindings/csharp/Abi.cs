@@ -110,6 +110,8 @@ internal static unsafe class Abi
     public const uint STW_MARK_TARGET = 1;
     public const uint STW_MARK_BEGIN = 2;
     public const uint STW_MARK_SECOND = 4;
+    public const uint STW_TOKEN_SPECIAL = 1;
+    public const uint STW_TOKEN_CONTINUES = 2;
     public const uint STW_PHASE_IDLE = 0;
     public const uint STW_PHASE_TRAIN = 1;
     public const uint STW_PHASE_EVALUATE = 2;
@@ -337,7 +339,7 @@ internal static unsafe class Abi
         public byte** label_names;
         /// <summary>0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already</summary>
         public UIntPtr label_count;
-        /// <summary>STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task (problem_type) has that one</summary>
+        /// <summary>STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task (problem_type) has that one. MASKED_LANGUAGE_MODEL is for encoders (transformers' ...ForMaskedLM): what the weights lack of its head is drawn from `seed` where the config is not of such a model, and a head for next sentences (BertForPreTraining) is left out. LANGUAGE_MODEL is the body of an encoder</summary>
         public uint task;
         public uint reserved_end;
 
@@ -378,7 +380,8 @@ internal static unsafe class Abi
         public uint token_types;
         /// <summary>STW_TASK_*; an encoder of STW_TASK_LANGUAGE_MODEL has no head, and is trained with a task that gives it one</summary>
         public uint task;
-        public uint reserved;
+        /// <summary>1: weights were read from files, and of the head some were drawn from the seed</summary>
+        public uint head_is_new;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_model_info Sized()
@@ -791,9 +794,15 @@ internal static unsafe class Abi
         public double held_out;
         /// <summary>with pairs, for STW_PREFERENCE_DPO and _IPO: the file that stw_trainer_write_reference wrote for these tokens and marks (of others: STW_BAD_STATE)</summary>
         public byte* reference;
+        /// <summary>more than 0, up to 1; 0: tokens are not hidden</summary>
+        public double mask_rate;
+        public ulong mask_token;
+        /// <summary>`vocabulary` bytes, each STW_TOKEN_* together; NULL: all are 0</summary>
+        public byte* token_kinds;
+        /// <summary>1: with token_kinds, words are drawn in place of tokens: a token that continues a word is hidden with it</summary>
+        public uint mask_whole_words;
         /// <summary>with labels: STW_TASK_* that they are for, LABEL or TOKEN_LABEL; AUTOMATIC: LABEL</summary>
         public uint task;
-        public uint reserved_end;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_dataset_options Sized()
@@ -854,7 +863,7 @@ internal static unsafe class Abi
         /// <summary>STW_SKIP_*, of the last step</summary>
         public uint skip_reason;
         public uint reserved;
-        /// <summary>of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none</summary>
+        /// <summary>of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none</summary>
         public double evaluation_accuracy;
         /// <summary>of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0</summary>
         public double accuracy;

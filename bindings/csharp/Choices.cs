@@ -308,4 +308,16 @@ namespace Stowage
         /// <summary>It belongs to its document's second text, and its type is 1.</summary>
         Second = (byte)STW_MARK_SECOND,
     }
+
+    /// <summary>What a token of a vocabulary is to a masked language model.</summary>
+    [Flags]
+    public enum TokenKinds : byte
+    {
+        /// <summary>Neither.</summary>
+        None = 0,
+        /// <summary>It is never hidden.</summary>
+        Special = (byte)STW_TOKEN_SPECIAL,
+        /// <summary>It goes on with the word of the token before.</summary>
+        Continues = (byte)STW_TOKEN_CONTINUES,
+    }
 }

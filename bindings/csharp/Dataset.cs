@@ -30,6 +30,14 @@ namespace Stowage
         public bool Pairs { get; set; }
         /// <summary>With Pairs: what <see cref="Trainer.WriteReference"/> wrote.</summary>
         public string Reference { get; set; }
+        /// <summary>For masked language models: the share of tokens that are hidden; 0: none.</summary>
+        public double MaskRate { get; set; }
+        /// <summary>What hidden tokens become.</summary>
+        public long MaskToken { get; set; }
+        /// <summary>Of each token of the vocabulary; null: all are None.</summary>
+        public TokenKinds[] TokenKinds { get; set; }
+        /// <summary>With TokenKinds: whole words are hidden.</summary>
+        public bool MaskWholeWords { get; set; }
     }
 
     /// <summary>What is known of a file of tokens.</summary>
@@ -82,10 +90,17 @@ namespace Stowage
             given.set_mask = (options.DocumentEnd != null ? STW_SET_DOCUMENT_END : 0) | (options.HeldOut != null ? STW_SET_HELD_OUT : 0);
             given.label_count = Numbers.Unsigned(options.LabelCount, nameof(options.LabelCount));
             given.task = (uint)options.Task;
+            given.mask_rate = options.MaskRate;
+            given.mask_token = Numbers.Unsigned(options.MaskToken, nameof(options.MaskToken));
+            given.mask_whole_words = Numbers.Flag(options.MaskWholeWords);
+            if (options.TokenKinds != null && options.TokenKinds.LongLength != options.Vocabulary)
+                throw new ArgumentException("expected " + options.Vocabulary + " of them, one for each token of the vocabulary, found " + options.TokenKinds.LongLength, nameof(options.TokenKinds));
             stw_dataset* made = null;
             stw_error error = stw_error.Sized();
+            fixed (TokenKinds* kinds = options.TokenKinds)
             using (var texts = new Texts())
             {
+                given.token_kinds = (byte*)kinds;
                 given.path = texts.Of(path);
                 given.marks = texts.Of(options.Marks);
                 given.labels = texts.Of(options.Labels);

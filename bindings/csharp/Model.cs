@@ -57,6 +57,7 @@ namespace Stowage
             Generates = told.generates != 0;
             TokenTypes = Numbers.Of(told.token_types);
             Task = (TrainingTask)told.task;
+            HeadIsNew = told.head_is_new != 0;
         }
 
         /// <summary>Blocks.</summary>
@@ -89,6 +90,8 @@ namespace Stowage
         public int TokenTypes { get; }
         /// <summary>What it is trained for.</summary>
         public TrainingTask Task { get; }
+        /// <summary>Weights were read from files, and of the head some were drawn from the seed.</summary>
+        public bool HeadIsNew { get; }
     }
 
     /// <summary>A tensor of a model.</summary>

@@ -1,6 +1,8 @@
 package stowage
 
 /*
+#include <stdlib.h>
+
 #include "glue.h"
 */
 import "C"
@@ -24,6 +26,12 @@ type DatasetOptions struct {
 	HeldOut     *float64 // share of the tokens that is held out, from the end on; nil: 0.1
 	Pairs       bool     // for plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn
 	Reference   string   // with pairs: what Trainer.WriteReference wrote
+	// For masked language models: the share of tokens that are hidden, 0: none; what they become; of each token of the vocabulary a sum of 1: it is
+	// special, and never hidden; 2: it goes on with the word of the token before (nil: all are 0); and whether whole words are hidden.
+	MaskRate       float64
+	MaskToken      uint64
+	TokenKinds     []byte
+	MaskWholeWords bool
 }
 
 // DatasetInfo is what is known of a file of tokens.
@@ -50,6 +58,15 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 		path: given.of(path), vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence), seed: C.uint64_t(options.Seed),
 		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount), task: C.uint32_t(options.Task),
 		pairs: number(options.Pairs), reference: given.of(options.Reference)}
+	asked.mask_rate, asked.mask_token, asked.mask_whole_words = C.double(options.MaskRate), C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
+	if options.TokenKinds != nil {
+		if uint64(len(options.TokenKinds)) != options.Vocabulary {
+			return nil, failure(BadArgument, "TokenKinds: expected %d bytes, one for each token of the vocabulary, found %d", options.Vocabulary, len(options.TokenKinds))
+		}
+		kinds := C.CBytes(options.TokenKinds)
+		defer C.free(kinds)
+		asked.token_kinds = (*C.uint8_t)(kinds)
+	}
 	if options.DocumentEnd != nil {
 		asked.set_mask |= C.STW_SET_DOCUMENT_END
 		asked.document_end = C.uint64_t(*options.DocumentEnd)

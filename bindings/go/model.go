@@ -42,7 +42,8 @@ type ModelInfo struct {
 	PaddingToken          int64 // -1: none
 	Generates             bool  // continues texts; false: an encoder, which reads a text as a whole
 	Task                  Task
-	TokenTypes            int // how many types of tokens it tells apart, such as a first and a second text; 0: none
+	HeadIsNew             bool // weights were read from files, and of the head some were drawn from the seed
+	TokenTypes            int  // how many types of tokens it tells apart, such as a first and a second text; 0: none
 }
 
 // TensorInfo is a tensor of a model.
@@ -119,7 +120,7 @@ func (m *Model) Info() ModelInfo {
 	return ModelInfo{Layers: int(told.layers), Width: int(told.width), Parameters: uint64(told.parameters), Trainable: uint64(told.trainable),
 		Vocabulary: uint64(told.vocabulary), Positions: uint64(told.positions), HasWeights: told.has_weights != 0, HasCodes: told.has_codes != 0,
 		Architecture: array(told.architecture[:]), AdapterRank: int(told.adapter_rank), Labels: int(told.labels), PaddingToken: int64(told.padding_token),
-		Generates: told.generates != 0, TokenTypes: int(told.token_types), Task: Task(told.task)}
+		Generates: told.generates != 0, TokenTypes: int(told.token_types), Task: Task(told.task), HeadIsNew: told.head_is_new != 0}
 }
 
 // Tensors are all of them, by index.

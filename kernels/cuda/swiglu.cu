@@ -9,12 +9,14 @@ namespace stw::kernels::cuda {
 
 template <Gate gate, bool fast>
 STW_DEVICE F16 gated(const F16& g, const F16& up) {
-  if constexpr (gate == Gate::gelu_tanh) return fast ? fast_geglu(g, up) : geglu_form(g, up);
+  if constexpr (gate == Gate::gelu_erf) return geglu_erf_form(g, up);
+  else if constexpr (gate == Gate::gelu_tanh) return fast ? fast_geglu(g, up) : geglu_form(g, up);
   else return fast ? fast_swiglu(g, up) : swiglu_form(g, up);
 }
 template <Gate gate, bool fast>
 STW_DEVICE SwigluGradient gated_gradient(const F16& g, const F16& up, const F16& dy) {
-  if constexpr (gate == Gate::gelu_tanh) return fast ? fast_geglu_gradient(g, up, dy) : geglu_gradient_form(g, up, dy);
+  if constexpr (gate == Gate::gelu_erf) return geglu_erf_gradient_form(g, up, dy);
+  else if constexpr (gate == Gate::gelu_tanh) return fast ? fast_geglu_gradient(g, up, dy) : geglu_gradient_form(g, up, dy);
   else return fast ? fast_swiglu_gradient(g, up, dy) : swiglu_gradient_form(g, up, dy);
 }
 
@@ -55,8 +57,11 @@ template <Gate g> struct Gated { static constexpr Gate gate = g; };
 // body(gated) with the gate of these arguments.
 template <class Body>
 static void for_gate(const SwigluArgs& args, const Body& body) {
-  if (args.gate == Gate::gelu_tanh) body(Gated<Gate::gelu_tanh>{});
-  else body(Gated<Gate::silu>{});
+  switch (args.gate) {
+    case Gate::silu: return body(Gated<Gate::silu>{});
+    case Gate::gelu_tanh: return body(Gated<Gate::gelu_tanh>{});
+    case Gate::gelu_erf: return body(Gated<Gate::gelu_erf>{});
+  }
 }
 
 void swiglu(const Launch& l, const SwigluArgs& args) {

@@ -26,12 +26,17 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.labels && !*o.labels) return api::fail(error, Code::bad_argument, "dataset: labels is empty");
     if (!o.labels && o.label_count != 0) return api::fail(error, Code::bad_argument, "dataset: a label_count without labels");
     if (o.labels) d.labels_path = o.labels;
-    STW_API_TRY(api::check_reserved(o.reserved_end, "dataset options"));
     if (o.task > task_count) return api::fail(error, Error{Code::bad_argument, "dataset: task is " + std::to_string(o.task) + ", expected 0 to " + std::to_string(task_count)});
     if (o.task != STW_TASK_AUTOMATIC && !o.labels) return api::fail(error, Code::bad_argument, "dataset: a task without labels");
     if (o.task != STW_TASK_AUTOMATIC) d.task = static_cast<Task>(o.task - 1);
     d.pairs = o.pairs != 0;
     if (o.reference) d.reference_path = o.reference;
+    if (o.mask_whole_words > 1) return api::fail(error, Code::bad_argument, "dataset: mask_whole_words must be 0 or 1");
+    d.masking.rate = o.mask_rate;
+    if (o.mask_rate == 0 && (o.mask_token != 0 || o.token_kinds || o.mask_whole_words != 0)) return api::fail(error, Code::bad_argument, "dataset: mask_token, token_kinds and mask_whole_words are for a mask_rate");
+    d.masking.token = static_cast<int64_t>(std::min<uint64_t>(o.mask_token, INT32_MAX));
+    if (o.token_kinds) d.masking.kinds.assign(o.token_kinds, o.token_kinds + o.vocabulary);
+    d.masking.whole_words = o.mask_whole_words != 0;
     d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
     if (const auto share = api::said(o.set_mask, STW_SET_HELD_OUT, o.held_out)) d.evaluation_fraction = *share;
     d.sequence = static_cast<int64_t>(o.sequence);

@@ -104,6 +104,7 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) noexcept
     info.generates = !architecture_of(m.config()).is_encoder;
     info.token_types = static_cast<uint32_t>(m.config().token_types);
     info.task = static_cast<uint32_t>(m.config().task) + 1;
+    info.head_is_new = m.has_drawn_head();
     return api::write_info(info, out);
   });
 }

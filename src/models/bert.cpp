@@ -1,5 +1,5 @@
 // BERT (Devlin et al., arXiv 1810.04805), and the encoders whose files have its names and keys: RoBERTa (Liu et al., arXiv 1907.11692),
-// XLM-RoBERTa (Conneau et al., arXiv 1911.02116) and ELECTRA's discriminator (Clark et al., arXiv 2003.10555).
+// XLM-RoBERTa (Conneau et al., arXiv 1911.02116) and ELECTRA (Clark et al., arXiv 2003.10555).
 #include "src/models/encoder.h"
 
 namespace stw {
@@ -44,21 +44,25 @@ constexpr DropoutRate bert_rates[] = {{"hidden_dropout_prob", &ModelConfig::embe
                                  {"attention_probs_dropout_prob", &ModelConfig::attention_dropout}, {"classifier_dropout", &ModelConfig::head_dropout}};
 constexpr const char* bert_head[] = {"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"};
 constexpr const char* roberta_head[] = {"classifier.dense.weight", "classifier.dense.bias", "classifier.out_proj.weight", "classifier.out_proj.bias"};
+constexpr MaskedHead bert_masked = {"cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.decoder", "cls.predictions.bias"};
+constexpr MaskedHead roberta_masked = {"lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias", Activation::gelu_erf};
+constexpr MaskedHead electra_masked = {"generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head", "generator_lm_head.bias", Activation::gelu_erf};
 
 constexpr Architecture encoder(const char* type, Status (*parse)(const Json&, ModelConfig&), Graph (*build)(const ModelConfig&, int64_t, Format, GraphInputs),
-                                    const char* class_name, const char* prefix, std::span<const char* const> head) {
+                                    const char* class_name, const char* prefix, std::span<const char* const> head, const MaskedHead& masked) {
   Architecture a{type, parse, build, class_name, prefix, bert_rates};
   a.is_encoder = true;
   a.head_parameters = head;
   a.token_head = {"classifier", "classifier_dropout", &ModelConfig::residual_dropout};
+  a.masked_head = &masked;
   return a;
 }
 
 }  // namespace
 
-const Architecture bert_architecture = encoder("bert", parse_bert, build_with<bert_names>, "Bert", "bert.", bert_head);
-const Architecture roberta_architecture = encoder("roberta", parse_roberta, build_with<roberta_names>, "Roberta", "roberta.", roberta_head);
-const Architecture xlm_roberta_architecture = encoder("xlm-roberta", parse_xlm_roberta, build_with<roberta_names>, "XLMRoberta", "roberta.", roberta_head);
-const Architecture electra_architecture = encoder("electra", parse_electra, build_with<electra_names>, "Electra", "electra.", roberta_head);
+const Architecture bert_architecture = encoder("bert", parse_bert, build_with<bert_names>, "Bert", "bert.", bert_head, bert_masked);
+const Architecture roberta_architecture = encoder("roberta", parse_roberta, build_with<roberta_names>, "Roberta", "roberta.", roberta_head, roberta_masked);
+const Architecture xlm_roberta_architecture = encoder("xlm-roberta", parse_xlm_roberta, build_with<roberta_names>, "XLMRoberta", "roberta.", roberta_head, roberta_masked);
+const Architecture electra_architecture = encoder("electra", parse_electra, build_with<electra_names>, "Electra", "electra.", roberta_head, electra_masked);
 
 }  // namespace stw

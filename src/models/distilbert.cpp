@@ -26,12 +26,14 @@ Graph build_distilbert(const ModelConfig& c, int64_t sequence, Format compute, G
 constexpr DropoutRate distilbert_rates[] = {{"dropout", &ModelConfig::embedding_dropout}, {"dropout", &ModelConfig::residual_dropout},
                                  {"attention_dropout", &ModelConfig::attention_dropout}, {"seq_classif_dropout", &ModelConfig::head_dropout}};
 constexpr const char* distilbert_head[] = {"pre_classifier.weight", "pre_classifier.bias", "classifier.weight", "classifier.bias"};
+constexpr MaskedHead distilbert_masked = {"vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias"};
 
 constexpr Architecture distilbert() {
   Architecture a{"distilbert", parse_distilbert, build_distilbert, "DistilBert", "distilbert.", distilbert_rates};
   a.is_encoder = true;
   a.head_parameters = distilbert_head;
   a.token_head = {"classifier", nullptr, &ModelConfig::residual_dropout};
+  a.masked_head = &distilbert_masked;
   return a;
 }
 

@@ -5,8 +5,6 @@
 
 namespace stw {
 
-namespace {
-
 Result<Activation> parse_activation(const Json& json, const char* key, const char* absent) {
   STW_ASSIGN(name, get_string(json, key, absent));
   if (name == "gelu") return Activation::gelu_erf;
@@ -14,6 +12,8 @@ Result<Activation> parse_activation(const Json& json, const char* key, const cha
   if (name == "relu") return Activation::relu;
   return Error{Code::unsupported_field, std::string(key) + " \"" + name + "\" is not supported"};
 }
+
+namespace {
 
 // Refuses a decoder, and positions of other kinds.
 Status check_kind(const Json& json) {
@@ -47,6 +47,8 @@ Status parse_encoder(const Json& json, ModelConfig& c, const EncoderDefaults& ab
   if (heads < 1 || heads > width || width % heads != 0)
     return Error{Code::unsupported_field, std::string(keys.width) + " " + std::to_string(width) + " is not a multiple of " + keys.heads + " " + std::to_string(heads)};
   if (types < 0 || types > 65536) return Error{Code::unsupported_field, "type_vocab_size is " + std::to_string(types)};
+  STW_ASSIGN(tied, get_bool(json, "tie_word_embeddings", true));
+  c.tied = tied;
   c.first_position = absent.first_position_after_padding ? padding + 1 : 0;
   if (c.first_position < 0 || c.first_position > 65536) return Error{Code::unsupported_field, "pad_token_id is " + std::to_string(padding)};
   c.vocabulary = vocabulary;
@@ -82,6 +84,7 @@ class EncoderBuilder {
     for (int64_t layer = 0; layer < c_.layers; ++layer) x = block(layer, x, rule);
     if (c_.task == Task::token_label) token_head(x);
     else if (!c_.labels.empty()) head(x);
+    else if (c_.task == Task::masked_language_model) add_masked_head(b_, c_, x, words_);
     return b_.finish();
   }
 
@@ -97,7 +100,7 @@ class EncoderBuilder {
     const std::string name = std::string(names_.prefix) + "embeddings.";
     const auto table = [&](const char* of, int64_t rows) { return b_.parameter(name + of + ".weight", {rows, c_.embedding_width}, Initializer::normal, c_.init_std); };
     b_.begin(SegmentKind::embedding, -1, -1);
-    const int words = table("word_embeddings", c_.vocabulary), positions = table("position_embeddings", c_.positions + c_.first_position);
+    const int words = words_ = table("word_embeddings", c_.vocabulary), positions = table("position_embeddings", c_.positions + c_.first_position);
     int x;
     if (c_.first_position == 0) x = b_.embedding(words, positions, "embedding");
     else x = b_.embedding(b_.tokens(), words, positions, b_.position_rows(c_.first_position), "embedding");
@@ -152,6 +155,7 @@ class EncoderBuilder {
   const EncoderNames& names_;
   const ModelConfig& c_;
   GraphBuilder b_;
+  int words_ = -1;   // their table
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The parts that BERT shares with the encoders derived from it: learned positions, attention to all tokens of a text, LayerNorm after each
-// half of a block, and a classifier over the text's first token, or over every token. A family has a record of tensor names and a function that reads its
+// half of a block, and a classifier over the text's first token or over every token, or a masked
+// language model's head. A family has a record of tensor names and a function that reads its
 // config.json. The graph of all families is built here.
 #pragma once
 #include <optional>
@@ -38,11 +39,13 @@ struct EncoderDefaults {
   const char* activation = "gelu";
   double dropout = 0.1;                        // of hidden layers and attention
 };
+// Errors: unsupported_field for one that no encoder here has.
+Result<Activation> parse_activation(const Json& json, const char* key, const char* absent = "gelu");
 // Reads all sizes, rates and the activation. Errors: unsupported_field for an activation or positions of a kind that no encoder here has,
 // for a decoder, and for sizes that do not fit each other.
 Status parse_encoder(const Json& json, ModelConfig& config, const EncoderDefaults& absent, const EncoderKeys& keys = {});
 
-// The body, and a classifier's head where the config has labels.
+// The body, and the head of the config's task: a classifier's, or a masked language model's.
 Graph build_encoder(const EncoderNames& names, const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional);
 
 }  // namespace stw

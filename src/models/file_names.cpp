@@ -17,6 +17,7 @@ std::vector<std::string> names_in_files(const ModelConfig& config, std::string_v
     if (name.starts_with(own)) names.push_back(std::string(in_memory).append(name.substr(own.size())));
   }
   names.emplace_back(name);
+  if (std::string other = other_name_in_head(config, name); !other.empty()) names.push_back(std::move(other));
   const std::string_view optional = architecture_of(config).optional_prefix;
   if (!optional.empty() && name.starts_with(optional)) names.emplace_back(name.substr(optional.size()));
   // BERT's first files, made from TensorFlow's, call weights and biases of norms so.

@@ -58,7 +58,7 @@ Status parse_gemma3(const Json& json, ModelConfig& c) {
   c.qk_norm = true;
   c.norms_behind = true;
   c.norm_weight_offset = 1;
-  c.gate = Gate::gelu;
+  c.gate = Gate::gelu_tanh;
   c.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(c.width)));
   c.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
   STW_TRY(parse_rotaries(json, c));

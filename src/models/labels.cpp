@@ -72,7 +72,10 @@ Result<Head> read_head(const Json& config) {
   const std::string name = class_of(config);
   for (const char* other : {"ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction"})
     if (name.ends_with(other)) return Error{Code::unsupported_field, "architectures: " + name + " is not supported"};
-  if (name.ends_with(task_row(Task::masked_language_model).class_suffix)) return head;   // the body of one
+  if (name.ends_with(task_row(Task::masked_language_model).class_suffix)) {
+    head.task = Task::masked_language_model;
+    return head;
+  }
   const bool is_of_tokens = name.ends_with(task_row(Task::token_label).class_suffix);
   if (!is_of_tokens && !name.ends_with(task_row(Task::label).class_suffix)) return head;
   if (find_present(config, "id2label")) {

@@ -44,7 +44,7 @@ Result<Json> language_part(const Json& whole, const Architecture& architecture) 
 
 std::span<const Architecture> architectures() {
   static const Architecture list[] = {albert_architecture, bert_architecture,  bloom_architecture,      distilbert_architecture, electra_architecture, gemma3_architecture,
-                                      gpt2_architecture,   llama_architecture, ministral_architecture,  mistral_architecture, phi3_architecture,   qwen2_architecture,
+                                      gpt2_architecture,   llama_architecture, ministral_architecture,  mistral_architecture, modernbert_architecture, phi3_architecture,   qwen2_architecture,
                                       qwen3_architecture,  roberta_architecture, smollm3_architecture, xlm_roberta_architecture};
   return list;
 }
@@ -74,10 +74,24 @@ static Status read_token_head(ModelConfig& config) {
   return Error{Code::unsupported_field, "a dropout rate is outside of [0, 1)"};
 }
 
+static std::string bias_of_logits(const ModelConfig& config, const MaskedHead& head) { return config.tied ? head.bias : head.decoder + std::string(".bias"); }
+
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {
   if (config.task == Task::token_label) return parameter == token_parameter(config, ".weight") || parameter == token_parameter(config, ".bias");
+  if (config.task == Task::masked_language_model) {
+    const MaskedHead& masked = *architecture_of(config).masked_head;
+    const std::string_view module = parameter.substr(0, parameter.rfind('.'));
+    return module == masked.dense || module == masked.norm || module == masked.decoder || parameter == masked.bias;
+  }
   const std::span<const char* const> head = architecture_of(config).head_parameters;
   return std::find(head.begin(), head.end(), parameter) != head.end();
+}
+
+// Where the matrix is tied, transformers has two names for the bias.
+std::string other_name_in_head(const ModelConfig& config, std::string_view parameter) {
+  const MaskedHead* const masked = config.task == Task::masked_language_model ? architecture_of(config).masked_head : nullptr;
+  if (!masked || parameter != bias_of_logits(config, *masked)) return {};
+  return config.tied ? masked->decoder + std::string(".bias") : std::string(masked->bias);
 }
 
 bool is_of_any_head(std::string_view parameter) {
@@ -152,7 +166,8 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
       if (!(p >= 0 && p < 1)) return Error{Code::unsupported_field, origin + ": a dropout rate is outside of [0, 1)"};
     auto head = read_head(*json);
     if (!head) return with_origin(std::move(head.error()));
-    config.task = head->task;
+    // A class that a family does not have is the body of one.
+    config.task = head->task == Task::masked_language_model && !a.masked_head ? Task::language_model : head->task;
     config.labels = std::move(head->labels);
     config.json = std::move(*json);
     if (config.task == Task::token_label)
@@ -164,13 +179,14 @@ Result<ModelConfig> parse_model(std::string_view text, const std::string& origin
 }
 
 Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
-  if (architecture_of(config).is_encoder && config.labels.empty())
-    return Error{Code::unsupported, "a model of type " + config.architecture + " is trained as a classifier of texts: it needs labels (label_count), and this one has none"};
+  if (architecture_of(config).is_encoder && config.task == Task::language_model)
+    return Error{Code::unsupported, "a model of type " + config.architecture + " is trained with a head: it needs labels (label_count), or the task masked-language-model, and this one has neither"};
   for (const auto& [name, how] : {std::pair{"quantize ", numerics.quantize}, {"quantize_embeddings ", numerics.quantize_embeddings}})
     if (how != Quantize::none && !config.adapters.any())
       return Error{Code::bad_argument, std::string(name) + name_of(how) + " is for the matrices below low-rank adapters, of which the model has none (--lora, --adapter)"};
-  if (numerics.inputs.preference != Preference::none && !config.labels.empty())
-    return Error{Code::bad_argument, std::string("preference ") + name_of(numerics.inputs.preference) + " is for language models, this one is a classifier"};
+  if (numerics.inputs.preference != Preference::none && config.task != Task::language_model)
+    return Error{Code::bad_argument, std::string("preference ") + name_of(numerics.inputs.preference) + " is for language models, this one is a " +
+                                         (config.labels.empty() ? "masked language model" : "classifier")};
   if (numerics.groups.empty()) return ok();
   STW_ASSIGN(graph, build_forward(config, 1, compute_format(numerics.precision), numerics.inputs));
   return apply_groups(graph, numerics);
@@ -187,7 +203,8 @@ Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format 
 int layer_norm(GraphBuilder& b, const ModelConfig& c, int x, const std::string& name, const char* label) {
   const int64_t width = b.features(x);
   const int weight = b.parameter(name + ".weight", {width}, Initializer::ones);
-  return b.norm(x, weight, b.parameter(name + ".bias", {width}, Initializer::zeros), c.epsilon, false, label);
+  const int bias = c.norm_bias ? b.parameter(name + ".bias", {width}, Initializer::zeros) : -1;
+  return b.norm(x, weight, bias, c.epsilon, false, label);
 }
 
 void add_token_head(GraphBuilder& b, const ModelConfig& c, int x) {
@@ -215,6 +232,34 @@ void add_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
     head = c.tied ? b.tied("lm_head.weight", table) : matrix("lm_head.weight", c.vocabulary);
   }
   b.cross_entropy(b.linear(x, {{head, -1}}, false, "logits"));
+}
+
+void add_masked_head(GraphBuilder& b, const ModelConfig& c, int x, int table) {
+  const MaskedHead& head = *architecture_of(c).masked_head;
+  const auto bias = [&](const std::string& name, int64_t features) { return b.parameter(name, {features}, Initializer::zeros); };
+  const auto matrix = [&](const char* module, int64_t features, int64_t inputs) { return b.parameter(module + std::string(".weight"), {features, inputs}, Initializer::normal, c.init_std); };
+  b.labels(Task::masked_language_model, 0);
+  b.begin(SegmentKind::final, -1, x);
+  const int64_t width = c.embedding_width;   // that of the table, which gives the logits
+  const int dense = matrix(head.dense, width, c.width);
+  x = b.linear(x, {{dense, bias(head.dense + std::string(".bias"), width)}}, false, "transform");
+  x = layer_norm(b, c, b.gelu(x, head.gelu.value_or(c.gelu), "transform_gelu"), head.norm, "transform_norm");
+  b.end(x);
+  b.begin(SegmentKind::head, -1, x);
+  const int decoder = c.tied ? b.tied(head.decoder + std::string(".weight"), table) : matrix(head.decoder, c.vocabulary, width);
+  b.cross_entropy(b.linear(x, {{decoder, bias(bias_of_logits(c, head), c.vocabulary)}}, false, "logits"));
+}
+
+Status set_masked(ModelConfig& config) {
+  if (config.task == Task::masked_language_model) return ok();
+  const std::string name = task_row(Task::masked_language_model).name;
+  if (!config.labels.empty()) return Error{Code::bad_argument, "the model's task is " + std::string(task_row(config.task).name) + ", which is not " + name + ", that was given"};
+  if (!architecture_of(config).masked_head) return Error{Code::unsupported, "a model of type " + config.architecture + " has no head for masked tokens: the task " + name + " is not supported"};
+  config.task = Task::masked_language_model;
+  Json classes = Json::array();
+  classes.push(std::string(architecture_of(config).class_name) + task_row(config.task).class_suffix);
+  config.json.set("architectures", std::move(classes));
+  return ok();
 }
 
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names) {

@@ -1,6 +1,7 @@
 // Model architectures: from a Hugging Face config.json to a graph. One file a family (gpt2.cpp, llama.cpp, …), one
 // row an architecture in `architectures`; presets are configs with a name (presets.cpp).
 #pragma once
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -39,8 +40,11 @@ struct ModelConfig {
   Gate gate = Gate::silu;
   float embedding_scale = 1;
   Activation gelu = Activation::gelu_tanh;
+  bool norm_bias = true;           // of LayerNorms
   float embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   float head_dropout = 0;          // of an encoder's classifier, and of a head of tokens
+  bool head_bias = true;           // of the same: of its first matrix
+  bool head_reads_mean = false;    // of the same: it reads the mean of a text's tokens in place of the first one
   int64_t embedding_width = 0;     // of an encoder: width of its embedding tables
   int64_t token_types = 0;         // of an encoder: rows of its table of token types; 0: no such table
   int64_t first_position = 0;      // of an encoder: the row of its position table that a text's first token takes
@@ -53,6 +57,15 @@ struct ModelConfig {
   Adapters adapters;               // not of config.json, and neither are the next two
   std::set<std::string> frozen_head;    // parameters of a classifier's head that are frozen beside adapters, as PEFT has it; it trains the others
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
+};
+
+// A masked language model's head: a matrix as wide as the tables of embeddings, an activation, LayerNorm, and a matrix with a bias that
+// gives the logits of all tokens. The latter matrix is the table of words, or with `tied` false a parameter of its own.
+struct MaskedHead {
+  const char *dense, *norm;           // modules
+  const char *decoder;                // module of the logits
+  const char *bias;                   // of the logits, where the matrix is tied
+  std::optional<Activation> gelu = {};  // none: that of the blocks
 };
 
 struct DropoutRate { const char* key; float ModelConfig::* rate; };   // of config.json
@@ -81,10 +94,11 @@ struct Architecture {
   bool is_encoder = false;   // attends to all tokens of a text, and so generates nothing
   std::span<const char* const> head_parameters = decoder_head;   // names of a classifier's head; drawn at random if the model had no labels
   TokenHead token_head{};
+  const MaskedHead* masked_head = nullptr;   // null: the family has none
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture albert_architecture, bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
+extern const Architecture albert_architecture, bert_architecture, distilbert_architecture, electra_architecture, modernbert_architecture, roberta_architecture, xlm_roberta_architecture;
 extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
@@ -104,7 +118,7 @@ const Architecture& architecture_of(const ModelConfig& config);
 const char* find_preset(std::string_view name);
 const char* preset_name(size_t index);   // null past the last one
 
-// LayerNorm with the parameters `name`.weight and `name`.bias.
+// LayerNorm with the parameters `name`.weight and, where norms have one, `name`.bias.
 int layer_norm(GraphBuilder& builder, const ModelConfig& config, int x, const std::string& name, const char* label);
 // The head and the loss behind the last norm: one logit for every token of the vocabulary, by the table of tokens where they are tied,
 // or of a classifier for every label.
@@ -114,7 +128,14 @@ void set_token_dropout(ModelConfig& config, float rate);   // of a head of token
 // Gives a model a head for labels, also in its config.json, as transformers writes it. Errors: bad_argument, of names that
 // make no sense, and where the model has other labels or another task with labels.
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);
-bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the classifier's head
+// The head of a masked language model, and the loss, behind the last block. `table`: of words.
+void add_masked_head(GraphBuilder& builder, const ModelConfig& config, int x, int table);
+// Gives an encoder the head of a masked language model, also in its config.json. Errors: unsupported where the family has none, or the model
+// has labels.
+Status set_masked(ModelConfig& config);
+bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the head of the model's task
+// What the parameter may be called besides, as part of a masked language model's head; empty: nothing.
+std::string other_name_in_head(const ModelConfig& config, std::string_view parameter);
 // Whether a classifier of any architecture has this parameter in its head; and whether it is the matrix that gives the logits.
 bool is_of_any_head(std::string_view parameter);
 bool gives_logits(std::string_view parameter);

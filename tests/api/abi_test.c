@@ -52,7 +52,7 @@ AT(stw_model_info, struct_size, 0); AT(stw_model_info, layers, 4); AT(stw_model_
 AT(stw_model_info, trainable, 16); AT(stw_model_info, vocabulary, 24); AT(stw_model_info, positions, 32);
 AT(stw_model_info, has_weights, 40); AT(stw_model_info, width, 44); AT(stw_model_info, architecture, 48);
 AT(stw_model_info, adapter_rank, 80); AT(stw_model_info, has_codes, 84); AT(stw_model_info, labels, 88); AT(stw_model_info, padding_token, 96); AT(stw_model_info, generates, 104); AT(stw_model_info, token_types, 108);
-AT(stw_model_info, task, 112); AT(stw_model_info, reserved, 116);
+AT(stw_model_info, task, 112); AT(stw_model_info, head_is_new, 116);
 
 SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);
@@ -135,12 +135,14 @@ SIZE(stw_pack_result, 32);
 AT(stw_pack_result, struct_size, 0); AT(stw_pack_result, answer, 4); AT(stw_pack_result, height, 8);
 AT(stw_pack_result, bound, 16); AT(stw_pack_result, nodes, 24);
 
-SIZE(stw_dataset_options, 104);
+SIZE(stw_dataset_options, 128);
 AT(stw_dataset_options, struct_size, 0); AT(stw_dataset_options, tokenizer, 4); AT(stw_dataset_options, path, 8);
 AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); AT(stw_dataset_options, seed, 32);
 AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, pairs, 44); AT(stw_dataset_options, document_end, 48);
 AT(stw_dataset_options, marks, 56); AT(stw_dataset_options, labels, 64); AT(stw_dataset_options, label_count, 72);
-AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88); AT(stw_dataset_options, task, 96); AT(stw_dataset_options, reserved_end, 100);
+AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88); AT(stw_dataset_options, mask_rate, 96);
+AT(stw_dataset_options, mask_token, 104); AT(stw_dataset_options, token_kinds, 112); AT(stw_dataset_options, mask_whole_words, 120);
+AT(stw_dataset_options, task, 124);
 
 SIZE(stw_dataset_info, 48);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);
@@ -231,5 +233,6 @@ VALUE(STW_KERNELS_AUTO, 0); VALUE(STW_KERNELS_PORTABLE, 1); VALUE(STW_KERNELS_TE
 VALUE(STW_KERNELS_CUBLASLT, 3); VALUE(STW_KERNELS_WGMMA, 4); VALUE(STW_KERNELS_CUBLASLT_WGMMA, 5); VALUE(STW_ATTENTION_OWN, 0); VALUE(STW_ATTENTION_CUDNN, 1);
 VALUE(STW_PREFERENCE_NONE, 0); VALUE(STW_PREFERENCE_DPO, 1); VALUE(STW_PREFERENCE_IPO, 2);
 VALUE(STW_PREFERENCE_SIMPO, 3); VALUE(STW_PREFERENCE_ORPO, 4); VALUE(STW_SET_HELD_OUT, 2); VALUE(STW_MARK_TARGET, 1);
-VALUE(STW_MARK_BEGIN, 2); VALUE(STW_MARK_SECOND, 4); VALUE(STW_SET_MARGIN, 32); VALUE(STW_TASK_AUTOMATIC, 0); VALUE(STW_TASK_LANGUAGE_MODEL, 1); VALUE(STW_TASK_MASKED_LANGUAGE_MODEL, 2);
+VALUE(STW_MARK_BEGIN, 2); VALUE(STW_MARK_SECOND, 4); VALUE(STW_SET_MARGIN, 32); VALUE(STW_TOKEN_SPECIAL, 1);
+VALUE(STW_TOKEN_CONTINUES, 2); VALUE(STW_TASK_AUTOMATIC, 0); VALUE(STW_TASK_LANGUAGE_MODEL, 1); VALUE(STW_TASK_MASKED_LANGUAGE_MODEL, 2);
 VALUE(STW_TASK_LABEL, 3); VALUE(STW_TASK_LABELS, 4); VALUE(STW_TASK_NUMBER, 5); VALUE(STW_TASK_TOKEN_LABEL, 6);

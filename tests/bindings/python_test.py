@@ -673,6 +673,43 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED: batch: token_types"):
             World().trainer.step(tokens_of(), labels=tokens_of(), token_types=[[0] * 16] * 4, learning_rate=1e-3)
 
+    def test_learns_hidden_tokens(self):
+        model = stowage.Model(BERT | {"architectures": ["BertForMaskedLM"]})
+        self.assertEqual([model.info.task, model.info.head_is_new, model.info.labels], ["masked_language_model", 0, 0])
+        body = BERT | {"architectures": ["BertModel"]}
+        self.assertEqual([stowage.Model(body).info.task, stowage.Model(body, task="masked_language_model").info.task], ["language_model", "masked_language_model"])
+        world, vocabulary = World(model), model.info.vocabulary
+        # As transformers has labels: beside their tokens, and not shifted.
+        tokens = [[3 if i % 5 == 2 else 4 + (s + i) % (vocabulary - 4) for i in range(16)] for s in range(4)]
+        labels = [[4 + (s + i) % (vocabulary - 4) if i % 5 == 2 else -100 for i in range(16)] for s in range(4)]
+        told = world.trainer.log_probabilities(tokens, labels=labels)
+        self.assertEqual(told, world.trainer.log_probabilities(tokens, targets=labels))
+        self.assertEqual([[value < 0 for value in row] for row in told], [[label >= 0 for label in row] for row in labels])
+        self.assertEqual(world.trainer.step(tokens, labels=labels, learning_rate=1e-3).targets, 12)
+        with tempfile.TemporaryDirectory() as folder:
+            path, marks = pathlib.Path(folder, "tokens.bin"), pathlib.Path(folder, "marks")
+            path.write_bytes(array.array("H", [1 if i % 8 == 0 else 4 + i * i // 7 % (vocabulary - 4) for i in range(640)]).tobytes())
+            marks.write_bytes(bytes([_abi.STW_MARK_BEGIN] + [_abi.STW_MARK_TARGET] * 7) * 80)
+            kinds = bytes([_abi.STW_TOKEN_SPECIAL] * 4 + [0] * (vocabulary - 4))
+            hidden = {"mask_rate": 0.3, "mask_token": 3, "token_kinds": kinds}
+            with stowage.Dataset(path, vocabulary, 16, marks=marks, **hidden) as data:
+                before = world.trainer.evaluate(data, 5)
+                self.assertEqual(world.trainer.evaluate(data, 5), before)
+                self.assertTrue(world.trainer.run(data, 40, learning_rate=1e-2))
+                self.assertLess(world.trainer.evaluate(data, 5), before)
+                self.assertGreater(world.trainer.progress.evaluation_accuracy, 0)
+                with self.assertRaisesRegex(stowage.Error, "hides tokens"):
+                    World(inputs="positions").trainer.evaluate(data, 1)
+            with self.assertRaisesRegex(ValueError, "token_kinds: expected"):
+                stowage.Dataset(path, vocabulary, 16, **hidden | {"token_kinds": kinds[1:]})
+            for wrong, expected in (({"mask_rate": 1.5}, "mask rate: expected"), ({"mask_rate": 0}, "are for a mask_rate"), ({"mask_token": vocabulary}, "mask token: expected"),
+                                    ({"token_kinds": b"\4" * vocabulary}, "expected at most 3"), ({"token_kinds": None, "mask_whole_words": 1}, "whole words: expected token kinds")):
+                with self.assertRaisesRegex(stowage.Error, "STW_BAD_ARGUMENT: .*" + expected):
+                    stowage.Dataset(path, vocabulary, 16, marks=marks, **hidden | wrong)
+        for use in (lambda: world.trainer.logits([1, 2]), lambda: world.trainer.classify([[1, 2]]), lambda: world.trainer.generate([1, 2], 3)):
+            with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED"):
+                use()
+
     def test_tunes_an_encoder_whole_and_with_adapters(self):
         texts, labels = [[1, 2, 3, 0], [40, 50, 60, 0], [4, 5, 6, 7], [33, 44, 0, 0]], {"labels": [0, 1, 0, 2], "lengths": [3, 3, 4, 2]}
         asked = [text[:length] for text, length in zip(texts, labels["lengths"])]

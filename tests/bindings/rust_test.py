@@ -8,7 +8,7 @@ abi = rust.folder / "src/abi.rs"
 rust.is_made(abi)
 rust.names_all([path for path in sorted(rust.folder.glob("src/*.rs")) if path != abi],
                but={"STW_OK", "STW_VERSION_MAJOR", "STW_VERSION_MINOR", "STW_VERSION_PATCH",
-                    "STW_MARK_TARGET", "STW_MARK_BEGIN", "STW_MARK_SECOND",   # of a file's bytes
+                    "STW_MARK_TARGET", "STW_MARK_BEGIN", "STW_MARK_SECOND", "STW_TOKEN_SPECIAL", "STW_TOKEN_CONTINUES",   # of bytes
                     "stream", "memory_user", "arena", "arena_bytes"})   # addresses: the host's memory is a trait
 train = [str(rust.build / "text.txt"), "nano", "3", str(rust.build)]
 example = ["cargo", "run", "--offline", "--quiet", "--example", "train", "--", *train]

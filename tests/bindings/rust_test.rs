@@ -539,6 +539,28 @@ fn classifiers() {
 }
 
 #[test]
+fn hidden_tokens() {
+    let folder = folder("hidden");
+    let tokens = folder.join("tokens.bin");
+    std::fs::write(&tokens, (0..640u32).flat_map(|i| ((i * i / 7 % 61) as u16).to_le_bytes()).collect::<Vec<u8>>()).unwrap();
+    let body = BERT.replace("BertForSequenceClassification", "BertModel");
+    let model = Model::new(&ModelOptions { config_json: Some(&body), task: Task::MaskedLanguageModel, ..Default::default() }).unwrap();
+    assert_eq!((model.info().task, model.info().head_is_new), (Task::MaskedLanguageModel as u32, 0));
+    let mut world = world_of(model, small(), TrainerOptions::default(), DeviceOptions::default()).unwrap();
+    let mut kinds = [0u8; 64];
+    kinds[63] = 1;
+    let asked = DatasetOptions { vocabulary: 64, sequence: LENGTH as u64, mask_rate: 0.3, mask_token: 63, token_kinds: Some(&kinds), mask_whole_words: true, ..Default::default() };
+    let mut data = Dataset::open(&tokens, &asked).unwrap();
+    let before = world.trainer.evaluate(&mut data, 3).unwrap();
+    world.trainer.run(&mut data, &options_until(3), |_, _| ControlFlow::Continue(())).unwrap();
+    assert_ne!(world.trainer.evaluate(&mut data, 3).unwrap(), before);
+    for wrong in [&kinds[1..], &[4u8; 64]] {
+        assert_eq!(Dataset::open(&tokens, &DatasetOptions { token_kinds: Some(wrong), ..asked.clone() }).unwrap_err().status, Status::BAD_ARGUMENT);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn encoders() {
     let model = Model::new(&ModelOptions { config_json: Some(BERT), ..Default::default() }).unwrap();
     assert_eq!((model.info().generates, model.info().token_types), (0, 2));

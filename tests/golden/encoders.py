@@ -12,7 +12,8 @@ from classifiers import LABELS, LENGTHS, tell, write
 from models import IGNORED, TOLERANCE, evaluate_double, randomise, relative
 from safetensors.torch import load_file, save_file
 from transformers import (AlbertConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
-                          DistilBertConfig, ElectraConfig, RobertaConfig, XLMRobertaConfig)
+                          DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig, XLMRobertaConfig)
+from transformers.models.modernbert import modeling_modernbert
 from transformers.utils import logging
 
 VOCABULARY, WIDTH, INNER, HEADS, LAYERS, POSITIONS = 131, 40, 72, 5, 3, 40
@@ -26,25 +27,40 @@ def configurations():
     # Positions begin after the padding token's number.
     roberta = {**shared, "max_position_embeddings": POSITIONS + 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
                "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
-    fewer_layers, one_layer = {**bert, "num_hidden_layers": 2}, {"num_hidden_layers": 1}
+    fewer_layers = {**bert, "num_hidden_layers": 2}
+    one_layer = {key: value for key, value in bert.items() if key != "hidden_act"} | {"num_hidden_layers": 1}
+    distilbert = {"vocab_size": VOCABULARY, "dim": WIDTH, "hidden_dim": INNER, "n_heads": HEADS, "activation": "gelu", "max_position_embeddings": POSITIONS,
+                  "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0, "pad_token_id": 0}
     texts, tokens, masked = AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoModelForMaskedLM
     return {
         "bert": (texts, BertConfig(**bert)),
         "roberta": (texts, RobertaConfig(**roberta)),
         "xlm-roberta": (texts, XLMRobertaConfig(**roberta)),
-        "distilbert": (texts, DistilBertConfig(vocab_size=VOCABULARY, dim=WIDTH, hidden_dim=INNER, n_heads=HEADS, n_layers=LAYERS, activation="gelu",
-                                               max_position_embeddings=POSITIONS, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,
-                                               pad_token_id=0)),
+        "distilbert": (texts, DistilBertConfig(**distilbert, n_layers=LAYERS)),
         # Embeddings are narrower than layers; a matrix with a bias widens them.
         "electra": (texts, ElectraConfig(**bert, embedding_size=24)),
         "bert_tokens": (tokens, BertConfig(**fewer_layers)),
         "bert_mlm": (masked, BertConfig(**fewer_layers)),
         # All layers have the parameters of one.
         "albert": (texts, AlbertConfig(**{**bert, "hidden_act": "gelu_new"}, embedding_size=24, classifier_dropout_prob=0.0)),
-        "roberta_tokens": (tokens, RobertaConfig(**roberta | one_layer)),
-        "distilbert_tokens": (tokens, DistilBertConfig(vocab_size=VOCABULARY, dim=WIDTH, hidden_dim=INNER, n_heads=HEADS, n_layers=1, activation="gelu",
-                                                       max_position_embeddings=POSITIONS, dropout=0.0, attention_dropout=0.0, pad_token_id=0)),
-        "electra_tokens": (tokens, ElectraConfig(**bert | one_layer, embedding_size=24)),
+        "roberta_tokens": (tokens, RobertaConfig(**{**roberta, "num_hidden_layers": 1})),
+        "distilbert_tokens": (tokens, DistilBertConfig(**distilbert, n_layers=1)),
+        "electra_tokens": (tokens, ElectraConfig(**{**bert, "num_hidden_layers": 1}, embedding_size=24)),
+        # Masked models of one layer. The matrix of logits is another one than the table of words in the first; its bias has another name then.
+        "bert_mlm_untied": (masked, BertConfig(**one_layer, hidden_act="relu", tie_word_embeddings=False)),
+        "roberta_mlm": (masked, RobertaConfig(**{**roberta, "num_hidden_layers": 1, "hidden_act": "relu"})),   # whose head has GELU all the same
+        "distilbert_mlm": (masked, DistilBertConfig(**distilbert, n_layers=1)),
+        "electra_mlm": (masked, ElectraConfig(**one_layer, embedding_size=24)),
+        # Without biases, as published; local layers see three tokens to each side.
+        "modernbert": (texts, ModernBertConfig(vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=52, num_attention_heads=HEADS, num_hidden_layers=4,
+                                               max_position_embeddings=POSITIONS, local_attention=6, pad_token_id=0)),
+        # All that the other one has not.
+        "modernbert_mean": (texts, ModernBertConfig(
+            vocab_size=VOCABULARY, hidden_size=48, intermediate_size=70, num_attention_heads=4, num_hidden_layers=LAYERS, max_position_embeddings=POSITIONS,
+            local_attention=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"], pad_token_id=0, norm_bias=True, attention_bias=True,
+            mlp_bias=True, classifier_bias=True, classifier_pooling="mean", classifier_activation="relu", hidden_activation="gelu_pytorch_tanh", norm_eps=1e-3,
+            rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 700.0},
+                             "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 30.0}})),
     }
 
 
@@ -79,7 +95,24 @@ def evaluate(model, inputs, labels):
     output = model(input_ids=tokens, attention_mask=(tokens != model.config.pad_token_id).long(), labels=labels.long(), **types)
     output.loss.backward()
     values = {"logits": output.logits.detach(), "loss": output.loss.detach().reshape(1)}
-    return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters()}
+    # A bias that a matrix of its own leaves unused has no gradient.
+    return values | {f"grad.{name}": parameter.grad.detach().clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
+
+
+def rotate(queries, keys, cosine, sine, unsqueeze_dim=1):
+    """What ModernBERT does in fp32 whatever the type of its queries and keys."""
+    half = modeling_modernbert.rotate_half
+    cosine, sine = cosine.unsqueeze(unsqueeze_dim), sine.unsqueeze(unsqueeze_dim)
+    return queries * cosine + half(queries) * sine, keys * cosine + half(keys) * sine
+
+
+def evaluate_in_double(model, inputs, labels):
+    published = modeling_modernbert.apply_rotary_pos_emb
+    modeling_modernbert.apply_rotary_pos_emb = rotate
+    try:
+        return evaluate_double(model, inputs, labels, evaluate)
+    finally:
+        modeling_modernbert.apply_rotary_pos_emb = published
 
 
 def is_key_bias(name):
@@ -92,7 +125,8 @@ def check(model, expected):
     actual = evaluate(model.eval(), expected, expected["labels"])
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}
     keys = [name for name in actual if is_key_bias(name)]
-    assert len(keys) == getattr(model.config, "num_hidden_groups", model.config.num_hidden_layers)
+    groups = getattr(model.config, "num_hidden_groups", model.config.num_hidden_layers)
+    assert len(keys) == (0 if model.config.model_type == "modernbert" else groups)   # it has one bias for all three
     for name in keys:
         largest = expected[name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")].abs().max()
         assert expected[name].abs().max() < 1e-13 * largest and actual.pop(name).abs().max() < TOLERANCE * largest, name
@@ -112,7 +146,7 @@ def generate(name, kind, config, seed, root):
     (folder / "generation_config.json").unlink(missing_ok=True)
     inputs = draw_inputs(generator, config)
     labels = draw_labels(generator, kind, inputs["tokens"])
-    values = evaluate_double(model, inputs, labels, evaluate)
+    values = evaluate_in_double(model, inputs, labels)
     assert all(value.dtype == torch.float64 for value in values.values())
     expected = write(folder, values, labels=labels, **inputs)
     worst = check(kind.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32), expected)

@@ -133,14 +133,17 @@ TEST(Activations, OfHeadsFarOutAndAtZero) {
   }
 }
 
-double swiglu_of(Gate gate, double g, double up) { return (gate == Gate::silu ? g / (1 + std::exp(-g)) : gelu_of(Activation::gelu_tanh, g)) * up; }
+double swiglu_of(Gate gate, double g, double up) {
+  if (gate == Gate::silu) return g / (1 + std::exp(-g)) * up;
+  return gelu_of(gate == Gate::gelu_erf ? Activation::gelu_erf : Activation::gelu_tanh, g) * up;
+}
 
 TEST(Swiglu, AgreesWithDoubleAndFiniteDifferences) {
   Random random(3);
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 18; ++round) {
     const int64_t rows = random.between(1, 60), n = random.between(1, 500);
     const DType dtype = dtype_of(round);
-    const Gate by = round % 2 == 0 ? Gate::silu : Gate::gelu_tanh;
+    const Gate by = std::array{Gate::silu, Gate::gelu_tanh, Gate::gelu_erf}[static_cast<size_t>(round / 3 % 3)];
     const Buffer x = Buffer::normal(dtype, random, rows * 2 * n, 3), dy = Buffer::normal(dtype, random, rows * n);
     const std::vector<Buffer> out = everywhere([&](const Table& table, int threads) {
       Buffer y(dtype, rows * n), dx(dtype, rows * 2 * n), in_place = x;

@@ -114,7 +114,7 @@ TEST(FastActivation, GeluIsWhatOneAskedFor) {
 TEST(FastActivation, SwigluIsWhatOneAskedFor) {
   for (const DType dtype : all_dtypes)
     for (const DType result : {dtype, DType::f32})
-      for (const Gate gate : {Gate::silu, Gate::gelu_tanh}) {
+      for (const Gate gate : {Gate::silu, Gate::gelu_tanh, Gate::gelu_erf}) {
         SCOPED_TRACE(testing::Message() << name_of(dtype) << " to " << name_of(result));
         const Buffer x = dtype == DType::f32 ? Buffer(dtype, numbers_alone(all_numbers(DType::bf16, ups)).floats()) : numbers_alone(all_numbers(dtype, ups));
         const auto compute = [&](const Table& table, int threads, bool fast) {
@@ -122,7 +122,8 @@ TEST(FastActivation, SwigluIsWhatOneAskedFor) {
           return std::vector<Buffer>{out.y, out.dx};
         };
         const std::vector<Buffer> portable = everywhere([&](const Table& table, int threads) { return compute(table, threads, false); });
-        for (const NamedTable& entry : tables()) check(entry, compute(*entry.table, 1, true), portable, dtype != DType::f32);
+        for (const NamedTable& entry : tables())
+          check(entry, compute(*entry.table, 1, true), portable, dtype != DType::f32 && gate != Gate::gelu_erf);
       }
 }
 

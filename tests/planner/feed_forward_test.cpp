@@ -51,7 +51,8 @@ TEST(FeedForward, IsFoundInEveryModel) {
   for (const Graph& g : graphs)
     for (const Segment& s : g.segments) {
       const FeedForward& part = s.feed_forward;
-      const bool drops = g.has_adapters() && std::any_of(g.ops.begin(), g.ops.end(), is_dropped);   // what an adapter of it reads
+      // What an adapter of it reads, or ModernBERT's last product.
+      const bool drops = (g.has_adapters() || g.architecture == "modernbert") && std::any_of(g.ops.begin(), g.ops.end(), is_dropped);
       ASSERT_EQ(part.exists(), s.kind == SegmentKind::block && !drops);
       if (!part.exists()) continue;
       const auto is_beside = [](const Op& op) { return op.kind == OpKind::scale || op.kind == OpKind::adapter; };
@@ -63,8 +64,8 @@ TEST(FeedForward, IsFoundInEveryModel) {
       // A norm behind the part reads what it makes: that is kept then.
       const int last = part.first_op + part.op_count - 1;
       const bool is_read_again = std::find(s.saveable.begin(), s.saveable.end(), last) != s.saveable.end();
-      // An encoder's norm reads it too, or what dropout and the residual make of it.
-      const bool is_encoder = !g.generates, is_sum = is_encoder && is_dropped(g.ops[static_cast<size_t>(last) + 1]);
+      // The norm after an encoder's block reads it too, or what dropout and the residual make of it.
+      const bool is_encoder = !g.generates && g.architecture != "modernbert", is_sum = is_encoder && is_dropped(g.ops[static_cast<size_t>(last) + 1]);
       EXPECT_EQ(is_read_again, g.architecture == "gemma3_text" || (is_encoder && !is_sum));
       EXPECT_EQ(may_tile(g, s, 0), !is_read_again && !is_encoder);
       if (s.gradient_op_count == 0) continue;

@@ -62,15 +62,18 @@ inline std::vector<Graph> small_graphs() {
   return graphs;
 }
 
-// Classifiers, alone and with adapters: their evaluation has one op more.
+// Classifiers, alone and with adapters, and masked language models: their evaluation has one op more.
 inline std::vector<Graph> classifier_graphs() {
   std::vector<Graph> graphs;
   graphs.push_back(graph_of(classifier_of(small_qwen2()), 33, Precision::bf16));
   graphs.push_back(graph_of({classifier_of(small_gpt2()), adapters_of_all()}, 24));
   for (const std::string& config : small_encoders("0.1")) graphs.push_back(graph_of(config, 33, graphs.size() % 2 ? Precision::fp32 : Precision::bf16, 8));
   graphs.push_back(graph_of(classifier_of(small_bert()), 40));
+  graphs.push_back(graph_of(classifier_of(small_modernbert()), 40));
   graphs.push_back(graph_for(classifier_of(small_roberta()), Kernels::tensor));
   graphs.push_back(graph_for(classifier_of(small_bert("0.1")), Kernels::wgmma));
+  graphs.push_back(graph_of(masked_of(small_bert("0.1")), 33, Precision::bf16, 8));
+  graphs.push_back(graph_of(masked_of(small_electra()), 24));
   add_small_tiles(graphs);
   return graphs;
 }

@@ -156,6 +156,13 @@ void real_kernels() {
   call(table.cross_entropy, entropy, 0);
   std::vector<int32_t> positions(static_cast<size_t>(rows));
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i % static_cast<size_t>(sequence) % 7);
+  // One document, which begins late and has more rows than a chain, and one of every other row before it.
+  std::vector<int32_t> places(400), following(places.size());
+  for (size_t i = 100; i < places.size(); ++i) places[i] = static_cast<int32_t>(i) - 100, following[i] = 399 - static_cast<int32_t>(i);
+  std::vector<float> long_x(400 * 16, 0.5f), means(long_x.size());
+  const DocumentMeanArgs mean{400, 16, places.data(), following.data(), {long_x.data(), DType::f32}, {means.data(), DType::f32}};
+  call(table.document_mean, mean, 0);
+  call(table.document_mean_gradient, mean, 0);
   PreferenceArgs pairs{};
   pairs.samples = rows / sequence, pairs.rows_per_sample = sequence, pairs.terms = {PairLoss::simpo, 2, 0, 0, 0};
   pairs.token_loss = loss.data(), pairs.targets = tokens.data(), pairs.positions = positions.data(), pairs.token_weights = lse.data(), pairs.state = &counted;

@@ -24,7 +24,7 @@ Json with(const char* fields, const char* key, Json value) {
 TEST(Config, BadOnesAreRefusedByName) {
   const struct { Json json; Code code; const char* part; } cases[] = {
       {with(gpt2_fields, "model_type", "t5"), Code::unsupported,
-       "expected model_type albert, bert, bloom, distilbert, electra, gemma3, gemma3_text, gpt2, llama, ministral, mistral, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
+       "expected model_type albert, bert, bloom, distilbert, electra, gemma3, gemma3_text, gpt2, llama, ministral, mistral, modernbert, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},
@@ -491,7 +491,7 @@ TEST(Preset, ParametersAreAsPublished) {
       {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"llama-1b", 1235814400}, {"llama-3b", 3212749824},
       {"llama-8b", 8030261248}, {"smollm3-3b", 3075098624}, {"phi-3-mini", 3821079552}, {"gemma3-270m", 268098176},
       {"bloom-560m", 559214592}, {"bloom-1b7", 1722408960}, {"gemma3-1b", 999885952}, {"gemma3-4b", 3880263168}, {"gemma3-12b", 11766034176}, {"nano", 858880},
-      {"bert-base", 108891648}, {"bert-large", 334092288}, {"bert-1.3b", 1272164352}, {"roberta-base", 124055040}};   // of the last four without a head
+      {"bert-base", 108891648}, {"bert-large", 334092288}, {"bert-1.3b", 1272164352}, {"roberta-base", 124055040}, {"modernbert-base", 149014272}};   // of the last five without a head
   size_t count = 0;
   while (preset_name(count)) ++count;
   EXPECT_EQ(count, std::size(published));

@@ -1,5 +1,6 @@
 // Encoders as classifiers: texts that lie end to end in samples, their bits, their answers and their files. What transformers computes
 // is in classifier_test.cpp.
+#include "planner/plan_file.h"
 #include "src/adapter_files.h"
 #include "src/merge.h"
 #include "tests/src/golden.h"
@@ -80,7 +81,9 @@ INSTANTIATE_TEST_SUITE_P(Models, Encoder,
                                          NumericsCase{"electra_adapters", {classifier_of(small_electra("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
                                          NumericsCase{"distilbert_int8", {classifier_of(small_distilbert()), adapters_of_all()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8},
                                          NumericsCase{"distilbert", classifier_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", classifier_of(small_electra()), Precision::fp32, 8},
-                                         NumericsCase{"albert", classifier_of(small_albert("0.1")), Precision::bf16, 8}),
+                                         NumericsCase{"albert", classifier_of(small_albert("0.1")), Precision::bf16, 8},
+                                         NumericsCase{"modernbert", classifier_of(small_modernbert("0.1")), Precision::fp32, 32},
+                                         NumericsCase{"modernbert", classifier_of(small_modernbert()), Precision::bf16, 8}),
                          case_name);
 
 // A text's answer and its part of the gradients do not depend on what lies beside it, or where.
@@ -297,13 +300,14 @@ TEST(Encoder, SharedParametersAreOne) {
   EXPECT_EQ(gradients, model->parameters().size() + of_block * (layers - 1));
 }
 
-// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra and _albert.
+// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra, _albert and _modernbert.
 TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
   struct Expected { const char* type; int64_t vocabulary, width, layers, heads, intermediate, positions, types, first, embeddings; float head; };
   for (const Expected& e : {Expected{"bert", 30522, 768, 12, 12, 3072, 512, 2, 0, 768, 0.1f}, {"roberta", 50265, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
                             {"xlm-roberta", 30522, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f}, {"distilbert", 30522, 768, 6, 12, 3072, 512, 0, 0, 768, 0.2f},
                             {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f},
-                            {"albert", 30000, 4096, 12, 64, 16384, 512, 2, 0, 128, 0.1f}}) {
+                            {"albert", 30000, 4096, 12, 64, 16384, 512, 2, 0, 128, 0.1f},
+                            {"modernbert", 50368, 768, 22, 12, 1152, 8192, 0, 0, 768, 0.0f}}) {
     const auto c = parse_model(std::string("{\"model_type\": \"") + e.type + "\"}", "config");
     ASSERT_TRUE(c) << c.error().message;
     EXPECT_EQ((std::vector<int64_t>{c->vocabulary, c->width, c->layers, c->heads, c->intermediate, c->positions, c->token_types, c->first_position, c->embedding_width}),
@@ -313,6 +317,117 @@ TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
     const bool is_albert = e.type == std::string("albert");
     EXPECT_EQ(c->gelu, is_albert ? Activation::gelu_tanh : Activation::gelu_erf);
     for (const float rate : {c->embedding_dropout, c->attention_dropout, c->residual_dropout}) EXPECT_EQ(rate, is_albert ? 0.0f : 0.1f);
+  }
+}
+
+Result<ModelConfig> modernbert_with(const std::string& fields) {
+  Json config = *parse_json(small_modernbert());
+  const Json other = *parse_json("{" + fields + "}");
+  for (const auto& [key, value] : other.members()) config.set(key, value);
+  return parse_model(to_string(config, 0), "config");
+}
+
+// Source: transformers 5, configuration_modernbert.py.
+TEST(Encoder, ModernBertIsReadAsNewerAndOlderFilesHaveIt) {
+  const auto absent = parse_model(R"({"model_type": "modernbert"})", "config");
+  ASSERT_TRUE(absent);
+  EXPECT_EQ(absent->epsilon, 1e-5f);
+  EXPECT_EQ(absent->gate, Gate::gelu_erf);
+  EXPECT_FALSE(absent->norm_bias || absent->qkv_bias || absent->output_bias || absent->mlp_bias || absent->head_bias || absent->head_reads_mean);
+  EXPECT_EQ(absent->rotary[0].theta, 160000);
+  EXPECT_EQ(absent->rotary[1].theta, 10000);
+  for (size_t layer = 0; layer < 22; ++layer) {
+    EXPECT_EQ(absent->layer_attention[layer].window, layer % 3 == 0 ? 0 : 65) << layer;   // 64 keys to each side
+    EXPECT_EQ(absent->layer_attention[layer].rotary, layer % 3 == 0 ? 0 : 1) << layer;
+  }
+  const auto older = modernbert_with(R"("global_rope_theta": 500.0, "local_rope_theta": 20, "norm_bias": true, "deterministic_flash_attn": true, "reference_compile": false)");
+  const auto newer = parse_model(R"({"model_type": "modernbert", "vocab_size": 61, "max_position_embeddings": 40, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
+    "intermediate_size": 72, "local_attention": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention"], "classifier_pooling": "mean", "norm_bias": true,
+    "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 500.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}})", "config");
+  const auto scaled = modernbert_with(R"("rope_scaling": {"rope_type": "linear", "factor": 4.0}, "rope_parameters": {"full_attention": {"rope_theta": 7.0}, "sliding_attention": {"factor": 2.0}})");
+  ASSERT_TRUE(older && newer && scaled);
+  const auto graph_text = [](ModelConfig c) {
+    c.task = Task::label, c.labels = {"a", "b"};
+    return describe(architecture_of(c).build(c, 33, Format::f32, {}));
+  };
+  EXPECT_EQ(graph_text(*older), graph_text(*newer));
+  EXPECT_NE(graph_text(*older), graph_text(*scaled));
+  EXPECT_EQ(scaled->rotary[0].theta, 7);
+  EXPECT_EQ(scaled->rotary[1].theta, 10000);
+  for (const RotaryConfig& rotary : scaled->rotary) EXPECT_EQ(rotary.factor, 4);
+  const auto with_head = modernbert_with(R"("classifier_bias": true, "classifier_activation": "relu", "hidden_activation": "silu", "attention_bias": true, "mlp_bias": true)");
+  ASSERT_TRUE(with_head);
+  EXPECT_TRUE(with_head->head_bias && with_head->qkv_bias && with_head->output_bias && with_head->mlp_bias && with_head->head_reads_mean);
+  EXPECT_EQ(with_head->gelu, Activation::relu);
+  EXPECT_EQ(with_head->gate, Gate::silu);
+}
+
+// A masked language model's head is what a classifier's begins with; a body alone has none, and names without "model." in front.
+TEST(Encoder, ModernBertBringsTheHeadThatItHas) {
+  const auto golden = SafetensorsReader::open(folder_of("encoder_modernbert") + "/model.safetensors");
+  auto config = parse_json(file_bytes(folder_of("encoder_modernbert") + "/config.json"));
+  ASSERT_TRUE(golden && config);
+  for (const char* key : {"id2label", "label2id"}) config->erase(key);
+  for (const bool is_body : {false, true}) {
+    TemporaryDirectory folder;
+    Json classes = Json::array();
+    classes.push(is_body ? "ModernBertModel" : "ModernBertForMaskedLM");
+    config->set("architectures", std::move(classes));
+    put_file(folder / "config.json", to_string(*config, 0));
+    const std::string_view prefix = "model.", left_out = is_body ? "head." : "classifier.";
+    std::vector<const SafetensorsInfo*> kept;
+    std::vector<SafetensorsEntry> entries;
+    for (const SafetensorsInfo& t : golden->tensors()) {
+      if (t.name.starts_with("classifier.") || t.name.starts_with(left_out)) continue;
+      kept.push_back(&t);
+      entries.push_back({is_body ? t.name.substr(prefix.size()) : t.name, TensorDType::f32, t.shape});
+    }
+    auto writer = SafetensorsWriter::create(folder / "model.safetensors", entries, {});
+    ASSERT_TRUE(writer);
+    for (const SafetensorsInfo* t : kept) ASSERT_TRUE(writer->write(std::as_bytes(std::span<const float>(read_tensor<float>(*golden, t->name)))));
+    ASSERT_TRUE(writer->finish());
+    ModelSource source;
+    source.source = folder.path(), source.label_count = 3;
+    const auto model = open_model(source);
+    ASSERT_TRUE(model);
+    for (const int t : model->parameters()) {
+      const Tensor& p = model->graph().at(t);
+      std::vector<float> values(p.shape.elements());
+      ASSERT_TRUE(model->read(p, 0, values.size(), values.data()));
+      const bool is_new = p.name.starts_with("classifier.") || (is_body && p.name.starts_with("head."));
+      if (!is_new) {
+        EXPECT_EQ(values, read_tensor<float>(*golden, p.name)) << p.name;
+      } else if (p.name == "head.norm.weight") {
+        EXPECT_EQ(values, std::vector<float>(values.size(), 1.0f));
+      } else {
+        EXPECT_EQ(p.shape[0], p.name == "head.dense.weight" ? model->config().width : 3) << p.name;
+      }
+    }
+  }
+}
+
+TEST(Encoder, ModernBertRefusesWhatItCannotDo) {
+  EXPECT_NE(Planned::make(*model_of(classifier_of(small_modernbert())), request_for(2, sequence + 1)).error().message.find("the model has 40 positions"), std::string::npos);
+  for (const auto& [change, message] : {std::pair{R"("classifier_pooling": "max")", "classifier_pooling \"max\" is not supported: expected \"cls\" or \"mean\""},
+                                        {R"("hidden_activation": "mish")", "hidden_activation \"mish\" is not supported"},
+                                        {R"("classifier_activation": "mish")", "classifier_activation \"mish\" is not supported"},
+                                        {R"("is_decoder": true)", "is_decoder is not supported"},
+                                        {R"("sliding_window": 4)", "sliding_window is not supported: expected local_attention"},
+                                        {R"("local_attention": -2)", "local_attention is -2"},
+                                        {R"("global_attn_every_n_layers": 0)", "global_attn_every_n_layers is 0"},
+                                        {R"("layer_types": ["full_attention"])", "expected a kind of attention for each of 3 layers as layer_types"},
+                                        {R"("layer_types": ["full_attention", "chunked_attention", "full_attention"])", "layer_types has \"chunked_attention\", which is not supported"},
+                                        {R"("local_rope_theta": null)", "local_rope_theta null is not supported"},
+                                        {R"("global_rope_theta": -1)", "rope_theta must be positive"},
+                                        {R"("rope_scaling": {"type": "linear", "factor": 2})", "rope_scaling has a \"type\", which is read in two ways"},
+                                        {R"("rope_scaling": {"rope_type": "yarn", "factor": 2})", "rope scaling \"yarn\" is not supported"},
+                                        {R"("partial_rotary_factor": 0.5)", "partial_rotary_factor is not supported"},
+                                        {R"("head_dim": 16)", "head_dim is 16, expected hidden_size / num_attention_heads, 8"},
+                                        {R"("num_attention_heads": 7)", "hidden_size 40 is not a multiple of num_attention_heads 7"},
+                                        {R"("mlp_dropout": 1)", "a dropout rate is outside of [0, 1)"}}) {
+    const auto refused = modernbert_with(change);
+    ASSERT_FALSE(refused) << change;
+    EXPECT_NE(refused.error().message.find(message), std::string::npos) << refused.error().message;
   }
 }
 

@@ -13,6 +13,8 @@ BERT = {"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 40, 
         "attention_probs_dropout_prob": 0.0}
 DISTILBERT = {"model_type": "distilbert", "architectures": ["DistilBertModel"], "vocab_size": 40, "dim": 48, "n_layers": 2, "n_heads": 4, "hidden_dim": 96,
               "max_position_embeddings": 48, "pad_token_id": 0, "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0}
+MODERNBERT = {"model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "vocab_size": 40, "hidden_size": 48, "num_hidden_layers": 2,
+              "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 48, "pad_token_id": 0, "local_attention": 8, "classifier_pooling": "mean"}
 
 
 class EncoderTest(CommandTest):
@@ -103,12 +105,20 @@ class EncoderTest(CommandTest):
         answers = self.said("--data", self.write("unseen.jsonl", lines))
         self.assertGreaterEqual(sum(answer["label"] == label for answer, (_, _, label) in zip(answers, unseen)), 95)
 
-    def test_pairs_need_a_model_that_tells_texts_apart(self):
+    # Models without types of tokens see what lies between the texts.
+    def test_pairs_without_types_of_tokens(self):
+        data = self.table(self.pairs(600, 3), "pairs.csv", ["text", "text_pair", "label"])
+        for config in [DISTILBERT, MODERNBERT]:
+            kind = config["model_type"]
+            told = self.train_on(data, "--steps", 120, "--lr", "3e-3", model=self.model_folder(config, kind), out=f"run-{kind}").stdout
+            self.assertIn(f"{kind}, 2 layers", told)
+            self.assertRegex(told, r"step 120: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.9\d+)\)\n")
+        self.assertEqual(json.loads(self.read("run-modernbert", "config.json"))["architectures"], ["ModernBertForSequenceClassification"])
+
+    def test_pairs_are_for_encoders(self):
         data = self.table(self.pairs(20, 3), "pairs.csv", ["text", "text_pair", "label"])
-        told = self.train_on(data, "--steps", 1, model=self.model_folder(DISTILBERT, "distilbert"), expect=FAILED).stderr
-        self.assertIn("has two texts, which the model does not tell apart: it has no types of tokens", told)
         told = self.train_on(data, "--steps", 1, model="nano", expect=FAILED).stderr
-        self.assertIn("it has no types of tokens", told)
+        self.assertIn("has two texts, which the model does not tell apart: it has no types of tokens", told)
         empty = self.table([("the box", " ", "same"), ("a", "b", "other")], "empty.csv", ["text", "text_pair", "label"])
         self.assertIn('"text_pair" is empty', self.train_on(empty, "--steps", 1, expect=FAILED).stderr)
 
@@ -123,7 +133,7 @@ class EncoderTest(CommandTest):
     def test_an_encoder_needs_labels(self):
         text = self.write("text.txt", "the red box is here\n" * 100)
         told = self.train_on(text, "--steps", 1, expect=FAILED).stderr
-        self.assertIn("a model of type bert is trained as a classifier of texts: it needs labels", told)
+        self.assertIn("a model of type bert is trained with a head: it needs labels", told)
         self.assertIn("is an encoder without labels", self.run_command("classify", "--model", self.model_folder(), "--text", "red", expect=USAGE).stderr)
 
     # A classifier that was trained a little.

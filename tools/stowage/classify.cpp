@@ -47,7 +47,7 @@ struct ClassifyCommand {
     const std::vector<std::string> labels = labels_of(asked);
     if (labels.empty())
       throw Failure(exit_usage, fmt::format("{}: is {}: `stowage train` makes a classifier of it, from texts with labels", model.source,
-                                            about.generates ? "a language model" : "an encoder without labels"));
+                                            about.generates ? "a language model" : about.task == STW_TASK_MASKED_LANGUAGE_MODEL ? "a masked language model" : "an encoder without labels"));
     const auto tokenization = Tokenization::of_file(tokenizer, data.empty() ? "--text" : data, run_of(model), about.vocabulary);
     // No longer than the samples it was trained on: later positions may never have been trained.
     check_sequence(plan.sequence, about.positions);

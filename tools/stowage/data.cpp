@@ -39,6 +39,7 @@ class Held {
 struct Kept {
   std::optional<Held> tokens, marks, labels;
   std::string file, path, marks_path, labels_path;   // file: what the user knows it by
+  std::optional<Masks> masks;
   stw_dataset_options options = sized<stw_dataset_options>();
 
   Dataset open() const {
@@ -80,7 +81,7 @@ int32_t end_of_examples(const std::string& path, const DataRequest& request) {
 }
 
 // Nothing where the file is one text, or tokens.
-std::optional<Examples> examples_of(const DataFlags& flags, const std::string& path, const DataRequest& request) {
+std::optional<Examples> examples_of(const DataFlags& flags, const std::string& path, const DataRequest& request, std::optional<Masks>& masks) {
   require_regular_examples(path);
   const bool has_tags = path == flags.path ? flags.has_tags : holds_tags(path, flags.fields);
   const stw_model_info about = query(request.model);
@@ -91,6 +92,10 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
     return tagged_examples(read_tagged(path, flags.fields, true), labels_of(request.model), request.tokenization, about, request.sequence);
   }
   if (has_tags) throw Failure(exit_failed, fmt::format("{}: its words have tags, and {} gives words no labels", path, request.flags.source));
+  if (flags.masks) {
+    masks.emplace();
+    return read_masked(path, flags.fields, flags.mask, request.tokenization, query(request.model).vocabulary, request.sequence, *masks);
+  }
   const bool has_labels = path == flags.path ? flags.has_labels : holds_labels(path, flags.fields);
   if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
     if (!has_labels)
@@ -127,6 +132,7 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
       ->required()
       ->type_name("FILE");
   add_field_flags(command, flags.fields, true);
+  add_mask_flags(command, flags.mask);
   add_tokenizer_flag(command, flags.tokenizer);
   add_chat_template_flag(command, flags.chat_template);
 }
@@ -159,6 +165,15 @@ void add_label_names_flag(CLI::App& command, DataFlags& flags) {
       ->type_name("NAME,...");
 }
 
+// Whether the config of the model is that of a masked language model. What is wrong with it is told when it is opened to be trained.
+static bool is_masked(const ModelFlags& model) {
+  try {
+    return query(open_model(model)).task == STW_TASK_MASKED_LANGUAGE_MODEL;
+  } catch (const Failure&) {
+    return false;
+  }
+}
+
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   plan.examples = holds_examples(data.path) || is_csv(data.path) || is_conll(data.path);
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
@@ -171,11 +186,21 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!data.label_names.empty() && !data.has_tags) throw Failure(exit_usage, fmt::format("--label-names: is for tags of words, of which --data {} has none", data.path));
   data.has_labels = !data.has_tags && holds_labels(data.path, data.fields);
   data.has_pairs = holds_pairs(data.path);
+  data.masks = model.task == "masked" || (model.task.empty() && !data.has_labels && !data.has_pairs && is_masked(model));
+  if (model.task == "label" && !data.has_labels)
+    throw Failure(exit_usage, fmt::format("--task label: expected a .csv or .jsonl file of texts with labels, --data {} has none", data.path));
+  if (data.masks) {
+    data.has_labels = data.has_pairs = false;
+    if (plan.document_end) throw Failure(exit_usage, "--document-end: is for language models; texts with hidden tokens are documents in any case");
+    if (data.fields.label_given) throw Failure(exit_usage, "--label-field: is for texts with labels, and a masked language model looks at texts alone");
+  } else if (data.mask.rate || data.mask.whole_words) {
+    throw Failure(exit_usage, fmt::format("--mask-{}: is for masked language models (--task masked)", data.mask.rate ? "rate" : "whole-words"));
+  }
   if (!data.has_pairs && plan.preference != "auto")
     throw Failure(exit_usage, fmt::format("--preference {}: is for a .jsonl file of pairs of answers, {{\"prompt\": …, \"chosen\": …, \"rejected\": …}}; --data {} is none", plan.preference, data.path));
   if (data.has_pairs && plan.preference == "auto") plan.preference = "dpo";
   if (data.has_pairs && data.fields.text_given) throw Failure(exit_usage, fmt::format("--text-field: is for texts; --data {} has pairs of answers", data.path));
-  if (!plan.examples || data.has_labels || data.has_tags || plan.document_end) return;
+  if (!plan.examples || data.has_labels || data.has_tags || data.masks || plan.document_end) return;
   const std::vector<int32_t> ends = end_tokens(run_of(model));
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
 }
@@ -238,7 +263,7 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
   std::optional<Held>&held = kept->tokens, &marks = kept->marks, &labels = kept->labels;
   const stw_model_info about = query(request.model);
   OpenData opened;
-  if (const std::optional<Examples> examples = examples_of(flags, file, request)) {
+  if (const std::optional<Examples> examples = examples_of(flags, file, request, kept->masks)) {
     opened.counts = examples->counts;
     held.emplace(token_file(examples->tokens, about.vocabulary));
     marks.emplace(examples->marks);
@@ -255,6 +280,12 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
   options.label_count = labels ? about.labels : 0;
   options.task = labels && about.task != STW_TASK_LABEL ? about.task : static_cast<uint32_t>(STW_TASK_AUTOMATIC);
   options.pairs = flags.has_pairs;
+  if (kept->masks) {
+    options.mask_rate = kept->masks->rate;
+    options.mask_token = static_cast<uint64_t>(kept->masks->token);
+    options.token_kinds = kept->masks->kinds.data();
+    options.mask_whole_words = kept->masks->whole_words;
+  }
   options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   options.vocabulary = about.vocabulary;
   options.sequence = request.sequence;

@@ -8,6 +8,7 @@
 #include "flags.h"
 #include "handles.h"
 #include "labelled.h"
+#include "masked.h"
 #include "tokenization.h"
 
 namespace CLI {   // its headers cost more to compile than all else here
@@ -20,7 +21,9 @@ struct DataFlags {
   std::string path;
   LabelFields fields;
   std::vector<std::string> label_names;   // of tags that are numbers
-  bool has_labels = false, has_tags = false, has_pairs = false;   // filled in by find_examples; has_tags: labels of words, else has_labels
+  // Filled in by find_examples. has_tags: labels of words, else has_labels; masks: tokens are hidden.
+  bool has_labels = false, has_tags = false, has_pairs = false, masks = false;
+  MaskFlags mask;
   std::string tokenizer = "auto";   // see Tokenization::of_file
   std::string chat_template;        // see chat_template_of
 };
@@ -48,7 +51,7 @@ struct DataRequest {
   const char* way_out = "train with --eval-batches 0";   // else there is this to do
 };
 
-// Whether the data is examples, and has labels or pairs, and what is learned of these; and what ends an example where nothing is given: the model's
+// Whether the data is examples, and has labels or pairs, or its tokens are to be hidden, and what is learned of these; and what ends an example where nothing is given: the model's
 // end of text, or what the run had that it comes from.
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model);
 // Where the data has labels and the model is a language model, it is to become a classifier with those.

@@ -64,8 +64,9 @@ struct EvalCommand {
     take_defaults_of_run(model, plan);
     const bool has_preference = plan.preference != "auto";
     find_examples(plan, data, model);
+    if (data.masks) take_masks_of_run(data.mask, run_of(model));
     if (data.has_pairs) take_preference_of_run(has_preference);
-    warn_of_documents(model, plan);
+    if (!data.masks) warn_of_documents(model, plan);
     if (!plan.batch) plan.batch = 8;
     const bool is_against = data.has_pairs && has_reference(plan.preference);
     if (!is_against && !reference_model.empty()) throw Failure(exit_usage, "--reference-model: is for data with pairs of answers, and the preferences dpo and ipo");
@@ -100,8 +101,9 @@ struct EvalCommand {
     if (json) {
       // JSON has no way to write what is not finite.
       const auto number = [](double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; };
-      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), number(loss),
-                 has_accuracy ? "accuracy" : "perplexity", number(has_accuracy ? accuracy : perplexity), entities ? json_of(*entities) : metrics ? json_of(*metrics) : "", count);
+      fmt::print("{{\"model\":{},\"data\":{},\"eval_loss\":{},\"{}\":{}{}{},\"tokens\":{}}}\n", json_quoted(model.source), json_quoted(data.path), number(loss),
+                 has_accuracy ? "accuracy" : "perplexity", number(has_accuracy ? accuracy : perplexity), entities ? json_of(*entities) : metrics ? json_of(*metrics) : "",
+                 data.masks ? fmt::format(",\"accuracy\":{},\"mask_rate\":{}", number(accuracy), data.mask.rate.value_or(default_mask_rate)) : "", count);
     } else if (has_accuracy) {
       const char* const what = data.has_pairs ? "pairs" : is_of_words ? "texts of words" : "texts";
       const std::string over = all && samples == there ? fmt::format("the {} {}", grouped(tokens.counts.examples), what) : fmt::format("the {} in {} samples", what, grouped(samples));
@@ -114,6 +116,8 @@ struct EvalCommand {
       if (metrics)
         fmt::print("F1 {}{:.4f} macro, {:.4f} micro; Matthews correlation {:.4f}\n", metrics->f1 ? fmt::format("{:.4f} of the second label, ", *metrics->f1) : "", metrics->f1_macro,
                    metrics->f1_micro, metrics->matthews);
+    } else if (data.masks) {
+      fmt::print("evaluation loss {:.4f}, perplexity {:.4g} and accuracy {:.4f} of the hidden tokens in {} samples of {}\n", loss, perplexity, accuracy, grouped(samples), data.path);
     } else {
       const std::string over = tokens.counts.examples ? fmt::format("what is learned in {} samples", grouped(samples)) : grouped(count) + " tokens";
       fmt::print("evaluation loss {:.4f}, perplexity {:.4g}, over {} of {}\n", loss, perplexity, over, data.path);
@@ -233,7 +237,7 @@ struct EvalCommand {
 
 void add_eval(CLI::App& application) {
   auto self = std::make_shared<EvalCommand>();
-  CLI::App& command = *application.add_subcommand("eval", "Say the loss of a model on the held-out part of a file, and of a classifier or a preference its accuracy.");
+  CLI::App& command = *application.add_subcommand("eval", "Say the loss of a model on the held-out part of a file, and of a classifier, a masked language model or a preference its accuracy.");
   command.footer(
       "For a folder that `stowage train` wrote, --batch and --seq default to those of the run, and the run's precision\n"
       "is computed in, so that the loss is the one of the run's last evaluation.");

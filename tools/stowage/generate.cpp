@@ -35,6 +35,8 @@ struct GenerateCommand {
     take_defaults_of_run(model, plan);
     plan.batch = 1;
     const stw_model_info about = query(open_model(model));
+    if (about.task == STW_TASK_MASKED_LANGUAGE_MODEL)
+      throw Failure(exit_usage, fmt::format("{}: is a masked language model, and does not know what follows a text", model.source));
     if (about.labels > 0) throw Failure(exit_usage, fmt::format("{}: is a classifier, and does not know what follows a text; `stowage classify` says what one is", model.source));
     const bool takes_own = converses && tokenizer == "auto" && about.vocabulary != 256;   // a conversation is text
     const auto tokenization = takes_own ? Tokenization::of_text("", run_of(model), about.vocabulary) : Tokenization::of_model(tokenizer, run_of(model), about.vocabulary);

@@ -51,6 +51,7 @@ void show_model(const std::string& source, const std::string& name) {
     const std::vector<std::string> first(labels.begin(), labels.begin() + static_cast<ptrdiff_t>(std::min(labels.size(), most_shown)));
     show("labels", fmt::format("{}: {}{}", grouped(labels.size()), fmt::join(first, ", "), labels.size() > most_shown ? ", ..." : ""));
   }
+  if (info.task == STW_TASK_MASKED_LANGUAGE_MODEL) show("task", "hidden tokens: a masked language model");
   if (info.adapter_rank) show("adapters", fmt::format("of rank {}", info.adapter_rank));
   show("weights", info.has_codes ? "read from files, matrices in 4 bits" : info.has_weights ? "read from files" : "none, drawn from a seed when training begins");
   const size_t count = stw_model_tensor_count(model.get());

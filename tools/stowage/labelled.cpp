@@ -179,7 +179,9 @@ static SeenText tokens_of_encoder(const LabelledText& text, const Tokenization& 
   EncodeOptions options;
   options.max_tokens = most;
   Encoding encoding = tokenization.encode(text.text, text.pair, text.place, options);
-  if (std::all_of(encoding.token_types.begin(), encoding.token_types.end(), [](int32_t type) { return type == 0; })) encoding.token_types.clear();
+  // A model without types of tokens gets none of transformers either.
+  const bool has_types = std::any_of(encoding.token_types.begin(), encoding.token_types.end(), [](int32_t type) { return type != 0; });
+  if (model.token_types == 0 || !has_types) encoding.token_types.clear();
   for (const int32_t type : encoding.token_types)
     if (static_cast<uint32_t>(type) >= model.token_types)
       throw Failure(exit_failed, fmt::format("{}: the tokenizer gives tokens the type {}, and the model has {} types of tokens", text.place, type, model.token_types));
@@ -188,10 +190,11 @@ static SeenText tokens_of_encoder(const LabelledText& text, const Tokenization& 
 
 SeenText tokens_of(const LabelledText& text, const Tokenization& tokenization, const stw_model_info& model, uint64_t most) {
   if (tokenization.kind() == Tokenization::Kind::ids) throw Failure(exit_usage, fmt::format("{}: is a text; there is no tokenizer (--tokenizer)", text.place));
-  if (text.pair && (model.token_types == 0 || tokenization.kind() == Tokenization::Kind::bytes))
-    throw Failure(exit_failed, fmt::format("{}: has two texts, which {} does not tell apart: {}", text.place, model.token_types == 0 ? "the model" : "a tokenizer of bytes",
-                                           model.token_types == 0 ? "it has no types of tokens" : "name a tokenizer with --tokenizer"));
-  if (model.generates == 0) {
+  const bool is_encoder = model.generates == 0;
+  if (text.pair && (!is_encoder || tokenization.kind() == Tokenization::Kind::bytes))
+    throw Failure(exit_failed, fmt::format("{}: has two texts, which {} does not tell apart: {}", text.place, is_encoder ? "a tokenizer of bytes" : "the model",
+                                           is_encoder ? "name a tokenizer with --tokenizer" : "it has no types of tokens"));
+  if (is_encoder) {
     SeenText seen = tokens_of_encoder(text, tokenization, model, most);
     if (seen.tokens.empty()) throw Failure(exit_failed, fmt::format("{}: expected at least one token, found none", text.place));
     return seen;

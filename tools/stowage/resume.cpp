@@ -72,6 +72,13 @@ void check_dropout(const TrainFlags& flags) {
     throw Failure(exit_failed, fmt::format("--dropout: the run in {} has {}, found {}; another would change its bits", flags.resume, *of_run, *flags.model.dropout));
 }
 
+// The checkpoint has the model of a task, but not which tokens are hidden.
+void check_task(const TrainFlags& flags) {
+  const auto of_run = setting_of_run(flags.resume, "task");
+  if (of_run && *of_run != flags.model.task) throw Failure(exit_failed, fmt::format("--task: the run in {} has {}, found {}", flags.resume, *of_run, flags.model.task));
+  if (flags.data.masks) check_masks_of_run(flags.data.mask, flags.resume);
+}
+
 // As JSON has it.
 std::string shown(const JsonValue& value) {
   std::vector<std::string> parts;
@@ -92,7 +99,7 @@ std::string shown(const JsonValue& value) {
 
 bool is_of_the_bits(std::string_view name) {
   constexpr std::string_view others[] = {"batch", "seq", "seed", "document-end", "lora", "lora-alpha", "lora-targets", "lora-dropout", "rslora", "preference", "text-field",
-                                         "label-field", "label-names", "task", "eval-data"};
+                                         "label-field", "label-names", "task", "eval-data", "mask-rate", "mask-whole-words"};
   return std::any_of(std::begin(numerics_flags), std::end(numerics_flags), [&](const NumericsFlag& flag) { return name == flag.name; }) ||
          std::find(std::begin(others), std::end(others), name) != std::end(others);
 }
@@ -102,6 +109,7 @@ void keep_numbers_of_run(TrainFlags& flags) {
   check_weights(flags);
   check_evaluation(flags);
   check_dropout(flags);
+  check_task(flags);
   const std::string checkpoint = RunFolder(flags.resume).checkpoint();
   // What a file names, it is checked against once it is read.
   if (flags.plan_file.empty()) {

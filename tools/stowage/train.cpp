@@ -244,7 +244,7 @@ void train(TrainFlags flags) {
   std::fflush(stdout);
   const stw_progress begin = query(trainer);
 
-  const Learned learned = about.task == STW_TASK_TOKEN_LABEL ? Learned::words : about.labels > 0 ? Learned::texts : flags.data.has_pairs ? Learned::pairs : Learned::tokens;
+  const Learned learned = about.task == STW_TASK_TOKEN_LABEL ? Learned::words : about.labels > 0 ? Learned::texts : flags.data.masks ? Learned::masked_tokens : flags.data.has_pairs ? Learned::pairs : Learned::tokens;
   TrainingRun run(flags.run, out, trainer.get(), data.training.dataset.get(), data.held_out(), learned, info);
   const bool complete = run.run();
   const uint64_t after = memory_in_use(device.get());

@@ -15,7 +15,7 @@ void tell_model(const ModelFlags& flags, const stw_model_info& about) {
   const std::string weights = about.has_codes     ? "weights read from files, in 4 bits"
                               : about.has_weights ? "weights read from files"
                                                   : fmt::format("random weights from seed {}", flags.seed);
-  const std::string head = about.has_weights && !flags.labels.empty() ? fmt::format(", and a new head for {} labels", grouped(about.labels)) : "";
+  const std::string head = !about.head_is_new ? "" : about.labels > 0 ? fmt::format(", and a new head for {} labels", grouped(about.labels)) : fmt::format(", and a new head from seed {}", flags.seed);
   tell("model       {}: {}, {} layers, {} parameters, {}{}\n", flags.source, about.architecture, about.layers, grouped(about.parameters),
        weights, head);
 }
@@ -36,6 +36,9 @@ void tell_examples(const TrainFlags& flags, const stw_model_info& about, const E
          counts.unlearned ? fmt::format("; {} words without a label, as samples have no token of theirs", grouped(counts.unlearned)) : "");
   else if (about.labels > 0)
     tell("examples    {}, each with one of {} labels{}\n", grouped(counts.examples), grouped(about.labels), longer);
+  else if (flags.data.masks)
+    tell("texts       {}, of whose {} tokens a share of {} is hidden{}{}\n", grouped(counts.examples), grouped(counts.learned), flags.data.mask.rate.value_or(default_mask_rate),
+         flags.data.mask.whole_words ? ", by whole words" : "", counts.longer ? fmt::format("; {} longer than a sample, each cut into several", grouped(counts.longer)) : "");
   else if (flags.data.has_pairs)
     tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n", grouped(counts.examples), preference,
          grouped(counts.learned), left_out(counts));

@@ -43,10 +43,12 @@ stw_run_options run_options(const RunSettings& settings, uint64_t until) {
 const char* name_of(Learned learned) {
   switch (learned) {
     case Learned::tokens: return "tokens";
+    case Learned::masked_tokens: return "hidden tokens";
     case Learned::texts: return "texts";
     case Learned::words: return "words";
-    default: return "pairs";
+    case Learned::pairs: break;
   }
+  return "pairs";
 }
 
 const char* skip_reason(uint32_t skip) {

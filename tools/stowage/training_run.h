@@ -13,7 +13,7 @@
 
 namespace command {
 
-enum class Learned { tokens, texts, words, pairs };   // what steps go over: of a language model, a classifier of texts, of words, a preference
+enum class Learned { tokens, masked_tokens, texts, words, pairs };   // what steps go over: of a language model, a masked one, a classifier of texts, of words, a preference
 const char* name_of(Learned learned);
 
 struct RunSettings {

@@ -107,6 +107,8 @@ STW_SET_HELD_OUT = 2
 STW_MARK_TARGET = 1
 STW_MARK_BEGIN = 2
 STW_MARK_SECOND = 4
+STW_TOKEN_SPECIAL = 1
+STW_TOKEN_CONTINUES = 2
 STW_PHASE_IDLE = 0
 STW_PHASE_TRAIN = 1
 STW_PHASE_EVALUATE = 2
@@ -298,7 +300,7 @@ class stw_model_info(Structure):
         ("generates", c_uint32),
         ("token_types", c_uint32),
         ("task", c_uint32),
-        ("reserved", c_uint32),
+        ("head_is_new", c_uint32),
     ]
 
 
@@ -523,8 +525,11 @@ class stw_dataset_options(Structure):
         ("label_count", c_uint64),
         ("held_out", c_double),
         ("reference", c_char_p),
+        ("mask_rate", c_double),
+        ("mask_token", c_uint64),
+        ("token_kinds", POINTER(c_uint8)),
+        ("mask_whole_words", c_uint32),
         ("task", c_uint32),
-        ("reserved_end", c_uint32),
     ]
 
 

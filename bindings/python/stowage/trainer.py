@@ -19,12 +19,18 @@ KINDS = {"parameter": _abi.STW_TENSOR_PARAMETER, "gradient": _abi.STW_TENSOR_GRA
 
 
 class Dataset(Handle):
-    """A file of tokens. Keyword arguments: stw_dataset_options."""
+    """A file of tokens. Keyword arguments: stw_dataset_options; token_kinds: bytes, one for each token of the vocabulary."""
 
     _destroy = "stw_dataset_close"
 
     def __init__(self, path, vocabulary, sequence, **values):
         super().__init__()
+        kinds = values.pop("token_kinds", None)
+        if kinds is not None:
+            kinds = bytes(kinds)
+            if len(kinds) != vocabulary:
+                raise ValueError(f"token_kinds: expected {vocabulary} bytes, one for each token of the vocabulary, found {len(kinds)}")
+            values["token_kinds"] = (ctypes.c_uint8 * len(kinds)).from_buffer_copy(kinds)
         chosen = options("stw_dataset_options", path=path, vocabulary=vocabulary, sequence=sequence, **values)
         call("stw_dataset_open", ctypes.byref(self._pointer), ctypes.byref(chosen))
 

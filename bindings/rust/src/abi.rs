@@ -107,6 +107,8 @@ pub const STW_SET_HELD_OUT: u32 = 2;
 pub const STW_MARK_TARGET: u32 = 1;
 pub const STW_MARK_BEGIN: u32 = 2;
 pub const STW_MARK_SECOND: u32 = 4;
+pub const STW_TOKEN_SPECIAL: u32 = 1;
+pub const STW_TOKEN_CONTINUES: u32 = 2;
 pub const STW_PHASE_IDLE: u32 = 0;
 pub const STW_PHASE_TRAIN: u32 = 1;
 pub const STW_PHASE_EVALUATE: u32 = 2;
@@ -355,7 +357,7 @@ pub struct stw_model_options {
     pub label_names: *const *const c_char,
     /// 0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already
     pub label_count: usize,
-    /// STW\_TASK\_\*. One with labels needs label\_count where the config has no labels. A config that says its task (problem\_type) has that one
+    /// STW\_TASK\_\*. One with labels needs label\_count where the config has no labels. A config that says its task (problem\_type) has that one. MASKED\_LANGUAGE\_MODEL is for encoders (transformers' ...ForMaskedLM): what the weights lack of its head is drawn from \`seed\` where the config is not of such a model, and a head for next sentences (BertForPreTraining) is left out. LANGUAGE\_MODEL is the body of an encoder
     pub task: u32,
     pub reserved_end: u32,
 }
@@ -399,7 +401,8 @@ pub struct stw_model_info {
     pub token_types: u32,
     /// STW\_TASK\_\*; an encoder of STW\_TASK\_LANGUAGE\_MODEL has no head, and is trained with a task that gives it one
     pub task: u32,
-    pub reserved: u32,
+    /// 1: weights were read from files, and of the head some were drawn from the seed
+    pub head_is_new: u32,
 }
 
 impl Default for stw_model_info {
@@ -859,9 +862,15 @@ pub struct stw_dataset_options {
     pub held_out: f64,
     /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for these tokens and marks (of others: STW\_BAD\_STATE)
     pub reference: *const c_char,
+    /// more than 0, up to 1; 0: tokens are not hidden
+    pub mask_rate: f64,
+    pub mask_token: u64,
+    /// \`vocabulary\` bytes, each STW\_TOKEN\_\* together; NULL: all are 0
+    pub token_kinds: *const u8,
+    /// 1: with token\_kinds, words are drawn in place of tokens: a token that continues a word is hidden with it
+    pub mask_whole_words: u32,
     /// with labels: STW\_TASK\_\* that they are for, LABEL or TOKEN\_LABEL; AUTOMATIC: LABEL
     pub task: u32,
-    pub reserved_end: u32,
 }
 
 impl Default for stw_dataset_options {
@@ -928,7 +937,7 @@ pub struct stw_progress {
     /// STW\_SKIP\_\*, of the last step
     pub skip_reason: u32,
     pub reserved: u32,
-    /// of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none
+    /// of a classifier or a masked language model, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none
     pub evaluation_accuracy: f64,
     /// of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0
     pub accuracy: f64,
@@ -1230,7 +1239,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_memory_holder, struct_size, reserved, process, bytes, name);
     of!(stw_log_message, struct_size, level, number, component, text);
     of!(stw_model_options, struct_size, set_mask, source, config_json, config_json_size, weights, seed, dropout, reserved, adapter, adapter_targets, adapter_rank, adapter_flags, adapter_alpha, adapter_dropout, label_names, label_count, task, reserved_end);
-    of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types, task, reserved);
+    of!(stw_model_info, struct_size, layers, parameters, trainable, vocabulary, positions, has_weights, width, architecture, adapter_rank, has_codes, labels, padding_token, generates, token_types, task, head_is_new);
     of!(stw_tensor_info, struct_size, ndim, name, shape, elements);
     of!(stw_parameter_group, struct_size, set_mask, pattern, frozen, state_bits, learning_rate, weight_decay);
     of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory, reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs, host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update, attention, quantize, quantize_embeddings, preference);
@@ -1244,7 +1253,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_buffer_lifetime, lower, upper, size);
     of!(stw_pack_options, struct_size, set_mask, capacity, node_limit);
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
-    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, task, reserved_end);
+    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds, mask_whole_words, task);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples, content_hash);
     of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);

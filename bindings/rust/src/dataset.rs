@@ -33,6 +33,14 @@ pub struct DatasetOptions<'a> {
     pub pairs: bool,
     /// With pairs: what [`Trainer::write_reference`](crate::Trainer::write_reference) wrote.
     pub reference: Option<&'a Path>,
+    /// For masked language models: the share of tokens that are hidden; 0: none.
+    pub mask_rate: f64,
+    /// What hidden tokens become.
+    pub mask_token: u64,
+    /// Of each token of the vocabulary a sum of 1: it is special, and never hidden; 2: it goes on with the word of the token before.
+    pub token_kinds: Option<&'a [u8]>,
+    /// With `token_kinds`: whole words are hidden.
+    pub mask_whole_words: bool,
 }
 
 /// An open file, read window by window.
@@ -62,6 +70,12 @@ impl Dataset {
     /// # Errors
     /// [`Status::IO_ERROR`]; [`Status::CORRUPT`] for an id outside of the vocabulary, marks that do not belong to the tokens, or too few tokens.
     pub fn open(path: impl AsRef<Path>, options: &DatasetOptions) -> Result<Dataset> {
+        if let Some(kinds) = options.token_kinds {
+            if kinds.len() as u64 != options.vocabulary {
+                let what = format!("token_kinds: expected {} bytes, one for each token of the vocabulary, found {}", options.vocabulary, kinds.len());
+                return Err(Error::new(Status::BAD_ARGUMENT, what));
+            }
+        }
         let path = path_to_c(path.as_ref())?;
         let (marks, labels, reference) = (optional_path(options.marks)?, optional_path(options.labels)?, optional_path(options.reference)?);
         let mut given = abi::stw_dataset_options {
@@ -76,6 +90,10 @@ impl Dataset {
             task: options.task as u32,
             pairs: options.pairs as u32,
             reference: pointer(&reference),
+            mask_rate: options.mask_rate,
+            mask_token: options.mask_token,
+            token_kinds: options.token_kinds.map_or(ptr::null(), <[u8]>::as_ptr),
+            mask_whole_words: options.mask_whole_words as u32,
             ..Default::default()
         };
         if let Some(token) = options.document_end {

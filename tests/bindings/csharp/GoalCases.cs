@@ -54,6 +54,27 @@ internal sealed partial class Cases
         }
     }
 
+    public void HiddenTokens()
+    {
+        var kinds = new TokenKinds[64];
+        kinds[63] = TokenKinds.Special;
+        var asked = new DatasetOptions { Vocabulary = 64, Sequence = World.Length, MaskRate = 0.3, MaskToken = 63, TokenKinds = kinds, MaskWholeWords = true };
+        var masked = new ModelOptions { ConfigJson = World.Bert.Replace("BertForSequenceClassification", "BertModel"), Task = TrainingTask.MaskedLanguageModel };
+        string path = TokensOfDocuments();
+        using (var world = new World(null, null, masked))
+        using (var data = new Dataset(path, asked))
+        {
+            Equal($"{world.Model.Info.Task} {world.Model.Info.HeadIsNew}", "MaskedLanguageModel False");
+            double before = world.Trainer.Evaluate(data, 3);
+            True(world.Trainer.Run(data, new RunOptions { Until = 3 }));
+            True(world.Trainer.Evaluate(data, 3) != before);
+        }
+        asked.TokenKinds = new TokenKinds[63];
+        Throws<ArgumentException>(() => new Dataset(path, asked));
+        asked.TokenKinds = Enumerable.Repeat((TokenKinds)4, 64).ToArray();
+        Throws(Status.BadArgument, () => new Dataset(path, asked));
+    }
+
     public void Encoders()
     {
         using (var world = new World(null, null, new ModelOptions { ConfigJson = World.Bert }))

@@ -535,6 +535,29 @@ func TestClassifiers(t *testing.T) {
 	expect(t, err, Unsupported)
 }
 
+func TestHiddenTokens(t *testing.T) {
+	masked := strings.Replace(bert, "BertForSequenceClassification", "BertModel", 1)
+	world := worldOf(t, ModelOptions{ConfigJSON: masked, Task: TaskMaskedLanguageModel}, small(), TrainerOptions{})
+	equal(t, []any{world.model.Info().Task, world.model.Info().HeadIsNew}, []any{TaskMaskedLanguageModel, false})
+	var tokens []byte
+	for i := uint32(0); i < 640; i++ {
+		tokens = binary.LittleEndian.AppendUint16(tokens, uint16(i*i/7%61))
+	}
+	path := filepath.Join(t.TempDir(), "tokens.bin")
+	equal(t, os.WriteFile(path, tokens, 0o600), nil)
+	options := DatasetOptions{Vocabulary: 64, Sequence: 16, MaskRate: 0.3, MaskToken: 63, TokenKinds: append(make([]byte, 63), 1), MaskWholeWords: true}
+	data := must[*Dataset](t)(OpenDataset(path, options))
+	before := must[float64](t)(world.trainer.Evaluate(data, 3))
+	equal(t, world.trainer.Run(context.Background(), data, RunOptions{Until: 3}), nil)
+	equal(t, must[float64](t)(world.trainer.Evaluate(data, 3)) != before, true)
+	equal(t, data.Close(), nil)
+	for _, wrong := range [][]byte{make([]byte, 63), append(make([]byte, 63), 4)} {
+		options.TokenKinds = wrong
+		_, err := OpenDataset(path, options)
+		expect(t, err, BadArgument)
+	}
+}
+
 func TestEncoders(t *testing.T) {
 	world := worldOf(t, ModelOptions{ConfigJSON: bert}, small(), TrainerOptions{})
 	equal(t, []any{world.model.Info().Generates, world.model.Info().TokenTypes}, []any{false, 2})

@@ -101,6 +101,8 @@ struct TokenizerDescription {
   bool of_bytes() const { return !cuts.empty() && cuts.back().kind == CutStep::Kind::bytes; }
 };
 
+// Of a tokenizer.json, or a file whose name is vocab.txt. Throws what Tokenizer's constructor throws of files.
+TokenizerDescription read_description(const std::string& path);
 // Throws a Failure that names the place where the text is damaged, or asks for what is not known here.
 TokenizerDescription read_tokenizer_description(std::string_view json, const std::string& path);
 

@@ -51,13 +51,6 @@ std::string cleaned_up(std::string text, size_t most) {
   return text;
 }
 
-TokenizerDescription read_description(const std::string& path) {
-  if (is_vocabulary_file(path)) return read_vocabulary_file(path);
-  const std::string text = read_text(path);
-  require_utf8(text, path);
-  return read_tokenizer_description(text, path);
-}
-
 // Carries out steps of the file at `path`; a Failure names what they were carried out on.
 template <class Make>
 auto bounded(const Make& make, const std::string& what, const std::string& path) {
@@ -111,6 +104,13 @@ bool loses_spaces(const TokenizerDescription& d) {
 }
 
 }  // namespace
+
+TokenizerDescription read_description(const std::string& path) {
+  if (is_vocabulary_file(path)) return read_vocabulary_file(path);
+  const std::string text = read_text(path);
+  require_utf8(text, path);
+  return read_tokenizer_description(text, path);
+}
 
 struct Tokenizer::Parts {
   explicit Parts(const TokenizerDescription& d, const std::string& file)

@@ -1,0 +1,46 @@
+// Texts to train masked language models on: each one a document, or several where it is longer than a sample; and which of their tokens are
+// hidden.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "examples.h"
+#include "flags.h"
+#include "labelled.h"
+#include "tokenization.h"
+
+namespace CLI {   // its headers cost more to compile than all else here
+class App;
+}
+
+namespace command {
+
+inline constexpr double default_mask_rate = 0.15;   // Devlin et al., arXiv 1810.04805
+
+struct MaskFlags {
+  std::optional<double> rate;   // unset: that of the run, else the default
+  bool whole_words = false;
+};
+// --mask-rate and --mask-whole-words.
+void add_mask_flags(CLI::App& command, MaskFlags& flags);
+// What was not said, as the run in this folder has it.
+void take_masks_of_run(MaskFlags& flags, const std::string& run);
+// For a --resume. Throws where a flag asks for other masks than the run has.
+void check_masks_of_run(const MaskFlags& flags, const std::string& run);
+
+// What a dataset hides; `kinds` has a byte for each token of the model's vocabulary.
+struct Masks {
+  double rate;
+  int32_t token;
+  std::vector<uint8_t> kinds;
+  bool whole_words;
+};
+
+// All texts of a file: of a .csv or .jsonl file, or the whole file as one text. Cut to pieces that fill a sample, each with the tokens that the
+// tokenizer puts around a text; pieces are documents. Texts come in an order of their own, and their pieces one after the other.
+// Throws a Failure where the tokenizer has no mask token, or does not tell words although whole words are hidden.
+Examples read_masked(const std::string& path, const LabelFields& fields, const MaskFlags& flags, const Tokenization& tokenization, uint64_t vocabulary, uint64_t sequence, Masks& masks);
+
+}  // namespace command

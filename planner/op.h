@@ -51,13 +51,16 @@ enum class OpKind : uint8_t {
   fetch,                  // (host memory)                        -> x            (a part of it: Instruction::elements)
   store,                  // x                                    -> (host memory)
   preference,             // token_loss, targets, document positions, reference? -> token_weights? (and the state)
+  value_loss,             // logits, targets, values, weights?    -> row_loss, dlogits?
+  value_hits,             // logits, targets, values              -> (state)      (evaluation of a model with several labels a text)
 };
-inline constexpr int op_kind_count = static_cast<int>(OpKind::preference) + 1;
+inline constexpr int op_kind_count = static_cast<int>(OpKind::value_hits) + 1;
 
 inline bool is_transfer(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::store; }
 
 enum class Activation : uint8_t { gelu_tanh, gelu_erf, tanh, relu };
 enum class Gate : uint8_t { silu, gelu };   // by tanh
+enum class ValueLoss : uint8_t { binary_cross_entropy, squared_error };
 
 struct Attributes {
   float epsilon = 0;
@@ -65,6 +68,7 @@ struct Attributes {
   bool transposed = false;      // linear: weights are (inputs, features)
   Activation activation = Activation::gelu_tanh;   // of a gelu op, which computes the others too
   Gate gate = Gate::silu;       // swiglu
+  ValueLoss value_loss = ValueLoss::binary_cross_entropy;   // of a value_loss op
   float weight_offset = 0;      // norms: what weights count from
   int query_heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 0;              // of attention's scores; of a scale op

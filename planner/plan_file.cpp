@@ -86,7 +86,7 @@ std::string describe(const Graph& graph) {
   }
   for (const Op& op : graph.ops) {
     // Every one, by name: whoever adds an attribute is asked here whether it makes another model.
-    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
+    [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
                                   stream] = op.attributes;
     s += std::string("\n") + op_row(op.kind).name;
     for (float x : {epsilon, scale, dropout}) add(x);
@@ -97,6 +97,7 @@ std::string describe(const Graph& graph) {
     if (weight_offset != 0) add(weight_offset);
     if (!causal) s += " bidirectional";
     if (alibi) s += " alibi";
+    if (value_loss != ValueLoss::binary_cross_entropy) s += " squared";
     if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";   // as it was when that was an op
   }
   for (const RotaryTables& tables : graph.rotary) {

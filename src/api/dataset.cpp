@@ -26,6 +26,11 @@ stw_status stw_dataset_open(stw_dataset** out, const stw_dataset_options* option
     if (o.labels && !*o.labels) return api::fail(error, Code::bad_argument, "dataset: labels is empty");
     if (!o.labels && o.label_count != 0) return api::fail(error, Code::bad_argument, "dataset: a label_count without labels");
     if (o.labels) d.labels_path = o.labels;
+    STW_API_TRY(api::check_reserved(o.reserved_end, "dataset options"));
+    if (o.task != STW_TASK_AUTOMATIC && o.task != STW_TASK_LABEL && o.task != STW_TASK_LABELS && o.task != STW_TASK_NUMBER)
+      return api::fail(error, Error{Code::bad_argument, "dataset: task is " + std::to_string(o.task) + ", expected one whose labels are of documents, or 0"});
+    if (o.task != STW_TASK_AUTOMATIC && !o.labels) return api::fail(error, Code::bad_argument, "dataset: a task without labels");
+    if (o.task != STW_TASK_AUTOMATIC) d.task = static_cast<Task>(o.task - 1);
     d.pairs = o.pairs != 0;
     if (o.reference) d.reference_path = o.reference;
     d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));

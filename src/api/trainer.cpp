@@ -138,7 +138,7 @@ Result<Batch> read_batch(const stw_batch& b, const Trainer& t, bool to_learn) {
   InputIndices inputs = g.inputs;
   if (!to_learn) inputs[Input::weights] = inputs[Input::reference] = -1;
   return Batch::read(b.names, reinterpret_cast<const dlpack::Managed* const*>(b.tensors), b.count,
-                     {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.labels, g.token_types, inputs, to_learn ? g.preference : Preference::none});
+                     {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.labels, g.token_types, inputs, to_learn ? g.preference : Preference::none, g.task});
 }
 
 // As a SampleSource; of two words, so that it is one without an allocation. `batch` must outlive it.

@@ -133,12 +133,12 @@ SIZE(stw_pack_result, 32);
 AT(stw_pack_result, struct_size, 0); AT(stw_pack_result, answer, 4); AT(stw_pack_result, height, 8);
 AT(stw_pack_result, bound, 16); AT(stw_pack_result, nodes, 24);
 
-SIZE(stw_dataset_options, 96);
+SIZE(stw_dataset_options, 104);
 AT(stw_dataset_options, struct_size, 0); AT(stw_dataset_options, tokenizer, 4); AT(stw_dataset_options, path, 8);
 AT(stw_dataset_options, vocabulary, 16); AT(stw_dataset_options, sequence, 24); AT(stw_dataset_options, seed, 32);
 AT(stw_dataset_options, set_mask, 40); AT(stw_dataset_options, pairs, 44); AT(stw_dataset_options, document_end, 48);
 AT(stw_dataset_options, marks, 56); AT(stw_dataset_options, labels, 64); AT(stw_dataset_options, label_count, 72);
-AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88);
+AT(stw_dataset_options, held_out, 80); AT(stw_dataset_options, reference, 88); AT(stw_dataset_options, task, 96); AT(stw_dataset_options, reserved_end, 100);
 
 SIZE(stw_dataset_info, 48);
 AT(stw_dataset_info, struct_size, 0); AT(stw_dataset_info, tokenizer, 4); AT(stw_dataset_info, training_tokens, 8);

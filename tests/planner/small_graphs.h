@@ -62,7 +62,7 @@ inline std::vector<Graph> small_graphs() {
   return graphs;
 }
 
-// Classifiers, alone and with adapters: their evaluation has one op more.
+// Classifiers, alone and with adapters: their evaluation has one op more. With several labels, or numbers, too.
 inline std::vector<Graph> classifier_graphs() {
   std::vector<Graph> graphs;
   graphs.push_back(graph_of(classifier_of(small_qwen2()), 33, Precision::bf16));
@@ -71,6 +71,8 @@ inline std::vector<Graph> classifier_graphs() {
   graphs.push_back(graph_of(classifier_of(small_bert()), 40));
   graphs.push_back(graph_for(classifier_of(small_roberta()), Kernels::tensor));
   graphs.push_back(graph_for(classifier_of(small_bert("0.1")), Kernels::wgmma));
+  graphs.push_back(graph_of(of_labels(small_bert("0.1")), 33, Precision::bf16, 8));
+  graphs.push_back(graph_of({of_numbers(small_llama()), adapters_of_all()}, 40));
   add_small_tiles(graphs);
   return graphs;
 }

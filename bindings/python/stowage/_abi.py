@@ -523,6 +523,8 @@ class stw_dataset_options(Structure):
         ("label_count", c_uint64),
         ("held_out", c_double),
         ("reference", c_char_p),
+        ("task", c_uint32),
+        ("reserved_end", c_uint32),
     ]
 
 

@@ -853,12 +853,15 @@ pub struct stw_dataset_options {
     pub marks: *const c_char,
     /// for classifiers: a file with a little-endian uint32 for each document that \`marks\` begin: its label, or UINT32\_MAX for none. It is the target of the document's last token inside of the sample; for an encoder, of the document's first token. STW\_MARK\_TARGET is not looked at then. NULL: targets are tokens.
     pub labels: *const c_char,
-    /// with labels: every one must be smaller
+    /// with labels: how many the model has; every uint32 must be smaller
     pub label_count: u64,
     /// share of the tokens that is held out, from the end on: 0 to 1; unset: 0.1. With marks whole documents, of which longer ones than a sample count as what samples have of them
     pub held_out: f64,
     /// with pairs, for STW\_PREFERENCE\_DPO and \_IPO: the file that stw\_trainer\_write\_reference wrote for these tokens and marks (of others: STW\_BAD\_STATE)
     pub reference: *const c_char,
+    /// with labels: the model's. 0: LABEL. For LABELS and NUMBER the file of labels has label\_count little-endian float32 for each document instead: of LABELS how much it has of each, 0 to 1; of NUMBER finite numbers; a NaN in the first place: none
+    pub task: u32,
+    pub reserved_end: u32,
 }
 
 impl Default for stw_dataset_options {
@@ -925,7 +928,7 @@ pub struct stw_progress {
     /// STW\_SKIP\_\*, of the last step
     pub skip_reason: u32,
     pub reserved: u32,
-    /// of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of a preference: as accuracy; not a number where there were none
+    /// of a classifier, of the last evaluation: share of the targets whose logit was the largest, of equal ones the first; of LABELS: share of the texts whose logits were all right, above 0 where the label is above 0.5 and not elsewhere; of a preference: as accuracy; not a number where there were none, and of NUMBER
     pub evaluation_accuracy: f64,
     /// of a preference, of the last step: share of the pairs whose chosen document was ahead: dpo by P - R, ipo by (P - R) / n, simpo and orpo by P / n; else 0
     pub accuracy: f64,
@@ -997,9 +1000,9 @@ pub struct stw_trainer_options {
     pub gradient_user: *mut c_void,
     /// sgd: unset 0.9; muon: unset 0.95
     pub momentum: f32,
-    /// in \[0, 1): this share of the target's probability goes to all tokens alike; with a preference in \[0, 0.5): the share of pairs that is taken to be the wrong way round
+    /// in \[0, 1): this share of the target's probability goes to all tokens alike; with a preference in \[0, 0.5): the share of pairs that is taken to be the wrong way round. 0 for LABELS and NUMBER
     pub label_smoothing: f32,
-    /// times the square of log Σ exp(logits), added to every token's loss
+    /// times the square of log Σ exp(logits), added to every token's loss; 0 for LABELS and NUMBER
     pub z_loss: f32,
     /// 0: none; else a step is skipped whose loss or gradient norm lies more standard deviations above its running mean than this (exponential, about 128 steps; from 64 steps on)
     pub outlier_limit: f32,
@@ -1241,7 +1244,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_buffer_lifetime, lower, upper, size);
     of!(stw_pack_options, struct_size, set_mask, capacity, node_limit);
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
-    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference);
+    of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs, document_end, marks, labels, label_count, held_out, reference, task, reserved_end);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples, evaluation_samples, content_hash);
     of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds, tokens_per_second, tokens, evaluation_loss, loss_scale, skip_reason, reserved, evaluation_accuracy, accuracy, evaluation_samples, evaluated_samples);
     of!(stw_gradients, struct_size, reserved, data, count, loss_sum, target_count, stream, scale, in_order);

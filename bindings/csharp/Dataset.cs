@@ -18,10 +18,12 @@ namespace Stowage
         public long? DocumentEnd { get; set; }
         /// <summary>A file with a byte of <see cref="Marks"/> for each token.</summary>
         public string Marks { get; set; }
-        /// <summary>For classifiers: a file with a little-endian uint32 for each document that Marks begin.</summary>
+        /// <summary>For classifiers: a file with a little-endian uint32 for each document that Marks begin; for the tasks Labels and Number with LabelCount little-endian floats.</summary>
         public string Labels { get; set; }
-        /// <summary>With Labels: every one must be smaller.</summary>
+        /// <summary>With Labels: how many the model has.</summary>
         public long LabelCount { get; set; }
+        /// <summary>The model's, with Labels.</summary>
+        public TrainingTask Task { get; set; }
         /// <summary>Share of the tokens that is held out, from the end on; null: 0.1.</summary>
         public double? HeldOut { get; set; }
         /// <summary>For plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn.</summary>
@@ -79,6 +81,7 @@ namespace Stowage
             given.held_out = options.HeldOut ?? 0;
             given.set_mask = (options.DocumentEnd != null ? STW_SET_DOCUMENT_END : 0) | (options.HeldOut != null ? STW_SET_HELD_OUT : 0);
             given.label_count = Numbers.Unsigned(options.LabelCount, nameof(options.LabelCount));
+            given.task = (uint)options.Task;
             stw_dataset* made = null;
             stw_error error = stw_error.Sized();
             using (var texts = new Texts())

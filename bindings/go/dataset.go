@@ -18,8 +18,9 @@ type DatasetOptions struct {
 	Seed        uint64 // of the windows; 0: 1337
 	DocumentEnd *uint64
 	Marks       string // a file with a byte for each token, a sum of 1: learned; 2: a document begins; 4: of the document's second text (token type 1)
-	Labels      string // for classifiers: a file with a little-endian uint32 for each document
+	Labels      string // for classifiers: a file with a little-endian uint32 for each document; of TaskLabels and TaskNumber LabelCount float32
 	LabelCount  uint64
+	Task        Task     // the model's, with Labels
 	HeldOut     *float64 // share of the tokens that is held out, from the end on; nil: 0.1
 	Pairs       bool     // for plans with a preference: documents that Marks begin are pairs, chosen and rejected ones in turn
 	Reference   string   // with pairs: what Trainer.WriteReference wrote
@@ -47,7 +48,7 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	defer func() { given.free() }()
 	asked := C.stw_dataset_options{struct_size: C.uint32_t(unsafe.Sizeof(C.stw_dataset_options{})), tokenizer: C.uint32_t(options.Tokenizer),
 		path: given.of(path), vocabulary: C.uint64_t(options.Vocabulary), sequence: C.uint64_t(options.Sequence), seed: C.uint64_t(options.Seed),
-		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount),
+		marks: given.of(options.Marks), labels: given.of(options.Labels), label_count: C.uint64_t(options.LabelCount), task: C.uint32_t(options.Task),
 		pairs: number(options.Pairs), reference: given.of(options.Reference)}
 	if options.DocumentEnd != nil {
 		asked.set_mask |= C.STW_SET_DOCUMENT_END

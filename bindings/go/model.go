@@ -42,7 +42,7 @@ type ModelInfo struct {
 	PaddingToken          int64 // -1: none
 	Generates             bool  // continues texts; false: an encoder, which reads a text as a whole
 	Task                  Task
-	TokenTypes            int   // how many types of tokens it tells apart, such as a first and a second text; 0: none
+	TokenTypes            int // how many types of tokens it tells apart, such as a first and a second text; 0: none
 }
 
 // TensorInfo is a tensor of a model.

@@ -10,9 +10,9 @@ NAMED = {"backend": "STW_BACKEND_", "isa": "STW_ISA_", "precision": "STW_PRECISI
          "gradients": "STW_GRADIENTS_", "kernels": "STW_KERNELS_", "attention": "STW_ATTENTION_", "quantize": "STW_QUANTIZE_",
          "quantize_embeddings": "STW_QUANTIZE_", "preference": "STW_PREFERENCE_", "mode": "STW_MODE_", "recompute": "STW_RECOMPUTE_", "schedule": "STW_SCHEDULE_",
          "non_finite": "STW_NON_FINITE_", "tokenizer": "STW_TOKENIZER_", "log_level": "STW_LOG_", "state_bits": "STW_STATES_", "phase": "STW_PHASE_",
-         "skip_reason": "STW_SKIP_", "answer": "STW_PACK_"}
+         "skip_reason": "STW_SKIP_", "answer": "STW_PACK_", "task": "STW_TASK_"}
 # Of results; others have such names for numbers of bytes.
-TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_reason", "answer"}
+TOLD = {"backend", "isa", "precision", "kernels", "tokenizer", "phase", "skip_reason", "answer", "task"}
 
 # Fields that are read only where a bit says so.
 MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT",
@@ -25,7 +25,7 @@ MASKED = {("stw_model_options", "dropout"): "STW_SET_DROPOUT",
           ("stw_trainer_options", "momentum"): "STW_SET_MOMENTUM", ("stw_trainer_options", "margin"): "STW_SET_MARGIN",
           ("stw_run_options", "min_rate"): "STW_SET_MIN_RATE"}
 
-HIDDEN = {"struct_size", "set_mask", "reserved"}
+HIDDEN = {"struct_size", "set_mask", "reserved", "reserved_end"}
 
 
 def number_of(field, value):

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 
 use crate::abi::{self, stw_dataset_info as DatasetInfo};
-use crate::choices::Tokenizer;
+use crate::choices::{Task, Tokenizer};
 use crate::error::{check, told, Error, Result, Status};
 use crate::text::{optional_path, path_to_c, pointer};
 
@@ -22,9 +22,12 @@ pub struct DatasetOptions<'a> {
     /// A file with a byte for each token, a sum of 1: the model learns to predict it; 2: a document begins with it; 4: it belongs to its
     /// document's second text, and its type is 1.
     pub marks: Option<&'a Path>,
-    /// For classifiers: a file with a little-endian u32 for each document that `marks` begin.
+    /// For classifiers: a file with a little-endian u32 for each document that `marks` begin; for the tasks `Labels` and `Number` with
+    /// `label_count` little-endian f32.
     pub labels: Option<&'a Path>,
     pub label_count: u64,
+    /// The model's, with labels.
+    pub task: Task,
     /// Share of the tokens that is held out, from the end on; none: 0.1.
     pub held_out: Option<f64>,
     /// For plans with a preference: documents that `marks` begin are pairs, chosen and rejected ones in turn.
@@ -71,6 +74,7 @@ impl Dataset {
             marks: pointer(&marks),
             labels: pointer(&labels),
             label_count: options.label_count,
+            task: options.task as u32,
             pairs: options.pairs as u32,
             reference: pointer(&reference),
             ..Default::default()

@@ -111,7 +111,8 @@ void add_data_flags(CLI::App& command, DataFlags& flags) {
                      "A text in UTF-8, or by its ending:\n"
                      ".jsonl of examples, one a line: {\"prompt\": …, \"completion\": …}, {\"messages\": […]} or {\"text\": …};\n"
                      ".jsonl of pairs of answers: {\"prompt\": …, \"chosen\": …, \"rejected\": …};\n"
-                     ".csv with the columns text and label, or .jsonl of {\"text\": …, \"label\": …}, for a classifier;\n"
+                     ".csv with the columns text and label, or .jsonl of {\"text\": …, \"label\": …}, for a classifier, or with a\n"
+                     "list {\"text\": …, \"labels\": […]}; labels may be numbers to learn (--task number);\n"
                      ".bin of token ids, little-endian uint16, or uint32 where the vocabulary exceeds 65,536.")
       ->required()
       ->type_name("FILE");
@@ -137,7 +138,11 @@ void add_field_flags(CLI::App& command, LabelFields& fields, bool with_labels) {
   if (with_labels)
     add("--label-field", fields.label, fields.label_given,
         "The column, or member, that has the text's label: a language model becomes a classifier of all labels there.\n"
-        "Default: label.");
+        "Default: label, in .jsonl files also labels.");
+  if (with_labels)
+    command.add_option("--label-separator", fields.separator, "Of a .csv file: what stands between the labels of a field, such as \"|\". Default: a field is one label.")
+        ->check(not_empty())
+        ->type_name("TEXT");
 }
 
 void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
@@ -145,6 +150,7 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!plan.examples && (data.fields.text_given || data.fields.label_given))
     throw Failure(exit_usage, fmt::format("--{}-field: is for .csv and .jsonl files, --data {} is none", data.fields.label_given ? "label" : "text", data.path));
   require_regular_examples(data.path);
+  if (!data.fields.separator.empty() && !is_csv(data.path)) throw Failure(exit_usage, fmt::format("--label-separator: is for .csv files, --data {} is none", data.path));
   data.has_labels = holds_labels(data.path, data.fields);
   data.has_pairs = holds_pairs(data.path);
   if (!data.has_pairs && plan.preference != "auto")
@@ -156,22 +162,53 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   if (!ends.empty()) plan.document_end = static_cast<uint32_t>(ends[0]);
 }
 
+namespace {
+
+// The model with a head for what the data has.
+ModelFlags with_head_for(const ModelFlags& model, const std::string& path, std::span<const LabelledText> texts) {
+  ModelFlags made = model;
+  const uint32_t task = model.task.empty() ? task_of(texts, path) : task_number(model.task);
+  const auto is_list = std::find_if(texts.begin(), texts.end(), [](const LabelledText& text) { return text.is_list; });
+  if (task == STW_TASK_LABEL && is_list != texts.end()) throw Failure(exit_failed, fmt::format("{}: has a list of labels, and --task label learns one; --task labels learns several", is_list->place));
+  if (task == STW_TASK_LABELS && is_list == texts.end() && is_csv(path))
+    throw Failure(exit_usage, fmt::format("--data {}: --task labels of a .csv file needs --label-separator: what stands between the labels of a field", path));
+  made.task = task == STW_TASK_LABELS ? "labels" : task == STW_TASK_NUMBER ? "number" : "label";
+  if (task == STW_TASK_NUMBER) made.label_count = numbers_of_each(texts);
+  else made.labels = labels_of(texts);
+  if (task == STW_TASK_LABELS && made.labels.empty()) throw Failure(exit_failed, fmt::format("{}: no text has a label", path));
+  return made;
+}
+
+bool has_label_task(const ModelFlags& model) { return model.task.empty() || model.task == "label" || model.task == "labels" || model.task == "number"; }
+
+}  // namespace
+
 void take_labels(ModelFlags& model, const DataFlags& data) {
-  if (!data.has_labels) return;
-  ModelFlags classifier = model;
-  classifier.labels = labels_of(read_labelled(data.path, data.fields, true));
+  if (!data.has_labels && !model.task.empty() && has_label_task(model))
+    throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a .jsonl file of texts that have a \"{}\"", model.task, data.path, data.fields.label));
+  if (!data.has_labels || !has_label_task(model)) return;
+  const std::vector<LabelledText> texts = read_labelled(data.path, data.fields, true);
+  ModelFlags alone = model;
+  alone.task.clear();
+  bool is_there = true;
   try {
-    if (query(open_model(model)).labels > 0) return;
+    if (query(open_model(alone)).labels > 0) return;
   } catch (const Failure&) {   // weights of a language model without its head are enough for another one
-    if (classifier.labels.size() < 2) throw;
+    is_there = false;
+  }
+  ModelFlags made = with_head_for(model, data.path, texts);
+  if (made.task == "label" && made.labels.size() < 2) {
+    if (!is_there) open_model(alone);   // says what is wrong with it
+    throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(made.labels[0])));
+  }
+  if (!is_there) {
     try {
-      open_model(classifier);
+      open_model(made);
     } catch (const Failure&) {
-      open_model(model);   // says what is wrong with it
+      open_model(alone);
     }
   }
-  if (classifier.labels.size() < 2) throw Failure(exit_failed, fmt::format("{}: all texts have the label \"{}\"; expected two labels or more", data.path, shortened(classifier.labels[0])));
-  model = std::move(classifier);
+  model = std::move(made);
 }
 
 void require_pairs(const PreferenceFlags& preference, const DataFlags& data) {
@@ -199,6 +236,7 @@ OpenData open_data(const DataFlags& flags, const std::string& file, const DataRe
   options.marks = marks ? kept->marks_path.c_str() : nullptr;
   options.labels = labels ? kept->labels_path.c_str() : nullptr;
   options.label_count = labels ? about.labels : 0;
+  options.task = labels && about.task != STW_TASK_LABEL ? about.task : static_cast<uint32_t>(STW_TASK_AUTOMATIC);
   options.pairs = flags.has_pairs;
   options.tokenizer = !held && request.tokenization.kind() == Tokenization::Kind::bytes ? STW_TOKENIZER_BYTE : STW_TOKENIZER_IDS;
   options.vocabulary = about.vocabulary;

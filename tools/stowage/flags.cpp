@@ -181,8 +181,29 @@ void add_adapter_flags(CLI::App& command, ModelFlags& flags) {
 
 void add_labels_flag(CLI::App& command, ModelFlags& flags) {
   command.add_option("--labels", flags.label_count, "A classifier of so many labels, in place of a language model. Default: as the model's config says.")
-      ->check(whole_number(2, 1048576))
+      ->check(whole_number(1, 1048576))
       ->type_name("N");
+  add_task_flag(command, flags);
+}
+
+namespace {
+
+constexpr std::pair<const char*, uint32_t> tasks[] = {{"label", STW_TASK_LABEL}, {"labels", STW_TASK_LABELS}, {"number", STW_TASK_NUMBER}, {"tokens", STW_TASK_TOKEN_LABEL},
+                                                      {"masked", STW_TASK_MASKED_LANGUAGE_MODEL}};
+
+}  // namespace
+
+void add_task_flag(CLI::App& command, ModelFlags& flags) {
+  std::vector<std::string> words;
+  for (const auto& [word, number] : tasks) words.emplace_back(word);
+  command.add_option("--task", flags.task, "What the model learns: one label of a text, any number of labels, a number, a label of each token, or masked tokens.\nDefault: as its config says, or the data.")
+      ->check(CLI::IsMember(words))
+      ->type_name("label|labels|number|tokens|masked");
+}
+
+uint32_t task_number(const std::string& word) {
+  const auto* const found = std::find_if(std::begin(tasks), std::end(tasks), [&](const auto& task) { return word == task.first; });
+  return found == std::end(tasks) ? static_cast<uint32_t>(STW_TASK_AUTOMATIC) : found->second;
 }
 
 void add_threads_flag(CLI::App& command, PlanFlags& flags) {
@@ -349,6 +370,7 @@ Model open_model(const ModelFlags& flags) {
   for (const std::string& name : flags.labels) labels.push_back(name.c_str());
   options.label_names = labels.empty() ? nullptr : labels.data();
   options.label_count = labels.empty() ? flags.label_count : labels.size();
+  options.task = task_number(flags.task);
   stw_model* model = nullptr;
   call([&](stw_error* error) { return stw_model_create(&model, &options, error); });
   return Model(model);

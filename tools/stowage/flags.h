@@ -30,6 +30,7 @@ struct ModelFlags {
   bool adapter_stabilised = false;
   uint64_t label_count = 0;      // of a classifier; 0: as the config says
   std::vector<std::string> labels;   // their names; empty: the model's own
+  std::string task;              // of --task; empty: as the config says, or with labels a label of a text
 };
 
 // What a preference weighs a pair by; unset: the library's defaults.
@@ -69,6 +70,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 // --lora and its settings: new adapters.
 void add_adapter_flags(CLI::App& command, ModelFlags& flags);
 void add_labels_flag(CLI::App& command, ModelFlags& flags);
+void add_task_flag(CLI::App& command, ModelFlags& flags);
 void add_threads_flag(CLI::App& command, PlanFlags& flags);
 void add_quantize_flags(CLI::App& command, PlanFlags& flags);
 void add_preference_flag(CLI::App& command, PlanFlags& flags);
@@ -96,6 +98,8 @@ bool is_preset(const std::string& model);
 std::string presets_text();
 
 Model open_model(const ModelFlags& flags);
+// The library's number for a word of --task; STW_TASK_AUTOMATIC for none.
+uint32_t task_number(const std::string& word);
 std::vector<std::string> labels_of(const Model& model);   // their names; none of a language model
 
 // The --device that is meant, found on this machine or only known as a profile.

@@ -151,6 +151,7 @@ void add_train(CLI::App& application, const std::string& program) {
   CLI::App& command = *application.add_subcommand("train", "Train a model on a file, and write it into a folder.");
   add_model_flags(command, flags->model);
   add_adapter_flags(command, flags->model);
+  add_task_flag(command, flags->model);
   add_data_flags(command, flags->data);
   add_run_flags(command, *flags);
   add_optimizer_flags(command, *flags);

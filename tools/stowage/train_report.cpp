@@ -15,7 +15,9 @@ void tell_model(const ModelFlags& flags, const stw_model_info& about) {
   const std::string weights = about.has_codes     ? "weights read from files, in 4 bits"
                               : about.has_weights ? "weights read from files"
                                                   : fmt::format("random weights from seed {}", flags.seed);
-  const std::string head = about.has_weights && !flags.labels.empty() ? fmt::format(", and a new head for {} labels", grouped(about.labels)) : "";
+  const bool has_new_head = about.has_weights && (!flags.labels.empty() || flags.label_count > 0);
+  const char* const outputs = about.task == STW_TASK_NUMBER ? "number" : "label";
+  const std::string head = has_new_head ? fmt::format(", and a new head for {} {}{}", grouped(about.labels), outputs, about.labels == 1 ? "" : "s") : "";
   tell("model       {}: {}, {} layers, {} parameters, {}{}\n", flags.source, about.architecture, about.layers, grouped(about.parameters),
        weights, head);
 }
@@ -31,8 +33,10 @@ void tell_adapters(const stw_model_info& about, const std::string& json) {
 
 void tell_examples(const TrainFlags& flags, const stw_model_info& about, const ExampleCounts& counts, const std::string& preference) {
   const std::string longer = counts.longer ? fmt::format("; {} longer than a sample, which cuts them", grouped(counts.longer)) : "";
-  if (about.labels > 0)
-    tell("examples    {}, each with one of {} labels{}\n", grouped(counts.examples), grouped(about.labels), longer);
+  if (about.task == STW_TASK_NUMBER)
+    tell("examples    {}, each with {}{}\n", grouped(counts.examples), about.labels == 1 ? "a number" : grouped(about.labels) + " numbers", longer);
+  else if (about.labels > 0)
+    tell("examples    {}, each with {} of {} labels{}\n", grouped(counts.examples), about.task == STW_TASK_LABELS ? "any" : "one", grouped(about.labels), longer);
   else if (flags.data.has_pairs)
     tell("pairs       {} of chosen and rejected answers, for {}; {} tokens are learned{}\n", grouped(counts.examples), preference,
          grouped(counts.learned), left_out(counts));

@@ -13,7 +13,7 @@
 
 namespace command {
 
-enum class Learned { tokens, texts, pairs };   // what steps go over: of a language model, a classifier, a preference
+enum class Learned { tokens, texts, numbers, pairs };   // what steps go over: of a language model, a classifier, texts with numbers, a preference
 const char* name_of(Learned learned);
 
 struct RunSettings {
@@ -66,7 +66,7 @@ class TrainingRun {
   // Throws the failure on, with what became of the steps since the last checkpoint.
   [[noreturn]] void rescue(const Failure& failure);
   void evaluate(bool is_last = false);
-  bool has_accuracy() const { return learned_ != Learned::tokens; }
+  bool has_accuracy() const { return learned_ == Learned::texts || learned_ == Learned::pairs; }
   std::optional<double> accuracy() const;   // of the last evaluation; of a classifier or a preference
   void save();
 

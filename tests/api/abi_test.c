@@ -38,19 +38,21 @@ SIZE(stw_log_message, 272);
 AT(stw_log_message, struct_size, 0); AT(stw_log_message, level, 4); AT(stw_log_message, number, 8);
 AT(stw_log_message, component, 16); AT(stw_log_message, text, 48);
 
-SIZE(stw_model_options, 104);
+SIZE(stw_model_options, 112);
 AT(stw_model_options, struct_size, 0); AT(stw_model_options, set_mask, 4); AT(stw_model_options, source, 8);
 AT(stw_model_options, config_json, 16); AT(stw_model_options, config_json_size, 24); AT(stw_model_options, weights, 32);
 AT(stw_model_options, seed, 40); AT(stw_model_options, dropout, 48); AT(stw_model_options, reserved, 52);
 AT(stw_model_options, adapter, 56); AT(stw_model_options, adapter_targets, 64); AT(stw_model_options, adapter_rank, 72);
 AT(stw_model_options, adapter_flags, 76); AT(stw_model_options, adapter_alpha, 80); AT(stw_model_options, adapter_dropout, 84);
-AT(stw_model_options, label_names, 88); AT(stw_model_options, label_count, 96);
+AT(stw_model_options, label_names, 88); AT(stw_model_options, label_count, 96); AT(stw_model_options, task, 104);
+AT(stw_model_options, reserved_end, 108);
 
-SIZE(stw_model_info, 112);
+SIZE(stw_model_info, 120);
 AT(stw_model_info, struct_size, 0); AT(stw_model_info, layers, 4); AT(stw_model_info, parameters, 8);
 AT(stw_model_info, trainable, 16); AT(stw_model_info, vocabulary, 24); AT(stw_model_info, positions, 32);
 AT(stw_model_info, has_weights, 40); AT(stw_model_info, width, 44); AT(stw_model_info, architecture, 48);
 AT(stw_model_info, adapter_rank, 80); AT(stw_model_info, has_codes, 84); AT(stw_model_info, labels, 88); AT(stw_model_info, padding_token, 96); AT(stw_model_info, generates, 104); AT(stw_model_info, token_types, 108);
+AT(stw_model_info, task, 112); AT(stw_model_info, reserved, 116);
 
 SIZE(stw_tensor_info, 56);
 AT(stw_tensor_info, struct_size, 0); AT(stw_tensor_info, ndim, 4); AT(stw_tensor_info, name, 8);
@@ -229,4 +231,5 @@ VALUE(STW_KERNELS_AUTO, 0); VALUE(STW_KERNELS_PORTABLE, 1); VALUE(STW_KERNELS_TE
 VALUE(STW_KERNELS_CUBLASLT, 3); VALUE(STW_KERNELS_WGMMA, 4); VALUE(STW_KERNELS_CUBLASLT_WGMMA, 5); VALUE(STW_ATTENTION_OWN, 0); VALUE(STW_ATTENTION_CUDNN, 1);
 VALUE(STW_PREFERENCE_NONE, 0); VALUE(STW_PREFERENCE_DPO, 1); VALUE(STW_PREFERENCE_IPO, 2);
 VALUE(STW_PREFERENCE_SIMPO, 3); VALUE(STW_PREFERENCE_ORPO, 4); VALUE(STW_SET_HELD_OUT, 2); VALUE(STW_MARK_TARGET, 1);
-VALUE(STW_MARK_BEGIN, 2); VALUE(STW_MARK_SECOND, 4); VALUE(STW_SET_MARGIN, 32);
+VALUE(STW_MARK_BEGIN, 2); VALUE(STW_MARK_SECOND, 4); VALUE(STW_SET_MARGIN, 32); VALUE(STW_TASK_AUTOMATIC, 0); VALUE(STW_TASK_LANGUAGE_MODEL, 1); VALUE(STW_TASK_MASKED_LANGUAGE_MODEL, 2);
+VALUE(STW_TASK_LABEL, 3); VALUE(STW_TASK_LABELS, 4); VALUE(STW_TASK_NUMBER, 5); VALUE(STW_TASK_TOKEN_LABEL, 6);

@@ -28,7 +28,7 @@ class Binding:
         text = "\n".join(path.read_text(encoding="utf-8") for path in files)
         words = set(re.findall(r"\w+", text))
         options = [field for name, fields in self.header.structs.items() if name.endswith("_options") for field, _, _ in fields
-                   if field not in ("struct_size", "reserved")]
+                   if field not in ("struct_size", "reserved", "reserved_end")]
         for name in [*self.header.functions, *([] if entries_alone else [*self.header.constants, *options])]:
             if name not in words and name not in but:
                 self.fail(f"{self.folder.name} lacks {name}")

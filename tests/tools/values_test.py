@@ -191,4 +191,5 @@ class ValuesTest(CommandTest):
         self.refused("classify", "--model", self.path("number"), "--text", "a", "--threshold", 0.5, expect=USAGE, says=["--threshold: is for models that give a text any number of labels"])
         self.refused("classify", "--model", self.path("names"), "--text", "a", "--threshold", 0.5, expect=USAGE, says=["gives it one"])
         self.refused("classify", "--model", self.path("several"), "--text", "a", "--threshold", 0.5, "--top", 1, expect=USAGE, says=["--threshold"])
+        self.refused("eval", "--model", self.path("number"), "--data", self.text(), says=["the model gives texts 1 number: expected a .csv or .jsonl file"])
         self.refused("generate", "--model", self.path("number"), expect=USAGE, says=["is a classifier"])

@@ -83,9 +83,11 @@ std::optional<Examples> examples_of(const DataFlags& flags, const std::string& p
   require_regular_examples(path);
   const bool has_labels = path == flags.path ? flags.has_labels : holds_labels(path, flags.fields);
   if (const std::vector<std::string> labels = labels_of(request.model); !labels.empty()) {
-    if (!has_labels)
-      throw Failure(exit_failed, fmt::format("{}: the model is a classifier with {} labels: expected a .csv or .jsonl file of texts that have one (\"{}\")", path,
-                                             grouped(labels.size()), flags.fields.label));
+    if (!has_labels) {
+      const bool is_number = query(request.model).task == STW_TASK_NUMBER;
+      throw Failure(exit_failed, fmt::format("{}: the model {} {} {}{}: expected a .csv or .jsonl file of texts that have one (\"{}\")", path, is_number ? "gives texts" : "is a classifier with",
+                                             grouped(labels.size()), is_number ? "number" : "label", labels.size() == 1 ? "" : "s", flags.fields.label));
+    }
     return label_examples(read_labelled(path, flags.fields, true), labels, request.tokenization, query(request.model), request.sequence);
   }
   if (has_labels) throw Failure(exit_failed, fmt::format("{}: its texts have labels, and {} is a language model", path, request.flags.source));

@@ -83,12 +83,13 @@ class Adding {
     return static_cast<int>(graph_.tensors.size()) - 1;
   }
 
-  int activation(std::string name, int64_t features) {
+  int activation(std::string name, int64_t rows, int64_t features) {
     Tensor t;
     t.name = std::move(name);
     t.format = graph_.compute;
-    t.shape = {graph_.sequence, features};
+    t.shape = {rows, features};
     t.per_sample = true;
+    t.rows = rows;
     t.segment = segment_;
     return add(std::move(t));
   }
@@ -103,6 +104,7 @@ class Adding {
     const bool transposed = linear.attributes.transposed;
     const size_t base_op = graph_.ops.size() - 1;
     const int x = linear.inputs[0], y = linear.outputs[0];
+    const int64_t rows = graph_.rows_of(x);
     std::vector<int> low_weights, high_weights;
     Attributes of_parts;
     int64_t column = 0;
@@ -132,18 +134,18 @@ class Adding {
       Attributes a;
       a.dropout = static_cast<float>(adapters_.dropout);
       a.stream = ++stream_;
-      from = activation(name + "_dropout", graph_.features(x));
+      from = activation(name + "_dropout", rows, graph_.features(x));
       emit(OpKind::dropout, a, {x}, from);
     }
     std::vector<int> inputs{from};
     for (int w : low_weights) inputs.insert(inputs.end(), {w, -1});
     const int64_t width = static_cast<int64_t>(low_weights.size()) * adapters_.rank;
-    int low = activation(name + "_low", width);
+    int low = activation(name + "_low", rows, width);
     emit(OpKind::linear, {}, std::move(inputs), low);
     if (const auto scale = static_cast<float>(adapters_.scale()); scale != 1) {
       Attributes a;
       a.scale = scale;
-      const int scaled = activation(name + "_scaled", width);
+      const int scaled = activation(name + "_scaled", rows, width);
       emit(OpKind::scale, a, {std::exchange(low, scaled)}, scaled);
     }
     inputs = {base, low};

@@ -18,10 +18,6 @@ Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t sa
   program_.buffers.reserve(program_.instructions.capacity() * 2);
 }
 
-uint64_t Emitter::row_bytes(int tensor) const {
-  return graph_.at(tensor).bytes(1) / static_cast<uint64_t>(graph_.sequence);
-}
-
 // Where the slice begins in a tensor that lies in the arena as a whole.
 uint64_t Emitter::part_begin(int tensor) const {
   return elements_ > 0 && !graph_.at(tensor).per_sample ? graph_.at(tensor).part_bytes(first_element_) : 0;
@@ -66,7 +62,7 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
   const Tensor& t = graph_.at(tensor);
   Buffer b;
   b.tensor = tensor;
-  b.bytes = holds_part(tensor) || (t.per_sample && rows_ > 0) ? size_mul(row_bytes(tensor), static_cast<uint64_t>(rows))
+  b.bytes = holds_part(tensor) || (t.per_sample && rows_ > 0) ? size_mul(t.row_bytes(), static_cast<uint64_t>(rows))
             : elements_ > 0 && !t.per_sample         ? t.part_bytes(elements_)
                                                      : t.bytes(samples_);
   b.first = b.last = static_cast<int>(program_.instructions.size());
@@ -76,13 +72,13 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
   return value_[static_cast<size_t>(tensor)] = static_cast<int>(program_.buffers.size()) - 1;
 }
 
-int Emitter::input(int tensor) { return new_value(tensor, all_rows(), Phase::forward); }
+int Emitter::input(int tensor) { return new_value(tensor, all_rows(tensor), Phase::forward); }
 
 void Emitter::inputs() {
   for (int t : graph_.all_inputs()) input(t);
 }
 
-Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
+Operand Emitter::use(int tensor, const RowRange& rows, Phase phase) {
   if (tensor < 0) return {};
   if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, part_begin(tensor)};
   const int v = value_[static_cast<size_t>(tensor)];
@@ -91,31 +87,33 @@ Operand Emitter::use(int tensor, int64_t row_begin, int64_t rows, Phase phase) {
   b.last = static_cast<int>(program_.instructions.size());
   if (phase != Phase::forward && made_in_[static_cast<size_t>(v)] == Phase::forward && b.owner == Class::transient)
     b.owner = Class::saved_activations;
-  const bool part = graph_.at(tensor).per_sample && !holds_part(tensor) && rows != all_rows();
-  return {v, false, part ? row_bytes(tensor) * static_cast<uint64_t>(row_begin) : 0};
+  const bool part = graph_.at(tensor).per_sample && !holds_part(tensor) && rows.part;
+  return {v, false, part ? graph_.at(tensor).row_bytes() * static_cast<uint64_t>(rows.begin) : 0};
 }
 
-Operand Emitter::define(int tensor, int64_t row_begin, int64_t rows, Phase phase, int64_t element) {
+Operand Emitter::define(int tensor, const RowRange& rows, Phase phase, int64_t element) {
   if (tensor < 0) return {};
   const uint64_t offset = element < 0 ? 0 : static_cast<uint64_t>(element) * element_bytes(graph_.at(tensor).format);
   if (int fixed = arena_.of_tensor[static_cast<size_t>(tensor)]; fixed >= 0) return {fixed, true, offset + part_begin(tensor)};
   if (!graph_.at(tensor).per_sample) {
-    if (!has(tensor)) new_value(tensor, rows, phase);
+    if (!has(tensor)) new_value(tensor, rows.count, phase);
     const int v = value_[static_cast<size_t>(tensor)];
     program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
     return {v, false, offset};
   }
-  const bool part = !holds_part(tensor) && rows != all_rows();
+  const bool part = !holds_part(tensor) && rows.part;
   // A part of a tensor that is being filled chunk by chunk continues the same value.
-  if (!(part && row_begin > 0)) new_value(tensor, rows, phase);
+  if (!(part && rows.begin > 0)) new_value(tensor, rows.part || rows_ > 0 ? rows.count : all_rows(tensor), phase);
   const int v = value_[static_cast<size_t>(tensor)];
   program_.buffers[static_cast<size_t>(v)].last = static_cast<int>(program_.instructions.size());
-  return {v, false, part ? row_bytes(tensor) * static_cast<uint64_t>(row_begin) : 0};
+  return {v, false, part ? graph_.at(tensor).row_bytes() * static_cast<uint64_t>(rows.begin) : 0};
 }
 
 void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows, bool keeps) {
   const Op& op = graph_.op(first);
-  const Extent extent{samples_, rows, threads_, elements_};
+  const int64_t all = all_rows(op);
+  if (rows == 0) rows = all;
+  const RowRange range{row_begin, rows, rows != all};
   const bool is_fused = count > 1 && graph_.op(first + 1).fused;
   assert(count == 1 || is_fused || op_row(op.kind).joins);
   for (int n = 0; n < (is_fused ? count : 1); ++n)
@@ -134,7 +132,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
   i.outputs = static_cast<int>(op.outputs.size());
   i.samples = samples_;
   i.rows = rows;
-  i.first_row = row_begin % graph_.sequence;
+  i.first_row = row_begin % graph_.rows_of(op);
   i.first_element = first_element_;
   i.elements = elements_;
   i.stage = stage_;
@@ -145,11 +143,11 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
     for (size_t k = 0; k < one.inputs.size(); ++k) {
       const bool only_shape = static_cast<int>(k) >= row.shapes_from && on_host(one.inputs[k]);
       const bool absent = only_shape || (passed_on >= 0 && one.inputs[k] == passed_on);
-      program_.operands.push_back(absent ? Operand{} : use(one.inputs[k], row_begin, rows, phase));
+      program_.operands.push_back(absent ? Operand{} : use(one.inputs[k], range, phase));
     }
     for (int t : one.outputs)
-      program_.operands.push_back(t == passed_on && t >= 0 ? Operand{} : define(t, row_begin, rows, phase, element < 0 ? -1 : element + n));
-    bytes = size_add(bytes, row.workspace(graph_, one, extent));
+      program_.operands.push_back(t == passed_on && t >= 0 ? Operand{} : define(t, range, phase, element < 0 ? -1 : element + n));
+    bytes = size_add(bytes, row.workspace(graph_, one, extent_of(graph_, op, samples_, rows, threads_, elements_)));
   }
   if (bytes > 0) {
     Buffer b;

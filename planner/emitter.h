@@ -16,16 +16,16 @@ class Emitter {
   // Such buffers for all that a sample brings.
   void inputs();
   // Declares that instructions before the emitted ones have made a value of this tensor.
-  int assume(int tensor, Phase phase) { return new_value(tensor, all_rows(), phase); }
+  int assume(int tensor, Phase phase) { return new_value(tensor, all_rows(tensor), phase); }
   int instruction_count() const { return static_cast<int>(program_.instructions.size()); }
-  // One kernel call over rows [row_begin, row_begin + rows) of its per-sample operands.
+  // One kernel call over rows [row_begin, row_begin + rows) of its per-sample operands; 0 rows: over all.
   void emit(int op, Phase phase, bool accumulate, int64_t row_begin, int64_t rows) { emit_ops(op, 1, -1, phase, accumulate, row_begin, rows); }
-  void emit(int op, Phase phase, bool accumulate = false) { emit(op, phase, accumulate, 0, all_rows()); }
+  void emit(int op, Phase phase, bool accumulate = false) { emit(op, phase, accumulate, 0, 0); }
   // Ops [first, first + count) that are fused. What the first of them makes has a value where it `keeps` it, else it is gone at once.
   void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate, int64_t row_begin, int64_t rows) {
     emit_ops(first, count, -1, phase, accumulate, row_begin, rows, keeps);
   }
-  void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate = false) { emit_fused(first, count, phase, keeps, accumulate, 0, all_rows()); }
+  void emit_fused(int first, int count, Phase phase, bool keeps, bool accumulate = false) { emit_fused(first, count, phase, keeps, accumulate, 0, 0); }
 
   // Copies a tensor that lies in host memory into a buffer of its own, and back.
   void fetch(int tensor, Phase phase);
@@ -55,7 +55,7 @@ class Emitter {
 
   // Ops [op, op + ops) of the update, which one instruction does. `element`: of its first output the one that the first of them
   // fills, each other the next one, or -1 for all.
-  void emit_update(int op, int64_t element, int ops = 1) { emit_ops(op, ops, element, Phase::update, false, 0, all_rows()); }
+  void emit_update(int op, int64_t element, int ops = 1) { emit_ops(op, ops, element, Phase::update, false, 0, 0); }
 
   bool has(int tensor) const { return value_[static_cast<size_t>(tensor)] >= 0; }
   void drop(int tensor) { value_[static_cast<size_t>(tensor)] = -1; }
@@ -67,16 +67,20 @@ class Emitter {
   const std::vector<int>& watched() const { return watched_; }
   void result(int tensor) { program_.logits = buffer_of(tensor); }
   void result_of_tokens(int losses) { program_.losses = buffer_of(losses); }   // that the last instruction reads
-  int64_t all_rows() const { return rows_ > 0 ? rows_ : samples_ * graph_.sequence; }
+  // Rows of all samples, of a tensor and of an op.
+  int64_t all_rows(int tensor) const { return rows_ > 0 ? rows_ : samples_ * graph_.rows_of(tensor); }
+  int64_t all_rows(const Op& op) const { return rows_ > 0 ? rows_ : samples_ * graph_.rows_of(op); }
+  int64_t samples() const { return samples_; }
   // Merges outputs into inputs that end where they begin, and returns the finished program.
   Program finish(uint64_t base);
 
  private:
   int new_value(int tensor, int64_t rows, Phase phase);
-  Operand use(int tensor, int64_t row_begin, int64_t rows, Phase phase);
-  Operand define(int tensor, int64_t row_begin, int64_t rows, Phase phase, int64_t element);
+  // Rows [begin, begin + count) of a tensor; a `part`: not all of them.
+  struct RowRange { int64_t begin, count; bool part; };
+  Operand use(int tensor, const RowRange& rows, Phase phase);
+  Operand define(int tensor, const RowRange& rows, Phase phase, int64_t element);
   void emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin, int64_t rows, bool keeps = true);
-  uint64_t row_bytes(int tensor) const;
   uint64_t part_begin(int tensor) const;
   bool holds_part(int tensor) const { return graph_.at(tensor).chunked || tiled_[static_cast<size_t>(tensor)]; }
   void merge_in_place();

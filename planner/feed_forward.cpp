@@ -140,21 +140,25 @@ int64_t tile_unit(const Graph& graph, const FeedForward& part) {
   return std::any_of(first, first + part.gradient_op_count, is_sum_of_chains) ? chain_unit : frozen_tile_unit;
 }
 
-Tiling tiling_of(int64_t rows, int64_t sequence, int64_t tile_rows) {
+Tiling tiling_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
   if (tile_rows <= 0 || tile_rows >= rows) return {rows, 1, 0, 0};
   // Whole samples, or parts of each sample.
-  const bool whole = tile_rows >= sequence;
-  const int64_t step = whole ? tile_rows / sequence * sequence : tile_rows, length = whole ? rows : sequence, pieces = rows / length;
+  const bool whole = tile_rows >= rows_per_sample;
+  const int64_t step = whole ? tile_rows / rows_per_sample * rows_per_sample : tile_rows, length = whole ? rows : rows_per_sample, pieces = rows / length;
   return {step, length / step * pieces, length % step, length % step > 0 ? pieces : 0};
 }
 
-std::vector<Tile> tiles_of(int64_t rows, int64_t sequence, int64_t tile_rows) {
-  const Tiling t = tiling_of(rows, sequence, tile_rows);
+std::vector<Tile> tiles_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows) {
+  const Tiling t = tiling_of(rows, rows_per_sample, tile_rows);
   const int64_t in_a_row = t.short_count > 0 ? t.count / t.short_count : t.tiles();   // before a short one
   std::vector<Tile> tiles;
   for (int64_t begin = 0, n = 0; begin < rows; begin += tiles.back().rows, ++n)
     tiles.push_back({begin, n % (in_a_row + 1) == in_a_row ? t.short_rows : t.rows});
   return tiles;
+}
+
+int64_t rows_in_tiles(const Graph& graph, const Segment& segment) {
+  return segment.feed_forward.exists() ? graph.rows_of(graph.op(segment.feed_forward.first_op)) : graph.sequence;
 }
 
 bool is_inner(const FeedForward& part, int tensor) { return contains(part.inner, tensor) || contains(part.inner_gradients, tensor); }

@@ -19,7 +19,7 @@ struct Tile {
 };
 // `rows` (whole samples) cut into tiles of at most `tile_rows`, 0: one tile. Only the last one of all, or the last one of each
 // sample, has fewer rows than the others.
-std::vector<Tile> tiles_of(int64_t rows, int64_t sequence, int64_t tile_rows);
+std::vector<Tile> tiles_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows);
 // The same tiles as numbers, without a list.
 struct Tiling {
   int64_t rows, count;               // of the tiles with the most rows
@@ -27,7 +27,9 @@ struct Tiling {
   int64_t tiles() const { return count + short_count; }
   int64_t last_rows() const { return short_count > 0 ? short_rows : rows; }
 };
-Tiling tiling_of(int64_t rows, int64_t sequence, int64_t tile_rows);
+Tiling tiling_of(int64_t rows, int64_t rows_per_sample, int64_t tile_rows);
+
+int64_t rows_in_tiles(const Graph& graph, const Segment& segment);   // of a sample: those of the segment's feed-forward part
 
 // Whether a tensor, or the value of which it is the gradient, lies inside of the part.
 bool is_inner(const FeedForward& part, int tensor);

@@ -109,7 +109,8 @@ class Backward {
   bool leave_sums(int slope, int bias) {
     const int norm = next_norm(bias), dx = op(slope).outputs[0];
     const int64_t features = graph_.features(dx);
-    if (norm < 0 || graph_.sequence % sums_unit != 0 || features * 4 % sums_unit != 0) return false;
+    const int64_t rows = graph_.rows_of(dx);
+    if (norm < 0 || rows % sums_unit != 0 || features * 4 % sums_unit != 0) return false;
     const int sums = static_cast<int>(graph_.tensors.size());
     op(bias).inputs[0] = sums;
     if (!fuse_into(norm, bias)) {
@@ -119,8 +120,9 @@ class Backward {
     op(slope).outputs.push_back(sums);
     Tensor t;
     t.name = "bias_sums";
-    t.shape = {graph_.sequence / sums_unit, features};
+    t.shape = {rows / sums_unit, features};
     t.per_sample = t.tile_sums = true;
+    t.rows = rows;
     t.segment = op(slope).segment;
     graph_.tensors.push_back(std::move(t));
     graph_.producer.push_back(-1);

@@ -48,7 +48,7 @@ bool Graph::is_library_product(const Op& op) const {
   // change no bit.
   if (has_rounded_outputs(*this, op) || at(op.inputs[0]).chunked) return false;
   // Exact ones are a call for every sample, each of which reads and writes the gradient.
-  return !exact || (!uses_wgmma(kernels) && sequence >= least_library_sample);
+  return !exact || (!uses_wgmma(kernels) && rows_of(op) >= least_library_sample);
 }
 
 bool Graph::is_wgmma_product(const Op& op) const {
@@ -96,6 +96,13 @@ uint64_t Graph::trainable_count() const {
   return n;
 }
 
+int64_t Graph::rows_of(const Op& op) const {
+  for (const std::vector<int>* operands : {&op.inputs, &op.outputs})
+    for (int t : *operands)
+      if (t >= 0 && at(t).per_sample) return at(t).rows;
+  return sequence;   // it works on parameters
+}
+
 const Op& Graph::op(int index) const {
   size_t i = static_cast<size_t>(index);
   for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops, &generate_ops}) {
@@ -121,7 +128,7 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
   // Their records are always there: parameters are numbered alike with and without them.
   for (const Input optional : {Input::positions, Input::weights, Input::reference}) input(optional);
-  graph_.token_weights = activation("token_weights", {sequence}, Format::f32);
+  graph_.token_weights = activation("token_weights", sequence, {sequence}, Format::f32);
   graph_.preference = inputs.preference;
   if (inputs.positions || inputs.preference != Preference::none) need(Input::positions);
   if (inputs.weights) need(Input::weights);
@@ -136,6 +143,7 @@ void GraphBuilder::input(Input input) {
   t.shape = {graph_.sequence};
   if (input_row(input).of_labels) t.shape = {graph_.sequence, graph_.labels};
   t.per_sample = true;
+  t.rows = graph_.sequence;
   graph_.tensors.push_back(std::move(t));
   records_[input] = static_cast<int>(graph_.tensors.size()) - 1;
 }
@@ -221,12 +229,13 @@ void GraphBuilder::end(int output) {
   s.output = output;
 }
 
-int GraphBuilder::activation(const char* name, Shape shape, Format format) {
+int GraphBuilder::activation(const char* name, int64_t rows, Shape shape, Format format) {
   Tensor t;
   t.name = name;
   t.format = format;
   t.shape = shape;
   t.per_sample = true;
+  t.rows = rows;
   t.segment = static_cast<int>(graph_.segments.size()) - 1;
   graph_.tensors.push_back(std::move(t));
   return static_cast<int>(graph_.tensors.size()) - 1;
@@ -243,7 +252,7 @@ int GraphBuilder::embedding(int table, int positions, const char* name) {
 }
 
 int GraphBuilder::embedding(int ids, int table, int positions, int position_ids, const char* name) {
-  int y = rows(name, graph_.at(table).shape[1]);
+  int y = rows_like(ids, name, graph_.at(table).shape[1]);
   std::vector<int> inputs{ids, table, positions};
   if (position_ids >= 0) inputs.push_back(position_ids);
   op(OpKind::embedding, {}, std::move(inputs), {y});
@@ -255,7 +264,7 @@ int GraphBuilder::norm(int x, int weight, int bias, float epsilon, bool rms, con
   a.epsilon = epsilon;
   a.rms = rms;
   a.weight_offset = weight_offset;
-  int y = rows(name, graph_.features(x));
+  int y = rows_like(x, name, graph_.features(x));
   op(OpKind::norm, a, {x, weight, bias}, {y});
   return y;
 }
@@ -273,7 +282,8 @@ int GraphBuilder::linear(int x, const std::vector<LinearWeights>& parts, bool tr
     assert(w[transposed ? 0 : 1] == graph_.features(x));
     features += w[transposed ? 1 : 0];
   }
-  int y = activation(name, {graph_.sequence, features}, output);
+  const int64_t rows = graph_.rows_of(x);
+  int y = activation(name, rows, {rows, features}, output);
   op(OpKind::linear, a, std::move(inputs), {y});
   return y;
 }
@@ -291,14 +301,14 @@ int GraphBuilder::qk_norm(int x, int query_weight, int key_weight, int query_hea
   a.epsilon = epsilon;
   a.rms = true;
   a.weight_offset = weight_offset;
-  int y = rows(name, graph_.features(x));
+  int y = rows_like(x, name, graph_.features(x));
   op(OpKind::qk_norm, a, {x, query_weight, key_weight}, {y});
   return y;
 }
 
 int GraphBuilder::rope(int x, int table, int query_heads, int kv_heads, int head_dim, const char* name) {
   const Attributes a = of_heads(query_heads, kv_heads, head_dim);
-  int y = rows(name, graph_.features(x));
+  int y = rows_like(x, name, graph_.features(x));
   const RotaryTables& tables = graph_.rotary[static_cast<size_t>(table)];
   op(OpKind::rope, a, with_positions({x, tables.cosine, tables.sine}), {y});
   return y;
@@ -315,8 +325,8 @@ int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim
   a.scale = scale;
   a.dropout = dropout;
   if (dropout > 0) a.stream = ++streams_;
-  int out = rows(name, int64_t{query_heads} * head_dim);
-  int lse = activation("attention_lse", {query_heads, graph_.sequence}, Format::f32);
+  int out = rows_like(qkv, name, int64_t{query_heads} * head_dim);
+  int lse = activation("attention_lse", graph_.rows_of(qkv), {query_heads, graph_.rows_of(qkv)}, Format::f32);
   std::vector<int> inputs = with_positions({qkv});
   if (!rule.causal && rule.following >= 0) inputs.push_back(rule.following);
   op(OpKind::attention, a, std::move(inputs), {out, lse});
@@ -326,7 +336,7 @@ int GraphBuilder::attention(int qkv, int query_heads, int kv_heads, int head_dim
 int GraphBuilder::gelu(int x, Activation activation, const char* name) {
   Attributes a;
   a.activation = activation;
-  int y = rows(name, graph_.features(x));
+  int y = rows_like(x, name, graph_.features(x));
   op(OpKind::gelu, a, {x}, {y});
   return y;
 }
@@ -334,7 +344,7 @@ int GraphBuilder::gelu(int x, Activation activation, const char* name) {
 int GraphBuilder::swiglu(int x, const char* name, Gate gate) {
   Attributes a;
   a.gate = gate;
-  int y = rows(name, graph_.features(x) / 2);
+  int y = rows_like(x, name, graph_.features(x) / 2);
   op(OpKind::swiglu, a, {x}, {y});
   return y;
 }
@@ -343,7 +353,7 @@ int GraphBuilder::scale(int x, float factor, const char* name) {
   if (factor == 1) return x;
   Attributes a;
   a.scale = factor;
-  int y = rows(name, graph_.features(x));
+  int y = rows_like(x, name, graph_.features(x));
   op(OpKind::scale, a, {x}, {y});
   return y;
 }
@@ -357,7 +367,8 @@ int GraphBuilder::add(int a, int b, const char* name) {
     graph_.tensors[static_cast<size_t>(b)].name = name;
     return b;
   }
-  int y = rows(name, graph_.features(a));
+  assert(graph_.rows_of(a) == graph_.rows_of(b));
+  int y = rows_like(a, name, graph_.features(a));
   op(OpKind::add, {}, {a, b}, {y});
   return y;
 }
@@ -367,7 +378,7 @@ int GraphBuilder::dropout(int x, float p, const char* name) {
   Attributes a;
   a.dropout = p;
   a.stream = ++streams_;
-  int y = rows(name, graph_.features(x));
+  int y = rows_like(x, name, graph_.features(x));
   op(OpKind::dropout, a, {x}, {y});
   return y;
 }
@@ -384,7 +395,7 @@ void GraphBuilder::align_rows(int logits) {
 void GraphBuilder::cross_entropy(int logits) {
   assert(graph_.features(logits) == graph_.classes() && !has_values(graph_.task));
   align_rows(logits);
-  int loss = activation("token_loss", {graph_.sequence}, Format::f32);
+  int loss = activation("token_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
   std::vector<int> inputs{logits, graph_.inputs[Input::targets]};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
   op(OpKind::cross_entropy, {}, std::move(inputs), {loss});
@@ -398,7 +409,7 @@ void GraphBuilder::value_loss(int logits) {
   align_rows(logits);
   Attributes a;
   a.value_loss = graph_.task == Task::number ? ValueLoss::squared_error : ValueLoss::binary_cross_entropy;
-  const int values = need(Input::values), loss = activation("row_loss", {graph_.sequence}, Format::f32);
+  const int values = need(Input::values), loss = activation("row_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
   std::vector<int> inputs{logits, graph_.inputs[Input::targets], values};
   if (graph_.inputs[Input::weights] >= 0) inputs.push_back(graph_.inputs[Input::weights]);
   op(OpKind::value_loss, a, std::move(inputs), {loss});

@@ -121,14 +121,17 @@ struct Graph {
   bool has_adapters() const;                     // low-rank ones (adapters.h); nothing else is trained then
   uint64_t parameter_count() const;
   uint64_t trainable_count() const;
+  // Rows of a sample that an op goes over: those of its first operand that has rows.
+  int64_t rows_of(const Op& op) const;
+  int64_t rows_of(int tensor) const { return at(tensor).rows; }
   // The window of this attention, where a sample has more rows; else 0.
-  int64_t window_of(const Op& op) const { return op.attributes.window < sequence ? op.attributes.window : 0; }
+  int64_t window_of(const Op& op) const { return op.attributes.window < rows_of(op) ? op.attributes.window : 0; }
   bool is_library_product(const Op& op) const;   // whether cuBLASLt computes it, of training programs; it may decline some
   bool is_wgmma_product(const Op& op) const;     // whether warpgroups do, where operands are aligned
   bool is_wgmma_attention(const Op& op) const;
   bool is_library_attention(const Op& op) const; // whether cuDNN does
   Peak peak_of(const Op& op) const;
-  // Features of a per-sample activation (sequence, features).
+  // Features of a per-sample activation (rows, features).
   int64_t features(int tensor) const { const Shape& s = at(tensor).shape; return s[s.rank - 1]; }
 
  private:
@@ -203,8 +206,9 @@ class GraphBuilder {
   Graph finish() { return std::move(graph_); }
 
  private:
-  int activation(const char* name, Shape shape, Format format);
-  int rows(const char* name, int64_t features) { return activation(name, {graph_.sequence, features}, graph_.compute); }
+  int activation(const char* name, int64_t rows, Shape shape, Format format);
+  // With as many rows as `x` has.
+  int rows_like(int x, const char* name, int64_t features) { return activation(name, graph_.rows_of(x), {graph_.rows_of(x), features}, graph_.compute); }
   void align_rows(int logits);
   void value_loss(int logits);
   void input(Input input);  // makes the input's tensor

@@ -52,7 +52,10 @@ void MicroBuilder::micro_step(const Decisions& d) {
   auto fetch_for = [&](size_t segment, Phase phase) {
     if (overlap_) fetch(host_reads(graph_, emitter_.arena(), segment, phase, accumulate_), phase);
   };
-  auto tiles = [&](size_t segment) { return tiles_of(emitter_.all_rows(), graph_.sequence, d.tile_rows_of(segment)); };
+  auto tiles = [&](size_t segment) {
+    const int64_t rows = rows_in_tiles(graph_, graph_.segments[segment]);
+    return tiles_of(emitter_.samples() * rows, rows, d.tile_rows_of(segment));
+  };
   auto end_stage = [&] {
     if (overlap_) emitter_.end_stage();
   };
@@ -64,7 +67,7 @@ void MicroBuilder::micro_step(const Decisions& d) {
     end_stage();
   }
   fetch_for(head_segment - 1, Phase::backward);
-  head(loss_chunks(emitter_.all_rows(), graph_.sequence, d.loss_chunks, chunk_unit(graph_)));
+  head(loss_chunks(graph_, emitter_.samples(), d.loss_chunks));
   end_stage();
   for (size_t s = head_segment; s-- > 0;) {
     store_pending();

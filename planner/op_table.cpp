@@ -35,12 +35,17 @@ const OpRow& op_row(OpKind kind) {
   return *table[static_cast<size_t>(kind)];
 }
 
+Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows, int threads, int64_t elements) {
+  const int64_t all = samples * graph.rows_of(op);
+  return {samples, rows > 0 ? rows : all, threads, elements, rows > 0 && rows != all};
+}
+
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent) {
   if (tensor < 0) return 0;
   const Tensor& t = graph.at(tensor);
   if (!t.per_sample && extent.elements > 0) return t.part_bytes(extent.elements);
-  if (!t.per_sample || extent.rows == extent.samples * graph.sequence) return t.bytes(extent.samples);
-  return size_mul(t.bytes(1) / static_cast<uint64_t>(graph.sequence), static_cast<uint64_t>(extent.rows));
+  if (!t.per_sample || !extent.part) return t.bytes(extent.samples);
+  return size_mul(t.row_bytes(), static_cast<uint64_t>(extent.rows));
 }
 
 Cost streaming_cost(const Graph& graph, const Op& op, const Extent& extent, uint64_t flops_per_element) {

@@ -9,10 +9,12 @@ namespace stw {
 
 class Differentiation;
 
-// What the size of an op's work depends on besides the graph. `rows` is less than samples · sequence for a chunk;
+// What the size of an op's work depends on besides the graph. `rows`: of all samples, or of a `part` of them (a tile, a chunk of the loss);
 // `elements` counts those of a parameter where an op of the update or a copy works on a part of it (0: on all).
 // `threads` compute on a CPU; 0: the CUDA kernels, whose scratch memory is another.
-struct Extent { int64_t samples, rows; int threads; int64_t elements = 0; };
+struct Extent { int64_t samples, rows; int threads; int64_t elements = 0; bool part = false; };
+// `rows`: 0 for all.
+Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows, int threads, int64_t elements = 0);
 
 // `launches_before` kernels of their own move `bytes_before` bytes before the rest begins.
 struct Cost { uint64_t flops = 0, bytes = 0, bytes_before = 0, launches_before = 0; };
@@ -47,7 +49,7 @@ inline uint64_t no_workspace(const Graph&, const Op&, const Extent&) { return 0;
 extern const OpRow embedding_rows[3], norm_rows[4], linear_rows[4], adapter_rows[3], attention_rows[4], elementwise_rows[7],
     loss_rows[6], update_rows[9], transfer_rows[2];
 
-// Bytes of an operand at this extent: chunks of per-sample tensors count their rows.
+// Bytes of an operand at this extent: parts of per-sample tensors count their rows.
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);
 // Cost of an op that is limited by memory: what it reads and writes once, `flops_per_element` for each element of the first one.
 Cost streaming_cost(const Graph& graph, const Op& op, const Extent& extent, uint64_t flops_per_element);

@@ -264,13 +264,14 @@ Status read_tiles(const Graph& graph, const Json& body, Decisions& decisions) {
   int64_t next = 0;
   for (const Json& entry : list->elements()) {
     STW_ASSIGN(rows, get_int(entry, "rows"));
-    const int64_t all = static_cast<int64_t>(size_mul(static_cast<uint64_t>(decisions.micro_batch), static_cast<uint64_t>(graph.sequence)));
     const auto no_tiles = [&] { return not_a_plan("it cannot be cut into tiles of " + std::to_string(rows) + " rows"); };
-    if (rows < 1 || tiling_of(all, graph.sequence, rows).tiles() > most_tiles) return no_tiles();
+    if (rows < 1) return no_tiles();
     STW_ASSIGN(segments, blocks_of(graph, entry, next));
     for (size_t s : segments) {
       if (!may_tile(graph, graph.segments[s], decisions.saved[s])) return not_a_plan("a block that it tiles keeps what lies inside of the tiles");
-      if (rows % tile_unit(graph, graph.segments[s].feed_forward) != 0) return no_tiles();
+      const int64_t of_sample = rows_in_tiles(graph, graph.segments[s]);
+      const auto all = static_cast<int64_t>(size_mul(static_cast<uint64_t>(decisions.micro_batch), static_cast<uint64_t>(of_sample)));
+      if (tiling_of(all, of_sample, rows).tiles() > most_tiles || rows % tile_unit(graph, graph.segments[s].feed_forward) != 0) return no_tiles();
       decisions.tile_rows[s] = rows;
     }
   }

@@ -14,7 +14,7 @@ Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
     : graph_(graph), device_(device), threads_(threads), classes_(segment_classes(graph)) {
   auto add = [&](int op, int ops) {
     Instruction i{};
-    i.op = op, i.ops = ops, i.kind = graph.op(op).kind, i.samples = 1, i.rows = graph.sequence;
+    i.op = op, i.ops = ops, i.kind = graph.op(op).kind, i.samples = 1, i.rows = graph.rows_of(graph.op(op));
     update_ = size_add(update_, instruction(i));
   };
   for (const UpdateRun& run : update_runs(graph)) add(run.op, run.ops);
@@ -29,7 +29,7 @@ Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
 }
 
 uint64_t Pricing::op(const Op& o, int64_t samples, int64_t rows, int64_t elements) const {
-  return op_picoseconds(device_, o.kind, graph_.peak_of(o), threads_, op_row(o.kind).cost(graph_, o, {samples, rows, threads_, elements}));
+  return op_picoseconds(device_, o.kind, graph_.peak_of(o), threads_, op_row(o.kind).cost(graph_, o, extent_of(graph_, o, samples, rows, threads_, elements)));
 }
 
 uint64_t Pricing::instruction(const Instruction& i) const {
@@ -38,15 +38,15 @@ uint64_t Pricing::instruction(const Instruction& i) const {
 
 uint64_t Pricing::run(int first, int count, int64_t samples, int64_t rows) const {
   Instruction i{};
-  i.op = first, i.ops = count, i.kind = graph_.op(first).kind, i.samples = samples, i.rows = rows;
+  i.op = first, i.ops = count, i.kind = graph_.op(first).kind, i.samples = samples, i.rows = rows > 0 ? rows : samples * graph_.rows_of(graph_.op(first));
   return instruction(i);
 }
 
-uint64_t Pricing::ops(int first, int count, int64_t samples, int64_t rows) const {
+uint64_t Pricing::ops(int first, int count, int64_t samples) const {
   uint64_t sum = 0;
   for (int at = first, length; at < first + count; at += length) {
     length = fused_run(graph_, at);
-    sum = size_add(sum, run(at, length, samples, rows));
+    sum = size_add(sum, run(at, length, samples));
   }
   return sum;
 }
@@ -57,12 +57,11 @@ uint64_t Pricing::fused(int op, int64_t samples, int64_t rows) const {
 
 uint64_t Pricing::apart(const Segment& segment, uint32_t saved, int64_t samples) const {
   const int first = static_cast<int>(graph_.ops.size()) + segment.first_gradient_op;
-  const int64_t rows = samples * graph_.sequence;
   uint64_t sum = 0;
   for (int at = first; at < first + segment.gradient_op_count; at += fused_run(graph_, at)) {
     const int waiting = may_wait_for_slope(graph_, at);
     if (waiting < 0 || waits_for_slope(graph_, segment, waiting, saved)) continue;
-    const uint64_t apart = size_add(run(waiting, 1, samples, rows), run(waiting + 1, 1, samples, rows)), together = run(waiting, 2, samples, rows);
+    const uint64_t apart = size_add(run(waiting, 1, samples), run(waiting + 1, 1, samples)), together = run(waiting, 2, samples);
     sum = size_add(sum, apart > together ? apart - together : 0);
   }
   return sum;
@@ -94,7 +93,8 @@ std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved)
 
 TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const {
   const FeedForward& part = segment.feed_forward;
-  const Tiling tiling = tiling_of(samples * graph_.sequence, graph_.sequence, tile_rows);
+  const int64_t all = rows_in_tiles(graph_, segment);
+  const Tiling tiling = tiling_of(samples * all, all, tile_rows);
   auto in_tiles = [&](const auto& price) {   // price(rows)
     const uint64_t sum = size_mul(price(tiling.rows), static_cast<uint64_t>(tiling.count));
     if (tiling.short_count == 0) return sum;
@@ -106,7 +106,7 @@ TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_
     for (int at = first, length; at < first + count; at += length) {
       length = fused_run(graph_, at);
       const auto price = [&](int64_t rows) { return run(at, length, samples, rows); };
-      const uint64_t tiles = in_tiles(price), one = price(samples * graph_.sequence);
+      const uint64_t tiles = in_tiles(price), one = price(samples * all);
       sum = size_add(sum, tiles > one ? tiles - one : 0);
     }
     return sum;
@@ -131,8 +131,7 @@ Pricing::Choice Pricing::choice(size_t s, uint32_t saved, int64_t tile_rows, int
     const bool in_tiles = tile_rows > 0 && is_inner(part, graph_.ops[static_cast<size_t>(i)].outputs[0]);
     const bool is_fused = graph_.ops[static_cast<size_t>(i)].fused && before == i - 1;
     const auto place = static_cast<size_t>(i - part.first_op);
-    const int64_t rows = samples * graph_.sequence;
-    c.recompute = size_add(c.recompute, in_tiles ? (is_fused ? tile.fused[place] : tile.ops[place]) : is_fused ? fused(i, samples, rows) : run(i, 1, samples, rows));
+    c.recompute = size_add(c.recompute, in_tiles ? (is_fused ? tile.fused[place] : tile.ops[place]) : is_fused ? fused(i, samples) : run(i, 1, samples));
     before = i;
   }
   return c;
@@ -153,12 +152,11 @@ Pricing::Choice Pricing::choices(const Decisions& decisions, int64_t samples) co
 uint64_t Pricing::body(int64_t samples) const {
   const auto [entry, is_new] = body_.try_emplace(samples, 0);
   if (!is_new) return entry->second;
-  const int64_t rows = samples * graph_.sequence;
   uint64_t sum = 0;
   for (const auto& [index, count] : distinct_) {
     const Segment& s = graph_.segments[index];
-    const uint64_t one = size_add(ops(s.first_op, s.op_count, samples, rows),
-                                  ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples, rows));
+    const uint64_t one = size_add(ops(s.first_op, s.op_count, samples),
+                                  ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples));
     sum = size_add(sum, size_mul(one, count));
   }
   return entry->second = sum;
@@ -167,9 +165,8 @@ uint64_t Pricing::body(int64_t samples) const {
 uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   const auto [entry, is_new] = head_.try_emplace({samples, chunks}, 0);
   if (!is_new) return entry->second;
-  const int64_t rows = samples * graph_.sequence;
   const Segment& s = graph_.segments.back();
-  const std::vector<Tile> list = loss_chunks(rows, graph_.sequence, chunks, chunk_unit(graph_));
+  const std::vector<Tile> list = loss_chunks(graph_, samples, chunks);
   auto chunk = [&](int64_t n) {
     const uint64_t logits = op(graph_.ops[static_cast<size_t>(s.first_op)], samples, n);
     uint64_t t = logits;
@@ -185,14 +182,14 @@ uint64_t Pricing::head(int64_t samples, int64_t chunks) const {
   for (const Tile& c : list) ++lengths[c.rows];
   uint64_t sum = 0;
   for (const auto& [n, count] : lengths) sum = size_add(sum, size_mul(count, chunk(n)));
-  return entry->second = size_add(sum, op(graph_.ops[static_cast<size_t>(s.first_op + s.op_count - 1)], samples, rows));
+  return entry->second = size_add(sum, op(graph_.ops[static_cast<size_t>(s.first_op + s.op_count - 1)], samples));
 }
 
 uint64_t Pricing::micro(int64_t samples, int64_t chunks) const { return size_add(body(samples), head(samples, chunks)); }
 
 // What of the head runs again: logits of a preference.
 uint64_t Pricing::logits_again(int64_t samples, int64_t chunks) const {
-  const std::vector<Tile> list = loss_chunks(samples * graph_.sequence, graph_.sequence, chunks, chunk_unit(graph_));
+  const std::vector<Tile> list = loss_chunks(graph_, samples, chunks);
   uint64_t sum = 0;
   for (const Tile& c : list)
     if (graph_.preference != Preference::none && list.size() > 1) sum = size_add(sum, op(graph_.ops[static_cast<size_t>(graph_.segments.back().first_op)], samples, c.rows));

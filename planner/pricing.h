@@ -34,10 +34,10 @@ class Pricing {
   uint64_t update() const { return update_; }   // where nothing of it is copied, inside the backward pass or behind it
   uint64_t instruction(const Instruction& instruction) const;
   TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const;
-  uint64_t op(const Op& op, int64_t samples, int64_t rows, int64_t elements = 0) const;
+  uint64_t op(const Op& op, int64_t samples, int64_t rows = 0, int64_t elements = 0) const;   // 0 rows: all
   // Ops [first, first + count) (Graph::op), in turn; and what a fused op adds to the one before it.
-  uint64_t ops(int first, int count, int64_t samples, int64_t rows) const;
-  uint64_t fused(int op, int64_t samples, int64_t rows) const;
+  uint64_t ops(int first, int count, int64_t samples) const;
+  uint64_t fused(int op, int64_t samples, int64_t rows = 0) const;
   // The time that weight gradients take more because, with this save-set, they do not share a launch (fuse.h).
   uint64_t apart(const Segment& segment, uint32_t saved, int64_t samples) const;
   // time(samples) of every micro-step of a step, added up.
@@ -49,7 +49,7 @@ class Pricing {
   const std::vector<int>& classes() const { return classes_; }   // of the segments
 
  private:
-  uint64_t run(int first, int count, int64_t samples, int64_t rows) const;   // of one instruction
+  uint64_t run(int first, int count, int64_t samples, int64_t rows = 0) const;   // of one instruction
   uint64_t micro(int64_t samples, int64_t chunks) const;
   uint64_t body(int64_t samples) const;   // of a micro-step without the head
   uint64_t head(int64_t samples, int64_t chunks) const;

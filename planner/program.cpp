@@ -35,8 +35,12 @@ static Cost cost_of_fused(const Graph& graph, int first, int op, const Extent& e
   return cost;
 }
 
+Extent extent_of(const Graph& graph, const Instruction& instruction, int threads) {
+  return extent_of(graph, graph.op(instruction.op), instruction.samples, instruction.rows, threads, instruction.elements);
+}
+
 Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
-  const Extent extent{instruction.samples, instruction.rows, threads, instruction.elements};
+  const Extent extent = extent_of(graph, instruction, threads);
   Cost sum;
   for (int op = instruction.op; op < instruction.op + instruction.ops; ++op) {
     const bool is_fused = op > instruction.op && graph.op(op).fused;
@@ -57,15 +61,20 @@ int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit) {
   return std::min(rows, (n + unit - 1) / unit * unit);
 }
 
-std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks, int64_t unit) {
+std::vector<Tile> loss_chunks(int64_t rows, int64_t rows_per_sample, int64_t chunks, int64_t unit) {
   const int64_t most = chunk_rows(rows, chunks, unit);
   std::vector<Tile> list;
   for (int64_t begin = 0, end; begin < rows; begin = end) {
     end = begin + std::min(most, rows - begin);
-    end -= end % sequence % unit;
+    end -= end % rows_per_sample % unit;
     list.push_back({begin, end - begin});
   }
   return list;
+}
+
+std::vector<Tile> loss_chunks(const Graph& graph, int64_t samples, int64_t chunks) {
+  const int64_t rows = graph.rows_of(graph.ops[static_cast<size_t>(graph.segments.back().first_op)]);
+  return loss_chunks(samples * rows, rows, chunks, chunk_unit(graph));
 }
 
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,
@@ -90,13 +99,13 @@ Program build_evaluate(const Graph& graph, const Arena& arena, const Decisions& 
     const int64_t tile_rows = decisions.tile_rows_of(segment);
     const bool in_tiles = tile_rows > 0 && part.exists() && graph.op(i).outputs[0] == part.inner[0];
     const int run = in_tiles ? part.op_count : fused_run(graph, i);
-    if (in_tiles) e.emit_tiles(i, part.op_count, part.inner, tiles_of(e.all_rows(), graph.sequence, tile_rows));
+    if (in_tiles) e.emit_tiles(i, part.op_count, part.inner, tiles_of(e.all_rows(graph.op(i)), graph.rows_of(graph.op(i)), tile_rows));
     else e.emit_fused(i, run, Phase::forward, false);
     i += run;
   }
   std::vector<int> of_chunks(graph.loss_ops());
   std::iota(of_chunks.begin(), of_chunks.end(), head);
-  e.emit_chunks(of_chunks, loss_chunks(e.all_rows(), graph.sequence, decisions.loss_chunks, chunk_unit(graph)), Phase::forward, false);
+  e.emit_chunks(of_chunks, loss_chunks(graph, e.samples(), decisions.loss_chunks), Phase::forward, false);
   e.emit(sum, Phase::forward);
   e.result_of_tokens(graph.op(sum).inputs[0]);
   Program p = e.finish(arena.gradients_begin);

@@ -58,6 +58,7 @@ struct Instruction {
 // The k-th op of an instruction as if it were alone, and what all of them cost. What lies between fused ops is not moved, but for what the
 // first of forward ones makes, which is counted as stored.
 Instruction op_alone(const Graph& graph, const Instruction& instruction, int k);
+Extent extent_of(const Graph& graph, const Instruction& instruction, int threads);
 Cost cost_of(const Graph& graph, const Instruction& instruction, int threads);
 
 struct Program {
@@ -110,7 +111,8 @@ inline constexpr int64_t frozen_chunk_unit = 16;
 // Rows of one loss chunk at most: whole multiples of the unit, or all.
 int64_t chunk_rows(int64_t rows, int64_t chunks, int64_t unit);
 // The fewest chunks of no more rows than that, each of which begins in its sample at a multiple of the unit. `rows`: whole samples.
-std::vector<Tile> loss_chunks(int64_t rows, int64_t sequence, int64_t chunks, int64_t unit);
+std::vector<Tile> loss_chunks(int64_t rows, int64_t rows_per_sample, int64_t chunks, int64_t unit);
+std::vector<Tile> loss_chunks(const Graph& graph, int64_t samples, int64_t chunks);   // of the rows that the head has
 
 // Programs before layout. `accumulate`: not the first micro-step of its step.
 Program build_micro(const Graph& graph, const Arena& arena, const Decisions& decisions, int64_t samples, int threads,

@@ -18,7 +18,7 @@ uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t step
     for (const Instruction& i : p.instructions)
       if (is_transfer(i.kind)) {
         const Op& op = graph.op(i.op);
-        sum = size_add(sum, op_row(i.kind).cost(graph, op, {i.samples, i.rows, p.threads, i.elements}).bytes);
+        sum = size_add(sum, op_row(i.kind).cost(graph, op, extent_of(graph, i, p.threads)).bytes);
       }
     return sum;
   };

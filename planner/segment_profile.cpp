@@ -72,12 +72,12 @@ int SegmentProfile::size_index(const Size& size) {
 }
 
 std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch) const {
-  const int64_t rows = micro_batch * graph_.sequence;
+  const int64_t rows = rows_in_tiles(graph_, graph_.segments[segment_]);
   std::vector<Option> list;
   for (const Trace& t : traces_) {
     if (t.tiles == 1) list.push_back({&t, 0});
     for (size_t k = 0; t.tiles > 1 && k < graph_.tile_rows.size(); ++k) {
-      const int64_t tiles = tiling_of(rows, graph_.sequence, graph_.tile_rows[k]).tiles();
+      const int64_t tiles = tiling_of(micro_batch * rows, rows, graph_.tile_rows[k]).tiles();
       if (tiles <= most_tiles && t.tiles == static_cast<int>(std::min<int64_t>(tiles, 3))) list.push_back({&t, graph_.tile_rows[k]});
     }
   }
@@ -103,7 +103,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   t.tiles = tiles;
   t.forward_ops = e.instruction_count();
   // Made-up rows, only to tell the tiles apart in what is emitted; `at` knows how many they have.
-  const int64_t all = graph_.sequence, tile_rows = 3 * all, last_rows = 2 * all;
+  const int64_t all = rows_in_tiles(graph_, s), tile_rows = 3 * all, last_rows = 2 * all;
   std::vector<Tile> cut{{0, tiles > 1 ? tile_rows : all}};
   if (tiles > 2) cut.push_back({tile_rows, tile_rows});
   if (tiles > 1) cut.push_back({(tiles - 1) * tile_rows, last_rows});
@@ -120,12 +120,16 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
   const Program p = e.finish(0);
   t.instructions = static_cast<int>(p.instructions.size());
+  const auto part_of = [&](const Instruction& i) {
+    return i.rows == graph_.rows_of(graph_.op(i.op)) ? Rows::all : i.rows == last_rows ? Rows::last_tile : Rows::tile;
+  };
   std::map<int, std::pair<int, int>> workspace_of;   // buffer -> op and ops of its instruction
   for (const Instruction& i : p.instructions) {
     const bool again = i.phase == Phase::recompute && !is_transfer(i.kind);
     if (is_transfer(i.kind)) t.transfers.push_back(i.op);
-    for (int k = 0; k < i.ops && again && (i.rows == all || i.rows == last_rows); ++k)
-      (i.rows == all ? t.recomputed : t.recomputed_tiles).push_back({i.op + k - s.first_op, k > 0});
+    const bool whole = part_of(i) == Rows::all;
+    for (int k = 0; k < i.ops && again && (whole || i.rows == last_rows); ++k)
+      (whole ? t.recomputed : t.recomputed_tiles).push_back({i.op + k - s.first_op, k > 0});
     if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = {i.op, i.ops};
   }
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
@@ -140,8 +144,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
     }
     const auto op = workspace_of.find(b);
     const bool is_workspace = op != workspace_of.end();
-    const int64_t rows = is_workspace || is_inner(s.feed_forward, buffer.tensor) ? p.instructions[static_cast<size_t>(buffer.first)].rows : all;
-    const Rows part = rows == all ? Rows::all : rows == last_rows ? Rows::last_tile : Rows::tile;
+    const Rows part = is_workspace || is_inner(s.feed_forward, buffer.tensor) ? part_of(p.instructions[static_cast<size_t>(buffer.first)]) : Rows::all;
     const auto [what, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
     Life life{size_index({is_workspace, what, ops, part}), buffer.first, buffer.last};
     if (is_output) life.last = std::max(life.last, t.backward - 1);
@@ -155,33 +158,30 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
 
 SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside) const {
   const Segment& s = graph_.segments[segment_];
-  const int64_t rows = samples * graph_.sequence;
   Stage stage;
-  stage.ops = pricing.ops(s.first_op, s.op_count, samples, rows);
-  for (int t : beside.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
-  if (s.input >= 0 && arena_.on_host(s.input)) stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples, rows);
+  stage.ops = pricing.ops(s.first_op, s.op_count, samples);
+  for (int t : beside.forward_fetches) stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
+  if (s.input >= 0 && arena_.on_host(s.input)) stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples);
   return stage;
 }
 
 SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& beside, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
-  const int64_t rows = samples * graph_.sequence;
   Stage stage;
-  stage.ops = pricing.ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples, rows);
+  stage.ops = pricing.ops(static_cast<int>(graph_.ops.size()) + s.first_gradient_op, s.gradient_op_count, samples);
   for (int t : beside.backward_fetches)
     if (accumulate || graph_.at(t).kind != Kind::gradient)
-      stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples, rows));
-  for (int t : beside.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples, rows));
+      stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
+  for (int t : beside.backward_stores) stage.stores = size_add(stage.stores, pricing.op(graph_.op(graph_.store_op(t)), samples));
   return stage;
 }
 
 std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
-  const int64_t rows = samples * graph_.sequence;
   std::vector<uint64_t> prices, fused_prices;
   for (int i = s.first_op; i < s.first_op + s.op_count; ++i) {
-    prices.push_back(pricing.op(graph_.op(i), samples, rows));
-    fused_prices.push_back(pricing.fused(i, samples, rows));
+    prices.push_back(pricing.op(graph_.op(i), samples));
+    fused_prices.push_back(pricing.fused(i, samples));
   }
   std::map<int64_t, TilePrices> tile_prices;   // by rows of a tile
   const bool overlap = arena_.offload.overlap;
@@ -205,7 +205,7 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
     for (size_t k = 0; !overlap && k < t.transfers.size(); ++k) {
       const Op& copy = graph_.op(t.transfers[k]);
       const bool from_before = copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).kind == Kind::gradient;
-      if (accumulate || !from_before) time = size_add(time, pricing.op(copy, samples, rows));
+      if (accumulate || !from_before) time = size_add(time, pricing.op(copy, samples));
     }
     list.push_back(time);
   }
@@ -214,17 +214,17 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
 
 std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing, const NeighbourCopies& beside, bool accumulate) const {
   const Segment& s = graph_.segments[segment_];
-  const int64_t rows = samples * graph_.sequence;
+  const int64_t rows = rows_in_tiles(graph_, s);
   const uint64_t alignment = arena_.alignment;
   // Bytes of every entry of sizes_, those of a tile with that tile's rows.
   auto sizes_with = [&](int64_t tile_rows) {
-    const Tiling tiling = tiling_of(rows, graph_.sequence, tile_rows);
+    const Tiling tiling = tiling_of(samples * rows, rows, tile_rows);
     std::vector<int64_t> sizes;
     for (const Size& size : sizes_) {
-      const int64_t n = size.rows == Rows::all ? rows : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
-      uint64_t bytes = size.is_workspace ? 0 : operand_bytes(graph_, size.what, {samples, n, threads_});
+      const int64_t n = size.rows == Rows::all ? 0 : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
+      uint64_t bytes = size.is_workspace ? 0 : n == 0 || n == samples * rows ? graph_.at(size.what).bytes(samples) : size_mul(graph_.at(size.what).row_bytes(), static_cast<uint64_t>(n));
       for (int op = size.what; op < size.what + size.ops; ++op)
-        bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), {samples, n, threads_}));
+        bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), extent_of(graph_, graph_.op(size.what), samples, n, threads_)));
       sizes.push_back(aligned(bytes, alignment));
     }
     return sizes;
@@ -288,7 +288,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
     e.watch(t);
   }
   // Of the chunks between the first and the last none needs more than the longest: three chunks stand for all.
-  std::vector<Tile> list = loss_chunks(samples * graph.sequence, graph.sequence, chunks, chunk_unit(graph));
+  std::vector<Tile> list = loss_chunks(graph, samples, chunks);
   if (list.size() > 3) {
     const auto by_rows = [](const Tile& a, const Tile& b) { return a.rows < b.rows; };
     list = {list.front(), *std::max_element(list.begin() + 1, list.end() - 1, by_rows), list.back()};

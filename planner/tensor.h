@@ -93,6 +93,7 @@ struct Tensor {
   Format format = Format::f32;
   Shape shape;             // of one sample where `per_sample` is set
   bool per_sample = false; // (samples, shape…)
+  int64_t rows = 0;        // of a sample, where `per_sample` is set: ops go over so many, and the bytes of a sample divide evenly among them
   bool trainable = false;
   int tied_to = -1;        // shares the bytes of this tensor; its gradient stays its own
   int adapter_of = -1;     // a factor of the low-rank adapter of this parameter (adapters.h)
@@ -118,6 +119,7 @@ struct Tensor {
                           element_bytes(format));
     return per_sample ? size_mul(n, static_cast<uint64_t>(samples)) : n;
   }
+  uint64_t row_bytes() const { return bytes(1) / static_cast<uint64_t>(rows); }
   // What belongs to so many elements of a parameter, from its first one or from a multiple of `block` on.
   uint64_t part_bytes(int64_t elements) const {
     return size_mul(ceil_div(static_cast<uint64_t>(elements), static_cast<uint64_t>(block)), element_bytes(format));

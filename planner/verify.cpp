@@ -175,7 +175,7 @@ class OperandReplay {
 
  private:
   static std::string name(const Instruction& i) { return op_row(i.kind).name; }
-  Extent extent(const Instruction& i) const { return {i.samples, i.rows, program_.threads, i.elements}; }
+  Extent extent(const Instruction& i) const { return extent_of(graph_, i, program_.threads); }
 
   Status step_of_one(int n, const Instruction& i) {
     const Op& op = graph_.op(i.op);

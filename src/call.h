@@ -42,7 +42,8 @@ class Call {
   }
   int64_t input_features(int k) const { return x.graph->features(op.inputs[static_cast<size_t>(k)]); }
   int64_t output_features(int k) const { return x.graph->features(op.outputs[static_cast<size_t>(k)]); }
-  int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : x.graph->sequence; }
+  int64_t sample_rows() const { return x.graph->rows_of(op); }
+  int64_t rows_per_sample() const { return i.phase == Phase::generate ? i.rows : sample_rows(); }   // a prompt is continued by a few
   // Positions count from the state's where a prompt is continued.
   const kernels::StepState* position_state() const { return i.phase == Phase::generate ? x.state : nullptr; }
 
@@ -52,7 +53,7 @@ class Call {
     return x.host + b.offset + (i.first_element > 0 ? x.graph->at(tensor).part_bytes(i.first_element) : 0);
   }
   uint64_t transferred(int tensor) const {
-    return operand_bytes(*x.graph, tensor, {i.samples, i.rows, program_.threads, i.elements});
+    return operand_bytes(*x.graph, tensor, extent_of(*x.graph, i, program_.threads));
   }
 
   std::byte* workspace(uint64_t offset) const { return static_cast<std::byte*>(address(i.workspace)) + offset; }

@@ -38,7 +38,7 @@ kernels::ProductKernels products_of(const Call& c) {
 kernels::LinearArgs linear_args(const Call& c, int first, int stride) {
   kernels::LinearArgs a{};
   a.rows = c.i.rows;
-  a.rows_per_sample = c.x.graph->sequence;
+  a.rows_per_sample = c.sample_rows();
   a.first_row = c.i.first_row;
   a.transposed = c.attributes.transposed;
   a.accumulate = c.i.accumulate;
@@ -144,7 +144,7 @@ void run<OpKind::linear_bias_gradient>(const Call& c) { run_linked(c, c.x.table-
 kernels::AdapterArgs adapter_args(const Call& c, int first) {
   kernels::AdapterArgs a{};
   a.rows = c.i.rows;
-  a.rows_per_sample = c.x.graph->sequence;
+  a.rows_per_sample = c.sample_rows();
   a.first_row = c.i.first_row;
   a.accumulate = c.i.accumulate;
   a.products = is_portable(c) ? kernels::ProductKernels::chain : kernels::ProductKernels::tensor;
@@ -191,7 +191,7 @@ kernels::NormArgs norm_args(const Call& c) {
   kernels::NormArgs a{};
   a.rows = c.i.rows;
   a.features = c.input_features(0);
-  a.rows_per_sample = c.x.graph->sequence;
+  a.rows_per_sample = c.sample_rows();
   a.epsilon = c.attributes.epsilon;
   a.rms = c.attributes.rms;
   a.accumulate = c.i.accumulate;
@@ -234,7 +234,7 @@ void set_heads(const Call& c, Args& a) {
 kernels::QkNormArgs qk_norm_args(const Call& c) {
   kernels::QkNormArgs a{};
   a.rows = c.i.rows;
-  a.rows_per_sample = c.x.graph->sequence;
+  a.rows_per_sample = c.sample_rows();
   set_heads(c, a);
   a.epsilon = c.attributes.epsilon;
   a.accumulate = c.i.accumulate;
@@ -281,7 +281,7 @@ void run<OpKind::rope>(const Call& c) {
 kernels::AttentionArgs attention_args(const Call& c) {
   kernels::AttentionArgs a{};
   a.samples = c.i.samples;
-  a.rows_per_sample = c.x.graph->sequence;
+  a.rows_per_sample = c.sample_rows();
   set_heads(c, a);
   a.scale = c.attributes.scale;
   a.causal = c.attributes.causal;
@@ -399,7 +399,7 @@ template <>
 void run<OpKind::dropout>(const Call& c) {
   kernels::DropoutArgs a{};
   a.samples = c.i.samples;
-  a.per_sample = c.x.graph->sequence * c.input_features(0);
+  a.per_sample = c.sample_rows() * c.input_features(0);
   a.p = c.attributes.dropout;
   a.stream = c.attributes.stream;
   a.state = c.x.state;
@@ -434,7 +434,7 @@ template <>
 void run<OpKind::embedding_gradient>(const Call& c) {
   kernels::EmbeddingArgs a{};
   a.rows = c.i.rows;
-  a.rows_per_sample = c.x.graph->sequence;
+  a.rows_per_sample = c.sample_rows();
   a.features = c.input_features(1);
   a.vocabulary = c.output_tensor(0).shape[0];
   a.accumulate = c.i.accumulate;
@@ -453,7 +453,7 @@ template <>
 void run<OpKind::position_gradient>(const Call& c) {
   kernels::EmbeddingArgs a{};
   a.rows = c.i.rows;
-  a.rows_per_sample = c.x.graph->sequence;
+  a.rows_per_sample = c.sample_rows();
   a.features = c.input_features(0);
   a.accumulate = c.i.accumulate;
   a.y = c.in_out(0);
@@ -482,14 +482,14 @@ void run<OpKind::cross_entropy>(const Call& c) {
 
 template <>
 void run<OpKind::loss_sum>(const Call& c) {
-  c.run(c.x.table->loss_sum, kernels::LossSumArgs{c.i.samples, c.x.graph->sequence, c.input<float>(0), c.input<int32_t>(1), c.x.state});
+  c.run(c.x.table->loss_sum, kernels::LossSumArgs{c.i.samples, c.sample_rows(), c.input<float>(0), c.input<int32_t>(1), c.x.state});
 }
 
 template <>
 void run<OpKind::preference>(const Call& c) {
   kernels::PreferenceArgs a{};
   a.samples = c.i.samples;
-  a.rows_per_sample = c.x.graph->sequence;
+  a.rows_per_sample = c.sample_rows();
   a.terms = c.x.pairs;
   a.token_loss = c.input<float>(0);
   a.targets = c.input<int32_t>(1);

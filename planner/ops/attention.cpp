@@ -12,8 +12,9 @@ namespace {
 
 // All scores, half of them where attention is causal. A window hides a smaller triangle on each side that there is.
 uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
-  const auto square = [](int64_t rows) { return size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(rows)); };
-  const uint64_t of_sample = square(g.sequence) - (g.window_of(op) > 0 ? square(g.sequence - g.window_of(op)) : 0);
+  const auto square = [](int64_t n) { return size_mul(static_cast<uint64_t>(n), static_cast<uint64_t>(n)); };
+  const int64_t rows = g.rows_of(op);
+  const uint64_t of_sample = square(rows) - (g.window_of(op) > 0 ? square(rows - g.window_of(op)) : 0);
   uint64_t n = size_mul(of_sample, static_cast<uint64_t>(e.samples));
   n = size_mul(n, static_cast<uint64_t>(op.attributes.query_heads) * static_cast<uint64_t>(op.attributes.head_dim));
   return op.attributes.causal ? n / 2 : n;
@@ -39,10 +40,10 @@ Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {
 Cost rope_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 4); }
 
 uint64_t scores_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return workspace::attention(op.attributes, g.sequence, e.threads);
+  return workspace::attention(op.attributes, g.rows_of(op), e.threads);
 }
 uint64_t gradient_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return workspace::attention_gradient(op.attributes, g.sequence, e.threads);
+  return workspace::attention_gradient(op.attributes, g.rows_of(op), e.threads);
 }
 uint64_t attention_cuda_workspace(const Graph& g, const Op& op, const Extent&) { return g.is_library_attention(op) ? cuda_workspace::library_attention : 0; }
 // What the library declines, our own kernels take.
@@ -50,7 +51,7 @@ uint64_t gradient_cuda_workspace(const Graph& g, const Op& op, const Extent& e) 
   const Attributes& a = op.attributes;
   const uint64_t own = cuda_workspace::attention_gradient(e.rows, a.query_heads);
   if (!g.is_library_attention(op)) return own;
-  return std::max(own, cuda_workspace::library_attention_gradient(e.samples, g.sequence, a.query_heads, a.kv_heads, a.head_dim));
+  return std::max(own, cuda_workspace::library_attention_gradient(e.samples, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim));
 }
 uint64_t cached_workspace(const Graph& g, const Op& op, const Extent& e) {
   return workspace::attention_cached(op.attributes, e.rows, g.sequence, e.threads);

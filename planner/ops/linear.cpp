@@ -88,7 +88,7 @@ uint64_t bias_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   int64_t features = 0;
   for (size_t i = 1; i < op.inputs.size(); ++i)
     if (op.outputs[i - 1] >= 0) features += g.at(op.inputs[i]).shape[op.attributes.transposed ? 1 : 0];
-  return cuda_workspace::tile_sums(e.rows, g.sequence, features);
+  return cuda_workspace::tile_sums(e.rows, g.rows_of(op), features);
 }
 
 // Weight gradients come first: they are the last to read x.

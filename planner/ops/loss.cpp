@@ -25,7 +25,7 @@ uint64_t entropy_workspace(const Graph& g, const Op&, const Extent& e) {
 uint64_t loss_sum_workspace(const Graph&, const Op&, const Extent& e) { return workspace::loss_sum(e.samples); }
 uint64_t loss_sum_cuda_workspace(const Graph&, const Op&, const Extent& e) { return cuda_workspace::loss_sum(e.samples); }
 
-uint64_t preference_cuda_workspace(const Graph& g, const Op&, const Extent& e) { return cuda_workspace::preference(e.samples, g.sequence); }
+uint64_t preference_cuda_workspace(const Graph& g, const Op& op, const Extent& e) { return cuda_workspace::preference(e.samples, g.rows_of(op)); }
 
 // The forward op is run as part of the backward pass, once, with this second output. Where tokens weigh what becomes of their pairs it has
 // run before, of all of them, and runs again with the weights; what it says of losses then is of no use.

@@ -11,7 +11,7 @@ Cost norm_cost(const Graph& g, const Op& op, const Extent& e) { return streaming
 
 uint64_t statistics_workspace(const Graph&, const Op&, const Extent& e) { return workspace::norm_gradient(e.rows); }
 uint64_t statistics_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
-  return cuda_workspace::norm_gradient(e.rows, g.sequence, g.features(op.inputs[0]));
+  return cuda_workspace::norm_gradient(e.rows, g.rows_of(op), g.features(op.inputs[0]));
 }
 
 // The residual's gradient that already arrived at x is the addend.
@@ -29,7 +29,7 @@ uint64_t heads_workspace(const Graph&, const Op& op, const Extent& e) {
 }
 uint64_t heads_cuda_workspace(const Graph& g, const Op& op, const Extent& e) {
   const Attributes& a = op.attributes;
-  return cuda_workspace::qk_norm_gradient(e.rows, g.sequence, a.query_heads, a.kv_heads, a.head_dim);
+  return cuda_workspace::qk_norm_gradient(e.rows, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim);
 }
 
 void qk_norm_backward(Differentiation& d, const Op& op) {

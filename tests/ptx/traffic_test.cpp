@@ -98,7 +98,7 @@ class TrafficOfABlock : public Traffic, public testing::WithParamInterface<Kerne
         for (int k = 0; k < i.ops; ++k) {
           const Op& op = g.op(i.op + k);
           if (op.kind == OpKind::linear_bias_gradient || op.kind == OpKind::gelu || op.kind == OpKind::gelu_gradient) continue;
-          for (int t : op.outputs) bytes["products, on the way"] -= static_cast<double>(operand_bytes(g, t, {i.samples, i.rows, 0}));
+          for (int t : op.outputs) bytes["products, on the way"] -= static_cast<double>(operand_bytes(g, t, extent_of(g, i, 0)));
         }
     return bytes;
   }

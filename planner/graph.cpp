@@ -383,7 +383,7 @@ int GraphBuilder::dropout(int x, float p, const char* name) {
   return y;
 }
 
-void GraphBuilder::loss(int logits) { has_values(graph_.task) ? value_loss(logits) : cross_entropy(logits); }
+void GraphBuilder::loss(int logits) { cross_entropy(logits); }
 
 // Vocabularies may be odd: every row begins where vectors and tensor cores can take it.
 void GraphBuilder::align_rows(int logits) {
@@ -393,7 +393,8 @@ void GraphBuilder::align_rows(int logits) {
 }
 
 void GraphBuilder::cross_entropy(int logits) {
-  assert(graph_.features(logits) == graph_.classes() && !has_values(graph_.task));
+  if (has_values(graph_.task)) return value_loss(logits);   // a head of labels that names the loss of one label for all tasks
+  assert(graph_.features(logits) == graph_.classes());
   align_rows(logits);
   int loss = activation("token_loss", graph_.rows_of(logits), {graph_.rows_of(logits)}, Format::f32);
   std::vector<int> inputs{logits, graph_.inputs[Input::targets]};

@@ -216,7 +216,7 @@ typedef struct stw_model_options {
   uint64_t seed;             /* 0: 1337 */
   float dropout;             /* replaces all rates of the config; unset: those */
   uint32_t reserved;
-  /* Low-rank adapters (LoRA): beside matrices W of blocks two narrow ones, which alone are trained: W·x + scale·B·(A·x). A folder
+  /* Low-rank adapters (LoRA): beside matrices W below the head two narrow ones, which alone are trained: W·x + scale·B·(A·x). A folder
    * of them, as PEFT writes it (adapter_config.json, adapter_model.safetensors), may also be `source`, and names the model then. What
    * they are for is a folder with its weights, since theirs can name no other; `weights` is refused. */
   const char *adapter;       /* a folder of adapters to go on with, for the model in `source`; NULL: none */
@@ -230,8 +230,9 @@ typedef struct stw_model_options {
    * in place of its head, "score.weight"; its logits after a sample's last token are the labels'. An encoder gets a matrix, an activation
    * and a matrix over a sample's first token, under the family's own names. A config.json of such a model has
    * its labels; of another one label_count makes such a model, its head drawn from `seed`. With adapters the head is trained beside
-   * them, and lies in their folder; labels.json there has the names, and the task where it is not LABEL. The loss of a text is for LABEL cross
-   * entropy, for LABELS the mean over labels of the binary cross entropy of each, for NUMBER the mean over numbers of the squared error. */
+   * them, and lies in their folder; labels.json there has the names, and the task where it is not LABEL. A pooler that BERT's files hold is
+   * frozen then, as PEFT has it. The loss of a text is for LABEL cross entropy, for LABELS the mean over labels of the binary cross entropy of
+   * each, for NUMBER the mean over numbers of the squared error. */
   const char *const *label_names; /* label_count of them, UTF-8, no two alike; NULL: the model's own, else "LABEL_0", "LABEL_1", ... */
   size_t label_count;        /* 0: as the config says; else 2 (for LABELS and NUMBER 1) to 1,048,576, and what the model has already */
   uint32_t task;             /* STW_TASK_*. One with labels needs label_count where the config has no labels. A config that says its task
@@ -362,9 +363,11 @@ enum { STW_RECOMPUTE_AUTO = 0, STW_RECOMPUTE_NONE = 1, STW_RECOMPUTE_FULL = 2 };
 enum { STW_SET_GROUP_FROZEN = 1, STW_SET_GROUP_RATE = 2, STW_SET_GROUP_DECAY = 4, STW_SET_GROUP_STATES = 8 };
 
 /* Settings of all parameters that a pattern names:
- *   "embeddings"   tables that tokens and positions look up     "blocks", "blocks.3", "blocks.0-1"   of blocks, from 0
- *   "head"         (a tied one is the embedding)                "matrices"   of blocks, adapters too
+ *   "embeddings"   all that comes before the first block        "blocks", "blocks.3", "blocks.0-1"   of blocks, from 0
+ *   "head"         (a tied one is the embedding; an encoder's   "matrices"   of blocks, adapters too
+ *                  has its pooler)
  *   "norms", "biases"    "adapters"                             else a tensor's name, with * and ?
+ * What several blocks share, as ALBERT's do, belongs to each of them.
  * A frozen parameter has no gradient, state or master, is no part of the norm, and keeps its bytes. */
 typedef struct stw_parameter_group {
   uint32_t struct_size;
@@ -960,7 +963,8 @@ STW_API void *stw_trainer_stream(const stw_trainer *trainer) STW_NOEXCEPT;
 
 enum { STW_TENSOR_PARAMETER = 0, STW_TENSOR_GRADIENT = 1, STW_TENSOR_FIRST_MOMENT = 2, STW_TENSOR_SECOND_MOMENT = 3 };
 /* A view of a tensor in the arena, without a copy, valid until the trainer is destroyed or planned again; gradients hold the
- * last step's sums (of the first use of a tied tensor) until the next call that computes, in fp16 times what stw_gradients.scale
+ * last step's sums (of a tensor that two ops use, as a tied one, those of the first use; of one that more use, as ALBERT's blocks
+ * do, those of all) until the next call that computes, in fp16 times what stw_gradients.scale
  * is: the step's loss_scale, divided by the next power of two from global_batch * sequence on (of ipo, simpo and orpo: from global_batch on). The caller calls its deleter.
  * Rows are in the order of the files, except in BLOOM's query_key_value (matrix, bias, and B of an adapter):
  * in memory the queries of all heads come first, then all keys, then all values; in files each head has its queries, keys and values.

@@ -478,7 +478,7 @@ struct UpdateArgs {
   int64_t columns;                         // muon, adafactor: of the matrix (its last dimension); else 0
   DType dtype;
   void* parameter; int16_t* remainder; int8_t* short_remainder; float* master;
-  const void* gradient[2];                 // second one null unless the tensor is used twice (tied)
+  const void* gradient[2];                 // second one null unless the tensor is used twice (tied); of more uses gradient_sum adds them up before
   DType gradient_dtype;                    // f32, or bf16
   double rate, decay;                      // factor of the learning rate; weight decay
   uint32_t stream; int64_t first_element;  // of random numbers: the parameter's; its element that is here the first
@@ -495,6 +495,9 @@ struct UpdateArgs {
 //            Newton-Schulz steps; p *= 1 - lr·decay; p -= lr·0.2·sqrt(max(rows, columns))·u
 // adafactor  second moments as an outer product of means over rows and columns: first (rows), second (columns); a vector
 //            has second (count) alone
+// sum = term[0] + term[1] + … in this order, in fp32; rounded once, to nearest, where it is stored in 16 bits. `sum` may be any of them.
+inline constexpr int most_terms = 32;
+struct GradientSumArgs { int64_t count; int terms; const void* term[most_terms]; void* sum; DType dtype; };
 struct FillArgs { void* data; uint64_t bytes; };   // zeros
 struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between host memory and the arena
 
@@ -511,7 +514,7 @@ struct CopyArgs { void* to; const void* from; uint64_t bytes; };   // between ho
   X(hit_count, HitCountArgs) X(value_loss, ValueLossArgs) X(value_hits, ValueHitsArgs) X(preference, PreferenceArgs) \
   X(square_sum, List<SquareSumArgs>) X(finish_step, FinishStepArgs) X(adamw, List<UpdateArgs>) \
   X(adamw8, List<UpdateArgs>) X(sgd, List<UpdateArgs>) X(lion, List<UpdateArgs>) X(lion8, List<UpdateArgs>) \
-  X(muon, UpdateArgs) X(adafactor, UpdateArgs) X(fill, FillArgs) X(copy, CopyArgs)
+  X(muon, UpdateArgs) X(adafactor, UpdateArgs) X(gradient_sum, GradientSumArgs) X(fill, FillArgs) X(copy, CopyArgs)
 
 struct Table {
 #define STW_KERNEL_ENTRY(name, Args) void (*name)(const Launch&, const Args&);

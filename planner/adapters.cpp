@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -13,21 +14,17 @@ namespace {
 
 constexpr double largest_alpha = 1e6;
 
-bool names(const std::string& target, const std::string& module) {
-  if (target == all_targets || target == module) return true;
-  return module.size() > target.size() && module.ends_with(target) && module[module.size() - target.size() - 1] == '.';
-}
-
 class Adding {
  public:
-  Adding(Graph& graph, const Adapters& adapters) : graph_(graph), adapters_(adapters), is_known_(adapters.targets.size()) {
+  Adding(Graph& graph, const Adapters& adapters, const std::function<bool(const Tensor&)>& is_trained_whole)
+      : graph_(graph), adapters_(adapters), is_trained_whole_(is_trained_whole), is_known_(adapters.targets.size()) {
     for (const Tensor& t : graph.tensors) next_number_ = std::max(next_number_, t.number + 1);
     for (const Op& op : graph.ops) stream_ = std::max(stream_, op.attributes.stream);
   }
 
   Status run() {
     for (Tensor& t : graph_.tensors)
-      if (t.kind == Kind::parameter) t.trainable = false;
+      if (t.kind == Kind::parameter) t.trainable = t.of_adapters = is_trained_whole_ && is_trained_whole_(t);
     const std::vector<Op> ops = std::exchange(graph_.ops, {});
     for (size_t s = 0; s < graph_.segments.size(); ++s) {
       Segment& segment = graph_.segments[s];
@@ -37,7 +34,7 @@ class Adding {
       for (int i = first; i < end; ++i) {
         const Op& op = ops[static_cast<size_t>(i)];
         graph_.ops.push_back(op);
-        if (segment.kind == SegmentKind::block && op.kind == OpKind::linear) adapt();
+        if (segment.kind != SegmentKind::head && op.kind == OpKind::linear) adapt();
       }
       segment.op_count = static_cast<int>(graph_.ops.size()) - segment.first_op;
     }
@@ -51,7 +48,7 @@ class Adding {
     modules_.insert(module.substr(module.rfind('.') + 1));
     bool any = false;
     for (size_t i = 0; i < is_known_.size(); ++i)
-      if (names(adapters_.targets[i], module)) any = is_known_[i] = true;
+      if (adapters_.targets[i] == all_targets || names_module(adapters_.targets[i], module)) any = is_known_[i] = true;
     return any;
   }
 
@@ -60,10 +57,13 @@ class Adding {
     if (dot != target.npos && modules_.count(target.substr(dot + 1))) return {Code::bad_argument, "no block of the model has the adapters' target \"" + target + "\""};
     std::string list;
     for (const std::string& m : modules_) list += m + ", ";
-    return {Code::bad_argument, "no matrix of a block is named by the adapters' target \"" + target + "\"; there are " + list + "and " + all_targets + " for all"};
+    return {Code::bad_argument, "no matrix of the model is named by the adapters' target \"" + target + "\"; there are " + list + "and " + all_targets + " for all"};
   }
 
+  // One for each matrix, however often that is used.
   int parameter(int weight, const char* suffix, Shape shape, Initializer initializer, float std) {
+    const auto [known, is_new] = factors_.try_emplace({weight, suffix}, static_cast<int>(graph_.tensors.size()));
+    if (!is_new) return known->second;
     Tensor t;
     t.name = module_name(graph_.at(weight)) + suffix;
     t.kind = Kind::parameter;
@@ -112,13 +112,13 @@ class Adding {
       const int weight = linear.inputs[k];
       const Shape shape = graph_.at(weight).shape;
       const int64_t inputs = shape[transposed ? 0 : 1], features = shape[transposed ? 1 : 0];
-      if (is_target(module_name(graph_.at(weight)))) {
+      if (!graph_.at(weight).trainable && is_target(module_name(graph_.at(weight)))) {
         // As wide as uniform numbers within 1 / sqrt(inputs), from which PEFT begins.
         const auto std = static_cast<float>(1 / std::sqrt(3 * static_cast<double>(inputs)));
         of_parts.columns[high_weights.size()] = column;
         low_weights.push_back(parameter(weight, low_suffix, {adapters_.rank, inputs}, Initializer::normal, std));
         high_weights.push_back(parameter(weight, high_suffix, {features, adapters_.rank}, Initializer::zeros, 0));
-        graph_.tensors.back().layout = graph_.at(weight).layout;   // its rows are the weight's
+        graph_.tensors[static_cast<size_t>(high_weights.back())].layout = graph_.at(weight).layout;   // its rows are the weight's
       }
       column += features;
     }
@@ -155,7 +155,9 @@ class Adding {
 
   Graph& graph_;
   const Adapters& adapters_;
+  const std::function<bool(const Tensor&)>& is_trained_whole_;
   std::vector<bool> is_known_;       // of the targets: whether they name anything
+  std::map<std::pair<int, std::string>, int> factors_;   // of a matrix, by suffix
   std::set<std::string> modules_;    // last parts of the names of what could have one
   int next_number_ = 0, segment_ = -1;
   uint32_t stream_ = 0;
@@ -168,6 +170,11 @@ double Adapters::scale() const { return alpha / (rank_stabilised ? std::sqrt(sta
 std::string module_name(const Tensor& weight) {
   constexpr std::string_view suffix = ".weight";
   return weight.name.ends_with(suffix) ? weight.name.substr(0, weight.name.size() - suffix.size()) : weight.name;
+}
+
+bool names_module(const std::string& target, const std::string& module) {
+  if (target == module) return true;
+  return module.size() > target.size() && module.ends_with(target) && module[module.size() - target.size() - 1] == '.';
 }
 
 void tie_choices(Graph& graph) {
@@ -196,14 +203,14 @@ void tie_choices(Graph& graph) {
   }
 }
 
-Status add_adapters(Graph& graph, const Adapters& adapters) {
+Status add_adapters(Graph& graph, const Adapters& adapters, const std::function<bool(const Tensor&)>& is_trained_whole) {
   const auto wrong = [](const std::string& what) { return Error{Code::bad_argument, "adapters: " + what}; };
   if (!adapters.any()) return ok();
   if (adapters.rank > largest_rank) return wrong("expected a rank of at most " + std::to_string(largest_rank) + ", found " + std::to_string(adapters.rank));
   if (!(adapters.alpha > 0 && adapters.alpha <= largest_alpha)) return wrong("alpha must lie above 0 and be at most 1e6");
   if (!(adapters.dropout >= 0 && adapters.dropout < 1)) return wrong("dropout must lie in [0, 1)");
   if (adapters.targets.empty()) return wrong("there are no targets");
-  return Adding(graph, adapters).run();
+  return Adding(graph, adapters, is_trained_whole).run();
 }
 
 }  // namespace stw

@@ -87,8 +87,10 @@ void Differentiation::run() {
     }
   }
   mark_chunked();
-  // Buffers are numbered in op order: the order in which the gradients of a tied tensor are added.
+  // Buffers are numbered in op order: the order in which the gradients of a parameter with several uses are added.
   std::reverse(graph_.gradients.begin(), graph_.gradients.end());
+  std::vector<int> uses(graph_.tensors.size());
+  for (const ParameterGradient& g : graph_.gradients) graph_.tensors[static_cast<size_t>(g.gradient)].number = uses[static_cast<size_t>(g.parameter)]++;
   graph_.producer.resize(graph_.tensors.size(), -1);
 }
 

@@ -28,6 +28,11 @@ uint32_t Segment::choice_of(uint32_t saved) const {
   return saved;
 }
 
+int Graph::first_square_sum() const {
+  const auto at = std::find_if(update_ops.begin(), update_ops.end(), [](const Op& op) { return op.kind == OpKind::square_sum; });
+  return first_update_op() + static_cast<int>(at - update_ops.begin());
+}
+
 int Graph::blocks() const {
   int n = 0;
   for (const Segment& s : segments) n += s.kind == SegmentKind::block;
@@ -175,6 +180,11 @@ std::vector<int> GraphBuilder::with_positions(std::vector<int> inputs) const {
 }
 
 int GraphBuilder::parameter(std::string name, Shape shape, Initializer initializer, float std, WeightLayout layout) {
+  const auto [known, is_new] = named_.try_emplace(name, static_cast<int>(graph_.tensors.size()));
+  if (!is_new) {
+    assert(graph_.at(known->second).shape == shape && "one name is one parameter");
+    return known->second;
+  }
   Tensor t;
   t.name = std::move(name);
   t.kind = Kind::parameter;

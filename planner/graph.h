@@ -1,6 +1,7 @@
 // The graph of one model: tensors and ops of one micro-batch, with sizes of one sample, so that a graph serves every
 // micro-batch. Models are built by a GraphBuilder (src/models); gradients are added by `differentiate`.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ struct Segment {
 };
 
 // One use of a parameter by a forward op has one gradient buffer: with a shared one the order of contributions would
-// depend on how the batch is cut.
+// depend on how the batch is cut. The update adds them up in op order (update.h).
 struct ParameterGradient { int parameter; int gradient; };
 
 // A parameter that is updated inside the backward pass: ops, and the element of the sums of squares that is its own. Its gradient
@@ -72,7 +73,7 @@ struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Op> ops;           // forward, in execution order
   std::vector<Op> gradient_ops;  // backward, in execution order
-  std::vector<Op> update_ops;    // after the last micro-step: norm, scalars, optimizer (update.h)
+  std::vector<Op> update_ops;    // after the last micro-step: sums of gradients, norm, scalars, optimizer (update.h)
   std::vector<Op> evaluate_ops;  // forward without dropout (inference.h)
   std::vector<Op> generate_ops;  // that with a cache of keys and values
   std::vector<Op> transfer_ops;  // a fetch and a store of each tensor that may lie in host memory (offload.h)
@@ -102,6 +103,8 @@ struct Graph {
   std::vector<int> all_inputs() const { return inputs_where([](const InputRow&) { return true; }); }
   std::vector<int> loss_inputs() const { return inputs_where([](const InputRow& row) { return row.of_loss; }); }
   std::vector<int> body_inputs() const { return inputs_where([](const InputRow& row) { return !row.of_loss; }); }
+  // Of the update's ops the first one that sums up squares, of which there is one for each element of norm_sums: in front of it gradients are added up.
+  int first_square_sum() const;
   // One numbering for all ops: the six lists one after the other.
   const Op& op(int index) const;
   int first_update_op() const { return static_cast<int>(ops.size() + gradient_ops.size()); }
@@ -166,6 +169,7 @@ class GraphBuilder {
  public:
   GraphBuilder(std::string architecture, int64_t sequence, int64_t vocabulary, Format compute, GraphInputs inputs = {});
 
+  // A parameter of a name that was given before, and of the same shape, is the same one: its ops share it.
   int parameter(std::string name, Shape shape, Initializer initializer, float std = 0, WeightLayout layout = {});
   int tied(std::string name, int to);                  // another name for a parameter's bytes
   // Declares tables of cosines and sines, half as many frequencies as a head has numbers that are turned. For `rope`: which ones they are.
@@ -217,6 +221,7 @@ class GraphBuilder {
   std::vector<int> with_positions(std::vector<int> inputs) const;
   void op(OpKind kind, const Attributes& attributes, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
+  std::map<std::string, int> named_;   // parameters
   InputIndices records_;   // tensors of inputs, whether the graph needs them or not
   uint32_t streams_ = 0;
   int parameters_ = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/optimizer.h"
+
 namespace stw {
 
 namespace {
@@ -37,7 +39,7 @@ std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
     return p < 0 ? blocks : p;
   };
   for (const Op& op : graph.update_ops) {
-    if (op.kind == OpKind::square_sum || op.kind == OpKind::finish_step) continue;
+    if (!is_update(op.kind)) continue;
     for (int t : op.outputs) {
       if (t < 0) continue;
       const Kind kind = graph.at(t).kind;
@@ -47,6 +49,9 @@ std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
   }
   for (const ParameterGradient& g : graph.gradients)
     host[static_cast<size_t>(g.gradient)] = part_of(g.parameter) < std::min(offload[Offloaded::gradients], blocks);
+  for (const Op& op : graph.update_ops)   // what is added up before the update stays where that is done
+    if (op.kind == OpKind::gradient_sum)
+      for (int t : op.inputs) host[static_cast<size_t>(t)] = false;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
     if (graph.owns_bytes(t)) host[static_cast<size_t>(t)] = part_of(t) < std::min(offload[Offloaded::weights], blocks);
   for (const Segment& s : graph.segments)

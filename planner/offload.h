@@ -2,6 +2,7 @@
 //
 // Optimizer states and masters are needed once a step, by the update, which fetches and stores them slice by slice.
 // Gradients, weights and block inputs are needed in every micro-step, a block at a time. None of this changes a bit.
+// What several blocks use is of no block: its gradients and weights stay, and so do the gradients of a parameter with more than two uses.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -51,6 +51,7 @@ enum class OpKind : uint8_t {
   fetch,                  // (host memory)                        -> x            (a part of it: Instruction::elements)
   store,                  // x                                    -> (host memory)
   preference,             // token_loss, targets, document positions, reference? -> token_weights? (and the state)
+  gradient_sum,           // gradient, gradient…                  -> the first of them: of all uses of a parameter (update.h)
   value_loss,             // logits, targets, values, weights?    -> row_loss, dlogits?
   value_hits,             // logits, targets, values              -> (state)      (evaluation of a model with several labels a text)
 };

@@ -52,14 +52,16 @@ using Meaning = std::function<bool(const Tensor&, const ParameterUse&)>;
 
 // What the words of the pattern language ask of a parameter; nothing where the pattern is a name.
 std::optional<Meaning> meaning(std::string_view pattern, int blocks) {
-  if (pattern == "embeddings") return [](const Tensor&, const ParameterUse& u) { return u.by_embedding; };
-  if (pattern == "head") return [](const Tensor&, const ParameterUse& u) { return u.by_head; };
+  if (pattern == "embeddings") return [](const Tensor&, const ParameterUse& u) { return u.by_embedding || u.before_blocks; };
+  if (pattern == "head") return [](const Tensor&, const ParameterUse& u) { return u.by_head || u.by_pooler; };
   if (pattern == "norms") return [](const Tensor&, const ParameterUse& u) { return u.by_norm; };
   if (pattern == "biases") return [](const Tensor&, const ParameterUse& u) { return u.as_bias; };
   if (pattern == "matrices") return is_hidden_matrix;
   if (pattern == "adapters") return [](const Tensor& t, const ParameterUse&) { return t.adapter_of >= 0; };
   if (const auto range = block_range(pattern, blocks))
-    return [r = *range](const Tensor&, const ParameterUse& u) { return u.last_block >= r.first && u.first_block >= 0 && u.first_block <= r.last; };
+    return [r = *range](const Tensor&, const ParameterUse& u) {
+      return std::any_of(u.blocks.begin(), u.blocks.end(), [&](int block) { return r.first <= block && block <= r.last; });
+    };
   return {};
 }
 
@@ -104,10 +106,10 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
         u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
         u.by_head |= s.kind == SegmentKind::head;
         u.as_bias |= (op.kind == OpKind::linear || op.kind == OpKind::norm) && k % 2 == 0;   // x, (weight, bias)…
+        u.by_pooler |= s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
+        u.before_blocks |= s.kind == SegmentKind::embedding;
         u.outside_blocks |= s.kind != SegmentKind::block;
-        if (s.kind != SegmentKind::block) continue;
-        if (u.first_block < 0) u.first_block = s.block;
-        u.last_block = s.block;
+        if (s.kind == SegmentKind::block && (u.blocks.empty() || u.blocks.back() != s.block)) u.blocks.push_back(s.block);
       }
     }
   return uses;

@@ -1,8 +1,9 @@
 // Which parameters a pattern names, and what groups of them say of each.
 //
-//   embeddings     tables that tokens and positions look up
-//   blocks         all blocks; blocks.3: one of them; blocks.0-1: from the first to the last, counted from 0
-//   head           what turns the last hidden state into logits; where it is tied, the embedding
+//   embeddings     all that comes before the first block: tables that tokens and positions look up, and what is done to their rows
+//   blocks         all blocks; blocks.3: one of them; blocks.0-1: from the first to the last, counted from 0. What several blocks use belongs to
+//                  each of them
+//   head           what turns the last hidden state into logits, an encoder's pooler too; where it is tied, the embedding
 //   norms          weights and biases of all norms
 //   biases         all biases, those of norms among them
 //   matrices       matrices of blocks, those of adapters among them
@@ -21,8 +22,8 @@ namespace stw {
 // By which ops a parameter is used, under whatever name.
 struct ParameterUse {
   bool by_embedding = false, of_tokens = false, by_norm = false, by_product = false, by_head = false, as_bias = false;
-  bool outside_blocks = false;
-  int first_block = -1, last_block = -1;   // -1: by none
+  bool before_blocks = false, outside_blocks = false, by_pooler = false;
+  std::vector<int> blocks;   // their numbers, from the first on
   int ops = 0;
 };
 // Of every tensor that owns the bytes of a parameter.

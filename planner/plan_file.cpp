@@ -84,6 +84,7 @@ std::string describe(const Graph& graph) {
     add(int{tensor.tied_to >= 0});
     add(int{tensor.trainable});
   }
+  std::vector<bool> is_used(graph.tensors.size());
   for (const Op& op : graph.ops) {
     // Every one, by name: whoever adds an attribute is asked here whether it makes another model.
     [[maybe_unused]] const auto& [epsilon, rms, transposed, activation, gate, value_loss, weight_offset, query_heads, kv_heads, head_dim, scale, causal, alibi, window, inverse, dropout, columns,
@@ -98,6 +99,12 @@ std::string describe(const Graph& graph) {
     if (!causal) s += " bidirectional";
     if (alibi) s += " alibi";
     if (value_loss != ValueLoss::binary_cross_entropy) s += " squared";
+    const bool in_block = op.segment >= 0 && graph.segments[static_cast<size_t>(op.segment)].kind == SegmentKind::block;
+    for (int t : op.inputs) {   // what an op before it uses too
+      if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
+      if (in_block && is_used[static_cast<size_t>(t)]) s += " again " + graph.at(t).name;
+      is_used[static_cast<size_t>(t)] = true;
+    }
     if (op.residual() >= 0) s += std::string("\n") + op_row(OpKind::add).name + " 0 0 0 0 0 0 0 0 0";   // as it was when that was an op
   }
   for (const RotaryTables& tables : graph.rotary) {

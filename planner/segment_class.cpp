@@ -10,7 +10,7 @@ namespace {
 // A segment as numbers: equal exactly for segments that are alike.
 class Signature {
  public:
-  Signature(const Graph& graph, const Segment& segment) : graph_(graph) {
+  Signature(const Graph& graph, const Segment& segment, const std::vector<bool>& is_shared) : graph_(graph), is_shared_(is_shared) {
     add(static_cast<int64_t>(segment.kind));
     for (int i = 0; i < segment.op_count; ++i) add(graph.ops[static_cast<size_t>(segment.first_op + i)]);
     add(int64_t{-2});
@@ -38,6 +38,7 @@ class Signature {
     for (int64_t x : {static_cast<int64_t>(t.kind), static_cast<int64_t>(t.format), static_cast<int64_t>(t.shape.rank),
                       static_cast<int64_t>(t.per_sample), static_cast<int64_t>(t.trainable), static_cast<int64_t>(t.chunked)})
       add(x);
+    if (is_shared_[static_cast<size_t>(graph_.resolve(tensor))]) add(int64_t{-3});   // it never goes to host memory with this segment
     for (int i = 0; i < t.shape.rank; ++i) add(t.shape[i]);
   }
 
@@ -58,17 +59,33 @@ class Signature {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& is_shared_;
   std::map<int, int64_t> seen_;
   std::vector<int64_t> numbers_;
 };
 
+// Of every tensor that owns the bytes of a parameter whether several segments use it.
+std::vector<bool> shared_parameters(const Graph& graph) {
+  std::vector<int> user(graph.tensors.size(), -1);
+  std::vector<bool> is_shared(graph.tensors.size());
+  for (const Op& op : graph.ops)
+    for (int t : op.inputs) {
+      if (t < 0 || graph.at(t).kind != Kind::parameter) continue;
+      const auto p = static_cast<size_t>(graph.resolve(t));
+      is_shared[p] = is_shared[p] || (user[p] >= 0 && user[p] != op.segment);
+      user[p] = op.segment;
+    }
+  return is_shared;
+}
+
 }  // namespace
 
 std::vector<int> segment_classes(const Graph& graph) {
+  const std::vector<bool> is_shared = shared_parameters(graph);
   std::map<std::vector<int64_t>, int> known;
   std::vector<int> classes;
   for (const Segment& s : graph.segments)
-    classes.push_back(known.try_emplace(Signature(graph, s).take(), static_cast<int>(known.size())).first->second);
+    classes.push_back(known.try_emplace(Signature(graph, s, is_shared).take(), static_cast<int>(known.size())).first->second);
   return classes;
 }
 

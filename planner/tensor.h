@@ -98,7 +98,8 @@ struct Tensor {
   int tied_to = -1;        // shares the bytes of this tensor; its gradient stays its own
   int adapter_of = -1;     // a factor of the low-rank adapter of this parameter (adapters.h)
   bool of_adapters = false;   // kept with adapters, apart from what lies below them: their factors, and a classifier's head
-  int number = -1;         // parameters: their place among the model's parameters, whatever else the graph is made of
+  int number = -1;         // parameters: their place among the model's parameters, whatever else the graph is made of; gradients: which use of
+                           // their parameter they are of, in op order
   // Parameters: how they are updated (parameter_groups.h).
   double rate = 1;              // factor of the learning rate
   std::optional<double> decay;  // weight decay; nothing: the run's

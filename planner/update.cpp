@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "planner/op_table.h"
 #include "planner/optimizer.h"
 
 namespace stw {
@@ -59,7 +60,19 @@ int add_state(Graph& graph, int parameter, const StateTensor& state) {
   return t;
 }
 
-// Only parameters of blocks are: a tied table has gradients from both ends of the backward pass, the head's come in chunks.
+// Adds up the gradients of all uses of a parameter, in op order, in the place of the first one: what the ops behind need of them. They add up two by
+// themselves.
+std::vector<int> add_sums(Graph& graph, const std::vector<int>& gradients) {
+  if (gradients.size() <= 2) return gradients;
+  for (size_t next = 1; next < gradients.size();) {
+    std::vector<int> terms{gradients[0]};
+    while (next < gradients.size() && terms.size() < most_summed) terms.push_back(gradients[next++]);
+    graph.update_ops.push_back({OpKind::gradient_sum, {}, std::move(terms), {gradients[0]}, -1});
+  }
+  return {gradients[0]};
+}
+
+// Only parameters of blocks are, with one use: others have gradients from several places of the backward pass, the head's come in chunks.
 bool is_updated_in_backward(const ParameterUse& use) { return use.ops == 1 && !use.outside_blocks; }
 
 // For every parameter the number of the last gradient op that reads it or makes its gradient: from there on nothing of this step
@@ -86,17 +99,17 @@ void fuse(Graph& graph, const std::vector<ParameterUse>& uses, int sums) {
   graph.updates_after.resize(graph.gradient_ops.size());
   const std::vector<int> last = last_needed(graph);
   const int first = graph.first_update_op();
-  // update_ops: first the sums of squares, then the end of the step, then as many updates as there are sums.
-  const int count = static_cast<int>(graph.update_ops.size()) / 2;
-  std::vector<int> sum_of(graph.tensors.size());   // of a gradient
-  for (int k = 0; k < count; ++k) sum_of[static_cast<size_t>(graph.update_ops[static_cast<size_t>(k)].inputs[0])] = k;
-  for (int k = count + 1; k < 2 * count + 1; ++k) {
-    const Op& update = graph.update_ops[static_cast<size_t>(k)];
-    const auto p = static_cast<size_t>(update.outputs[0]);
+  const int first_sum = graph.first_square_sum();
+  std::vector<int> sum_of(graph.tensors.size());   // of a gradient: the op that sums up its squares
+  for (int k = 0; k < static_cast<int>(graph.update_ops.size()); ++k) {
+    const Op& op = graph.update_ops[static_cast<size_t>(k)];
+    if (op.kind == OpKind::square_sum) sum_of[static_cast<size_t>(op.inputs[0])] = first + k;   // they all come before the updates
+    if (!is_update(op.kind)) continue;
+    const auto p = static_cast<size_t>(op.outputs[0]);
     if (!is_updated_in_backward(uses[p])) continue;
-    const int sum = sum_of[static_cast<size_t>(update.inputs[0])];
-    graph.updates_after[static_cast<size_t>(last[p])].push_back({first + sum, first + k, sum});
-    graph.tensors[static_cast<size_t>(update.inputs[0])].kind = Kind::activation;
+    const int sum = sum_of[static_cast<size_t>(op.inputs[0])];
+    graph.updates_after[static_cast<size_t>(last[p])].push_back({sum, first + k, sum - first_sum});
+    graph.tensors[static_cast<size_t>(op.inputs[0])].kind = Kind::activation;
   }
   graph.begin_update = first + static_cast<int>(graph.update_ops.size());
   graph.update_ops.push_back({OpKind::finish_step, {}, {}, {}, -1});
@@ -118,6 +131,7 @@ void add_update(Graph& graph, const Numerics& numerics) {
   std::vector<Op> updates;
   std::vector<std::vector<int>> gradients_of(graph.tensors.size());
   for (const ParameterGradient& g : graph.gradients) gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
+  for (int p : trained) gradients_of[static_cast<size_t>(p)] = add_sums(graph, gradients_of[static_cast<size_t>(p)]);
   for (int p : trained) {
     std::vector<int> gradients = gradients_of[static_cast<size_t>(p)];
     if (gradients.size() < 2) gradients.push_back(-1);

@@ -25,9 +25,10 @@ std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
     return false;
   };
   std::vector<Piece> list;
+  const int first_sum = graph.first_square_sum();
   for (const UpdateRun& run : update_runs(graph, has_copies)) {
     const Op& op = graph.op(run.op);
-    const int64_t sum = op.kind == OpKind::square_sum ? run.op - graph.first_update_op() : -1;   // they come first, one a parameter
+    const int64_t sum = op.kind == OpKind::square_sum ? run.op - first_sum : -1;
     if (!is_update(op.kind) || !update_rule(op.kind).is_elementwise || !has_copies(op)) {
       list.push_back({run, sum, 0, 0});
       continue;

@@ -228,23 +228,63 @@ Status check_operands(const Graph& graph, const Arena& arena, const Program& pro
 
 }  // namespace
 
-// The gradient of every use of a parameter is part of the norm and of the update: an op of the update adds up two of them at most.
+// Every use of a parameter has a gradient. All of them, each once and in op order, are part of its norm and of its update.
 static Status verify_gradients(const Graph& graph) {
-  std::vector<int> squared(graph.tensors.size()), applied(graph.tensors.size());   // tensors: how often an op reads them for that
-  constexpr size_t most_added = 2;   // by the kernels of the update
-  for (const Op& op : graph.update_ops)
-    for (size_t k = 0; k < std::min(op.inputs.size(), most_added); ++k)
-      if (const int t = op.inputs[k]; t >= 0 && (op.kind == OpKind::square_sum || is_update(op.kind))) (is_update(op.kind) ? applied : squared)[static_cast<size_t>(t)] += 1;
+  // Of a parameter its gradients; of a gradient those that its buffer is the sum of, op after op, and the parameter.
+  std::vector<std::vector<int>> gradients_of(graph.tensors.size()), held_by(graph.tensors.size());
+  std::vector<int> parameter_of(graph.tensors.size(), -1), squared(graph.tensors.size()), applied(graph.tensors.size());
   for (const ParameterGradient& g : graph.gradients) {
-    const auto t = static_cast<size_t>(g.gradient);
-    if (squared[t] != 1 || applied[t] != 1)
-      return Error{Code::internal, "plan: " + graph.at(g.parameter).name + " is used by more ops than an update can add up the gradients of (two)"};
+    gradients_of[static_cast<size_t>(g.parameter)].push_back(g.gradient);
+    held_by[static_cast<size_t>(g.gradient)] = {g.gradient};
+    parameter_of[static_cast<size_t>(g.gradient)] = g.parameter;
   }
+  constexpr size_t most_added = 2;   // by the kernels of norm and update
+  for (const Op& op : graph.update_ops) {
+    const bool is_sum = op.kind == OpKind::gradient_sum, squares = op.kind == OpKind::square_sum;
+    if (!is_sum && !squares && !is_update(op.kind)) continue;
+    std::vector<int> all;
+    for (size_t k = 0; k < (is_sum ? op.inputs.size() : std::min(op.inputs.size(), most_added)); ++k)
+      if (const int t = op.inputs[k]; t >= 0) all.insert(all.end(), held_by[static_cast<size_t>(t)].begin(), held_by[static_cast<size_t>(t)].end());
+    if (is_sum) {
+      held_by[static_cast<size_t>(op.outputs[0])] = std::move(all);
+      continue;
+    }
+    const int p = squares ? parameter_of[static_cast<size_t>(op.inputs[0])] : op.outputs[0];
+    if (p < 0 || all != gradients_of[static_cast<size_t>(p)]) continue;
+    (squares ? squared : applied)[static_cast<size_t>(p)] += 1;
+  }
+  for (const ParameterGradient& g : graph.gradients)
+    if (squared[static_cast<size_t>(g.parameter)] != 1 || applied[static_cast<size_t>(g.parameter)] != 1)
+      return Error{Code::internal, "plan: " + graph.at(g.parameter).name + ": the gradients of its " + std::to_string(gradients_of[static_cast<size_t>(g.parameter)].size()) +
+                                       " uses are not added up once, in order, for the norm and for the update"};
+  return ok();
+}
+
+// Each sum of gradients is made once, whole and in its turn, before something reads it.
+static Status verify_sums(const Graph& graph, const std::vector<const Program*>& step) {
+  std::vector<int> waits_for(graph.tensors.size());   // gradients: sums that are not made yet
+  for (const Op& op : graph.update_ops)
+    if (op.kind == OpKind::gradient_sum) waits_for[static_cast<size_t>(op.outputs[0])] += 1;
+  int last = -1;
+  for (const Program* program : step)
+    for (const Instruction& i : program->instructions) {
+      if (i.kind == OpKind::gradient_sum) {
+        const int t = graph.op(i.op).outputs[0];
+        if (i.op <= last || i.elements > 0 || i.ops != 1) return wrong(*program, graph.at(t).name + " is not added up once, as a whole and in order");
+        waits_for[static_cast<size_t>(t)] -= 1;
+        last = i.op;
+      } else if (i.kind == OpKind::square_sum || is_update(i.kind)) {
+        for (int op = i.op; op < i.op + i.ops; ++op)
+          for (int t : graph.op(op).inputs)
+            if (t >= 0 && waits_for[static_cast<size_t>(t)] > 0) return wrong(*program, graph.at(t).name + " is read before the gradients of all uses are added up in it");
+      }
+    }
   return ok();
 }
 
 Status verify_updates(const Graph& graph, const std::vector<const Program*>& step) {
   STW_TRY(verify_gradients(graph));
+  STW_TRY(verify_sums(graph, step));
   std::vector<int64_t> left(graph.tensors.size());   // elements that no update has changed yet
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
     if (graph.owns_bytes(t) && graph.at(t).trainable) left[static_cast<size_t>(t)] = static_cast<int64_t>(graph.at(t).shape.elements());

@@ -37,11 +37,6 @@ Status refuse_others(const Json& json) {
     if ((value->is_array() && value->elements().empty()) || (value->is_object() && value->members().empty())) continue;
     return unsupported(std::string(key) + " is not supported");
   }
-  // Whole modules that are trained beside them. A classifier's is named by either of these, whichever there is.
-  if (const Json* modules = json.find("modules_to_save"))
-    for (const Json& name : modules->elements())
-      if (!name.as_string() || (*name.as_string() != "classifier" && *name.as_string() != "score"))
-        return unsupported("modules_to_save " + to_string(*modules, 0) + " is not supported");
   // Those that change the weights below, or train half of an adapter alone; PEFT takes some in any case of letters.
   if (const Json* begin = json.find("init_lora_weights"); begin && begin->is_string())
     for (const char* way : {"pissa", "olora", "corda", "loftq", "lora_ga", "mica"})
@@ -58,6 +53,11 @@ Status parse(const Json& json, AdapterConfig& config) {
   STW_ASSIGN(stabilised, get_bool(json, "use_rslora", false));
   STW_ASSIGN(base, get_string(json, "base_model_name_or_path", ""));
   if (rank < 1) return unsupported("r is " + std::to_string(rank));
+  if (const Json* modules = json.find("modules_to_save"))
+    for (const Json& name : modules->elements()) {
+      if (!name.as_string()) return unsupported("modules_to_save " + to_string(*modules, 0) + " is not supported");
+      config.saved_modules.push_back(*name.as_string());
+    }
   a.rank = rank;
   a.alpha = alpha;
   a.dropout = dropout;
@@ -102,8 +102,12 @@ Status find_labels(const std::string& folder, const std::vector<int64_t>& shape,
   return ok();
 }
 
+Error stray(const std::string& folder, const std::string& tensor) {
+  return {Code::unsupported, adapter_weights(folder) + ": tensor " + tensor + " is none of a low-rank adapter of a matrix"};
+}
+
 // The modules that tensors are of: what target_modules came to; and the labels of a head.
-Status find_targets(const std::string& folder, AdapterConfig& config) {
+Status find_targets(const std::string& folder, const std::string& task, AdapterConfig& config) {
   Adapters& adapters = config.adapters;
   const std::string path = adapter_weights(folder);
   if (!file_exists(path) && file_exists(folder + "/adapter_model.bin"))
@@ -113,13 +117,14 @@ Status find_targets(const std::string& folder, AdapterConfig& config) {
   for (const SafetensorsInfo& t : reader.tensors()) {
     std::string_view name = t.name;
     if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
-    if (name == classifier_weight) {
-      STW_TRY(find_labels(folder, t.shape, config));
+    if (is_of_any_head(name)) {
+      if (!task.empty() && task != "SEQ_CLS") return Error{Code::unsupported_field, adapter_config(folder) + ": task_type \"" + task + "\" with a head is not supported"};
+      if (gives_logits(name)) STW_TRY(find_labels(folder, t.shape, config));
+      config.head.emplace(name);
       continue;
     }
     const std::string_view low = low_suffix, high = high_suffix;
-    if (!name.ends_with(low) && !name.ends_with(high))
-      return Error{Code::unsupported, path + ": tensor " + t.name + " is none of a low-rank adapter of a matrix"};
+    if (!name.ends_with(low) && !name.ends_with(high)) return stray(folder, t.name);
     targets.insert(own_name(name.substr(0, name.size() - low.size())));
     static_assert(std::string_view(low_suffix).size() == std::string_view(high_suffix).size());
   }
@@ -135,22 +140,26 @@ std::string escaped(const std::string& name) {
   return expression;
 }
 
-// The last parts of the names where they say it all, else whole names. Inside of a model that takes pictures, whose other parts have
+// As much of the end of a module's name as no other matrix has.
+std::string shortest_target(const std::string& module, const std::set<std::string>& others) {
+  for (size_t dot = module.rfind('.'); dot != module.npos && dot > 0; dot = module.rfind('.', dot - 1)) {
+    const std::string target = module.substr(dot + 1);
+    if (std::none_of(others.begin(), others.end(), [&](const std::string& other) { return names_module(target, other); })) return target;
+  }
+  return module;
+}
+
+// The last parts of the names where they say it all, else longer ones. Inside of a model that takes pictures, whose other parts have
 // modules of the same names, an expression that says both.
 Json target_modules(const Graph& graph, const ModelConfig& config) {
-  std::set<std::string> whole, last;
-  const auto last_part = [](const std::string& module) { return module.substr(module.rfind('.') + 1); };
-  for (const Tensor& t : graph.tensors) {
-    if (t.adapter_of < 0) continue;
-    whole.insert(module_name(graph.at(t.adapter_of)));
-    last.insert(last_part(module_name(graph.at(t.adapter_of))));
-  }
+  std::set<std::string> whole, last, others;
   for (const Tensor& t : graph.tensors)
-    if (t.kind == Kind::parameter && t.shape.rank == 2 && t.adapter_of < 0 && last.count(last_part(module_name(t))) && !whole.count(module_name(t))) {
-      last = whole;
-      break;
-    }
+    if (t.adapter_of >= 0) whole.insert(module_name(graph.at(t.adapter_of)));
+  for (const Tensor& t : graph.tensors)
+    if (t.kind == Kind::parameter && t.shape.rank == 2 && t.adapter_of < 0 && !whole.count(module_name(t))) others.insert(module_name(t));
+  for (const std::string& module : whole) last.insert(shortest_target(module, others));
   if (config.is_part) {
+    if (std::any_of(last.begin(), last.end(), [](const std::string& target) { return target.find('.') != target.npos; })) last = whole;
     std::string any;
     for (const std::string& name : last) any += (any.empty() ? "" : "|") + (last == whole ? escaped(name_for_adapters(config, name)) : name);
     return last == whole ? "(" + any + ")" : "(.*\\.)?language_model\\..*\\.(" + any + ")";
@@ -182,8 +191,37 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   if (!json->is_object()) return corrupt(path, "expected an object");
   AdapterConfig config;
   if (auto status = parse(*json, config); !status) return with_path(std::move(status.error()));
-  STW_TRY(find_targets(folder, config));
+  auto task = get_string(*json, "task_type", "");
+  if (!task) return with_path(std::move(task.error()));
+  STW_TRY(find_targets(folder, *task, config));
   return config;
+}
+
+const std::vector<std::string>& default_saved_modules() {   // Source: peft, PeftModelForSequenceClassification
+  static const std::vector<std::string> list{"classifier", "score"};
+  return list;
+}
+
+// Source: peft, utils/other.py, _set_trainable: names of modules end with it, whatever comes before.
+bool is_saved(const std::vector<std::string>& modules, std::string_view parameter) {
+  for (size_t dot = parameter.rfind('.'); dot != parameter.npos && dot > 0; dot = parameter.rfind('.', dot - 1))
+    for (const std::string& module : modules)
+      if (parameter.substr(0, dot).ends_with(module)) return true;
+  return false;
+}
+
+Status check_head(const std::string& folder, const AdapterConfig& found, const Graph& graph, const ModelConfig& config) {
+  for (const std::string& module : found.saved_modules) {
+    bool is_of_other = false, is_known = module == "classifier" || module == "score";
+    for (const Tensor& t : graph.tensors) {
+      if (t.kind != Kind::parameter || t.adapter_of >= 0 || !is_saved({module}, t.name)) continue;
+      (is_of_head(config, t.name) ? is_known : is_of_other) = true;
+    }
+    if (is_of_other || !is_known) return Error{Code::unsupported_field, adapter_config(folder) + ": modules_to_save \"" + module + "\" is not supported"};
+  }
+  for (const std::string& name : found.head)
+    if (!is_of_head(config, name)) return stray(folder, name);
+  return ok();
 }
 
 std::string adapter_tensor_name(const ModelConfig& config, const std::string& parameter) { return std::string(wrapper) + name_for_adapters(config, parameter); }
@@ -206,7 +244,11 @@ Json adapter_config_json(const Graph& graph, const ModelConfig& config, const st
   const Adapters& adapters = config.adapters;
   bool is_transposed = false;
   Json modules;
-  if (graph.labels > 0) modules.push("classifier"), modules.push("score");
+  if (graph.labels > 0) {
+    for (const std::string& module : default_saved_modules()) modules.push(module);
+    for (const Tensor& t : graph.tensors)
+      if (t.of_adapters && t.adapter_of < 0 && t.name.ends_with(".weight") && !is_saved(default_saved_modules(), t.name)) modules.push(module_name(t));
+  }
   for (const Op& op : graph.ops) is_transposed |= op.attributes.transposed;
   return Json::object()
       .set("peft_type", "LORA").set("task_type", graph.labels > 0 ? "SEQ_CLS" : "CAUSAL_LM").set("base_model_name_or_path", base)

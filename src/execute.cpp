@@ -12,7 +12,7 @@
 namespace stw {
 
 static_assert(sizeof(kernels::StepState) == step_state_bytes);
-static_assert(kernels::most_together == most_joined);
+static_assert(kernels::most_together == most_joined && kernels::most_terms == most_summed);
 static_assert(kernels::ends_in_gelu(fused_unit, fused_unit) && !kernels::ends_in_gelu(fused_unit, fused_unit / 2));
 static_assert(kernels::max_parts == most_fused_weights && kernels::most_biases == most_fused_biases && kernels::token_tile == sums_unit);
 static_assert(kernels::chain_terms == chain_unit && chain_unit % kernels::token_tile == 0);
@@ -80,8 +80,10 @@ void run<OpKind::linear_input_gradient>(const Call& c) {
   run_input_gradient(c, a);
 }
 
-// Streams of random numbers: those of dropout count from 1, these are apart from them and from each other. Each parameter has its own.
+// Streams of random numbers: those of dropout count from 1, these are apart from them and from each other. Each parameter has its own, and the
+// gradient of each of its uses.
 constexpr int gradient_stream = 1 << 29, update_stream = 1 << 30;
+constexpr uint32_t stream_of_use = 1 << 18;
 uint32_t stream_of(int first, const Tensor& parameter) {
   assert(parameter.number >= 0);
   return static_cast<uint32_t>(first + parameter.number);
@@ -112,8 +114,9 @@ kernels::LinearArgs weight_gradient_args(const Call& c) {
     const int gradient = c.op.outputs[static_cast<size_t>(p)];
     if (gradient < 0) continue;
     a.part[p].weight_gradient = c.output(p);
-    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(2 + p));
-    a.gradient_dtype = dtype_of(c.x.graph->at(gradient).format);   // of all parts: they are alike
+    const Tensor& sum = c.x.graph->at(gradient);
+    a.part[p].stream = stream_of(gradient_stream, c.input_tensor(2 + p)) + static_cast<uint32_t>(sum.number) * stream_of_use;
+    a.gradient_dtype = dtype_of(sum.format);   // of all parts: they are alike
   }
   a.state = c.x.state;
   a.y = c.in_out(0);
@@ -553,6 +556,16 @@ void run<OpKind::fetch>(const Call& c) {
 template <>
 void run<OpKind::store>(const Call& c) {
   c.run(c.x.table->copy, kernels::CopyArgs{c.on_host(c.op.inputs[0]), c.input(0), c.transferred(c.op.inputs[0])});
+}
+
+template <>
+void run<OpKind::gradient_sum>(const Call& c) {
+  kernels::GradientSumArgs a{};
+  a.count = static_cast<int64_t>(c.output_tensor(0).shape.elements());
+  for (int k = 0; k < c.input_count(); ++k) a.term[a.terms++] = c.input(k);
+  a.sum = c.output(0);
+  a.dtype = dtype_of(c.output_tensor(0).format);
+  c.run(c.x.table->gradient_sum, a);
 }
 
 template <>

@@ -58,8 +58,13 @@ void set_dropout(ModelConfig& config, float rate) {
   }
 }
 
+struct WithBase {
+  ModelSource source;
+  AdapterConfig adapters;   // of a folder
+};
+
 // A folder of adapters names the model that they were made for.
-Result<ModelSource> with_base(ModelSource source) {
+Result<WithBase> with_base(ModelSource source) {
   if (source.adapter.empty() && is_directory(source.source) && file_exists(adapter_config(source.source))) {
     if (!holds_adapters(source.source))
       return Error{Code::bad_argument, source.source + ": holds a model's weights and adapters; which of them is meant? Move one of them away"};
@@ -70,7 +75,7 @@ Result<ModelSource> with_base(ModelSource source) {
     return Error{Code::bad_argument, source.weights + ": adapters name their model by the folder of its config.json, where its weights must be, too"};
   if (holds_adapters(source.weights))
     return Error{Code::bad_argument, source.weights + ": holds adapters (--adapter), not a model's weights"};
-  if (source.adapter.empty()) return source;
+  if (source.adapter.empty()) return WithBase{std::move(source), {}};
   if (source.adapters.any()) return Error{Code::bad_argument, source.adapter + ": has adapters; a rank for new ones contradicts that"};
   STW_ASSIGN(found, read_adapter_config(source.adapter));
   source.adapters = found.adapters;
@@ -95,7 +100,7 @@ Result<ModelSource> with_base(ModelSource source) {
     if (!file_exists(source.source) && !is_directory(source.source)) return nowhere("its model, \"" + found.base + "\", is no folder here");
   }
   if (holds_adapters(source.source)) return nowhere("its model, " + source.source + ", is a folder of adapters too");
-  return source;
+  return WithBase{std::move(source), std::move(found)};
 }
 
 // Weights that are neither numbers nor codes that are known here.
@@ -156,7 +161,8 @@ Result<std::string> read_config(const ModelSource& source, std::string& origin, 
 }  // namespace
 
 Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
-  STW_ASSIGN(source, with_base(given));
+  STW_ASSIGN(with, with_base(given));
+  const ModelSource& source = with.source;
   auto model = std::make_shared<Model>();
   std::string origin, weights = source.weights;
   STW_ASSIGN(text, read_config(source, origin, weights));
@@ -178,10 +184,13 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     if (auto status = set_labels(model->config_, task, names); !status) return Error{status.error().code, origin + ": " + status.error().message};
   }
   if (source.adapters.any()) model->base_ = file_exists(source.source) || is_directory(source.source) ? absolute_path(source.source) : source.source;
-  if (source.adapters.any() && architecture_of(model->config_).is_encoder)
-    return Error{Code::unsupported, origin + ": low-rank adapters of a model of type " + model->config_.architecture + " are not supported"};
   if (!weights.empty()) STW_TRY(check_quantization(model->config_.json, origin));
   model->config_.json.erase("quantization_config");   // what is written holds numbers
+  if (!weights.empty()) {
+    STW_ASSIGN(reader, SafetensorsReader::open(weights));
+    model->weights_.emplace(std::move(reader));
+  }
+  if (source.adapters.any() && !model->config_.labels.empty()) STW_TRY(model->find_frozen_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
   // Any sequence gives the same parameters.
   auto graph = build_forward(model->config_, 1, Format::f32, {});
   if (!graph) {
@@ -192,17 +201,31 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   for (int t = 0; t < static_cast<int>(model->graph_.tensors.size()); ++t)
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
   if (model->graph_.parameter_count() >= size_limit / 64) return Error{Code::unsupported_field, origin + ": the model is too large"};
-  if (!weights.empty()) {
-    STW_ASSIGN(reader, SafetensorsReader::open(weights));
-    model->weights_.emplace(std::move(reader));
-    STW_TRY(model->check_weights());
-  }
+  if (model->weights_) STW_TRY(model->check_weights());
   if (!source.adapter.empty()) {
+    STW_TRY(check_head(source.adapter, with.adapters, model->graph_, model->config_));
     // With random numbers below them they would be noise.
     if (!model->weights_) return Error{Code::bad_argument, source.adapter + ": its model, " + origin + ", has no weights; name the folder that has (--model and --adapter)"};
     STW_TRY(model->open_adapters(source.adapter));
   }
   return std::shared_ptr<const Model>(std::move(model));
+}
+
+bool Model::holds(const SafetensorsReader& file, std::string_view parameter) const {
+  const std::vector<std::string> names = names_in_files(config_, parameter);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return file.find(name) != nullptr; });
+}
+
+// PEFT trains what the default list names, which BERT's pooler is not in. A pooler that no file has is trained too.
+Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* found) {
+  for (const char* name : architecture_of(config_).head_parameters) {
+    if (found && found->head.count(name)) continue;
+    const bool is_in_weights = weights_ && holds(*weights_, name);
+    if (found && weights_ && !found->head.empty() && !is_in_weights)
+      return Error{Code::corrupt, adapter_weights(folder) + ": tensor " + name + " is missing, and the model has none"};
+    if (is_in_weights && !is_saved(default_saved_modules(), name)) config_.frozen_head.insert(name);
+  }
+  return ok();
 }
 
 // The tied tensor's own values, where files hold both; null where the parameter has none.

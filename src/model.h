@@ -11,6 +11,8 @@
 
 namespace stw {
 
+struct AdapterConfig;
+
 constexpr uint64_t largest_config = 1 << 28;   // bytes of a config.json, which may name a million labels
 
 struct ModelSource {
@@ -54,6 +56,10 @@ class Model {
 
  private:
   Status check_weights();
+  // Whether a file holds this parameter under any of its names.
+  bool holds(const SafetensorsReader& file, std::string_view parameter) const;
+  // Which parameters of a new or another's head are frozen beside adapters. `found`: what their folder says; null for new ones.
+  Status find_frozen_head(const std::string& folder, const AdapterConfig* found);
   // What the adapters' folder holds of a parameter; null where that is elsewhere.
   const SafetensorsInfo* find_in_adapters(const Tensor& parameter) const;
   bool is_drawn(const Tensor& parameter) const;   // from the seed

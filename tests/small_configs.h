@@ -90,7 +90,7 @@ inline std::vector<std::string> small_models(const char* dropout = "0") {
 inline constexpr int64_t small_labels = 7;
 inline std::string classifier_of(std::string config) {
   const auto is = [&](const char* type) { return config.find(std::string("\"model_type\": \"") + type + "\"") != config.npos; };
-  const char* class_name = is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("electra") ? "Electra" : is("bloom") ? "Bloom" : config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
+  const char* class_name = is("albert") ? "Albert" : is("bert") ? "Bert" : is("roberta") ? "Roberta" : is("distilbert") ? "DistilBert" : is("electra") ? "Electra" : is("bloom") ? "Bloom" : config.find("gpt2") != config.npos ? "GPT2" : config.find("qwen2") != config.npos ? "Qwen2" : config.find("qwen3") != config.npos ? "Qwen3" : "Llama";
   std::string head = std::string("{\"architectures\": [\"") + class_name + "ForSequenceClassification\"], \"id2label\": {";
   for (int64_t i = 0; i < small_labels; ++i) head += (i ? ", \"" : "\"") + std::to_string(i) + "\": \"label " + std::to_string(i) + "\"";
   return head + "}, " + config.substr(1);
@@ -124,8 +124,15 @@ inline std::string small_electra(const char* dropout = "0") {
   return R"({"model_type": "electra", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
              "intermediate_size": 72, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + "}";
 }
+// Its blocks share their parameters, and its embeddings are narrower than they.
+inline std::string small_albert(const char* dropout = "0", int layers = 3) {
+  const std::string p = dropout;
+  return R"({"model_type": "albert", "vocab_size": 61, "max_position_embeddings": 40, "embedding_size": 24, "hidden_size": 40, "num_hidden_layers": )" + std::to_string(layers) +
+         R"(, "num_attention_heads": 4, "intermediate_size": 112, "hidden_dropout_prob": )" + p + R"(, "attention_probs_dropout_prob": )" + p + R"(, "classifier_dropout_prob": )" + p + "}";
+}
 inline std::vector<std::string> small_encoders(const char* dropout = "0") {
-  return {classifier_of(small_bert(dropout)), classifier_of(small_roberta(dropout)), classifier_of(small_distilbert(dropout)), classifier_of(small_electra(dropout))};
+  return {classifier_of(small_bert(dropout)), classifier_of(small_roberta(dropout)), classifier_of(small_distilbert(dropout)), classifier_of(small_electra(dropout)),
+          classifier_of(small_albert(dropout))};
 }
 
 // A configuration, and the adapters beside its matrices.
@@ -141,6 +148,7 @@ inline SmallModel with_positions(SmallModel model, int positions) { return {with
 inline Adapters adapters_of_all(double dropout = 0) { return {3, 6, false, dropout, {all_targets}}; }
 inline Adapters adapters_of_some() { return {8, 8, false, 0, {"k_proj", "v_proj", "up_proj", "down_proj"}}; }
 
+inline Adapters adapters_of_some_of_encoders() { return {4, 8, false, 0, {"query", "value", "output.dense"}}; }
 inline Adapters adapters_of_some_of_gpt2() { return {4, 8, false, 0, {"c_attn", "mlp.c_proj"}}; }
 
 }  // namespace stw::testing_tools

@@ -13,6 +13,7 @@ Cost update_cost(const Graph& g, const Op& op, const Extent& e) {
   for (int t : op.outputs) c.bytes = size_add(c.bytes, operand_bytes(g, t, e));
   return c;
 }
+Cost gradient_sum_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, op.inputs.size() - 1); }
 Cost squares_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 2); }
 
 uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
@@ -62,7 +63,8 @@ uint64_t adafactor_cuda_workspace(const Graph& g, const Op& op, const Extent& e)
 
 constexpr int no_shapes = OpRow{}.shapes_from;
 
-const OpRow update_rows[9] = {
+const OpRow update_rows[10] = {
+    {OpKind::gradient_sum, "gradient_sum", gradient_sum_cost, no_workspace, no_workspace, nullptr, {}},
     {OpKind::square_sum, "square_sum", squares_cost, squares_workspace, squares_workspace, nullptr, {}, no_shapes, true},
     {OpKind::finish_step, "finish_step", squares_cost, no_workspace, no_workspace, nullptr, {}},
     {OpKind::adamw, "adamw", update_cost, no_workspace, no_workspace, nullptr, {}, no_shapes, true},

@@ -7,8 +7,8 @@ namespace stw {
 
 namespace {
 
-Result<Activation> parse_activation(const Json& json, const char* key) {
-  STW_ASSIGN(name, get_string(json, key, "gelu"));
+Result<Activation> parse_activation(const Json& json, const char* key, const char* absent) {
+  STW_ASSIGN(name, get_string(json, key, absent));
   if (name == "gelu") return Activation::gelu_erf;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
@@ -37,9 +37,9 @@ Status parse_encoder(const Json& json, ModelConfig& c, const EncoderDefaults& ab
   STW_ASSIGN(heads, get_int(json, keys.heads, absent.heads));
   STW_ASSIGN(intermediate, get_int(json, keys.intermediate, absent.intermediate));
   STW_ASSIGN(types, absent.token_types > 0 ? get_int(json, "type_vocab_size", absent.token_types) : Result<int64_t>(0));
-  STW_ASSIGN(activation, parse_activation(json, keys.activation));
-  STW_ASSIGN(dropout, get_double(json, keys.dropout, 0.1));
-  STW_ASSIGN(attention, get_double(json, keys.attention_dropout, 0.1));
+  STW_ASSIGN(activation, parse_activation(json, keys.activation, absent.activation));
+  STW_ASSIGN(dropout, get_double(json, keys.dropout, absent.dropout));
+  STW_ASSIGN(attention, get_double(json, keys.attention_dropout, absent.dropout));
   STW_ASSIGN(head, find_present(json, keys.head_dropout) ? get_double(json, keys.head_dropout) : Result<double>(absent.head_dropout.value_or(dropout)));
   STW_ASSIGN(range, get_double(json, "initializer_range", 0.02));
   STW_ASSIGN(epsilon, get_double(json, "layer_norm_eps", 1e-12));
@@ -105,13 +105,13 @@ class EncoderBuilder {
       x = b_.add(x, types, "embedding_sum");
     }
     x = b_.dropout(norm(x, name + names_.embeddings_norm, "embedding_norm"), c_.embedding_dropout, "embedding_dropout");
-    if (c_.embedding_width != c_.width) x = linear(x, std::string(names_.prefix) + "embeddings_project", c_.embedding_width, c_.width, "embedding_projection");
+    if (names_.always_projects || c_.embedding_width != c_.width) x = linear(x, std::string(names_.prefix) + names_.projection, c_.embedding_width, c_.width, "embedding_projection");
     b_.end(x);
     return x;
   }
 
   int block(int64_t layer, int x, const ScoreRule& rule) {
-    const std::string name = std::string(names_.prefix) + names_.blocks + std::to_string(layer) + ".";
+    const std::string name = std::string(names_.prefix) + names_.blocks + std::to_string(names_.shares_block ? 0 : layer) + ".";
     b_.begin(SegmentKind::block, static_cast<int>(layer), x);
     const int qkv = b_.linear(x, {matrix(name + names_.query, c_.width, c_.width), matrix(name + names_.key, c_.width, c_.width), matrix(name + names_.value, c_.width, c_.width)}, false, "qkv");
     const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale, c_.attention_dropout, "attention", rule);
@@ -120,7 +120,7 @@ class EncoderBuilder {
     const int middle = norm(out, name + names_.attention_norm, "attn_norm");
     const int up = linear(middle, name + names_.up, c_.width, c_.intermediate, "ffn_up");
     out = linear(b_.gelu(up, c_.gelu, "gelu"), name + names_.down, c_.intermediate, c_.width, "ffn_out");
-    out = b_.add(middle, b_.dropout(out, c_.residual_dropout, "ffn_dropout"), "ffn_residual");
+    out = b_.add(middle, b_.dropout(out, names_.feed_forward_dropout ? c_.residual_dropout : 0, "ffn_dropout"), "ffn_residual");
     x = norm(out, name + names_.output_norm, "ffn_norm");
     b_.end(x);
     return x;

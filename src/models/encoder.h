@@ -18,6 +18,10 @@ struct EncoderNames {
   const char *pooler, *classifier;
   Activation pooler_activation;
   bool dropout_before_pooler;
+  const char* projection = "embeddings_project";   // of embeddings to the blocks' width, where that is another
+  bool always_projects = false;        // also where it is the same
+  bool shares_block = false;           // all blocks have the parameters of the first one
+  bool feed_forward_dropout = true;    // behind the second half of a block, as behind the first
 };
 
 // The keys of a config.json. Those that all families share are not here.
@@ -31,6 +35,8 @@ struct EncoderDefaults {
   int64_t token_types = 2;                     // 0: the family has none
   bool first_position_after_padding = false;   // positions count from pad_token_id + 1, as RoBERTa's do
   std::optional<double> head_dropout = {};     // none: that of the hidden layers
+  const char* activation = "gelu";
+  double dropout = 0.1;                        // of hidden layers and attention
 };
 // Reads all sizes, rates and the activation. Errors: unsupported_field for an activation or positions of a kind that no encoder here has,
 // for a decoder, and for sizes that do not fit each other.

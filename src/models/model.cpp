@@ -42,9 +42,9 @@ Result<Json> language_part(const Json& whole, const Architecture& architecture) 
 }  // namespace
 
 std::span<const Architecture> architectures() {
-  static const Architecture list[] = {bert_architecture,  bloom_architecture,      distilbert_architecture, electra_architecture, gemma3_architecture, gpt2_architecture,
-                                      llama_architecture, ministral_architecture,  mistral_architecture, phi3_architecture,   qwen2_architecture,
-                                      qwen3_architecture, roberta_architecture,    smollm3_architecture, xlm_roberta_architecture};
+  static const Architecture list[] = {albert_architecture, bert_architecture,  bloom_architecture,      distilbert_architecture, electra_architecture, gemma3_architecture,
+                                      gpt2_architecture,   llama_architecture, ministral_architecture,  mistral_architecture, phi3_architecture,   qwen2_architecture,
+                                      qwen3_architecture,  roberta_architecture, smollm3_architecture, xlm_roberta_architecture};
   return list;
 }
 
@@ -59,6 +59,19 @@ Result<int64_t> get_size(const Json& json, const char* name, const char* also, i
 bool is_of_head(const ModelConfig& config, std::string_view parameter) {
   const std::span<const char* const> head = architecture_of(config).head_parameters;
   return std::find(head.begin(), head.end(), parameter) != head.end();
+}
+
+bool is_of_any_head(std::string_view parameter) {
+  return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
+    return std::find(a.head_parameters.begin(), a.head_parameters.end(), parameter) != a.head_parameters.end();
+  });
+}
+
+bool gives_logits(std::string_view parameter) {
+  return std::any_of(architectures().begin(), architectures().end(), [&](const Architecture& a) {
+    const auto last = std::find_if(a.head_parameters.rbegin(), a.head_parameters.rend(), [](std::string_view name) { return name.ends_with(".weight"); });
+    return last != a.head_parameters.rend() && *last == parameter;
+  });
 }
 
 const Architecture& architecture_of(const ModelConfig& config) {
@@ -144,11 +157,9 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
 
 Result<Graph> build_forward(const ModelConfig& config, int64_t sequence, Format compute, GraphInputs optional) {
   Graph graph = architecture_of(config).build(config, sequence, compute, optional);
-  STW_TRY(add_adapters(graph, config.adapters));
-  if (!config.adapters.any() || config.labels.empty()) return graph;
   // A head that nobody has trained would make nothing of what lies below it.
-  for (Tensor& t : graph.tensors)
-    if (is_of_head(config, t.name)) t.trainable = t.of_adapters = true;
+  const auto is_trained_head = [&](const Tensor& t) { return !config.labels.empty() && is_of_head(config, t.name) && !config.frozen_head.count(t.name); };
+  STW_TRY(add_adapters(graph, config.adapters, is_trained_head));
   return graph;
 }
 

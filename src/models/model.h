@@ -50,7 +50,8 @@ struct ModelConfig {
   bool is_part = false;            // of a model that takes pictures too: its tensors have longer names in files
   Task task = Task::language_model;
   std::vector<std::string> labels; // names, of a task that has some
-  Adapters adapters;               // not of config.json, and neither is the next
+  Adapters adapters;               // not of config.json, and neither are the next two
+  std::set<std::string> frozen_head;    // parameters of a classifier's head that are frozen beside adapters, as PEFT has it; it trains the others
   std::set<std::string> kept_numbers;   // of a model whose files hold codes: parameters that they hold as numbers, and that stay so
 };
 
@@ -75,7 +76,7 @@ struct Architecture {
 };
 
 std::span<const Architecture> architectures();
-extern const Architecture bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
+extern const Architecture albert_architecture, bert_architecture, distilbert_architecture, electra_architecture, roberta_architecture, xlm_roberta_architecture;
 extern const Architecture bloom_architecture, gemma3_architecture, gpt2_architecture, llama_architecture, ministral_architecture, mistral_architecture, phi3_architecture, qwen2_architecture, qwen3_architecture,
     smollm3_architecture;
 
@@ -104,5 +105,8 @@ void add_head(GraphBuilder& builder, const ModelConfig& config, int x, int table
 // make no sense, and where the model has other labels or another task with labels.
 Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>& names);
 bool is_of_head(const ModelConfig& config, std::string_view parameter);   // whether it belongs to the classifier's head
+// Whether a classifier of any architecture has this parameter in its head; and whether it is the matrix that gives the logits.
+bool is_of_any_head(std::string_view parameter);
+bool gives_logits(std::string_view parameter);
 
 }  // namespace stw

@@ -394,6 +394,61 @@ TEST(Classifier, MarksTellSecondTexts) {
   EXPECT_STREQ(error.message, "trainer: the dataset marks tokens of second texts, and the model tells no types of tokens apart");
 }
 
+// A BERT is trained whole, saved and loaded; and then with adapters, also over codes of its weights, which go on from a checkpoint.
+TEST(Classifier, AnEncoderIsTunedSavedAndLoaded) {
+  const TemporaryDirectory folder;
+  const std::string base = folder / "base", adapters = folder / "adapters", merged = folder / "merged", checkpoint = folder / "checkpoint.stw";
+  stw_error error = sized<stw_error>();
+  auto result = sized<stw_step_result>();
+  Samples samples;
+  const auto open = [&](const std::string& source, uint32_t rank) {
+    auto o = sized<stw_model_options>();
+    o.source = source.c_str(), o.adapter_rank = rank;
+    return make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &o, e); });
+  };
+  const auto trainer_of = [&](const World& world, const stw_model* model, uint32_t quantize = 0) {
+    auto p = plan_options();
+    p.quantize = quantize;
+    const auto plan = make_plan(model, p);
+    return make<stw_trainer>([&](stw_trainer** out, stw_error* e) { return stw_trainer_create(out, world.device.get(), model, plan.get(), nullptr, e); });
+  };
+  const auto answer = [&](stw_trainer* trainer) {
+    std::vector<float> logits(9);
+    std::vector<uint64_t> lengths = {16, 3, 9};
+    std::vector<int32_t> tokens;
+    for (size_t s = 0; s < 3; ++s) tokens.insert(tokens.end(), samples.tokens.begin() + static_cast<std::ptrdiff_t>(16 * s), samples.tokens.begin() + static_cast<std::ptrdiff_t>(16 * s + lengths[s]));
+    must(stw_trainer_classify(trainer, tokens.data(), nullptr, lengths.data(), 3, logits.data(), logits.size(), &error), error);
+    return logits;
+  };
+  const World world(tiny_bert, plan_options());
+  for (int step = 0; step < 60; ++step) ASSERT_EQ(samples.step(world.trainer.get(), true, &result, &error), STW_OK) << error.message;
+  EXPECT_LT(result.loss, 0.2);
+  const std::vector<float> whole = answer(world.trainer.get());
+  for (size_t s = 0; s < 3; ++s) EXPECT_EQ(std::max_element(whole.begin() + 3 * s, whole.begin() + 3 * s + 3) - whole.begin(), 3 * static_cast<std::ptrdiff_t>(s) + samples.labels[s]);
+  must(stw_trainer_export_model(world.trainer.get(), base.c_str(), &error), error);
+  const auto plain = open(base, 0);
+  EXPECT_EQ(answer(trainer_of(world, plain.get()).get()), whole);
+
+  std::rotate(samples.labels.begin(), samples.labels.begin() + 1, samples.labels.begin() + 3);   // other labels for the same texts
+  const auto fresh = open(base, 4);
+  const auto adapted = trainer_of(world, fresh.get(), STW_QUANTIZE_NF4), again = trainer_of(world, fresh.get(), STW_QUANTIZE_NF4);
+  for (int step = 0; step < 10; ++step) {
+    ASSERT_EQ(samples.step(adapted.get(), true, &result, &error), STW_OK) << error.message;
+    if (step == 4) must(stw_trainer_save(adapted.get(), checkpoint.c_str(), &error), error);
+  }
+  must(stw_trainer_restore(again.get(), checkpoint.c_str(), &error), error);
+  for (int step = 5; step < 10; ++step) ASSERT_EQ(samples.step(again.get(), true, &result, &error), STW_OK) << error.message;
+  EXPECT_EQ(answer(again.get()), answer(adapted.get()));
+  EXPECT_NE(answer(adapted.get()), whole);
+  must(stw_trainer_export_model(adapted.get(), adapters.c_str(), &error), error);
+  const auto by_itself = open(adapters, 0);
+  EXPECT_EQ(answer(trainer_of(world, by_itself.get(), STW_QUANTIZE_NF4).get()), answer(adapted.get()));
+  must(stw_model_export(by_itself.get(), merged.c_str(), &error), error);
+  const auto of_merged = open(merged, 0);
+  const std::vector<float> numbers = answer(trainer_of(world, by_itself.get()).get()), sums = answer(trainer_of(world, of_merged.get()).get());
+  for (size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], numbers[i], 1e-4);
+}
+
 // Documents of 5 bytes, called by what their last one is.
 TEST(Classifier, DocumentsOfAFileAreTrainedAndEvaluated) {
   TemporaryDirectory folder;

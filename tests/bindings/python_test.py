@@ -668,6 +668,23 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(stowage.Error, "STW_UNSUPPORTED: batch: token_types"):
             World().trainer.step(tokens_of(), labels=tokens_of(), token_types=[[0] * 16] * 4, learning_rate=1e-3)
 
+    def test_tunes_an_encoder_whole_and_with_adapters(self):
+        texts, labels = [[1, 2, 3, 0], [40, 50, 60, 0], [4, 5, 6, 7], [33, 44, 0, 0]], {"labels": [0, 1, 0, 2], "lengths": [3, 3, 4, 2]}
+        asked = [text[:length] for text, length in zip(texts, labels["lengths"])]
+        world = World(stowage.Model(BERT))
+        for _ in range(40):
+            world.trainer.step(texts, **labels, learning_rate=3e-3)
+        answers = world.trainer.classify(asked)
+        self.assertEqual([max(range(3), key=logits.__getitem__) for logits in answers], labels["labels"])
+        with tempfile.TemporaryDirectory() as folder:
+            world.trainer.export_model(folder + "/base")
+            self.assertEqual(World(stowage.Model(folder + "/base")).trainer.classify(asked), answers)
+            adapted = World(stowage.Model(folder + "/base", adapter_rank=2, adapter_targets="query,value"))
+            adapted.trainer.step(texts, **labels, learning_rate=1e-2)
+            adapted.trainer.export_model(folder + "/adapters")
+            self.assertNotEqual(adapted.trainer.classify(asked), answers)
+            self.assertEqual(World(stowage.Model(folder + "/adapters")).trainer.classify(asked), adapted.trainer.classify(asked))
+
     def test_messages_of_a_device(self):
         told = []
         with stowage.Device("cpu", log=lambda *message: told.append(message), log_level=2) as device:

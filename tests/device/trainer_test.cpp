@@ -165,7 +165,7 @@ TEST_F(CudaDeviceTest, TensorCoresKeepTheBitsAtEverySplit) {
 TEST_F(CudaDeviceTest, FusedOpsKeepTheBits) {
   std::string encoder = classifier_of(small_bert());   // which has its norms after the residuals
   encoder.replace(encoder.find("\"hidden_size\": 40"), 17, "\"hidden_act\": \"gelu_new\", \"hidden_size\": 40");
-  for (const auto& [config, kernels] : {std::pair{small_gpt2(), Kernels::tensor}, {small_gpt2(), Kernels::wgmma}, {encoder, Kernels::tensor}}) {
+  for (const auto& [config, kernels] : {std::pair{small_gpt2(), Kernels::tensor}, {small_gpt2(), Kernels::wgmma}, {encoder, Kernels::tensor}, {classifier_of(small_albert()), Kernels::tensor}}) {
     if (kernels == Kernels::wgmma && !has_wgmma()) continue;
     model_ = model_of(config);
     const auto trained = [&](const std::shared_ptr<const Planned>& planned) {
@@ -243,9 +243,9 @@ TEST_F(CudaDeviceTest, SumsOfTilesKeepTheBits) {
 TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
   const std::vector<SmallModel> models = {
 #ifndef STW_SANITIZED
-      {classifier_of(small_qwen3())}, {classifier_of(small_distilbert())}, {classifier_of(small_roberta())},
+      {classifier_of(small_qwen3())}, {classifier_of(small_distilbert())}, {classifier_of(small_roberta())}, {classifier_of(small_electra()), adapters_of_some_of_encoders()},
 #endif
-      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_bert("0.1"))}};
+      {classifier_of(small_qwen3()), adapters_of_all()}, {classifier_of(small_bert("0.1"))}, {classifier_of(small_albert("0.1"))}, {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}};
   for (const SmallModel& small : models) {
     model_ = model_of(small);
     const bool has_types = model_->config().token_types > 1;

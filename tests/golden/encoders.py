@@ -11,7 +11,7 @@ import torch
 from classifiers import LABELS, LENGTHS, tell, write
 from models import IGNORED, TOLERANCE, evaluate_double, randomise, relative
 from safetensors.torch import load_file, save_file
-from transformers import (AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
+from transformers import (AlbertConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoModelForTokenClassification, BertConfig, BertForPreTraining,
                           DistilBertConfig, ElectraConfig, RobertaConfig, XLMRobertaConfig)
 from transformers.utils import logging
 
@@ -39,6 +39,8 @@ def configurations():
         "electra": (texts, ElectraConfig(**bert, embedding_size=24)),
         "bert_tokens": (tokens, BertConfig(**fewer_layers)),
         "bert_mlm": (masked, BertConfig(**fewer_layers)),
+        # All layers have the parameters of one.
+        "albert": (texts, AlbertConfig(**{**bert, "hidden_act": "gelu_new"}, embedding_size=24, classifier_dropout_prob=0.0)),
     }
 
 
@@ -86,7 +88,7 @@ def check(model, expected):
     actual = evaluate(model.eval(), expected, expected["labels"])
     assert set(actual) | {"tokens", "labels", "lengths"} == set(expected) - {TYPES}
     keys = [name for name in actual if is_key_bias(name)]
-    assert len(keys) == model.config.num_hidden_layers
+    assert len(keys) == getattr(model.config, "num_hidden_groups", model.config.num_hidden_layers)
     for name in keys:
         largest = expected[name.replace(".key.", ".query.").replace(".k_lin.", ".q_lin.")].abs().max()
         assert expected[name].abs().max() < 1e-13 * largest and actual.pop(name).abs().max() < TOLERANCE * largest, name

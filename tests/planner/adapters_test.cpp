@@ -72,6 +72,42 @@ TEST(Adapters, AreForWhatTheTargetsName) {
   }
 }
 
+// Of encoders all products below the logits, but not those of a head that is trained whole.
+TEST(Adapters, OfEncodersAreWherePeftHasThem) {
+  const auto named = [&](const std::string& config, std::vector<std::string> targets, std::set<std::string> frozen_head = {}) {
+    ModelConfig c = config_of({classifier_of(config), adapters_of_all()});
+    c.adapters.targets = std::move(targets);
+    c.frozen_head = std::move(frozen_head);
+    const Graph g = build_model(c, 33, {});
+    for (const Tensor& t : g.tensors)
+      if (t.kind == Kind::parameter) {
+        EXPECT_EQ(t.trainable, t.of_adapters) << t.name;
+        EXPECT_EQ(t.of_adapters, t.adapter_of >= 0 || (is_of_head(c, t.name) && !c.frozen_head.count(t.name))) << t.name;
+      }
+    return adapted(g);
+  };
+  const std::set<std::string> pooler{"bert.pooler.dense.weight", "bert.pooler.dense.bias"};
+  EXPECT_EQ(named(small_bert(), {"query", "value"}).size(), 6u);
+  EXPECT_EQ(named(small_bert(), {"attention.output.dense"}).size(), 3u);
+  EXPECT_EQ(named(small_bert(), {"output.dense"}).size(), 6u);   // those of attention too
+  EXPECT_EQ(named(small_bert(), {"dense"}).size(), 9u);
+  EXPECT_EQ(named(small_bert(), {"dense"}, pooler).size(), 10u);
+  EXPECT_EQ(named(small_bert(), {all_targets}).size(), 18u);
+  EXPECT_EQ(named(small_bert(), {all_targets}, pooler).size(), 19u);
+  EXPECT_EQ(named(small_bert(), {"pooler.dense"}, pooler), std::set<std::string>{"bert.pooler.dense"});
+  EXPECT_EQ(named(small_roberta(), {"dense"}).size(), 9u);
+  EXPECT_EQ(named(small_distilbert(), {"q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2"}), named(small_distilbert(), {all_targets}));
+  EXPECT_EQ(named(small_electra(), {all_targets}).size(), 19u);
+  EXPECT_EQ(named(small_electra(), {"embeddings_project"}), std::set<std::string>{"electra.embeddings_project"});
+  EXPECT_EQ(adapted(graph_of({small_bloom(), {3, 6, false, 0, {"dense"}}})).size(), 3u);
+  EXPECT_EQ(adapted(graph_of({small_bloom(), {3, 6, false, 0, {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}}})), adapted(graph_of({small_bloom(), adapters_of_all()})));
+  Adapters a = adapters_of_all();
+  a.targets = {"pre_classifier"};
+  const Status refused = add(classifier_of(small_distilbert()), a);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("\"pre_classifier\"; there are k_lin, lin1, "), std::string::npos) << refused.error().message;
+}
+
 TEST(Adapters, OfBlocksThatAreNotThereAreRefused) {
   Adapters a = adapters_of_all();
   a.targets = {"model.layers.7.mlp.up_proj"};

@@ -28,6 +28,11 @@ TEST(Pattern, NamesParametersByTheirUse) {
   EXPECT_EQ(named_by(gpt2, "embeddings"), (std::set<std::string>{"transformer.wte.weight", "transformer.wpe.weight"}));
   EXPECT_EQ(named_by(gpt2, "head"), std::set<std::string>{"transformer.wte.weight"});   // tied
   EXPECT_EQ(named_by(llama, "head"), std::set<std::string>{"lm_head.weight"});
+  const Graph bert = graph_of(classifier_of(small_bert())), electra = graph_of(classifier_of(small_electra())), bloom = graph_of(small_bloom());
+  EXPECT_EQ(named_by(bert, "embeddings").size(), 3u + 2);   // a norm after the tables
+  EXPECT_EQ(named_by(electra, "embeddings").size(), 3u + 2 + 2);   // and a projection
+  EXPECT_EQ(named_by(bloom, "embeddings"), (std::set<std::string>{"transformer.word_embeddings.weight", "transformer.word_embeddings_layernorm.weight", "transformer.word_embeddings_layernorm.bias"}));
+  EXPECT_EQ(named_by(bert, "head"), (std::set<std::string>{"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"}));
   EXPECT_EQ(named_by(llama, "norms").size(), 7u);
   EXPECT_EQ(named_by(gpt2, "norms").size(), 14u);
   EXPECT_EQ(named_by(qwen3, "norms").size(), 3u * 4 + 1);

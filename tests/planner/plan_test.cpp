@@ -13,8 +13,8 @@ namespace {
 
 using namespace testing_tools;
 
-void sweep(const std::string& name, Request r, int points) {
-  const auto model = open(name);
+void sweep(const std::string& name, Request r, int points, const Adapters& adapters = {}) {
+  const auto model = open(name, 0, adapters);
   r.memory_bytes = uint64_t{1} << 50;
   const uint64_t most = make(*model, r)->plan.bytes.peak;
   r.memory_bytes = 1;
@@ -46,6 +46,7 @@ TEST(Budget, SmallModels) {
   const int points = 24;
 #endif
   sweep(small_encoders("0.1")[0], request(12, 33), points);
+  sweep(small_encoders("0.1")[3], request(12, 33), points / 4, adapters_of_all(0.1));
   for (const std::string& config : small_models("0.1")) {
     sweep(config, request(12, 33), points);
     Request r = request(7, 33);

@@ -11,8 +11,9 @@
 
 namespace stw::testing_tools {
 
-inline std::shared_ptr<const Model> open(const std::string& preset_or_json, size_t labels = 0) {
+inline std::shared_ptr<const Model> open(const std::string& preset_or_json, size_t labels = 0, const Adapters& adapters = {}) {
   ModelSource source;
+  source.adapters = adapters;
   source.label_count = labels;
   (preset_or_json.starts_with("{") ? source.config_json : source.source) = preset_or_json;
   return open_model(source);

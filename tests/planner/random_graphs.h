@@ -1,4 +1,5 @@
-// Random small models of up to three blocks with at most four saveable tensors each, for checks against all choices.
+// Random small models of up to three blocks with at most four saveable tensors each, for checks against all choices. In a half of them blocks share
+// parameters: all blocks, or the first and the last.
 #pragma once
 #include <random>
 #include <string>
@@ -13,7 +14,7 @@ namespace stw::testing_tools {
 
 class RandomModel {
  public:
-  explicit RandomModel(uint32_t seed) : random_(seed) {}
+  explicit RandomModel(uint32_t seed) : random_(seed), sharing_(seed % 4) {}
 
   Graph graph(const Numerics& numerics) {
     const int64_t width = 8 * pick(1, 5), vocabulary = 16 * pick(1, 8);
@@ -28,7 +29,8 @@ class RandomModel {
     const int64_t blocks = pick(1, 6) == 1 ? 3 : pick(1, 2), hidden = 8 * pick(1, 12);
     const bool alike = pick(0, 2) > 0, attends = pick(0, 1), twice = pick(0, 1), norms_twice = pick(0, 3) == 0;
     for (int64_t block = 0; block < blocks; ++block) {
-      const std::string name = "block." + std::to_string(block) + ".";
+      const bool shares = (alike && sharing_ == 1) || (alike && sharing_ == 3 && block != 1);
+      const std::string name = "block." + std::to_string(shares ? 0 : block) + ".";
       const int64_t h = alike ? hidden : 8 * pick(1, 12);
       b.begin(SegmentKind::block, static_cast<int>(block), x);
       int n = b.norm(x, b.parameter(name + "norm", {width}, Initializer::ones), -1, 1e-5f, true, "norm");
@@ -74,6 +76,7 @@ class RandomModel {
   }
   int64_t pick(int64_t low, int64_t high) { return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1)); }
   std::mt19937 random_;
+  uint32_t sharing_;
 };
 
 }  // namespace stw::testing_tools

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "planner/differentiate.h"
 #include "planner/optimizer.h"
-#include "planner/update.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -233,34 +231,6 @@ TEST_F(Verify, HostMemory) {
       std::find_if(p.instructions.begin(), p.instructions.end(), [](const Instruction& i) { return i.kind == OpKind::adamw; })->first_element += 256;
     }, &programs_.update), "used before it was fetched");
     expect_has(found([](Arena& a, Program&, uint64_t&) { a.host_of_tensor.assign(a.host_of_tensor.size(), -1); }), "does not lie in host memory");
-  }
-}
-
-// Its gradient would be lost without a word.
-TEST_F(Verify, AThirdUseOfAParameter) {
-  for (const int uses : {2, 3}) {
-    GraphBuilder b("uses", 8, 24, Format::f32);
-    b.begin(SegmentKind::embedding, -1, -1);
-    int x = b.embedding(b.parameter("table", {24, 16}, Initializer::normal, 0.02f), -1, "embedding");
-    b.end(x);
-    const int shared = b.parameter("shared", {16, 16}, Initializer::normal, 0.02f);
-    for (int block = 0; block < uses; ++block) {
-      b.begin(SegmentKind::block, block, x);
-      x = b.linear(x, {{shared, -1}}, false, "out");
-      b.end(x);
-    }
-    b.begin(SegmentKind::final, -1, x);
-    x = b.norm(x, b.parameter("norm", {16}, Initializer::ones), -1, 1e-5f, true, "final_norm");
-    b.end(x);
-    b.begin(SegmentKind::head, -1, x);
-    b.cross_entropy(b.linear(x, {{b.parameter("head", {24, 16}, Initializer::normal, 0.02f), -1}}, false, "logits"));
-    Graph graph = b.finish();
-    differentiate(graph);
-    add_update(graph, {});
-    const Program update = build_update(graph, make_arena(graph, 64), 1);
-    const Status status = verify_updates(graph, {&update});
-    if (uses == 2) EXPECT_TRUE(status) << status.error().message;
-    else expect_has(status ? "" : status.error().message, "shared is used by more ops");
   }
 }
 

@@ -174,6 +174,9 @@ void real_kernels() {
   const SquareSumArgs squares{static_cast<int64_t>(x.size()), {x.data(), nullptr}, &sum};
   const List<SquareSumArgs> list{&squares, 1};
   call(table.square_sum, list, cuda::square_sum_workspace(list));
+  GradientSumArgs gradient_sum{static_cast<int64_t>(x.size()), 0, {}, x.data(), DType::f32};
+  for (int k = 0; k < 7; ++k) gradient_sum.term[gradient_sum.terms++] = x.data();
+  call(table.gradient_sum, gradient_sum, 0);
   StepState state{};
   state.momentum = 0.9, state.learning_rate = state.coefficient = 1;
   for (const ProductKernels products : {ProductKernels::chain, ProductKernels::tensor}) {

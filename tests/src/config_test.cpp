@@ -24,7 +24,7 @@ Json with(const char* fields, const char* key, Json value) {
 TEST(Config, BadOnesAreRefusedByName) {
   const struct { Json json; Code code; const char* part; } cases[] = {
       {with(gpt2_fields, "model_type", "t5"), Code::unsupported,
-       "expected model_type bert, bloom, distilbert, electra, gemma3, gemma3_text, gpt2, llama, ministral, mistral, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
+       "expected model_type albert, bert, bloom, distilbert, electra, gemma3, gemma3_text, gpt2, llama, ministral, mistral, phi3, qwen2, qwen3, roberta, smollm3, xlm-roberta, found \"t5\""},
       {with(gpt2_fields, "model_type", nullptr), Code::corrupt, "model_type"},
       {with(gpt2_fields, "n_embd", "wide"), Code::corrupt, "n_embd"},
       {with(gpt2_fields, "n_embd", 40.5), Code::corrupt, "n_embd"},

@@ -1,5 +1,7 @@
 // Encoders as classifiers: texts that lie end to end in samples, their bits, their answers and their files. What transformers computes
 // is in classifier_test.cpp.
+#include "src/adapter_files.h"
+#include "src/merge.h"
 #include "tests/src/golden.h"
 #include "tests/src/small_models.h"
 
@@ -75,7 +77,10 @@ TEST_P(Encoder, TrainsTheSameBitsHoweverTheBatchIsCutAndAfterACheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Encoder,
                          testing::Values(NumericsCase{"bert", classifier_of(small_bert("0.1")), Precision::fp32, 32}, NumericsCase{"roberta", classifier_of(small_roberta("0.1")), Precision::bf16, 8},
-                                         NumericsCase{"distilbert", classifier_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", classifier_of(small_electra()), Precision::fp32, 8}),
+                                         NumericsCase{"electra_adapters", {classifier_of(small_electra("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
+                                         NumericsCase{"distilbert_int8", {classifier_of(small_distilbert()), adapters_of_all()}, Precision::fp32, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::int8},
+                                         NumericsCase{"distilbert", classifier_of(small_distilbert("0.1")), Precision::fp16, 32}, NumericsCase{"electra", classifier_of(small_electra()), Precision::fp32, 8},
+                                         NumericsCase{"albert", classifier_of(small_albert("0.1")), Precision::bf16, 8}),
                          case_name);
 
 // A text's answer and its part of the gradients do not depend on what lies beside it, or where.
@@ -174,19 +179,140 @@ TEST(Encoder, LearnsAndItsFolderAnswersAlike) {
   EXPECT_GE(hits, static_cast<int>(unseen.texts.size() * 8 / 10));
 }
 
-// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert and _electra.
+// ---- adapters -----------------------------------------------------------------------------------------------------
+
+std::shared_ptr<const Model> open_adapters(const std::string& source, Adapters adapters = {}, const std::string& adapter = {}, size_t labels = 0) {
+  ModelSource s;
+  s.source = source, s.adapters = std::move(adapters), s.adapter = adapter, s.label_count = labels;
+  return open_model(s);
+}
+
+std::string refusal(const std::string& source) {
+  ModelSource s;
+  s.source = source;
+  const auto opened = Model::open(s);
+  return opened ? "accepted" : opened.error().message;
+}
+
+std::vector<float> answers(const std::shared_ptr<const Model>& model) {
+  auto trainer = trainer_for(model, plan_for(*model, request_for(1, sequence)));
+  const Packed packed = packed_batch(77, 2, has_types(*model));
+  std::vector<Text> texts;
+  for (const auto& [sample, begin, length, label] : packed.texts) texts.push_back({packed.batch.tokens.data() + sample * sequence + begin, static_cast<uint64_t>(length), nullptr});
+  std::vector<float> logits(texts.size() * model->config().labels.size());
+  EXPECT_TRUE(trainer->classify(texts, logits.data()));
+  return logits;
+}
+
+// Trains for some steps, and writes a folder.
+void train_into(const std::string& folder, const std::shared_ptr<const Model>& model, uint64_t steps) {
+  auto trainer = trainer_for(model, plan_for(*model, request_for(4, sequence, 2)));
+  std::vector<double> figures;
+  for (uint64_t step = 0; step < steps; ++step) ASSERT_TRUE(take_step(*trainer, batch_for(*model, step, 4, sequence), 4, figures));
+  ASSERT_TRUE(trainer->export_model(folder));
+}
+
+std::string list_of(const std::string& folder, const char* key) { return to_string(*parse_json(file_bytes(adapter_config(folder)))->find(key), 0); }
+
+TEST(EncoderAdapters, AreReadAndMergedAsTheyWereTrained) {
+  for (const auto& [config, targets] : {std::pair{small_bert(), R"(["dense","key","query","value"])"}, {small_roberta(), R"(["intermediate.dense","key","output.dense","query","value"])"},
+                                        {small_distilbert(), R"(["k_lin","lin1","lin2","out_lin","q_lin","v_lin"])"},
+                                        {small_electra(), R"(["embeddings_project","intermediate.dense","key","output.dense","query","value"])"}}) {
+    TemporaryDirectory folder;
+    const std::string base = folder / "base", out = folder / "out", merged = folder / "merged";
+    train_into(base, model_of(classifier_of(config)), 1);
+    const auto adapted = open_adapters(base, adapters_of_all());
+    EXPECT_EQ(answers(adapted), answers(open_adapters(base)));   // B is 0
+    auto trainer = trainer_for(adapted, plan_for(*adapted, request_for(4, sequence, 2)));
+    std::vector<double> figures;
+    for (uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(take_step(*trainer, batch_for(*adapted, step, 4, sequence), 4, figures));
+    ASSERT_TRUE(trainer->export_model(out));
+    EXPECT_EQ(list_of(out, "target_modules"), targets);
+    EXPECT_EQ(list_of(out, "modules_to_save"), R"(["classifier","score"])");
+    EXPECT_EQ(list_of(out, "task_type"), "\"SEQ_CLS\"");
+    const std::vector<float> trained = answers(open_adapters(out));
+    EXPECT_NE(trained, answers(adapted));
+    EXPECT_EQ(answers(open_adapters(base, {}, out)), trained);
+    ASSERT_TRUE(write_merged(*open_adapters(out), merged));
+    const std::vector<float> of_merged = answers(open_adapters(merged));
+    EXPECT_LE(relative(of_merged.data(), trained.data(), trained.size()), 1e-4);
+  }
+}
+
+// The pooler of a model that has one is frozen, as PEFT has it; one that nobody has trained is trained, and lies beside the adapters.
+TEST(EncoderAdapters, APoolerThatNoFileHasIsTrained) {
+  TemporaryDirectory folder;
+  const std::string base = folder_of("encoder_bert_mlm"), out = folder / "out";
+  Adapters some = adapters_of_some_of_encoders();
+  const auto model = open_adapters(base, some, {}, 3);
+  train_into(out, model, 2);
+  EXPECT_EQ(list_of(out, "target_modules"), R"(["output.dense","query","value"])");
+  EXPECT_EQ(list_of(out, "modules_to_save"), R"(["classifier","score","bert.pooler.dense"])");
+  auto written = SafetensorsReader::open(adapter_weights(out));
+  ASSERT_TRUE(written && written->find("base_model.model.bert.pooler.dense.weight") && written->find("base_model.model.classifier.bias"));
+  const auto again = open_adapters(base, {}, out);
+  EXPECT_EQ(again->graph().trainable_count(), model->graph().trainable_count());
+  EXPECT_NE(answers(again), answers(model));
+  // Not in a model that has it: PEFT has none in its list there, and an adapter of it may be asked for.
+  const auto has_one = open_adapters(folder_of("encoder_bert"), some);
+  for (const Tensor& t : has_one->graph().tensors)
+    EXPECT_FALSE(t.kind == Kind::parameter && t.name.find("pooler") != std::string::npos && (t.trainable || t.of_adapters)) << t.name;
+  const std::string peft = file_bytes(folder_of("adapter_encoder_bert") + "/adapter_config.json"), weights = file_bytes(folder_of("adapter_encoder_bert") + "/adapter_model.safetensors");
+  const auto refused = [&](const char* key, Json value) {
+    auto json = parse_json(peft);
+    json->set("base_model_name_or_path", folder_of("encoder_bert")).set(key, std::move(value));
+    put_file(adapter_config(out), to_string(*json, 2));
+    put_file(adapter_weights(out), weights);
+    std::remove(adapter_labels(out).c_str());
+    return refusal(out);
+  };
+  EXPECT_EQ(refused("revision", nullptr), "accepted");
+  EXPECT_EQ(refused("modules_to_save", Json(Json::Array{"classifier", "pooler"})), "accepted");
+  EXPECT_EQ(refused("modules_to_save", Json(Json::Array{"classifier", "embeddings"})), adapter_config(out) + ": modules_to_save \"embeddings\" is not supported");
+  EXPECT_EQ(refused("modules_to_save", Json(Json::Array{"dense"})), adapter_config(out) + ": modules_to_save \"dense\" is not supported");
+  EXPECT_EQ(refused("task_type", "TOKEN_CLS"), adapter_config(out) + ": task_type \"TOKEN_CLS\" with a head is not supported");
+  EXPECT_EQ(refused("base_model_name_or_path", folder_of("encoder_bert_mlm")), adapter_weights(out) + ": tensor bert.pooler.dense.weight is missing, and the model has none");
+  EXPECT_NE(refused("base_model_name_or_path", folder_of("encoder_distilbert")).find("there are k_lin"), std::string::npos);
+}
+
+// What blocks share is stored once, under transformers' names, and has one state; a gradient for each use.
+TEST(Encoder, SharedParametersAreOne) {
+  TemporaryDirectory folder;
+  ModelSource source;
+  source.source = folder_of("encoder_albert");
+  const auto model = open_model(source);
+  ASSERT_TRUE(model);
+  const auto planned = plan_for(*model, request_for(2, sequence));
+  const auto trainer = trainer_for(model, planned);
+  ASSERT_TRUE(trainer->export_model(folder / "out"));
+  auto theirs = SafetensorsReader::open(folder_of("encoder_albert") + "/model.safetensors"), ours = SafetensorsReader::open(folder / "out/model.safetensors");
+  ASSERT_TRUE(theirs && ours);
+  ASSERT_EQ(ours->tensors().size(), theirs->tensors().size());
+  EXPECT_EQ(model->parameters().size(), theirs->tensors().size());
+  for (const SafetensorsInfo& t : theirs->tensors()) EXPECT_EQ(read_tensor<float>(*ours, t.name), read_tensor<float>(*theirs, t.name)) << t.name;
+  uint64_t states = 0, gradients = 0;
+  for (const Buffer& b : planned->programs.arena.persistent) states += b.owner == Class::optimizer, gradients += b.owner == Class::gradients;
+  EXPECT_EQ(states, 2 * model->parameters().size());
+  constexpr uint64_t of_block = 16, layers = 3;
+  EXPECT_EQ(gradients, model->parameters().size() + of_block * (layers - 1));
+}
+
+// Source: transformers 5, configuration_bert.py, _roberta, _xlm_roberta, _distilbert, _electra and _albert.
 TEST(Encoder, AnEmptyConfigHasTheSizesOfItsFamily) {
   struct Expected { const char* type; int64_t vocabulary, width, layers, heads, intermediate, positions, types, first, embeddings; float head; };
   for (const Expected& e : {Expected{"bert", 30522, 768, 12, 12, 3072, 512, 2, 0, 768, 0.1f}, {"roberta", 50265, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f},
                             {"xlm-roberta", 30522, 768, 12, 12, 3072, 510, 2, 2, 768, 0.1f}, {"distilbert", 30522, 768, 6, 12, 3072, 512, 0, 0, 768, 0.2f},
-                            {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f}}) {
+                            {"electra", 30522, 256, 12, 4, 1024, 512, 2, 0, 128, 0.1f},
+                            {"albert", 30000, 4096, 12, 64, 16384, 512, 2, 0, 128, 0.1f}}) {
     const auto c = parse_model(std::string("{\"model_type\": \"") + e.type + "\"}", "config");
     ASSERT_TRUE(c) << c.error().message;
     EXPECT_EQ((std::vector<int64_t>{c->vocabulary, c->width, c->layers, c->heads, c->intermediate, c->positions, c->token_types, c->first_position, c->embedding_width}),
               (std::vector<int64_t>{e.vocabulary, e.width, e.layers, e.heads, e.intermediate, e.positions, e.types, e.first, e.embeddings}))
         << e.type;
     EXPECT_EQ(c->head_dropout, e.head) << e.type;
-    EXPECT_EQ(c->gelu, Activation::gelu_erf);
+    const bool is_albert = e.type == std::string("albert");
+    EXPECT_EQ(c->gelu, is_albert ? Activation::gelu_tanh : Activation::gelu_erf);
+    for (const float rate : {c->embedding_dropout, c->attention_dropout, c->residual_dropout}) EXPECT_EQ(rate, is_albert ? 0.0f : 0.1f);
   }
 }
 
@@ -200,10 +326,6 @@ TEST(Encoder, RefusesWhatItCannotDo) {
   const Text text{prompt.data(), 2, types.data()}, longer{prompt.data(), sequence + 1, nullptr};
   EXPECT_EQ(trainer->classify({&text, 1}, logits.data()).error().message, "classify: text 0: token type 2 is outside of the model's 2");
   EXPECT_EQ(trainer->classify({&longer, 1}, logits.data()).error().code, Code::unsupported_shape);
-  ModelSource adapted;
-  adapted.config_json = classifier_of(small_bert());
-  adapted.adapters = adapters_of_all();
-  EXPECT_NE(Model::open(adapted).error().message.find("low-rank adapters of a model of type bert are not supported"), std::string::npos);
   EXPECT_NE(Planned::make(*model, request_for(2, sequence + 1)).error().message.find("the model has 40 positions"), std::string::npos);
   EXPECT_NE(Planned::make(*model_of(classifier_of(small_roberta())), request_for(2, sequence + 1)).error().message.find("the model has 40 positions"), std::string::npos);
   for (const auto& [change, message] : {std::pair{R"("position_embedding_type": "relative_key", )", "position_embedding_type \"relative_key\" is not supported"},
@@ -213,6 +335,11 @@ TEST(Encoder, RefusesWhatItCannotDo) {
     const auto refused = parse_model("{" + std::string(change) + small_bert().substr(1), "config");
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find(message), std::string::npos) << refused.error().message;
+  }
+  for (const char* key : {"num_hidden_groups", "inner_group_num"}) {
+    const auto refused = parse_model("{\"" + std::string(key) + "\": 2, " + small_albert().substr(1), "config");
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find(std::string(key) + " 2 is not supported"), std::string::npos) << refused.error().message;
   }
 }
 

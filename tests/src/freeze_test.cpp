@@ -35,14 +35,33 @@ TEST(Frozen, KeepsItsBytes) {
   }
 }
 
+// The norm and the projection after an encoder's tables, and BLOOM's norm, are embeddings too: below what is trained nothing is differentiated.
+TEST(Frozen, LowerBlocksHaveNoBackwardPass) {
+  for (const std::string& config : {classifier_of(small_bert("0.1")), classifier_of(small_roberta()), classifier_of(small_distilbert()), classifier_of(small_electra()), small_bloom("0.1")}) {
+    const auto model = model_of(config);
+    const auto planned = plan_for(*model, frozen_request({"embeddings", "blocks.0-1"}));
+    for (const Segment& s : planned->graph.segments)
+      EXPECT_EQ(s.gradient_op_count == 0, s.kind == SegmentKind::embedding || (s.kind == SegmentKind::block && s.block < 2)) << planned->graph.architecture << " block " << s.block;
+    OpenTrainer trainer(model, planned);
+    const State before = trainer.state();
+    for (uint64_t step = 0; step < 4; ++step) ASSERT_TRUE(trainer->step(batch_for(*model, step, batch_size, sequence).source(), batch_size, 1e-2));
+    for (const auto& [name, bytes] : trainer.state()) {
+      const bool is_frozen = name.find("embeddings") != std::string::npos || name.find("r.0.") != std::string::npos || name.find("r.1.") != std::string::npos ||
+                             name.find("h.0.") != std::string::npos || name.find("h.1.") != std::string::npos;
+      EXPECT_EQ(bytes == before.at(name), is_frozen) << name;
+    }
+  }
+}
+
 TEST(Frozen, ChangesNoGradientOfTheOthers) {
   for (const auto& [config, patterns] : {std::pair{small_llama(), std::vector<const char*>{"embeddings", "blocks.0", "*layers.1.*norm*"}},
                                          {small_gpt2(), {"blocks.1-2"}}, {small_qwen2(), {"biases", "norms"}},
+                                         {classifier_of(small_electra()), {"embeddings", "blocks.0-1"}}, {classifier_of(small_bert()), {"head", "norms"}},
                                          {small_qwen3(), {"embeddings", "*layers.0.input_layernorm*", "*layers.0.self_attn.?_proj*", "*layers.1*k_norm*"}}}) {
     const auto model = model_of(config);
     GradientSums all, some;
     double all_norm = 0, some_norm = 0;
-    const GlobalBatch batch = random_batch(3, batch_size, sequence);
+    const GlobalBatch batch = batch_for(*model, 3, batch_size, sequence);
     for (const bool freezes : {false, true}) {
       const auto planned = plan_for(*model, frozen_request(freezes ? patterns : std::vector<const char*>{}));
       TrainerOptions options;

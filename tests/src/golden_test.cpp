@@ -175,11 +175,14 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldenModel,
                          case_name);
 
 TEST(GoldenAdapters, MergeAsPeftDoes) {
-  for (const char* name : {"adapter_bloom", "adapter_gpt2", "adapter_llama", "adapter_qwen3"}) {
+  for (const char* name : {"adapter_bloom", "adapter_gpt2", "adapter_llama", "adapter_qwen3", "adapter_encoder_bert", "adapter_encoder_bert_dense", "adapter_encoder_bert_pooler",
+                           "adapter_encoder_roberta", "adapter_encoder_distilbert", "adapter_encoder_electra"}) {
     TemporaryDirectory folder;
-    const Golden golden = open_golden(name);
-    ASSERT_TRUE(golden.model);
-    ASSERT_TRUE(write_merged(*golden.model, folder / "merged"));
+    ModelSource source;
+    source.source = folder_of(name);
+    const auto model = open_model(source);
+    ASSERT_TRUE(model);
+    ASSERT_TRUE(write_merged(*model, folder / "merged"));
     auto expected = SafetensorsReader::open(folder_of(name) + "/expected.safetensors"), merged = SafetensorsReader::open(folder / "merged");
     ASSERT_TRUE(expected && merged);
     int compared = 0;

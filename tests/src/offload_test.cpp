@@ -34,20 +34,27 @@ Outcome run(const std::shared_ptr<const Model>& model, const std::shared_ptr<con
   auto trainer = trainer_for(model, planned);
   if (!trainer) return outcome;
   for (uint64_t step = 0; step < 3; ++step) {
-    const GlobalBatch batch = random_batch(300 + step, batch_size, sequence);
+    const GlobalBatch batch = batch_for(*model, 300 + step, batch_size, sequence);
     if (!take_step(*trainer, batch, step == 1 ? 3 : batch_size, outcome.figures)) return outcome;
   }
-  auto loss = trainer->evaluate(dataset, 2);
-  EXPECT_TRUE(loss);
-  outcome.figures.push_back(*loss);
   const std::vector<int32_t> prompt{1, 2, 3};
-  outcome.sample.resize(8);
-  GenerateOptions options;
-  options.prompt = prompt.data();
-  options.prompt_count = prompt.size();
-  options.out = outcome.sample.data();
-  options.out_capacity = outcome.sample.size();
-  EXPECT_TRUE(trainer->generate(options));
+  if (architecture_of(model->config()).is_encoder) {
+    const Text text{prompt.data(), prompt.size(), nullptr};
+    std::vector<float> logits(small_labels);
+    EXPECT_TRUE(trainer->classify({&text, 1}, logits.data()));
+    outcome.figures.insert(outcome.figures.end(), logits.begin(), logits.end());
+  } else {
+    auto loss = trainer->evaluate(dataset, 2);
+    EXPECT_TRUE(loss);
+    outcome.figures.push_back(*loss);
+    outcome.sample.resize(8);
+    GenerateOptions options;
+    options.prompt = prompt.data();
+    options.prompt_count = prompt.size();
+    options.out = outcome.sample.data();
+    options.out_capacity = outcome.sample.size();
+    EXPECT_TRUE(trainer->generate(options));
+  }
   EXPECT_TRUE(trainer->save(folder / "checkpoint"));
   EXPECT_TRUE(trainer->export_model(folder / "model"));
   outcome.checkpoint = file_bytes(folder / "checkpoint");
@@ -57,7 +64,7 @@ Outcome run(const std::shared_ptr<const Model>& model, const std::shared_ptr<con
   auto again = trainer_for(model, planned);
   const auto status = again->restore(folder / "checkpoint");
   EXPECT_TRUE(status) << status.error().message;
-  const GlobalBatch batch = random_batch(400, batch_size, sequence);
+  const GlobalBatch batch = batch_for(*model, 400, batch_size, sequence);
   auto one = trainer->step(batch.source(), batch_size, 1e-3), other = again->step(batch.source(), batch_size, 1e-3);
   EXPECT_TRUE(one && other && std::bit_cast<uint64_t>(one->grad_norm) == std::bit_cast<uint64_t>(other->grad_norm));
   return outcome;
@@ -80,8 +87,8 @@ std::string describe(const Decisions& d) {
 class OffloadedRun : public testing::TestWithParam<int> {};
 
 TEST_P(OffloadedRun, TrainsTheSameBits) {
-  const bool llama = GetParam() & 1, half = GetParam() & 2;
-  const auto model = model_of(llama ? small_llama() : small_gpt2("0.1"));
+  const bool llama = GetParam() & 1, half = GetParam() & 2, encoder = GetParam() & 4;
+  const auto model = model_of(encoder ? classifier_of(small_bert("0.1")) : llama ? small_llama() : small_gpt2("0.1"));
   Request request = request_for(batch_size, sequence, 2);
   request.precision = half ? Precision::bf16 : Precision::fp32;
   request.state_bits = half ? 8 : 32;
@@ -112,7 +119,7 @@ TEST_P(OffloadedRun, TrainsTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, OffloadedRun, testing::Range(0, 4));
+INSTANTIATE_TEST_SUITE_P(Models, OffloadedRun, testing::Values(0, 1, 2, 3, 6));
 
 TEST(Offload, TakesItsTensorsOutOfTheArena) {
   const auto model = model_of(small_llama());

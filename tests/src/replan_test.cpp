@@ -34,8 +34,8 @@ TEST(Replan, KeepsTheBitsAtEveryBudget) {
   constexpr uint64_t steps = 12;
 #endif
   TemporaryDirectory folder;
-  for (const auto& [config, precision, bits] : {std::tuple{small_gpt2("0.1"), Precision::fp32, 32}, {small_llama(), Precision::bf16, 8},
-                                                {small_qwen2(), Precision::fp16, 8}}) {
+  for (const auto& [config, precision, bits] : {std::tuple{SmallModel(small_gpt2("0.1")), Precision::fp32, 32}, {small_llama(), Precision::bf16, 8}, {small_qwen2(), Precision::fp16, 8},
+                                                {classifier_of(small_bert("0.1")), Precision::bf16, 8}, {{classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::fp32, 32}}) {
     const auto model = model_of(config);
     Request r = request_of(precision, bits);
     r.memory_bytes = 1;
@@ -49,7 +49,7 @@ TEST(Replan, KeepsTheBitsAtEveryBudget) {
     std::mt19937 random(1);
     int offloaded = 0;
     for (uint64_t step = 0; step < steps; ++step) {
-      const GlobalBatch batch = random_batch(step, batch_size, sequence);
+      const GlobalBatch batch = batch_for(*model, step, batch_size, sequence);
       for (Trainer* t : {straight.get(), trainer.get()}) ASSERT_TRUE(t->step(batch.source(), batch_size, 3e-3));
       const std::string before = saved(*trainer, folder);
       const auto next = plan(step % 3 == 0 ? least : least + random() % (most - least));

@@ -30,6 +30,22 @@ inline GlobalBatch random_batch(uint64_t seed, int64_t samples, int64_t sequence
   return batch;
 }
 
+// The same for any model: an encoder's samples hold texts of 1 to 20 tokens end to end, with a label each.
+inline GlobalBatch batch_for(const Model& model, uint64_t seed, int64_t samples, int64_t sequence) {
+  GlobalBatch b = random_batch(seed, samples, sequence);
+  if (!architecture_of(model.config()).is_encoder) return b;
+  b.targets.assign(b.tokens.size(), kernels::ignored_target);
+  for (int64_t begin = 0, length = 1, at = 0; at < static_cast<int64_t>(b.tokens.size()); ++at) {
+    if (at == begin + length || at % sequence == 0) {
+      begin = at, length = 1 + b.tokens[static_cast<size_t>(at)] % 20;
+      b.targets[static_cast<size_t>(at)] = b.tokens[static_cast<size_t>(at + std::min(length, sequence - at % sequence) - 1)] % static_cast<int32_t>(model.config().labels.size());
+    }
+    b.positions.push_back(static_cast<int32_t>(at - begin));
+    if (model.config().token_types > 1) b.token_types.push_back(at - begin > length / 2);
+  }
+  return b;
+}
+
 inline void ignore_sample(GlobalBatch& batch, int64_t sample) {
   const auto begin = batch.targets.begin() + static_cast<std::ptrdiff_t>(sample * batch.sequence);
   std::fill(begin, begin + static_cast<std::ptrdiff_t>(batch.sequence), kernels::ignored_target);

@@ -31,7 +31,7 @@ Trained train(const std::shared_ptr<const Model>& model, const std::shared_ptr<c
   Trained outcome;
   OpenTrainer trainer(model, planned, {}, device);
   for (uint64_t step = 0; step < 3; ++step) {
-    GlobalBatch batch = random_batch(100 + step, batch_size, sequence);
+    GlobalBatch batch = batch_for(*model, 100 + step, batch_size, sequence);
     if (step == 1) ignore_sample(batch, 3);
     if (!take_step(*trainer, batch, step == 2 ? 5 : 7, outcome.figures)) return outcome;
   }
@@ -157,6 +157,10 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBits,
                                          Case{"gemma3", small_gemma3(), Precision::bf16, 8},
                                          Case{"bloom", small_bloom("0.1"), Precision::fp32, 8},
                                          Case{"bloom_adapters", {small_bloom(), adapters_of_all()}, Precision::bf16, 32},
+                                         Case{"bert", classifier_of(small_bert("0.1")), Precision::bf16, 32, Optimizer::muon},
+                                         Case{"bert_adapters", {classifier_of(small_bert("0.1")), adapters_of_all(0.1)}, Precision::bf16, 8},
+                                         Case{"electra_adapters", {classifier_of(small_electra("0.1")), adapters_of_all()}, Precision::fp32, 32},
+                                         Case{"roberta_nf4", {classifier_of(small_roberta()), adapters_of_some_of_encoders()}, Precision::fp16, 32, Optimizer::adamw, {}, Master::exact, Gradients::fp32, false, Quantize::nf4, Quantize::int8},
                                          Case{"gpt2_dropout", small_gpt2("0.1"), Precision::fp16, 8},
                                          Case{"llama", small_llama(), Precision::fp16, 32, Optimizer::adafactor},
                                          Case{"gpt2", small_gpt2(), Precision::bf16, 8, Optimizer::lion},

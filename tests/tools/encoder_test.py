@@ -125,8 +125,55 @@ class EncoderTest(CommandTest):
         told = self.train_on(text, "--steps", 1, expect=FAILED).stderr
         self.assertIn("a model of type bert is trained as a classifier of texts: it needs labels", told)
         self.assertIn("is an encoder without labels", self.run_command("classify", "--model", self.model_folder(), "--text", "red", expect=USAGE).stderr)
-        table = self.table(self.rows(20, 6), "texts.csv", ["text", "label"])
-        self.assertIn("low-rank adapters of a model of type bert are not supported", self.train_on(table, "--steps", 1, "--lora", 4, expect=FAILED).stderr)
+
+    # A classifier that was trained a little.
+    def base(self, config=BERT, name="base"):
+        self.train_on(self.table(self.rows(60, 7), "base.csv", ["text", "label"]), "--steps", 2, model=self.model_folder(config, f"untrained_{name}"), out=name)
+        return self.path(name)
+
+    def tensors(self, run):
+        data = self.weights(run)
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:8 + size])
+        return {name: data[8 + size + about["data_offsets"][0]:8 + size + about["data_offsets"][1]] for name, about in header.items() if name != "__metadata__"}
+
+    def adapters(self, run):
+        return (self.folder / run / "adapter_model.safetensors").read_bytes()
+
+    def test_adapters_learn_go_on_and_merge(self):
+        base, data = self.base(), self.table(self.rows(400, 1), "texts.csv", ["text", "label"])
+        words = ["--lora", 8, "--lora-targets", "query,value,output.dense", "--schedule", "constant", "--warmup", 0, "--lr", "1e-2"]
+        told = self.train_on(data, *words, "--steps", 60, model=base).stdout
+        self.assertRegex(told, r"adapters    rank 8, [\d,]+ parameters of the [\d,]+ are trained, with those of the head\n")
+        self.assertRegex(told, r"step 60: evaluation loss 0\.\d+ \(accuracy (1\.0000|0\.[89]\d+)\)\n")
+        config = json.loads(self.read("run", "adapter_config.json"))
+        self.assertEqual((config["task_type"], config["modules_to_save"], config["target_modules"]), ("SEQ_CLS", ["classifier", "score"], ["output.dense", "query", "value"]))
+        asked = ["--text", "a red box", "--text", "the big ball is green"]
+        answers = self.said(*asked)
+        self.run_command("merge", "--model", self.path("run"), "--out", self.path("merged"))
+        merged = [json.loads(line) for line in self.run_command("classify", "--model", self.path("merged"), *asked, "--json").stdout.splitlines()]
+        self.assertEqual([answer["label"] for answer in merged], [answer["label"] for answer in answers])
+        self.train_on(data, *words, "--steps", 25, model=base, out="parts")
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 60, "--micro-batch", 1)
+        self.assertEqual(self.adapters("parts"), self.adapters("run"))
+
+    def test_adapters_lie_over_weights_in_few_bits(self):
+        base, data = self.base(DISTILBERT), self.table(self.rows(100, 1), "texts.csv", ["text", "label"])
+        words = ["--lora", 4, "--quantize", "nf4", "--quantize-embeddings", "int8", "--schedule", "constant"]
+        told = self.train_on(data, *words, "--steps", 6, model=base).stdout
+        self.assertIn("the matrices below them are nf4; embeddings are int8\n", told)
+        self.train_on(data, *words, "--steps", 3, "--micro-batch", 2, model=base, out="parts")
+        self.run_command("train", "--resume", self.path("parts"), "--steps", 6)
+        self.assertEqual(self.adapters("parts"), self.adapters("run"))
+        self.assertEqual(len(self.said("--text", "a red box")), 1)
+
+    def test_lower_parts_are_left_as_they_are(self):
+        base, data = self.base(), self.table(self.rows(100, 1), "texts.csv", ["text", "label"])
+        self.train_on(data, "--steps", 3, "--freeze", "embeddings,blocks.0", model=base)
+        before, after = self.tensors("base"), self.tensors("run")
+        for name, values in after.items():
+            self.assertEqual(values == before[name], "embeddings" in name or "layer.0." in name, name)
+        self.assertIn("embeddings, blocks, blocks.0-1", self.train_on(data, "--steps", 3, "--freeze", "layers", model=base, out="none", expect=USAGE).stderr)
 
     def test_plans(self):
         plan = json.loads(self.run_command("plan", "--model", "bert-large", "--labels", 2, "--batch", 32, "--seq", 512, "--device", "a100-80gb", "--json").stdout)

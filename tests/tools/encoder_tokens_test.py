@@ -158,7 +158,7 @@ class EncoderTokensTest(CommandTest):
                      t__json={"model": LETTERS, "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first", "add_prefix_space": False}})
         self.refuses("decoder", '"CTC" is not known', t__json={"model": LETTERS, "decoder": {"type": "CTC"}})
         self.refuses("truncation.direction", '"Left" or "Right"', t__json={"model": LETTERS, "truncation": {"direction": "Up"}})
-        for pattern, says in (("[a[^b]]", "a negated class"), ("[a&&b]", "an intersection")):
+        for pattern, says in (("(?i)[a[^b]]", "a negated class under (?i)"), ("(?~a)", "a group that begins with (?~")):
             self.refuses(says, t__json={"model": LETTERS, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}})
 
     def test_templates_that_make_no_sense_are_refused(self):

@@ -35,7 +35,7 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     ModelFlags flags = adapters;
     flags.source = name;
     flags.weights = flags.adapter = "";
-    if (adapters.label_count == 0 || adapters.adapter_rank > 0) {   // encoders are trained with labels, and have no adapters
+    if (adapters.label_count == 0) {   // encoders are trained with labels
       ModelFlags alone;
       alone.source = name;
       if (query(open_model(alone)).generates == 0) continue;

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "../failure.h"
@@ -33,6 +38,31 @@ AddedToken read_added(const JsonView& token) {
           token.at("special").flag_or(false)};
 }
 
+// The library does not read the ids of added tokens. A token of the vocabulary keeps that one's id; the others are numbered in their order, from the
+// number of the vocabulary's tokens on.
+void number(std::vector<AddedToken>& tokens, const std::vector<std::pair<std::string, int32_t>>& vocabulary) {
+  struct Place { int32_t id = -1; std::optional<size_t> index = {}; };
+  std::unordered_map<std::string_view, Place> places;   // by content
+  for (const AddedToken& token : tokens) places.emplace(token.content, Place{});
+  for (const auto& [content, id] : vocabulary)
+    if (const auto found = places.find(content); found != places.end()) found->second.id = id;
+  int32_t largest = -1;
+  std::vector<AddedToken> numbered;
+  for (const AddedToken& token : tokens) {
+    if (token.content.empty()) continue;
+    Place& place = places.at(token.content);
+    if (place.id < 0) place.id = std::max(largest + 1, static_cast<int32_t>(vocabulary.size()));
+    largest = std::max(largest, place.id);
+    if (!place.index) {
+      place.index = numbered.size();
+      numbered.emplace_back();
+    }
+    numbered[*place.index] = token;   // which may be there again
+    numbered[*place.index].id = place.id;
+  }
+  tokens = std::move(numbered);
+}
+
 // The file decides only on which side a text is truncated. The caller decides on the length and on which of two texts is truncated. "padding" is
 // not read because the trainer pads.
 bool read_truncates_left(const JsonView& truncation) {
@@ -59,6 +89,7 @@ TokenizerDescription read_tokenizer_description(std::string_view json, const std
   read_model(file.at("model"), out);
   if (const JsonView added = file.at("added_tokens"); !added.is_null())
     for (const JsonView& token : added.elements()) out.added.push_back(read_added(token));
+  number(out.added, out.vocabulary);
   for_parts(file.at("normalizer"), "normalizers", [&](const JsonView& step) { read_normal(step, out.normal); });
   for_parts(file.at("pre_tokenizer"), "pretokenizers", [&](const JsonView& step) { read_cut(step, out.cuts); });
   if (out.of_bytes() && !std::holds_alternative<BytePairsDescription>(out.model)) refuse(file.at("pre_tokenizer"), "ByteLevel");

@@ -6,6 +6,7 @@
 
 #include "../failure.h"
 #include "../utf8.h"
+#include "oniguruma.h"
 
 namespace command {
 namespace {
@@ -14,39 +15,6 @@ std::string message_of(int code) {
   PCRE2_UCHAR text[128] = {};
   pcre2_get_error_message(code, text, sizeof text);
   return reinterpret_cast<const char*>(text);
-}
-
-// Translates a pattern from Oniguruma's syntax, which the library uses. PCRE2's \\s also contains U+180E, which is not white space since Unicode 6.3.
-// A class inside a class is a union, which PCRE2 does not know: its brackets are removed.
-std::string for_pcre2(std::string_view pattern, const std::string& path) {
-  constexpr std::string_view spaces = R"(\t-\r\x{85}\p{Z})";
-  const auto refuse = [&](const char* what) {
-    throw Failure(exit_failed, fmt::format("{}: the pattern {}: {} is not known to stowage", path, pattern, what));
-  };
-  std::string out;
-  int depth = 0;   // of classes
-  for (size_t at = 0; at < pattern.size(); ++at) {
-    const std::string_view rest = pattern.substr(at);
-    const char c = rest[0];
-    if (c == '\\' && rest.size() > 1) {
-      if (rest[1] == 's') out += depth > 0 ? std::string(spaces) : fmt::format("[{}]", spaces);
-      else if (rest[1] == 'S' && depth == 0) out += fmt::format("[^{}]", spaces);
-      else out += rest.substr(0, 2);
-      ++at;
-      continue;
-    }
-    if (depth > 0 && rest.starts_with("&&")) refuse("an intersection of classes");
-    if (depth > 0 && rest.starts_with("[^")) refuse("a negated class inside a class");
-    if (const size_t end = rest.find(":]"); depth > 0 && rest.starts_with("[:") && end != std::string_view::npos) {   // of POSIX
-      out += rest.substr(0, end + 2);
-      at += end + 1;
-      continue;
-    }
-    if (c == '[' && ++depth > 1) continue;
-    if (c == ']' && depth > 0 && --depth > 0) continue;
-    out += c;
-  }
-  return out;
 }
 
 constexpr size_t first_stack = 64 << 10, largest_stack = 8 << 20;   // bytes, of what the compiled code goes back through
@@ -76,9 +44,13 @@ Pattern::Pattern(const SearchedText& searched, const std::string& path) : path_(
   int problem = 0;
   PCRE2_SIZE at = 0;
   Compiled& c = *compiled_;
-  const std::string pattern = for_pcre2(searched.text, path);
-  c.code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &problem, &at, nullptr);
-  if (!c.code) throw Failure(exit_failed, fmt::format("{}: the pattern {}: {} at byte {}", path, pattern, message_of(problem), at));
+  const std::string pattern = from_oniguruma(searched.text, path);
+  const std::unique_ptr<pcre2_compile_context, void (*)(pcre2_compile_context*)> how(pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
+  if (!how || pcre2_set_newline(how.get(), PCRE2_NEWLINE_LF) != 0) throw std::bad_alloc();
+  // PCRE2 10.42 makes quantifiers possessive that must not be: " ?[ab]?+\\W" finds nothing in " a".
+  c.code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_POSSESS | PCRE2_NEVER_BACKSLASH_C, &problem, &at,
+                         how.get());
+  if (!c.code) throw Failure(exit_failed, fmt::format("{}: the pattern {}: {}", path, searched.text, message_of(problem)));
   c.match = pcre2_match_data_create_from_pattern(c.code, nullptr);
   c.context = pcre2_match_context_create(nullptr);
   if (!c.match || !c.context) throw std::bad_alloc();
@@ -95,6 +67,7 @@ std::optional<Match> Pattern::find(std::string_view text, size_t from) const {
     const size_t begin = text.find(literal_, from);
     return begin == std::string_view::npos ? std::nullopt : std::optional(Match{begin, begin + literal_.size()});
   }
+  size_t end = from;   // of the match before, which may be empty
   while (from < text.size()) {
     const int found = pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, PCRE2_NO_UTF_CHECK, compiled_->match,
                                   compiled_->context);
@@ -104,7 +77,9 @@ std::optional<Match> Pattern::find(std::string_view text, size_t from) const {
     // \K inside of what looks behind may put it there, for ever the same match.
     if (range[0] < from) throw Failure(exit_failed, fmt::format("{}: its pattern cannot be matched: a match begins before where it is looked for", path_));
     if (range[1] > range[0]) return Match{range[0], range[1]};
-    from = range[1] + std::max<size_t>(1, range[1] < text.size() ? utf8_length(text.substr(range[1])) : 1);
+    // With \K an empty match may end behind where it was looked for: what follows is looked for from its end on.
+    from = range[1] + (range[1] != end ? 0 : range[1] < text.size() ? utf8_length(text.substr(range[1])) : 1);
+    end = range[1];
   }
   return std::nullopt;
 }
